@@ -1,0 +1,21 @@
+"""Designs: laws over mini-batches (survey sampling's word for them)."""
+
+from dmsgd.designs.build import clustered, diversify
+from dmsgd.designs.design import Design
+from dmsgd.designs.dpp import DPP
+from dmsgd.designs.kdpp import KDPP
+from dmsgd.designs.measures import correlation, unbiased_weights
+from dmsgd.designs.stratified import Stratified
+from dmsgd.designs.uniform import Uniform
+
+__all__ = [
+    "DPP",
+    "KDPP",
+    "Design",
+    "Stratified",
+    "Uniform",
+    "clustered",
+    "correlation",
+    "diversify",
+    "unbiased_weights",
+]

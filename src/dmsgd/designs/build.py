@@ -1,0 +1,80 @@
+"""From raw data to a design in one call."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from dmsgd import features
+from dmsgd.arrays import as_batch_size, as_count, as_fraction, as_labels, as_matrix
+from dmsgd.designs.kdpp import KDPP
+from dmsgd.designs.stratified import Stratified
+from dmsgd.kernels import RBF, Kernel, Linear
+from dmsgd.seeding import Seed, key_of
+from dmsgd.spectra import exact
+
+
+def diversify(
+    X: Any,
+    k: int,
+    labels: Any = None,
+    w: float = 0.0,
+    kernel: str | Kernel = "linear",
+    *,
+    normalize: bool = False,
+    scale: float | None = None,
+    tol: float | None = None,
+) -> KDPP:
+    """Return the k-DPP whose batches are diverse in the features X and, with weight w, the labels.
+
+    X:         (n, d) features: array, CSR, frame, memory map or torch tensor.
+    labels, w: mix in the labels, F = [(1-w)X, wH]; w = 0 ignores them, w = 1 is stratified.
+    kernel:    "linear" (L = F Fᵀ), "rbf" (on F, with `scale` or the median heuristic), or a
+               Kernel of your own over the same n items (then X may be None).
+    normalize: scale the rows of X to length 1 first. A linear kernel draws long rows more often,
+               and w only means something when X and the labels are of similar size: say yes for
+               embeddings, counts and images, no when length is importance.
+    tol:       see `dmsgd.exact`.
+
+    >>> import numpy as np
+    >>> design = diversify(np.random.default_rng(0).normal(size=(500, 20)), k=10)
+    >>> design.sample(3, seed=0).shape
+    (3, 10)
+    """
+    w = as_fraction(w, "w")
+    if w > 0 and labels is None:
+        raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
+    if isinstance(kernel, Kernel):
+        if w > 0 or normalize or scale is not None:
+            raise ValueError("a Kernel is used as it is: w, normalize and scale do not apply to it")
+        if X is not None and as_matrix(X).shape[0] != kernel.n:
+            raise ValueError(f"X has {as_matrix(X).shape[0]} items, the kernel {kernel.n}")
+        return KDPP(exact(kernel, tol), k)
+    if kernel not in ("linear", "rbf"):
+        raise ValueError(f"unknown kernel {kernel!r}; use 'linear', 'rbf' or a dmsgd.Kernel")
+    if scale is not None and kernel != "rbf":
+        raise ValueError("scale belongs to kernel='rbf'; to scale a linear kernel changes nothing")
+    X = as_matrix(X)
+    k = as_batch_size(k, X.shape[0])
+    F = features.normalize(X) if normalize else X
+    if labels is not None:
+        F = features.concat(F, as_labels(labels, X.shape[0]), w)
+    return KDPP(exact(RBF(F, scale) if kernel == "rbf" else Linear(F), tol), k)
+
+
+def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> Stratified:
+    """Return stratified sampling over k-means clusters of X: pre-clustering (Proposition 2).
+
+    `clusters` defaults to k, one item of each cluster per batch.
+    """
+    from sklearn.cluster import MiniBatchKMeans
+
+    X = as_matrix(X)
+    k = as_batch_size(k, X.shape[0])
+    count = as_count(k if clusters is None else clusters, "clusters")
+    if count > X.shape[0]:
+        raise ValueError(f"clusters={count} exceeds the number of items, {X.shape[0]}")
+    state = np.random.RandomState(key_of(seed) % 2**32)
+    means = MiniBatchKMeans(n_clusters=count, random_state=state, n_init=3)
+    return Stratified(cast(Any, means.fit_predict(X)), k)

@@ -1,0 +1,81 @@
+"""The contract of a design. Training code sees nothing else of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from dmsgd.arrays import FloatArray, IntArray, as_count, as_items
+from dmsgd.samplers.parallel import thread_count
+from dmsgd.seeding import Seed, key_of
+
+
+class Design(ABC):
+    """A law over batches of k distinct items out of n; m_i = 1 if item i is in the batch."""
+
+    n: int
+    k: int
+
+    def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
+        """Return draws number start..start+size, shape (size, k), int64, distinct within a row.
+
+        Draw t is a function of (seed, t) alone: it is the same for any number of workers (threads;
+        -1 for all cores) and any way of cutting the draws into calls. The order within a row is
+        random too, so any part of a row is a fair share of it.
+        """
+        size = as_count(size, "size", least=0)
+        start = as_count(start, "start", least=0)
+        return self._draw(key_of(seed), start, size, thread_count(workers))
+
+    @abstractmethod
+    def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
+        """Return draws start..start+size of the random stream `key`."""
+
+    @abstractmethod
+    def inclusion(self) -> FloatArray:
+        """Return b_i = E[m_i], the probability that item i is in a batch, shape (n,)."""
+
+    def joint(self, i: Any, j: Any) -> FloatArray:
+        """Return E[m_i m_j] for item numbers i and j, broadcast against each other.
+
+        All pairs of two lists: design.joint(I[:, None], J). For i = j it is b_i.
+        """
+        i, j = np.broadcast_arrays(as_items(i, self.n, "i"), as_items(j, self.n, "j"))
+        pairs = self._joint(i.ravel(), j.ravel()).reshape(i.shape)
+        return np.where(i == j, self.inclusion()[i], pairs)
+
+    @abstractmethod
+    def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
+        """Return E[m_i m_j] for 1-D arrays; entries with i = j are ignored."""
+
+    def log_prob(self, batches: Any) -> FloatArray:
+        """Return log P(Y) for each row of `batches`, -inf for rows that are never drawn.
+
+        P is the probability of the set: the order of a row does not matter.
+        """
+        Y = as_items(batches, self.n, "batches")
+        if Y.ndim not in (1, 2) or Y.shape[-1] != self.k:
+            raise ValueError(
+                f"batches must be rows of k={self.k} item numbers, got shape {Y.shape}"
+            )
+        rows = np.atleast_2d(Y)
+        logs = self._log_prob(rows)
+        ordered = np.sort(rows, axis=1)
+        logs = np.where((ordered[:, 1:] == ordered[:, :-1]).any(axis=1), -np.inf, logs)
+        return logs.reshape(Y.shape[:-1])
+
+    @abstractmethod
+    def _log_prob(self, batches: IntArray) -> FloatArray:
+        """Return log P(Y) for each row of a (size, k) array of distinct items."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle what defines the law; tables are made again where they are needed."""
+        cached = {
+            name
+            for kind in type(self).__mro__
+            for name, value in vars(kind).items()
+            if type(value).__name__ == "cached_property"
+        }
+        return {name: value for name, value in vars(self).items() if name not in cached}

@@ -1,0 +1,83 @@
+"""The DPP itself, P(Y) = det(L_Y) / det(L + I): diverse batches of random size (the paper's eq. 1)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.arrays import FloatArray, IntArray, as_count, as_items
+from dmsgd.designs.determinants import log_determinants
+from dmsgd.samplers.parallel import spread, thread_count
+from dmsgd.samplers.rejection import rejection_any_size
+from dmsgd.seeding import Seed, key_of
+from dmsgd.spectra.spectrum import Spectrum
+
+
+@final
+class DPP:
+    """Batches of any size with probability det(L_Y) / det(L + I).
+
+    It has the methods of a `Design`, but no k: `sample` returns a list of arrays and `log_prob`
+    takes one. Scaling L up makes batches larger; `expected_size` is their mean.
+    """
+
+    def __init__(self, spectrum: Spectrum) -> None:
+        if not isinstance(spectrum, Spectrum):
+            raise TypeError(
+                f"DPP needs a Spectrum, got {type(spectrum).__name__}; use exact(kernel)"
+            )
+        self.spectrum = spectrum
+        self.n = spectrum.n
+
+    @property
+    def _selection(self) -> FloatArray:
+        """Probability of each eigenvector, λ / (1 + λ)."""
+        return self.spectrum.values / (1 + self.spectrum.values)
+
+    @property
+    def expected_size(self) -> float:
+        """Mean number of items in a batch."""
+        return float(self._selection.sum())
+
+    @cached_property
+    def _prepared(self) -> Any:
+        return rejection_any_size(self.spectrum, self._selection)
+
+    def sample(
+        self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1
+    ) -> list[IntArray]:
+        """Return draws number start..start+size, each an int64 array of distinct items, maybe empty."""
+        size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
+        key, draw = key_of(seed), self._prepared
+        return spread(lambda t: draw(key, t), range(start, start + size), thread_count(workers))
+
+    def inclusion(self) -> FloatArray:
+        """Return b_i = K_ii with K = L (L + I)^-1, shape (n,)."""
+        V = self.spectrum.vectors
+        return np.einsum("in,in,n->i", V, V, self._selection, optimize=False)
+
+    def joint(self, i: Any, j: Any) -> FloatArray:
+        """Return E[m_i m_j] = K_ii K_jj - K_ij² for broadcast item numbers; b_i for i = j."""
+        i, j = np.broadcast_arrays(as_items(i, self.n, "i"), as_items(j, self.n, "j"))
+        V, b = self.spectrum.vectors, self.inclusion()
+        K = np.einsum("...n,...n,n->...", V[i], V[j], self._selection, optimize=False)
+        return np.where(i == j, b[i], b[i] * b[j] - K**2)
+
+    def log_prob(self, batches: Any) -> FloatArray:
+        """Return log P(Y) for each batch of a list of batches."""
+        normaliser = np.log1p(self.spectrum.values).sum()
+        out = np.empty(len(batches))
+        for t, batch in enumerate(batches):
+            Y = as_items(batch, self.n, "batches").ravel()
+            possible = Y.size <= self.spectrum.rank and np.unique(Y).size == Y.size
+            log_det = log_determinants(self.spectrum, Y[None])[0] if possible and Y.size else 0.0
+            out[t] = log_det - normaliser if possible else -np.inf
+        return out
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"spectrum": self.spectrum, "n": self.n}
+
+    def __repr__(self) -> str:
+        return f"DPP(expected size {self.expected_size:.3g}, {self.spectrum!r})"

@@ -1,0 +1,37 @@
+"""Quantities of any design: the paper's correlations and unbiased weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dmsgd.arrays import FloatArray
+from dmsgd.designs.design import Design
+from dmsgd.designs.dpp import DPP
+
+
+def correlation(design: Design | DPP, i: Any, j: Any) -> FloatArray:
+    """Return C_ij = E[m_i m_j] / (b_i b_j) - 1 for broadcast item numbers (the paper's eq. for C).
+
+    Negative: the two items avoid each other. Items that are never drawn give NaN.
+    """
+    joint, b = design.joint(i, j), design.inclusion()
+    product = b[np.asarray(i)] * b[np.asarray(j)]
+    return np.divide(joint, product, out=np.full(joint.shape, np.nan), where=product > 0) - 1
+
+
+def unbiased_weights(design: Design | DPP) -> FloatArray:
+    """Return 1 / (N b_i), so that the weighted sum over a batch estimates the mean over the data.
+
+    The paper's (1/k) Σ g/b has expectation N/k times the mean gradient; these weights give
+    E[Σ_{i in batch} weight_i g_i] = (1/N) Σ_i g_i exactly.
+    """
+    b = design.inclusion()
+    never = np.flatnonzero(b <= 0)
+    if never.size:
+        raise ValueError(
+            f"{never.size} items are never drawn (b_i = 0; the first is item {never[0]}), so no "
+            f"weights make their gradients count; give them features or drop them"
+        )
+    return 1 / (design.n * b)

@@ -1,0 +1,113 @@
+"""Biased stratified sampling: every stratum gives the same number of items to a batch."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.arrays import FloatArray, IntArray, as_batch_size, as_labels
+from dmsgd.designs.design import Design
+from dmsgd.designs.uniform import log_binomial
+from dmsgd.samplers.parallel import fill
+
+
+@final
+class Stratified(Design):
+    """Batches with equal counts per stratum, drawn at random within each.
+
+    With k = sM for M strata each gives s items; otherwise each gives floor(k/M) and the rest go to
+    strata chosen at random, one each. A stratum with fewer items than its share gives all it has,
+    and the others share what is missing equally. With k = M it is the k-DPP of `strata(y)`.
+
+    >>> Stratified(["a", "a", "a", "b"], k=2).inclusion()
+    array([0.33333333, 0.33333333, 0.33333333, 1.        ])
+    """
+
+    def __init__(self, y: Any, k: int) -> None:
+        labels = as_labels(y, name="y")
+        self.n = int(labels.size)
+        self.k = as_batch_size(k, self.n)
+        self.strata, codes = np.unique(labels, return_inverse=True)
+        self._stratum: IntArray = codes.astype(np.int64)
+        self._sizes = np.bincount(self._stratum)
+        self._members = np.argsort(self._stratum, kind="stable")
+        self._base, self._extra = _shares(self._sizes, self.k)
+
+    @property
+    def _open(self) -> IntArray:
+        """Strata that are not exhausted by their base count: those an extra item may come from."""
+        return np.flatnonzero(self._base < self._sizes)
+
+    def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
+        from dmsgd.samplers.compiled.uniform import draw_stratified
+
+        starts = np.concatenate([[0], np.cumsum(self._sizes)])
+
+        def rows(first: int, out: IntArray) -> int:
+            return int(
+                draw_stratified(
+                    self._members,
+                    starts,
+                    self._base,
+                    self._extra,
+                    np.uint64(key),
+                    np.uint64(first),
+                    out,
+                )  # fmt: skip
+            )
+
+        return fill(rows, start, size, self.k, workers)
+
+    def inclusion(self) -> FloatArray:
+        """Return b_i = (expected count of i's stratum) / (size of i's stratum)."""
+        return (self._mean_counts() / self._sizes)[self._stratum]
+
+    def _mean_counts(self) -> FloatArray:
+        mean = self._base.astype(float)
+        if self._extra:
+            mean[self._open] += self._extra / self._open.size
+        return mean
+
+    def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
+        """E[c_a c_b] / (n_a n_b) across strata, E[c (c - 1)] / (n (n - 1)) within one."""
+        base, opens, extra = self._base.astype(float), self._open.size, self._extra
+        lucky = np.zeros(base.size)  # P(stratum gives an extra item)
+        if extra:
+            lucky[self._open] = extra / opens
+        both_lucky = extra * (extra - 1) / max(opens * (opens - 1), 1)
+        a, b = self._stratum[i], self._stratum[j]
+        across = base[a] * base[b] + base[a] * lucky[b] + base[b] * lucky[a]
+        across += np.where((lucky[a] > 0) & (lucky[b] > 0), both_lucky, 0.0)
+        within = base[a] * (base[a] - 1) + 2 * base[a] * lucky[a]
+        pairs_within = self._sizes[a] * np.maximum(self._sizes[a] - 1, 1)
+        return np.where(a == b, within / pairs_within, across / (self._sizes[a] * self._sizes[b]))
+
+    def _log_prob(self, batches: IntArray) -> FloatArray:
+        """-log(choices of lucky strata) - Σ_s log binomial(n_s, c_s)."""
+        rows = np.arange(batches.shape[0])[:, None]
+        counts = np.zeros((batches.shape[0], self._sizes.size), dtype=np.int64)
+        np.add.at(counts, (rows, self._stratum[batches]), 1)
+        more = counts - self._base
+        room = (self._base < self._sizes).astype(np.int64)
+        possible = ((more >= 0) & (more <= room)).all(axis=1)
+        ways = log_binomial(self._sizes, np.where(possible[:, None], counts, 0)).sum(axis=1)
+        return np.where(possible, -ways - log_binomial(self._open.size, self._extra), -np.inf)
+
+    def __repr__(self) -> str:
+        return f"Stratified(n={self.n}, k={self.k}, {self._sizes.size} strata)"
+
+
+def _shares(sizes: IntArray, k: int) -> tuple[IntArray, int]:
+    """Return each stratum's sure count and the number of extra items dealt out at random.
+
+    Strata that cannot give what an equal share may ask of them give everything; repeat.
+    """
+    exhausted = np.zeros(sizes.size, dtype=bool)
+    while True:
+        left, opens = k - sizes[exhausted].sum(), sizes.size - exhausted.sum()
+        share, extra = divmod(int(left), int(opens)) if opens else (0, 0)
+        short = ~exhausted & (sizes < share + (extra > 0))
+        if not short.any():
+            return np.where(exhausted, sizes, share).astype(np.int64), extra
+        exhausted |= short

@@ -1,0 +1,49 @@
+"""Plain SGD's batches: simple random samples without replacement."""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+from scipy.special import gammaln
+
+from dmsgd.arrays import FloatArray, IntArray, as_batch_size, as_count
+from dmsgd.designs.design import Design
+from dmsgd.samplers.parallel import fill
+
+
+@final
+class Uniform(Design):
+    """Every batch of k out of n items is equally likely; the k-DPP of the identity kernel."""
+
+    def __init__(self, n: int, k: int) -> None:
+        self.n = as_count(n, "n")
+        self.k = as_batch_size(k, self.n)
+
+    def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
+        from dmsgd.samplers.compiled.uniform import draw_uniform
+
+        def rows(first: int, out: IntArray) -> int:
+            return int(draw_uniform(self.n, np.uint64(key), np.uint64(first), out))
+
+        return fill(rows, start, size, self.k, workers)
+
+    def inclusion(self) -> FloatArray:
+        """Return k/n for every item."""
+        return np.full(self.n, self.k / self.n)
+
+    def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
+        return np.full(i.size, self.k * (self.k - 1) / (self.n * max(self.n - 1, 1)))
+
+    def _log_prob(self, batches: IntArray) -> FloatArray:
+        return np.full(batches.shape[0], -log_binomial(self.n, self.k))
+
+    def __repr__(self) -> str:
+        return f"Uniform(n={self.n}, k={self.k})"
+
+
+def log_binomial(n: int | IntArray, k: int | IntArray) -> FloatArray:
+    """Return log of the number of k-subsets of n items."""
+    return np.asarray(
+        gammaln(np.add(n, 1)) - gammaln(np.add(k, 1)) - gammaln(np.subtract(n, k) + 1)
+    )

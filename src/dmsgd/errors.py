@@ -1,0 +1,26 @@
+"""Errors that users may want to catch by name; plain bad input raises ValueError or TypeError."""
+
+from __future__ import annotations
+
+
+class RankError(ValueError):
+    """The kernel has too few independent directions for a batch of size k.
+
+    A k-DPP needs k <= rank(L): every set of more items has determinant zero.
+    """
+
+    def __init__(self, k: int, rank: int) -> None:
+        super().__init__(
+            f"k={k} exceeds the kernel's rank {rank}, so every batch of that size has probability "
+            f"zero; lower k to at most {rank}, add features (with labels: w < 1, or a kernel of "
+            f"full rank such as kernel='rbf'), or use dmsgd.Stratified for several items per class"
+        )
+        self.k = k
+        self.rank = rank
+
+    def __reduce__(self) -> tuple[type[RankError], tuple[int, int]]:
+        return RankError, (self.k, self.rank)
+
+
+class SamplingError(RuntimeError):
+    """A draw could not be completed; only a spectrum that is not one can cause this."""

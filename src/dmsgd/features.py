@@ -1,0 +1,89 @@
+"""Feature maps: what the paper's kernels do to data before the inner product.
+
+Each takes the data and returns a new matrix; dense stays dense and sparse stays sparse.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dmsgd.arrays import Matrix, as_fraction, as_labels, as_matrix
+
+
+def one_hot(y: Any) -> Matrix:
+    """Return H, the (n, classes) CSR indicator matrix of the labels, classes in sorted order.
+
+    >>> one_hot(["cat", "ant", "cat"]).toarray()
+    array([[0., 1.],
+           [1., 0.],
+           [0., 1.]])
+    """
+    labels = as_labels(y)
+    classes, codes = np.unique(labels, return_inverse=True)
+    rows = np.arange(labels.size + 1)
+    return sparse.csr_array(
+        (np.ones(labels.size), codes.astype(np.int64), rows), shape=(labels.size, classes.size)
+    )
+
+
+def anneal(X: Any, rho: float) -> Matrix:
+    """Return x^rho element-wise; zeros stay zero, so sparse stays sparse.
+
+    The paper's annealed kernel is Linear(anneal(tfidf, 0.1)): a small rho makes every shared word
+    count almost alike.
+    """
+    X = as_matrix(X)
+    if isinstance(rho, bool) or not isinstance(rho, numbers.Real):
+        raise TypeError(f"rho must be a positive number, got {rho!r}")
+    if not 0 < rho < np.inf:
+        raise ValueError(f"rho must be positive and finite, got {rho}")
+    values = X.data if sparse.issparse(X) else X
+    if float(rho) != int(rho) and values.min(initial=0.0) < 0:
+        raise ValueError(f"X has negative entries, whose power {rho} is not real; shift X first")
+    if not sparse.issparse(X):
+        return np.power(X, rho)
+    X = X.copy()
+    X.data **= rho
+    return X
+
+
+def normalize(X: Any) -> Matrix:
+    """Return X with rows of Euclidean length 1; zero rows stay zero.
+
+    A linear kernel favours items in proportion to their squared norm. Normalise when the length of
+    a row means nothing (embeddings, counts), keep it when it is importance.
+    """
+    X = as_matrix(X)
+    squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
+    lengths = np.sqrt(np.asarray(squares).ravel())
+    inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return (
+        sparse.csr_array(sparse.diags_array(inverse) @ X)
+        if sparse.issparse(X)
+        else (X * inverse[:, None])
+    )
+
+
+def concat(X: Any, y: Any, w: float) -> Matrix:
+    """Return F = [(1-w)X, wH]: features and one-hot labels side by side (the paper's eq. for F).
+
+    w = 0 looks at the features alone, w = 1 at the labels alone (stratified sampling); a part of
+    weight zero is left out rather than stored as zeros.
+    """
+    X = as_matrix(X)
+    w = as_fraction(w, "w")
+    H = one_hot(as_labels(y, X.shape[0]))
+    if w == 0:
+        return X
+    if w == 1:
+        return H
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.hstack([(1 - w) * X, w * H], format="csr"))
+    F = np.empty((X.shape[0], X.shape[1] + H.shape[1]))
+    np.multiply(X, 1 - w, out=F[:, : X.shape[1]])
+    F[:, X.shape[1] :] = (w * H).toarray()
+    return F

@@ -1,0 +1,185 @@
+"""Kernels: similarity L over n items, seen through `n`, `diag()` and `block(I, J)`.
+
+Every other kernel of the paper is a feature map (`dmsgd.features`) followed by `Linear` or `RBF`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, final
+
+import numpy as np
+from scipy import sparse
+
+from dmsgd.arrays import FloatArray, Matrix, as_count, as_items, as_labels, as_matrix, as_positive
+from dmsgd.features import one_hot
+from dmsgd.seeding import Seed, key_of
+
+#: How many items the median heuristic looks at.
+MEDIAN_SUBSAMPLE = 1000
+
+
+class Kernel(ABC):
+    """A symmetric positive semi-definite matrix over n items, never formed unless asked for."""
+
+    n: int
+
+    @abstractmethod
+    def diag(self) -> FloatArray:
+        """Return L_ii for all items, shape (n,)."""
+
+    @abstractmethod
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741 - index sets, as in the paper
+        """Return the (len(I), len(J)) block of L at these rows and columns."""
+
+
+@final
+class Linear(Kernel):
+    """L = B Bᵀ for a feature matrix B, dense or CSR; the rank is at most the number of features."""
+
+    def __init__(self, B: Any) -> None:
+        self.features: Matrix = as_matrix(B, "B")
+        values = self.features.data if sparse.issparse(self.features) else self.features
+        if not values.any():
+            raise ValueError("all features are zero, so no batch has a positive determinant")
+        self.n = int(self.features.shape[0])
+
+    def diag(self) -> FloatArray:
+        """Return the squared norms of the feature rows."""
+        B = self.features
+        if sparse.issparse(B):
+            return np.asarray(B.multiply(B).sum(axis=1)).ravel()
+        return np.asarray(np.einsum("ij,ij->i", B, B))
+
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
+        """Return B_I B_Jᵀ."""
+        rows, columns = as_items(I, self.n, "I"), as_items(J, self.n, "J")
+        product = self.features[rows] @ self.features[columns].T
+        return product.toarray() if sparse.issparse(product) else np.asarray(product)
+
+    def __repr__(self) -> str:
+        kind = "sparse" if sparse.issparse(self.features) else "dense"
+        return f"Linear({self.n} items, {self.features.shape[1]} {kind} features)"
+
+
+@final
+class RBF(Kernel):
+    """L_ij = exp(-|x_i - x_j|² / (2 scale²)).
+
+    The default scale is the median distance between distinct items of a random subsample of
+    1,000 (`median_scale`): half of the pairs are then closer than one scale.
+    """
+
+    def __init__(self, X: Any, scale: float | None = None) -> None:
+        X = as_matrix(X)
+        if not sparse.issparse(X):
+            X = X - X.mean(axis=0)  # distances are the same, and less is lost to rounding
+        self.features: Matrix = X
+        self.n = int(X.shape[0])
+        self.scale = median_scale(X) if scale is None else as_positive(scale, "scale")
+
+    def diag(self) -> FloatArray:
+        """Return ones."""
+        return np.ones(self.n)
+
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
+        """Return exp(-distance² / (2 scale²)) between the items I and J."""
+        rows, columns = as_items(I, self.n, "I"), as_items(J, self.n, "J")
+        L = _squared_distances(self.features[rows], self.features[columns])
+        L *= -0.5 / self.scale**2
+        np.exp(L, out=L)
+        L[rows[:, None] == columns[None, :]] = 1.0
+        return L
+
+    def __repr__(self) -> str:
+        return f"RBF({self.n} items, scale={self.scale:.4g})"
+
+
+@final
+class Precomputed(Kernel):
+    """A kernel matrix that the user already has; it must be symmetric and positive semi-definite."""
+
+    def __init__(self, L: Any) -> None:
+        L = as_matrix(L, "L")
+        L = L.toarray() if sparse.issparse(L) else L
+        if L.shape[0] != L.shape[1]:
+            raise ValueError(f"L must be square, got shape {L.shape}")
+        size = np.abs(L).max()
+        if size == 0:
+            raise ValueError("L is all zeros, so no batch has a positive determinant")
+        gap = np.abs(L - L.T).max()
+        if gap > 1e-8 * size:
+            raise ValueError(
+                f"L is not symmetric: |L - Lᵀ| reaches {gap:.3g}; pass (L + L.T) / 2 if that is meant"
+            )
+        self.matrix: FloatArray = (L + L.T) / 2
+        self.n = int(L.shape[0])
+        self._refuse_indefinite(size)
+
+    def _refuse_indefinite(self, size: float) -> None:
+        slack = 100 * self.n * np.finfo(float).eps * size
+        try:
+            np.linalg.cholesky(self.matrix + slack * np.eye(self.n))
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "L is not positive semi-definite (it has a negative eigenvalue), so its determinants "
+                "are no probabilities; use a kernel such as B Bᵀ or RBF, or clip its eigenvalues"
+            ) from None
+
+    def diag(self) -> FloatArray:
+        """Return the diagonal of L."""
+        return self.matrix.diagonal().copy()
+
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
+        """Return L[I, J]."""
+        return self.matrix[np.ix_(as_items(I, self.n, "I"), as_items(J, self.n, "J"))]
+
+    def __repr__(self) -> str:
+        return f"Precomputed({self.n} items)"
+
+
+def strata(y: Any, balanced: bool = False) -> Linear:
+    """Return the kernel of stratified sampling: L_ij = 1 within a stratum, 0 across (Proposition 1).
+
+    With k = number of strata every batch holds one item of each. With smaller k, large strata are
+    still drawn more often; `balanced=True` divides each block by its size, and then all strata are
+    equally likely for every k.
+    """
+    H = one_hot(as_labels(y, name="y"))
+    if balanced:
+        H = sparse.csr_array(H @ sparse.diags_array(1 / np.sqrt(H.sum(axis=0))))
+    return Linear(H)
+
+
+def identity(n: int) -> Linear:
+    """Return the kernel of plain SGD, L = I: every batch is equally likely.
+
+    The batches are drawn *without* replacement, so C_ij is slightly negative rather than 0.
+    """
+    return Linear(sparse.eye_array(as_count(n, "n"), format="csr"))
+
+
+def median_scale(X: Any, seed: Seed = 0) -> float:
+    """Return the median distance between distinct items among 1,000 drawn from X."""
+    X = as_matrix(X)
+    n = X.shape[0]
+    rng = np.random.default_rng(key_of(seed))
+    rows = np.sort(rng.choice(n, min(n, MEDIAN_SUBSAMPLE), replace=False))
+    squares = _squared_distances(X[rows], X[rows])[np.triu_indices(rows.size, 1)]
+    positive = squares[squares > 1e-12 * squares.max(initial=0.0)]
+    if positive.size == 0:
+        raise ValueError("all items look alike, so there is no median distance; pass scale=")
+    return float(np.sqrt(np.median(positive)))
+
+
+def _squared_distances(A: Matrix, B: Matrix) -> FloatArray:
+    def squares(M: Matrix) -> FloatArray:
+        dense = M.multiply(M).sum(axis=1) if sparse.issparse(M) else np.einsum("ij,ij->i", M, M)
+        return np.asarray(dense).ravel()
+
+    product = A @ B.T
+    distances = product.toarray() if sparse.issparse(product) else np.asarray(product)
+    distances *= -2.0
+    distances += squares(A)[:, None]
+    distances += squares(B)[None, :]
+    return np.maximum(distances, 0.0, out=distances)

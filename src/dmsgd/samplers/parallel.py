@@ -1,0 +1,59 @@
+"""Spreads draws over threads; draw t does not depend on how, because it has its own random numbers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dmsgd.arrays import IntArray, as_count
+from dmsgd.errors import SamplingError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def thread_count(workers: Any) -> int:
+    """Return the number of threads for `workers`: itself, or all available cores for -1."""
+    if workers == -1 and not isinstance(workers, bool):
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else (os.cpu_count() or 1)
+        )
+    return as_count(workers, "workers")
+
+
+def fill(
+    draw: Callable[[int, IntArray], int], start: int, size: int, k: int, workers: int
+) -> IntArray:
+    """Return draws start..start+size, shape (size, k), made by `draw(start, out)` on threads.
+
+    `draw` fills rows of `out` and returns how many it completed.
+    """
+    out = np.empty((size, k), dtype=np.int64)
+    bounds = np.linspace(0, size, min(workers, max(size, 1)) + 1).astype(int)
+    parts = list(zip(bounds[:-1], bounds[1:], strict=True))
+
+    def work(part: tuple[int, int]) -> None:
+        first, last = part
+        done = draw(start + first, out[first:last])
+        if done != last - first:
+            raise SamplingError(
+                f"draw {start + first + done} was not completed: the vectors of the spectrum are "
+                f"not orthonormal; build it with dmsgd.exact"
+            )
+
+    spread(work, parts, workers)
+    return out
+
+
+def spread(work: Callable[[Item], Result], items: Sequence[Item], workers: int) -> list[Result]:
+    """Return [work(item) for item in items], on `workers` threads."""
+    if workers == 1 or len(items) <= 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(min(workers, len(items))) as pool:
+        return list(pool.map(work, items))

@@ -1,0 +1,6 @@
+"""Spectra: the eigenvalues and eigenvectors of a kernel that every design is built on."""
+
+from dmsgd.spectra.exact import exact
+from dmsgd.spectra.spectrum import Spectrum
+
+__all__ = ["Spectrum", "exact"]

@@ -1,0 +1,107 @@
+"""The exact eigendecomposition of a kernel, by the cheapest route that is accurate.
+
+For L = F Fᵀ with an (n, d) factor F:
+
+- diagonal: the columns of a sparse F do not overlap (strata, identity): nothing to diagonalise.
+- dual:     d < n. FᵀF = U Λ Uᵀ is d x d, and V = F U Λ^(-1/2); L itself is never formed.
+- primal:   d >= n. L is n x n and V comes from it directly.
+
+Forming a product squares the condition number: eigenvalues far below the largest, and the
+directions that belong to them, drown in rounding. Where there are any, that part of the spectrum is
+taken from a singular value decomposition of the features in the subspace concerned, and the route
+says so ("dual+svd", "primal+svd"). Kernels without a factor are formed and diagonalised ("primal").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg, sparse
+
+from dmsgd.arrays import FloatArray, Matrix, as_fraction
+from dmsgd.kernels import Kernel, Linear
+from dmsgd.spectra.spectrum import Spectrum, truncated
+
+#: Eigenvalues below this fraction of the largest are too small for a squared matrix to resolve.
+SQUARED_LIMIT = 1e-6
+
+#: Eigenvalues up to this fraction of the largest are taken for zero, unless `tol` says otherwise.
+DEFAULT_TOL = 1e-12
+
+
+def exact(kernel: Kernel, tol: float | None = None) -> Spectrum:
+    """Return the spectrum of `kernel`, without its eigenvalues up to `tol` times the largest.
+
+    The default tolerance is 1e-12, or n times the machine precision if that is larger and the
+    kernel is not given by features. O(n d min(n, d)) for linear kernels, O(n³) and n² memory
+    otherwise.
+
+    >>> exact(Linear([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).values
+    array([4., 2.])
+    """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"exact needs a Kernel, got {type(kernel).__name__}; for features use exact(Linear(X))"
+        )
+    if tol is not None:
+        tol = as_fraction(tol, "tol")
+    if isinstance(kernel, Linear):
+        return _of_features(kernel.features, DEFAULT_TOL if tol is None else tol)
+    everything = np.arange(kernel.n)
+    values, vectors = _eigh(kernel.block(everything, everything))
+    if tol is None:
+        tol = max(DEFAULT_TOL, kernel.n * np.finfo(float).eps)
+    return truncated(values, vectors, "primal", tol)
+
+
+def _of_features(F: Matrix, tol: float) -> Spectrum:
+    n, d = F.shape
+    wide = d >= n
+    gram = F @ F.T if wide and not sparse.issparse(F) else F.T @ F if not wide else None
+    if sparse.issparse(F):
+        columns = F.T @ F
+        if columns.nnz == np.count_nonzero(columns.diagonal()):
+            return _diagonal(F, columns.diagonal(), tol)
+        gram = (F @ F.T).toarray() if wide else columns.toarray()
+    values, vectors = _eigh(gram)
+    keep = values > min(tol, np.finfo(float).eps) * values[0]
+    values, vectors = values[keep], vectors[:, keep]
+    return _primal(F, values, vectors, tol) if wide else _dual(F, values, vectors, tol)
+
+
+def _eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
+    values, vectors = linalg.eigh(symmetric, driver="evd", overwrite_a=True, check_finite=False)
+    return values[::-1], vectors[:, ::-1]
+
+
+def _diagonal(F: Matrix, squares: FloatArray, tol: float) -> Spectrum:
+    used = np.flatnonzero(squares > 0)
+    V = F[:, used] @ sparse.diags_array(1 / np.sqrt(squares[used]))
+    return truncated(squares[used], V.toarray(), "diagonal", tol)
+
+
+def _dual(F: Matrix, values: FloatArray, U: FloatArray, tol: float) -> Spectrum:
+    V = np.asarray(F @ (U / np.sqrt(values)))
+    squares = np.einsum("ij,ij->j", V, V)
+    if np.abs(squares - 1).max() > 1e-14:  # |F u|² knows the eigenvalue better than the Gram
+        values = values * squares
+        V /= np.sqrt(squares)
+    small = values < SQUARED_LIMIT * values.max()
+    if not small.any():
+        return truncated(values, V, "dual", tol)
+    well = V[:, ~small]
+    B = np.asarray(F @ U[:, small])
+    B -= well @ (well.T @ B)
+    V[:, small], sigma, _ = linalg.svd(B, full_matrices=False, check_finite=False)
+    values[small] = sigma**2
+    return truncated(values, V, "dual+svd", tol)
+
+
+def _primal(F: Matrix, values: FloatArray, V: FloatArray, tol: float) -> Spectrum:
+    small = values < SQUARED_LIMIT * values.max()
+    if not small.any():
+        return truncated(values, V, "primal", tol)
+    values, V = values.copy(), V.copy()
+    _, sigma, W = linalg.svd(np.asarray(F.T @ V[:, small]), full_matrices=False, check_finite=False)
+    V[:, small] = V[:, small] @ W.T
+    values[small] = sigma**2
+    return truncated(values, V, "primal+svd", tol)
