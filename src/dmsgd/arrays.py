@@ -143,7 +143,7 @@ def as_fraction(value: Any, name: str) -> float:
     """Return `value` as a float in [0, 1]."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number in [0, 1], got {value!r}")
-    if not 0.0 <= value <= 1.0:
+    if not 0.0 <= float(value) <= 1.0:
         raise ValueError(f"{name} must lie in [0, 1], got {value}")
     return float(value)
 
@@ -152,7 +152,7 @@ def as_positive(value: Any, name: str) -> float:
     """Return `value` as a finite float above zero."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a positive number, got {value!r}")
-    if not 0.0 < value < np.inf:
+    if not 0.0 < float(value) < np.inf:
         raise ValueError(f"{name} must be positive and finite, got {value}")
     return float(value)
 

@@ -5,13 +5,12 @@ Each takes the data and returns a new matrix; dense stays dense and sparse stays
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from dmsgd.arrays import Matrix, as_fraction, as_labels, as_matrix
+from dmsgd.arrays import Matrix, as_fraction, as_labels, as_matrix, as_positive
 
 
 def one_hot(y: Any) -> Matrix:
@@ -37,12 +36,9 @@ def anneal(X: Any, rho: float) -> Matrix:
     count almost alike.
     """
     X = as_matrix(X)
-    if isinstance(rho, bool) or not isinstance(rho, numbers.Real):
-        raise TypeError(f"rho must be a positive number, got {rho!r}")
-    if not 0 < rho < np.inf:
-        raise ValueError(f"rho must be positive and finite, got {rho}")
+    rho = as_positive(rho, "rho")
     values = X.data if sparse.issparse(X) else X
-    if float(rho) != int(rho) and values.min(initial=0.0) < 0:
+    if rho != int(rho) and values.min(initial=0.0) < 0:
         raise ValueError(f"X has negative entries, whose power {rho} is not real; shift X first")
     if not sparse.issparse(X):
         return np.power(X, rho)

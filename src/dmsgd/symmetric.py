@@ -10,8 +10,8 @@ which has the size of an eigenvalue. From e_l^n = e_l^{n-1} + λ_n e_{l-1}^{n-1}
     R[n, l] = (R[n-1, l] + λ_n) / (1 + λ_n / R[n-1, l-1]).
 
 All terms are positive, and since R decreases in l (Newton's inequality) the relative errors of the
-two predecessors enter with weights that sum to at most 1: they add up, about 3 roundings a step, and
-never grow. (The supplement's `e_0^l <- 1` is meant as e_l^0 <- 0 for l >= 1.)
+two predecessors enter with weights that sum to at most 1: they add up, about 3 roundings a step,
+and never grow. (The supplement's `e_0^l <- 1` is meant as e_l^0 <- 0 for l >= 1.)
 
 The eigenvectors of a k-DPP draw form a Markov chain: going from the last eigenvector to the first
 with l still to choose, number n is chosen with probability
@@ -61,9 +61,9 @@ def _choice_probabilities(values: FloatArray, k: int) -> FloatArray:
 
 
 def selection(values: FloatArray, k: int) -> FloatArray:
-    """Return π_n = P(eigenvector n is chosen) = λ_n e_{k-1}(λ without n) / e_k(λ), shape (r,). O(rk).
+    """Return π_n = P(eigenvector n is chosen) = λ_n e_{k-1}(λ without n) / e_k(λ), shape (r,).
 
-    The probabilities sum to k.
+    The probabilities sum to k. O(rk).
     """
     p = _choice_probabilities(values, k)
     left = np.zeros(k + 1)  # left[l] = P(l still to choose when the chain arrives at n)

@@ -1,4 +1,4 @@
-"""The DPP itself, P(Y) = det(L_Y) / det(L + I): diverse batches of random size (the paper's eq. 1)."""
+"""The DPP, P(Y) = det(L_Y) / det(L + I): diverse batches of random size (the paper's eq. 1)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DPP:
     def sample(
         self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1
     ) -> list[IntArray]:
-        """Return draws number start..start+size, each an int64 array of distinct items, maybe empty."""
+        """Return draws start..start+size, each an int64 array of distinct items, maybe empty."""
         size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
         key, draw = key_of(seed), self._prepared
         return spread(lambda t: draw(key, t), range(start, start + size), thread_count(workers))
@@ -56,14 +56,14 @@ class DPP:
     def inclusion(self) -> FloatArray:
         """Return b_i = K_ii with K = L (L + I)^-1, shape (n,)."""
         V = self.spectrum.vectors
-        return np.einsum("in,in,n->i", V, V, self._selection, optimize=False)
+        return np.asarray(np.einsum("in,in,n->i", V, V, self._selection, optimize=False))
 
     def joint(self, i: Any, j: Any) -> FloatArray:
         """Return E[m_i m_j] = K_ii K_jj - K_ij² for broadcast item numbers; b_i for i = j."""
         i, j = np.broadcast_arrays(as_items(i, self.n, "i"), as_items(j, self.n, "j"))
         V, b = self.spectrum.vectors, self.inclusion()
         K = np.einsum("...n,...n,n->...", V[i], V[j], self._selection, optimize=False)
-        return np.where(i == j, b[i], b[i] * b[j] - K**2)
+        return np.asarray(np.where(i == j, b[i], b[i] * b[j] - K**2))
 
     def log_prob(self, batches: Any) -> FloatArray:
         """Return log P(Y) for each batch of a list of batches."""

@@ -18,7 +18,7 @@ def correlation(design: Design | DPP, i: Any, j: Any) -> FloatArray:
     """
     joint, b = design.joint(i, j), design.inclusion()
     product = b[np.asarray(i)] * b[np.asarray(j)]
-    return np.divide(joint, product, out=np.full(joint.shape, np.nan), where=product > 0) - 1
+    return np.asarray(joint / np.where(product > 0, product, np.nan) - 1)
 
 
 def unbiased_weights(design: Design | DPP) -> FloatArray:

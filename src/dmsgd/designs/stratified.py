@@ -43,45 +43,36 @@ class Stratified(Design):
         from dmsgd.samplers.compiled.uniform import draw_stratified
 
         starts = np.concatenate([[0], np.cumsum(self._sizes)])
+        plan = (self._members, starts, self._base, self._extra)
 
         def rows(first: int, out: IntArray) -> int:
-            return int(
-                draw_stratified(
-                    self._members,
-                    starts,
-                    self._base,
-                    self._extra,
-                    np.uint64(key),
-                    np.uint64(first),
-                    out,
-                )  # fmt: skip
-            )
+            return int(draw_stratified(*plan, np.uint64(key), np.uint64(first), out))
 
         return fill(rows, start, size, self.k, workers)
 
+    @property
+    def _lucky(self) -> FloatArray:
+        """Probability that a stratum gives one more than its base count."""
+        lucky = np.zeros(self._base.size)
+        if self._extra:
+            lucky[self._open] = self._extra / self._open.size
+        return lucky
+
     def inclusion(self) -> FloatArray:
         """Return b_i = (expected count of i's stratum) / (size of i's stratum)."""
-        return (self._mean_counts() / self._sizes)[self._stratum]
-
-    def _mean_counts(self) -> FloatArray:
-        mean = self._base.astype(float)
-        if self._extra:
-            mean[self._open] += self._extra / self._open.size
-        return mean
+        return np.asarray(((self._base + self._lucky) / self._sizes)[self._stratum])
 
     def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
         """E[c_a c_b] / (n_a n_b) across strata, E[c (c - 1)] / (n (n - 1)) within one."""
-        base, opens, extra = self._base.astype(float), self._open.size, self._extra
-        lucky = np.zeros(base.size)  # P(stratum gives an extra item)
-        if extra:
-            lucky[self._open] = extra / opens
-        both_lucky = extra * (extra - 1) / max(opens * (opens - 1), 1)
+        base, lucky, opens = self._base.astype(float), self._lucky, self._open.size
+        both_lucky = self._extra * (self._extra - 1) / max(opens * (opens - 1), 1)
         a, b = self._stratum[i], self._stratum[j]
         across = base[a] * base[b] + base[a] * lucky[b] + base[b] * lucky[a]
         across += np.where((lucky[a] > 0) & (lucky[b] > 0), both_lucky, 0.0)
         within = base[a] * (base[a] - 1) + 2 * base[a] * lucky[a]
         pairs_within = self._sizes[a] * np.maximum(self._sizes[a] - 1, 1)
-        return np.where(a == b, within / pairs_within, across / (self._sizes[a] * self._sizes[b]))
+        joint = np.where(a == b, within / pairs_within, across / (self._sizes[a] * self._sizes[b]))
+        return np.asarray(joint)
 
     def _log_prob(self, batches: IntArray) -> FloatArray:
         """-log(choices of lucky strata) - Σ_s log binomial(n_s, c_s)."""
@@ -90,8 +81,8 @@ class Stratified(Design):
         np.add.at(counts, (rows, self._stratum[batches]), 1)
         more = counts - self._base
         room = (self._base < self._sizes).astype(np.int64)
-        possible = ((more >= 0) & (more <= room)).all(axis=1)
-        ways = log_binomial(self._sizes, np.where(possible[:, None], counts, 0)).sum(axis=1)
+        possible = np.all((more >= 0) & (more <= room), axis=1)
+        ways = log_binomial(self._sizes, np.where(possible, counts.T, 0).T).sum(axis=1)
         return np.where(possible, -ways - log_binomial(self._open.size, self._extra), -np.inf)
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ def reference(spectrum: Spectrum, k: int) -> Draw:
                 rng = np.random.default_rng([key, first + t])
                 J = select_eigenvectors(spectrum.values, R, k, rng)
                 out[t] = select_items(spectrum.vectors[:, J], rng)
-            return out.shape[0]
+            return len(out)
 
         return fill(rows, start, size, k, workers)
 
@@ -34,7 +34,7 @@ def reference(spectrum: Spectrum, k: int) -> Draw:
 def select_eigenvectors(
     values: FloatArray, R: FloatArray, k: int, rng: np.random.Generator
 ) -> list[int]:
-    """Return the indices J of k eigenvectors: n is taken with probability λ_n e_{l-1}^{n-1} / e_l^n."""
+    """Return the k chosen eigenvectors: n is taken with probability λ_n e_{l-1}^{n-1} / e_l^n."""
     J: list[int] = []
     for n in range(values.size, 0, -1):
         left = k - len(J)
@@ -46,7 +46,7 @@ def select_eigenvectors(
 
 
 def select_items(V: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Return one item per column of V: pick i by its squared row norm, then make V orthogonal to e_i."""
+    """Return an item per column of V: pick i by squared row norm, then make V orthogonal to e_i."""
     Y = []
     while V.shape[1] > 0:
         probabilities = np.square(V).sum(axis=1)

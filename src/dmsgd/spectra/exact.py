@@ -54,14 +54,14 @@ def exact(kernel: Kernel, tol: float | None = None) -> Spectrum:
 
 
 def _of_features(F: Matrix, tol: float) -> Spectrum:
-    n, d = F.shape
-    wide = d >= n
-    gram = F @ F.T if wide and not sparse.issparse(F) else F.T @ F if not wide else None
+    wide = F.shape[1] >= F.shape[0]
     if sparse.issparse(F):
         columns = F.T @ F
         if columns.nnz == np.count_nonzero(columns.diagonal()):
             return _diagonal(F, columns.diagonal(), tol)
         gram = (F @ F.T).toarray() if wide else columns.toarray()
+    else:
+        gram = F @ F.T if wide else F.T @ F
     values, vectors = _eigh(gram)
     keep = values > min(tol, np.finfo(float).eps) * values[0]
     values, vectors = values[keep], vectors[:, keep]
