@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from dmsgd.public import *
+    from dmsgd.public import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:

@@ -97,7 +97,7 @@ class RBF(Kernel):
 
 @final
 class Precomputed(Kernel):
-    """A kernel matrix that the user already has; it must be symmetric and positive semi-definite."""
+    """A kernel matrix that the user already has: symmetric and positive semi-definite."""
 
     def __init__(self, L: Any) -> None:
         L = as_matrix(L, "L")
@@ -110,7 +110,7 @@ class Precomputed(Kernel):
         gap = np.abs(L - L.T).max()
         if gap > 1e-8 * size:
             raise ValueError(
-                f"L is not symmetric: |L - Lᵀ| reaches {gap:.3g}; pass (L + L.T) / 2 if that is meant"
+                f"L is not symmetric: |L - Lᵀ| reaches {gap:.3g}; is (L + L.T) / 2 meant?"
             )
         self.matrix: FloatArray = (L + L.T) / 2
         self.n = int(L.shape[0])
@@ -122,8 +122,8 @@ class Precomputed(Kernel):
             np.linalg.cholesky(self.matrix + slack * np.eye(self.n))
         except np.linalg.LinAlgError:
             raise ValueError(
-                "L is not positive semi-definite (it has a negative eigenvalue), so its determinants "
-                "are no probabilities; use a kernel such as B Bᵀ or RBF, or clip its eigenvalues"
+                "L is not positive semi-definite (it has a negative eigenvalue), so its "
+                "determinants are no probabilities; use a kernel such as B Bᵀ or RBF, or clip its eigenvalues"
             ) from None
 
     def diag(self) -> FloatArray:
@@ -139,7 +139,7 @@ class Precomputed(Kernel):
 
 
 def strata(y: Any, balanced: bool = False) -> Linear:
-    """Return the kernel of stratified sampling: L_ij = 1 within a stratum, 0 across (Proposition 1).
+    """Return the kernel of stratified sampling: L_ij = 1 within a stratum, else 0 (Proposition 1).
 
     With k = number of strata every batch holds one item of each. With smaller k, large strata are
     still drawn more often; `balanced=True` divides each block by its size, and then all strata are

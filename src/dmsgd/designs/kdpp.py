@@ -50,9 +50,8 @@ class KDPP(Design):
     def _inclusion(self) -> FloatArray:
         """b_i = Σ_n V_in² π_n."""
         V = self.spectrum.vectors
-        return np.einsum(
-            "in,in,n->i", V, V, selection(self.spectrum.values, self.k), optimize=False
-        )
+        pi = selection(self.spectrum.values, self.k)
+        return np.asarray(np.einsum("in,in,n->i", V, V, pi, optimize=False))
 
     def inclusion(self) -> FloatArray:
         """Return b_i in closed form, shape (n,); they sum to k. O(nr + rk)."""

@@ -1,10 +1,11 @@
-"""Spreads draws over threads; draw t does not depend on how, because it has its own random numbers."""
+"""Spreads draws over threads; each draw has its own random numbers, so it does not matter how."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,7 +37,7 @@ def fill(
     """
     out = np.empty((size, k), dtype=np.int64)
     bounds = np.linspace(0, size, min(workers, max(size, 1)) + 1).astype(int)
-    parts = list(zip(bounds[:-1], bounds[1:], strict=True))
+    parts = list(pairwise(bounds.tolist()))
 
     def work(part: tuple[int, int]) -> None:
         first, last = part

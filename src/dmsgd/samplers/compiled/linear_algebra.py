@@ -102,8 +102,8 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
 def reflect_many(W, reflectors, taus, Y, columns):  # type: ignore[no-untyped-def]
     """W = H_a ... H_1 W with H_i = I - tau_i v_i v_iᵀ, of which the last `a` rows are dropped.
 
-    Reflector i (a row of `reflectors`) is zero in the last i rows of W. `Y` (group, k) and `columns`
-    (rows, group) are scratch; a group of reflectors is applied in two matrix products:
+    Reflector i (a row of `reflectors`) is zero in the last i rows of W. `Y` (group, k) and
+    `columns` (rows, group) are scratch; a group of reflectors is applied in two matrix products:
     W -= Vᵀ Y, Y_i = tau_i (v_i W - Σ_{j<i} (v_i·v_j) Y_j).
     """
     rows = W.shape[0]
