@@ -85,8 +85,9 @@ def _refuse_wrong_dtype(dtype: np.dtype[Any], name: str) -> None:
 def _refuse_not_finite(values: FloatArray, name: str) -> None:
     # The sum of squares is one pass without a temporary; only a suspicious one is looked into.
     flat = values.reshape(-1)
-    if np.isfinite(np.dot(flat, flat)):
-        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.dot(flat, flat)):
+            return
     bad = ~np.isfinite(values)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])

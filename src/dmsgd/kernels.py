@@ -123,7 +123,7 @@ class Precomputed(Kernel):
         except np.linalg.LinAlgError:
             raise ValueError(
                 "L is not positive semi-definite (it has a negative eigenvalue), so its "
-                "determinants are no probabilities; use a kernel such as B Bᵀ or RBF, or clip its eigenvalues"
+                "determinants are no probabilities; use B Bᵀ or RBF, or clip its eigenvalues"
             ) from None
 
     def diag(self) -> FloatArray:

@@ -7,13 +7,16 @@ import numpy as np
 from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.spectra.spectrum import Spectrum
 
+#: Rounding leaves parts of about 1e-15; the eigenvalue tolerance 1e-12 keeps real ones above 1e-6.
+DEPENDENT = 1e-12
+
 
 def log_determinants(spectrum: Spectrum, batches: IntArray) -> FloatArray:
     """Return log det(L_Y) for each row Y of `batches`; -inf where the items are dependent.
 
     L_Y = A Aᵀ with A = V_Y Λ^(1/2), so det(L_Y) is the squared product of the diagonal of R in
     Aᵀ = QR; A Aᵀ is not formed, which would lose half of the digits. An item whose part
-    orthogonal to those before it is within rounding of zero makes the determinant zero.
+    orthogonal to those before it is below 1e-12 of its length counts as dependent.
     """
     size, k = batches.shape
     out = np.empty(size)
@@ -24,7 +27,7 @@ def log_determinants(spectrum: Spectrum, batches: IntArray) -> FloatArray:
         R = np.linalg.qr(A.transpose(0, 2, 1), mode="r")
         diagonal = np.abs(np.einsum("sii->si", R))
         lengths = np.linalg.norm(A, axis=2)
-        dependent = diagonal <= np.finfo(float).eps * spectrum.rank * lengths
+        dependent = diagonal <= DEPENDENT * lengths
         logs = np.log(np.where(dependent, 1.0, diagonal))
         out[first : first + step] = np.where(dependent.any(axis=1), -np.inf, 2 * logs.sum(axis=1))
     return out

@@ -14,7 +14,9 @@ from dmsgd.designs.dpp import DPP
 def correlation(design: Design | DPP, i: Any, j: Any) -> FloatArray:
     """Return C_ij = E[m_i m_j] / (b_i b_j) - 1 for broadcast item numbers (the paper's eq. for C).
 
-    Negative: the two items avoid each other. Items that are never drawn give NaN.
+    Negative: the two items avoid each other. The paper allows for positive C_ij between dissimilar
+    items, but k-DPPs and DPPs are strongly Rayleigh measures (Borcea, Brändén, Liggett 2009), so
+    that C_ij <= 0 for all i != j. Items that are never drawn give NaN.
     """
     joint, b = design.joint(i, j), design.inclusion()
     product = b[np.asarray(i)] * b[np.asarray(j)]

@@ -1,0 +1,171 @@
+import pickle
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+import dmsgd
+from contracts import check_closed_forms, check_determinism, check_draws, check_exchangeable
+
+RNG = np.random.default_rng(5)
+
+
+def dpp_law(L):
+    n = len(L)
+    sets = [Y for size in range(n + 1) for Y in combinations(range(n), size)]
+    dets = np.array([np.linalg.det(L[np.ix_(Y, Y)]) if Y else 1.0 for Y in sets])
+    dets = np.where(dets < 1e-12, 0.0, dets)
+    return dict(zip(sets, dets / np.linalg.det(L + np.eye(n)), strict=True))
+
+
+def stratified_law(y, k):
+    """Enumerate: counts as equal as the sizes allow, ties broken at random."""
+    strata = [np.flatnonzero(y == c) for c in np.unique(y)]
+    options = [
+        counts for counts in product(*(range(s.size + 1) for s in strata)) if sum(counts) == k
+    ]
+    # the most equal allocation is the one whose sorted counts are the flattest
+    flattest = min(sum(c * c for c in counts) for counts in options)
+    best = [counts for counts in options if sum(c * c for c in counts) == flattest]
+    law = dict.fromkeys(combinations(range(y.size), k), 0.0)
+    for counts in best:
+        parts = [list(combinations(s.tolist(), c)) for s, c in zip(strata, counts, strict=True)]
+        ways = list(product(*parts))
+        for way in ways:
+            law[tuple(sorted(sum(way, ())))] += 1 / (len(best) * len(ways))
+    return law
+
+
+STRATIFIED = {
+    "k = M": ([0, 0, 0, 1, 1, 2], 3),
+    "k = 2M": ([0, 0, 0, 1, 1, 2, 2, 2], 6),
+    "k not a multiple of M": ([0, 0, 0, 1, 1, 1, 2, 2], 5),
+    "k < M": ([0, 0, 1, 1, 2, 3], 2),
+    "a small stratum gives all it has": ([0, 0, 0, 0, 1, 2, 2, 2], 6),
+    "a small stratum and a remainder": ([0, 0, 0, 0, 1, 2, 2, 2], 4),
+    "k = n": ([0, 0, 1], 3),
+    "one stratum": ([4, 4, 4, 4], 2),
+}
+
+
+@pytest.mark.parametrize("name", STRATIFIED)
+def test_stratified(name):
+    y, k = STRATIFIED[name]
+    design, law = dmsgd.Stratified(y, k), stratified_law(np.array(y), k)
+    check_closed_forms(design, law)
+    check_draws(design, law)
+
+
+def test_stratified_takes_names_as_strata():
+    design = dmsgd.Stratified(["b", "a", "a", "b", "c"], 3)
+    assert design.strata.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(design.inclusion(), [0.5, 0.5, 0.5, 0.5, 1.0])
+
+
+@pytest.mark.parametrize(("n", "k"), [(7, 3), (5, 5), (6, 1), (1, 1)])
+def test_uniform(n, k):
+    sets = list(combinations(range(n), k))
+    law = dict.fromkeys(sets, 1 / len(sets))
+    design = dmsgd.Uniform(n, k)
+    check_closed_forms(design, law)
+    check_draws(design, law)
+
+
+@pytest.mark.parametrize("rank", [3, 7])
+def test_dpp(rank):
+    B = RNG.normal(size=(7, rank))
+    design, law = dmsgd.DPP(dmsgd.exact(dmsgd.Linear(B))), dpp_law(B @ B.T)
+    check_closed_forms(design, law)
+    check_draws(design, law)
+    mean_size = sum(len(Y) * probability for Y, probability in law.items())
+    assert design.expected_size == pytest.approx(mean_size)
+    assert np.isneginf(design.log_prob([np.arange(7), [1, 1]]))[rank < 7 or 1 :].all()
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        dmsgd.Uniform(20, 4),
+        dmsgd.Stratified(np.arange(20) % 3, 7),
+        dmsgd.DPP(dmsgd.exact(dmsgd.Linear(RNG.normal(size=(20, 6))))),
+        dmsgd.clustered(RNG.normal(size=(20, 2)), 4),
+    ],
+    ids=repr,
+)
+def test_determinism_and_pickling(design):
+    check_determinism(design)
+    again = pickle.loads(pickle.dumps(design))
+    assert [a.tolist() for a in again.sample(5, seed=1)] == [
+        a.tolist() for a in design.sample(5, seed=1)
+    ]
+
+
+@pytest.mark.parametrize("design", [dmsgd.Uniform(9, 3), dmsgd.Stratified([0, 0, 0, 1, 1, 2], 4)])
+def test_order_within_a_row_is_exchangeable(design):
+    check_exchangeable(design)
+
+
+def test_clustered_is_stratified_over_clusters():
+    centres = np.array([[0, 0], [50, 0], [0, 50]])
+    group = np.repeat([0, 1, 2], [30, 6, 4])
+    X = centres[group] + RNG.normal(size=(40, 2))
+    design = dmsgd.clustered(X, 6, clusters=3, seed=0)
+    assert isinstance(design, dmsgd.Stratified)
+    assert all(np.bincount(group[row]).tolist() == [2, 2, 2] for row in design.sample(50, seed=0))
+    same = dmsgd.clustered(X, 6, clusters=3, seed=0)
+    np.testing.assert_array_equal(same.inclusion(), design.inclusion())
+
+
+def test_correlation_is_the_papers_and_strongest_for_similar_items():
+    X = np.array([[1, 0.0], [1, 0.1], [0, 1.0], [0.1, 1.0]])
+    design = dmsgd.diversify(X, k=2)
+    b = design.inclusion()
+    C = dmsgd.correlation(design, 0, [1, 2])
+    np.testing.assert_allclose(C, design.joint(0, [1, 2]) / (b[0] * b[[1, 2]]) - 1)
+    assert C[0] < -0.9 < C[1] < 0
+    assert dmsgd.correlation(design, 1, 1) == pytest.approx(1 / b[1] - 1)
+
+
+def test_items_of_a_kdpp_never_attract():
+    """The paper expects C_ij > 0 for dissimilar items; k-DPPs are strongly Rayleigh, so C <= 0."""
+    for seed in range(20):
+        X = np.random.default_rng(seed).normal(size=(9, 6)) ** 3
+        everyone = np.arange(9)
+        C = dmsgd.correlation(dmsgd.diversify(X, k=1 + seed % 6), everyone[:, None], everyone)
+        assert C[~np.eye(9, dtype=bool)].max() < 1e-9
+
+
+def test_identity_has_slightly_negative_correlation_not_zero():
+    C = dmsgd.correlation(dmsgd.KDPP(dmsgd.exact(dmsgd.identity(6)), 2), 0, 1)
+    assert pytest.approx((2 * 1 / (6 * 5)) / (1 / 3) ** 2 - 1) == C
+
+
+def test_unbiased_weights_estimate_the_mean_exactly():
+    X, g = RNG.normal(size=(8, 4)), RNG.normal(size=(8, 3))
+    design = dmsgd.diversify(X, k=3)
+    weights = dmsgd.unbiased_weights(design)
+    batches = np.array(list(combinations(range(8), 3)))
+    estimates = (weights[batches][..., None] * g[batches]).sum(axis=1)
+    expectation = np.exp(design.log_prob(batches)) @ estimates
+    np.testing.assert_allclose(expectation, g.mean(axis=0), atol=1e-12)
+    # the paper's (1/k) Σ g/b is too long by N/k
+    printed = (g[batches] / design.inclusion()[batches][..., None]).mean(axis=1)
+    np.testing.assert_allclose(
+        np.exp(design.log_prob(batches)) @ printed, 8 / 3 * g.mean(axis=0), atol=1e-12
+    )
+
+
+def test_no_weights_for_items_that_are_never_drawn():
+    design = dmsgd.diversify(np.vstack([np.eye(3), np.zeros((1, 3))]), k=2)
+    with pytest.raises(ValueError, match=r"1 items are never drawn.*item 3"):
+        dmsgd.unbiased_weights(design)
+
+
+def test_batches_of_the_wrong_shape_are_refused():
+    design = dmsgd.Uniform(5, 2)
+    with pytest.raises(ValueError, match=r"rows of k=2"):
+        design.log_prob([[0, 1, 2]])
+    with pytest.raises(ValueError, match=r"0..4"):
+        design.joint(0, 5)
+    with pytest.raises(TypeError, match="item numbers"):
+        design.joint(0.5, 1)

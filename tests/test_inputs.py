@@ -1,0 +1,174 @@
+"""Bad input gets one message that says what was given and what to do; any good input works."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from scipy import sparse
+
+import dmsgd
+
+X = np.random.default_rng(0).normal(size=(12, 5))
+Y = np.arange(12) % 3
+HOLE = X.copy()
+HOLE[3, 1] = np.nan
+INFINITE = sparse.csr_array(np.where(X > 1, np.inf, 0.0))
+SKEW = np.array([[1.0, 0.5], [0.0, 1.0]])
+
+BAD = {
+    "NaN": (lambda: dmsgd.diversify(HOLE, 3), ValueError, r"1 NaN or infinite.*\(3, 1\).*impute"),
+    "inf, sparse": (lambda: dmsgd.diversify(INFINITE, 3), ValueError, "NaN or infinite"),
+    "overflow": (lambda: dmsgd.diversify(X * 1e200, 3), ValueError, "squares overflow; rescale"),
+    "k = 0": (lambda: dmsgd.diversify(X, 0), ValueError, "k must be at least 1, got 0"),
+    "k > n": (lambda: dmsgd.diversify(X, 13), ValueError, "k=13 exceeds the number of items, 12"),
+    "k > rank": (lambda: dmsgd.diversify(X, 6), dmsgd.RankError, "rank 5"),
+    "k a float": (lambda: dmsgd.diversify(X, 2.0), TypeError, "k must be an integer, got 2.0"),
+    "k a bool": (lambda: dmsgd.Uniform(5, True), TypeError, "k must be an integer, got True"),
+    "w > 1": (lambda: dmsgd.diversify(X, 3, Y, w=1.5), ValueError, r"w must lie in \[0, 1\].*1.5"),
+    "w < 0": (lambda: dmsgd.concat(X, Y, -0.1), ValueError, r"w must lie in \[0, 1\]"),
+    "w NaN": (lambda: dmsgd.concat(X, Y, float("nan")), ValueError, r"w must lie in \[0, 1\]"),
+    "w text": (lambda: dmsgd.concat(X, Y, "0.5"), TypeError, "w must be a number"),
+    "labels too short": (
+        lambda: dmsgd.diversify(X, 3, labels=Y[:5], w=0.5), ValueError, "5 entries for 12 items"),
+    "labels 2-D": (
+        lambda: dmsgd.diversify(X, 3, labels=Y[:, None], w=0.5), ValueError, "1-D.*(12, 1)"),
+    "labels missing": (
+        lambda: dmsgd.Stratified([0.0, np.nan, 1.0], 2), ValueError, "1 missing entries"),
+    "labels None inside": (
+        lambda: dmsgd.Stratified(["a", None, "b"], 2), ValueError, "1 missing entries"),
+    "w without labels": (
+        lambda: dmsgd.diversify(X, 3, w=0.5), ValueError, "labels is None; pass labels= or w=0"),
+    "1-D X": (lambda: dmsgd.diversify(X[0], 3), ValueError, r"two dimensions.*\(5,\).*reshape"),
+    "3-D X": (lambda: dmsgd.diversify(X[None], 3), ValueError, "two dimensions"),
+    "empty X": (lambda: dmsgd.diversify(X[:0], 3), ValueError, r"empty: shape \(0, 5\)"),
+    "no columns": (lambda: dmsgd.diversify(X[:, :0], 3), ValueError, "empty"),
+    "X None": (lambda: dmsgd.diversify(None, 3), TypeError, "X is None"),
+    "text": (lambda: dmsgd.diversify(np.array([["a", "b"]]), 1), TypeError, "holds text"),
+    "text objects": (
+        lambda: dmsgd.diversify(np.array([["a", 1]], dtype=object), 1), TypeError, "holds text"),
+    "complex": (lambda: dmsgd.diversify(X * 1j, 3), TypeError, "real numbers, got dtype complex"),
+    "ragged": (lambda: dmsgd.diversify([[1.0], [1.0, 2.0]], 1), ValueError, "not a rectangular"),
+    "asymmetric": (lambda: dmsgd.Precomputed(SKEW), ValueError, "not symmetric.*0.5"),
+    "indefinite": (
+        lambda: dmsgd.Precomputed([[1.0, 2.0], [2.0, 1.0]]), ValueError, "negative eigenvalue"),
+    "not square": (lambda: dmsgd.Precomputed(X), ValueError, r"square, got shape \(12, 5\)"),
+    "zero matrix": (lambda: dmsgd.Precomputed(np.zeros((3, 3))), ValueError, "all zeros"),
+    "zero features": (
+        lambda: dmsgd.diversify(np.zeros((4, 2)), 1), ValueError, "all features are zero"),
+    "equal items, rbf": (
+        lambda: dmsgd.diversify(np.ones((4, 2)), 1, kernel="rbf"), ValueError, "pass scale="),
+    "negative size": (
+        lambda: dmsgd.Uniform(5, 2).sample(-1), ValueError, "size must be at least 0, got -1"),
+    "size a float": (lambda: dmsgd.Uniform(5, 2).sample(2.5), TypeError, "size must be an integer"),
+    "seed text": (lambda: dmsgd.Uniform(5, 2).sample(1, seed="x"), TypeError, "seed must be None"),
+    "seed float": (lambda: dmsgd.Uniform(5, 2).sample(1, seed=1.5), TypeError, "seed must be None"),
+    "seed negative": (lambda: dmsgd.Uniform(5, 2).sample(1, seed=-1), ValueError, "negative"),
+    "no workers": (lambda: dmsgd.Uniform(5, 2).sample(1, workers=0), ValueError, "workers"),
+    "unknown kernel": (
+        lambda: dmsgd.diversify(X, 3, kernel="poly"), ValueError, "'poly'; use 'linear', 'rbf'"),
+    "scale of linear": (lambda: dmsgd.diversify(X, 3, scale=1.0), ValueError, "kernel='rbf'"),
+    "scale zero": (lambda: dmsgd.RBF(X, 0.0), ValueError, "scale must be positive"),
+    "kernel and w": (
+        lambda: dmsgd.diversify(X, 3, Y, 0.5, kernel=dmsgd.Linear(X)), ValueError, "as it is"),
+    "kernel of another size": (
+        lambda: dmsgd.diversify(X[:9], 3, kernel=dmsgd.Linear(X)), ValueError, "9 items.*12"),
+    "rho zero": (lambda: dmsgd.anneal(np.abs(X), 0), ValueError, "rho must be positive"),
+    "rho of negatives": (lambda: dmsgd.anneal(X, 0.5), ValueError, "negative entries.*shift"),
+    "no spectrum": (lambda: dmsgd.KDPP(X, 3), TypeError, "needs a Spectrum, got ndarray"),
+    "DPP of no spectrum": (lambda: dmsgd.DPP(X), TypeError, "needs a Spectrum"),
+    "too many clusters": (lambda: dmsgd.clustered(X, 3, clusters=13), ValueError, "clusters=13"),
+    "cuda-like tensor": (
+        lambda: dmsgd.diversify(torch.empty(3, 2, device="meta"), 1), TypeError, "on meta"),
+    "sparse tensor": (
+        lambda: dmsgd.diversify(torch.eye(3).to_sparse(), 1), TypeError, "to_dense"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_named(name):
+    call, error, message = BAD[name]
+    with pytest.raises(error, match=message):
+        call()
+
+
+GOOD = {
+    "float64": X,
+    "float32": X.astype(np.float32),
+    "list": X.tolist(),
+    "Fortran order": np.asfortranarray(X),
+    "CSR": sparse.csr_array(X),
+    "CSR matrix": sparse.csr_matrix(X),
+    "COO": sparse.coo_array(X),
+    "pandas": pd.DataFrame(X),
+    "polars": pl.DataFrame(X),
+    "torch": torch.tensor(X),
+    "torch with gradient": torch.tensor(X, requires_grad=True),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_any_container_gives_the_same_design(name):
+    tolerance = 1e-6 if name == "float32" else 1e-12
+    expected = dmsgd.diversify(X, 3, labels=Y, w=0.4).inclusion()
+    b = dmsgd.diversify(GOOD[name], 3, labels=Y, w=0.4).inclusion()
+    np.testing.assert_allclose(b, expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint16, np.int64, bool])
+def test_any_real_dtype(dtype):
+    counts = np.where(X > 0.3, np.abs(X) * 5, 0).astype(dtype)
+    expected = dmsgd.diversify(counts.astype(float), 2).inclusion()
+    np.testing.assert_allclose(dmsgd.diversify(counts, 2).inclusion(), expected)
+
+
+def test_memory_maps(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    np.testing.assert_array_equal(
+        dmsgd.diversify(mapped, 3).sample(5, seed=0), dmsgd.diversify(X, 3).sample(5, seed=0)
+    )
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [Y.tolist(), Y.astype(str), pd.Series(Y, dtype="category"), pl.Series(Y), torch.tensor(Y)],
+    ids=["list", "text", "categorical", "polars", "torch"],
+)
+def test_any_kind_of_labels(labels):
+    expected = dmsgd.diversify(X, 4, labels=Y, w=0.9).inclusion()
+    np.testing.assert_allclose(dmsgd.diversify(X, 4, labels=labels, w=0.9).inclusion(), expected)
+
+
+def test_seeds_of_every_kind():
+    design = dmsgd.Uniform(1000, 5)
+    same = [
+        lambda: 7,
+        lambda: np.int64(7),
+        lambda: np.random.SeedSequence(7),
+    ]
+    rows = [design.sample(2, seed=make()).tolist() for make in same]
+    assert rows[0] == rows[1] == rows[2]
+    for make in (np.random.default_rng, np.random.RandomState, np.random.PCG64):
+        assert design.sample(2, seed=make(7)).tolist() == design.sample(2, seed=make(7)).tolist()
+    moving = np.random.default_rng(7)
+    assert design.sample(2, seed=moving).tolist() != design.sample(2, seed=moving).tolist()
+    assert design.sample(2).tolist() != design.sample(2).tolist()
+
+
+def test_import_is_light():
+    code = (
+        "import sys, dmsgd; dmsgd.Linear([[1.0]]); "
+        "print([m for m in ('numba', 'sklearn', 'matplotlib', 'torch') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_public_names():
+    assert set(dmsgd.__dir__()) >= {"diversify", "KDPP", "__version__"}
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        dmsgd.nothing  # noqa: B018

@@ -1,0 +1,175 @@
+import pickle
+
+import numpy as np
+import pytest
+
+import dmsgd
+from contracts import (
+    check_closed_forms,
+    check_determinism,
+    check_draws,
+    check_exchangeable,
+    kdpp_law,
+    moments,
+)
+from dmsgd.samplers import reference, rejection
+
+RNG = np.random.default_rng(7)
+FEATURES = RNG.normal(size=(8, 4))
+DUPLICATED = np.vstack([FEATURES[:4], FEATURES[:3], FEATURES[:1]])
+FULL = (lambda A: A @ A.T)(RNG.normal(size=(8, 8)))
+STRATA = np.array([0, 0, 0, 1, 1, 2, 2, 2])
+
+KERNELS = {
+    "linear": (dmsgd.Linear(FEATURES), 3),
+    "linear, k = rank": (dmsgd.Linear(FEATURES), 4),
+    "linear, k = 1": (dmsgd.Linear(FEATURES), 1),
+    "wide": (dmsgd.Linear(RNG.normal(size=(7, 20))), 4),
+    "rbf": (dmsgd.RBF(FEATURES), 3),
+    "full rank": (dmsgd.Precomputed(FULL), 4),
+    "full rank, k = n": (dmsgd.Precomputed(FULL[:5, :5]), 5),
+    "rank deficient": (dmsgd.Precomputed(DUPLICATED @ DUPLICATED.T), 3),
+    "duplicated rows": (dmsgd.Linear(DUPLICATED), 4),
+    "a zero row": (dmsgd.Linear(np.vstack([FEATURES[:6], np.zeros((1, 4))])), 3),
+    "identity": (dmsgd.identity(7), 3),
+    "strata": (dmsgd.strata(STRATA), 2),
+    "strata, k = M": (dmsgd.strata(STRATA), 3),
+    "balanced strata": (dmsgd.strata(STRATA, balanced=True), 2),
+    "features and labels": (dmsgd.Linear(dmsgd.concat(FEATURES, STRATA, 0.7)), 5),
+}
+
+
+def matrix(kernel):
+    everyone = np.arange(kernel.n)
+    return kernel.block(everyone, everyone)
+
+
+@pytest.fixture(params=KERNELS, scope="module")
+def case(request):
+    kernel, k = KERNELS[request.param]
+    return kernel, k, kdpp_law(matrix(kernel), k)
+
+
+def test_closed_forms_equal_enumeration(case):
+    kernel, k, law = case
+    check_closed_forms(dmsgd.KDPP(dmsgd.exact(kernel), k), law)
+
+
+@pytest.mark.parametrize("sampler", [rejection, reference])
+def test_draws_follow_the_law(case, sampler):
+    kernel, k, law = case
+    size = 20_000 if sampler is rejection else 3_000
+    check_draws(dmsgd.KDPP(dmsgd.exact(kernel), k, sampler=sampler), law, size)
+
+
+def test_draws_follow_the_law_across_blocks_of_proposals():
+    """At k = 12 of 14 a draw needs several blocks, so W is used and reflected."""
+    L = (lambda A: A @ A.T)(np.random.default_rng(3).normal(size=(14, 14)))
+    design = dmsgd.KDPP(dmsgd.exact(dmsgd.Precomputed(L)), 12)
+    law = kdpp_law(L, 12)
+    check_closed_forms(design, law)
+    check_draws(design, law)
+
+
+@pytest.mark.parametrize("sampler", [rejection, reference])
+def test_determinism(sampler):
+    check_determinism(dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FEATURES)), 3, sampler=sampler))
+
+
+def test_large_draws_do_not_depend_on_workers():
+    X = RNG.normal(size=(3000, 150))
+    design = dmsgd.diversify(X, k=90)
+    alone = design.sample(20, seed=1)
+    for workers in (2, 7, -1):
+        assert (design.sample(20, seed=1, workers=workers) == alone).all()
+    assert (np.sort(alone, axis=1)[:, 1:] != np.sort(alone, axis=1)[:, :-1]).all()
+
+
+def test_moments_of_large_draws():
+    """Beyond enumeration: frequencies of items and of pairs against the closed forms."""
+    rng = np.random.default_rng(11)
+    design = dmsgd.diversify(rng.normal(size=(60, 45)) * rng.gamma(1, 1, 45), k=36)
+    size = 40_000
+    seen = np.zeros((size, 60))
+    np.put_along_axis(seen, design.sample(size, seed=2), 1, axis=1)
+    b = design.inclusion()
+    z = (seen.mean(axis=0) - b) / np.sqrt(b * (1 - b) / size)
+    assert np.abs(z).max() < 4.5
+    everyone = np.arange(60)
+    joint = design.joint(everyone[:, None], everyone)
+    upper = np.triu_indices(60, 1)
+    z = ((seen.T @ seen / size) - joint)[upper] / np.sqrt(joint * (1 - joint) / size)[upper]
+    assert np.abs(z).max() < 5.0
+
+
+def test_order_within_a_row_is_exchangeable():
+    check_exchangeable(dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FEATURES)), 3))
+
+
+def test_identity_kernel_is_plain_sgd():
+    design, plain = dmsgd.KDPP(dmsgd.exact(dmsgd.identity(8)), 3), dmsgd.Uniform(8, 3)
+    batches = plain.sample(5, seed=0)
+    np.testing.assert_allclose(design.log_prob(batches), plain.log_prob(batches))
+    np.testing.assert_allclose(design.inclusion(), plain.inclusion())
+    np.testing.assert_allclose(design.joint(0, [1, 2]), plain.joint(0, [1, 2]))
+
+
+def test_strata_kernel_with_k_equal_to_strata_is_stratified_sampling():
+    design = dmsgd.KDPP(dmsgd.exact(dmsgd.strata(STRATA)), 3)
+    stratified = dmsgd.Stratified(STRATA, 3)
+    everyone = np.arange(8)
+    np.testing.assert_allclose(design.inclusion(), stratified.inclusion(), atol=1e-12)
+    np.testing.assert_allclose(
+        design.joint(everyone[:, None], everyone),
+        stratified.joint(everyone[:, None], everyone),
+        atol=1e-12,
+    )
+    assert all(set(STRATA[row]) == {0, 1, 2} for row in design.sample(100, seed=0))
+
+
+def test_strata_with_fewer_items_than_strata_favours_large_ones_unless_balanced():
+    """The paper's Proposition 1 holds at k = M only: sizes 3, 2, 3, 1 with k = 2."""
+    y = np.repeat([0, 1, 2, 3], [3, 2, 3, 1])
+    share = {
+        balanced: np.bincount(
+            y, dmsgd.KDPP(dmsgd.exact(dmsgd.strata(y, balanced)), 2).inclusion()
+        ).round(2)
+        for balanced in (False, True)
+    }
+    np.testing.assert_allclose(share[False], [0.62, 0.48, 0.62, 0.28])
+    np.testing.assert_allclose(share[True], 0.5)
+
+
+def test_rank_error_names_the_rank_and_the_ways_out():
+    with pytest.raises(dmsgd.RankError, match=r"k=5 exceeds the kernel's rank 4.*w < 1.*Stratif"):
+        dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FEATURES)), 5)
+    with pytest.raises(dmsgd.RankError, match="rank 3"):
+        dmsgd.diversify(FEATURES, 5, labels=STRATA, w=1.0)
+    error = pickle.loads(pickle.dumps(dmsgd.RankError(5, 4)))
+    assert (error.k, error.rank) == (5, 4)
+
+
+def test_a_set_of_dependent_items_has_probability_zero():
+    design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(DUPLICATED)), 2)
+    assert np.isneginf(design.log_prob([[0, 4], [1, 1]])).all()
+    assert np.isfinite(design.log_prob([0, 1]))
+
+
+def test_designs_survive_pickling_after_use():
+    design = dmsgd.diversify(FEATURES, k=3)
+    batches, b = design.sample(5, seed=0), design.inclusion()
+    again = pickle.loads(pickle.dumps(design))
+    assert (again.sample(5, seed=0) == batches).all()
+    np.testing.assert_array_equal(again.inclusion(), b)
+
+
+def test_a_spectrum_that_is_none_is_noticed():
+    broken = dmsgd.Spectrum(np.ones(3), np.ones((6, 3)) / np.sqrt(6), route="made up", tol=0.0)
+    with pytest.raises(dmsgd.SamplingError, match="not orthonormal"):
+        dmsgd.KDPP(broken, 3).sample(1, seed=0)
+
+
+def test_moments_helper_agrees_with_a_known_law():
+    b, joint = moments({(0, 1): 0.25, (1, 2): 0.75}, 3)
+    np.testing.assert_allclose(b, [0.25, 1.0, 0.75])
+    assert joint[0, 2] == 0

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dmsgd
+
+RNG = np.random.default_rng(1)
+
+
+def check_spectrum(kernel, spectrum, atol=1e-10):
+    """V is orthonormal, values are positive and sorted, and V diag(λ) Vᵀ is the kernel."""
+    V, values = spectrum.vectors, spectrum.values
+    everyone = np.arange(kernel.n)
+    L = kernel.block(everyone, everyone)
+    np.testing.assert_allclose(V.T @ V, np.eye(spectrum.rank), atol=atol)
+    np.testing.assert_allclose((V * values) @ V.T, L, atol=atol * np.abs(L).max())
+    assert (values > 0).all()
+    assert (np.diff(values) <= 0).all()
+    assert V.flags.c_contiguous
+    assert V.dtype == values.dtype == np.float64
+
+
+CASES = {
+    "dual": dmsgd.Linear(RNG.normal(size=(50, 6))),
+    "primal": dmsgd.Linear(RNG.normal(size=(10, 40))),
+    "dual, sparse": dmsgd.Linear(sparse.random(60, 12, 0.3, random_state=1)),
+    "primal, sparse": dmsgd.Linear(sparse.random(20, 90, 0.3, random_state=1)),
+    "diagonal, strata": dmsgd.strata(RNG.integers(0, 4, 30)),
+    "diagonal, identity": dmsgd.identity(9),
+    "primal, rbf": dmsgd.RBF(RNG.normal(size=(25, 2))),
+    "primal, rbf of sparse": dmsgd.RBF(sparse.random(20, 30, 0.3, random_state=1)),
+    "primal, precomputed": dmsgd.Precomputed(np.diag(np.arange(1.0, 9))),
+    "dual, duplicated rows": dmsgd.Linear(np.repeat(RNG.normal(size=(6, 4)), 5, axis=0)),
+    "dual, zero column": dmsgd.Linear(np.c_[RNG.normal(size=(20, 3)), np.zeros(20)]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_exact(name):
+    spectrum = dmsgd.exact(CASES[name])
+    check_spectrum(CASES[name], spectrum)
+    assert spectrum.route.startswith(name.split(",")[0])
+
+
+def test_rank_counts_independent_directions():
+    X = np.hstack([A := RNG.normal(size=(40, 5)), A @ RNG.normal(size=(5, 4))])
+    assert dmsgd.exact(dmsgd.Linear(X)).rank == 5
+    assert dmsgd.exact(dmsgd.Linear(X.T)).rank == 5
+    assert dmsgd.exact(dmsgd.Linear(np.ones((7, 3)))).rank == 1
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+def test_ill_conditioned_features_are_resolved_by_svd(transpose):
+    """Singular values over 5.5 decades: eigenvalues over 11, which a Gram matrix cannot hold."""
+    U, _ = np.linalg.qr(RNG.normal(size=(80, 30)))
+    W, _ = np.linalg.qr(RNG.normal(size=(30, 30)))
+    sigma = np.logspace(0, -5.5, 30)
+    F = (U * sigma) @ W.T
+    kernel = dmsgd.Linear(F.T if transpose else F)
+    spectrum = dmsgd.exact(kernel)
+    assert spectrum.route == ("primal+svd" if transpose else "dual+svd")
+    np.testing.assert_allclose(spectrum.values, sigma**2, rtol=1e-8)
+    check_spectrum(kernel, spectrum, atol=1e-9)
+    if not transpose:
+        np.testing.assert_allclose(np.abs(np.sum(spectrum.vectors * U, axis=0)), 1, atol=1e-8)
+
+
+def test_tolerance_is_the_users_to_choose():
+    X = np.diag([1.0, 1e-3, 1e-7])
+    assert dmsgd.exact(dmsgd.Linear(X)).rank == 2
+    assert dmsgd.exact(dmsgd.Linear(X), tol=0.0).rank == 3
+    assert dmsgd.exact(dmsgd.Linear(X), tol=1e-5).rank == 1
+    with pytest.raises(ValueError, match=r"tol must lie in \[0, 1\]"):
+        dmsgd.exact(dmsgd.Linear(X), tol=-1.0)
+
+
+def test_exact_needs_a_kernel():
+    with pytest.raises(TypeError, match=r"exact\(Linear\(X\)\)"):
+        dmsgd.exact(np.eye(3))
+
+
+HARD = {
+    "eigenvalues to 1e6": np.linspace(1e5, 1e6, 400),
+    "eigenvalues over 8 decades": np.logspace(6, -2, 400),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("k", [1, 200, 399, 400])
+def test_range(name, k):
+    """N = 400 up to k = rank: no overflow, no warning (they are errors here), b sums to k."""
+    Q, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(400, 400)))
+    design = dmsgd.diversify(Q * np.sqrt(HARD[name]), k)
+    assert design.inclusion().sum() == pytest.approx(k, abs=1e-6)
+    assert design.inclusion().max() <= 1 + 1e-9
+    batch = design.sample(2, seed=0)
+    assert np.isfinite(design.log_prob(batch)).all()
+    assert np.unique(batch[0]).size == k
+
+
+def test_float32_features_and_duplicated_rows_keep_k():
+    X = np.repeat(RNG.normal(size=(100, 64)).astype(np.float32), 3, axis=0)
+    design = dmsgd.diversify(X, k=63)
+    assert design.inclusion().sum() == pytest.approx(63, abs=1e-6)
+    assert all(np.unique(row // 3).size == 63 for row in design.sample(20, seed=0))
