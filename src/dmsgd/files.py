@@ -1,4 +1,4 @@
-"""Features and labels from files: .npy, .npz (NumPy or SciPy sparse), .csv, .parquet, .txt (labels).
+"""Features and labels from files: .npy, .npz (NumPy or SciPy sparse), .csv, .parquet, .txt.
 
 `file:NAME` names one array of an .npz archive or one column of a table. A column of a CSV file
 without a header is named by its number, from 1.
@@ -7,13 +7,14 @@ without a header is named by its number, from 1.
 from __future__ import annotations
 
 import csv
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,11 @@ def load_features(path: str | Path, drop: str | None = None) -> Matrix:
     if kind in TABLES:
         if name is not None:
             raise ValueError(f"{path}: features are all columns of a table; give the file alone")
+        if drop is not None:
+            _column(file, column_names(file), drop)
         value = _csv_numbers(file, drop) if kind == ".csv" else _parquet_numbers(file, drop)
+    elif drop is not None:
+        raise ValueError(f"{path} has no columns to drop {drop!r} from; only tables do")
     else:
         value = _npy(file) if kind == ".npy" else _npz(file, name, ("X", "features", "x"))
     if value.ndim == 1:
@@ -56,8 +61,8 @@ def load_labels(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
     kind = file.suffix.lower()
     value: Any
     if kind == ".txt":
-        with _readable(file, "text"):
-            value = _typed(file, file.read_text(encoding="utf-8-sig").rstrip().split("\n"))
+        with _text(file) as text:
+            value = _typed(file, text.read().rstrip().splitlines())
     elif kind in TABLES:
         value = _csv_labels(file, name, n) if kind == ".csv" else _parquet_labels(file, name)
     else:
@@ -78,9 +83,9 @@ def column_names(path: str | Path) -> list[str]:
 def _existing(path: str | Path, suffixes: tuple[str, ...]) -> tuple[Path, str | None]:
     """Return the file and the NAME of `file` or `file:NAME`, refusing what cannot be read."""
     file, name = Path(path), None
-    before, colon, after = str(path).rpartition(":")
-    if colon and not file.exists() and before.lower().endswith((".npz", *TABLES)):
-        file, name = Path(before), after
+    parts = re.fullmatch(r"(.+?\.(?:npz|csv|parquet)):(.+)", str(path), re.IGNORECASE)
+    if parts and not file.exists():
+        file, name = Path(parts[1]), parts[2]
     if file.suffix.lower() not in suffixes:
         raise ValueError(
             f"{file}: cannot read files ending in {file.suffix!r}; use {', '.join(suffixes)}"
@@ -99,13 +104,11 @@ def _readable(file: Path, kind: str) -> Iterator[None]:
     """Turn what a reader raises about broken content into one message that names the file."""
     try:
         yield
-    except UnicodeDecodeError:
-        raise ValueError(f"{file} is not UTF-8 text; convert it, or save a .npy file") from None
-    except (ValueError, EOFError, KeyError, csv.Error, zipfile.BadZipFile, zlib.error) as error:
-        if "object" in str(error).lower():
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        if "pickle" in str(error) or "Python objects" in str(error):
             raise ValueError(
-                f"{file} is not a plain NumPy file: it holds pickled Python objects, which are not "
-                f"loaded because they can run code; save numbers, np.save(path, X.astype(float))"
+                f"{file} is not a NumPy file, or holds Python objects, which are not loaded "
+                f"because they can run code; save numbers: np.save(path, X.astype(float))"
             ) from None
         raise ValueError(
             f"{file} is damaged, cut short or not a {kind} file ({error}); write it again"
@@ -122,11 +125,11 @@ def _npy(file: Path) -> npt.NDArray[Any]:
 
 
 def _npz(file: Path, name: str | None, usual: tuple[str, ...]) -> Any:
-    with _readable(file, "NumPy"):
-        archive = np.load(file, allow_pickle=False)
-    if isinstance(archive, np.ndarray):
-        raise ValueError(f"{file} is a single array; rename it to {file.stem}.npy")
-    with archive:
+    with open(file, "rb") as stream:  # np.load(path) leaves a broken archive open
+        with _readable(file, "NumPy"):
+            archive = np.load(stream, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise ValueError(f"{file} is a single array; rename it to {file.stem}.npy")
         held = list(archive.files)
         if name is None and {"format", "shape", "data"} <= set(held):
             return _sparse(file)
@@ -160,7 +163,7 @@ class _Layout:
 
 def _layout(file: Path) -> _Layout:
     """Return the columns of a CSV file; commas, or semicolons or tabs if there is no comma."""
-    with _readable(file, "CSV"), _text(file) as text:
+    with _text(file) as text:
         line = text.readline()
         delimiter = "," if "," in line else ";" if ";" in line else "\t" if "\t" in line else ","
         text.seek(0)
@@ -169,6 +172,8 @@ def _layout(file: Path) -> _Layout:
         first = next(filled, [])
         skip = reader.line_num
         second = next(filled, [])
+    if not first:
+        raise ValueError(f"{file} holds blank lines only; write it again")
     if not _is_header(first, second):
         return _Layout([str(j + 1) for j in range(len(first))], delimiter, 0)
     names = [cell.strip() for cell in first]
@@ -185,8 +190,6 @@ def _is_header(first: list[str], second: list[str]) -> bool:
     numbered = [str(j) for j in range(len(first))]
     if not any(numeric) or (len(first) > 2 and first == numbered):  # pandas numbers columns so
         return True
-    if first[0] == "" and first[1:] == numbered[:-1]:  # and its index has no name
-        return True
     pairs = zip(first, numeric, second, strict=False)
     return any(cell.strip() and not number and _is_number(below) for cell, number, below in pairs)
 
@@ -199,16 +202,30 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _text(file: Path) -> Any:
-    return open(file, encoding="utf-8-sig", newline="")
+@contextmanager
+def _text(file: Path) -> Iterator[TextIO]:
+    with open(file, encoding="utf-8-sig", newline="") as text:
+        try:
+            yield text
+        except UnicodeDecodeError:
+            raise ValueError(f"{file} is not UTF-8 text; convert it, or save .npy") from None
+        except csv.Error as error:
+            raise ValueError(f"{file} is not a CSV file ({error})") from None
 
 
 def _csv_rows(file: Path, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, cells) of each row below the header."""
-    with _readable(file, "CSV"), _text(file) as text:
+    with _text(file) as text:
         reader = csv.reader(text, delimiter=layout.delimiter)
-        rows = ((reader.line_num, row) for row in reader if row)
-        yield from (pair for pair in rows if pair[0] > layout.skip)
+        for row in reader:
+            if not row or reader.line_num <= layout.skip:
+                continue
+            if len(row) != len(layout.names):
+                raise ValueError(
+                    f"{file}: line {reader.line_num} has {len(row)} cells, the first line "
+                    f"{len(layout.names)}; every line needs the same number"
+                )
+            yield reader.line_num, row
 
 
 def _csv_numbers(file: Path, drop: str | None) -> FloatArray:
@@ -237,7 +254,6 @@ def _csv_numbers(file: Path, drop: str | None) -> FloatArray:
 def _explain(file: Path, layout: _Layout, used: list[int]) -> None:
     """Raise an error about the first cell that is not a number."""
     for line, row in _csv_rows(file, layout):
-        _refuse_ragged(file, layout, line, row)
         for j in used:
             if not row[j].strip():
                 raise ValueError(
@@ -247,14 +263,6 @@ def _explain(file: Path, layout: _Layout, used: list[int]) -> None:
                 raise ValueError(
                     _not_numeric(file, layout.names[j], f"line {line} has {row[j][:40]!r}")
                 )
-
-
-def _refuse_ragged(file: Path, layout: _Layout, line: int, row: list[str]) -> None:
-    if len(row) != len(layout.names):
-        raise ValueError(
-            f"{file}: line {line} has {len(row)} cells, the first line {len(layout.names)}; "
-            f"every line needs the same number"
-        )
 
 
 def _not_numeric(file: Path, name: str, why: str) -> str:
@@ -268,11 +276,7 @@ def _csv_labels(file: Path, name: str | None, n: int | None) -> npt.NDArray[Any]
     layout = _layout(file)
     if name is not None or len(layout.names) > 1:
         column = _column(file, layout.names, name)
-        cells = []
-        for line, row in _csv_rows(file, layout):
-            _refuse_ragged(file, layout, line, row)
-            cells.append(row[column])
-        return _typed(file, cells)
+        return _typed(file, [row[column] for _, row in _csv_rows(file, layout)])
     cells = [row[0] for _, row in _csv_rows(file, _Layout(layout.names, layout.delimiter, 0))]
     first, rest = cells[0], cells[1:]
     if not _is_number(first) and rest:
@@ -285,8 +289,8 @@ def _csv_labels(file: Path, name: str | None, n: int | None) -> npt.NDArray[Any]
 def _column(file: Path, names: list[str], name: str | None) -> int:
     if name not in names:
         raise ValueError(
-            f"{file} has the columns {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}; "
-            f"labels are one of them: {file.name}:NAME"
+            f"{file} has the columns {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
+            f"{'' if name is None else f' and no column {name!r}'}; select one as {file.name}:NAME"
         )
     return names.index(name)
 
@@ -319,9 +323,9 @@ def _parquet(file: Path) -> Any:
 
 
 def _parquet_numbers(file: Path, drop: str | None) -> FloatArray:
+    source = _parquet(file)
     import pyarrow as pa
 
-    source = _parquet(file)
     # pandas stores a row index that is not 0..n-1 as a column of this name; it is no feature.
     used = [f for f in source.schema_arrow if f.name != drop and "__index_level_" not in f.name]
     if not used:
@@ -339,15 +343,15 @@ def _parquet_numbers(file: Path, drop: str | None) -> FloatArray:
 
 
 def _parquet_labels(file: Path, name: str | None) -> npt.NDArray[Any]:
+    source = _parquet(file)
     import pyarrow as pa
 
-    source = _parquet(file)
     names = list(source.schema_arrow.names)
     j = _column(file, names, names[0] if name is None and len(names) == 1 else name)
     with _readable(file, "Parquet"):
         column = source.read(columns=[names[j]])[names[j]]
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)  # to_numpy would turn nulls into a category
+        column = column.cast(column.type.value_type)  # to_numpy makes a category of nulls
     if column.null_count:
         raise ValueError(f"{file} has {column.null_count} missing labels; drop or fill them")
     values = column.to_numpy()

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import stdtrit
@@ -24,9 +23,6 @@ from dmsgd.experiments import softmax
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-if TYPE_CHECKING:
-    pass
 
 #: How a method is drawn: colour (Okabe and Ito's, safe for the colour-blind), marker, line.
 STYLES = (
@@ -128,8 +124,8 @@ def run(config: Config, progress: Callable[[float], None] | None = None) -> Resu
 
     builders = methods(config)
     trials: dict[str, list[_Trial]] = {name: [] for name in builders}
+    _warm_up(config, builders)  # first: the limit binds only libraries that are loaded
     with threadpool_limits(1):
-        _warm_up(config, builders)
         for seed in range(config.seeds):
             task = make_task(config, seed)
             for name, build in builders.items():
@@ -223,7 +219,7 @@ def plot_shares(result: Result, path: Path) -> None:
     axes.set_xticks(classes, [str(size) for size in result.sizes])
     axes.set_xlabel("training items of the class")
     axes.set_ylabel("expected share of a batch")
-    axes.set_title(f"Who is in a batch of {result.config.k}? Long-tailed digits, ten classes")
+    axes.set_title(f"Who is in a batch of {result.config.k}? (long-tailed digits, ten classes)")
     _save(figure, axes, path)
 
 
@@ -243,7 +239,9 @@ def plot_accuracy(result: Result, path: Path) -> None:
     axes.yaxis.set_major_formatter("{x:.0f} %")
     axes.set_xlabel(f"training steps (batches of {result.config.k})")
     axes.set_ylabel("accuracy on the balanced test set")
-    axes.set_title(f"Long-tailed digits: mean of {result.config.seeds} seeds and its 95 % interval")
+    axes.set_title(
+        f"Learning long-tailed digits (mean of {result.config.seeds} seeds, 95 % interval)"
+    )
     _save(figure, axes, path)
 
 

@@ -56,16 +56,11 @@ def mass_table(V: FloatArray) -> FloatArray:
 
     The table is an eighth of V: within eight rows the sampler adds up squares on the fly.
     """
-    from dmsgd.samplers.compiled.kdpp import ROWS
+    from dmsgd.samplers.compiled.kdpp import ROWS, block_squares
 
     n, r = V.shape
-    starts = np.arange(0, n, ROWS)
-    table = np.empty((r, starts.size))
-    for first in range(0, n, chunk := ROWS * max(1, 2**16 // (ROWS * r))):
-        squares = np.add.reduceat(
-            np.square(V[first : first + chunk]), np.arange(0, min(chunk, n - first), ROWS), axis=0
-        )
-        table[:, first // ROWS : first // ROWS + squares.shape[0]] = squares.T
+    table = np.empty((r, -(-n // ROWS)))
+    block_squares(V, table)
     np.cumsum(table, axis=1, out=table)
     table /= table[:, -1:].copy()
     return table

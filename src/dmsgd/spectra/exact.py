@@ -54,26 +54,30 @@ def exact(kernel: Kernel, tol: float | None = None) -> Spectrum:
 
 
 def _of_features(F: Matrix, tol: float) -> Spectrum:
+    if sparse.issparse(F) and np.diff(F.indptr).max() <= 1:
+        return _diagonal(F, tol)
     wide = F.shape[1] >= F.shape[0]
-    if sparse.issparse(F):
-        columns = F.T @ F
-        if columns.nnz == np.count_nonzero(columns.diagonal()):
-            return _diagonal(F, columns.diagonal(), tol)
-        gram = (F @ F.T).toarray() if wide else columns.toarray()
-    else:
-        gram = F @ F.T if wide else F.T @ F
-    values, vectors = _eigh(gram)
-    keep = values > min(tol, np.finfo(float).eps) * values[0]
-    values, vectors = values[keep], vectors[:, keep]
+    product = F @ F.T if wide else F.T @ F
+    values, vectors = _eigh(product.toarray() if sparse.issparse(product) else product)
+    del product  # overwritten
+    count = np.count_nonzero(values > min(tol, np.finfo(float).eps) * values[0])
+    values, vectors = values[:count], vectors[:, :count]
     return _primal(F, values, vectors, tol) if wide else _dual(F, values, vectors, tol)
 
 
 def _eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
-    values, vectors = linalg.eigh(symmetric, driver="evd", overwrite_a=True, check_finite=False)
+    """Return eigenvalues, largest first, and eigenvectors; the matrix is overwritten."""
+    values, vectors = linalg.eigh(
+        symmetric.T,  # LAPACK wants columns; the transpose of a symmetric matrix costs nothing
+        driver="evr",
+        overwrite_a=True,
+        check_finite=False,
+    )
     return values[::-1], vectors[:, ::-1]
 
 
-def _diagonal(F: Matrix, squares: FloatArray, tol: float) -> Spectrum:
+def _diagonal(F: Matrix, tol: float) -> Spectrum:
+    squares = F.multiply(F).sum(axis=0)
     used = np.flatnonzero(squares > 0)
     V = F[:, used] @ sparse.diags_array(1 / np.sqrt(squares[used]))
     return truncated(squares[used], V.toarray(), "diagonal", tol)
@@ -100,7 +104,6 @@ def _primal(F: Matrix, values: FloatArray, V: FloatArray, tol: float) -> Spectru
     small = values < SQUARED_LIMIT * values.max()
     if not small.any():
         return truncated(values, V, "primal", tol)
-    values, V = values.copy(), V.copy()
     _, sigma, W = linalg.svd(np.asarray(F.T @ V[:, small]), full_matrices=False, check_finite=False)
     V[:, small] = V[:, small] @ W.T
     values[small] = sigma**2

@@ -46,7 +46,9 @@ def truncated(values: FloatArray, vectors: FloatArray, route: str, tol: float) -
     """Return the spectrum of the eigenpairs with value above `tol` times the largest, sorted."""
     order = np.argsort(-values, kind="stable")
     order = order[values[order] > tol * values[order[0]]]
-    if order.size < values.size or np.any(np.diff(order) != 1):
+    if np.array_equal(order, np.arange(order.size)):  # already sorted: cut without a copy
+        values, vectors = values[: order.size], vectors[:, : order.size]
+    else:
         values, vectors = values[order], vectors[:, order]
     return Spectrum(
         np.ascontiguousarray(values), np.ascontiguousarray(vectors), route=route, tol=tol

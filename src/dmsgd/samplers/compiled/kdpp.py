@@ -36,6 +36,25 @@ GROUP = 8
 _MATH = {"contract", "nsz"}
 
 
+@njit(nogil=True, cache=True, fastmath=_MATH)
+def block_squares(V, table):  # type: ignore[no-untyped-def]
+    """table[j, b] = (V[b * ROWS : (b + 1) * ROWS, j]**2).sum(), transposed tile by tile."""
+    n, r = V.shape
+    tile = np.empty((64, r))
+    for first in range(0, table.shape[1], 64):
+        count = min(64, table.shape[1] - first)
+        tile[:] = 0.0
+        for b in range(count):
+            out = tile[b]
+            for i in range((first + b) * ROWS, min((first + b + 1) * ROWS, n)):
+                row = V[i]
+                for j in range(r):
+                    out[j] += row[j] * row[j]
+        for j in range(r):
+            for b in range(count):
+                table[j, first + b] = tile[b, j]
+
+
 @njit(nogil=True, cache=True)
 def select_k(log_e, k, uniforms, J):  # type: ignore[no-untyped-def]
     """Choose the k eigenvectors of a k-DPP draw, by k binary searches.

@@ -1,0 +1,117 @@
+"""What a draw costs: against the floor (one QR of a k x k matrix), against peers, and as N grows.
+
+    python benchmarks/draws.py            # generated data, and the paper's where DMSGD_DATA has it
+
+Any exact draw orthogonalises k vectors of length k, so one LAPACK QR (dgeqrf) is the floor.
+"""
+
+from __future__ import annotations
+
+import timing  # isort: skip  (sets the number of threads before NumPy is loaded)
+
+import argparse
+import warnings
+
+import numpy as np
+import problems
+from rich.console import Console
+from rich.table import Table
+from scipy.linalg import lapack
+
+import dmsgd
+from dmsgd.samplers import reference
+
+
+def qr_seconds(k):
+    A = np.asfortranarray(np.random.default_rng(0).normal(size=(k, k)))
+    lwork = int(lapack.dgeqrf_lwork(k, k)[0])
+    return timing.cpu_seconds(lambda: lapack.dgeqrf(A, lwork=lwork))
+
+
+def draw_seconds(design, draws):
+    design.sample(2, seed=0)
+    return timing.cpu_seconds(lambda: design.sample(draws, seed=1)) / draws
+
+
+def dppy_seconds(spectrum, k):
+    """DPPy's fastest exact k-DPP sampler on the same eigendecomposition, and whether it overflowed."""
+    from dppy.finite_dpps import FiniteDPP
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        peer = FiniteDPP("likelihood", L_eig_dec=(spectrum.values[::-1], spectrum.vectors[:, ::-1]))
+        try:
+            peer.sample_exact_k_dpp(size=k, mode="GS_bis", random_state=0)
+            seconds = timing.cpu_seconds(
+                lambda: peer.sample_exact_k_dpp(size=k, mode="GS_bis"), rounds=2, least=0.0
+            )
+        except (ValueError, IndexError, FloatingPointError):
+            return None, True
+    return seconds, any("overflow" in str(w.message) for w in caught)
+
+
+def torch_seconds(n, k):
+    """Weighted sampling without replacement in torch: no diversity, for scale."""
+    import torch
+
+    torch.set_num_threads(1)
+    weights = torch.rand(n, dtype=torch.float64)
+    return timing.cpu_seconds(lambda: torch.multinomial(weights, k), rounds=2)
+
+
+def ratio(seconds, ours):
+    return "-" if seconds is None else f"{timing.human(seconds)} ({seconds / ours:.0f}x)"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="generated data and small N only")
+    quick = parser.parse_args().quick
+    work = [("generated", lambda: problems.gaussian(5485, 1000), (10, 50, 80))]
+    if not quick:
+        work.append(("generated", lambda: problems.gaussian(30_000, 794), (100, 200)))
+        if problems.data_folder():
+            work.append(("R8", problems.r8, (50, 80)))
+            work.append(("MNIST half", problems.mnist_half, (100, 200)))
+    console = Console(width=140)
+    table = Table(title="One draw: CPU time, one thread")
+    columns = ("data", "N", "rank", "k", "QR floor", "dmsgd", "x QR", "DPPy", "reference", "torch")
+    for name in columns:
+        table.add_column(name, justify="left" if name == "data" else "right")
+    for name, features, sizes in work:
+        spectrum = dmsgd.exact(dmsgd.Linear(features()))
+        for k in sizes:
+            ours = draw_seconds(dmsgd.KDPP(spectrum, k), 1000 if k < 100 else 100)
+            floor = qr_seconds(k)
+            peer, overflow = dppy_seconds(spectrum, k)
+            slow = dmsgd.KDPP(spectrum, k, sampler=reference)
+            plain = timing.cpu_seconds(lambda d=slow: d.sample(1, seed=0), rounds=1, least=0.0)
+            table.add_row(
+                name, f"{spectrum.n:,}", str(spectrum.rank), str(k), timing.human(floor),
+                timing.human(ours), f"{ours / floor:.1f}",
+                ratio(peer, ours) + (" wrong law: overflow" if overflow else ""),
+                ratio(plain, ours), ratio(torch_seconds(spectrum.n, k), ours),
+            )  # fmt: skip
+    console.print(table)
+    growth(console, (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000))
+
+
+def growth(console, counts, d=256, k=64):
+    """Draw time as N grows, at the same rank and k."""
+    table = Table(title=f"As N grows: d = {d}, k = {k}")
+    for name in ("N", "dmsgd", "against the first N", "torch without replacement"):
+        table.add_column(name, justify="right")
+    first = None
+    for n in counts:
+        # Random rows of a Gaussian matrix are orthonormal columns up to a d x d matrix.
+        design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(problems.gaussian(n, d))), k)
+        ours = draw_seconds(design, 500)
+        first = first or ours
+        table.add_row(
+            f"{n:,}", timing.human(ours), f"{ours / first:.2f}", timing.human(torch_seconds(n, k))
+        )
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

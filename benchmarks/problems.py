@@ -1,0 +1,40 @@
+"""The kernels that the benchmarks draw from: generated ones, and the paper's where the data is there."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+
+import dmsgd
+
+
+def gaussian(n, d, seed=0):
+    """Features with a spectrum that decays over two decades."""
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    X *= np.logspace(0, -1, d)
+    return X
+
+
+def data_folder():
+    """The folder of real data sets, or None."""
+    folder = os.environ.get("DMSGD_DATA")
+    return Path(folder) if folder and Path(folder).is_dir() else None
+
+
+def r8():
+    """The paper's R8 kernel: tf-idf to the power 0.1, 5485 documents, rank 5416."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    with gzip.open(data_folder() / "r8/train.txt.gz", "rt") as lines:
+        documents = [line.split("\t")[1] for line in lines]
+    return dmsgd.anneal(TfidfVectorizer(token_pattern=r"\S+").fit_transform(documents), 0.1)
+
+
+def mnist_half():
+    """Half of MNIST with labels, [(1-w)X, wH] with w = 0.5: 30,000 images, 794 columns."""
+    with np.load(data_folder() / "mnist/mnist.npz") as arrays:
+        X = arrays["x_train"][:30_000].reshape(30_000, -1) / 255.0
+        return dmsgd.concat(X, arrays["y_train"][:30_000], 0.5)

@@ -1,0 +1,64 @@
+"""What set-up costs: against the bare matrix products and eigendecomposition it needs, and memory.
+
+    python benchmarks/setup.py
+"""
+
+from __future__ import annotations
+
+import timing  # isort: skip
+
+import tracemalloc
+
+import numpy as np
+import problems
+from rich.console import Console
+from rich.table import Table
+from scipy import linalg
+
+import dmsgd
+from dmsgd.arrays import as_matrix
+
+
+def bare(F):
+    """The products and the eigh that any exact route needs."""
+    if F.shape[1] < F.shape[0]:
+        _, U = linalg.eigh(F.T @ F, driver="evr", check_finite=False)
+        return F @ U
+    return linalg.eigh(F @ F.T, driver="evr", check_finite=False)[1]
+
+
+def ours(F, k):
+    """Everything up to the first draw: checks, spectrum, tables."""
+    return dmsgd.diversify(F, k).sample(1, seed=0)
+
+
+def peak_bytes(work):
+    tracemalloc.start()
+    work()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def main():
+    table = Table(title="Set-up: CPU time, one thread; memory beside the features themselves")
+    for name in ("N", "d", "k", "bare products + eigh", "dmsgd", "ratio", "peak / (N x r factor)"):
+        table.add_column(name, justify="right")
+    shapes = [(5485, 1000, 80), (30_000, 794, 100), (3000, 6000, 50), (1_000_000, 64, 32)]
+    for n, d, k in shapes:
+        F = as_matrix(problems.gaussian(n, d))
+        ours(F[: d + 100], k)  # compile
+        floor = timing.cpu_seconds(lambda F=F: bare(F), rounds=2)
+        seconds = timing.cpu_seconds(lambda F=F, k=k: ours(F, k), rounds=2)
+        factor = n * min(n, d) * 8
+        peak = peak_bytes(lambda F=F, k=k: ours(F, k))
+        table.add_row(
+            f"{n:,}", str(d), str(k), timing.human(floor), timing.human(seconds),
+            f"{seconds / floor:.2f}", f"{peak / factor:.2f}",
+        )  # fmt: skip
+    Console(width=120).print(table)
+    print(f"numpy {np.__version__}, dmsgd {dmsgd.__version__}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""The command line: `dmsgd --help`. Each command is a file of this folder.
+
+Nothing heavy is imported until a command runs, so help and completion answer at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import signal
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from dmsgd import __version__
+from dmsgd.commands.demo import demo
+from dmsgd.commands.sample import sample
+
+#: What bad input raises; anything else is a bug and keeps its traceback.
+USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError)
+
+
+class Commands(TyperGroup):
+    """The group of commands, which reports errors of the user in one line."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Return what the command returns; exit with 2 on bad input and 130 on Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+        except USER_ERRORS as error:
+            if ctx.params["debug"] or getattr(error, "errno", None) == errno.EPIPE:
+                raise
+            typer.echo(f"error: {one_line(error)}", err=True)
+            raise typer.Exit(2) from None
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message of `error` without line breaks; never empty."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}".removesuffix(": ")
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(sample)
+app.command()(demo)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"dmsgd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of errors (before the command).")
+    ] = False,
+) -> None:
+    """Draw mini-batches from a k-DPP: diverse batches that see rare data.
+
+    \b
+    Examples:
+      dmsgd demo
+      dmsgd sample features.npy -k 64 -n 1000 -o batches.npy
+      dmsgd sample features.npy --labels y.npy -w 0.7 -k 64 -n 1000 -o batches.npy
+      dmsgd sample --help
+    """
+
+
+def main() -> None:
+    """Run the command line (the console script `dmsgd`)."""
+    # A terminated run cleans up as an interrupted one does; 128 + 15 is what shells report.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    app(prog_name="dmsgd")

@@ -1,0 +1,188 @@
+"""`dmsgd demo`: the paper's toy picture and five samplers on long-tailed digits, in a minute."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dmsgd.experiments import longtail, toy
+
+#: How many of the rarest classes the table adds up.
+RARE = 3
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the pictures.", file_okay=False)] = Path(
+        "dmsgd-demo"
+    ),
+    seeds: Annotated[int, typer.Option(min=2, help="Repetitions of every training run.")] = 10,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="At most 3 seeds and 5 toy data sets.")
+    ] = False,
+) -> None:
+    """Compare ways of drawing batches from imbalanced data: a table, pictures, what was seen."""
+    from rich.console import Console
+
+    from dmsgd.experiments import longtail, toy
+
+    out.mkdir(parents=True, exist_ok=True)
+    with _bar("Points in the plane") as progress:
+        points = toy.run(toy.Config(datasets=5) if quick else toy.Config(), progress)
+    with _bar("Long-tailed digits (the first run compiles)") as progress:
+        digits = longtail.run(longtail.Config(seeds=min(seeds, 3) if quick else seeds), progress)
+    toy.plot(points, out / "toy.png")
+    longtail.plot_shares(digits, out / "class-shares.png")
+    longtail.plot_accuracy(digits, out / "accuracy.png")
+
+    console = Console(highlight=False)
+    for part in (toy_table(points), "", digits_table(digits), ""):
+        console.print(part)
+    for name in ("toy.png", "class-shares.png", "accuracy.png"):
+        console.print(str(out / name), soft_wrap=True, markup=False)
+    for sentence in (toy_summary(points), accuracy_summary(digits), cost_summary(digits)):
+        console.print("\n" + sentence, markup=False)
+
+
+def toy_table(result: toy.Result) -> Table:
+    """Return the imbalance that each way of sampling leaves, over all data sets."""
+    from dmsgd.experiments.longtail import margin
+    from dmsgd.experiments.toy import TITLES
+
+    count, cells = result.config.datasets, result.config.cells
+    table = _table(
+        title="Points in the plane: share of the weight in the wrong place",
+        caption=f"{cells} x {cells} cells; ± is the 95 % interval of {count} data sets",
+        headers=("weights", "imbalance\n0 is best", "best of\n(c)-(e) on"),
+    )
+    wins = _wins(result)
+    for name, values in result.imbalance.items():
+        won = f"{wins[name]} of {count}" if name in wins else ""
+        table.add_row(TITLES[name], f"{values.mean():.3f} ± {margin(values):.3f}", won)
+    return table
+
+
+def _wins(result: toy.Result) -> dict[str, int]:
+    """Return for each design the number of data sets on which it left the least imbalance."""
+    import numpy as np
+
+    names = list(result.scene.frequency)
+    best = np.argmin([result.imbalance[name] for name in names], axis=0)
+    return {name: int(np.sum(best == number)) for number, name in enumerate(names)}
+
+
+def toy_summary(result: toy.Result) -> str:
+    """Return one sentence: how the k-DPP compares on the points in the plane."""
+    from dmsgd.experiments.longtail import margin
+
+    designs = {name: result.imbalance[name] for name in result.scene.frequency}
+    kdpp = designs.pop("k-DPP")
+    lead = min(designs.values(), key=lambda values: float(values.mean())) - kdpp
+    if abs(lead.mean()) <= margin(lead):
+        verdict = "was level with the best of the others"
+    else:
+        verdict = "restored the balance best" if lead.mean() > 0 else "was not the best"
+    others = ", ".join(f"{100 * values.mean():.0f} % ({name})" for name, values in designs.items())
+    return (
+        f"Points: the k-DPP {verdict} on average, with {100 * kdpp.mean():.0f} % of the weight in "
+        f"the wrong place against {others} and {100 * result.imbalance['observed'].mean():.0f} % "
+        f"in the data; it was the best on {_wins(result)['k-DPP']} of {kdpp.size} data sets."
+    )
+
+
+def digits_table(result: longtail.Result) -> Table:
+    """Return shares, accuracies and costs of all methods on the long-tailed digits."""
+    from dmsgd.experiments.longtail import margin
+
+    config, sizes = result.config, result.sizes
+    early, final = config.early, config.checkpoints[-1]
+    table = _table(
+        title=f"Digits: {sizes.sum()} items in {sizes.size} classes of {sizes[0]} to {sizes[-1]}, "
+        f"batches of {config.k}",
+        caption=f"accuracy on a balanced test set; ± is the 95 % interval of {config.seeds} seeds",
+        headers=(
+            "batches",
+            f"share of\n{RARE} rarest",
+            f"accuracy %\nstep {early}",
+            f"accuracy %\nstep {final}",
+            "draw\nµs/batch",
+            "of train-\ning time",
+            "set-up\nms",
+        ),
+    )
+    for outcome in result.outcomes:
+        scores = (100 * result.accuracy(outcome.name, step) for step in (early, final))
+        table.add_row(
+            outcome.name,
+            f"{100 * outcome.shares[-RARE:].sum():.1f} %",
+            *(f"{score.mean():.1f} ± {margin(score):.1f}" for score in scores),
+            f"{1e6 * outcome.sample:.1f}",
+            f"{100 * outcome.sample / outcome.step:.0f} %",
+            f"{1e3 * outcome.setup:.1f}",
+        )
+    return table
+
+
+def accuracy_summary(result: longtail.Result) -> str:
+    """Return one sentence: the label-aware k-DPP against uniform and stratified batches."""
+    early, final = result.config.early, result.config.checkpoints[-1]
+    kdpp = result.outcomes[-1].name
+    return (
+        f"Digits: compared seed by seed, {kdpp} was "
+        f"{_compare(result, kdpp, 'uniform', early)} uniform batches after {early} steps and "
+        f"{_compare(result, kdpp, 'uniform', final)} them after {final}; it was "
+        f"{_compare(result, kdpp, 'stratified', early)} and "
+        f"{_compare(result, kdpp, 'stratified', final)} stratified batches, which know the labels "
+        f"and nothing else."
+    )
+
+
+def _compare(result: longtail.Result, name: str, other: str, step: int) -> str:
+    """Return "3.0 ± 0.5 points above", "... below" or "level with", by the paired interval."""
+    from dmsgd.experiments.longtail import margin
+
+    difference = 100 * (result.accuracy(name, step) - result.accuracy(other, step))
+    mean, half = float(difference.mean()), margin(difference)
+    if abs(mean) <= half:
+        return f"level ({mean:+.1f} ± {half:.1f} points) with"
+    return f"{abs(mean):.1f} ± {half:.1f} points {'above' if mean > 0 else 'below'}"
+
+
+def cost_summary(result: longtail.Result) -> str:
+    """Return one sentence: what a k-DPP batch costs beside a training step."""
+    kdpp = result.outcomes[-1]
+    return (
+        f"Cost: a k-DPP batch took {1e6 * kdpp.sample:.0f} µs to draw, beside "
+        f"{1e6 * kdpp.step:.0f} µs for a training step of this very small classifier; the draw "
+        f"does not depend on the model."
+    )
+
+
+def _table(title: str, caption: str, headers: tuple[str, ...]) -> Table:
+    """Return an empty table that fits 80 columns: names on the left, numbers on the right."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), min_width=64
+    )
+    for number, header in enumerate(headers):
+        table.add_column(header, justify="right" if number else "left", no_wrap=True)
+    return table
+
+
+@contextmanager
+def _bar(description: str) -> Iterator[Callable[[float], None]]:
+    """Show a progress bar while the block runs, if there is a terminal to show it on."""
+    from rich.progress import Progress
+
+    with Progress(disable=not sys.stdout.isatty(), transient=True) as progress:
+        task = progress.add_task(description, total=1.0)
+        yield lambda fraction: progress.update(task, completed=fraction)

@@ -1,0 +1,309 @@
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+from typer.testing import CliRunner
+
+import dmsgd
+from dmsgd import commands
+from dmsgd.commands import app, one_line
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 80))
+Y = RNG.integers(0, 3, size=300)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with the files that the examples of the help name."""
+    monkeypatch.chdir(tmp_path)
+    np.save("features.npy", X)
+    np.save("y.npy", Y)
+    sparse.save_npz("tfidf.npz", sparse.csr_array(np.abs(X) * (np.abs(X) > 1)))
+    rows = [f"{a:.5f},{b:.5f},{c:.5f},kind{y}" for a, b, c, y in zip(*X[:, :3].T, Y, strict=True)]
+    (tmp_path / "iris.csv").write_text("\n".join(["a,b,c,species", *rows]))
+    return tmp_path
+
+
+def run(command):
+    return CliRunner().invoke(app, shlex.split(command), prog_name="dmsgd")
+
+
+def fails(command, message):
+    """Check that the command ends with exit code 2 and one line that matches `message`."""
+    result = run(command)
+    assert result.exit_code == 2, result.output
+    assert re.fullmatch(rf"error: .*{message}.*\n", result.stderr), result.stderr
+    return result
+
+
+def console_script(*arguments, **options):
+    code = "import sys; from dmsgd.commands import main; sys.argv[0] = 'dmsgd'; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+# The result
+
+
+@pytest.mark.parametrize(
+    ("options", "design"),
+    [
+        ("", lambda: dmsgd.diversify(X, 8)),
+        ("--labels y.npy -w 0.7", lambda: dmsgd.diversify(X, 8, Y, 0.7)),
+        ("--kernel rbf --scale 5", lambda: dmsgd.diversify(X, 8, kernel="rbf", scale=5)),
+        ("--normalize", lambda: dmsgd.diversify(X, 8, normalize=True)),
+        ("--rho 2", lambda: dmsgd.diversify(dmsgd.anneal(X, 2), 8)),
+    ],
+)
+def test_output_equals_the_api(folder, options, design):
+    result = run(f"sample features.npy -k 8 -n 50 --seed 7 {options} -o out.npy")
+    assert result.exit_code == 0, result.output
+    batches = np.load("out.npy")
+    assert batches.dtype == np.int64
+    np.testing.assert_array_equal(batches, design().sample(50, seed=7))
+
+
+def test_file_has_the_bytes_of_np_save(folder):
+    run("sample features.npy -k 8 -n 50 -o out.npy")
+    np.save("saved.npy", dmsgd.diversify(X, 8).sample(50, seed=0))
+    assert (folder / "out.npy").read_bytes() == (folder / "saved.npy").read_bytes()
+
+
+def test_seed_decides_the_bytes_and_workers_do_not(folder):
+    def content(options):
+        assert run(f"sample features.npy -k 8 -n 101 -o out.npy --force {options}").exit_code == 0
+        return (folder / "out.npy").read_bytes()
+
+    first = content("")
+    assert content("--seed 0") == first
+    assert content("--workers 1") == first
+    assert content("--workers 3") == first
+    assert content("--seed 1") != first
+
+
+def test_csv_output(folder):
+    run("sample features.npy -k 8 -n 50 -o out.npy")
+    run("sample features.npy -k 8 -n 50 -o out.csv")
+    lines = (folder / "out.csv").read_text().splitlines()
+    np.testing.assert_array_equal(
+        [[int(item) for item in line.split(",")] for line in lines], np.load("out.npy")
+    )
+
+
+def test_labels_from_a_column_are_no_feature(folder):
+    result = run("sample iris.csv --labels species -w 0.5 -k 4 -n 20 -o out.npy")
+    assert result.exit_code == 0, result.output
+    table = np.loadtxt("iris.csv", delimiter=",", skiprows=1, usecols=(0, 1, 2))
+    kinds = np.loadtxt("iris.csv", delimiter=",", skiprows=1, usecols=3, dtype=str)
+    np.testing.assert_array_equal(
+        np.load("out.npy"), dmsgd.diversify(table, 4, kinds, 0.5).sample(20, seed=0)
+    )
+
+
+def test_report_says_what_was_done(folder):
+    result = run("sample features.npy --labels y.npy -w 0.5 -k 8 -n 50 -o out.npy")
+    assert "features.npy: 300 items x 80" in result.stdout
+    assert "linear: rank 83 by the dual route, k 8" in result.stdout
+    assert re.search(r"set-up +\d+\.\d\d s", result.stdout)
+    assert re.search(r"50 in \d+\.\d\d s, .* ms a batch", result.stdout)
+    assert result.stderr == ""  # no progress bar unless stderr is a terminal
+    drawn = np.bincount(Y[np.load("out.npy")].ravel()) / 400
+    for label, before, after in zip(range(3), np.bincount(Y) / 300, drawn, strict=True):
+        assert re.search(rf"^{label} .* {before:.2%} +{after:.2%}$", result.stdout, re.MULTILINE)
+
+
+def test_many_classes_make_a_short_table(folder):
+    np.save("many.npy", np.arange(300) // 3)
+    result = run("sample features.npy --labels many.npy -k 8 -n 5 -o out.npy")
+    assert "100, here the largest and the rarest" in result.stdout
+    assert result.stdout.count("%") == 2 * 12
+
+
+# The output is whole or not there
+
+
+def test_existing_output_is_refused_before_any_work(folder, monkeypatch):
+    (folder / "out.npy").write_text("precious")
+    monkeypatch.setattr("dmsgd.files.load_features", lambda *_: pytest.fail("work was done"))
+    fails("sample features.npy -k 8 -n 5 -o out.npy", "out.npy exists; use --force")
+    assert (folder / "out.npy").read_text() == "precious"
+
+
+def test_force_replaces(folder):
+    (folder / "out.npy").write_text("old")
+    assert run("sample features.npy -k 8 -n 5 -o out.npy --force").exit_code == 0
+    assert np.load("out.npy").shape == (5, 8)
+
+
+def test_failed_run_leaves_the_folder_as_it_was(folder, monkeypatch):
+    def pieces(*_):
+        yield np.zeros((1, 8), dtype=np.int64), 0.1
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys.modules["dmsgd.commands.sample"], "_pieces", pieces)
+    (folder / "old.npy").write_text("precious")
+    before = sorted(os.listdir())
+    fails("sample features.npy -k 8 -n 5 -o new.npy", "No space left on device")
+    fails("sample features.npy -k 8 -n 5 -o old.npy --force", "No space left on device")
+    assert sorted(os.listdir()) == before
+    assert (folder / "old.npy").read_text() == "precious"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_run_is_quiet_and_leaves_no_file(folder, sent, code):
+    before = sorted(os.listdir())
+    process = console_script(
+        "sample", "features.npy", "-k", "40", "-n", "100000000", "-o", "out.npy"
+    )
+    for line in process.stdout:
+        if line.startswith("set-up"):
+            break
+    time.sleep(0.2)
+    process.send_signal(sent)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert errors == ""
+    assert sorted(os.listdir()) == before
+
+
+# Errors of the user
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("none.npy -k 8 -n 5", "there is no file none.npy"),
+        ("features.txt -k 8 -n 5", "cannot read files ending in '.txt'"),
+        ("iris.csv -k 3 -n 5", "column 'species' is not numeric .* --labels species"),
+        ("iris.csv --labels kind -k 3 -n 5", "no column 'kind' for --labels; it has a, b, c"),
+        ("iris.csv --labels kind.txt -k 3 -n 5", "column 'species' is not numeric"),
+        ("features.npy --labels kind.txt -k 3 -n 5", "there is no file kind.txt"),
+        ("features.npy --labels short.npy -k 8 -n 5", "3 entries for 300 items"),
+        ("features.npy -w 0.5 -k 8 -n 5", "-w 0.5 mixes in labels; give them with --labels"),
+        ("features.npy --labels y.npy -w 1.5 -k 8 -n 5", r"w must lie in \[0, 1\], got 1.5"),
+        ("features.npy --labels y.npy -w 1 -k 8 -n 5", "k=8 exceeds the kernel's rank 3"),
+        ("features.npy -k 301 -n 5", "k=301 exceeds the number of items, 300"),
+        ("features.npy -k 0 -n 5", "k must be at least 1"),
+        ("features.npy -k 8 -n 0", "n must be at least 1"),
+        ("features.npy -k 8 -n 5 --seed -1", "seed must not be negative"),
+        ("features.npy -k 8 -n 5 --workers 0", "workers must be at least 1"),
+        ("features.npy -k 8 -n 5 --scale 2", "scale belongs to kernel='rbf'"),
+        ("features.npy -k 8 -n 5 --kernel rbf --scale 0", "scale must be positive"),
+        ("features.npy -k 8 -n 5 --rho 0.5", "negative entries"),
+    ],
+)
+def test_errors_are_one_line_and_no_file(folder, command, message):
+    np.save("short.npy", Y[:3])
+    fails(f"sample {command} -o out.npy", message)
+    assert not (folder / "out.npy").exists()
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("out.txt", "must end in .npy or .csv"),
+        ("nowhere/out.npy", "there is no folder nowhere"),
+        ("folder.npy", "folder.npy is a folder"),
+        ("features.npy --force", "features.npy is an input of this command"),
+        ("y.npy --force", "y.npy is an input of this command"),
+    ],
+)
+def test_outputs_that_are_refused(folder, output, message):
+    (folder / "folder.npy").mkdir()
+    fails(f"sample features.npy --labels y.npy -k 8 -n 5 -o {output}", message)
+    np.testing.assert_array_equal(np.load("features.npy"), X)
+
+
+@pytest.mark.parametrize("options", ["-n 5 -o a.npy", "-k x -n 5 -o a.npy", "--kernel cubic"])
+def test_usage_errors(folder, options):
+    result = run(f"sample features.npy {options}")
+    assert result.exit_code == 2
+    assert "dmsgd sample --help" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_debug_shows_the_traceback(folder):
+    result = run("--debug sample none.npy -k 8 -n 5 -o out.npy")
+    assert isinstance(result.exception, FileNotFoundError)
+    process = console_script("--debug", "sample", "none.npy", "-k", "8", "-n", "5", "-o", "a.npy")
+    _, errors = process.communicate(timeout=20)
+    assert errors.startswith("Traceback")
+    assert process.returncode == 1
+
+
+@pytest.mark.parametrize("bug", [KeyError("x"), RuntimeError("x"), dmsgd.SamplingError("x")])
+def test_bugs_keep_their_traceback(folder, monkeypatch, bug):
+    def broken(*_):
+        raise bug
+
+    monkeypatch.setattr(sys.modules["dmsgd.commands.sample"], "_pieces", broken)
+    result = run("sample features.npy -k 8 -n 5 -o out.npy")
+    assert result.exception is bug
+    assert "error:" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("two\n  lines"), "two lines"),
+        (ValueError(), "ValueError"),
+        (PermissionError(13, "Permission denied", "a.npy"), "a.npy: Permission denied"),
+        (FileNotFoundError("there is no file a"), "there is no file a"),
+        (MemoryError(), "not enough memory"),
+        (MemoryError("8 TiB"), "not enough memory: 8 TiB"),
+    ],
+)
+def test_one_line(error, line):
+    assert one_line(error) == line
+
+
+# Help
+
+
+def test_help_lists_the_commands_and_imports_nothing_heavy():
+    heavy = {"numba", "sklearn", "matplotlib", "torch", "scipy", "numpy"}
+    code = (
+        "import sys, dmsgd.commands as c\n"
+        "try: c.app(['--help'], prog_name='dmsgd')\n"
+        f"finally: print(sorted({heavy!r} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout.endswith("[]\n")
+    assert re.search(r"^  sample ", done.stdout, re.MULTILINE)
+    assert re.search(r"^  demo ", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ["", "sample", "demo"])
+def test_help_has_an_example(command):
+    result = run(f"{command} --help")
+    assert result.exit_code == 0
+    assert re.search(rf"Examples?:\n +dmsgd {command}", result.stdout)
+
+
+@pytest.mark.parametrize("command", ["", "sample"])
+def test_examples_in_the_help_work(folder, command):
+    examples = re.findall(r"^ +dmsgd (sample .*-o .*)$", run(f"{command} --help").stdout, re.M)
+    assert len(examples) > 1
+    for example in examples:
+        result = run(f"{example} --force")
+        assert result.exit_code == 0, (example, result.output)
+
+
+def test_version():
+    assert run("--version").stdout == f"dmsgd {dmsgd.__version__}\n"
+    assert commands.main.__module__ == "dmsgd.commands"

@@ -1,0 +1,245 @@
+"""The experiments and the demo: directions that must hold, and sentences that follow numbers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dmsgd.commands.demo import accuracy_summary, demo, toy_summary
+from dmsgd.experiments import longtail, softmax, toy
+
+SMALL_DIGITS = longtail.Config(seeds=3, checkpoints=(10, 50), early=10)
+SMALL_TOY = toy.Config(population=1500, k=20, datasets=4)
+KDPP = "k-DPP w=0.7"
+
+
+@pytest.fixture(scope="module")
+def digits() -> longtail.Result:
+    return longtail.run(SMALL_DIGITS)
+
+
+@pytest.fixture(scope="module")
+def points() -> toy.Result:
+    return toy.run(SMALL_TOY)
+
+
+def assert_picture(path: Path) -> None:
+    from matplotlib.image import imread
+
+    pixels = imread(path)[..., :3]
+    assert path.suffix == ".png"
+    assert min(pixels.shape[:2]) > 300
+    assert 0.01 < np.mean(pixels.min(axis=2) < 0.9) < 0.9  # neither blank nor all ink
+
+
+# softmax
+
+
+def test_a_step_of_softmax_follows_the_numerical_gradient() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6, 3)), np.array([0, 1, 2, 2, 1, 0])
+    targets, batch = np.eye(3)[y], np.array([0, 2, 3, 4])
+    weights = softmax.initial_weights(3, 3, rng)
+
+    def loss(flat: np.ndarray) -> float:
+        p = softmax.probabilities(flat.reshape(weights.shape), X[batch])
+        return float(-np.log(p[np.arange(4), y[batch]]).mean())
+
+    steps = 1e-6 * np.eye(weights.size)
+    gradient = [(loss(weights.ravel() + e) - loss(weights.ravel() - e)) / 2e-6 for e in steps]
+    moved = softmax.train(weights, X, targets, batch[None], rate=0.3)
+    assert moved - weights == pytest.approx(-0.3 * np.reshape(gradient, weights.shape), abs=1e-8)
+
+
+def test_softmax_learns_what_is_separable_and_leaves_its_input_alone() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 20)
+    X = 4 * np.eye(3)[y] + 0.1 * rng.normal(size=(60, 3))
+    start = softmax.initial_weights(3, 3, rng)
+    before = start.copy()
+    batches = rng.integers(0, 60, size=(100, 5))
+    end = softmax.train(start, X, np.eye(3)[y], batches, rate=0.5)
+    assert np.array_equal(start, before)
+    assert np.array_equal(softmax.predict(end, X), y)
+
+
+# long-tailed digits
+
+
+def test_the_task_is_long_tailed_in_training_balanced_in_test_and_disjoint() -> None:
+    task = longtail.make_task(SMALL_DIGITS, seed=1)
+    assert np.bincount(task.y).tolist() == [120, 84, 59, 41, 29, 20, 14, 10, 7, 5]
+    assert np.bincount(task.test_y).tolist() == [50] * 10
+    seen = {row.tobytes() for row in task.X}
+    assert not any(row.tobytes() in seen for row in task.test_X)  # no two digits are equal
+
+
+def test_seeds_change_which_digit_is_rare() -> None:
+    first, second = (longtail.make_task(SMALL_DIGITS, seed) for seed in (0, 1))
+    means = [task.test_X[task.test_y == 9].mean(axis=0) for task in (first, second)]
+    assert np.abs(means[0] - means[1]).max() > 0.3
+
+
+def test_expected_shares_of_the_rare_classes_are_ordered(digits: longtail.Result) -> None:
+    rare = {outcome.name: outcome.shares[-3:].sum() for outcome in digits.outcomes}
+    assert rare["uniform"] < rare["k-DPP w=0"] < rare[KDPP] < rare["stratified"]
+    assert rare[KDPP] > 2 * rare["uniform"]
+    assert digits["uniform"].shares == pytest.approx(digits.sizes / digits.sizes.sum())
+    assert digits["stratified"].shares == pytest.approx(np.full(10, 0.1))
+
+
+def test_shares_are_those_of_the_batches_that_are_drawn() -> None:
+    task = longtail.make_task(SMALL_DIGITS, seed=0)
+    for name, build in longtail.methods(SMALL_DIGITS).items():
+        design = build(task, 0)
+        drawn = np.bincount(task.y[design.sample(4000, seed=5)].ravel(), minlength=10) / 80_000
+        expected = np.bincount(task.y, design.inclusion()) / SMALL_DIGITS.k
+        # Counts per batch vary no more than binomial ones: five standard deviations of those.
+        slack = 5 * np.sqrt(expected * (1 - expected) / 80_000)
+        assert np.all(np.abs(drawn - expected) < slack), name
+
+
+def test_seeing_rare_classes_helps_early_on_a_balanced_test(digits: longtail.Result) -> None:
+    mean = {outcome.name: outcome.accuracy[:, -1].mean() for outcome in digits.outcomes}
+    assert mean[KDPP] > mean["uniform"] + 0.1
+    assert mean["stratified"] > mean["uniform"] + 0.1
+
+
+def test_the_digits_are_deterministic_seeds_differ_and_progress_ends_at_one(
+    digits: longtail.Result,
+) -> None:
+    told: list[float] = []
+    again = longtail.run(SMALL_DIGITS, told.append)
+    assert told == pytest.approx([1 / 3, 2 / 3, 1])
+    for one, two in zip(digits.outcomes, again.outcomes, strict=True):
+        assert np.array_equal(one.accuracy, two.accuracy)
+        assert np.array_equal(one.shares, two.shares)
+        assert not np.array_equal(one.accuracy[0], one.accuracy[1])
+
+
+def test_costs_are_measured_without_compilation(digits: longtail.Result) -> None:
+    for outcome in digits.outcomes:
+        assert 0 < outcome.sample < 0.01  # one compilation alone is a second
+        assert 0 < outcome.step < 0.01
+        assert 0 < outcome.setup < 1
+    assert digits["uniform"].sample < digits[KDPP].sample
+
+
+def test_margin_is_students() -> None:
+    assert longtail.margin(np.array([1.0, 2.0, 3.0])) == pytest.approx(4.302653 / np.sqrt(3))
+
+
+def test_pictures_of_the_digits(digits: longtail.Result, tmp_path: Path) -> None:
+    longtail.plot_shares(digits, tmp_path / "shares.png")
+    longtail.plot_accuracy(digits, tmp_path / "accuracy.png")
+    assert_picture(tmp_path / "shares.png")
+    assert_picture(tmp_path / "accuracy.png")
+
+
+# points in the plane
+
+
+def test_imbalance_by_hand() -> None:
+    corners = np.array([[0.1, 0.1], [0.2, 0.2], [0.9, 0.9], [1.0, 1.0]])
+    assert toy.imbalance(corners, np.ones(4), cells=2) == 0
+    assert toy.imbalance(corners, np.array([2.0, 1.0, 1.0, 0.0]), cells=2) == pytest.approx(0.25)
+    assert toy.imbalance(corners[:3], np.ones(3), cells=2) == pytest.approx(1 / 6)
+
+
+def test_designs_restore_balance_and_the_kdpp_does_it_best(points: toy.Result) -> None:
+    mean = {name: values.mean() for name, values in points.imbalance.items()}
+    assert np.all(points.imbalance["k-DPP"] < points.imbalance["observed"])
+    assert mean["population"] < mean["k-DPP"]
+    assert mean["k-DPP"] < min(mean["stratified"], mean["clustered"])
+    assert max(mean["stratified"], mean["clustered"]) < mean["observed"]
+
+
+def test_the_scene_is_an_imbalanced_subset_with_frequencies_of_k_items(points: toy.Result) -> None:
+    scene = points.scene
+    population = {row.tobytes() for row in scene.population}
+    assert all(row.tobytes() in population for row in scene.observed)
+    near = [
+        np.mean(np.linalg.norm(part - np.array(SMALL_TOY.centre), axis=1) < 0.2)
+        for part in (scene.population, scene.observed)
+    ]
+    assert near[1] > 3 * near[0]
+    for name, b in scene.frequency.items():
+        assert b.sum() == pytest.approx(20), name
+    nearest = np.linalg.norm(scene.observed[:, None] - scene.centres, axis=2).argmin(axis=1)
+    assert np.array_equal(nearest, scene.cluster)
+
+
+def test_the_points_are_deterministic_and_follow_the_seed(points: toy.Result) -> None:
+    same, other = toy.run(SMALL_TOY), toy.run(replace(SMALL_TOY, seed=1))
+    for name, values in points.imbalance.items():
+        assert np.array_equal(values, same.imbalance[name])
+        assert not np.array_equal(values, other.imbalance[name])
+
+
+def test_picture_of_the_points(points: toy.Result, tmp_path: Path) -> None:
+    toy.plot(points, tmp_path / "toy.png")
+    assert_picture(tmp_path / "toy.png")
+
+
+# the demo
+
+
+def with_accuracy(result: longtail.Result, name: str, values: np.ndarray) -> longtail.Result:
+    outcomes = (replace(o, accuracy=values) if o.name == name else o for o in result.outcomes)
+    return replace(result, outcomes=tuple(outcomes))
+
+
+def test_sentences_follow_the_numbers(digits: longtail.Result, points: toy.Result) -> None:
+    uniform = digits["uniform"].accuracy
+    noise = np.array([[0.02], [-0.02], [0.0]])
+    better = accuracy_summary(with_accuracy(digits, KDPP, uniform + 0.04 + noise / 10))
+    worse = accuracy_summary(with_accuracy(digits, KDPP, uniform - 0.04 + noise / 10))
+    level = accuracy_summary(with_accuracy(digits, KDPP, uniform + noise))
+    assert f"{KDPP} was 4.0 ± 0.5 points above uniform" in better
+    assert f"{KDPP} was 4.0 ± 0.5 points below uniform" in worse
+    assert f"{KDPP} was level (+0.0 ± 5.0 points) with uniform" in level
+    clear = {**points.imbalance, "k-DPP": points.imbalance["clustered"] - 0.1}
+    swapped = {**points.imbalance, "k-DPP": points.imbalance["observed"] + 0.1}
+    assert "k-DPP restored the balance best" in toy_summary(replace(points, imbalance=clear))
+    assert "best on 4 of 4" in toy_summary(replace(points, imbalance=clear))
+    assert "k-DPP was not the best" in toy_summary(replace(points, imbalance=swapped))
+    assert "best on 0 of 4" in toy_summary(replace(points, imbalance=swapped))
+
+
+def test_demo_prints_the_table_and_writes_the_pictures(tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.command()(demo)
+    out = tmp_path / "new" / "folder"
+    answer = CliRunner().invoke(app, ["--quick", "--out", str(out)])
+    assert answer.exit_code == 0, answer.output
+    for name in longtail.methods(longtail.Config()):
+        assert f"{name}  " in answer.output
+    for name in ("toy.png", "class-shares.png", "accuracy.png"):
+        assert str(out / name) in answer.output
+        assert_picture(out / name)
+    assert "\x1b" not in answer.output  # no progress bars outside a terminal
+    assert max(map(len, answer.output.splitlines())) <= max(80, len(str(out)) + 20)
+
+
+def test_demo_refuses_a_file_as_folder_and_a_single_seed(tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.command()(demo)
+    (tmp_path / "file").write_text("")
+    assert CliRunner().invoke(app, ["--out", str(tmp_path / "file")]).exit_code == 2
+    assert CliRunner().invoke(app, ["--seeds", "1"]).exit_code == 2
+
+
+def test_importing_the_demo_is_cheap() -> None:
+    code = (
+        "import sys, dmsgd.commands.demo, dmsgd.experiments.toy, dmsgd.experiments.longtail;"
+        "print([m for m in ('sklearn', 'matplotlib', 'numba', 'torch') if m in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert answer.stdout.strip() == "[]", answer.stderr

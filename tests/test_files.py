@@ -1,0 +1,305 @@
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dmsgd.files import column_names, load_features, load_labels
+
+X = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 0.0]])
+IRIS = "length,width,species\n1,2.5,setosa\n3,-4,virginica\n5,0,setosa\n"
+
+
+def written(folder, name, text):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def parquet(path, **columns):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+# Features
+
+
+def test_npy_stays_on_disk(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    loaded = load_features(tmp_path / "x.npy")
+    np.testing.assert_array_equal(loaded, X)
+    assert not loaded.flags.writeable  # the memory map itself, not a copy
+
+
+def test_npy_of_other_types_becomes_float64(tmp_path):
+    np.save(tmp_path / "x.npy", X.astype(np.float32))
+    assert load_features(str(tmp_path / "x.npy")).dtype == np.float64
+
+
+@pytest.mark.parametrize("name", ["X", "features", "x"])
+def test_npz_with_a_usual_name(tmp_path, name):
+    np.savez(tmp_path / "a.npz", **{name: X, "other": np.ones(3)})
+    np.testing.assert_array_equal(load_features(tmp_path / "a.npz"), X)
+
+
+def test_npz_with_one_array_and_with_a_selected_one(tmp_path):
+    np.savez(tmp_path / "one.npz", whatever=X)
+    np.testing.assert_array_equal(load_features(tmp_path / "one.npz"), X)
+    np.savez(tmp_path / "two.npz", a=X, b=2 * X)
+    np.testing.assert_array_equal(load_features(f"{tmp_path}/two.npz:b"), 2 * X)
+    np.savez(tmp_path / "both.npz", X=X, y=[3, 1, 3])
+    np.testing.assert_array_equal(load_labels(tmp_path / "both.npz"), [3, 1, 3])
+
+
+@pytest.mark.parametrize("suffix", ["", ":c"])
+def test_npz_that_does_not_say_which_array(tmp_path, suffix):
+    np.savez(tmp_path / "two.npz", a=X, b=X)
+    with pytest.raises(ValueError, match=r"holds the arrays a, b; select one as two.npz:NAME"):
+        load_features(f"{tmp_path}/two.npz{suffix}")
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_sparse_npz_becomes_csr(tmp_path, kind):
+    sparse.save_npz(tmp_path / "s.npz", sparse.coo_array(X).asformat(kind))
+    loaded = load_features(tmp_path / "s.npz")
+    assert loaded.format == "csr"
+    np.testing.assert_array_equal(loaded.toarray(), X)
+
+
+def test_sparse_npz_with_indices_out_of_range(tmp_path):
+    matrix = sparse.csr_array(X)
+    matrix.indices[0] = 99
+    sparse.save_npz(tmp_path / "s.npz", matrix)
+    with pytest.raises(ValueError, match=r"s\.npz is damaged"):
+        load_features(tmp_path / "s.npz")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,2.5\n3,-4\n5,0\n",
+        "1,2.5\n3,-4\n5,0",
+        '\ufeff"a","b"\r\n"1","2.5"\r\n3,-4\r\n\r\n5,0\r\n',
+        "a;b\n1;2.5\n3;-4\n5;0\n",
+        "a\tb\n1\t2.5\n3\t-4\n5\t0\n",
+        "label,0\n1,2.5\n3,-4\n5,0\n",
+    ],
+)
+def test_csv(tmp_path, text):
+    path = written(tmp_path, "x.csv", text)
+    np.testing.assert_array_equal(load_features(path), X)
+
+
+def test_csv_with_the_column_numbers_of_pandas(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    values = np.arange(12.0).reshape(4, 3)[::-1]
+    pandas.DataFrame(values).to_csv(tmp_path / "x.csv", index=False)
+    np.testing.assert_array_equal(load_features(tmp_path / "x.csv"), values)
+    pandas.DataFrame(values, columns=["a", "b", "c"]).to_csv(tmp_path / "index.csv")
+    with pytest.raises(ValueError, match=r"column 1 has no name.*index=False"):
+        load_features(tmp_path / "index.csv")
+
+
+def test_csv_without_the_column_of_labels(tmp_path):
+    path = written(tmp_path, "iris.csv", IRIS)
+    assert column_names(path) == ["length", "width", "species"]
+    np.testing.assert_array_equal(load_features(path, drop="species"), X)
+    assert load_labels(f"{path}:species").tolist() == ["setosa", "virginica", "setosa"]
+
+
+def test_csv_without_header_numbers_its_columns(tmp_path):
+    path = written(tmp_path, "iris.csv", IRIS.split("\n", 1)[1])
+    assert column_names(path) == ["1", "2", "3"]
+    with pytest.raises(ValueError, match=r"column '3' is not numeric .*--labels 3"):
+        load_features(path)
+    np.testing.assert_array_equal(load_features(path, drop="3"), X)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            IRIS,
+            r"x\.csv: column 'species' is not numeric \(line 2 has 'setosa'\).*--labels species",
+        ),
+        ("a,b\n1,2\n3,\n", r"column 'b' is empty in line 3"),
+        ("a,b\n1,2\n3\n", r"line 3 has 1 cells, the first line 2"),
+        ("a,b\n", r"has a header \(a, b\) but no rows"),
+        ("\n\n", r"blank lines only"),
+        ("a,b\n1,nan\n", r"x\.csv has 1 NaN or infinite values"),
+    ],
+)
+def test_csv_errors(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        load_features(written(tmp_path, "x.csv", text))
+
+
+@pytest.mark.parametrize("content", [b"a,b\n\xff\xfe,1\n", b"\x93\xfa\x00"])
+def test_csv_that_is_no_text(tmp_path, content):
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=r"x\.csv is not UTF-8 text"):
+        load_features(tmp_path / "x.csv")
+
+
+def test_a_column_to_drop_must_exist(tmp_path):
+    path = written(tmp_path, "iris.csv", IRIS)
+    with pytest.raises(ValueError, match=r"columns length, width, species and no column 'kind'"):
+        load_features(path, drop="kind")
+    np.save(tmp_path / "x.npy", X)
+    with pytest.raises(ValueError, match="no columns to drop"):
+        load_features(tmp_path / "x.npy", drop="kind")
+    with pytest.raises(ValueError, match="give the file alone"):
+        load_features(f"{path}:length")
+
+
+def test_parquet(tmp_path):
+    path = parquet(
+        tmp_path / "x.parquet",
+        a=[1, 3, 5],
+        b=[2.5, -4.0, 0.0],
+        kind=["u", "v", "u"],
+        __index_level_0__=["p", "q", "r"],
+    )
+    np.testing.assert_array_equal(load_features(path, drop="kind"), X)
+    assert load_labels(f"{path}:kind").tolist() == ["u", "v", "u"]
+    with pytest.raises(ValueError, match=r"column 'kind' is not numeric .*--labels kind"):
+        load_features(path)
+    with pytest.raises(ValueError, match=r"has the columns a, b, kind.*x\.parquet:NAME"):
+        load_labels(path)
+
+
+def test_parquet_with_missing_values(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    path = parquet(tmp_path / "x.parquet", a=[1, None], b=[True, False])
+    with pytest.raises(ValueError, match="1 NaN or infinite"):
+        load_features(path)
+    labels = pa.array(["u", None, "u"]).dictionary_encode()
+    with pytest.raises(ValueError, match="1 missing labels"):
+        load_labels(parquet(tmp_path / "y.parquet", y=labels))
+
+
+def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
+    path = written(tmp_path, "x.parquet", "not read")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for load in (load_features, load_labels):
+        with pytest.raises(ImportError, match=r"pip install 'dmsgd\[parquet\]'"):
+            load(path)
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("y.txt", "1\n2\n1\n", [1, 2, 1]),
+        ("y.txt", "cat\r\ndog\r\ncat\r\n", ["cat", "dog", "cat"]),
+        ("y.txt", "07\n7\n7", ["07", "7", "7"]),
+        ("y.csv", "1\n2\n1\n", [1, 2, 1]),
+        ("y.csv", "class\n1\n2\n1\n", [1, 2, 1]),
+        ("y.csv", "cat\ndog\ncat\n", ["cat", "dog", "cat"]),
+        ("y.csv", "pet\ncat\ndog\ncat\n", ["cat", "dog", "cat"]),
+        ("y.csv", "cat\ncat\ndog\ncat\n", ["cat", "cat", "dog", "cat"]),
+    ],
+)
+def test_text_labels(tmp_path, name, text, expected):
+    labels = load_labels(written(tmp_path, name, text), n=3)
+    assert labels.tolist() == expected
+
+
+def test_npy_labels(tmp_path):
+    np.save(tmp_path / "y.npy", np.array(["b", "a"]))
+    assert load_labels(tmp_path / "y.npy").tolist() == ["b", "a"]
+    np.save(tmp_path / "y.npy", np.ones((2, 1)))
+    with pytest.raises(ValueError, match=r"y\.npy must be a 1-D array"):
+        load_labels(tmp_path / "y.npy")
+
+
+@pytest.mark.parametrize("text", ["a\n\nb\n", "a\nnan\nb\n"])
+def test_missing_labels(tmp_path, text):
+    with pytest.raises(ValueError, match=r"1 missing labels \(the first is number 2\)"):
+        load_labels(written(tmp_path, "y.txt", text))
+
+
+def test_labels_of_a_table_need_a_column(tmp_path):
+    path = written(tmp_path, "iris.csv", IRIS)
+    with pytest.raises(
+        ValueError, match=r"columns length, width, species; select one as iris\.csv"
+    ):
+        load_labels(path)
+    with pytest.raises(ValueError, match="no column 'kind'"):
+        load_labels(f"{path}:kind")
+
+
+# What cannot be read
+
+
+@pytest.mark.parametrize("load", [load_features, load_labels])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet"])
+def test_missing_empty_and_folder(tmp_path, load, suffix):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load(tmp_path / f"none{suffix}")
+    with pytest.raises(ValueError, match=r"empty \(0 bytes\)"):
+        load(written(tmp_path, f"empty{suffix}", ""))
+    (tmp_path / f"folder{suffix}").mkdir()
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        load(tmp_path / f"folder{suffix}")
+
+
+def test_unknown_suffix(tmp_path):
+    with pytest.raises(ValueError, match=r"cannot read files ending in '\.h5'; use \.npy, \.npz"):
+        load_features(written(tmp_path, "x.h5", "x"))
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_pickled_objects_are_not_loaded(tmp_path, suffix):
+    objects = np.array([1, "a", None], dtype=object)
+    path = tmp_path / f"x.{suffix}"
+    np.save(path, objects) if suffix == "npy" else np.savez(path, X=objects)
+    with pytest.raises(ValueError, match=r"holds Python objects.*save numbers"):
+        load_features(path)
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "parquet"])
+def test_truncated_files(tmp_path, suffix):
+    path = tmp_path / f"x.{suffix}"
+    rows = np.random.default_rng(0).normal(size=(50, 4))
+    if suffix == "parquet":
+        parquet(path, a=rows[:, 0])
+    else:
+        np.save(path, rows) if suffix == "npy" else np.savez_compressed(path, X=rows)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=rf"x\.{suffix} is damaged, cut short"):
+        load_features(path)
+
+
+def test_npz_with_flipped_bytes(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, X=np.random.default_rng(0).normal(size=(50, 4)))
+    content = bytearray(path.read_bytes())
+    content[300:310] = bytes(10)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"x\.npz is damaged"):
+        load_features(path)
+
+
+def test_wrong_names_of_numpy_files(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "x.npy").rename(tmp_path / "x.npz")
+    with pytest.raises(ValueError, match=r"rename it to x\.npy"):
+        load_features(tmp_path / "x.npz")
+    with zipfile.ZipFile(tmp_path / "y.npy", "w"):
+        pass
+    with pytest.raises(ValueError, match=r"rename it to y\.npz"):
+        load_features(tmp_path / "y.npy")
+
+
+@pytest.mark.parametrize("array", [np.ones(3), np.ones((0, 2)), np.ones((2, 2, 2))])
+def test_features_of_wrong_shape(tmp_path, array):
+    np.save(tmp_path / "x.npy", array)
+    with pytest.raises(ValueError, match=r"x\.npy (has shape|is empty|must have two dimensions)"):
+        load_features(tmp_path / "x.npy")
