@@ -190,6 +190,7 @@ def test_interrupted_run_is_quiet_and_leaves_no_file(folder, sent, code):
         ("features.txt -k 8 -n 5", "cannot read files ending in '.txt'"),
         ("iris.csv -k 3 -n 5", "column 'species' is not numeric .* --labels species"),
         ("iris.csv --labels kind -k 3 -n 5", "no column 'kind' for --labels; it has a, b, c"),
+        ("iris.csv --labels a.b -k 3 -n 5", "no column 'a.b' for --labels"),
         ("iris.csv --labels kind.txt -k 3 -n 5", "column 'species' is not numeric"),
         ("features.npy --labels kind.txt -k 3 -n 5", "there is no file kind.txt"),
         ("features.npy --labels short.npy -k 8 -n 5", "3 entries for 300 items"),
@@ -226,6 +227,11 @@ def test_outputs_that_are_refused(folder, output, message):
     (folder / "folder.npy").mkdir()
     fails(f"sample features.npy --labels y.npy -k 8 -n 5 -o {output}", message)
     np.testing.assert_array_equal(np.load("features.npy"), X)
+
+
+def test_folder_without_permission_is_refused(folder, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    fails("sample features.npy -k 8 -n 5 -o out.npy", "folder .* cannot be written to")
 
 
 @pytest.mark.parametrize("options", ["-n 5 -o a.npy", "-k x -n 5 -o a.npy", "--kernel cubic"])

@@ -17,8 +17,14 @@ if TYPE_CHECKING:
     from dmsgd.public import *  # noqa: F403
 
 
+#: Modules that are loaded when first named, because they load a framework.
+_MODULES = ("torch", "sgd", "lda", "imblearn")
+
+
 def __getattr__(name: str) -> Any:
     """Load the package on first use, so that `import dmsgd` itself costs nothing."""
+    if name in _MODULES:
+        return import_module(f"dmsgd.{name}")
     public = import_module("dmsgd.public")
     if name in public.__all__:
         return getattr(public, name)
@@ -27,4 +33,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     public = import_module("dmsgd.public")
-    return [*public.__all__, "__version__"]
+    return [*public.__all__, *_MODULES, "__version__"]

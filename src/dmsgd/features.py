@@ -72,9 +72,10 @@ def concat(X: Any, y: Any, w: float) -> Matrix:
     """
     X = as_matrix(X)
     w = as_fraction(w, "w")
-    H = one_hot(as_labels(y, X.shape[0]))
+    labels = as_labels(y, X.shape[0])
     if w == 0:
         return X
+    H = one_hot(labels)
     if w == 1:
         return H
     if sparse.issparse(X):

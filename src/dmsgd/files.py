@@ -22,6 +22,8 @@ import numpy.typing as npt
 from dmsgd.arrays import FloatArray, Matrix, as_labels, as_matrix
 
 TABLES = (".csv", ".parquet")
+FEATURE_FILES = (".npy", ".npz", *TABLES)
+LABEL_FILES = (*FEATURE_FILES, ".txt")
 
 
 def load_features(path: str | Path, drop: str | None = None) -> Matrix:
@@ -30,7 +32,7 @@ def load_features(path: str | Path, drop: str | None = None) -> Matrix:
     .npy files of float64 stay on disk as a memory map. `drop` is the column of a table that is not
     a feature (the labels).
     """
-    file, name = _existing(path, (".npy", ".npz", *TABLES))
+    file, name = _existing(path, FEATURE_FILES)
     kind = file.suffix.lower()
     value: Any
     if kind in TABLES:
@@ -57,7 +59,7 @@ def load_labels(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
     `n`, the number of items, tells a header from a label when a CSV file holds text: a first line
     that occurs nowhere else is the header if there is one line too many.
     """
-    file, name = _existing(path, (".npy", ".npz", ".txt", *TABLES))
+    file, name = _existing(path, LABEL_FILES)
     kind = file.suffix.lower()
     value: Any
     if kind == ".txt":

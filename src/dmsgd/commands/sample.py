@@ -129,6 +129,8 @@ def _refuse_output(output: Path, inputs: list[str | None], force: bool) -> None:
         raise ValueError(f"{output}: the output must end in .npy or .csv")
     if not output.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {output.parent}; create it first")
+    if not os.access(output.parent, os.W_OK):
+        raise PermissionError(f"the folder {output.parent.resolve()} cannot be written to")
     if output.is_dir():
         raise IsADirectoryError(f"{output} is a folder; give a file")
     if not output.exists():
@@ -141,14 +143,14 @@ def _refuse_output(output: Path, inputs: list[str | None], force: bool) -> None:
 
 def _load(features: str, labels: str | None) -> tuple[Any, Any]:
     """Return X and y; labels that name a column of the features are taken out of them."""
-    from dmsgd.files import column_names, load_features, load_labels
+    from dmsgd.files import LABEL_FILES, column_names, load_features, load_labels
 
     if labels is None:
         return load_features(features), None
     columns = column_names(features)
     if labels in columns:
         return load_features(features, drop=labels), load_labels(f"{features}:{labels}")
-    if columns and not Path(labels).suffix:
+    if columns and not any(suffix in labels.lower() for suffix in LABEL_FILES):
         raise ValueError(
             f"{features} has no column {labels!r} for --labels; it has {', '.join(columns[:10])}"
             + (", ..." if len(columns) > 10 else "")

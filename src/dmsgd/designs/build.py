@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
-from dmsgd import features
 from dmsgd.arrays import as_batch_size, as_count, as_fraction, as_labels, as_matrix
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.stratified import Stratified
+from dmsgd.features import concat
+from dmsgd.features import normalize as unit_rows
 from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.seeding import Seed, key_of
 from dmsgd.spectra import exact
@@ -57,10 +59,15 @@ def diversify(
         raise ValueError("scale belongs to kernel='rbf'; to scale a linear kernel changes nothing")
     X = as_matrix(X)
     k = as_batch_size(k, X.shape[0])
-    F = features.normalize(X) if normalize else X
     if labels is not None:
-        F = features.concat(F, as_labels(labels, X.shape[0]), w)
-    return KDPP(exact(RBF(F, scale) if kernel == "rbf" else Linear(F), tol), k)
+        labels = as_labels(labels, X.shape[0])
+    F = unit_rows(X) if normalize else X
+    F = concat(F, labels, w) if w > 0 else F
+    design = KDPP(exact(RBF(F, scale) if kernel == "rbf" else Linear(F), tol), k)
+    design.recipe = partial(
+        diversify, k=k, labels=labels, w=w, kernel=kernel, normalize=normalize, scale=scale, tol=tol
+    )
+    return design
 
 
 def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> Stratified:

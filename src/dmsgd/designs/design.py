@@ -70,6 +70,14 @@ class Design(ABC):
     def _log_prob(self, batches: IntArray) -> FloatArray:
         """Return log P(Y) for each row of a (size, k) array of distinct items."""
 
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a hash of everything that the law is a function of: other data, another hash."""
+
+    def provenance(self) -> dict[str, str]:
+        """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
+        return {"design": repr(self), "kernel": "", "data": "", "sampler": ""}
+
     def __getstate__(self) -> dict[str, Any]:
         """Pickle what defines the law; tables are made again where they are needed."""
         cached = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from dmsgd.arrays import FloatArray, IntArray, as_batch_size
 from dmsgd.designs.design import Design
 from dmsgd.designs.determinants import log_determinants
 from dmsgd.errors import RankError
+from dmsgd.fingerprints import digest
 from dmsgd.samplers import Draw, Sampler, rejection
 from dmsgd.spectra.spectrum import Spectrum
 from dmsgd.symmetric import log_polynomial, pair_selection, selection
@@ -38,6 +40,8 @@ class KDPP(Design):
             raise RankError(self.k, spectrum.rank)
         self.spectrum = spectrum
         self.sampler = sampler
+        #: Makes this design again from other features of the same items; set by `diversify`.
+        self.recipe: Callable[[Any], KDPP] | None = None
 
     @cached_property
     def _prepared(self) -> Draw:
@@ -79,6 +83,18 @@ class KDPP(Design):
         return log_determinants(self.spectrum, batches) - log_polynomial(
             self.spectrum.values, self.k
         )
+
+    def fingerprint(self) -> str:
+        """Return the hash of the spectrum and k; the sampler does not change the law."""
+        spectrum = self.spectrum
+        source = spectrum.fingerprint or digest(spectrum.values, spectrum.vectors)
+        return digest("KDPP", self.k, float(spectrum.tol).hex(), source)
+
+    def provenance(self) -> dict[str, str]:
+        """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
+        spectrum = self.spectrum
+        origin = {"kernel": spectrum.kernel, "data": spectrum.fingerprint}
+        return {"design": repr(self), **origin, "sampler": self.sampler.__name__}
 
     def __repr__(self) -> str:
         return f"KDPP(k={self.k}, {self.spectrum!r}, sampler={self.sampler.__name__})"

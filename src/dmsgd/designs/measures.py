@@ -9,6 +9,7 @@ import numpy as np
 from dmsgd.arrays import FloatArray
 from dmsgd.designs.design import Design
 from dmsgd.designs.dpp import DPP
+from dmsgd.sources import Source
 
 
 def correlation(design: Design | DPP, i: Any, j: Any) -> FloatArray:
@@ -23,7 +24,7 @@ def correlation(design: Design | DPP, i: Any, j: Any) -> FloatArray:
     return np.asarray(joint / np.where(product > 0, product, np.nan) - 1)
 
 
-def unbiased_weights(design: Design | DPP) -> FloatArray:
+def unbiased_weights(design: Source | DPP) -> FloatArray:
     """Return 1 / (N b_i), so that the weighted sum over a batch estimates the mean over the data.
 
     The paper's (1/k) Σ g/b has expectation N/k times the mean gradient; these weights give

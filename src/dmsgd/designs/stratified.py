@@ -9,6 +9,7 @@ import numpy as np
 from dmsgd.arrays import FloatArray, IntArray, as_batch_size, as_labels
 from dmsgd.designs.design import Design
 from dmsgd.designs.uniform import log_binomial
+from dmsgd.fingerprints import digest
 from dmsgd.samplers.parallel import fill
 
 
@@ -28,10 +29,11 @@ class Stratified(Design):
         labels = as_labels(y, name="y")
         self.n = int(labels.size)
         self.k = as_batch_size(k, self.n)
+        #: The names of the strata, and for each item the number of its stratum.
         self.strata, codes = np.unique(labels, return_inverse=True)
-        self._stratum: IntArray = codes.astype(np.int64)
-        self._sizes = np.bincount(self._stratum)
-        self._members = np.argsort(self._stratum, kind="stable")
+        self.stratum: IntArray = codes.astype(np.int64)
+        self._sizes = np.bincount(self.stratum)
+        self._members = np.argsort(self.stratum, kind="stable")
         self._base, self._extra = _shares(self._sizes, self.k)
 
     @property
@@ -60,13 +62,13 @@ class Stratified(Design):
 
     def inclusion(self) -> FloatArray:
         """Return b_i = (expected count of i's stratum) / (size of i's stratum)."""
-        return np.asarray(((self._base + self._lucky) / self._sizes)[self._stratum])
+        return np.asarray(((self._base + self._lucky) / self._sizes)[self.stratum])
 
     def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
         """E[c_a c_b] / (n_a n_b) across strata, E[c (c - 1)] / (n (n - 1)) within one."""
         base, lucky, opens = self._base.astype(float), self._lucky, self._open.size
         both_lucky = self._extra * (self._extra - 1) / max(opens * (opens - 1), 1)
-        a, b = self._stratum[i], self._stratum[j]
+        a, b = self.stratum[i], self.stratum[j]
         across = base[a] * base[b] + base[a] * lucky[b] + base[b] * lucky[a]
         across += np.where((lucky[a] > 0) & (lucky[b] > 0), both_lucky, 0.0)
         within = base[a] * (base[a] - 1) + 2 * base[a] * lucky[a]
@@ -78,12 +80,16 @@ class Stratified(Design):
         """-log(choices of lucky strata) - Σ_s log binomial(n_s, c_s)."""
         rows = np.arange(batches.shape[0])[:, None]
         counts = np.zeros((batches.shape[0], self._sizes.size), dtype=np.int64)
-        np.add.at(counts, (rows, self._stratum[batches]), 1)
+        np.add.at(counts, (rows, self.stratum[batches]), 1)
         more = counts - self._base
         room = (self._base < self._sizes).astype(np.int64)
         possible = np.all((more >= 0) & (more <= room), axis=1)
         ways = log_binomial(self._sizes, np.where(possible, counts.T, 0).T).sum(axis=1)
         return np.where(possible, -ways - log_binomial(self._open.size, self._extra), -np.inf)
+
+    def fingerprint(self) -> str:
+        """Return the hash of each item's stratum and k; what the strata are called is no part."""
+        return digest("Stratified", self.k, self.stratum)
 
     def __repr__(self) -> str:
         return f"Stratified(n={self.n}, k={self.k}, {self._sizes.size} strata)"

@@ -9,6 +9,7 @@ from scipy.special import gammaln
 
 from dmsgd.arrays import FloatArray, IntArray, as_batch_size, as_count
 from dmsgd.designs.design import Design
+from dmsgd.fingerprints import digest
 from dmsgd.samplers.parallel import fill
 
 
@@ -37,6 +38,10 @@ class Uniform(Design):
 
     def _log_prob(self, batches: IntArray) -> FloatArray:
         return np.full(batches.shape[0], -log_binomial(self.n, self.k))
+
+    def fingerprint(self) -> str:
+        """Return the hash of n and k."""
+        return digest("Uniform", self.n, self.k)
 
     def __repr__(self) -> str:
         return f"Uniform(n={self.n}, k={self.k})"

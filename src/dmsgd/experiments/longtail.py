@@ -36,7 +36,12 @@ STYLES = (
 
 @dataclass(frozen=True)
 class Config:
-    """What is run. Sizes of classes are largest · decay^c; `early` is one of `checkpoints`."""
+    """What is run.
+
+    `weights` are the label weights w of the two k-DPPs; class c has largest · decay^c items.
+    Accuracy is measured after each of `checkpoints` steps; `early` is one of them, and the last
+    ends the run.
+    """
 
     seeds: int = 10
     k: int = 20

@@ -1,0 +1,93 @@
+"""Where batches come from, as training code sees it, and the rows of the data they pick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from dmsgd.arrays import FloatArray, IntArray, as_count, as_dense
+from dmsgd.seeding import Seed, key_of
+
+#: Draws made ahead at a time: enough that the cost of a call (50 µs) is lost among them.
+CHUNK = 64
+
+
+class Source(Protocol):
+    """Batches of k out of n items by number: any `Design` of fixed size, or a `Schedule`."""
+
+    @property
+    def n(self) -> int:
+        """Number of items."""
+
+    @property
+    def k(self) -> int:
+        """Number of items in a batch."""
+
+    def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
+        """Return draws number start..start+size, shape (size, k)."""
+
+    def inclusion(self) -> FloatArray:
+        """Return b_i, the probability that item i is in a batch, shape (n,)."""
+
+
+def refuse_unfit(design: Any, n: int, what: str) -> None:
+    """Raise unless `design` draws batches of fixed size from exactly these n items."""
+    if not (hasattr(design, "sample") and hasattr(design, "n") and hasattr(design, "k")):
+        raise TypeError(
+            f"training needs a design with a fixed k (diversify, KDPP, Stratified, Uniform) or a "
+            f"Schedule, got {type(design).__name__}"
+        )
+    if design.n != n:
+        raise ValueError(
+            f"{what} has {n} items, the design {design.n}; "
+            f"build the design from the features of this very data"
+        )
+
+
+def fixed_seed(design: Source, seed: Seed) -> int | np.random.SeedSequence:
+    """Return a seed that gives the same draws however often it is used.
+
+    A Schedule's own seed comes first. An int or a SeedSequence is returned as it is, so that the
+    draws are those of design.sample(steps, seed); a generator is advanced, and None is fresh.
+    """
+    seed = getattr(design, "seed", seed)
+    key = key_of(seed)  # refuses what is no seed
+    return seed if isinstance(seed, int | np.integer | np.random.SeedSequence) else key
+
+
+def draws(design: Source, steps: int, seed: Seed, start: int) -> Iterator[tuple[int, IntArray]]:
+    """Return (t, batch) for the draws t = start..start+steps, made ahead a chunk at a time.
+
+    The arguments are checked here, before the first draw is asked for.
+
+    >>> from dmsgd import Uniform
+    >>> [(t, batch.shape) for t, batch in draws(Uniform(9, 4), steps=2, seed=0, start=5)]
+    [(5, (4,)), (6, (4,))]
+    """
+    steps, start = as_count(steps, "steps", least=0), as_count(start, "start", least=0)
+    return _chunked(design, fixed_seed(design, seed), start, start + steps)
+
+
+def _chunked(design: Source, seed: Seed, first: int, last: int) -> Iterator[tuple[int, IntArray]]:
+    for t in range(first, last, CHUNK):
+        yield from enumerate(design.sample(min(CHUNK, last - t), seed, start=t), start=t)
+
+
+def as_rows(data: Any, name: str) -> Any:
+    """Return `data` in a form that `take` can pick rows from: frames and arrays as they are."""
+    if data is None:
+        raise TypeError(f"{name} is None; pass one row per item")
+    if sparse.issparse(data):
+        return data.tocsr()
+    rows = data if hasattr(data, "shape") else as_dense(data, name)
+    if len(rows.shape) == 0:
+        raise ValueError(f"{name} must have one row per item, got a single value")
+    return rows
+
+
+def take(data: Any, batch: IntArray) -> Any:
+    """Return the rows of `data` at these positions, in the same kind of container."""
+    return data.iloc[batch] if hasattr(data, "iloc") else data[batch]

@@ -1,0 +1,125 @@
+"""A DataLoader that is checked before it runs and counts what training has consumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+from dmsgd.arrays import FloatArray, as_count
+from dmsgd.designs.measures import unbiased_weights
+from dmsgd.seeding import Seed
+from dmsgd.sources import Source
+from dmsgd.torch.ranks import Shard, process_count
+from dmsgd.torch.sampler import DiverseSampler
+
+
+class Loader(DataLoader[Any]):
+    """A DataLoader over a `DiverseSampler` that can be checkpointed, with any number of workers.
+
+    `state_dict()` counts the batches handed to the training loop, not those fetched ahead.
+    """
+
+    sampler: DiverseSampler
+    batch_size: int
+    _place: tuple[int, int] | None = None  # epoch and consumed items of the pass under way
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        epoch, consumed = self.sampler.next_place
+        self._place = epoch, consumed
+        for batch in super().__iter__():
+            consumed += self.batch_size
+            self._place = epoch, consumed
+            yield batch
+        self._place = None
+
+    def state_dict(self) -> dict[str, int]:
+        """Return where training stands: epoch and consumed items, a plain dict of ints."""
+        return self.sampler.state_dict(self._place or self.sampler.next_place)
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on from `state` at the next pass over the loader."""
+        self.sampler.load_state_dict(state)
+        self._place = None
+
+
+def loader(
+    dataset: Dataset[Any],
+    design: Source,
+    *,
+    batch_size: int | None = None,
+    accumulation: int = 1,
+    steps: int | None = None,
+    seed: Seed = 0,
+    weights: bool = False,
+    shard: Shard = "auto",
+    **options: Any,
+) -> Loader:
+    """Return a DataLoader whose every global step is one draw of `design`.
+
+    batch_size:   items per process and forward pass, by default k / (ranks x accumulation).
+    accumulation: backward passes per optimiser step.
+    weights:      hand out each item's unbiased weight as well (see `WithWeights`).
+    options:      any other DataLoader argument (num_workers, collate_fn, pin_memory, ...).
+    """
+    _refuse_unfit(dataset, design, options)
+    accumulation = as_count(accumulation, "accumulation")
+    ranks = process_count()
+    local, rest = divmod(design.k, ranks * accumulation)
+    if rest or (batch_size is not None and as_count(batch_size, "batch_size") != local):
+        given = f"batch_size {batch_size} x " if batch_size is not None else ""
+        raise ValueError(
+            f"{given}{ranks} ranks x {accumulation} accumulation steps does not multiply out to "
+            f"k={design.k}; every global step must be exactly one draw"
+            + ("" if rest else f", so batch_size is {local}")
+        )
+    data = WithWeights(dataset, design) if weights else dataset
+    sampler = DiverseSampler(design, steps, seed, shard=shard)
+    return Loader(data, batch_size=local, sampler=sampler, drop_last=True, **options)
+
+
+def _refuse_unfit(dataset: Any, design: Source, options: dict[str, Any]) -> None:
+    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
+        raise TypeError(
+            f"a {type(dataset).__name__} cannot be read by item number, which a sampler needs; "
+            f"use a map-style dataset"
+        )
+    if len(dataset) != design.n:
+        raise ValueError(
+            f"the dataset has {len(dataset)} items, the design {design.n}; "
+            f"build the design from the features of this very dataset"
+        )
+    for name in ("sampler", "batch_sampler", "shuffle", "drop_last"):
+        if name in options:
+            raise TypeError(f"{name} is decided by the design; leave it out")
+
+
+class WithWeights(Dataset[Any]):
+    """A dataset that adds each item's unbiased weight, k / (n b_i), as the last field.
+
+    (weights * losses).mean() over a batch is then an unbiased estimate of the mean loss over the
+    data, also when ranks or accumulation steps average their parts. A tuple gets one more
+    element, a dict a "weight", anything else becomes a pair.
+    """
+
+    def __init__(self, dataset: Dataset[Any], design: Source) -> None:
+        self.dataset = dataset
+        self.weights: FloatArray = design.k * unbiased_weights(design)
+
+    def __len__(self) -> int:
+        return len(self.dataset)  # type: ignore[arg-type]
+
+    def __getitem__(self, index: int) -> Any:
+        return self._join(self.dataset[index], index)
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        fetch = getattr(self.dataset, "__getitems__", None)
+        items = fetch(indices) if fetch else [self.dataset[index] for index in indices]
+        return [self._join(item, index) for item, index in zip(items, indices, strict=True)]
+
+    def _join(self, item: Any, index: int) -> Any:
+        weight = float(self.weights[index])
+        if isinstance(item, dict):
+            return {**item, "weight": weight}
+        return (*item, weight) if isinstance(item, tuple) else (item, weight)

@@ -1,0 +1,209 @@
+"""A flat torch sampler whose consecutive k indices are one draw of the design.
+
+It is flat, and not a batch sampler, because that is what training frameworks wrap correctly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from torch.utils.data import DistributedSampler
+
+from dmsgd.arrays import as_count
+from dmsgd.designs.design import Design
+from dmsgd.seeding import Seed, key_of
+from dmsgd.sources import Source
+from dmsgd.torch.ranks import Shard, part_of_draw
+
+#: Indices drawn ahead of the training loop at a time, in the background.
+AHEAD = 8192
+
+
+class DiverseSampler(DistributedSampler[Any]):
+    """Item numbers, draw after draw: each global step of training sees exactly one draw.
+
+    design: a Design or a Schedule; k = ranks x batch_size x gradient accumulation.
+    steps:  draws in an epoch, by default n // k.
+    seed:   draw t of epoch e is row e * steps + t of design.sample(..., seed): all ranks agree
+            without talking, and any step can be resumed at once.
+    shard:  whether to take this rank's part of each draw. "auto" does so under torch.distributed
+            (plain DDP, Lightning), but not under Accelerate, which cuts by itself.
+
+    Every pass over the sampler is the next epoch; `set_epoch` names the epoch of the next pass.
+    """
+
+    def __init__(
+        self,
+        design: Source,
+        steps: int | None = None,
+        seed: Seed = 0,
+        *,
+        shard: Shard = "auto",
+        rank: int | None = None,
+        world: int | None = None,
+    ) -> None:
+        if not (hasattr(design, "sample") and isinstance(getattr(design, "k", None), int)):
+            raise TypeError(
+                f"DiverseSampler needs a design with a fixed k (diversify, KDPP, Stratified, "
+                f"Uniform) or a Schedule, got {type(design).__name__}"
+            )
+        if shard not in (True, False, "auto"):
+            raise ValueError(f"shard must be True, False or 'auto', got {shard!r}")
+        if (rank is None) != (world is None):
+            raise ValueError("rank and world belong together; pass both or neither")
+        self.design = design
+        self.steps = as_count(max(design.n // design.k, 1) if steps is None else steps, "steps")
+        # A schedule has its seed; anything but an int is resolved once, so that passes agree.
+        seed = getattr(design, "seed", seed)
+        self.seed = seed if isinstance(seed, int) else key_of(seed)
+        self.shard: Shard = shard
+        self._place = rank, world
+        self._next_epoch = 0
+        self._next_position = 0
+        self._stream: _Stream | None = None
+        self._part()
+
+    def _part(self) -> tuple[int, int]:
+        part, parts = part_of_draw(self.shard, *self._place)
+        if self.design.k % parts:
+            raise ValueError(
+                f"k={self.design.k} cannot be cut into {parts} equal parts, one per rank; "
+                f"choose k as a multiple of {parts}"
+            )
+        return part, parts
+
+    @property
+    def next_place(self) -> tuple[int, int]:
+        """Epoch and position (indices already consumed by this process) of the next pass."""
+        return self._next_epoch, self._next_position
+
+    def set_epoch(self, epoch: int) -> None:
+        """Make `epoch` the epoch of the next pass; a position just loaded for it is kept."""
+        epoch = as_count(epoch, "epoch", least=0)
+        if epoch != self._next_epoch:
+            self._next_epoch, self._next_position = epoch, 0
+
+    def __len__(self) -> int:
+        """Number of indices this process takes in an epoch."""
+        return self.steps * (self.design.k // self._part()[1])
+
+    def __iter__(self) -> Iterator[int]:
+        self._stream = _Stream(self, self._next_epoch, self._next_position)
+        self._next_epoch, self._next_position = self._next_epoch + 1, 0
+        return self._stream
+
+    def update(self, features: Any) -> None:
+        """Draw from new features, or from another design of the same size, from the next pass on.
+
+        Features (for example `embed(model, dataset)`) are put through the `diversify` call that
+        made the present design, with its labels, w and kernel.
+        """
+        design = features if isinstance(features, Design) else self._rebuilt(features)
+        if (design.n, design.k) != (self.design.n, self.design.k):
+            raise ValueError(
+                f"the new design has n={design.n}, k={design.k}; "
+                f"this sampler needs n={self.design.n}, k={self.design.k}"
+            )
+        self.design = design
+
+    def _rebuilt(self, features: Any) -> Source:
+        recipe = getattr(self.design, "recipe", None)
+        if recipe is None:
+            raise TypeError(
+                "this sampler's design was not made by dmsgd.diversify from features, so it "
+                "cannot be made again from new ones; pass update() a design"
+            )
+        design: Source = recipe(features)
+        return design
+
+    def state_dict(self, place: tuple[int, int] | None = None) -> dict[str, int]:
+        """Return where the present pass stands; a plain dict of ints.
+
+        `place` is (epoch, indices of this process that training has consumed). By default it is
+        what was taken from the sampler, which a loader with workers does ahead of training;
+        `Loader` and torchdata's StatefulDataLoader count by themselves.
+        """
+        epoch, position = place or self._place_now()
+        return {
+            "epoch": epoch,
+            "consumed": position * self._part()[1],  # over all ranks
+            "steps": self.steps,
+            "k": self.design.k,
+            "n": self.design.n,
+            "seed": self.seed,
+        }
+
+    def _place_now(self) -> tuple[int, int]:
+        stream = self._stream
+        return (stream.epoch, stream.position) if stream else self.next_place
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on from `state` at the next pass; O(1), whatever the step."""
+        mine = self.state_dict()
+        for name in ("n", "k", "steps", "seed"):
+            if state.get(name) != mine[name]:
+                raise ValueError(
+                    f"the state is of another sampler: {name} {state.get(name)}, not {mine[name]}"
+                )
+        epoch = as_count(state["epoch"], "epoch", least=0)
+        position = as_count(state["consumed"], "consumed", least=0) // self._part()[1]
+        finished = position >= len(self)
+        self._next_epoch = epoch + finished
+        self._next_position = 0 if finished else position
+        self._stream = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        epoch, position = self._place_now()
+        return {
+            **self.__dict__,
+            "_stream": None,
+            "_next_epoch": epoch,
+            "_next_position": position,
+        }
+
+
+class _Stream(Iterator[int]):
+    """One pass over a sampler: its indices from `position` on, drawn ahead in the background."""
+
+    def __init__(self, sampler: DiverseSampler, epoch: int, position: int) -> None:
+        part, parts = sampler._part()
+        self.epoch = epoch
+        self.position = position
+        self._design, self._seed = sampler.design, sampler.seed
+        self._width = self._design.k // parts
+        self._columns = slice(part * self._width, (part + 1) * self._width)
+        self._offset = epoch * sampler.steps
+        self._steps = sampler.steps
+        self._step, skip = divmod(position, self._width)
+        self._lot = 2  # draws at a time: few at first, so that training starts at once
+        self._ready = iter(self._draw(*self._reserve())[skip:])
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="dmsgd")
+        self._ahead = self._pool.submit(self._draw, *self._reserve())
+
+    def _reserve(self) -> tuple[int, int]:
+        """Return (first step, number of steps) of the next lot of draws, and grow the lot."""
+        first, count = self._step, min(self._lot, self._steps - self._step)
+        self._step += count
+        self._lot = min(4 * self._lot, AHEAD // self._width + 1)
+        return first, count
+
+    def _draw(self, first: int, count: int) -> list[int]:
+        if count == 0:
+            return []
+        batches = self._design.sample(count, self._seed, start=self._offset + first)
+        indices: list[int] = batches[:, self._columns].ravel().tolist()
+        return indices
+
+    def __next__(self) -> int:
+        index = next(self._ready, None)
+        if index is None:
+            self._ready = iter(self._ahead.result())
+            index = next(self._ready, None)
+            if index is None:
+                self._pool.shutdown()
+                raise StopIteration
+            self._ahead = self._pool.submit(self._draw, *self._reserve())
+        self.position += 1
+        return index

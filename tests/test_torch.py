@@ -1,0 +1,278 @@
+import pickle
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+import dmsgd
+from dmsgd.torch import DiverseSampler, WithWeights, embed, loader
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes"),
+    pytest.mark.filterwarnings("ignore:'set_vital' is deprecated"),  # called by torchdata
+]
+
+N, K, STEPS = 60, 6, 9
+X = np.random.default_rng(0).normal(size=(N, 10))
+DESIGN = dmsgd.diversify(X, k=K)
+ITEMS = TensorDataset(torch.arange(N))
+
+
+def draws(epoch=0, design=DESIGN, seed=0):
+    return design.sample(STEPS, seed, start=epoch * STEPS).tolist()
+
+
+def seen(batches):
+    return [batch[0].tolist() for batch in batches]
+
+
+def test_list_of_sampler_is_the_draws_one_after_another():
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    indices = list(sampler)
+    assert indices == sum(draws(), [])
+    assert len(sampler) == len(indices) == STEPS * K
+    assert all(type(index) is int for index in indices)
+
+
+def test_default_epoch_is_as_many_draws_as_fit_in_the_data():
+    assert len(DiverseSampler(DESIGN)) == N // K * K
+    assert len(DiverseSampler(dmsgd.Uniform(5, 4))) == 4
+
+
+def test_every_pass_is_the_next_epoch_and_set_epoch_names_it():
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    assert [list(sampler), list(sampler)] == [sum(draws(0), []), sum(draws(1), [])]
+    sampler.set_epoch(5)
+    assert [list(sampler), list(sampler)] == [sum(draws(5), []), sum(draws(6), [])]
+    sampler.set_epoch(0)
+    next(iter(sampler))  # a pass that is left early counts too
+    assert list(sampler) == sum(draws(1), [])
+
+
+def test_seed_decides_the_draws():
+    assert list(DiverseSampler(DESIGN, STEPS, seed=3)) == sum(draws(seed=3), [])
+    by_generator = DiverseSampler(DESIGN, STEPS, seed=np.random.default_rng(1))
+    first = list(by_generator)
+    by_generator.set_epoch(0)
+    assert list(by_generator) == first  # resolved once
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_plain_dataloader_gives_one_draw_per_batch(workers):
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    batches = DataLoader(ITEMS, batch_size=K, sampler=sampler, drop_last=True, num_workers=workers)
+    assert seen(batches) == draws()
+
+
+def test_accumulation_splits_a_draw_over_consecutive_batches():
+    batches = seen(loader(ITEMS, DESIGN, accumulation=3, steps=STEPS))
+    assert [sum(batches[i : i + 3], []) for i in range(0, len(batches), 3)] == draws()
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_ranks_share_each_draw(world):
+    parts = [
+        np.array(list(DiverseSampler(DESIGN, STEPS, rank=rank, world=world)))
+        for rank in range(world)
+    ]
+    assert [part.size for part in parts] == [STEPS * K // world] * world
+    together = np.concatenate([part.reshape(STEPS, -1) for part in parts], axis=1)
+    assert together.tolist() == draws()
+
+
+@pytest.mark.parametrize("position", [0, 1, 5, 6, 7, 31, STEPS * K - 1])
+@pytest.mark.parametrize("epoch", [0, 3])
+def test_sampler_resumes_at_any_place(epoch, position):
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    sampler.set_epoch(epoch)
+    stream = iter(sampler)
+    consumed = list(islice(stream, position))
+    state = sampler.state_dict()
+    assert all(type(value) is int for value in state.values())
+    again = DiverseSampler(DESIGN, steps=STEPS)
+    again.load_state_dict(state)
+    assert consumed + list(again) == sum(draws(epoch), [])
+    assert list(again) == sum(draws(epoch + 1), [])
+    copy = pickle.loads(pickle.dumps(sampler))  # a copy stands where the original stood
+    assert list(copy) == sum(draws(epoch), [])[position:]
+
+
+def test_a_finished_pass_resumes_with_the_next_epoch():
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    list(sampler)
+    again = DiverseSampler(DESIGN, steps=STEPS)
+    again.load_state_dict(sampler.state_dict())
+    assert list(again) == sum(draws(1), [])
+
+
+def test_frameworks_may_name_the_epoch_again_after_a_resume():
+    again = DiverseSampler(DESIGN, steps=STEPS)
+    again.load_state_dict({**again.state_dict(), "epoch": 2, "consumed": 4 * K})
+    again.set_epoch(2)
+    assert list(again) == sum(draws(2)[4:], [])
+
+
+def test_state_survives_another_number_of_ranks():
+    halves = [DiverseSampler(DESIGN, STEPS, rank=rank, world=2) for rank in (0, 1)]
+    for half in halves:
+        list(islice(iter(half), 4 * K // 2))
+    assert halves[0].state_dict() == halves[1].state_dict()
+    alone = DiverseSampler(DESIGN, STEPS)
+    alone.load_state_dict(halves[0].state_dict())
+    assert list(alone) == sum(draws()[4:], [])
+
+
+def check_resume(make, stop):
+    """A loader stopped after `stop` batches and made anew goes on as if nothing had happened."""
+    undisturbed = make()
+    whole = seen(undisturbed), seen(undisturbed)
+    first = make()
+    head = seen(islice(first, stop))
+    state = first.state_dict()
+    second = make()
+    second.load_state_dict(state)
+    middle = seen(islice(second, 2))
+    state = second.state_dict()
+    third = make()  # resumed a second time
+    third.load_state_dict(state)
+    assert head + middle + seen(third) == whole[0]
+    assert seen(third) == whole[1]
+
+
+@pytest.mark.parametrize("workers", [0, 4])
+@pytest.mark.parametrize("stop", [0, 1, 5])
+def test_loader_resumes_from_what_was_consumed(workers, stop):
+    """Workers fetch ahead; the state counts what training got."""
+    check_resume(lambda: loader(ITEMS, DESIGN, steps=STEPS, num_workers=workers), stop)
+
+
+@pytest.mark.parametrize("workers", [0, 4])
+@pytest.mark.parametrize("stop", [1, 5])
+def test_stateful_dataloader_resumes(workers, stop):
+    def make():
+        return StatefulDataLoader(
+            ITEMS,
+            batch_size=K,
+            sampler=DiverseSampler(DESIGN, steps=STEPS),
+            drop_last=True,
+            num_workers=workers,
+        )
+
+    check_resume(make, stop)
+
+
+def test_resume_does_not_replay():
+    """Resuming late asks the design for the rest only."""
+    calls = []
+
+    class Recording:
+        n, k = N, K
+
+        def sample(self, size, seed=None, *, start=0, workers=1):
+            calls.append((start, size))
+            return DESIGN.sample(size, seed, start=start)
+
+    sampler = DiverseSampler(Recording(), steps=10**9)
+    sampler.load_state_dict({**sampler.state_dict(), "consumed": (10**9 - 3) * K})
+    assert sum(1 for _ in sampler) == 3 * K
+    assert min(start for start, _ in calls) == 10**9 - 3
+    assert sum(size for _, size in calls) == 3
+
+
+def test_more_than_2_to_24_items():
+    n = 2**24 + 10
+    sampler = DiverseSampler(dmsgd.Uniform(n, 64), steps=200)
+    indices = np.array(list(sampler))
+    assert indices.max() > 2**23
+    assert (np.diff(np.sort(indices.reshape(200, 64), axis=1), axis=1) > 0).all()
+
+
+def test_update_takes_effect_at_the_next_pass():
+    labels = np.arange(N) % 4
+    sampler = DiverseSampler(dmsgd.diversify(X, K, labels=labels, w=0.5), steps=STEPS)
+    stream = iter(sampler)
+    head = list(islice(stream, K))
+    fresh = np.random.default_rng(1).normal(size=(N, 8))
+    sampler.update(fresh)
+    old = dmsgd.diversify(X, K, labels=labels, w=0.5)
+    assert head + list(stream) == sum(draws(design=old), [])
+    new = dmsgd.diversify(fresh, K, labels=labels, w=0.5)
+    assert list(sampler) == sum(draws(1, design=new), [])
+    sampler.update(dmsgd.Uniform(N, K))
+    assert list(sampler) == sum(draws(2, design=dmsgd.Uniform(N, K)), [])
+
+
+def test_update_needs_a_recipe_and_the_same_size():
+    with pytest.raises(TypeError, match=r"pass update\(\) a design"):
+        DiverseSampler(dmsgd.Uniform(N, K)).update(X)
+    with pytest.raises(ValueError, match="n=60, k=5; this sampler needs n=60, k=6"):
+        DiverseSampler(DESIGN).update(dmsgd.Uniform(N, 5))
+
+
+def test_embed_gives_features_in_dataset_order():
+    model = torch.nn.Sequential(torch.nn.Linear(10, 4), torch.nn.Dropout(0.5)).train()
+    data = TensorDataset(torch.tensor(X, dtype=torch.float32), torch.zeros(N))
+    features = embed(model, data, batch_size=7)
+    assert features.shape == (N, 4)
+    assert features.dtype == np.float32
+    expected = model[0](data.tensors[0]).detach().numpy()
+    np.testing.assert_allclose(features, expected, rtol=1e-5)  # no dropout in evaluation
+    assert model.training
+    np.testing.assert_array_equal(embed(model, DataLoader(data, batch_size=9)), features)
+    with pytest.raises(ValueError, match="in the order of the dataset"):
+        embed(model, DataLoader(data, shuffle=True))
+    with pytest.raises(TypeError, match="map-style"):
+        embed(model, Endless())
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        return iter(range(3))
+
+
+class Records(Dataset):
+    def __len__(self):
+        return N
+
+    def __getitem__(self, index):
+        return {"x": index}
+
+
+def test_weights_reach_the_loss():
+    weights = K * dmsgd.unbiased_weights(DESIGN)
+    for batch, draw in zip(loader(ITEMS, DESIGN, weights=True, steps=2), draws(), strict=False):
+        assert batch[0].tolist() == draw
+        np.testing.assert_allclose(batch[1].numpy(), weights[draw])
+    assert WithWeights(Records(), DESIGN)[3] == {"x": 3, "weight": weights[3]}
+    assert WithWeights(list(range(N)), DESIGN)[4] == (4, weights[4])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: loader(TensorDataset(torch.zeros(9)), DESIGN), ValueError, "9 items.*design 60"),
+        (lambda: loader(Endless(), DESIGN), TypeError, "map-style"),
+        (lambda: loader(ITEMS, DESIGN, batch_size=4), ValueError, "batch_size 4 x 1 ranks.*is 6"),
+        (lambda: loader(ITEMS, DESIGN, accumulation=4), ValueError, "multiply out to k=6"),
+        (lambda: loader(ITEMS, DESIGN, shuffle=True), TypeError, "shuffle is decided"),
+        (lambda: DiverseSampler(DESIGN, rank=0, world=4), ValueError, "multiple of 4"),
+        (lambda: DiverseSampler(DESIGN, rank=0), ValueError, "both or neither"),
+        (lambda: DiverseSampler(DESIGN, shard="no"), ValueError, "shard must be"),
+        (lambda: DiverseSampler(DESIGN, steps=0), ValueError, "steps must be at least 1"),
+        (lambda: DiverseSampler(X), TypeError, "needs a design.*ndarray"),
+        (lambda: DiverseSampler(dmsgd.DPP(DESIGN.spectrum)), TypeError, "fixed k.*DPP"),
+        (
+            lambda: DiverseSampler(DESIGN).load_state_dict(
+                DiverseSampler(DESIGN, seed=1).state_dict()
+            ),
+            ValueError,
+            "another sampler: seed 1, not 0",
+        ),
+    ],
+)
+def test_misuse_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
