@@ -28,7 +28,12 @@ def demo(
         bool, typer.Option("--quick", help="At most 3 seeds and 5 toy data sets.")
     ] = False,
 ) -> None:
-    """Compare ways of drawing batches from imbalanced data: a table, pictures, what was seen."""
+    """Compare ways of drawing batches from imbalanced data: a table, pictures, what was seen.
+
+    \b
+    Example:
+      dmsgd demo
+    """
     from rich.console import Console
 
     from dmsgd.experiments import longtail, toy

@@ -1,0 +1,62 @@
+"""Numbers and labels from .parquet files; needs pyarrow (the extra `dmsgd[parquet]`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dmsgd.arrays import FloatArray
+from dmsgd.files.paths import column_number, not_numeric, readable
+
+
+def open_parquet(file: Path) -> Any:
+    """Return the opened Parquet file."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError(
+            f"{file}: reading Parquet needs pyarrow; pip install 'dmsgd[parquet]'"
+        ) from None
+    with readable(file, "Parquet"):
+        return parquet.ParquetFile(file)
+
+
+def numbers(file: Path, drop: str | None) -> FloatArray:
+    """Return all columns of a Parquet file but `drop`, which must be numeric."""
+    source = open_parquet(file)
+    import pyarrow as pa
+
+    # pandas stores a row index that is not 0..n-1 as a column of this name; it is no feature.
+    used = [f for f in source.schema_arrow if f.name != drop and "__index_level_" not in f.name]
+    if not used:
+        raise ValueError(f"{file} has no column of features")
+    for field in used:
+        kind = field.type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or kind == pa.bool_()):
+            raise ValueError(not_numeric(file, field.name, f"it holds {kind}"))
+    with readable(file, "Parquet"):
+        table = source.read(columns=[field.name for field in used])
+    out = np.empty((table.num_rows, len(used)))
+    for j, field in enumerate(used):
+        out[:, j] = table[field.name].cast(pa.float64()).to_numpy()
+    return out
+
+
+def labels(file: Path, name: str | None) -> npt.NDArray[Any]:
+    """Return the column `name` of a Parquet file, or its only one."""
+    source = open_parquet(file)
+    import pyarrow as pa
+
+    names = list(source.schema_arrow.names)
+    j = column_number(file, names, names[0] if name is None and len(names) == 1 else name)
+    with readable(file, "Parquet"):
+        column = source.read(columns=[names[j]])[names[j]]
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)  # to_numpy makes a category of nulls
+    if column.null_count:
+        raise ValueError(f"{file} has {column.null_count} missing labels; drop or fill them")
+    values = column.to_numpy()
+    return np.array(values.tolist()) if values.dtype == object else np.asarray(values)
