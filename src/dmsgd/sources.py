@@ -68,7 +68,9 @@ def draws(design: Source, steps: int, seed: Seed, start: int) -> Iterator[tuple[
     [(5, (4,)), (6, (4,))]
     """
     steps, start = as_count(steps, "steps", least=0), as_count(start, "start", least=0)
-    return _chunked(design, fixed_seed(design, seed), start, start + steps)
+    seed = fixed_seed(design, seed)
+    design.sample(0, seed, start=start + steps)  # a schedule that is too short says so now
+    return _chunked(design, seed, start, start + steps)
 
 
 def _chunked(design: Source, seed: Seed, first: int, last: int) -> Iterator[tuple[int, IntArray]]:

@@ -13,8 +13,8 @@ from torch.utils.data import DistributedSampler
 
 from dmsgd.arrays import as_count
 from dmsgd.designs.design import Design
-from dmsgd.seeding import Seed, key_of
-from dmsgd.sources import Source
+from dmsgd.seeding import Seed
+from dmsgd.sources import Source, fixed_seed
 from dmsgd.torch.ranks import Shard, part_of_draw
 
 #: Indices drawn ahead of the training loop at a time, in the background.
@@ -55,9 +55,7 @@ class DiverseSampler(DistributedSampler[Any]):
             raise ValueError("rank and world belong together; pass both or neither")
         self.design = design
         self.steps = as_count(max(design.n // design.k, 1) if steps is None else steps, "steps")
-        # A schedule has its seed; anything but an int is resolved once, so that passes agree.
-        seed = getattr(design, "seed", seed)
-        self.seed = seed if isinstance(seed, int) else key_of(seed)
+        self.seed = fixed_seed(design, seed)
         self.shard: Shard = shard
         self._place = rank, world
         self._next_epoch = 0

@@ -1,0 +1,193 @@
+"""DM-SVI, the paper's Algorithm 2: stochastic variational inference for LDA on diverse batches.
+
+Each draw of S = k documents out of D = N makes one update of the topics λ,
+
+    λ~ = η + (D/S) Σ_{s in batch} n_sw φ_swk,      λ <- (1 - ρ_t) λ + ρ_t λ~,   ρ_t = (τ0 + t)^-κ.
+
+The inference is scikit-learn's or gensim's. Both need settings for it to be this update and no
+other, which `sklearn_settings` and `gensim_settings` return:
+
+    model = LatentDirichletAllocation(30, **dmsgd.lda.sklearn_settings(design))
+    for record in dmsgd.lda.train(model, counts, design, steps=69):
+        ...
+
+    model = LdaModel(id2word=words, num_topics=30, **dmsgd.lda.gensim_settings(design))
+    dmsgd.lda.train_gensim(model, dmsgd.lda.GensimCorpus(corpus, design, steps=69))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+from scipy import sparse
+
+from dmsgd.arrays import IntArray, as_count, as_dense
+from dmsgd.seeding import Seed
+from dmsgd.sources import Source, as_rows, draws, fixed_seed, refuse_unfit, take
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Update:
+    """One update of the topics that has been made.
+
+    step:  number of the draw; start=step+1 goes on after it.
+    batch: the documents it used, shape (k,).
+    rho:   ρ_t, the weight of this batch's topics in the new λ.
+    """
+
+    step: int
+    batch: IntArray
+    rho: float
+
+
+def sklearn_settings(design: Source) -> dict[str, int]:
+    """Return the arguments of LatentDirichletAllocation that make one update a draw, D = N.
+
+    >>> from dmsgd import Uniform
+    >>> sklearn_settings(Uniform(n=5485, k=80))
+    {'batch_size': 80, 'total_samples': 5485}
+    """
+    return {"batch_size": design.k, "total_samples": design.n}
+
+
+def train(
+    model: Any, counts: Any, design: Source, steps: int, seed: Seed = 0, start: int = 0
+) -> Iterator[Update]:
+    """Return an iterator that makes one `partial_fit` a draw and yields an `Update` after it.
+
+    model:  a scikit-learn LatentDirichletAllocation, new or already trained. A batch_size below
+            k would cut a draw into several updates, and total_samples is the D above (the default
+            is a million), so both are required to fit rather than changed behind your back:
+            pass `sklearn_settings(design)`. The model's parameters are left as they are.
+    counts: (N, words) document-word counts: array, CSR, pandas or polars.
+
+    scikit-learn counts t from 1 over the model's life (`n_batch_iter_`), whatever `start` is: a
+    model that is trained further goes on with the learning rates where it stopped.
+
+    >>> import dmsgd, numpy as np
+    >>> from sklearn.decomposition import LatentDirichletAllocation
+    >>> counts = np.random.default_rng(0).poisson(0.5, size=(60, 12))
+    >>> design = dmsgd.diversify(counts, k=5)
+    >>> model = LatentDirichletAllocation(3, **sklearn_settings(design))
+    >>> [round(record.rho, 4) for record in train(model, counts, design, steps=2)]
+    [0.1866, 0.1756]
+    """
+    counts = as_rows(counts, "counts")
+    refuse_unfit(design, counts.shape[0], "counts")
+    _refuse_negative(counts)
+    _refuse_settings(model, design)
+    batches = draws(design, steps, seed, start)
+
+    def updates() -> Iterator[Update]:
+        for t, batch in batches:
+            age = getattr(model, "n_batch_iter_", 1)
+            model.partial_fit(take(counts, batch))
+            rho = float((model.learning_offset + age) ** -model.learning_decay)
+            yield Update(t, batch, rho)
+
+    return updates()
+
+
+def _refuse_negative(counts: Any) -> None:
+    """Raise for counts that scikit-learn would stumble over in the middle of training."""
+    values = counts.data if sparse.issparse(counts) else as_dense(counts, "counts")
+    if values.size and not values.min() >= 0:  # also true for NaN
+        raise ValueError("counts has negative or missing entries; word counts are at least 0")
+
+
+def _refuse_settings(model: Any, design: Source) -> None:
+    if not hasattr(model, "partial_fit") or not hasattr(model, "total_samples"):
+        raise TypeError(
+            f"train needs scikit-learn's LatentDirichletAllocation, got {type(model).__name__}"
+        )
+    if model.batch_size < design.k or model.total_samples != design.n:
+        raise ValueError(
+            f"the model has batch_size={model.batch_size} and total_samples="
+            f"{model.total_samples:g}; one update a draw needs batch_size >= {design.k} and "
+            f"total_samples = {design.n}: use model.set_params(**sklearn_settings(design))"
+        )
+
+
+def gensim_settings(design: Source) -> dict[str, int]:
+    """Return the arguments of gensim's LdaModel that make one update a draw.
+
+    gensim also evaluates the perplexity of every tenth batch for its log; eval_every=None saves
+    that time.
+
+    >>> from dmsgd import Uniform
+    >>> gensim_settings(Uniform(n=5485, k=80))
+    {'chunksize': 80, 'update_every': 1, 'passes': 1}
+    """
+    return {"chunksize": design.k, "update_every": 1, "passes": 1}
+
+
+@final
+class GensimCorpus:
+    """The documents of `steps` draws, one after the other: a corpus for gensim's LdaModel.
+
+    It can be gone through any number of times and is the same each time. Its length is steps * k,
+    the number of documents it yields, because gensim refuses a corpus that yields any other
+    number. gensim takes that length for D, plus those of all updates before. So
+
+        LdaModel(GensimCorpus(...), **gensim_settings(design))     has D = steps * k,
+        train_gensim(model, GensimCorpus(...))                     has D = N, as in Algorithm 2.
+
+    Pass id2word: without it gensim takes the vocabulary from the documents that happen to be
+    drawn. LdaMulticore makes one update for several chunks, so it is no DM-SVI.
+
+    corpus: N documents [(word, count), ...] that can be indexed: a list, an indexed MmCorpus, a
+            Sparse2Corpus.
+
+    >>> from dmsgd import Uniform
+    >>> documents = [[(i, 1)] for i in range(9)]
+    >>> corpus = GensimCorpus(documents, Uniform(n=9, k=4), steps=3)
+    >>> len(corpus), len(list(corpus)), list(corpus) == list(corpus)
+    (12, 12, True)
+    """
+
+    def __init__(
+        self, corpus: Any, design: Source, steps: int, seed: Seed = 0, start: int = 0
+    ) -> None:
+        if sparse.issparse(corpus):
+            raise TypeError(
+                "corpus is a sparse matrix; pass gensim.matutils.Sparse2Corpus(counts, "
+                "documents_columns=False) for one with a row per document"
+            )
+        if not (hasattr(corpus, "__getitem__") and hasattr(corpus, "__len__")):
+            raise TypeError(
+                f"a {type(corpus).__name__} cannot be read by document number; "
+                f"pass a list or an indexed corpus"
+            )
+        refuse_unfit(design, len(corpus), "corpus")
+        self.corpus = corpus
+        self.design = design
+        self.steps = as_count(steps, "steps", least=0)
+        self.start = as_count(start, "start", least=0)
+        self.seed = fixed_seed(design, seed)
+        draws(design, self.steps, self.seed, self.start)  # refuses now what cannot be drawn
+
+    def __len__(self) -> int:
+        return self.steps * self.design.k
+
+    def __iter__(self) -> Iterator[Any]:
+        for _, batch in draws(self.design, self.steps, self.seed, self.start):
+            for document in batch.tolist():
+                yield self.corpus[document]
+
+
+def train_gensim(model: Any, corpus: GensimCorpus) -> None:
+    """Make one update of gensim's `model` for every draw of `corpus`, each with D = N.
+
+    `LdaModel.update` sets D = model.state.numdocs + len(corpus), so numdocs is set to
+    N - len(corpus) before; afterwards it is N, and the next call starts from there. gensim counts
+    t from 0 over the model's life: ρ_t = (offset + t)^-decay.
+    """
+    if not isinstance(corpus, GensimCorpus):
+        raise TypeError(f"train_gensim needs a GensimCorpus, got {type(corpus).__name__}")
+    if not len(corpus):
+        return  # gensim would return before it adds anything to numdocs
+    model.state.numdocs = corpus.design.n - len(corpus)
+    model.update(corpus, **gensim_settings(corpus.design))

@@ -1,0 +1,237 @@
+"""DM-SGD, the paper's Algorithm 1: one update on every draw of a design.
+
+    for record in dmsgd.sgd.train_torch(model, loss, optimizer, (X, y), design, steps=1000):
+        scheduler.step()                        # whatever the caller wants after an update
+        print(record.step, record.loss)
+
+The functions check their arguments at once and return an iterator; each `next` makes one update,
+so stopping, evaluating, changing the learning rate and saving are the caller's own loop body.
+
+Biased (the default) follows the gradient of the diversified risk (Proposition 3),
+
+    J* = (1/k) Σ_i b_i l_i,       estimated by the mean of l_i over the batch;
+
+unbiased follows the empirical risk. Proposition 4 prints the weight 1/(k b_i), whose expectation
+is N/k times the mean gradient; the weight that estimates the mean itself is 1/(N b_i):
+
+    J = (1/N) Σ_i l_i,            estimated by the sum of l_i / (N b_i) over the batch.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.designs.measures import unbiased_weights
+from dmsgd.seeding import Seed
+from dmsgd.sources import Source, as_rows, draws, refuse_unfit, take
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One update that has been made.
+
+    step:  number of the draw; start=step+1 goes on after it.
+    batch: the items it used, shape (k,).
+    loss:  the batch's estimate of J* (biased) or J (unbiased) before the update; None from
+           scikit-learn, whose estimators do not say.
+    """
+
+    step: int
+    batch: IntArray
+    loss: float | None
+
+
+def train_torch(
+    model: Any,
+    loss: Callable[[Any, Any], Any],
+    optimizer: Any,
+    data: Any,
+    design: Source,
+    steps: int,
+    seed: Seed = 0,
+    unbiased: bool = False,
+    start: int = 0,
+) -> Iterator[Step]:
+    """Return an iterator that makes one optimiser step a draw and yields a `Step` after it.
+
+    loss: (outputs, targets) -> one loss per item, shape (k,); torch's have reduction="none".
+    data: a tuple of tensors (X, ..., y), or a map-style dataset of such tuples; the model gets all
+          fields but the last, which are the targets. Batches go to the model's device.
+
+    The batches are the rows of design.sample(steps, seed, start=start). Whether the model is in
+    training mode is left to the caller.
+
+    >>> import dmsgd, torch
+    >>> X, y = torch.randn(100, 5), torch.randint(3, (100,))
+    >>> model, loss = torch.nn.Linear(5, 3), torch.nn.CrossEntropyLoss(reduction="none")
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> records = train_torch(model, loss, optimizer, (X, y), dmsgd.diversify(X, k=4), steps=10)
+    >>> [record.step for record in records]
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    """
+    import torch
+
+    n, fetch = _reader(data)
+    refuse_unfit(design, n, "data")
+    batches = draws(design, steps, seed, start)
+    weights = torch.from_numpy(unbiased_weights(design)) if unbiased else None
+    parameter = next(model.parameters(), None)
+    device = None if parameter is None else parameter.device
+
+    def updates() -> Iterator[Step]:
+        for t, batch in batches:
+            items = torch.from_numpy(batch)
+            *inputs, targets = (field.to(device) for field in fetch(items))
+            losses = loss(model(*inputs), targets)
+            _refuse_reduced(losses, design.k)
+            if weights is None:
+                objective = losses.mean()
+            else:
+                objective = (losses * weights[items].to(losses)).sum()
+            optimizer.zero_grad()
+            objective.backward()
+            optimizer.step()
+            yield Step(t, batch, objective.item())
+
+    return updates()
+
+
+def _reader(data: Any) -> tuple[int, Callable[[Any], Any]]:
+    """Return the number of items, and the function from item numbers to a batch's fields."""
+    from torch.utils.data import IterableDataset, TensorDataset
+
+    if isinstance(data, TensorDataset):
+        data = data.tensors  # rows at once instead of item by item
+    if isinstance(data, tuple):
+        return _tensor_reader(data)
+    if isinstance(data, IterableDataset) or not hasattr(data, "__getitem__"):
+        raise TypeError(
+            f"a {type(data).__name__} cannot be read by item number; "
+            f"pass a tuple of tensors (X, y) or a map-style dataset"
+        )
+    return len(data), lambda items: _collate(data, items.tolist())
+
+
+def _tensor_reader(data: tuple[Any, ...]) -> tuple[int, Callable[[Any], Any]]:
+    import torch
+
+    kinds = [type(field).__name__ for field in data]
+    if len(data) < 2 or not all(isinstance(field, torch.Tensor) for field in data):
+        raise TypeError(f"data must be two or more tensors, inputs then targets, got {kinds}")
+    lengths = [len(field) for field in data]
+    if len(set(lengths)) != 1:
+        raise ValueError(f"the tensors of data have different lengths: {lengths}")
+    return lengths[0], lambda items: [field[items.to(field.device)] for field in data]
+
+
+def _collate(data: Any, items: list[int]) -> Any:
+    from torch.utils.data import default_collate
+
+    fetch = getattr(data, "__getitems__", None)
+    rows = fetch(items) if fetch else [data[i] for i in items]
+    fields = default_collate(rows)
+    if not isinstance(fields, list | tuple) or len(fields) < 2:
+        raise TypeError(
+            f"items of the dataset must be tuples (inputs..., target), got {type(rows[0]).__name__}"
+        )
+    return fields
+
+
+def _refuse_reduced(losses: Any, k: int) -> None:
+    if tuple(losses.shape) != (k,):
+        raise ValueError(
+            f"loss must return one value per item, shape ({k},), got {tuple(losses.shape)}; "
+            f"use reduction='none', and take the mean over anything else than items yourself"
+        )
+
+
+def train_sklearn(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    design: Source,
+    steps: int,
+    classes: Any = None,
+    seed: Seed = 0,
+    unbiased: bool = False,
+    start: int = 0,
+) -> Iterator[Step]:
+    """Return an iterator that makes one `partial_fit` a draw and yields a `Step` after it.
+
+    X, y:     array, CSR, pandas or polars; rows are taken by position. y is None for estimators
+              that need none (MiniBatchKMeans).
+    classes:  passed at the first call where partial_fit takes it; by default the values of y.
+    unbiased: pass sample_weight = k / (N b_i), the weight 1/(N b_i) scaled so that its mean over
+              batches is 1, which leaves learning rates as they are.
+
+    What an estimator does with a batch is its own: SGDClassifier makes k updates of one item each,
+    and MLPClassifier divides by the sum of the batch's weights, so that its "unbiased" gradient
+    is a ratio of two unbiased estimates. Use `train_torch` where that matters.
+
+    >>> import dmsgd, numpy as np
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> y, model = X[:, 0] > 0, SGDClassifier(random_state=0)
+    >>> design = dmsgd.diversify(X, k=4, labels=y, w=0.5)
+    >>> for record in train_sklearn(model, X, y, design, steps=50):
+    ...     pass
+    >>> bool(model.score(X, y) > 0.8)
+    True
+    """
+    X = as_rows(X, "X")
+    refuse_unfit(design, X.shape[0], "X")
+    if y is not None:
+        y = as_rows(y, "y")
+        if y.shape[0] != design.n:
+            raise ValueError(f"y has {y.shape[0]} entries for {design.n} items; it needs one each")
+    first_call = _first_call(estimator, y, classes, unbiased)
+    batches = draws(design, steps, seed, start)
+    weights = design.k * unbiased_weights(design) if unbiased else None
+    return _partial_fits(estimator, X, y, batches, weights, first_call)
+
+
+def _partial_fits(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    batches: Iterator[tuple[int, IntArray]],
+    weights: FloatArray | None,
+    first_call: dict[str, Any],
+) -> Iterator[Step]:
+    extra = first_call
+    for t, batch in batches:
+        arguments = [take(X, batch)] if y is None else [take(X, batch), take(y, batch)]
+        if weights is not None:
+            extra = {**extra, "sample_weight": weights[batch]}
+        estimator.partial_fit(*arguments, **extra)
+        extra = {}
+        yield Step(t, batch, None)
+
+
+def _first_call(estimator: Any, y: Any, classes: Any, unbiased: bool) -> dict[str, Any]:
+    """Return what partial_fit gets at the first call alone; refuse what it cannot take."""
+    name = type(estimator).__name__
+    if not hasattr(estimator, "partial_fit"):
+        raise TypeError(f"{name} has no partial_fit, so it cannot learn batch by batch")
+    takes = inspect.signature(estimator.partial_fit).parameters
+    if y is None and "y" in takes and takes["y"].default is inspect.Parameter.empty:
+        raise TypeError(f"{name}.partial_fit needs y, got None")
+    if unbiased and "sample_weight" not in takes:
+        raise TypeError(
+            f"{name}.partial_fit takes no sample_weight, which unbiased=True needs; "
+            f"use unbiased=False or another estimator"
+        )
+    if "classes" not in takes:
+        if classes is not None:
+            raise TypeError(f"{name}.partial_fit takes no classes; leave them out")
+        return {}
+    if classes is None and y is not None and len(y.shape) == 1:
+        classes = np.unique(np.asarray(y))
+    return {} if classes is None else {"classes": classes}

@@ -1,0 +1,230 @@
+import doctest
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from gensim.matutils import Sparse2Corpus
+from gensim.models import LdaModel
+from scipy import sparse
+from scipy.special import psi
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.decomposition import LatentDirichletAllocation
+
+import dmsgd
+from dmsgd import lda
+
+N, WORDS, TOPICS, K = 60, 12, 3, 5
+COUNTS = np.random.default_rng(0).poisson(0.7, size=(N, WORDS))
+DOCUMENTS = [[(w, int(c)) for w, c in enumerate(row) if c] for row in COUNTS]
+DESIGN = dmsgd.diversify(COUNTS, k=K)
+NAMES = {w: str(w) for w in range(WORDS)}
+
+
+def model(**changes):
+    return LatentDirichletAllocation(
+        TOPICS, random_state=0, **{**lda.sklearn_settings(DESIGN), **changes}
+    )
+
+
+def exp_expectation(parameters):
+    """exp E[log θ] of Dirichlet rows."""
+    return np.exp(psi(parameters) - psi(parameters.sum(axis=-1, keepdims=True)))
+
+
+def topics_by_hand(batches, offset=10.0, decay=0.7):
+    """Algorithm 2 with scikit-learn's starting values and stopping rule, in NumPy."""
+    random, prior = np.random.RandomState(0), 1 / TOPICS
+    topics = random.gamma(100.0, 0.01, (TOPICS, WORDS))
+    for t, batch in enumerate(batches, start=1):
+        beta, statistics = exp_expectation(topics), np.zeros_like(topics)
+        for n, gamma in zip(COUNTS[batch], random.gamma(100.0, 0.01, (K, TOPICS)), strict=True):
+            for _ in range(100):
+                theta, last = exp_expectation(gamma), gamma
+                gamma = prior + theta * (beta @ (n / (theta @ beta)))
+                if np.abs(gamma - last).mean() < 1e-3:
+                    break
+            theta = exp_expectation(gamma)
+            statistics += n * theta[:, None] * beta / (theta @ beta)  # Σ n_tw φ_twk
+        rho = (offset + t) ** -decay
+        topics = (1 - rho) * topics + rho * (prior + N / K * statistics)
+    return topics
+
+
+def test_one_step_of_algorithm_2_a_draw():
+    trained, batches = model(), DESIGN.sample(4, seed=1)
+    for t, record in enumerate(lda.train(trained, COUNTS, DESIGN, 4, seed=1)):
+        assert record.step == t
+        assert record.rho == pytest.approx((10 + t + 1) ** -0.7, rel=1e-12)
+        assert trained.n_batch_iter_ == t + 2  # scikit-learn starts at 1
+        np.testing.assert_array_equal(record.batch, batches[t])
+        np.testing.assert_allclose(trained.components_, topics_by_hand(batches[: t + 1]), rtol=1e-8)
+
+
+def test_larger_batch_size_is_the_same_and_parameters_stay():
+    trained, roomy = model(), model(batch_size=128)
+    before = roomy.get_params()
+    list(lda.train(trained, COUNTS, DESIGN, 3))
+    list(lda.train(roomy, COUNTS, DESIGN, 3))
+    np.testing.assert_array_equal(trained.components_, roomy.components_)
+    assert roomy.get_params() == before
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        COUNTS.tolist(),
+        sparse.csr_array(COUNTS),
+        sparse.coo_matrix(COUNTS),
+        pd.DataFrame(COUNTS, columns=list(NAMES.values())),
+        pl.DataFrame(COUNTS),
+    ],
+    ids=["list", "CSR", "COO", "pandas", "polars"],
+)
+def test_any_container(counts):
+    expected, trained = model(), model()
+    list(lda.train(expected, COUNTS, DESIGN, 3))
+    list(lda.train(trained, counts, DESIGN, 3))
+    np.testing.assert_allclose(trained.components_, expected.components_, rtol=1e-10)
+    assert hasattr(trained, "feature_names_in_") == hasattr(counts, "columns")
+
+
+def test_stopped_training_goes_on_where_it_was():
+    whole, parts = model(), model()
+    expected = list(lda.train(whole, COUNTS, DESIGN, 5))
+    records = list(lda.train(parts, COUNTS, DESIGN, 2))
+    records += lda.train(parts, COUNTS, DESIGN, 3, start=2)
+    assert [r.rho for r in records] == [r.rho for r in expected]
+    assert [r.step for r in records] == [0, 1, 2, 3, 4]
+    np.testing.assert_array_equal(parts.components_, whole.components_)
+
+
+class Watched(LdaModel):
+    """gensim's model, which remembers what each update was made of."""
+
+    def __init__(self, **options):
+        self.updates = []
+        options = {**lda.gensim_settings(DESIGN), **options}
+        super().__init__(
+            id2word=NAMES, num_topics=TOPICS, random_state=0, dtype=np.float64, **options
+        )
+
+    def do_estep(self, chunk, state=None):
+        self.chunk = chunk
+        return super().do_estep(chunk, state)
+
+    def do_mstep(self, rho, other, extra_pass=False):
+        before = self.state.get_lambda()
+        super().do_mstep(rho, other, extra_pass)
+        tilde = self.eta + N / K * other.sstats
+        expected = (1 - rho) * before + rho * tilde
+        exact = np.allclose(self.state.get_lambda(), expected, rtol=1e-12)
+        self.updates.append((self.chunk, rho, self.state.numdocs, exact))
+
+
+def documents(batches):
+    return [[DOCUMENTS[i] for i in batch] for batch in batches]
+
+
+def test_gensim_makes_one_step_of_algorithm_2_a_draw():
+    watched = Watched()
+    lda.train_gensim(watched, lda.GensimCorpus(DOCUMENTS, DESIGN, steps=30, seed=1))
+    chunks, rhos, sizes, exact = zip(*watched.updates, strict=True)
+    assert list(chunks) == documents(DESIGN.sample(30, seed=1))
+    np.testing.assert_allclose(rhos, (1.0 + np.arange(30)) ** -0.5)
+    assert set(sizes) == {N}
+    assert all(exact)
+
+
+def test_gensim_training_goes_on_where_it_was():
+    whole, parts = Watched(), Watched()
+    lda.train_gensim(whole, lda.GensimCorpus(DOCUMENTS, DESIGN, steps=9))
+    lda.train_gensim(parts, lda.GensimCorpus(DOCUMENTS, DESIGN, steps=4))
+    lda.train_gensim(parts, lda.GensimCorpus(DOCUMENTS, DESIGN, steps=0, start=4))
+    lda.train_gensim(parts, lda.GensimCorpus(DOCUMENTS, DESIGN, steps=5, start=4))
+    assert [u[:3] for u in parts.updates] == [u[:3] for u in whole.updates]
+    assert parts.state.numdocs == N
+
+
+def test_what_gensim_alone_takes_for_the_corpus_size():
+    watched = Watched(corpus=lda.GensimCorpus(DOCUMENTS, DESIGN, steps=30))
+    assert len(watched.updates) == 30
+    assert {update[2] for update in watched.updates} == {30 * K}
+    watched.update(lda.GensimCorpus(DOCUMENTS, DESIGN, steps=2))
+    assert watched.state.numdocs == 32 * K
+
+
+def test_a_corpus_must_yield_as_many_documents_as_it_says():
+    """Why the length is steps * k and not N."""
+
+    class Wrong(list):
+        def __len__(self):
+            return N
+
+    with pytest.raises(RuntimeError, match="corpus size changed"):
+        Watched(corpus=Wrong(lda.GensimCorpus(DOCUMENTS, DESIGN, steps=30)))
+
+
+def test_a_corpus_is_the_same_every_time():
+    for seed in (3, np.random.default_rng(3), None):
+        corpus = lda.GensimCorpus(DOCUMENTS, DESIGN, steps=70, seed=seed)
+        once = list(corpus)
+        assert len(once) == len(corpus) == 70 * K
+        assert list(corpus) == once
+    corpus = lda.GensimCorpus(DOCUMENTS, DESIGN, steps=3, seed=3, start=67)
+    expected = documents(DESIGN.sample(70, seed=3)[67:])
+    assert list(corpus) == [document for chunk in expected for document in chunk]
+
+
+def test_gensims_own_corpus_of_a_sparse_matrix():
+    columns = Sparse2Corpus(sparse.csr_matrix(COUNTS), documents_columns=False)
+    assert list(lda.GensimCorpus(columns, DESIGN, 4)) == list(
+        lda.GensimCorpus(DOCUMENTS, DESIGN, 4)
+    )
+
+
+NEGATIVE, MISSING = COUNTS - 1, np.where(COUNTS > 2, np.nan, COUNTS)
+BAD = {
+    "batch_size": (
+        lambda: lda.train(model(batch_size=4), COUNTS, DESIGN, 1), ValueError,
+        "batch_size=4 .*batch_size >= 5 and total_samples = 60.*set_params"),
+    "total_samples": (
+        lambda: lda.train(LatentDirichletAllocation(), COUNTS, DESIGN, 1), ValueError,
+        r"total_samples=1e\+06; .*total_samples = 60"),
+    "another model": (
+        lambda: lda.train(MiniBatchKMeans(), COUNTS, DESIGN, 1), TypeError, "got MiniBatchKMeans"),
+    "other n": (
+        lambda: lda.train(model(), COUNTS[:9], DESIGN, 1), ValueError, "9 items, the design 60"),
+    "steps": (lambda: lda.train(model(), COUNTS, DESIGN, -1), ValueError, "steps must be at least"),
+    "negative": (lambda: lda.train(model(), NEGATIVE, DESIGN, 1), ValueError, "negative"),
+    "negative CSR": (
+        lambda: lda.train(model(), sparse.csr_array(NEGATIVE), DESIGN, 1), ValueError, "negative"),
+    "missing": (lambda: lda.train(model(), MISSING, DESIGN, 1), ValueError, "negative or missing"),
+    "gensim other n": (
+        lambda: lda.GensimCorpus(DOCUMENTS[:9], DESIGN, 1), ValueError, "9 items, the design 60"),
+    "gensim steps": (lambda: lda.GensimCorpus(DOCUMENTS, DESIGN, -1), ValueError, "steps must be"),
+    "gensim start": (
+        lambda: lda.GensimCorpus(DOCUMENTS, DESIGN, 1, start=-1), ValueError, "start must be"),
+    "gensim schedule": (
+        lambda: lda.GensimCorpus(DOCUMENTS, dmsgd.presample(DESIGN, 3), 4), ValueError,
+        "the schedule has 3"),
+    "gensim stream": (
+        lambda: lda.GensimCorpus(iter(DOCUMENTS), DESIGN, 1), TypeError, "by document number"),
+    "gensim matrix": (
+        lambda: lda.GensimCorpus(sparse.csr_array(COUNTS), DESIGN, 1), TypeError, "Sparse2Corpus"),
+    "gensim list": (
+        lambda: lda.train_gensim(Watched(), DOCUMENTS), TypeError, "GensimCorpus, got list"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_before_any_work(name):
+    call, error, message = BAD[name]
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_examples():
+    result = doctest.testmod(lda)
+    assert result.attempted > 0
+    assert result.failed == 0
