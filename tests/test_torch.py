@@ -53,7 +53,8 @@ def test_every_pass_is_the_next_epoch_and_set_epoch_names_it():
 
 
 def test_seed_decides_the_draws():
-    assert list(DiverseSampler(DESIGN, STEPS, seed=3)) == sum(draws(seed=3), [])
+    for seed in (3, np.int64(3), np.random.SeedSequence(3)):
+        assert list(DiverseSampler(DESIGN, STEPS, seed=seed)) == sum(draws(seed=3), [])
     by_generator = DiverseSampler(DESIGN, STEPS, seed=np.random.default_rng(1))
     first = list(by_generator)
     by_generator.set_epoch(0)
@@ -269,7 +270,7 @@ def test_weights_reach_the_loss():
                 DiverseSampler(DESIGN, seed=1).state_dict()
             ),
             ValueError,
-            "another sampler: seed 1, not 0",
+            "another sampler: seed",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from torch.utils.data import DistributedSampler
 
 from dmsgd.arrays import as_count
 from dmsgd.designs.design import Design
-from dmsgd.seeding import Seed
+from dmsgd.seeding import Seed, key_of
 from dmsgd.sources import Source, fixed_seed
 from dmsgd.torch.ranks import Shard, part_of_draw
 
@@ -55,7 +55,8 @@ class DiverseSampler(DistributedSampler[Any]):
             raise ValueError("rank and world belong together; pass both or neither")
         self.design = design
         self.steps = as_count(max(design.n // design.k, 1) if steps is None else steps, "steps")
-        self.seed = fixed_seed(design, seed)
+        self._draw_seed = fixed_seed(design, seed)
+        self.seed = key_of(self._draw_seed)  # an int that tells samplers apart
         self.shard: Shard = shard
         self._place = rank, world
         self._next_epoch = 0
@@ -169,7 +170,7 @@ class _Stream(Iterator[int]):
         part, parts = sampler._part()
         self.epoch = epoch
         self.position = position
-        self._design, self._seed = sampler.design, sampler.seed
+        self._design, self._seed = sampler.design, sampler._draw_seed
         self._width = self._design.k // parts
         self._columns = slice(part * self._width, (part + 1) * self._width)
         self._offset = epoch * sampler.steps
