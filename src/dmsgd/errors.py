@@ -22,5 +22,9 @@ class RankError(ValueError):
         return RankError, (self.k, self.rank)
 
 
+class KernelWarning(UserWarning):
+    """The kernel, or the factor that stands for it, is unlikely to be what was meant."""
+
+
 class SamplingError(RuntimeError):
     """A draw could not be completed; only a spectrum that is not one can cause this."""

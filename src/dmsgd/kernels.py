@@ -13,6 +13,7 @@ from scipy import sparse
 
 from dmsgd.arrays import FloatArray, Matrix, as_count, as_items, as_labels, as_matrix, as_positive
 from dmsgd.features import one_hot
+from dmsgd.fingerprints import digest, fingerprint
 from dmsgd.seeding import Seed, key_of
 
 #: How many items the median heuristic looks at.
@@ -31,6 +32,14 @@ class Kernel(ABC):
     @abstractmethod
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741 - index sets, as in the paper
         """Return the (len(I), len(J)) block of L at these rows and columns."""
+
+    @abstractmethod
+    def columns(self, J: Any) -> FloatArray:
+        """Return L[:, J], shape (n, len(J)): block(everyone, J) without copying the features."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a hash of everything that L is a function of; other data gives another one."""
 
 
 @final
@@ -56,6 +65,15 @@ class Linear(Kernel):
         rows, columns = as_items(I, self.n, "I"), as_items(J, self.n, "J")
         product = self.features[rows] @ self.features[columns].T
         return product.toarray() if sparse.issparse(product) else np.asarray(product)
+
+    def columns(self, J: Any) -> FloatArray:
+        """Return B B_Jᵀ."""
+        product = self.features @ self.features[as_items(J, self.n, "J")].T
+        return product.toarray() if sparse.issparse(product) else np.asarray(product)
+
+    def fingerprint(self) -> str:
+        """Return the hash of the features."""
+        return digest("Linear", fingerprint(self.features))
 
     def __repr__(self) -> str:
         kind = "sparse" if sparse.issparse(self.features) else "dense"
@@ -85,11 +103,28 @@ class RBF(Kernel):
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         """Return exp(-distance² / (2 scale²)) between the items I and J."""
         rows, columns = as_items(I, self.n, "I"), as_items(J, self.n, "J")
-        L = _squared_distances(self.features[rows], self.features[columns])
-        L *= -0.5 / self.scale**2
-        np.exp(L, out=L)
+        L = self._similarity(self.features[rows], self.features[columns])
         L[rows[:, None] == columns[None, :]] = 1.0
         return L
+
+    def columns(self, J: Any) -> FloatArray:
+        """Return exp(-distance² / (2 scale²)) between everyone and the items J."""
+        columns = as_items(J, self.n, "J")
+        L = self._similarity(self.features, self.features[columns])
+        L[columns, np.arange(columns.size)] = 1.0
+        return L
+
+    def _similarity(self, A: Matrix, B: Matrix) -> FloatArray:
+        L = _squared_distances(A, B)
+        L *= -0.5 / self.scale**2
+        return np.exp(L, out=L)
+
+    def fingerprint(self) -> str:
+        """Return the hash of the features and the scale.
+
+        Ten digits of the scale: the median heuristic's last ones depend on the BLAS library.
+        """
+        return digest("RBF", fingerprint(self.features), f"{self.scale:.9e}")
 
     def __repr__(self) -> str:
         return f"RBF({self.n} items, scale={self.scale:.4g})"
@@ -133,6 +168,14 @@ class Precomputed(Kernel):
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         """Return L[I, J]."""
         return self.matrix[np.ix_(as_items(I, self.n, "I"), as_items(J, self.n, "J"))]
+
+    def columns(self, J: Any) -> FloatArray:
+        """Return L[:, J]."""
+        return self.matrix[:, as_items(J, self.n, "J")]
+
+    def fingerprint(self) -> str:
+        """Return the hash of the matrix."""
+        return digest("Precomputed", fingerprint(self.matrix))
 
     def __repr__(self) -> str:
         return f"Precomputed({self.n} items)"

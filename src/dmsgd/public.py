@@ -11,10 +11,11 @@ from dmsgd.designs import (
     diversify,
     unbiased_weights,
 )
-from dmsgd.errors import RankError, SamplingError
+from dmsgd.errors import KernelWarning, RankError, SamplingError
 from dmsgd.features import anneal, concat, normalize, one_hot
 from dmsgd.kernels import RBF, Kernel, Linear, Precomputed, identity, median_scale, strata
-from dmsgd.spectra import Spectrum, exact
+from dmsgd.schedules import Schedule, presample
+from dmsgd.spectra import Spectrum, coreset, exact, nystrom, pivoted_cholesky
 
 __all__ = [
     "DPP",
@@ -22,23 +23,29 @@ __all__ = [
     "RBF",
     "Design",
     "Kernel",
+    "KernelWarning",
     "Linear",
     "Precomputed",
     "RankError",
     "SamplingError",
+    "Schedule",
     "Spectrum",
     "Stratified",
     "Uniform",
     "anneal",
     "clustered",
     "concat",
+    "coreset",
     "correlation",
     "diversify",
     "exact",
     "identity",
     "median_scale",
     "normalize",
+    "nystrom",
     "one_hot",
+    "pivoted_cholesky",
+    "presample",
     "strata",
     "unbiased_weights",
 ]

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
+from warnings import warn
 
 import numpy as np
 
 from dmsgd.arrays import as_batch_size, as_count, as_fraction, as_labels, as_matrix
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.stratified import Stratified
+from dmsgd.errors import KernelWarning
 from dmsgd.features import concat
 from dmsgd.features import normalize as unit_rows
 from dmsgd.kernels import RBF, Kernel, Linear
+from dmsgd.memory import memory_limit
 from dmsgd.seeding import Seed, key_of
-from dmsgd.spectra import exact
+from dmsgd.spectra import Spectrum, exact, pivoted_cholesky
+
+#: Up to this many items the spectrum of an RBF kernel is exact by default.
+EXACT_ITEMS = 5000
+#: Beyond, the rank of its factor (or 10 k if that is more).
+FACTOR_RANK = 1500
+#: A factor that leaves out more of the trace than this is worth a warning.
+LARGE_ERROR = 0.05
 
 
 def diversify(
@@ -26,7 +37,7 @@ def diversify(
     *,
     normalize: bool = False,
     scale: float | None = None,
-    tol: float | None = None,
+    spectrum: Callable[[Kernel], Spectrum] | None = None,
 ) -> KDPP:
     """Return the k-DPP whose batches are diverse in the features X and, with weight w, the labels.
 
@@ -37,7 +48,10 @@ def diversify(
     normalize: scale the rows of X to length 1 first. A linear kernel draws long rows more often,
                and w only means something when X and the labels are of similar size: say yes for
                embeddings, counts and images, no when length is importance.
-    tol:       see `dmsgd.exact`.
+    spectrum:  how to get the kernel's spectrum: a function such as `exact` or
+               partial(pivoted_cholesky, rank=2000). By default it is exact, but for "rbf" with
+               more than 5,000 items, where it is a pivoted Cholesky factor whose trace error the
+               design's repr states.
 
     >>> import numpy as np
     >>> design = diversify(np.random.default_rng(0).normal(size=(500, 20)), k=10)
@@ -52,7 +66,7 @@ def diversify(
             raise ValueError("a Kernel is used as it is: w, normalize and scale do not apply to it")
         if X is not None and as_matrix(X).shape[0] != kernel.n:
             raise ValueError(f"X has {as_matrix(X).shape[0]} items, the kernel {kernel.n}")
-        return KDPP(exact(kernel, tol), k)
+        return KDPP((spectrum or exact)(kernel), k)
     if kernel not in ("linear", "rbf"):
         raise ValueError(f"unknown kernel {kernel!r}; use 'linear', 'rbf' or a dmsgd.Kernel")
     if scale is not None and kernel != "rbf":
@@ -63,11 +77,33 @@ def diversify(
         labels = as_labels(labels, X.shape[0])
     F = unit_rows(X) if normalize else X
     F = concat(F, labels, w) if w > 0 else F
-    design = KDPP(exact(RBF(F, scale) if kernel == "rbf" else Linear(F), tol), k)
+    similarity = RBF(F, scale) if kernel == "rbf" else Linear(F)
+    make = spectrum or (partial(_rbf_spectrum, k=k) if kernel == "rbf" else exact)
+    design = KDPP(make(similarity), k)
     design.recipe = partial(
-        diversify, k=k, labels=labels, w=w, kernel=kernel, normalize=normalize, scale=scale, tol=tol
-    )
+        diversify, k=k, labels=labels, w=w, kernel=kernel, normalize=normalize, scale=scale,
+        spectrum=spectrum,
+    )  # fmt: skip
     return design
+
+
+def _rbf_spectrum(kernel: Kernel, k: int) -> Spectrum:
+    """Return the exact spectrum of a small kernel, and a factor's of a large one, with a word."""
+    if kernel.n <= EXACT_ITEMS:
+        spectrum = exact(kernel)
+    else:
+        fits = memory_limit() // (3 * 8 * kernel.n)
+        rank = min(max(FACTOR_RANK, 10 * k), fits, kernel.n)
+        spectrum = pivoted_cholesky(kernel, rank=max(rank, k), oversampling=1.0)
+    if spectrum.trace_error > LARGE_ERROR:
+        warn(
+            f"a factor of rank {spectrum.rank} leaves out {spectrum.trace_error:.1%} of the "
+            f"kernel's trace; pass spectrum=partial(pivoted_cholesky, rank={2 * spectrum.rank}), "
+            f"or a larger scale than {getattr(kernel, 'scale', 0.0):.3g}",
+            KernelWarning,
+            stacklevel=3,
+        )
+    return spectrum
 
 
 def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> Stratified:

@@ -86,9 +86,7 @@ class KDPP(Design):
 
     def fingerprint(self) -> str:
         """Return the hash of the spectrum and k; the sampler does not change the law."""
-        spectrum = self.spectrum
-        source = spectrum.fingerprint or digest(spectrum.values, spectrum.vectors)
-        return digest("KDPP", self.k, float(spectrum.tol).hex(), source)
+        return digest("KDPP", self.k, self.spectrum.identity())
 
     def provenance(self) -> dict[str, str]:
         """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""

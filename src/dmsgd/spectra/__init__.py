@@ -1,6 +1,9 @@
 """Spectra: the eigenvalues and eigenvectors of a kernel that every design is built on."""
 
+from dmsgd.spectra.cholesky import pivoted_cholesky
+from dmsgd.spectra.coreset import coreset
 from dmsgd.spectra.exact import exact
+from dmsgd.spectra.nystrom import nystrom
 from dmsgd.spectra.spectrum import Spectrum
 
-__all__ = ["Spectrum", "exact"]
+__all__ = ["Spectrum", "coreset", "exact", "nystrom", "pivoted_cholesky"]

@@ -14,11 +14,14 @@ says so ("dual+svd", "primal+svd"). Kernels without a factor are formed and diag
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import linalg, sparse
 
 from dmsgd.arrays import FloatArray, Matrix, as_fraction
 from dmsgd.kernels import Kernel, Linear
+from dmsgd.memory import reserve
 from dmsgd.spectra.spectrum import Spectrum, truncated
 
 #: Eigenvalues below this fraction of the largest are too small for a squared matrix to resolve.
@@ -45,7 +48,16 @@ def exact(kernel: Kernel, tol: float | None = None) -> Spectrum:
     if tol is not None:
         tol = as_fraction(tol, "tol")
     if isinstance(kernel, Linear):
-        return _of_features(kernel.features, DEFAULT_TOL if tol is None else tol)
+        spectrum = of_features(kernel.features, DEFAULT_TOL if tol is None else tol)
+    else:
+        spectrum = _of_entries(kernel, tol)
+    return replace(spectrum, kernel=repr(kernel), fingerprint=kernel.fingerprint())
+
+
+def _of_entries(kernel: Kernel, tol: float | None) -> Spectrum:
+    # The matrix, its eigenvectors, and these in the order that sampling wants.
+    advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
+    reserve(3 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     everything = np.arange(kernel.n)
     values, vectors = _eigh(kernel.block(everything, everything))
     if tol is None:
@@ -53,16 +65,29 @@ def exact(kernel: Kernel, tol: float | None = None) -> Spectrum:
     return truncated(values, vectors, "primal", tol)
 
 
-def _of_features(F: Matrix, tol: float) -> Spectrum:
+def of_features(F: Matrix, tol: float, overwrite: bool = False) -> Spectrum:
+    """Return the spectrum of F Fᵀ for a dense or CSR factor F, which may be overwritten."""
     if sparse.issparse(F) and np.diff(F.indptr).max() <= 1:
         return _diagonal(F, tol)
     wide = F.shape[1] >= F.shape[0]
+    _reserve_for(F, wide)
     product = F @ F.T if wide else F.T @ F
     values, vectors = _eigh(product.toarray() if sparse.issparse(product) else product)
     del product  # overwritten
     count = np.count_nonzero(values > min(tol, np.finfo(float).eps) * values[0])
     values, vectors = values[:count], vectors[:, :count]
-    return _primal(F, values, vectors, tol) if wide else _dual(F, values, vectors, tol)
+    if wide:
+        return _primal(F, values, vectors, tol)
+    return _dual(F, values, vectors, tol, overwrite)
+
+
+def _reserve_for(F: Matrix, wide: bool) -> None:
+    n, d = F.shape
+    advice = "reduce the number of features (PCA), or the number of items"
+    if wide:
+        reserve(3 * n**2, f"the {n} x {n} matrix F Fᵀ with its eigenvectors", advice)
+    else:
+        reserve(n * d + 3 * d**2, f"the eigenvectors of {n} items with {d} features", advice)
 
 
 def _eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -83,13 +108,16 @@ def _diagonal(F: Matrix, tol: float) -> Spectrum:
     return truncated(squares[used], V.toarray(), "diagonal", tol)
 
 
-def _dual(F: Matrix, values: FloatArray, U: FloatArray, tol: float) -> Spectrum:
-    V = np.asarray(F @ (U / np.sqrt(values)))
+def _dual(F: Matrix, values: FloatArray, U: FloatArray, tol: float, overwrite: bool) -> Spectrum:
+    small = values < SQUARED_LIMIT * values.max()
+    if overwrite and U.shape[0] == U.shape[1] and not small.any():
+        V = _multiplied_in_place(F, U / np.sqrt(values))
+    else:
+        V = np.asarray(F @ (U / np.sqrt(values)))
     squares = np.einsum("ij,ij->j", V, V)
     if np.abs(squares - 1).max() > 1e-14:  # |F u|² knows the eigenvalue better than the Gram
         values = values * squares
         V /= np.sqrt(squares)
-    small = values < SQUARED_LIMIT * values.max()
     if not small.any():
         return truncated(values, V, "dual", tol)
     well = V[:, ~small]
@@ -98,6 +126,14 @@ def _dual(F: Matrix, values: FloatArray, U: FloatArray, tol: float) -> Spectrum:
     V[:, small], sigma, _ = linalg.svd(B, full_matrices=False, check_finite=False)
     values[small] = sigma**2
     return truncated(values, V, "dual+svd", tol)
+
+
+def _multiplied_in_place(F: FloatArray, square: FloatArray) -> FloatArray:
+    """Return F @ square in the memory of F."""
+    step = max(1, 2**24 // F.shape[1])
+    for first in range(0, F.shape[0], step):
+        F[first : first + step] = F[first : first + step] @ square
+    return F
 
 
 def _primal(F: Matrix, values: FloatArray, V: FloatArray, tol: float) -> Spectrum:

@@ -1,0 +1,62 @@
+"""Says how much memory a step will take before it takes it, and refuses what does not fit."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+
+log = logging.getLogger("dmsgd")
+
+#: From this size on, an allocation is announced in the log (level INFO).
+ANNOUNCED = 2**30
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def memory_limit() -> int:
+    """Return how many bytes one step may take.
+
+    DMSGD_MEMORY (for example "8GB") if set, otherwise what the system has available now.
+    """
+    setting = os.environ.get("DMSGD_MEMORY")
+    if setting is None:
+        return _available()
+    parts = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)i?B?\s*", setting, re.IGNORECASE)
+    if not parts:
+        raise ValueError(f"DMSGD_MEMORY must be a size such as 8GB or 500MB, got {setting!r}")
+    return int(float(parts[1]) * _UNITS[parts[2].upper()])
+
+
+def _available() -> int:
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    if hasattr(os, "sysconf"):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return 2**62  # unknown: nothing is refused
+
+
+def reserve(count: int, what: str, advice: str) -> None:
+    """Raise MemoryError if `count` floats are more than the limit; announce them if many."""
+    size, most = 8 * count, memory_limit()
+    if size > most:
+        raise MemoryError(
+            f"{what} needs {human(size)} and {human(most)} may be used; {advice} "
+            f"(DMSGD_MEMORY sets another limit)"
+        )
+    if size >= ANNOUNCED:
+        log.info("%s takes %s", what, human(size))
+
+
+def human(size: float) -> str:
+    """Return a number of bytes as text, for example '1.5 GB'."""
+    for unit in ("B", "KB", "MB", "GB", "TB", "PB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} EB"

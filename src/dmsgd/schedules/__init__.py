@@ -1,0 +1,6 @@
+"""Schedules: batches drawn ahead of time, on disk or in memory, and used again and again."""
+
+from dmsgd.schedules.drawing import presample
+from dmsgd.schedules.schedule import Schedule
+
+__all__ = ["Schedule", "presample"]

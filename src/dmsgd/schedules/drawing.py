@@ -1,0 +1,222 @@
+"""Drawing a schedule: in memory, or on disk so that it survives being killed."""
+
+from __future__ import annotations
+
+import io
+import numbers
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+import dmsgd
+from dmsgd.arrays import IntArray, as_count
+from dmsgd.designs.design import Design
+from dmsgd.samplers.parallel import thread_count
+from dmsgd.schedules.files import Files, header, locked, write_bytes, write_rows
+from dmsgd.schedules.record import Record
+from dmsgd.schedules.schedule import Schedule
+from dmsgd.seeding import Seed, key_of
+
+#: Draws are made in pieces of about this many seconds: progress shows, and Ctrl-C is heard.
+PIECE_SECONDS = 0.25
+
+#: At most about this many seconds of work are lost when the process is killed.
+SAVE_SECONDS = 1.0
+
+
+def presample(
+    design: Design,
+    steps: int,
+    seed: Seed = 0,
+    path: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    progress: bool = False,
+    *,
+    overwrite: bool = False,
+) -> Schedule:
+    """Return the schedule of draws 0..steps of `design`, in memory or at `path`.
+
+    seed:      an int is kept; of anything else an int is made, which is the schedule's seed.
+    path:      where it is stored, with or without .npy (see `dmsgd.schedules.files`). If the same
+               schedule is there, it is returned; if a part of it is there, because a process was
+               killed, that is completed to the same bytes. While another process is at it, this
+               one waits. With seed=None whatever seed is found there is the same.
+    workers:   threads, -1 for all cores; they do not change the draws.
+    overwrite: replace what else is at `path`, which otherwise is refused.
+
+    >>> schedule = presample(dmsgd.Uniform(100, 8), steps=20)
+    >>> schedule.sample(2, start=18).shape
+    (2, 8)
+    """
+    if not isinstance(design, Design):
+        raise TypeError(
+            f"presample needs a design with a fixed k (diversify, KDPP, Stratified, Uniform), got "
+            f"{type(design).__name__}"
+        )
+    steps, threads = as_count(steps, "steps"), thread_count(workers)
+    if path is None:
+        record, batches = _record(design, steps, seed), np.empty((steps, design.k), np.int64)
+        for first, rows in _pieces(design, record, 0, threads, progress):
+            batches[first : first + len(rows)] = rows
+        return Schedule(batches, design.inclusion(), record)
+    files = Files.at(path)
+    if seed is None and not overwrite:
+        seed = _seed_found(files)
+    record = _record(design, steps, seed)
+    schedule = _finished(files, record, overwrite)
+    if schedule is None:
+        with _clear_errors(files), locked(files.part) as file:
+            schedule = _finished(files, record, overwrite)  # by another process, meanwhile
+            if schedule is None:
+                _draw(file, files, record, design, threads, progress)
+    return schedule or Schedule.load(path, check=False)
+
+
+def _record(design: Design, steps: int, seed: Seed) -> Record:
+    key = key_of(seed)  # refuses what is no seed
+    return Record(
+        steps=steps,
+        k=design.k,
+        n=design.n,
+        seed=int(seed) if isinstance(seed, numbers.Integral) else key,
+        fingerprint=design.fingerprint(),
+        dmsgd=dmsgd.__version__,
+        **design.provenance(),
+    )
+
+
+def _seed_found(files: Files) -> int | None:
+    if files.sidecar.exists() and files.batches.exists():
+        return Schedule.load(files.batches, check=False).seed
+    journal = files.read_journal()
+    return journal[0].seed if journal else None
+
+
+def _finished(files: Files, record: Record, overwrite: bool) -> Schedule | None:
+    """Return the schedule if it is there, None if it is to be drawn; refuse anything else."""
+    if not (files.batches.exists() and files.sidecar.exists()):
+        if not overwrite:
+            _refuse_strangers(files, record)
+        return None
+    try:
+        schedule = Schedule.load(files.batches)
+    except ValueError as error:
+        if overwrite:
+            return None
+        raise ValueError(f"{error}; overwrite=True draws the schedule again") from None
+    difference = schedule.record.difference(record)
+    if not difference:
+        files.tidy()
+        return schedule
+    if overwrite:
+        return None
+    raise ValueError(
+        f"{files.batches} is another schedule: {difference}; choose another path, or replace it "
+        f"with overwrite=True"
+    )
+
+
+def _refuse_strangers(files: Files, record: Record) -> None:
+    """Raise unless what is there was left by a process that was drawing this very schedule."""
+    journal = files.read_journal()
+    if journal:
+        difference = journal[0].difference(record, versions=True)
+        if difference:
+            raise ValueError(
+                f"{files.part} is the beginning of another schedule: {difference}; choose another "
+                f"path, or drop it with overwrite=True"
+            )
+        strangers = [files.batches]
+    else:
+        strangers = [files.batches, files.inclusion, files.sidecar]
+        if files.part.exists() and files.part.stat().st_size:
+            strangers.append(files.part)
+    for file in strangers:
+        if file.exists():
+            raise ValueError(
+                f"{file} is not part of a finished schedule; choose another path, or replace it "
+                f"with overwrite=True"
+            )
+
+
+def _draw(
+    file: io.FileIO, files: Files, record: Record, design: Design, workers: int, progress: bool
+) -> None:
+    """Complete `part`, the open file, and publish it."""
+    head, width = header(record.steps, record.k), 8 * record.k
+    inclusion = design.inclusion()
+    done = _drawn(file, files, record, len(head))
+    files.write_journal(record, done)
+    if done == 0:
+        file.truncate(0)
+        write_bytes(file, head)
+    file.seek(len(head) + done * width)
+    saved = time.monotonic()
+    for first, batches in _pieces(design, record, done, workers, progress):
+        write_rows(file, batches)
+        if time.monotonic() - saved > SAVE_SECONDS:
+            os.fsync(file.fileno())
+            files.write_journal(record, first + len(batches))
+            saved = time.monotonic()
+    os.fsync(file.fileno())
+    if os.name == "nt":
+        file.close()  # Windows renames no open file
+    files.publish(record, inclusion)
+
+
+def _drawn(file: io.FileIO, files: Files, record: Record, head: int) -> int:
+    """Return how many draws of this schedule `file` already holds."""
+    journal = files.read_journal()
+    if journal is None or journal[0].difference(record, versions=True):
+        return 0
+    done = journal[1]
+    long_enough = os.fstat(file.fileno()).st_size >= head + done * 8 * record.k
+    return done if 0 <= done <= record.steps and long_enough else 0
+
+
+def _pieces(
+    design: Design, record: Record, start: int, workers: int, progress: bool
+) -> Iterator[tuple[int, IntArray]]:
+    """Yield (t, draws t, t+1, ...) from `start` to the end."""
+    size = 16 * workers
+    with _bar(record.steps, start, progress) as advance:
+        while start < record.steps:
+            began = time.monotonic()
+            size = min(size, record.steps - start)
+            batches = design.sample(size, record.seed, start=start, workers=workers)
+            yield start, batches
+            start += size
+            advance(size)
+            if time.monotonic() - began < PIECE_SECONDS / 2:
+                size *= 2
+
+
+@contextmanager
+def _bar(total: int, done: int, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Yield the function that moves the progress bar on."""
+    if not shown:
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("draws", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=total, completed=done)
+        yield lambda count: bar.advance(task, count)
+
+
+@contextmanager
+def _clear_errors(files: Files) -> Iterator[None]:
+    """Say what could not be written, and that nothing drawn is lost."""
+    try:
+        yield
+    except OSError as error:
+        kept = f"; the draws so far are kept in {files.part}" if files.journal.exists() else ""
+        raise OSError(
+            error.errno,
+            f"cannot write the schedule {files.batches}: {error.strerror or error}{kept}",
+        ) from error

@@ -1,0 +1,150 @@
+"""Batches that are already drawn: used like a design, and checked like a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.arrays import FloatArray, IntArray, as_count
+from dmsgd.designs.design import Design
+from dmsgd.kernels import Kernel
+from dmsgd.samplers.parallel import thread_count
+from dmsgd.schedules.files import Files, sha256
+from dmsgd.schedules.record import Record, read_json, short
+from dmsgd.seeding import Seed
+
+
+@final
+class Schedule:
+    """A (steps, k) array of batches with their inclusion probabilities and provenance.
+
+    It stands wherever a design does: `n`, `k`, `sample` and `inclusion` are a design's. Made by
+    `dmsgd.presample` or `Schedule.load`.
+
+    batches: (steps, k) int64, read-only; mapped from the disk if it lies there.
+    seed:    the int for which design.sample(steps, seed) gives these batches.
+    record:  provenance.
+    path, checksum: the .npy file and its sha256; None and "" in memory.
+    """
+
+    def __init__(
+        self,
+        batches: IntArray,
+        inclusion: FloatArray,
+        record: Record,
+        path: Path | None = None,
+        checksum: str = "",
+    ) -> None:
+        self.batches = batches.view()
+        self.batches.flags.writeable = False
+        self._inclusion = inclusion
+        self.record = record
+        self.path, self.checksum = path, checksum
+        self.n, self.k, self.seed = record.n, record.k, record.seed
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, check: bool = True) -> Schedule:
+        """Return the finished schedule at `path`, its batches mapped rather than read.
+
+        Every byte is compared with the checksum first, about a second per GB; `check=False`
+        looks at the sizes only. A file that was cut short, altered, or is no schedule is refused.
+        """
+        files = Files.at(path)
+        record, recorded = _read_sidecar(files)
+        batches = _map(files.batches, (record.steps, record.k))
+        if check and sha256(files.batches) != recorded["checksum"]:
+            raise ValueError(f"{files.batches} was altered: its checksum is not the recorded one")
+        if (
+            not files.inclusion.exists()
+            or sha256(files.inclusion) != recorded["inclusion_checksum"]
+        ):
+            raise ValueError(f"{files.inclusion} is missing or was altered")
+        b = np.load(files.inclusion, allow_pickle=False)
+        return cls(batches, b, record, files.batches, recorded["checksum"])
+
+    def __len__(self) -> int:
+        """Number of batches."""
+        return self.record.steps
+
+    def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
+        """Return draws start..start+size, shape (size, k); they are there, so workers are idle."""
+        size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
+        thread_count(workers)
+        if seed is not None and (not isinstance(seed, int | np.integer) or seed != self.seed):
+            raise ValueError(
+                f"this schedule is already drawn, with seed {self.seed}; leave the seed out, or "
+                f"presample another schedule"
+            )
+        if start + size > len(self):
+            raise ValueError(
+                f"draws {start}..{start + size} were asked for, but the schedule has {len(self)}; "
+                f"presample {start + size} steps with seed {self.seed} to a new path: it begins "
+                f"with the same draws"
+            )
+        return np.array(self.batches[start : start + size])
+
+    def inclusion(self) -> FloatArray:
+        """Return b_i, the probability that item i is in a batch, shape (n,)."""
+        return self._inclusion.copy()
+
+    def verify(self, source: Design | Kernel) -> None:
+        """Raise ValueError unless the batches were drawn for this very design or kernel."""
+        if not isinstance(source, Design | Kernel):
+            raise TypeError(f"verify takes a Design or a Kernel, got {type(source).__name__}")
+        mine = self.record.fingerprint if isinstance(source, Design) else self.record.data
+        theirs = source.fingerprint()
+        if mine != theirs:
+            raise ValueError(
+                f"the schedule was drawn for other data: {self.record.design} with fingerprint "
+                f"{short(mine)}, not {source!r} with fingerprint {short(theirs)}"
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.path is None:
+            return Schedule, (np.array(self.batches), self._inclusion, self.record)
+        return _pickled, (str(self.path), self.checksum)
+
+    def __repr__(self) -> str:
+        place = "in memory" if self.path is None else str(self.path)
+        return f"Schedule({len(self)} draws of {self.k} out of {self.n}, seed {self.seed}, {place})"
+
+
+def _pickled(path: str, checksum: str) -> Schedule:
+    """Return the schedule that was pickled, which must still be the one at `path`."""
+    schedule = Schedule.load(path, check=False)
+    if schedule.checksum != checksum:
+        raise ValueError(f"{path} is not the schedule that was pickled: it was replaced since")
+    return schedule
+
+
+def _read_sidecar(files: Files) -> tuple[Record, dict[str, Any]]:
+    """Return what the sidecar says, or why there is no finished schedule."""
+    if files.batches.exists() and files.sidecar.exists():
+        return read_json(files.sidecar, "checksum", "inclusion_checksum")
+    journal = files.read_journal()
+    if journal:
+        raise ValueError(
+            f"{files.batches} is unfinished: {journal[1]} of {journal[0].steps} draws were made; "
+            f"call presample with the same arguments to go on"
+        )
+    if files.batches.exists():
+        raise ValueError(
+            f"{files.batches} is not a schedule: there is no {files.sidecar.name} beside it"
+        )
+    raise FileNotFoundError(f"there is no schedule {files.batches}")
+
+
+def _map(path: Path, shape: tuple[int, int]) -> np.memmap[Any, np.dtype[np.int64]]:
+    """Return the (steps, k) int64 array in a NumPy file, mapped."""
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} was cut short or is not a NumPy file ({error})") from None
+    if array.shape != shape or array.dtype.str != "<i8":
+        raise ValueError(f"{path} was replaced: it does not hold {shape} integers of 64 bits")
+    if array.offset + array.nbytes != path.stat().st_size:
+        raise ValueError(f"{path} was altered: there are bytes after its last batch")
+    return array

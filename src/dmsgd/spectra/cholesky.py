@@ -1,0 +1,110 @@
+"""Randomly pivoted partial Cholesky: the strongest cheap low-rank factor of a kernel.
+
+Plain (Chen, Epperly, Tropp, Webber 2022): draw a pivot from the diagonal of the residual
+L - F Fᵀ, add its residual column to F, repeat. Every step streams all of F for one column.
+
+Blocked, with the same law (Epperly, Tropp, Webber 2024): draw a block of proposals from the
+present diagonal, accept each with the probability by which the pivots accepted before it have
+shrunk its own entry, and add all accepted columns by matrix products.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from dmsgd.arrays import FloatArray, IntArray, as_count, as_fraction, as_positive
+from dmsgd.kernels import Kernel
+from dmsgd.memory import reserve
+from dmsgd.seeding import Seed, key_of
+from dmsgd.spectra.factor import of_factor
+from dmsgd.spectra.spectrum import Spectrum
+
+#: Proposals at a time.
+BLOCK = 128
+
+#: Rank reached when neither rank nor tolerance is given.
+DEFAULT_RANK = 1000
+
+
+def pivoted_cholesky(
+    kernel: Kernel,
+    rank: int | None = None,
+    tolerance: float | None = None,
+    seed: Seed = 0,
+    *,
+    oversampling: float = 1.5,
+    block: int = BLOCK,
+) -> Spectrum:
+    """Return the spectrum of L̂ <= L, of at most `rank`, with its relative trace error.
+
+    rank:         the factor gets `oversampling` times as many columns, of whose span the best
+                  `rank` directions are kept: about the error of the best L̂ of that rank.
+    tolerance:    stop as soon as the factor leaves out at most this share of trace(L).
+
+    For p columns: N·p kernel entries, O(N p²) operations, one (N, p) factor; L is never formed.
+    Draws are exact for L̂, and `trace_error` says how far that is from L.
+    """
+    if rank is None and tolerance is None:
+        rank = DEFAULT_RANK
+    rank = kernel.n if rank is None else min(as_count(rank, "rank"), kernel.n)
+    share = 0.0 if tolerance is None else as_fraction(tolerance, "tolerance")
+    if as_positive(oversampling, "oversampling") < 1:
+        raise ValueError(f"oversampling must be at least 1, got {oversampling}")
+    most = min(int(np.ceil(oversampling * rank)), kernel.n)
+    rng = np.random.default_rng(key_of(seed))
+    F, left = _factor(kernel, most, share, rng, as_count(block, "block"))
+    return of_factor(kernel, F, "pivoted Cholesky", trace_error=left, rank=rank)
+
+
+def _factor(
+    kernel: Kernel, rank: int, tolerance: float, rng: np.random.Generator, block: int
+) -> tuple[FloatArray, float]:
+    """Return F, shape (n, at most rank), and the share of the trace it leaves out."""
+    diagonal = kernel.diag()
+    residual, trace = diagonal.copy(), diagonal.sum()
+    # Below this the residual is rounding, and a pivot would add noise.
+    noise = 10 * kernel.n * np.finfo(float).eps * trace
+    advice = "lower rank (or oversampling), or set a tolerance with a lower rank"
+    reserve(kernel.n * (rank + 3 * block), f"a factor of {kernel.n} items x {rank}", advice)
+    F = np.empty((kernel.n, rank))
+    done = 0
+    while done < rank and residual.sum() > max(tolerance * trace, noise):
+        chance = residual / residual.sum()
+        proposals = rng.choice(kernel.n, size=min(block, rank - done), p=chance)
+        H = kernel.block(proposals, proposals) - F[proposals, :done] @ F[proposals, :done].T
+        kept, triangle = _accept(H, residual[proposals], rng)
+        pivots = proposals[kept]
+        columns = kernel.columns(pivots)
+        columns -= F[:, :done] @ F[pivots, :done].T
+        new = linalg.solve_triangular(triangle, columns.T, lower=True, check_finite=False).T
+        F[:, done : done + pivots.size] = new
+        done += pivots.size
+        residual -= np.einsum("ij,ij->i", new, new)
+        residual[pivots] = 0.0
+        np.maximum(residual, 0.0, out=residual)
+    return np.ascontiguousarray(F[:, :done]), float(residual.sum() / trace)
+
+
+def _accept(
+    H: FloatArray, bounds: FloatArray, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray]:
+    """Return which proposals are accepted, in order, and the Cholesky factor of their block of H.
+
+    Proposal i is accepted with probability (its diagonal entry now) / (its entry when proposed).
+    The first always is, and none is twice: what rounding leaves of it is no more than noise.
+    """
+    size = H.shape[0]
+    columns = np.zeros((size, size))
+    now = H.diagonal().copy()
+    kept: list[int] = []
+    thresholds = rng.random(size=(size,)) * bounds
+    thresholds[0] = 0.0
+    for i in range(size):
+        if now[i] <= thresholds[i]:
+            continue
+        column = (H[:, i] - columns[:, : len(kept)] @ columns[i, : len(kept)]) / np.sqrt(now[i])
+        columns[:, len(kept)] = column
+        now -= column**2
+        kept.append(i)
+    return np.array(kept), columns[kept][:, : len(kept)]

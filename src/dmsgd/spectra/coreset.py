@@ -1,0 +1,46 @@
+"""The coreset approximation: every item is taken for the core of its cluster (Li et al. 2015)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from dmsgd.arrays import as_count
+from dmsgd.kernels import Kernel
+from dmsgd.seeding import Seed
+from dmsgd.spectra.exact import DEFAULT_TOL
+from dmsgd.spectra.factor import marked
+from dmsgd.spectra.landmarks import cluster
+from dmsgd.spectra.spectrum import Spectrum, truncated
+
+
+def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
+    """Return the spectrum of L̂ = Z L_core Zᵀ, where row i of Z says which core item i stands for.
+
+    The cores are the items nearest to k-means centres of the features. L̂ is block-constant, so its
+    spectrum comes from a matrix of size `cores`, which is also the largest possible rank: items of
+    one cluster never share a batch. Its `trace_error` is Σ_i |φ_i - φ_core(i)|² / trace(L), the
+    squared distance in feature space that items are moved by.
+    """
+    count = as_count(cores, "cores")
+    if count > kernel.n:
+        raise ValueError(f"cores={count} exceeds the number of items, {kernel.n}")
+    code, core = cluster(kernel, count, seed)
+    sizes = np.bincount(code)
+    L = kernel.block(core, core)
+    values, vectors = linalg.eigh(np.sqrt(np.outer(sizes, sizes)) * L, check_finite=False)
+    V = (vectors / np.sqrt(sizes)[:, None])[code]
+    diagonal = kernel.diag()
+    to_core = _to_core(kernel, code, core)
+    moved = np.maximum(diagonal - 2 * to_core + L.diagonal()[code], 0.0)
+    spectrum = truncated(values, V, f"coreset, {core.size} cores", DEFAULT_TOL)
+    return marked(spectrum, kernel, float(moved.sum() / diagonal.sum()))
+
+
+def _to_core(kernel: Kernel, code: np.ndarray, core: np.ndarray) -> np.ndarray:
+    """Return L[i, core(i)] for every item, one cluster at a time."""
+    out = np.empty(kernel.n)
+    for c, item in enumerate(core):
+        members = np.flatnonzero(code == c)
+        out[members] = kernel.block(members, [item])[:, 0]
+    return out

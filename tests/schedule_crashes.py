@@ -1,0 +1,193 @@
+"""Kills a process that draws a schedule at every line it runs; run by test_schedules.py.
+
+python schedule_crashes.py FOLDER lines | overwrite | torn | full
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import dmsgd
+from dmsgd.schedules import drawing, files
+
+DESIGN = dmsgd.Uniform(30, 2)
+STEPS = 18
+FINAL = ("npy", "inclusion.npy", "json")
+SOURCE = str(Path(files.__file__).parent)
+
+
+def draw(path, seed=0, overwrite=False):
+    return dmsgd.presample(DESIGN, STEPS, seed, path, overwrite=overwrite)
+
+
+def contents(path):
+    """The bytes of every file that belongs to the schedule at `path`."""
+    return {file.name: file.read_bytes() for file in path.parent.iterdir()}
+
+
+def suicide():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_child(work):
+    """Run `work` in a process of its own; return True if it was killed."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException as error:
+            print("child:", repr(error), flush=True)
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, status
+    return os.WIFSIGNALED(status)
+
+
+def traced(work, at_line):
+    """Run `work` and call `at_line(line)` before each line of dmsgd.schedules that it runs."""
+
+    def trace(frame, event, argument):
+        if not frame.f_code.co_filename.startswith(SOURCE):
+            return None
+        if event == "line":
+            at_line((frame.f_code.co_filename, frame.f_lineno))
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+
+
+def moments_of(work, first):
+    """The moments, counted in lines, at which `work` runs each line last, and maybe first."""
+    lines = []
+    traced(work, lines.append)
+    last = {line: moment for moment, line in enumerate(lines, start=1)}
+    initial = {line: len(lines) - m for m, line in enumerate(reversed(lines))} if first else {}
+    return sorted({*last.values(), *initial.values()})
+
+
+def killed_at_line(moment, work):
+    """Run `work` in a child that is killed before its `moment`-th line."""
+    left = [moment]
+
+    def at_line(line):
+        left[0] -= 1
+        if left[0] == 0:
+            suicide()
+
+    return in_child(lambda: traced(work, at_line))
+
+
+def killed_in_write(number, work):
+    """Run `work` in a child whose `number`-th write to a file stops half-way."""
+    whole, left = files.write_bytes, [number]
+
+    def torn(file, content):
+        left[0] -= 1
+        if left[0] == 0:
+            file.write(content[: len(content) // 2])
+            suicide()
+        whole(file, content)
+
+    def patched():
+        files.write_bytes = drawing.write_bytes = torn
+        work()
+
+    return in_child(patched)
+
+
+def loaded(path):
+    """What `load` makes of the files at this moment: their bytes, or None if it refuses."""
+    try:
+        return dmsgd.Schedule.load(path).batches.tobytes()
+    except (ValueError, FileNotFoundError):
+        return None
+
+
+def crash_everywhere(folder, kill, moments, before=None):
+    """Kill at each moment; the next call must always end with the undisturbed bytes."""
+    reference = new_path(folder, "reference")
+    new = draw(reference).batches.tobytes()
+    expected = contents(reference)
+    assert set(expected) == {f"s.{ending}" for ending in FINAL}
+    old = before and dmsgd.presample(DESIGN, STEPS, before).batches.tobytes()
+    kills, accepted = 0, set()
+    for moment in moments:
+        path = new_path(folder, str(moment))
+        if before:
+            draw(path, seed=before)
+        kills += kill(moment, lambda path=path: draw(path, overwrite=bool(before)))
+        accepted.add(loaded(path))
+        draw(path, overwrite=bool(before))
+        assert contents(path) == expected, f"moment {moment}: {sorted(contents(path))}"
+    assert accepted == {None, new, *([old] if before else [])}, "accepted while half written"
+    print(f"{kills} kills")
+
+
+def crash_at_lines(folder, before):
+    path = new_path(folder, "lines")
+    if before:
+        draw(path, seed=before)
+    moments = moments_of(lambda: draw(path, overwrite=bool(before)), first=not before)
+    crash_everywhere(folder, killed_at_line, moments, before)
+
+
+def new_path(folder, name):
+    (folder / name).mkdir()
+    return folder / name / "s"
+
+
+def full_disk(folder):
+    """A limit on the size of files stands for a full disk; then there is room again."""
+    import resource
+
+    fresh, path = new_path(folder, "fresh"), new_path(folder, "full")
+    draw(fresh)
+    expected = contents(fresh)
+    dmsgd.presample(dmsgd.Uniform(30, 1), STEPS, path=path)
+    before = contents(path)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    sizes = {name: len(content) for name, content in expected.items()}
+    assert sizes["s.inclusion.npy"] < sizes["s.npy"] < sizes["s.json"]
+    # no room for the journal, for the draws, for the sidecar
+    for size in (10, sizes["s.npy"] - 1, sizes["s.json"] - 1):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
+        try:
+            draw(path, overwrite=True)
+        except OSError as error:
+            assert "cannot write the schedule" in str(error), error  # noqa: PT017
+        else:
+            raise AssertionError("the limit was not noticed")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        assert before.items() <= contents(path).items()
+        assert not list(path.parent.glob("*.new"))
+    draw(path, overwrite=True)
+    assert contents(path) == expected
+    print("full disk")
+
+
+def main():
+    folder, mode = Path(sys.argv[1]), sys.argv[2]
+    drawing.PIECE_SECONDS = 0.0  # pieces do not grow
+    drawing.SAVE_SECONDS = -1.0  # every piece is vouched for
+    DESIGN.sample(1, 0)  # compile here rather than in each child
+    if mode == "full":
+        full_disk(folder)
+        return
+    os.fsync = lambda descriptor: None  # killed processes need none, and it is slow
+    if mode == "torn":
+        crash_everywhere(folder, killed_in_write, range(1, 13))
+    else:
+        crash_at_lines(folder, before=7 if mode == "overwrite" else None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Approximations are exact for their own kernel, and say how far that is from the one meant."""
+
+import numpy as np
+import pytest
+
+import dmsgd
+from contracts import check_closed_forms, check_draws, kdpp_law
+from dmsgd.spectra import coreset, nystrom, pivoted_cholesky
+
+RNG = np.random.default_rng(4)
+POINTS = RNG.normal(size=(8, 2))
+CLOUD = np.vstack([RNG.normal(size=(450, 6)), 0.3 * RNG.normal(size=(150, 6)) + 2])
+
+
+def matrix(spectrum):
+    return (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
+
+
+MADE = {
+    "pivoted Cholesky": lambda kernel, size, seed=1: pivoted_cholesky(kernel, size, seed=seed),
+    "plain pivoted Cholesky": lambda kernel, size, seed=1: pivoted_cholesky(
+        kernel, size, seed=seed, oversampling=1.0, block=1
+    ),
+    "Nyström": lambda kernel, size, seed=1: nystrom(kernel, size, seed=seed),
+    "Nyström, k-means": lambda kernel, size, seed=1: nystrom(kernel, size, "kmeans", seed=seed),
+    "coreset": lambda kernel, size, seed=1: coreset(kernel, size, seed=seed),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("kernel", [dmsgd.RBF(POINTS), dmsgd.Linear(RNG.normal(size=(8, 6)))])
+def test_the_law_is_exact_for_the_approximate_kernel(name, kernel):
+    spectrum = MADE[name](kernel, 5)
+    np.testing.assert_allclose(
+        spectrum.vectors.T @ spectrum.vectors, np.eye(spectrum.rank), atol=1e-9
+    )
+    assert spectrum.trace_error > 0
+    design, law = dmsgd.KDPP(spectrum, 3), kdpp_law(matrix(spectrum), 3)
+    check_closed_forms(design, law)
+    check_draws(design, law)
+
+
+@pytest.mark.parametrize("name", ["pivoted Cholesky", "plain pivoted Cholesky", "Nyström"])
+def test_the_stated_trace_error_is_the_true_one(name):
+    kernel = dmsgd.RBF(CLOUD)
+    spectrum = MADE[name](kernel, 40)
+    assert spectrum.rank == 40
+    assert spectrum.trace_error == pytest.approx(1 - spectrum.values.sum() / 600, rel=1e-6)
+    L = kernel.block(np.arange(600), np.arange(600))
+    assert np.linalg.eigvalsh(L - matrix(spectrum)).min() > -1e-9  # L̂ <= L
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_errors_fall_as_the_size_grows(name):
+    """On average over seeds, both the stated error and the distance of the inclusion."""
+    kernel = dmsgd.RBF(CLOUD)
+    b = dmsgd.KDPP(dmsgd.exact(kernel), 15).inclusion()
+    errors, distances = [], []
+    for size in (20, 60, 180):
+        spectra = [MADE[name](kernel, size, seed) for seed in range(4)]
+        errors.append(np.mean([s.trace_error for s in spectra]))
+        inclusions = [dmsgd.KDPP(s, 15).inclusion() for s in spectra]
+        distances.append(np.mean([np.abs(c - b).sum() / 30 for c in inclusions]))
+    assert errors[0] > errors[1] > errors[2]
+    assert distances[0] > distances[1] > distances[2]
+
+
+@pytest.mark.parametrize("decay", ["i^-1", "i^-2", "0.95^i"])
+def test_pivoted_cholesky_is_within_twice_the_best(decay):
+    i = np.arange(1, 501.0)
+    values = {"i^-1": 1 / i, "i^-2": i**-2, "0.95^i": 0.95**i}[decay]
+    Q, _ = np.linalg.qr(RNG.normal(size=(500, 500)))
+    kernel = dmsgd.Precomputed((Q * values) @ Q.T)
+    for rank in (20, 100):
+        best = values[rank:].sum() / values.sum()
+        assert pivoted_cholesky(kernel, rank).trace_error < 2 * best
+
+
+def test_tolerance_stops_early_and_full_rank_is_exact():
+    kernel = dmsgd.RBF(CLOUD)
+    spectrum = pivoted_cholesky(kernel, tolerance=0.01)
+    assert spectrum.trace_error <= 0.01
+    assert 10 < spectrum.rank < 400
+    low = dmsgd.Linear(RNG.normal(size=(300, 7)))
+    found = pivoted_cholesky(low, 50)
+    assert found.rank == 7
+    assert found.trace_error < 1e-9
+    np.testing.assert_allclose(matrix(found), low.block(range(300), range(300)), atol=1e-8)
+    np.testing.assert_allclose(nystrom(low, 50).trace_error, 0, atol=1e-9)
+
+
+def test_duplicates_are_pivots_once():
+    kernel = dmsgd.RBF(np.repeat(RNG.normal(size=(20, 2)), 30, axis=0), scale=0.5)
+    spectrum = pivoted_cholesky(kernel, 100)
+    assert spectrum.rank <= 20
+    assert spectrum.trace_error < 1e-9
+
+
+def test_blocks_have_the_law_of_single_pivots():
+    """First two pivots of three items: the blocked draw against the sequential one, by χ²."""
+    from scipy.stats import chi2_contingency
+
+    from dmsgd.spectra.cholesky import _factor
+
+    B = np.array([[1.0, 0, 0], [0.9, 0.5, 0], [0.2, 0.1, 0.7], [0.5, 0.5, 0.5]])
+    kernel = dmsgd.Linear(B)
+    counts = []
+    for block in (1, 3):
+        spans: dict[tuple[float, ...], int] = {}
+        for seed in range(3000):
+            F, _ = _factor(kernel, 2, 0.0, np.random.default_rng([block, seed]), block)
+            key = tuple(np.round(np.einsum("ij,ij->i", F, F), 6))
+            spans[key] = spans.get(key, 0) + 1
+        counts.append(spans)
+    keys = sorted(set(counts[0]) | set(counts[1]))
+    table = np.array([[spans.get(key, 0) for key in keys] for spans in counts])
+    assert chi2_contingency(table[:, table.sum(axis=0) > 10]).pvalue > 1e-4
+
+
+def test_given_landmarks_and_bad_ones():
+    kernel = dmsgd.RBF(CLOUD)
+    assert nystrom(kernel, [3, 1, 3, 40]).rank == 3
+    for call, error, message in [
+        (lambda: nystrom(kernel, 601), ValueError, "exceeds the number of items, 600"),
+        (lambda: nystrom(kernel, []), ValueError, "landmarks is empty"),
+        (lambda: nystrom(kernel, [700]), ValueError, r"0..599"),
+        (lambda: nystrom(kernel, 5, "best"), ValueError, "'best'; use 'uniform' or 'kmeans'"),
+        (lambda: coreset(dmsgd.Precomputed(np.eye(9)), 3), TypeError, "Precomputed has none"),
+        (lambda: coreset(kernel, 601), ValueError, "cores=601"),
+        (lambda: pivoted_cholesky(kernel, 10, oversampling=0.5), ValueError, "at least 1"),
+        (lambda: pivoted_cholesky(kernel, tolerance=2.0), ValueError, r"\[0, 1\]"),
+    ]:
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_memory_is_asked_for_first(monkeypatch):
+    monkeypatch.setenv("DMSGD_MEMORY", "1MB")
+    kernel = dmsgd.RBF(CLOUD)
+    with pytest.raises(MemoryError, match=r"8.24 MB and 1 MB may be used; use pivoted_cholesky"):
+        dmsgd.exact(kernel)
+    with pytest.raises(MemoryError, match="a factor of 600 items x 450"):
+        pivoted_cholesky(kernel, 300)
+    with pytest.raises(MemoryError, match="fewer landmarks"):
+        nystrom(kernel, 200)
+    monkeypatch.setenv("DMSGD_MEMORY", "much")
+    with pytest.raises(ValueError, match="such as 8GB"):
+        dmsgd.exact(kernel)
+
+
+def test_large_rbf_designs_use_a_factor_and_say_so():
+    X = RNG.normal(size=(5200, 2))
+    design = dmsgd.diversify(X, 10, kernel="rbf")
+    assert "pivoted Cholesky" in repr(design)
+    assert design.spectrum.trace_error < 0.01
+    with pytest.warns(dmsgd.KernelWarning, match=r"leaves out .*rank=\d+"):
+        dmsgd.diversify(RNG.normal(size=(5200, 40)), 10, kernel="rbf", scale=0.5)

@@ -1,0 +1,144 @@
+import struct
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dmsgd
+from dmsgd.fingerprints import fingerprint, row_hashes
+from dmsgd.samplers import reference
+
+RNG = np.random.default_rng(0)
+FIXED = np.arange(12.0).reshape(4, 3) / 7 - 0.5
+
+
+def test_fingerprints_are_the_same_on_every_platform():
+    assert fingerprint(FIXED) == (
+        "8d4984b2d0ee86e4cdf7587b2052eedf9a0d3d1b622ae0984da7460944ce3947"
+    )
+    assert fingerprint(sparse.csr_array(np.where(FIXED > 0, FIXED, 0))) == (
+        "266acc1dc29c2f93bea5bf23604f73e625357ac1c28ece0b114da3a341fcc549"
+    )
+    assert dmsgd.Linear(FIXED).fingerprint() == (
+        "3c55c27f50fee6b8b0d82e6bf85ddf1bfe902243e385821eb24b29e86dc87456"
+    )
+    assert dmsgd.Uniform(10, 3).fingerprint() == (
+        "363fed2cb0a91b1e6400597140c9e0330bdb96071b1c42682a36f77c5562f7a1"
+    )
+    assert dmsgd.Stratified(["a", "b", "a"], 2).fingerprint() == (
+        "eeba83e750d4cd032f73e0a04b39cbd4bb2410c1d43f838a4c326c56c5c9d90e"
+    )
+    assert dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FIXED)), 2).fingerprint() == (
+        "0731e4ed6dd3933ca9a3b3c8522809d755f7a4656c9c68d44e0bf0e8a5186a1e"
+    )
+
+
+def test_row_hashes_are_the_sum_they_say():
+    X = RNG.normal(size=(5, 7))
+    factors = [int(a) | 1 for a in np.random.Philox(key=0).random_raw(7)]
+    expected = [
+        sum(
+            a * int.from_bytes(struct.pack(">d", x), "little")
+            for a, x in zip(factors, row, strict=True)
+        )
+        % 2**64
+        for row in X
+    ]
+    assert row_hashes(X).tolist() == expected
+
+
+CHANGES = {
+    "the last bit of one value": lambda X: X.__setitem__((2, 1), np.nextafter(X[2, 1], 9)),
+    "the sign of one value": lambda X: X.__setitem__((3, 0), -X[3, 0]),
+    "two signs in a row": lambda X: X.__setitem__((3, [0, 2]), -X[3, [0, 2]]),
+    "two rows swapped": lambda X: X.__setitem__([0, 1], X[[1, 0]]),
+    "two values of a row swapped": lambda X: X.__setitem__((1, [0, 1]), X[1, [1, 0]]),
+    "two columns swapped": lambda X: X.__setitem__((slice(None), [0, 1]), X[:, [1, 0]]),
+}
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("name", CHANGES)
+def test_fingerprints_see(name, form):
+    changed = FIXED.copy()
+    CHANGES[name](changed)
+    assert fingerprint(form(changed)) != fingerprint(form(FIXED))
+
+
+@pytest.mark.parametrize("values", [(0.0, 1.0), (-1.0, 1.0), (0.0, 0.5), (3.0, 4.0)])
+def test_short_numbers_in_other_places_are_seen(values):
+    """Rows of 0 and 1, or of signs, have few set bits; no two of these rows may look alike."""
+    rows = RNG.choice(values, size=(20_000, 40))
+    distinct = np.unique(rows, axis=0).shape[0]
+    assert np.unique(row_hashes(rows)).size == distinct
+    one_hot = np.where(np.eye(3000, dtype=bool), *values[::-1])
+    assert np.unique(row_hashes(one_hot)).size == 3000
+
+
+def test_labels_are_part_of_it():
+    y = RNG.integers(0, 3, 50)
+    X = RNG.normal(size=(50, 4))
+    for w in (0.5, 1.0):
+        one, other = (dmsgd.Linear(dmsgd.concat(X, labels, w)) for labels in (y, y[::-1]))
+        assert one.fingerprint() != other.fingerprint()
+
+
+def test_shape_and_kind_are_part_of_it():
+    assert fingerprint(FIXED) != fingerprint(FIXED.reshape(6, 2))
+    assert fingerprint(np.zeros((2, 3))) != fingerprint(np.zeros((3, 2)))
+    kernels = [dmsgd.Linear(FIXED), dmsgd.RBF(FIXED, 1.0), dmsgd.RBF(FIXED, 1.001)]
+    kernels += [dmsgd.Precomputed(np.eye(3)), dmsgd.Linear(np.eye(3)), dmsgd.identity(3)]
+    assert len({kernel.fingerprint() for kernel in kernels}) == len(kernels)
+
+
+def test_the_same_numbers_in_another_container_are_the_same():
+    assert fingerprint(np.asfortranarray(FIXED)) == fingerprint(FIXED)
+    assert dmsgd.Linear(FIXED.tolist()).fingerprint() == dmsgd.Linear(FIXED).fingerprint()
+
+
+def test_csr_is_hashed_in_canonical_form_and_left_alone():
+    tidy = sparse.csr_array(np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 3.0]]))
+    untidy = sparse.csr_array(([2.0, 0.5, 0.5, 3.0, 0.0], [1, 0, 0, 2, 1], [0, 3, 5]), shape=(2, 3))
+    assert fingerprint(untidy) == fingerprint(tidy)
+    assert untidy.nnz == 5
+    wide = tidy.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    assert fingerprint(wide) == fingerprint(tidy)
+
+
+def test_exact_says_what_it_is_the_spectrum_of():
+    kernel = dmsgd.RBF(FIXED, 1.0)
+    spectrum = dmsgd.exact(kernel)
+    assert (spectrum.kernel, spectrum.fingerprint) == (repr(kernel), kernel.fingerprint())
+    by_hand = dmsgd.Spectrum(spectrum.values, spectrum.vectors, "by hand", 0.0)
+    assert (by_hand.kernel, by_hand.fingerprint) == ("", "")
+
+
+def test_approximations_of_one_kernel_are_told_apart():
+    spectrum = dmsgd.exact(dmsgd.Linear(RNG.normal(size=(9, 5))))
+    marked = [
+        replace(spectrum, route="Nyström, 5 landmarks", vectors=spectrum.vectors * sign)
+        for sign in (1.0, -1.0)
+    ]
+    assert len({s.identity() for s in (spectrum, *marked)}) == 3
+    svd = replace(spectrum, route="dual+svd")  # which way was taken is a matter of rounding
+    assert svd.identity() == spectrum.identity()
+
+
+def test_a_design_is_its_law():
+    spectrum = dmsgd.exact(dmsgd.Linear(RNG.normal(size=(9, 5))))
+    design = dmsgd.KDPP(spectrum, 3)
+    slow = dmsgd.KDPP(spectrum, 3, sampler=reference)
+    assert slow.fingerprint() == design.fingerprint()
+    assert slow.provenance()["sampler"] == "reference"
+    by_hand = dmsgd.Spectrum(spectrum.values, spectrum.vectors, "by hand", 0.0)
+    tilted = dmsgd.Spectrum(2 * spectrum.values, spectrum.vectors, "by hand", 0.0)
+    cut = dmsgd.exact(dmsgd.Linear(FIXED), tol=0.5)
+    others = [dmsgd.KDPP(s, 3) for s in (by_hand, tilted)] + [dmsgd.KDPP(spectrum, 4)]
+    others += [dmsgd.KDPP(cut, 1), dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FIXED)), 1)]
+    others += [dmsgd.Uniform(9, 3), dmsgd.Uniform(9, 4), dmsgd.Uniform(10, 3)]
+    others += [dmsgd.Stratified(y, 3) for y in ([0, 0, 1], [0, 1, 0])]
+    assert len({d.fingerprint() for d in [design, *others]}) == len(others) + 1
+    renamed = dmsgd.Stratified(["b", "c", "b"], 2), dmsgd.Stratified([5, 7, 5], 2)
+    assert renamed[0].fingerprint() == renamed[1].fingerprint()

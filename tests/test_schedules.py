@@ -1,0 +1,514 @@
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dmsgd
+from dmsgd.samplers import reference, rejection
+from dmsgd.schedules import drawing, files
+
+RNG = np.random.default_rng(11)
+X = RNG.normal(size=(60, 8))
+DESIGNS = {
+    "kdpp": dmsgd.diversify(X, k=5),
+    "kdpp, reference": dmsgd.KDPP(dmsgd.exact(dmsgd.RBF(X, 2.0)), 4, sampler=reference),
+    "uniform": dmsgd.Uniform(60, 7),
+    "stratified": dmsgd.Stratified(np.arange(60) % 4, 6),
+}
+DESIGN = DESIGNS["kdpp"]
+STEPS = 70
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "s"
+
+
+def contents(path):
+    return {file.name: file.read_bytes() for file in path.parent.iterdir()}
+
+
+def edit(path, **changes):
+    sidecar = path.with_name("s.json")
+    sidecar.write_text(json.dumps({**json.loads(sidecar.read_text()), **changes}))
+
+
+# --- what a schedule is
+
+
+@pytest.mark.parametrize("place", ["memory", "disk"])
+@pytest.mark.parametrize("name", DESIGNS)
+def test_a_schedule_is_its_designs_draws(name, place, path):
+    design = DESIGNS[name]
+    draws = design.sample(STEPS, seed=3)
+    schedule = dmsgd.presample(design, STEPS, seed=3, path=path if place == "disk" else None)
+    assert (schedule.n, schedule.k, len(schedule), schedule.seed) == (60, design.k, STEPS, 3)
+    np.testing.assert_array_equal(schedule.batches, draws)
+    np.testing.assert_array_equal(schedule.inclusion(), design.inclusion())
+    for size, start in ((STEPS, 0), (4, 0), (9, 61), (0, STEPS)):
+        rows = schedule.sample(size, start=start, workers=2)
+        np.testing.assert_array_equal(rows, draws[start : start + size])
+        assert rows.dtype == np.int64
+        assert rows.flags.writeable
+    np.testing.assert_array_equal(schedule.sample(5, seed=3), draws[:5])
+    assert schedule.record.design == repr(design)
+    assert schedule.record.sampler == ("" if name in ("uniform", "stratified") else name_of(design))
+    schedule.verify(design)
+
+
+def name_of(design):
+    return {rejection: "rejection", reference: "reference"}[design.sampler]
+
+
+def test_batches_and_inclusion_cannot_be_changed(path):
+    for schedule in (dmsgd.presample(DESIGN, 5), dmsgd.presample(DESIGN, 5, path=path)):
+        with pytest.raises(ValueError, match="read-only"):
+            schedule.batches[0, 0] = 1
+        schedule.inclusion()[0] = 7
+        assert schedule.inclusion()[0] < 1
+
+
+def test_a_schedule_has_its_seed():
+    schedule = dmsgd.presample(DESIGN, 5, seed=3)
+    for seed in (4, np.random.default_rng(3), np.random.SeedSequence(3)):
+        with pytest.raises(ValueError, match=r"already drawn, with seed 3"):
+            schedule.sample(1, seed)
+
+
+def test_rows_past_the_end_are_refused():
+    schedule = dmsgd.presample(DESIGN, 20)
+    with pytest.raises(ValueError, match=r"15\.\.25 .* has 20; presample 25 steps with seed 0"):
+        schedule.sample(10, start=15)
+    longer = dmsgd.presample(DESIGN, 25, seed=schedule.seed)
+    np.testing.assert_array_equal(longer.sample(20), schedule.batches)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: np.random.default_rng(5), lambda: np.random.SeedSequence(5), lambda: None]
+)
+def test_any_seed_becomes_an_int_that_gives_the_draws_again(make):
+    schedule = dmsgd.presample(DESIGN, 9, seed=make())
+    assert isinstance(schedule.seed, int)
+    np.testing.assert_array_equal(DESIGN.sample(9, schedule.seed), schedule.batches)
+    if make() is not None:
+        assert dmsgd.presample(DESIGN, 9, seed=make()).seed == schedule.seed
+
+
+def test_weights_and_loops_take_a_schedule():
+    schedule = dmsgd.presample(DESIGN, 5)
+    np.testing.assert_array_equal(dmsgd.unbiased_weights(schedule), dmsgd.unbiased_weights(DESIGN))
+
+
+@pytest.mark.parametrize("place", ["memory", "disk"])
+def test_pickles(place, path, monkeypatch):
+    schedule = dmsgd.presample(DESIGN, 300, path=path if place == "disk" else None)
+    pickled = pickle.dumps(schedule)
+    monkeypatch.chdir("/")
+    again = pickle.loads(pickled)
+    np.testing.assert_array_equal(again.batches, schedule.batches)
+    assert repr(again) == repr(schedule)
+    if place == "disk":
+        assert len(pickled) < 500
+        dmsgd.presample(DESIGN, 300, seed=1, path=path, overwrite=True)
+        with pytest.raises(ValueError, match="not the schedule that was pickled"):
+            pickle.loads(pickled)
+
+
+def test_repr_is_short(path):
+    assert repr(dmsgd.presample(DESIGN, 5)) == "Schedule(5 draws of 5 out of 60, seed 0, in memory)"
+    assert str(path) in repr(dmsgd.presample(DESIGN, 5, path=path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ((DESIGN, 0), ValueError, "steps must be at least 1"),
+        ((DESIGN, 2.5), TypeError, "steps must be an integer"),
+        ((DESIGN, 5, -1), ValueError, "seed must not be negative"),
+        ((DESIGN, 5, "a"), TypeError, "seed must be"),
+        ((DESIGN, 5, 0, None, 0), ValueError, "workers must be at least 1"),
+        ((dmsgd.DPP(DESIGN.spectrum), 5), TypeError, "fixed k .* got DPP"),
+        ((dmsgd.presample(DESIGN, 2), 5), TypeError, "fixed k .* got Schedule"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, error, match):
+    with pytest.raises(error, match=match):
+        dmsgd.presample(*arguments)
+
+
+# --- on disk
+
+
+@pytest.mark.parametrize("name", ["kdpp", "uniform", "stratified"])
+def test_any_number_of_workers_writes_the_same_bytes(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "SAVE_SECONDS", -1.0)
+    written = []
+    for workers in (1, 2, 4, -1):
+        path = tmp_path / str(workers) / "s"
+        path.parent.mkdir()
+        dmsgd.presample(DESIGNS[name], 500, seed=1, path=path, workers=workers)
+        written.append(contents(path))
+    assert all(one == written[0] for one in written)
+    assert set(written[0]) == {"s.npy", "s.inclusion.npy", "s.json"}
+
+
+def test_the_files_are_plain(path):
+    """Anybody can read them, and the header is the one NumPy writes."""
+    schedule = dmsgd.presample(DESIGN, STEPS, seed=4, path=str(path) + ".npy")
+    batches = np.load(f"{path}.npy", mmap_mode="r", allow_pickle=False)
+    np.testing.assert_array_equal(batches, DESIGN.sample(STEPS, 4))
+    np.save(path.with_name("plain.npy"), np.array(batches))
+    assert path.with_name("plain.npy").read_bytes() == Path(f"{path}.npy").read_bytes()
+    for steps, k in ((1, 1), (10**12, 10**6)):
+        assert len(files.header(steps, k)) == 128
+    record = json.loads(Path(f"{path}.json").read_text())
+    assert record == {
+        "format": "dmsgd schedule",
+        "version": 1,
+        "steps": STEPS,
+        "k": 5,
+        "n": 60,
+        "seed": 4,
+        "design": repr(DESIGN),
+        "kernel": "Linear(60 items, 8 dense features)",
+        "sampler": "rejection",
+        "data": dmsgd.Linear(X).fingerprint(),
+        "fingerprint": DESIGN.fingerprint(),
+        "dmsgd": dmsgd.__version__,
+        "checksum": schedule.checksum,
+        "inclusion_checksum": files.sha256(Path(f"{path}.inclusion.npy")),
+    }
+    for name in (path, str(path), f"{path}.npy"):
+        assert isinstance(dmsgd.Schedule.load(name).batches, np.memmap)
+
+
+def test_a_finished_schedule_is_returned_without_drawing(path, monkeypatch):
+    dmsgd.presample(DESIGN, STEPS, path=path)
+    before = contents(path)
+    monkeypatch.setattr(dmsgd.KDPP, "_draw", None)
+    monkeypatch.setattr(files, "_staged", None)
+    for seed in (0, None):  # None: whatever is there
+        again = dmsgd.presample(DESIGN, STEPS, seed, path, workers=2, overwrite=seed == 0)
+        assert len(again) == STEPS
+    assert contents(path) == before
+
+
+OTHER = {
+    "seed is 0, not 1": {"seed": 1},
+    "steps is 70, not 71": {"steps": 71},
+    "k is 5, not 4": {"design": dmsgd.diversify(X, k=4)},
+    "sampler is rejection, not reference": {
+        "design": dmsgd.KDPP(DESIGN.spectrum, 5, sampler=reference)
+    },
+    "data is [0-9a-f]{12}, not [0-9a-f]{12}": {"design": dmsgd.diversify(X[::-1], k=5)},
+    "data is [0-9a-f]{12}, not none": {"design": dmsgd.Uniform(60, 5)},
+    "fingerprint is [0-9a-f]{12}, not [0-9a-f]{12}": {"design": dmsgd.diversify(X, 5, tol=0.01)},
+}
+
+
+@pytest.mark.parametrize("state", ["finished", "unfinished"])
+@pytest.mark.parametrize("difference", OTHER)
+def test_another_schedule_is_not_replaced_unless_asked(difference, state, path):
+    arguments = {"design": DESIGN, "steps": STEPS, "seed": 0, "path": path}
+    if state == "finished":
+        dmsgd.presample(**arguments)
+    else:
+        interrupt(path)
+    before = contents(path)
+    with pytest.raises(ValueError, match=f"another schedule: .*{difference}.*overwrite=True"):
+        dmsgd.presample(**{**arguments, **OTHER[difference]})
+    assert contents(path) == before
+    replaced = {**arguments, **OTHER[difference]}
+    schedule = dmsgd.presample(**replaced, overwrite=True)
+    draws = replaced["design"].sample(replaced["steps"], replaced["seed"])
+    np.testing.assert_array_equal(dmsgd.Schedule.load(path).batches, draws)
+    assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
+    schedule.verify(replaced["design"])
+
+
+@pytest.mark.parametrize("ending", ["npy", "json", "inclusion.npy", "part"])
+def test_files_of_others_are_not_replaced_unless_asked(ending, path):
+    path.with_name(f"s.{ending}").write_bytes(b"mine" * 5000)
+    before = contents(path)
+    with pytest.raises(ValueError, match=rf"s\.{ending} is not part of a finished schedule"):
+        dmsgd.presample(DESIGN, STEPS, path=path)
+    assert contents(path) == before
+    dmsgd.presample(DESIGN, STEPS, path=path, overwrite=True)
+    assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
+    dmsgd.Schedule.load(path)
+
+
+# --- what load refuses
+
+
+def cut(path):
+    with open(f"{path}.npy", "r+b") as file:
+        file.truncate(1000)
+
+
+def archive(path):
+    with open(f"{path}.npy", "wb") as file:
+        np.savez(file, batches=np.zeros((3, 2)))
+
+
+def append(path, content):
+    with open(f"{path}.npy", "ab") as file:
+        file.write(content)
+
+
+def alter(path, ending="npy", place=-1):
+    file = path.with_name(f"s.{ending}")
+    content = bytearray(file.read_bytes())
+    content[place] ^= 1
+    file.write_bytes(content)
+
+
+DAMAGE = {
+    "cut short": cut,
+    r"s\.npy was altered: its checksum": alter,
+    "replaced: it does not hold": lambda path: np.save(f"{path}.npy", np.zeros((3, 2))),
+    "not a NumPy file": lambda path: Path(f"{path}.npy").write_bytes(b"PK" * 2000),
+    r"not a NumPy file \(": lambda path: archive(path),
+    "bytes after its last batch": lambda path: append(path, b"12345678"),
+    r"s\.inclusion\.npy is missing or was altered": lambda path: alter(path, "inclusion.npy"),
+    "version 2, written by dmsgd 9.0; this one reads version 1: upgrade": lambda path: edit(
+        path, version=2, dmsgd="9.0"
+    ),
+    "not the record of a schedule": lambda path: edit(path, format="other"),
+    r"s\.json is damaged or not a JSON file": lambda path: alter(path, "json", 0),
+    r"s\.json is damaged: steps is '3'": lambda path: edit(path, steps="3"),
+    r"s\.json is damaged: checksum is None": lambda path: edit(path, checksum=None),
+}
+
+
+@pytest.mark.parametrize("reason", DAMAGE)
+def test_damage_is_refused_and_can_be_repaired(reason, path):
+    dmsgd.presample(DESIGN, STEPS, path=path)
+    good = contents(path)
+    DAMAGE[reason](path)
+    before = contents(path)
+    with pytest.raises(ValueError, match=reason):
+        dmsgd.Schedule.load(path)
+    with pytest.raises(ValueError, match=reason):
+        dmsgd.presample(DESIGN, STEPS, path=path)
+    assert contents(path) == before
+    dmsgd.presample(DESIGN, STEPS, path=path, overwrite=True)
+    assert contents(path) == good
+
+
+def test_an_altered_byte_passes_only_if_asked(path):
+    dmsgd.presample(DESIGN, STEPS, path=path)
+    alter(path)
+    assert len(dmsgd.Schedule.load(path, check=False)) == STEPS
+
+
+def test_what_is_no_schedule_is_refused(path):
+    with pytest.raises(FileNotFoundError, match=r"there is no schedule .*s\.npy"):
+        dmsgd.Schedule.load(path)
+    np.save(f"{path}.npy", np.arange(6).reshape(2, 3))
+    with pytest.raises(ValueError, match=r"not a schedule: there is no s\.json"):
+        dmsgd.Schedule.load(path)
+
+
+def test_other_data_is_refused():
+    schedule = dmsgd.presample(DESIGN, STEPS)
+    schedule.verify(DESIGN)
+    schedule.verify(dmsgd.Linear(X))
+    changed = X.copy()
+    changed[7, 3] += 1e-9
+    short = "[0-9a-f]{12}"
+    for other in (changed, X[::-1], X[:, :7]):
+        for source in (dmsgd.Linear(other), dmsgd.diversify(other, k=5)):
+            with pytest.raises(ValueError, match=f"other data: .*{short}, not .*{short}"):
+                schedule.verify(source)
+    for source in (dmsgd.diversify(X, k=4), dmsgd.RBF(X, 1.0), dmsgd.Uniform(60, 5)):
+        with pytest.raises(ValueError, match="other data"):
+            schedule.verify(source)
+    with pytest.raises(ValueError, match=f"fingerprint none, not .*{short}"):
+        dmsgd.presample(dmsgd.Uniform(60, 5), 5).verify(dmsgd.Linear(X))
+    with pytest.raises(TypeError, match="a Design or a Kernel, got ndarray"):
+        schedule.verify(X)
+
+
+# --- killed, and resumed
+
+
+def interrupt(path, at=40):
+    """Leave a schedule unfinished after `at` draws or a few less."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "SAVE_SECONDS", -1.0)
+        patch.setattr(drawing, "PIECE_SECONDS", 0.0)
+        draw = dmsgd.KDPP._draw
+
+        def interrupted(self, key, start, size, workers):
+            if start + size > at:
+                raise KeyboardInterrupt
+            return draw(self, key, start, size, workers)
+
+        patch.setattr(dmsgd.KDPP, "_draw", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            dmsgd.presample(DESIGN, STEPS, path=path)
+
+
+def test_an_interrupted_schedule_goes_on_where_it_stopped(path, tmp_path, monkeypatch):
+    interrupt(path)
+    with pytest.raises(ValueError, match=r"unfinished: 32 of 70 draws were made; call presample"):
+        dmsgd.Schedule.load(path)
+    draw, starts = dmsgd.KDPP._draw, []
+
+    def recorded(self, key, start, size, workers):
+        starts.append(start)
+        return draw(self, key, start, size, workers)
+
+    monkeypatch.setattr(dmsgd.KDPP, "_draw", recorded)
+    resumed = dmsgd.presample(DESIGN, STEPS, None, path)  # None: the seed that is there
+    assert min(starts) == 32
+    assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
+    np.testing.assert_array_equal(resumed.batches, DESIGN.sample(STEPS, 0))
+
+
+@pytest.mark.parametrize("damage", ["part is gone", "part is short", "journal is no JSON"])
+def test_an_unfinished_schedule_is_trusted_only_as_far_as_it_goes(damage, path):
+    interrupt(path)
+    if damage == "part is gone":
+        path.with_name("s.part").unlink()
+    elif damage == "part is short":
+        os.truncate(path.with_name("s.part"), 900)
+    else:
+        path.with_name("s.part.json").write_text("{")
+        with pytest.raises(ValueError, match=r"s\.part is not part of a finished schedule"):
+            dmsgd.presample(DESIGN, STEPS, path=path)
+    schedule = dmsgd.presample(DESIGN, STEPS, path=path, overwrite="journal" in damage)
+    np.testing.assert_array_equal(schedule.batches, DESIGN.sample(STEPS, 0))
+
+
+def test_draws_of_another_version_are_not_mixed(path, monkeypatch):
+    interrupt(path)
+    monkeypatch.setattr(dmsgd, "__version__", "9.0")
+    with pytest.raises(ValueError, match=r"dmsgd is 0\..*, not 9\.0"):
+        dmsgd.presample(DESIGN, STEPS, path=path)
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes the POSIX way")
+
+
+@needs_fork
+@pytest.mark.parametrize(
+    ("mode", "least"), [("lines", 150), ("overwrite", 100), ("torn", 8), ("full", None)]
+)
+def test_killed_at_every_line(mode, least, tmp_path):
+    """See schedule_crashes.py: every line of dmsgd.schedules is once the last one that runs."""
+    script = Path(__file__).with_name("schedule_crashes.py")
+    done = subprocess.run(
+        [sys.executable, script, tmp_path, mode], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    if least:
+        assert int(done.stdout.split()[-2]) >= least
+
+
+SLOW = """
+import sys, time
+import numpy as np
+import dmsgd
+from dmsgd.samplers import rejection
+from dmsgd.schedules import drawing
+
+drawing.SAVE_SECONDS = 0.02
+drawn = 0
+
+def slow(spectrum, k):
+    draw = rejection(spectrum, k)
+    def slowly(key, start, size, workers):
+        global drawn
+        drawn += size
+        time.sleep(0.002 * size)
+        return draw(key, start, size, workers)
+    return slowly
+
+X = np.random.default_rng(11).normal(size=(60, 8))
+design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 5, sampler=slow)
+dmsgd.presample(design, int(sys.argv[2]), path=sys.argv[1])
+print(drawn)
+"""
+
+
+def start_slow(path, steps):
+    command = [sys.executable, "-c", SLOW, path, str(steps)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+@needs_fork
+def test_killed_from_outside(path):
+    steps, last = 900, 0
+    for _ in range(3):
+        process = start_slow(path, steps)
+        deadline = time.monotonic() + 30
+        while True:  # kill when it has got 100 draws further
+            journal = files.Files.at(path).read_journal()
+            if journal and journal[1] >= last + 100:
+                break
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        last = files.Files.at(path).read_journal()[1]
+    assert last < steps
+    process = start_slow(path, steps)
+    assert int(process.communicate()[0]) == steps - last
+    np.testing.assert_array_equal(dmsgd.Schedule.load(path).batches, DESIGN.sample(steps, 0))
+    assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
+
+
+@needs_fork
+def test_of_two_processes_one_draws_and_the_other_waits(path):
+    processes = [start_slow(path, 300) for _ in range(2)]
+    drawn = sorted(int(process.communicate()[0]) for process in processes)
+    assert drawn == [0, 300]
+    np.testing.assert_array_equal(dmsgd.Schedule.load(path).batches, DESIGN.sample(300, 0))
+    assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
+
+
+# --- where it cannot be written
+
+
+def test_an_impossible_place_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in ("missing/s", "file/s"):
+        with pytest.raises(OSError, match=r"cannot write the schedule .*s\.npy: No"):
+            dmsgd.presample(DESIGN, 5, path=tmp_path / place)
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="/proc takes no files, even of root")
+def test_a_folder_that_takes_no_files_is_one_clear_error():
+    with pytest.raises(OSError, match=r"cannot write the schedule /proc/self/s\.npy"):
+        dmsgd.presample(DESIGN, 5, path="/proc/self/s")
+
+
+def test_a_finished_schedule_is_found_in_a_folder_that_cannot_be_written(path, monkeypatch):
+    dmsgd.presample(DESIGN, STEPS, path=path)
+
+    def refuse(*arguments, **keywords):
+        raise PermissionError(13, "Permission denied")
+
+    for name in ("touch", "unlink"):
+        monkeypatch.setattr(Path, name, refuse)
+    assert len(dmsgd.presample(DESIGN, STEPS, path=path)) == STEPS
+
+
+def test_progress_is_shown_on_stderr_if_asked(path, capsys):
+    dmsgd.presample(DESIGN, 5)
+    assert capsys.readouterr() == ("", "")
+    dmsgd.presample(DESIGN, 5, path=path, progress=True)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "5/5" in shown.err
