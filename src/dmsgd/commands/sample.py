@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from dmsgd.arrays import IntArray
     from dmsgd.designs import KDPP
+    from dmsgd.schedules import Schedule
 
-#: Draws are made in pieces of about this many seconds, so that progress shows and Ctrl-C is heard.
-PIECE_SECONDS = 0.2
 
 #: With more classes than this the table shows the largest and the rarest only.
 CLASSES_SHOWN = 12
@@ -91,6 +90,9 @@ def sample(
       dmsgd sample features.npy --labels y.npy -w 0.7 -k 64 -n 1000 -o batches.npy
       dmsgd sample iris.csv --labels species -w 0.5 --kernel rbf -k 10 -n 500 -o batches.csv
       dmsgd sample tfidf.npz --rho 0.1 -k 50 -n 1000 -o batches.npy
+
+    An .npy output is a schedule: batches.json beside it says what it was drawn from, and the same
+    command goes on where a run was stopped.
     """
     _refuse_output(output, [features, labels], force)
     from rich.console import Console
@@ -117,11 +119,13 @@ def sample(
     rank, route = design.spectrum.rank, design.spectrum.route
     console.print(f"kernel    {kernel.value}: rank {rank:,} by the {route} route, k {k}")
     console.print(f"set-up    {time.perf_counter() - began:.2f} s")
-    seen, seconds = _draw_to(output, design, n, seed, threads)
+    began = time.perf_counter()
+    schedule = _draw_to(output, design, n, seed, threads, force)
+    seconds = time.perf_counter() - began
     console.print(f"draws     {n:,} in {seconds:.2f} s, {1000 * seconds / n:.3g} ms a batch")
     console.print(f"written   {output}: {n:,} x {k} item numbers, seed {seed}")
     if y is not None:
-        console.print(_shares(y, seen))
+        console.print(_shares(y, schedule.batches))
 
 
 def _refuse_output(output: Path, inputs: list[str | None], force: bool) -> None:
@@ -159,32 +163,19 @@ def _load(features: str, labels: str | None) -> tuple[Any, Any]:
     return X, load_labels(labels, n=X.shape[0])
 
 
-def _draw_to(output: Path, design: KDPP, n: int, seed: int, workers: int) -> tuple[IntArray, float]:
-    """Return how often each item was drawn and the seconds it took; n batches are in `output`."""
+def _draw_to(output: Path, design: KDPP, n: int, seed: int, workers: int, force: bool) -> Schedule:
+    """Return the schedule of n batches, written to `output`."""
     import numpy as np
 
-    seen = np.zeros(design.n, dtype=np.int64)
-    seconds = 0.0
-    with _replacing(output) as file, _progress(n) as advance:
-        write = _writer(file, output.suffix.lower(), (n, design.k))
-        for batches, took in _pieces(design, n, seed, workers):
-            write(batches)
-            seen += np.bincount(batches.ravel(), minlength=design.n)
-            seconds += took
-            advance(batches.shape[0])
-    return seen, seconds
+    from dmsgd import presample
 
-
-def _pieces(design: KDPP, n: int, seed: int, workers: int) -> Iterator[tuple[IntArray, float]]:
-    """Yield draws 0..n in order, in pieces, each with the seconds it took."""
-    start, size = 0, workers
-    while start < n:
-        began = time.perf_counter()
-        batches = design.sample(min(size, n - start), seed, start=start, workers=workers)
-        took = time.perf_counter() - began
-        yield batches, took
-        start += batches.shape[0]
-        size = 2 * size if took < PIECE_SECONDS / 2 else size
+    shown = sys.stderr.isatty()
+    if output.suffix.lower() == ".npy":
+        return presample(design, n, seed, output, workers, shown, overwrite=force)
+    schedule = presample(design, n, seed, workers=workers, progress=shown)
+    with _replacing(output) as file:
+        np.savetxt(file, schedule.batches, fmt="%d", delimiter=",")
+    return schedule
 
 
 @contextmanager
@@ -202,44 +193,14 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
         hidden.unlink(missing_ok=True)
 
 
-def _writer(file: IO[bytes], suffix: str, shape: tuple[int, int]) -> Callable[[IntArray], None]:
-    """Return the function that appends batches to `file`; together they have this shape."""
-    import numpy as np
-
-    if suffix == ".csv":
-        return lambda batches: np.savetxt(file, batches, fmt="%d", delimiter=",")
-    header = {"descr": "<i8", "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, header)
-
-    def append(batches: IntArray) -> None:
-        file.write(batches.astype("<i8", copy=False).tobytes())
-
-    return append
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Yield the function that moves the bar on; there is no bar unless stderr is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = ("batches", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda done: bar.advance(task, done)
-
-
-def _shares(y: Any, seen: IntArray) -> Table:
+def _shares(y: Any, batches: IntArray) -> Table:
     """Return the table of each class's share of the items and of the draws."""
     import numpy as np
     from rich.table import Table
     from rich.text import Text
 
     names, codes, items = np.unique(y, return_inverse=True, return_counts=True)
-    drawn = np.bincount(codes, weights=seen, minlength=names.size)
+    drawn = np.bincount(codes[batches].ravel(), minlength=names.size)
     shown = np.arange(names.size)
     title = f"classes   {names.size:,}"
     if names.size > CLASSES_SHOWN:
