@@ -9,6 +9,8 @@ from dmsgd.designs import (
     clustered,
     correlation,
     diversify,
+    suggest_scale,
+    suggest_w,
     unbiased_weights,
 )
 from dmsgd.errors import KernelWarning, RankError, SamplingError
@@ -47,5 +49,7 @@ __all__ = [
     "pivoted_cholesky",
     "presample",
     "strata",
+    "suggest_scale",
+    "suggest_w",
     "unbiased_weights",
 ]

@@ -6,6 +6,7 @@ from dmsgd.designs.dpp import DPP
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.measures import correlation, unbiased_weights
 from dmsgd.designs.stratified import Stratified
+from dmsgd.designs.tuning import suggest_scale, suggest_w
 from dmsgd.designs.uniform import Uniform
 
 __all__ = [
@@ -17,5 +18,7 @@ __all__ = [
     "clustered",
     "correlation",
     "diversify",
+    "suggest_scale",
+    "suggest_w",
     "unbiased_weights",
 ]

@@ -18,7 +18,7 @@ from dmsgd.features import normalize as unit_rows
 from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.memory import memory_limit
 from dmsgd.seeding import Seed, key_of
-from dmsgd.spectra import Spectrum, exact, pivoted_cholesky
+from dmsgd.spectra import Spectrum, exact, pivoted_cholesky, repulsion
 
 #: Up to this many items the spectrum of an RBF kernel is exact by default.
 EXACT_ITEMS = 5000
@@ -26,6 +26,8 @@ EXACT_ITEMS = 5000
 FACTOR_RANK = 1500
 #: A factor that leaves out more of the trace than this is worth a warning.
 LARGE_ERROR = 0.05
+#: A repulsion below this leaves a k-DPP within 5 % (total variation) of uniform batches.
+NEARLY_UNIFORM = 0.05
 
 
 def diversify(
@@ -95,15 +97,26 @@ def _rbf_spectrum(kernel: Kernel, k: int) -> Spectrum:
         fits = memory_limit() // (3 * 8 * kernel.n)
         rank = min(max(FACTOR_RANK, 10 * k), fits, kernel.n)
         spectrum = pivoted_cholesky(kernel, rank=max(rank, k), oversampling=1.0)
-    if spectrum.trace_error > LARGE_ERROR:
-        warn(
-            f"a factor of rank {spectrum.rank} leaves out {spectrum.trace_error:.1%} of the "
-            f"kernel's trace; pass spectrum=partial(pivoted_cholesky, rank={2 * spectrum.rank}), "
-            f"or a larger scale than {getattr(kernel, 'scale', 0.0):.3g}",
-            KernelWarning,
-            stacklevel=3,
-        )
+    concern = _concern(spectrum, k)
+    if concern:
+        at = f"at the RBF scale {getattr(kernel, 'scale', float('nan')):.3g} "
+        warn(f"{at}{concern} (dmsgd.suggest_scale(X, k) finds one)", KernelWarning, stacklevel=3)
     return spectrum
+
+
+def _concern(spectrum: Spectrum, k: int) -> str | None:
+    """Return what is wrong with the scale of an RBF kernel, if anything."""
+    if spectrum.rank < k:
+        return f"all items look alike: rank {spectrum.rank} for k={k}; choose a smaller scale"
+    if spectrum.trace_error > LARGE_ERROR:
+        return (
+            f"a factor of rank {spectrum.rank} leaves out {spectrum.trace_error:.1%} of the "
+            f"kernel's trace; pass spectrum=partial(pivoted_cholesky, rank={2 * spectrum.rank}) or more, or "
+            f"choose a larger scale"
+        )
+    if spectrum.trace_error == 0 and repulsion(spectrum, k) < NEARLY_UNIFORM:
+        return "no two items look alike, so batches are nearly uniform; choose a larger scale"
+    return None
 
 
 def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> Stratified:

@@ -5,5 +5,14 @@ from dmsgd.spectra.coreset import coreset
 from dmsgd.spectra.exact import exact
 from dmsgd.spectra.nystrom import nystrom
 from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.strength import effective_rank, repulsion
 
-__all__ = ["Spectrum", "coreset", "exact", "nystrom", "pivoted_cholesky"]
+__all__ = [
+    "Spectrum",
+    "coreset",
+    "effective_rank",
+    "exact",
+    "nystrom",
+    "pivoted_cholesky",
+    "repulsion",
+]

@@ -1,0 +1,76 @@
+"""Choosing the RBF scale and the weight of labels without training anything.
+
+Both follow from closed forms. The scale is right when the kernel can tell about as many groups of
+items apart as a batch has places: with a far smaller one every item is alone and the k-DPP is
+uniform, with a far larger one there are fewer independent directions than places. The weight of
+labels is right when classes are as balanced as you want them, and no larger, because what is given
+to labels is taken from diversity within classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dmsgd.arrays import FloatArray, as_batch_size, as_fraction, as_labels, as_matrix
+from dmsgd.designs.build import diversify
+from dmsgd.kernels import RBF, median_scale
+from dmsgd.seeding import Seed, key_of
+from dmsgd.spectra import effective_rank, exact
+
+#: Effective rank that `suggest_scale` aims at, in batch sizes.
+GROUPS_PER_PLACE = 2.0
+
+
+def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
+    """Return the RBF scale at which a sample of the data has effective rank 2k.
+
+    The sample has max(500, 10 k) items; the scale is found by bisection between a hundredth of
+    the median distance and ten times it.
+    """
+    X = as_matrix(X)
+    k = as_batch_size(k, X.shape[0])
+    size = min(X.shape[0], max(500, 10 * k))
+    rows = np.random.default_rng(key_of(seed)).choice(X.shape[0], size, replace=False)
+    sample, middle = X[np.sort(rows)], median_scale(X, seed)
+    target = min(GROUPS_PER_PLACE * k, 0.5 * size)
+    low, high = np.log(middle / 100), np.log(middle * 10)
+    while high - low > 0.01:
+        scale = (low + high) / 2
+        if effective_rank(exact(RBF(sample, float(np.exp(scale))))) > target:
+            low = scale
+        else:
+            high = scale
+    return float(np.exp((low + high) / 2))
+
+
+def class_shares(inclusion: FloatArray, labels: Any) -> dict[Any, float]:
+    """Return each class's expected share of a batch, by class."""
+    names, codes = np.unique(as_labels(labels, inclusion.size), return_inverse=True)
+    shares = np.bincount(codes, inclusion) / inclusion.sum()
+    return dict(zip(names.tolist(), shares.tolist(), strict=True))
+
+
+def suggest_w(
+    X: Any, labels: Any, k: int, balance: float = 0.8, *, normalize: bool = True
+) -> float:
+    """Return the smallest w of 0, 0.1, ..., 1 whose expected class shares are even enough.
+
+    Evenness is exp(entropy of the shares) / number of classes: 1 if all are equal. Labels have as
+    many directions as classes, so with k far above that no w may do; then `Stratified` will.
+    """
+    balance = as_fraction(balance, "balance")
+    reached = 0.0
+    for w in np.arange(11) / 10:
+        if w == 1 and k > np.unique(as_labels(labels)).size:
+            break
+        design = diversify(X, k, labels, float(w), normalize=normalize)
+        shares = np.array(list(class_shares(design.inclusion(), labels).values()))
+        reached = float(np.exp(-np.sum(shares * np.log(shares))) / shares.size)
+        if reached >= balance:
+            return float(w)
+    raise ValueError(
+        f"no w makes the classes as even as {balance} at k={k} (w=0.9 reaches {reached:.2f}); "
+        f"lower k or balance, or use dmsgd.Stratified"
+    )

@@ -1,0 +1,28 @@
+"""How much a kernel repels: two numbers that say whether its scale is sensible."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln
+
+from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.symmetric import log_polynomial
+
+
+def effective_rank(spectrum: Spectrum) -> float:
+    """Return exp(entropy of λ / Σλ): how many groups of items the kernel tells apart."""
+    share = spectrum.values / spectrum.values.sum()
+    return float(np.exp(-np.sum(share * np.log(share))))
+
+
+def repulsion(spectrum: Spectrum, k: int) -> float:
+    """Return δ = log [binomial(n, k) (trace/n)^k / e_k(λ)] >= 0, in nats; 0 for plain SGD.
+
+    Where all L_ii are equal, no batch is more than e^δ times as likely as under uniform sampling,
+    so the total variation between the k-DPP and uniform batches is at most 1 - e^-δ.
+    """
+    mean = spectrum.values.sum() / spectrum.n
+    n = spectrum.n
+    log_batches = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    most = log_batches + k * np.log(mean)
+    return max(float(most) - log_polynomial(spectrum.values, k), 0.0)

@@ -1,0 +1,59 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import dmsgd
+from dmsgd.designs.tuning import class_shares, suggest_scale, suggest_w
+from dmsgd.spectra import effective_rank, repulsion
+
+RNG = np.random.default_rng(8)
+
+
+def test_effective_rank_counts_groups():
+    groups = np.repeat(np.eye(5), 20, axis=0)
+    assert effective_rank(dmsgd.exact(dmsgd.Linear(groups))) == pytest.approx(5)
+    assert effective_rank(dmsgd.exact(dmsgd.identity(30))) == pytest.approx(30)
+
+
+@pytest.mark.parametrize("scale", [0.2, 0.5, 2.0])
+def test_repulsion_bounds_the_distance_from_uniform(scale):
+    X = RNG.normal(size=(8, 2))
+    design = dmsgd.KDPP(dmsgd.exact(dmsgd.RBF(X, scale)), 3)
+    batches = np.array(list(combinations(range(8), 3)))
+    distance = 0.5 * np.abs(np.exp(design.log_prob(batches)) - 1 / len(batches)).sum()
+    delta = repulsion(design.spectrum, 3)
+    assert 0 < distance <= 1 - np.exp(-delta)
+    assert repulsion(dmsgd.exact(dmsgd.identity(8)), 3) == pytest.approx(0, abs=1e-9)
+
+
+def test_suggested_scale_has_the_effective_rank_it_promises():
+    X = RNG.normal(size=(400, 3))
+    for k in (5, 20):
+        spectrum = dmsgd.exact(dmsgd.RBF(X, suggest_scale(X, k)))
+        assert effective_rank(spectrum) == pytest.approx(2 * k, rel=0.05)
+
+
+def test_rbf_scales_that_make_no_sense_are_named():
+    X = RNG.normal(size=(300, 2))
+    with pytest.warns(dmsgd.KernelWarning, match="nearly uniform; choose a larger scale"):
+        dmsgd.diversify(X, 5, kernel="rbf", scale=1e-3)
+    with (
+        pytest.warns(dmsgd.KernelWarning, match="look alike: rank .* smaller scale"),
+        pytest.raises(dmsgd.RankError),
+    ):
+        dmsgd.diversify(X, 50, kernel="rbf", scale=1e3)
+    dmsgd.diversify(X, 5, kernel="rbf", scale=suggest_scale(X, 5))  # no warning
+
+
+def test_class_shares_and_the_w_that_balances_them():
+    y = np.repeat(["common", "rare"], [180, 20])
+    X = RNG.normal(size=(200, 12))
+    uniform = dmsgd.Uniform(200, 6)
+    assert class_shares(uniform.inclusion(), y) == pytest.approx({"common": 0.9, "rare": 0.1})
+    low, high = suggest_w(X, y, 3, balance=0.7), suggest_w(X, y, 3, balance=0.9)
+    assert 0 <= low < high < 1
+    shares = class_shares(dmsgd.diversify(X, 3, y, high, normalize=True).inclusion(), y)
+    assert shares["rare"] > 0.25
+    with pytest.raises(ValueError, match=r"w=0.9 reaches 0\.\d+.*Stratified"):
+        suggest_w(X, y, 6, balance=0.95)
