@@ -209,7 +209,9 @@ OTHER = {
     },
     "data is [0-9a-f]{12}, not [0-9a-f]{12}": {"design": dmsgd.diversify(X[::-1], k=5)},
     "data is [0-9a-f]{12}, not none": {"design": dmsgd.Uniform(60, 5)},
-    "fingerprint is [0-9a-f]{12}, not [0-9a-f]{12}": {"design": dmsgd.diversify(X, 5, tol=0.01)},
+    "fingerprint is [0-9a-f]{12}, not [0-9a-f]{12}": {
+        "design": dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X), tol=0.01), 5)
+    },
 }
 
 

@@ -72,7 +72,7 @@ def presample(
             schedule = _finished(files, record, overwrite)  # by another process, meanwhile
             if schedule is None:
                 _draw(file, files, record, design, threads, progress)
-    return schedule or Schedule.load(path, check=False)
+    return Schedule.load(path, check=False) if schedule is None else schedule
 
 
 def _record(design: Design, steps: int, seed: Seed) -> Record:
@@ -134,12 +134,13 @@ def _refuse_strangers(files: Files, record: Record) -> None:
         strangers = [files.batches, files.inclusion, files.sidecar]
         if files.part.exists() and files.part.stat().st_size:
             strangers.append(files.part)
-    for file in strangers:
-        if file.exists():
-            raise ValueError(
-                f"{file} is not part of a finished schedule; choose another path, or replace it "
-                f"with overwrite=True"
-            )
+    found = [file for file in strangers if file.exists()]
+    just_finished = files.batches.exists() and files.sidecar.exists()
+    if found and not just_finished:
+        raise ValueError(
+            f"{found[0]} is not part of a finished schedule; choose another path, or replace it "
+            f"with overwrite=True"
+        )
 
 
 def _draw(
