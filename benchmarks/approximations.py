@@ -1,10 +1,10 @@
-"""What each approximation costs in accuracy: against the exact k-DPP on 2,000 items, and at scale.
+"""What each approximation costs in accuracy: against the exact k-DPP, and at scale.
 
-    python benchmarks/approximations.py             # accuracy table and docs/images/approximations.png
-    python benchmarks/approximations.py --scale     # MNIST half and a million items: time and memory
+    python benchmarks/approximations.py             # accuracy: a table and a picture in docs/images
+    python benchmarks/approximations.py --scale     # MNIST half, a million items: time and memory
 
-Total variation is that of the inclusion probabilities (0: the same, 1: disjoint); the log-det gap is
-the mean of log det L_Y over draws, exact minus approximate, under the true kernel.
+Total variation is that of the inclusion probabilities (0: the same, 1: disjoint); the log-det gap
+is the mean of log det L_Y over draws, exact minus approximate, under the true kernel.
 """
 
 from __future__ import annotations

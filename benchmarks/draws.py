@@ -34,7 +34,7 @@ def draw_seconds(design, draws):
 
 
 def dppy_seconds(spectrum, k):
-    """DPPy's fastest exact k-DPP sampler on the same eigendecomposition, and whether it overflowed."""
+    """DPPy's fastest exact k-DPP sampler on the same spectrum, and whether it overflowed."""
     from dppy.finite_dpps import FiniteDPP
 
     with warnings.catch_warnings(record=True) as caught:

@@ -1,4 +1,4 @@
-"""The kernels that the benchmarks draw from: generated ones, and the paper's where the data is there."""
+"""The kernels that the benchmarks draw from: generated, and the paper's where the data is."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What set-up costs: against the bare matrix products and eigendecomposition it needs, and memory.
 
-    python benchmarks/setup.py
+python benchmarks/setup.py
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 
 def cpu_seconds(work, rounds=3, least=0.1):
-    """Seconds of CPU time of one call of `work`: the best of `rounds` rounds of at least `least`."""
+    """CPU seconds of one call of `work`: the best of `rounds` rounds of at least `least`."""
     best, repeats = float("inf"), 1
     while rounds:
         start = time.process_time()

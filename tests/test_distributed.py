@@ -30,7 +30,7 @@ def run(tmp_path, script, *args, torchrun=2):
 
 
 def check_global_steps(ranks, passes_per_step=1):
-    """Over ranks and accumulation, step t of epoch e is draw e * STEPS + t; ranks agree in length."""
+    """Over ranks and accumulation, step t of epoch e is draw e * STEPS + t."""
     assert len({len(rank["batches"]) for rank in ranks}) == 1
     steps = []
     for first in range(0, len(ranks[0]["batches"]), passes_per_step):

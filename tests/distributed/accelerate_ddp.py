@@ -5,9 +5,9 @@ import sys
 import torch
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration
-from common import EPOCHS, K, STEPS, Items, design, write
 from torch.utils.data import DataLoader
 
+from common import EPOCHS, STEPS, Items, K, design, write
 from dmsgd.torch import DiverseSampler
 
 mode = sys.argv[2]

@@ -1,12 +1,12 @@
-"""Lightning's Trainer with ddp and default settings; optionally resumed in the middle of an epoch."""
+"""Lightning's Trainer with ddp and default settings; optionally resumed within an epoch."""
 
 import contextlib
 import sys
 
 import lightning
 import torch
-from common import EPOCHS, OUT, STEPS, Items, design, write
 
+from common import EPOCHS, OUT, STEPS, Items, design, write
 from dmsgd.torch import loader
 
 devices, stop_at = int(sys.argv[2]), int(sys.argv[3])

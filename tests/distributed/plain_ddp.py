@@ -1,10 +1,10 @@
 """Plain DistributedDataParallel: nothing but the sampler."""
 
 import torch
-from common import EPOCHS, STEPS, Items, design, rank, write
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
+from common import EPOCHS, STEPS, Items, design, rank, write
 from dmsgd.torch import DiverseSampler
 
 torch.distributed.init_process_group("gloo")

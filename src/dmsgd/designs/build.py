@@ -111,8 +111,8 @@ def _concern(spectrum: Spectrum, k: int) -> str | None:
     if spectrum.trace_error > LARGE_ERROR:
         return (
             f"a factor of rank {spectrum.rank} leaves out {spectrum.trace_error:.1%} of the "
-            f"kernel's trace; pass spectrum=partial(pivoted_cholesky, rank={2 * spectrum.rank}) or more, or "
-            f"choose a larger scale"
+            f"kernel's trace; pass spectrum=partial(pivoted_cholesky, rank={2 * spectrum.rank}) "
+            f"or more, or choose a larger scale"
         )
     if spectrum.trace_error == 0 and repulsion(spectrum, k) < NEARLY_UNIFORM:
         return "no two items look alike, so batches are nearly uniform; choose a larger scale"
