@@ -1,0 +1,113 @@
+"""Every example runs as a user would start it, and prints sane results."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "examples"
+TORCHRUN = ["-m", "torch.distributed.run", "--nproc_per_node=2", "--rdzv_backend=c10d"]
+TORCHRUN += ["--rdzv_endpoint=localhost:0"]
+
+
+def run(name, *args, start=()):
+    """Return what an example prints."""
+    done = subprocess.run(
+        [sys.executable, *start, FOLDER / name, *args],
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def check_accuracies(output, at_least=0.8):
+    """Diverse batches reach an accuracy of `at_least`, uniform ones less than diverse ones."""
+    found = re.findall(r"^(\w+): balanced test accuracy (\d\.\d{3})", output, flags=re.M)
+    accuracy = {name: float(value) for name, value in found}
+    assert len(accuracy) == len(found) >= 2
+    assert 0.4 < accuracy["uniform"] < accuracy["diverse"] < 0.97
+    assert accuracy["diverse"] > at_least
+    return accuracy
+
+
+def test_lightning():
+    output = run("lightning_ddp.py", "2")
+    check_accuracies(output)
+    assert output.count("(2 processes)") == 2
+
+
+def test_ddp():
+    output = run("pytorch_ddp.py", start=TORCHRUN)
+    check_accuracies(output)
+    assert output.count("(2 processes)") == 2
+
+
+def test_ddp_alone():
+    assert run("pytorch_ddp.py").count("(1 processes)") == 2
+
+
+def test_accelerate():
+    output = run("accelerate_run.py", start=TORCHRUN)
+    check_accuracies(output)
+    assert output.count("(2 processes x 2 passes)") == 2
+
+
+@pytest.mark.parametrize("name", ["pytorch", "stateful_dataloader", "sklearn_partial_fit"])
+def test_resumed_runs_end_with_the_same_weights(name):
+    output = run(f"{name}.py")
+    check_accuracies(output)
+    assert re.search(r"^resumed.*, same weights: True$", output, flags=re.M)
+
+
+def test_changing_features():
+    assert check_accuracies(run("changing_features.py"))["changing"] > 0.8
+
+
+def test_weights_are_unbiased_and_less_noisy():
+    output = run("weights.py")
+    accuracy = check_accuracies(output)
+    assert abs(accuracy["weighted"] - accuracy["uniform"]) < 0.1  # the same objective
+    exact = float(re.search(r"^mean loss over the data: ([\d.]+)", output, flags=re.M)[1])
+    lines = re.findall(r"^(\w+): mean ([\d.]+), standard deviation ([\d.]+)$", output, flags=re.M)
+    mean, deviation = ({row[0]: float(row[i]) for row in lines} for i in (1, 2))
+    # Means of 5000 batches, printed to three digits: four standard errors and the rounding.
+    for name in ("uniform", "weighted"):
+        assert abs(mean[name] - exact) < 4 * deviation[name] / 5000**0.5 + 0.001
+    assert mean["diverse"] > exact + 0.1
+    assert deviation["weighted"] < 0.7 * deviation["uniform"]
+
+
+def test_schedule():
+    output = run("schedule.py")
+    for rate in ("0.1", "0.3", "1.0"):
+        check_accuracies(output.replace(f", rate {rate}", ""), at_least=0.6)
+    assert "same batches as the design draws: True" in output
+
+
+@pytest.mark.parametrize("name", ["lda_sklearn", "lda_gensim"])
+def test_rare_topics_are_found(name):
+    pattern = r"^(\w+): common topics found to ([\d.]+), rare topics to ([\d.]+) \(cosine\)$"
+    lines = re.findall(pattern, run(f"{name}.py"), flags=re.M)
+    common, rare = ({row[0]: float(row[i]) for row in lines} for i in (1, 2))
+    assert 0.9 < min(common.values()) <= max(common.values()) <= 1
+    assert 0.3 < rare["uniform"] < rare["diverse"] - 0.1 < 0.9
+
+
+def test_under_sampler():
+    output = run("imblearn_undersample.py")
+    found = dict(re.findall(r"^(\w+): balanced test accuracy (\d\.\d{3}) ±", output, flags=re.M))
+    assert 0.8 < float(found["uniform"]) < 0.95
+    assert float(found["diverse"]) > float(found["uniform"]) - 0.02
+
+
+def test_every_example_is_tested_short_and_listed():
+    tests, readme = Path(__file__).read_text(), (FOLDER / "README.md").read_text()
+    for path in FOLDER.glob("*.py"):
+        assert f"[{path.name}]({path.name})" in readme
+        if path.name != "data.py":
+            assert f'"{path.stem}"' in tests or f'"{path.name}"' in tests
+            assert len(path.read_text().splitlines()) <= 60
+            assert re.match(r'"""(?s:.*?)DDP.*[Rr]esume.*[Ww]orkers', path.read_text(), re.S)
