@@ -5,7 +5,9 @@ from dmsgd.designs.design import Design
 from dmsgd.designs.dpp import DPP
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.measures import correlation, unbiased_weights
+from dmsgd.designs.poisson_disk import PoissonDisk
 from dmsgd.designs.stratified import Stratified
+from dmsgd.designs.swap_chain import SwapChain
 from dmsgd.designs.tuning import suggest_scale, suggest_w
 from dmsgd.designs.uniform import Uniform
 
@@ -13,7 +15,9 @@ __all__ = [
     "DPP",
     "KDPP",
     "Design",
+    "PoissonDisk",
     "Stratified",
+    "SwapChain",
     "Uniform",
     "clustered",
     "correlation",

@@ -1,0 +1,102 @@
+"""What repulsive batches cost without a spectrum, and how far a chain's draws are from exact ones.
+
+    python benchmarks/chains.py            # a few minutes; --quick for one
+
+Total variation of inclusion: ½ Σ |frequency_i - b_i| / k over as many draws from the chain as from
+the exact sampler, whose own value is the floor that counting noise sets.
+"""
+
+from __future__ import annotations
+
+import timing  # isort: skip  (sets the number of threads before NumPy is loaded)
+
+import argparse
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import baselines
+import dmsgd
+import problems
+from dmsgd.designs.poisson_disk import PoissonDisk
+from dmsgd.designs.swap_chain import SwapChain
+
+N, D = 2000, 100
+
+
+def kernels():
+    """Even norms, an RBF kernel, and norms so uneven that a few items are in most batches."""
+    X = problems.gaussian(N, D)
+    uneven = X * np.exp(np.random.default_rng(1).normal(size=(N, 1)))
+    return {
+        "linear": dmsgd.Linear(X),
+        "RBF": dmsgd.RBF(X),
+        "uneven norms": dmsgd.Linear(uneven),
+    }
+
+
+def draw_seconds(design, draws):
+    """CPU time of one draw; the seed changes, so that no chain is taken up where it stopped."""
+    seeds = iter(range(10**6))
+    design.sample(1, seed=next(seeds))
+    return timing.cpu_seconds(lambda: design.sample(draws, seed=next(seeds)), rounds=2) / draws
+
+
+def times(sizes):
+    X = problems.gaussian(N, D)
+    table = Table(title=f"One draw: CPU time, one thread, N = {N}, {D} features")
+    for name in ("k", "KDPP exact", "SwapChain linear", "SwapChain RBF", "PoissonDisk", "k-center"):
+        table.add_column(name, justify="right")
+    rng = np.random.default_rng(0)
+    for k in sizes:
+        designs = {
+            "exact": dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), k),
+            "linear": SwapChain(dmsgd.Linear(X), k),
+            "rbf": SwapChain(dmsgd.RBF(X), k),
+            "disk": PoissonDisk(X, k),
+        }
+        seconds = [draw_seconds(design, 100) for design in designs.values()]
+        seconds.append(timing.cpu_seconds(lambda k=k: baselines.k_center(X, k, rng), rounds=2))
+        table.add_row(str(k), *map(timing.human, seconds))
+    return table
+
+
+def variation(batches, b):
+    frequency = np.bincount(batches.ravel(), minlength=b.size) / len(batches)
+    return 0.5 * np.abs(frequency - b).sum() / batches.shape[1]
+
+
+def thinning(sizes, multiples, draws):
+    table = Table(title=f"Chains of 100 draws as thinning grows: N = {N}, {draws} draws")
+    columns = ("kernel", "k", "thin", "variation", "of exact draws", "accepted", "time", "R-hat")
+    for name in columns:
+        table.add_column(name, justify="left" if name == "kernel" else "right")
+    for name, kernel in kernels().items():
+        for k in sizes:
+            exact = dmsgd.KDPP(dmsgd.exact(kernel), k)
+            b = exact.inclusion()
+            floor = variation(exact.sample(draws, seed=1), b)
+            for multiple in multiples:
+                chain = SwapChain(kernel, k, thin=multiple * k)
+                found = variation(chain.sample(draws, seed=2, workers=-1), b)
+                mixing = chain.diagnose(100, seed=3, workers=-1)
+                table.add_row(
+                    name, str(k), f"{multiple}k", f"{found:.4f}", f"{floor:.4f}",
+                    f"{mixing.acceptance:.2f}", f"{mixing.autocorrelation_time:.1f}",
+                    f"{mixing.r_hat:.3f}",
+                )  # fmt: skip
+    return table
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer draws and thinnings")
+    quick = parser.parse_args().quick
+    console = Console(width=120)
+    console.print(times((20, 50)))
+    console.print(thinning((20, 50), (1, 10) if quick else (1, 3, 10, 30), 500 if quick else 2000))
+
+
+if __name__ == "__main__":
+    main()

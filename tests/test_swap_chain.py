@@ -1,0 +1,340 @@
+import pickle
+from itertools import combinations
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import dmsgd
+from contracts import ERROR_RATE, check_determinism, check_draws, check_exchangeable, kdpp_law
+from dmsgd.designs.mixing import autocorrelation_time, r_hat
+from dmsgd.designs.swap_chain import SwapChain
+from dmsgd.samplers.compiled import swap
+from dmsgd.samplers.swap import pivots
+
+RNG = np.random.default_rng(7)
+FEATURES = RNG.normal(size=(8, 4))
+DUPLICATED = np.vstack([FEATURES[:4], FEATURES[:3], FEATURES[:1]])
+CLOUD = RNG.normal(size=(500, 10))
+
+KERNELS = {
+    "linear, full rank": (dmsgd.Linear(RNG.normal(size=(8, 8))), 4),
+    "linear, k = rank": (dmsgd.Linear(FEATURES), 4),
+    "linear, k = 1": (dmsgd.Linear(FEATURES), 1),
+    "rbf": (dmsgd.RBF(FEATURES), 3),
+    "rank deficient": (dmsgd.Precomputed(DUPLICATED @ DUPLICATED.T), 3),
+    "duplicated rows": (dmsgd.Linear(DUPLICATED), 4),
+    "a zero row": (dmsgd.Linear(np.vstack([FEATURES[:6], np.zeros((1, 4))])), 3),
+    "strata, sparse": (dmsgd.strata([0, 0, 0, 1, 1, 2, 2, 2]), 3),
+}
+
+
+class Opaque(dmsgd.Kernel):
+    """A kernel that offers nothing but the protocol."""
+
+    def __init__(self, kernel):
+        self.n, self.kernel = kernel.n, kernel
+
+    def diag(self):
+        return self.kernel.diag()
+
+    def block(self, I, J):  # noqa: E741
+        return np.asfortranarray(self.kernel.block(I, J))
+
+    def columns(self, J):
+        return self.kernel.columns(J)
+
+    def fingerprint(self):
+        return self.kernel.fingerprint()
+
+
+def matrix(kernel):
+    everyone = np.arange(kernel.n)
+    return kernel.block(everyone, everyone)
+
+
+def plan(kernel):
+    """A kernel as the compiled loops take it."""
+    if isinstance(kernel, dmsgd.RBF):
+        return swap.GAUSSIAN, kernel.features, 0.5 / kernel.scale**2, kernel.diag()
+    return swap.MATRIX, matrix(kernel), 0.0, kernel.diag()
+
+
+def one_step(L, Y):
+    """The law of the set after one step from Y, by enumeration: the chain in plain NumPy."""
+    n, k = len(L), len(Y)
+    law = dict.fromkeys(combinations(range(n), k), 0.0)
+    det = np.linalg.det(L[np.ix_(Y, Y)])
+    for place in range(k):
+        for j in range(n):
+            new = tuple(sorted(set(Y) - {Y[place]} | {j}))
+            moved = 0.0
+            if j not in Y:
+                moved = min(1.0, max(np.linalg.det(L[np.ix_(new, new)]), 0.0) / det)
+                law[new] += moved / (k * n)
+            law[tuple(Y)] += (1 - moved) / (k * n)
+    return law
+
+
+SMALL = {
+    "full rank": (lambda A: A @ A.T)(RNG.normal(size=(6, 6))),
+    "rank deficient": (lambda A: A @ A.T)(np.vstack([FEATURES[:4, :3], FEATURES[:2, :3]])),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_k_dpp_is_the_stationary_law(name):
+    L = SMALL[name]
+    law = kdpp_law(L, 2)
+    after = dict.fromkeys(law, 0.0)
+    for Y, probability in law.items():
+        if probability > 0:
+            for new, chance in one_step(L, Y).items():
+                after[new] += probability * chance
+    np.testing.assert_allclose(list(after.values()), list(law.values()), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_compiled_steps_have_the_transition_probabilities(name):
+    L, size = SMALL[name], 3000
+    kernel = plan(dmsgd.Precomputed(L))
+    rng = np.random.default_rng(0)
+    statistic, cells = 0.0, 0
+    for Y in (Y for Y, probability in kdpp_law(L, 2).items() if probability > 0):
+        law = one_step(L, Y)
+        counts = dict.fromkeys(law, 0)
+        R = np.zeros((2, 2))
+        for place, item, threshold in zip(
+            rng.integers(2, size=size), rng.integers(6, size=size), rng.random(size), strict=True
+        ):
+            now = np.array(Y)
+            swap.factor(*kernel, now, R)
+            swap.step(*kernel, now, R, place, item, threshold, np.empty(2), np.empty(2))
+            counts[tuple(sorted(now.tolist()))] += 1
+        expected, observed = size * np.array(list(law.values())), np.array(list(counts.values()))
+        assert not observed[expected < 1e-9].any()
+        usual = expected > 5
+        statistic += np.sum((observed[usual] - expected[usual]) ** 2 / expected[usual])
+        cells += usual.sum() - 1
+    assert chi2.sf(statistic, cells) > ERROR_RATE
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_draws_follow_the_law(name):
+    kernel, k = KERNELS[name]
+    size = 2_000 if "sparse" in name else 20_000
+    check_draws(SwapChain(kernel, k, burn_in=100, thin=100), kdpp_law(matrix(kernel), k), size)
+
+
+def test_first_sets_of_a_projection_kernel_follow_the_law():
+    """Where k is the rank and all eigenvalues are equal, random pivots are already k-DPP draws."""
+    Q = np.linalg.qr(FEATURES)[0]
+    design = SwapChain(dmsgd.Linear(Q), 4, burn_in=0, chain_length=1)
+    check_draws(design, kdpp_law(Q @ Q.T, 4), 4000)
+
+
+def test_order_within_a_row_is_exchangeable():
+    kernel = dmsgd.Linear(FEATURES)
+    chain, exact = SwapChain(kernel, 3, thin=100), dmsgd.KDPP(dmsgd.exact(kernel), 3)
+    check_exchangeable(SimpleNamespace(n=8, k=3, sample=chain.sample, inclusion=exact.inclusion))
+
+
+@pytest.mark.parametrize("scale", [0.5, None, 20.0])
+@pytest.mark.parametrize("k", [1, 2, 30])
+def test_the_updated_factor_equals_a_fresh_one_after_thousands_of_moves(k, scale):
+    kernel = dmsgd.RBF(CLOUD, scale)
+    Y, R, rng = pivots(kernel, k), np.zeros((k, k)), np.random.default_rng(1)
+    swap.factor(*plan(kernel), Y, R)
+    size = 20_000
+    proposals = rng.integers(k, size=size), rng.integers(500, size=size), rng.random(size)
+    assert swap.walk(*plan(kernel), Y, R, *proposals) > 2000
+    assert np.unique(Y).size == k
+    L, R = kernel.block(Y, Y), np.triu(R)
+    np.testing.assert_allclose(R.T @ R, L, atol=1e-13)
+    inverse = np.linalg.inv(L)
+    found = np.linalg.inv(R) @ np.linalg.inv(R).T
+    np.testing.assert_allclose(found, inverse, atol=1e-14 * np.linalg.cond(L) * inverse.max())
+
+
+def test_copies_of_items_in_the_set_are_refused_whatever_rounding_leaves():
+    kernel = dmsgd.RBF(np.vstack([CLOUD, CLOUD]), 5.0)
+    Y, R, e, y = pivots(kernel, 30), np.zeros((30, 30)), np.empty(30), np.empty(30)
+    swap.factor(*plan(kernel), Y, R)
+    for place in range(30):
+        for copied in set(range(30)) - {place}:
+            copy = (Y[copied] + 500) % 1000
+            assert not swap.step(*plan(kernel), Y, R, place, copy, 0.0, e, y)
+    assert swap.step(*plan(kernel), Y, R, 4, (Y[4] + 500) % 1000, 0.99, e, y)
+
+
+def test_solve_and_rotate_are_the_numpy_lines():
+    R, b = np.triu(RNG.normal(size=(7, 7))) + 4 * np.eye(7), RNG.normal(size=7)
+    b[:2] = 0
+    expected = np.linalg.solve(R[:6, :6].T, b[:6])
+    found = b.copy()
+    swap.solve(R, found, 2, 6)
+    np.testing.assert_allclose(found, [*expected, b[6]])
+    x, y = RNG.normal(size=(2, 5))
+    expected = 0.6 * x + 0.8 * y, 0.6 * y - 0.8 * x
+    swap.rotate(x, y, 0.6, 0.8)
+    np.testing.assert_allclose((x, y), expected)
+
+
+@pytest.mark.parametrize("k", [30, 60])
+@pytest.mark.parametrize("scale", [0.3, 15.0])
+def test_chains_start_where_determinants_underflow_or_nearly_do(k, scale):
+    kernel = dmsgd.RBF(CLOUD, scale)
+    design = SwapChain(kernel, k, burn_in=200, thin=50)
+    batches = design.sample(5, seed=0)
+    signs, logs = np.linalg.slogdet(np.array([kernel.block(Y, Y) for Y in batches]))
+    assert (signs > 0).all()
+    if scale > 1:
+        assert logs.max() < -50  # far below the 1e-9 at which peers give up
+    assert len({tuple(sorted(row)) for row in batches.tolist()}) == 5
+
+
+def test_kernels_of_any_scale_give_the_same_draws():
+    expected = SwapChain(dmsgd.Linear(FEATURES), 4).sample(20, seed=0)
+    for scale in (1e-100, 1e100):
+        found = SwapChain(dmsgd.Linear(FEATURES * scale), 4).sample(20, seed=0)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_rank_error_names_the_rank():
+    with pytest.raises(dmsgd.RankError, match="k=5 exceeds the kernel's rank 4"):
+        SwapChain(dmsgd.Linear(FEATURES), 5)
+    with pytest.raises(dmsgd.RankError, match="rank 3"):
+        SwapChain(dmsgd.strata([0, 0, 0, 1, 1, 2, 2, 2]), 4)
+    flat = dmsgd.RBF(CLOUD[:, :1], scale=20.0)
+    with pytest.raises(dmsgd.RankError) as caught:
+        SwapChain(flat, 30)
+    assert abs(caught.value.rank - dmsgd.exact(flat).rank) <= 2
+
+
+@pytest.mark.parametrize("name", ["rbf", "strata, sparse"])
+def test_determinism(name):
+    kernel, k = KERNELS[name]
+    check_determinism(SwapChain(kernel, k, burn_in=20, thin=10, chain_length=30))
+
+
+def test_draws_in_pieces_go_on_from_the_last_one():
+    kernel = dmsgd.RBF(CLOUD)
+    whole = SwapChain(kernel, 6, chain_length=40).sample(100, seed=1, workers=3)
+    design = SwapChain(kernel, 6, chain_length=40)
+    steps = []
+    advance = design._advance
+    design.__dict__["_advance"] = lambda *state: steps.append(state[-1]) or advance(*state)
+    pieces = [design.sample(min(7, 100 - t), seed=1, start=t) for t in range(0, 100, 7)]
+    np.testing.assert_array_equal(np.concatenate(pieces), whole)
+    assert len(steps) == 100  # no draw is made twice
+    assert steps.count(design.burn_in) == 3
+    np.testing.assert_array_equal(design.sample(3, seed=2), SwapChain(kernel, 6).sample(3, seed=2))
+    np.testing.assert_array_equal(design.sample(30, seed=1, start=10), whole[10:40])
+
+
+def test_draws_do_not_go_on_from_another_seed():
+    kernel = dmsgd.RBF(CLOUD)
+    expected = SwapChain(kernel, 6, thin=1).sample(5, seed=2)
+    design = SwapChain(kernel, 6, thin=1)
+    design.sample(4, seed=1)
+    np.testing.assert_array_equal(design.sample(1, seed=2, start=4), expected[4:])
+
+
+@pytest.mark.parametrize(
+    "kernel", [dmsgd.RBF(CLOUD[:200]), dmsgd.Linear(CLOUD[:200])], ids=["rbf", "linear"]
+)
+def test_a_kernel_without_features_gives_the_same_draws(kernel):
+    expected = SwapChain(kernel, 9, burn_in=301, thin=77).sample(30, seed=0)
+    for other in (Opaque(kernel), dmsgd.Precomputed(matrix(kernel))):
+        found = SwapChain(other, 9, burn_in=301, thin=77).sample(30, seed=0)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_all_items_or_one():
+    kernel = dmsgd.RBF(FEATURES)
+    assert (np.sort(SwapChain(kernel, 8).sample(4, seed=0), axis=1) == np.arange(8)).all()
+    assert SwapChain(dmsgd.Linear([[2.0]]), 1).sample(2, seed=0).tolist() == [[0], [0]]
+
+
+def test_inclusion_is_estimated_by_counting():
+    kernel = dmsgd.Linear(CLOUD[:60])
+    design, exact = SwapChain(kernel, 5), dmsgd.KDPP(dmsgd.exact(kernel), 5)
+    found, b = design.estimate_inclusion(3000, seed=0, workers=2), exact.inclusion()
+    assert found.sum() == pytest.approx(5)
+    assert np.abs((found - b) / np.sqrt(b * (1 - b) / 3000)).max() < 5
+    counts = np.bincount(design.sample(3000, seed=0).ravel(), minlength=60)
+    np.testing.assert_array_equal(found, counts / 3000)
+
+
+@pytest.mark.parametrize(
+    ("ask", "what"),
+    [
+        (lambda design: design.inclusion(), "inclusion.*estimate_inclusion"),
+        (lambda design: design.joint(0, 1), "joint"),
+        (lambda design: design.log_prob([[0, 1]]), "probability of a batch"),
+    ],
+)
+def test_what_has_no_closed_form_says_where_there_is_one(ask, what):
+    with pytest.raises(NotImplementedError, match=what + ".*KDPP.exact"):
+        ask(SwapChain(dmsgd.Linear(FEATURES), 2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"kernel": FEATURES}, TypeError, "needs a Kernel, got ndarray"),
+        ({"k": 9}, ValueError, "exceeds the number of items"),
+        ({"burn_in": -1}, ValueError, "burn_in must be at least 0"),
+        ({"thin": 0}, ValueError, "thin must be at least 1"),
+        ({"chain_length": 0}, ValueError, "chain_length must be at least 1"),
+        ({"thin": 2.5}, TypeError, "thin must be an integer"),
+    ],
+)
+def test_wrong_arguments(arguments, error, message):
+    with pytest.raises(error, match=message):
+        SwapChain(**{"kernel": dmsgd.Linear(FEATURES), "k": 2, **arguments})
+
+
+def test_diagnose_tells_good_chains_from_bad_ones():
+    kernel = dmsgd.RBF(CLOUD)
+    good = SwapChain(kernel, 10).diagnose(100, seed=0, workers=2)
+    assert 0.5 < good.acceptance < 1
+    assert good.autocorrelation_time < 1.5
+    assert good.effective_size == pytest.approx(400 / good.autocorrelation_time)
+    assert good.r_hat < 1.02
+    bad = SwapChain(kernel, 10, burn_in=0, thin=1).diagnose(100, seed=0)
+    assert bad.autocorrelation_time > 5
+    assert bad.r_hat > 1.05
+    free = SwapChain(dmsgd.Precomputed(np.eye(20)), 5).diagnose(50, seed=0)
+    assert free.acceptance == pytest.approx(1 - 5 / 20, abs=0.02)
+    assert (free.autocorrelation_time, free.r_hat) == (1.0, 1.0)
+
+
+def test_diagnostics_of_a_known_chain():
+    rng, rho = np.random.default_rng(0), 0.8
+    chains = np.zeros((4, 20_000))
+    for t in range(1, 20_000):
+        chains[:, t] = rho * chains[:, t - 1] + rng.normal(size=4)
+    assert autocorrelation_time(chains) == pytest.approx((1 + rho) / (1 - rho), rel=0.1)
+    assert r_hat(chains) == pytest.approx(1.0, abs=0.002)
+    apart = chains + np.array([[0], [0], [0], [5]])
+    assert r_hat(apart) > 1.2
+    assert r_hat(np.array([[1.0] * 4, [2.0] * 4])) == np.inf
+
+
+def test_pickling_and_provenance():
+    design = SwapChain(dmsgd.RBF(FEATURES), 3)
+    batches = design.sample(5, seed=0)
+    again = pickle.loads(pickle.dumps(design))
+    assert again._latest is None
+    np.testing.assert_array_equal(again.sample(5, seed=0), batches)
+    assert again.fingerprint() == design.fingerprint()
+    others = [
+        SwapChain(dmsgd.RBF(FEATURES + 1e-3), 3, thin=7),
+        SwapChain(dmsgd.Linear(FEATURES), 3),
+        SwapChain(dmsgd.RBF(FEATURES), 2),
+    ]
+    assert len({design.fingerprint(), *(other.fingerprint() for other in others)}) == 4
+    assert design.provenance()["sampler"] == "swap chain"
+    assert "burn_in=80, thin=30" in repr(design)
