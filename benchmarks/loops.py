@@ -1,10 +1,11 @@
 """What the sampler costs in a training loop: the same loop with RandomSampler and DiverseSampler.
 
-    python benchmarks/loops.py            # real Oxford-102 features where DMSGD_DATA has them
+    python benchmarks/loops.py                      # torch's default number of threads
+    OMP_NUM_THREADS=1 python benchmarks/loops.py    # one (torch.set_num_threads spares BLAS)
+    OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/loops.py     # no core for the draws
 
 Machines are noisy, so the two alternate in short epochs and the ratio is the median over pairs.
-Draws run in a background thread: where a core is free they cost the loop next to nothing, where
-none is, one draw a step. Compare with `taskset -c 0 python benchmarks/loops.py`.
+Draws are made in a background thread, so they cost wall clock where no core is free.
 
 The softmax reads whole batches (`__getitems__`), as fast loops do. A plain TensorDataset with
 torch's default collate, item by item, is slower for both samplers.
@@ -114,7 +115,7 @@ def softmax(k=102):
 
 
 def flowers():
-    """Return Oxford-102's 6149 x 1280 features and labels; generated where it is missing."""
+    """Return 6149 x 1280 features and labels of Oxford-102, or generated ones without DMSGD_DATA."""
     folder = problems.data_folder()
     if folder is None or not (folder / "flowers102/features.npz").exists():
         rng = np.random.default_rng(0)
@@ -132,26 +133,22 @@ def ms(seconds):
 
 def steps(loops, seconds):
     table = Table(title="A training step with RandomSampler -> with DiverseSampler")
-    names = ("loop", "torch threads", "wall clock", "ratio (quartiles)", "target",
-             "main thread", "all threads", "one draw", "pairs")  # fmt: skip
+    names = ("loop", "wall clock", "ratio (quartiles)", "target", "main thread's CPU", "all CPU",
+             "one draw", "pairs")  # fmt: skip
     for name in names:
         table.add_column(name, justify="left" if name == "loop" else "right")
-    default = torch.get_num_threads()
     for loop in loops:
         loop.design.sample(2, seed=0)  # compiled, tables made
         draw = min(timeit.repeat(lambda d=loop.design: d.sample(100, seed=0), number=1)) / 100
-        for threads in sorted({default, 1}, reverse=True):
-            torch.set_num_threads(threads)
-            times = loop.compare(seconds)
-            wall, main, everything = (
-                " -> ".join(map(ms, clock)) for clock in np.median(times, axis=0).T
-            )
-            low, ratio, high = np.percentile(times[:, 1, 0] / times[:, 0, 0], (25, 50, 75))
-            table.add_row(
-                loop.name, str(threads), wall, f"{ratio:.3f} ({low:.2f}-{high:.2f})",
-                str(loop.target or ""), main, everything, ms(draw), str(len(times)),
-            )  # fmt: skip
-        torch.set_num_threads(default)
+        times = loop.compare(seconds)
+        wall, main, everything = (
+            " -> ".join(map(ms, clock)) for clock in np.median(times, axis=0).T
+        )
+        low, ratio, high = np.percentile(times[:, 1, 0] / times[:, 0, 0], (25, 50, 75))
+        table.add_row(
+            loop.name, wall, f"{ratio:.3f} ({low:.2f}-{high:.2f})", str(loop.target or ""), main,
+            everything, ms(draw), str(len(times)),
+        )  # fmt: skip
     return table
 
 
@@ -191,7 +188,8 @@ def main():
     loops = [*convolutional(), *softmax()]
     console.print(indices([loop.design for loop in loops[:2]]))
     console.print(steps(loops, seconds))
-    print(f"{thread_count(-1)} cores, load of the last minute {os.getloadavg()[0]:.1f}")
+    threads, load = torch.get_num_threads(), os.getloadavg()[0]
+    print(f"{threads} torch threads, {thread_count(-1)} cores, load of the last minute {load:.1f}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,11 @@ def test_the_first_example_is_short_and_runs(capsys):
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/equations.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize(
+    "name",
+    ["README.md", "CONTRIBUTING.md", "examples/README.md"]
+    + [f"docs/{page}.md" for page in ("equations", "training", "approximations")],
+)
 def test_linked_and_named_files_exist(name):
     text = (ROOT / name).read_text()
     for target in re.findall(r"\]\((?!http|#)([^)#]+)", text):
@@ -36,8 +40,8 @@ def test_docstring_examples_run():
 
     tried = 0
     for module in (
-        "features", "fingerprints", "sources", "spectra.exact", "designs.kdpp", "designs.stratified",
-        "designs.build", "designs.swap_chain", "designs.poisson_disk", "schedules.drawing",
+        "features", "fingerprints", "sources", "spectra.exact", "designs.kdpp",
+        "designs.stratified", "designs.build", "designs.swap_chain", "designs.poisson_disk", "schedules.drawing",
     ):  # fmt: skip
         result = doctest.testmod(importlib.import_module(f"dmsgd.{module}"))
         assert result.failed == 0

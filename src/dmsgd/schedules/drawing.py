@@ -59,9 +59,10 @@ def presample(
     steps, threads = as_count(steps, "steps"), thread_count(workers)
     if path is None:
         record, batches = _record(design, steps, seed), np.empty((steps, design.k), np.int64)
+        inclusion = design.inclusion()  # a design without a closed form is refused here
         for first, rows in _pieces(design, record, 0, threads, progress):
             batches[first : first + len(rows)] = rows
-        return Schedule(batches, design.inclusion(), record)
+        return Schedule(batches, inclusion, record)
     files = Files.at(path)
     if seed is None and not overwrite:
         seed = _seed_found(files)
