@@ -115,7 +115,7 @@ def softmax(k=102):
 
 
 def flowers():
-    """Return 6149 x 1280 features and labels of Oxford-102, or generated ones without DMSGD_DATA."""
+    """Return features (6149, 1280) and labels: Oxford-102, or generated without DMSGD_DATA."""
     folder = problems.data_folder()
     if folder is None or not (folder / "flowers102/features.npz").exists():
         rng = np.random.default_rng(0)

@@ -41,7 +41,8 @@ def test_docstring_examples_run():
     tried = 0
     for module in (
         "features", "fingerprints", "sources", "spectra.exact", "designs.kdpp",
-        "designs.stratified", "designs.build", "designs.swap_chain", "designs.poisson_disk", "schedules.drawing",
+        "designs.stratified", "designs.build", "designs.swap_chain", "designs.poisson_disk",
+        "schedules.drawing",
     ):  # fmt: skip
         result = doctest.testmod(importlib.import_module(f"dmsgd.{module}"))
         assert result.failed == 0
