@@ -138,7 +138,6 @@ def steps(loops, seconds):
     for name in names:
         table.add_column(name, justify="left" if name == "loop" else "right")
     for loop in loops:
-        loop.design.sample(2, seed=0)  # compiled, tables made
         draw = min(timeit.repeat(lambda d=loop.design: d.sample(100, seed=0), number=1)) / 100
         times = loop.compare(seconds)
         wall, main, everything = (
@@ -165,6 +164,8 @@ def indices(designs, n=2**24 + 10, k=64, steps=2000):
         ("WeightedRandomSampler", n, k, WeightedRandomSampler(weights, steps * k)),
         ("WeightedRandomSampler", 2**24, k, WeightedRandomSampler(weights[: 2**24], steps * k)),
     ]
+    for design in (*designs, dmsgd.Uniform(n, k)):
+        design.sample(2, seed=0)  # compiled, tables made
     for name, size, batch, sampler in rows:
         start = time.perf_counter()
         try:

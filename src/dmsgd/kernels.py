@@ -47,7 +47,7 @@ class Linear(Kernel):
     """L = B Bᵀ for a feature matrix B, dense or CSR; the rank is at most the number of features."""
 
     def __init__(self, B: Any) -> None:
-        self.features: Matrix = as_matrix(B, "B")
+        self.features: Matrix = as_matrix(B, "X")
         values = self.features.data if sparse.issparse(self.features) else self.features
         if not (values[:1000].any() or values.any()):  # as a rule the first rows tell
             raise ValueError("all features are zero, so no batch has a positive determinant")

@@ -73,13 +73,12 @@ def diversify(
         raise ValueError(f"unknown kernel {kernel!r}; use 'linear', 'rbf' or a dmsgd.Kernel")
     if scale is not None and kernel != "rbf":
         raise ValueError("scale belongs to kernel='rbf'; to scale a linear kernel changes nothing")
-    X = as_matrix(X)
-    k = as_batch_size(k, X.shape[0])
-    if labels is not None:
-        labels = as_labels(labels, X.shape[0])
     F = unit_rows(X) if normalize else X
     F = concat(F, labels, w) if w > 0 else F
     similarity = RBF(F, scale) if kernel == "rbf" else Linear(F)
+    k = as_batch_size(k, similarity.n)
+    if labels is not None:
+        labels = as_labels(labels, similarity.n)
     make = spectrum or (partial(_rbf_spectrum, k=k) if kernel == "rbf" else exact)
     design = KDPP(make(similarity), k)
     design.recipe = partial(

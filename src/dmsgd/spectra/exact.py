@@ -27,6 +27,9 @@ from dmsgd.spectra.spectrum import Spectrum, truncated
 #: Eigenvalues below this fraction of the largest are too small for a squared matrix to resolve.
 SQUARED_LIMIT = 1e-6
 
+#: Eigenvalues above this fraction of the largest are right to 1e-12 as they come from the Gram.
+NORMED_LIMIT = 1e-3
+
 #: Eigenvalues up to this fraction of the largest are taken for zero, unless `tol` says otherwise.
 DEFAULT_TOL = 1e-12
 
@@ -114,8 +117,8 @@ def _dual(F: Matrix, values: FloatArray, U: FloatArray, tol: float, overwrite: b
         V = _multiplied_in_place(F, U / np.sqrt(values))
     else:
         V = np.asarray(F @ (U / np.sqrt(values)))
-    squares = np.einsum("ij,ij->j", V, V)
-    if np.abs(squares - 1).max() > 1e-14:  # |F u|² knows the eigenvalue better than the Gram
+    if values.min() < NORMED_LIMIT * values.max():
+        squares = np.einsum("ij,ij->j", V, V)  # |F u|² knows the eigenvalue better than the Gram
         values = values * squares
         V /= np.sqrt(squares)
     if not small.any():
