@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import torch
 from torch.utils.data import DistributedSampler
 
 from dmsgd.arrays import as_count
 from dmsgd.designs.design import Design
+from dmsgd.samplers.parallel import thread_count
 from dmsgd.seeding import Seed, key_of
 from dmsgd.sources import Source, fixed_seed
 from dmsgd.torch.ranks import Shard, part_of_draw
@@ -163,6 +165,16 @@ class DiverseSampler(DistributedSampler[Any]):
         }
 
 
+def _draw_threads() -> int:
+    """Return how many threads draw in the background.
+
+    One where torch leaves a core free. Otherwise all, for a short time: a single one slows down one
+    of torch's threads, for which all the others wait.
+    """
+    cores = thread_count(-1)
+    return 1 if torch.get_num_threads() < cores else cores
+
+
 class _Stream(Iterator[int]):
     """One pass over a sampler: its indices from `position` on, drawn ahead in the background."""
 
@@ -176,7 +188,10 @@ class _Stream(Iterator[int]):
         self._offset = epoch * sampler.steps
         self._steps = sampler.steps
         self._step, skip = divmod(position, self._width)
-        self._lot = 2  # draws at a time: few at first, so that training starts at once
+        self._workers = _draw_threads()
+        self._most = AHEAD // self._width + 1  # draws at a time
+        # A single thread starts with few, so that training starts at once; several are soon done.
+        self._lot = 2 if self._workers == 1 else self._most
         self._ready = iter(self._draw(*self._reserve())[skip:])
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="dmsgd")
         self._ahead = self._pool.submit(self._draw, *self._reserve())
@@ -185,13 +200,14 @@ class _Stream(Iterator[int]):
         """Return (first step, number of steps) of the next lot of draws, and grow the lot."""
         first, count = self._step, min(self._lot, self._steps - self._step)
         self._step += count
-        self._lot = min(4 * self._lot, AHEAD // self._width + 1)
+        self._lot = min(4 * self._lot, self._most)
         return first, count
 
     def _draw(self, first: int, count: int) -> list[int]:
         if count == 0:
             return []
-        batches = self._design.sample(count, self._seed, start=self._offset + first)
+        start = self._offset + first
+        batches = self._design.sample(count, self._seed, start=start, workers=self._workers)
         indices: list[int] = batches[:, self._columns].ravel().tolist()
         return indices
 
