@@ -4,7 +4,8 @@
     OMP_NUM_THREADS=1 python benchmarks/loops.py    # one (torch.set_num_threads spares BLAS)
     OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/loops.py     # no core for the draws
 
-Machines are noisy, so the two alternate in short epochs and the ratio is the median over pairs.
+Machines are noisy, so the two alternate in short epochs and the ratio is the median over pairs, of
+those pairs alone during which other processes used less than 0.15 cores, if there are five.
 Draws are made in a background thread, so they cost wall clock where no core is free.
 
 The softmax reads whole batches (`__getitems__`), as fast loops do. A plain TensorDataset with
@@ -83,15 +84,29 @@ class Loop:
         return [(clock() - begun) / self.steps for clock, begun in zip(clocks, start, strict=True)]
 
     def compare(self, seconds):
-        """Return (pairs, 2, 3) seconds per step: random or diverse; the three clocks."""
+        """Return (pairs, 2, 3) seconds per step: random or diverse; the three clocks.
+
+        Also (pairs,) cores in use by other processes meanwhile.
+        """
         random = RandomSampler(self.dataset, num_samples=self.steps * self.design.k)
         arms = [self.loader(random), self.loader(DiverseSampler(self.design, self.steps))]
-        times, end = [], time.perf_counter() + seconds
-        while time.perf_counter() < end or len(times) < 5:
+        times, others, end = [], [], time.perf_counter() + seconds
+        while time.perf_counter() < end or len(times) < 6:
+            used, start = used_by_others(), time.perf_counter()
             order = (0, 1) if len(times) % 2 else (1, 0)
             pair = {arm: self.epoch(arms[arm]) for arm in order}
             times.append([pair[0], pair[1]])
-        return np.array(times[1:])  # the first pair warms up
+            others.append((used_by_others() - used) / (time.perf_counter() - start))
+        return np.array(times[1:]), np.array(others[1:])  # the first pair warms up
+
+
+def used_by_others():
+    """Return seconds of CPU time that other processes have used since the start (Linux; else 0)."""
+    if not os.path.exists("/proc/stat"):
+        return 0.0
+    with open("/proc/stat") as file:
+        ticks = sum(map(int, file.readline().split()[1:4]))  # user, nice, system
+    return ticks / os.sysconf("SC_CLK_TCK") - time.process_time()
 
 
 def convolutional(n=6000, k=64):
@@ -134,12 +149,14 @@ def ms(seconds):
 def steps(loops, seconds):
     table = Table(title="A training step with RandomSampler -> with DiverseSampler")
     names = ("loop", "wall clock", "ratio (quartiles)", "target", "main thread's CPU", "all CPU",
-             "one draw", "pairs")  # fmt: skip
+             "one draw", "pairs", "cores used by others")  # fmt: skip
     for name in names:
         table.add_column(name, justify="left" if name == "loop" else "right")
     for loop in loops:
         draw = min(timeit.repeat(lambda d=loop.design: d.sample(100, seed=0), number=1)) / 100
-        times = loop.compare(seconds)
+        times, others = loop.compare(seconds)
+        if (quiet := others < 0.15).sum() >= 5:
+            times, others = times[quiet], others[quiet]
         wall, main, everything = (
             " -> ".join(map(ms, clock)) for clock in np.median(times, axis=0).T
         )
@@ -147,6 +164,7 @@ def steps(loops, seconds):
         table.add_row(
             loop.name, wall, f"{ratio:.3f} ({low:.2f}-{high:.2f})", str(loop.target or ""), main,
             everything, ms(draw), str(len(times)),
+            f"{np.median(others):.2f}",
         )  # fmt: skip
     return table
 
