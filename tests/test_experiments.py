@@ -13,10 +13,10 @@ import typer
 from typer.testing import CliRunner
 
 from dmsgd.commands.demo import accuracy_summary, demo, toy_summary
-from dmsgd.experiments import longtail, softmax, toy
+from dmsgd.experiments import intervals, longtail, softmax, toy
 
 SMALL_DIGITS = longtail.Config(seeds=3, checkpoints=(10, 50), early=10)
-SMALL_TOY = toy.Config(population=1500, k=20, datasets=4)
+SMALL_TOY = toy.Config(population=1500, k=20, seeds=4)
 KDPP = "k-DPP w=0.7"
 
 
@@ -27,7 +27,7 @@ def digits() -> longtail.Result:
 
 @pytest.fixture(scope="module")
 def points() -> toy.Result:
-    return toy.run(SMALL_TOY)
+    return toy.run(SMALL_TOY, None)
 
 
 def assert_picture(path: Path) -> None:
@@ -133,7 +133,7 @@ def test_costs_are_measured_without_compilation(digits: longtail.Result) -> None
 
 
 def test_margin_is_students() -> None:
-    assert longtail.margin(np.array([1.0, 2.0, 3.0])) == pytest.approx(4.302653 / np.sqrt(3))
+    assert intervals.margin(np.array([1.0, 2.0, 3.0])) == pytest.approx(4.302653 / np.sqrt(3))
 
 
 def test_pictures_of_the_digits(digits: longtail.Result, tmp_path: Path) -> None:
@@ -177,14 +177,14 @@ def test_the_scene_is_an_imbalanced_subset_with_frequencies_of_k_items(points: t
 
 
 def test_the_points_are_deterministic_and_follow_the_seed(points: toy.Result) -> None:
-    same, other = toy.run(SMALL_TOY), toy.run(replace(SMALL_TOY, seed=1))
+    same, other = toy.run(SMALL_TOY, None), toy.run(replace(SMALL_TOY, seed=1), None)
     for name, values in points.imbalance.items():
         assert np.array_equal(values, same.imbalance[name])
         assert not np.array_equal(values, other.imbalance[name])
 
 
 def test_picture_of_the_points(points: toy.Result, tmp_path: Path) -> None:
-    toy.plot(points, tmp_path / "toy.png")
+    toy.plot(points, tmp_path)
     assert_picture(tmp_path / "toy.png")
 
 

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from dmsgd import __version__
 from dmsgd.commands.demo import demo
+from dmsgd.commands.reproduce import reproduce
 from dmsgd.commands.sample import sample
 
 #: What bad input raises; anything else is a bug and keeps its traceback.
@@ -56,6 +57,7 @@ app = typer.Typer(
 )
 app.command()(sample)
 app.command()(demo)
+app.command()(reproduce)
 
 
 def _print_version(asked: bool) -> None:

@@ -40,10 +40,10 @@ def demo(
 
     out.mkdir(parents=True, exist_ok=True)
     with _bar("Points in the plane") as progress:
-        points = toy.run(toy.Config(datasets=5) if quick else toy.Config(), progress)
+        points = toy.run(toy.Config(seeds=5) if quick else toy.Config(), None, progress)
     with _bar("Long-tailed digits (the first run compiles)") as progress:
         digits = longtail.run(longtail.Config(seeds=min(seeds, 3) if quick else seeds), progress)
-    toy.plot(points, out / "toy.png")
+    toy.plot(points, out)
     longtail.plot_shares(digits, out / "class-shares.png")
     longtail.plot_accuracy(digits, out / "accuracy.png")
 
@@ -58,10 +58,10 @@ def demo(
 
 def toy_table(result: toy.Result) -> Table:
     """Return the imbalance that each way of sampling leaves, over all data sets."""
-    from dmsgd.experiments.longtail import margin
+    from dmsgd.experiments.intervals import margin
     from dmsgd.experiments.toy import TITLES
 
-    count, cells = result.config.datasets, result.config.cells
+    count, cells = result.config.seeds, result.config.cells
     table = _table(
         title="Points in the plane: share of the weight in the wrong place",
         caption=f"{cells} x {cells} cells; ± is the 95 % interval of {count} data sets",
@@ -85,7 +85,7 @@ def _wins(result: toy.Result) -> dict[str, int]:
 
 def toy_summary(result: toy.Result) -> str:
     """Return one sentence: how the k-DPP compares on the points in the plane."""
-    from dmsgd.experiments.longtail import margin
+    from dmsgd.experiments.intervals import margin
 
     designs = {name: result.imbalance[name] for name in result.scene.frequency}
     kdpp = designs.pop("k-DPP")
@@ -104,7 +104,7 @@ def toy_summary(result: toy.Result) -> str:
 
 def digits_table(result: longtail.Result) -> Table:
     """Return shares, accuracies and costs of all methods on the long-tailed digits."""
-    from dmsgd.experiments.longtail import margin
+    from dmsgd.experiments.intervals import margin
 
     config, sizes = result.config, result.sizes
     early, final = config.early, config.checkpoints[-1]
@@ -151,7 +151,7 @@ def accuracy_summary(result: longtail.Result) -> str:
 
 def _compare(result: longtail.Result, name: str, other: str, step: int) -> str:
     """Return "3.0 ± 0.5 points above", "... below" or "level with", by the paired interval."""
-    from dmsgd.experiments.longtail import margin
+    from dmsgd.experiments.intervals import margin
 
     difference = 100 * (result.accuracy(name, step) - result.accuracy(other, step))
     mean, half = float(difference.mean()), margin(difference)

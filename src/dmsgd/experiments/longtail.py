@@ -14,11 +14,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import stdtrit
 
 import dmsgd
 from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.experiments import softmax
+from dmsgd.experiments.intervals import margin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -158,11 +158,6 @@ def make_task(config: Config, seed: int) -> Task:
     )
     X, test_X = (pixels[np.concatenate(parts)] / 16 for parts in (train, test))
     return Task(X, y, test_X, test_y)
-
-
-def margin(values: FloatArray) -> float:
-    """Return the half-width of the 95 % interval for the mean of `values` (Student's t)."""
-    return float(stdtrit(values.size - 1, 0.975) * values.std(ddof=1) / np.sqrt(values.size))
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,6 @@ other designs do not depend on k; the k-DPP gets better with it (imbalance .22, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -26,9 +25,15 @@ import numpy as np
 
 import dmsgd
 from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.experiments import figures
+from dmsgd.experiments.figures import COLOURS
+from dmsgd.experiments.intervals import paired, show, shown
+from dmsgd.experiments.protocol import Claim, Progress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+TITLE = "Figure 2: balance restored from an imbalanced subset of the plane"
 
 #: The panels in the paper's order; the last three are designs.
 PANELS = ("population", "observed", "stratified", "clustered", "k-DPP")
@@ -41,13 +46,9 @@ TITLES = {
     "k-DPP": "(e) k-DPP sampling",
 }
 
-#: Okabe and Ito's colours, safe for the colour-blind.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#777777")
-
-
 @dataclass(frozen=True)
 class Config:
-    """What is run, on `datasets` independent data sets; the picture shows the first."""
+    """What is run, on `seeds` independent data sets; the picture shows the first."""
 
     population: int = 2500
     centre: tuple[float, float] = (0.28, 0.30)
@@ -57,8 +58,11 @@ class Config:
     strata: int = 4
     clusters: int = 4
     cells: int = 8
-    datasets: int = 20
+    seeds: int = 20
     seed: int = 0
+
+
+QUICK = Config(seeds=5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +89,11 @@ class Result:
     imbalance: dict[str, FloatArray]
 
 
-def run(config: Config, progress: Callable[[float], None] | None = None) -> Result:
+def load(config: Config, data_dir: str | None = None) -> None:
+    """Return nothing: the points are made by `run`."""
+
+
+def run(config: Config, data: None = None, progress: Progress | None = None) -> Result:
     """Return the scene to draw and the imbalances; `progress` is told the fraction done.
 
     On one thread: k-means and the eigendecomposition would fight over the cores otherwise.
@@ -95,11 +103,11 @@ def run(config: Config, progress: Callable[[float], None] | None = None) -> Resu
     import_module("sklearn.cluster")  # the limit binds only libraries that are loaded
     scenes, rows = [], []
     with threadpool_limits(1):
-        for number in range(config.datasets):
+        for number in range(config.seeds):
             scenes.append(scene := make_scene(config, [config.seed, number]))
             rows.append(_imbalances(scene, config.cells))
             if progress is not None:
-                progress((number + 1) / config.datasets)
+                progress((number + 1) / config.seeds)
     imbalance = {name: np.array([row[name] for row in rows]) for name in PANELS}
     return Result(config, scenes[0], imbalance)
 
@@ -152,7 +160,21 @@ def _k_means(
     return np.asarray(means.labels_, dtype=np.int64), np.asarray(means.cluster_centers_)
 
 
-def plot(result: Result, path: Path) -> None:
+def claims(result: Result) -> list[Claim]:
+    """Return the order of the panels that the paper shows, and the imbalances behind it."""
+    values = result.imbalance
+    rows = [
+        Claim("Fig. 2", f"imbalance of {TITLES[name]}", "picture", show(values[name], 3, 1.0))
+        for name in PANELS[1:]
+    ]
+    for name in ("stratified", "clustered"):
+        lead, half = paired(values[name], values["k-DPP"])
+        statement = f"the k-DPP restores the balance better than {TITLES[name][4:].lower()}"
+        rows.append(Claim("Fig. 2", statement, "yes", shown(lead, half, 3, True), lead > half))
+    return rows
+
+
+def plot(result: Result, folder: Path) -> list[Path]:
     """Write the five panels side by side; the area of a point is its sampling frequency."""
     from matplotlib.figure import Figure
 
@@ -181,7 +203,7 @@ def plot(result: Result, path: Path) -> None:
         f"{result.config.cells} x {result.config.cells} grid, 0 is best.",
         fontsize=10,
     )
-    figure.savefig(path, dpi=150)
+    return figures.save(figure, folder, "toy")
 
 
 def _panel(axes: Axes, scene: Scene, name: str) -> None:

@@ -1,0 +1,171 @@
+"""`dmsgd reproduce`: the paper's figures and tables, run again, with its numbers beside ours."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from dmsgd.experiments.protocol import Claim, Experiment
+
+#: Name on the command line -> module in `dmsgd.experiments`, in the order of the paper.
+EXPERIMENTS = {
+    "toy": "toy",
+    "synthetic-lda": "synthetic_lda",
+    "r8": "r8",
+    "r8-cost": "r8_cost",
+    "flowers": "flowers",
+    "mnist": "mnist",
+    "mnist-cost": "mnist_cost",
+}
+
+
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help=f"{', '.join(EXPERIMENTS)}, or all."),
+    ],
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with the data.  [default: $DMSGD_DATA, else fetched into the cache]",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=2, help="Repetitions.  [default: the experiment's own]")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for results and pictures.", file_okay=False)
+    ] = Path("dmsgd-paper"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version of about a minute, to look at.")
+    ] = False,
+    replot: Annotated[
+        bool, typer.Option("--replot", help="Read the results in --out instead of running.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace results in --out.")] = False,
+) -> None:
+    """Run an experiment of the paper: NAME.json and pictures, and a table of paper against ours.
+
+    \b
+    Examples:
+      dmsgd reproduce toy
+      dmsgd reproduce r8 --quick
+      dmsgd reproduce flowers --seeds 10 --out results
+      dmsgd reproduce flowers --out results --replot
+      dmsgd reproduce all --quick
+    """
+    from rich.console import Console
+
+    chosen = list(EXPERIMENTS) if name == "all" else [name]
+    if name != "all" and name not in EXPERIMENTS:
+        raise ValueError(f"unknown experiment {name!r}; use {', '.join(EXPERIMENTS)} or all")
+    if replot and (quick or seeds is not None):
+        raise ValueError("--replot reads results as they are: leave out --quick and --seeds")
+    if not replot:
+        _refuse_results([out / f"{each}.json" for each in chosen], force)
+    out.mkdir(parents=True, exist_ok=True)
+    console = Console(highlight=False)
+    for each in chosen:
+        _one(console, each, data_dir, seeds, out, quick, replot)
+
+
+def experiment(name: str) -> Experiment:
+    """Return the module of the experiment that the command line calls `name`."""
+    return cast("Experiment", import_module(f"dmsgd.experiments.{EXPERIMENTS[name]}"))
+
+
+def _refuse_results(paths: list[Path], force: bool) -> None:
+    found = [path for path in paths if path.exists()]
+    if found and not force:
+        raise FileExistsError(
+            f"{found[0]} exists; use --force to replace it, --replot to look at it, or another "
+            f"--out"
+        )
+
+
+def _one(
+    console: Console,
+    name: str,
+    data_dir: Path | None,
+    seeds: int | None,
+    out: Path,
+    quick: bool,
+    replot: bool,
+) -> None:
+    """Run (or read) one experiment, write its files and print what was found."""
+    from dmsgd.experiments import storage
+
+    module = experiment(name)
+    path = out / f"{name}.json"
+    began = time.perf_counter()
+    if replot:
+        result = storage.load(module.Result, path)
+    else:
+        result = _run(module, name, data_dir, seeds, quick)
+        storage.save(result, path)
+    pictures = module.plot(result, out)
+    console.print(claims_table(module.TITLE, module.claims(result)))
+    for written in (path, *pictures):
+        console.print(str(written), soft_wrap=True, markup=False)
+    if not replot:
+        console.print(f"{time.perf_counter() - began:.0f} s\n", markup=False)
+
+
+def _run(
+    module: Experiment, name: str, data_dir: Path | None, seeds: int | None, quick: bool
+) -> Any:
+    config = module.QUICK if quick else module.Config()
+    if seeds is not None:
+        config = replace(config, seeds=seeds)
+    data = module.load(config, None if data_dir is None else str(data_dir))
+    with _bar(name) as progress:
+        return module.run(config, data, progress)
+
+
+def claims_table(title: str, claims: list[Claim]) -> Table:
+    """Return the table of the paper's statements, its numbers, ours, and whether they hold."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left")
+    for header, justify in (("where", "left"), ("what", "left"), ("paper", "right")):
+        table.add_column(header, justify=justify)  # type: ignore[arg-type]
+    table.add_column("ours (± 95 %)", justify="right", no_wrap=True)
+    table.add_column("holds")
+    for claim in claims:
+        verdict = {True: "yes", False: "no", None: ""}[claim.holds]
+        row = (claim.where, claim.statement, claim.paper, claim.ours, verdict)
+        table.add_row(*(Text(cell) for cell in row))
+    notes = dict.fromkeys(claim.note for claim in claims if claim.note)
+    if notes:
+        table.caption = Text("\n".join(notes))
+        table.caption_justify = "left"
+    return table
+
+
+@contextmanager
+def _bar(description: str) -> Iterator[Callable[[float], None]]:
+    """Show a progress bar while the block runs, if there is a terminal to show it on."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    shown = sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
+        task = progress.add_task(description, total=1.0)
+        yield lambda fraction: progress.update(task, completed=fraction)

@@ -1,0 +1,50 @@
+"""Documents of five topics with very unequal use, as in the paper's Figure 3 and supplement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from dmsgd.arrays import FloatArray, IntArray, as_count
+from dmsgd.seeding import Seed, key_of
+
+#: The paper's groups: how many documents, and the Dirichlet prior of their topic proportions.
+GROUPS = (
+    (300, (0.5, 0.5, 0.01, 0.01, 0.01)),
+    (50, (0.01, 0.5, 0.5, 0.5, 0.01)),
+    (10, (0.01, 0.01, 0.01, 0.5, 0.5)),
+)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Topics:
+    """The documents and what they were made from.
+
+    counts: (360, words) how often each word is in each document.
+    topics: (5, words) the word distribution of each topic.
+    group:  (360,) the group of each document, from the commonest (0) to the rarest (2).
+    """
+
+    counts: IntArray
+    topics: FloatArray
+    group: IntArray
+
+
+def synthetic_topics(seed: Seed = 0, words_per_topic: int = 5, length: int = 50) -> Topics:
+    """Return 360 documents of `length` words each, from five topics.
+
+    The paper shows its topics in a picture only; here topic t is uniform over its own
+    `words_per_topic` words and shares a tenth of its weight with all others' words.
+    """
+    width = as_count(words_per_topic, "words_per_topic")
+    length = as_count(length, "length")
+    rng = np.random.default_rng(key_of(seed))
+    topics = 0.9 * np.kron(np.eye(5), np.full(width, 1 / width)) + 0.1 / (5 * width)
+    group = np.repeat(np.arange(len(GROUPS)), [size for size, _ in GROUPS])
+    priors = np.array([prior for _, prior in GROUPS])
+    shares = np.stack([rng.dirichlet(priors[g]) for g in group])
+    counts = np.stack([rng.multinomial(length, share @ topics) for share in shares])
+    return Topics(counts.astype(np.int64), topics, group.astype(np.int64))

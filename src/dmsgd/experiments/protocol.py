@@ -1,0 +1,64 @@
+"""What an experiment is, so that one command can run, save, plot and compare any of them.
+
+An experiment is a module of this folder with
+
+    TITLE                           one line
+    Config                          a frozen dataclass: every setting, `seeds` among them
+    QUICK                           a Config that takes about a minute
+    Result                          a frozen dataclass: `config`, then what was measured
+    load(config, data_dir) -> data  reads or generates the data
+    run(config, data, progress) -> Result
+    claims(result) -> [Claim]       the paper's numbers beside ours
+    plot(result, folder) -> [Path]  pictures, from the result alone
+
+`run` is pure: the same config and data give the same result (but for measured seconds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+#: Is told the fraction of the work that is done.
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of the paper (or beyond it) and what we found.
+
+    where:       "Fig. 4", "Table 1", or "beyond" for what the paper does not have.
+    paper, ours: short, such as "87.24" and "86.1 ± 0.8"; "" where there is none.
+    holds:       whether the statement holds in our run; None if it makes none.
+    note:        why we differ, or what was done otherwise.
+    """
+
+    where: str
+    statement: str
+    paper: str
+    ours: str
+    holds: bool | None = None
+    note: str = ""
+
+
+class Experiment(Protocol):
+    """The module of an experiment."""
+
+    TITLE: str
+    Config: Any
+    QUICK: Any
+    Result: Any
+
+    def load(self, config: Any, data_dir: str | None = None) -> Any:
+        """Return the data that `run` takes."""
+
+    def run(self, config: Any, data: Any, progress: Progress | None = None) -> Any:
+        """Return the Result."""
+
+    def claims(self, result: Any) -> list[Claim]:
+        """Return the paper's statements and our findings."""
+
+    def plot(self, result: Any, folder: Path) -> list[Path]:
+        """Write the figures and return their paths."""

@@ -1,0 +1,143 @@
+"""`dmsgd reproduce` and what all experiments share: storage, trials, intervals, claims."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.commands import app
+from dmsgd.commands.reproduce import EXPERIMENTS, claims_table, experiment
+from dmsgd.experiments import storage
+from dmsgd.experiments.intervals import margin, paired, show, shown
+from dmsgd.experiments.protocol import Claim
+from dmsgd.experiments.trials import run_trials
+
+
+@dataclass(frozen=True)
+class Config:
+    seeds: int = 5
+    sizes: tuple[int, ...] = (1, 2)
+    name: str = "x"
+    scale: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    config: Config
+    curve: dict[str, FloatArray]
+    counts: IntArray
+    pairs: tuple[tuple[str, float], ...]
+
+
+def invoke(*arguments: str) -> tuple[int, str]:
+    outcome = CliRunner().invoke(app, ["reproduce", *arguments])
+    return outcome.exit_code, outcome.output
+
+
+def test_results_come_back_as_they_were(tmp_path: Path) -> None:
+    result = Result(
+        Config(sizes=(3,), scale=0.5),
+        {"a b": np.array([[0.25, np.nan], [1e-12, 3.0]])},
+        np.array([1, 2**40]),
+        (("one", 1.0), ("two", 2.0)),
+    )
+    storage.save(result, tmp_path / "r.json")
+    again = storage.load(Result, tmp_path / "r.json")
+    assert again.config == result.config
+    assert again.pairs == result.pairs
+    np.testing.assert_array_equal(again.curve["a b"], result.curve["a b"])
+    np.testing.assert_array_equal(again.counts, result.counts)
+    assert again.counts.dtype == np.int64
+
+
+def test_other_files_are_refused_with_a_way_out(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="without --replot first"):
+        storage.load(Result, tmp_path / "none.json")
+    for content in ("{", "{}", json.dumps({"result": {"config": {"old": 1}}})):
+        (tmp_path / "bad.json").write_text(content)
+        with pytest.raises(ValueError, match="run the experiment again"):
+            storage.load(Result, tmp_path / "bad.json")
+
+
+def power(base: int, exponent: int) -> int:
+    return int(base**exponent)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_trials_keep_their_order_and_tell_progress(workers: int) -> None:
+    told: list[float] = []
+    jobs = [(base, 2) for base in range(6)]
+    assert run_trials(power, jobs, told.append, workers) == [0, 1, 4, 9, 16, 25]
+    assert told == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1.0])
+
+
+def test_intervals() -> None:
+    values = np.array([0.86, 0.87, 0.88])
+    assert margin(values) == pytest.approx(4.302653 * 0.01 / np.sqrt(3))
+    assert np.isnan(margin(values[:1]))
+    assert show(values) == "87.0 ± 2.5"
+    assert show(values[:1]) == "86.0"
+    assert shown(1.26, 0.5, sign=True) == "+1.3 ± 0.5"
+    mean, half = paired(values + 0.1, values)
+    assert mean == pytest.approx(0.1)
+    assert half == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_follows_the_protocol(name: str) -> None:
+    module = experiment(name)
+    assert isinstance(module.TITLE, str)
+    assert is_dataclass(module.Config)
+    assert is_dataclass(module.Result)
+    config, quick = module.Config(), module.QUICK
+    assert isinstance(quick, module.Config)
+    assert config.seeds >= 5
+    assert quick != config
+    assert fields(module.Result)[0].name == "config"
+    for function in ("load", "run", "claims", "plot"):
+        assert callable(getattr(module, function))
+
+
+def test_reproduce_writes_prints_and_plots_again(tmp_path: Path) -> None:
+    code, output = invoke("toy", "--quick", "--seeds", "2", "--out", str(tmp_path))
+    assert code == 0, output
+    assert "k-DPP restores the balance" in " ".join(output.split())
+    names = {"toy.json", "toy.png", "toy.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    saved = (tmp_path / "toy.json").read_bytes()
+    (tmp_path / "toy.png").unlink()
+    code, output = invoke("toy", "--replot", "--out", str(tmp_path))
+    assert code == 0, output
+    assert (tmp_path / "toy.png").is_file()
+    code, output = invoke("toy", "--quick", "--out", str(tmp_path))
+    assert code == 2
+    assert "--force" in output
+    assert (tmp_path / "toy.json").read_bytes() == saved
+
+
+def test_bad_requests_are_refused_before_any_work(tmp_path: Path) -> None:
+    code, output = invoke("figure-2", "--out", str(tmp_path / "new"))
+    assert code == 2
+    assert "unknown experiment 'figure-2'" in output
+    assert "synthetic-lda" in output
+    assert not (tmp_path / "new").exists()
+    assert invoke("toy", "--replot", "--quick")[0] == 2
+    assert invoke("toy", "--replot", "--out", str(tmp_path))[0] == 2
+    assert invoke("r8", "--quick", "--data-dir", str(tmp_path), "--out", str(tmp_path))[0] == 2
+
+
+def test_claims_are_shown_as_text() -> None:
+    from rich.console import Console
+
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(claims_table("T", [Claim("Fig. 1", "[red]a", "1", "2 ± 1", False, "why [b]")]))
+    text = console.export_text()
+    for part in ("[red]a", "2 ± 1", "no", "why [b]"):
+        assert part in text
