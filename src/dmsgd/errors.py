@@ -22,9 +22,13 @@ class RankError(ValueError):
         return RankError, (self.k, self.rank)
 
 
+class TargetError(ValueError):
+    """No k-DPP over these features has the prescribed inclusion probabilities."""
+
+
 class KernelWarning(UserWarning):
     """The kernel, or the factor that stands for it, is unlikely to be what was meant."""
 
 
 class SamplingError(RuntimeError):
-    """A draw could not be completed; only a spectrum that is not one can cause this."""
+    """A draw could not be completed, as with a spectrum whose vectors are not orthonormal."""

@@ -15,9 +15,10 @@ from dmsgd.designs import (
     suggest_w,
     unbiased_weights,
 )
-from dmsgd.errors import KernelWarning, RankError, SamplingError
+from dmsgd.errors import KernelWarning, RankError, SamplingError, TargetError
 from dmsgd.features import anneal, concat, normalize, one_hot
 from dmsgd.kernels import RBF, Kernel, Linear, Precomputed, identity, median_scale, strata
+from dmsgd.prescription import density_target, prescribe
 from dmsgd.schedules import Schedule, presample
 from dmsgd.spectra import Spectrum, coreset, exact, nystrom, pivoted_cholesky
 
@@ -37,12 +38,14 @@ __all__ = [
     "Spectrum",
     "Stratified",
     "SwapChain",
+    "TargetError",
     "Uniform",
     "anneal",
     "clustered",
     "concat",
     "coreset",
     "correlation",
+    "density_target",
     "diversify",
     "exact",
     "identity",
@@ -52,6 +55,7 @@ __all__ = [
     "one_hot",
     "pivoted_cholesky",
     "presample",
+    "prescribe",
     "strata",
     "suggest_scale",
     "suggest_w",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 from warnings import warn
@@ -17,6 +18,7 @@ from dmsgd.features import concat
 from dmsgd.features import normalize as unit_rows
 from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.memory import memory_limit
+from dmsgd.prescription import named_target, prescribe
 from dmsgd.seeding import Seed, key_of
 from dmsgd.spectra import Spectrum, exact, pivoted_cholesky, repulsion
 
@@ -39,6 +41,7 @@ def diversify(
     *,
     normalize: bool = False,
     scale: float | None = None,
+    target: Any = None,
     spectrum: Callable[[Kernel], Spectrum] | None = None,
 ) -> KDPP:
     """Return the k-DPP whose batches are diverse in the features X and, with weight w, the labels.
@@ -50,6 +53,11 @@ def diversify(
     normalize: scale the rows of X to length 1 first. A linear kernel draws long rows more often,
                and w only means something when X and the labels are of similar size: say yes for
                embeddings, counts and images, no when length is importance.
+    target:    how often each item is to be seen, if not as the kernel gives it: "uniform" (plain
+               averages over batches are unbiased), "balanced" (every class has the same share),
+               "density" (more where items are sparse; see `density_target`), or one number per
+               item, to which the inclusion probabilities are made proportional. The design is
+               then the closest k-DPP that does so (see `prescribe`).
     spectrum:  how to get the kernel's spectrum: a function such as `exact` or
                partial(pivoted_cholesky, rank=2000). By default it is exact, but for "rbf" with
                more than 5,000 items, where it is a pivoted Cholesky factor whose trace error the
@@ -68,24 +76,38 @@ def diversify(
             raise ValueError("a Kernel is used as it is: w, normalize and scale do not apply to it")
         if X is not None and as_matrix(X).shape[0] != kernel.n:
             raise ValueError(f"X has {as_matrix(X).shape[0]} items, the kernel {kernel.n}")
-        return KDPP((spectrum or exact)(kernel), k)
-    if kernel not in ("linear", "rbf"):
-        raise ValueError(f"unknown kernel {kernel!r}; use 'linear', 'rbf' or a dmsgd.Kernel")
-    if scale is not None and kernel != "rbf":
-        raise ValueError("scale belongs to kernel='rbf'; to scale a linear kernel changes nothing")
-    F = unit_rows(X) if normalize else X
-    F = concat(F, labels, w) if w > 0 else F
-    similarity = RBF(F, scale) if kernel == "rbf" else Linear(F)
+        F, similarity = X, kernel
+    else:
+        if kernel not in ("linear", "rbf"):
+            raise ValueError(f"unknown kernel {kernel!r}; use 'linear', 'rbf' or a dmsgd.Kernel")
+        if scale is not None and kernel != "rbf":
+            raise ValueError("scale belongs to kernel='rbf'; it changes nothing in a linear kernel")
+        F = unit_rows(X) if normalize else X
+        F = concat(F, labels, w) if w > 0 else F
+        similarity = RBF(F, scale) if kernel == "rbf" else Linear(F)
     k = as_batch_size(k, similarity.n)
     if labels is not None:
         labels = as_labels(labels, similarity.n)
     make = spectrum or (partial(_rbf_spectrum, k=k) if kernel == "rbf" else exact)
-    design = KDPP(make(similarity), k)
-    design.recipe = partial(
-        diversify, k=k, labels=labels, w=w, kernel=kernel, normalize=normalize, scale=scale,
-        spectrum=spectrum,
-    )  # fmt: skip
+    if target is None:
+        design = KDPP(make(similarity), k)
+    else:
+        named = isinstance(target, str)
+        b = named_target(target, F, labels, similarity.n, k) if named else target
+        whole = spectrum is None and (kernel != "rbf" or similarity.n <= EXACT_ITEMS)
+        design = KDPP(_prescribed(similarity if whole else make(similarity), k, b), k)
+    if not isinstance(kernel, Kernel):
+        design.recipe = partial(
+            diversify, k=k, labels=labels, w=w, kernel=kernel, normalize=normalize, scale=scale,
+            target=target, spectrum=spectrum,
+        )  # fmt: skip
     return design
+
+
+def _prescribed(kernel: Kernel | Spectrum, k: int, target: Any) -> Spectrum:
+    """Return the spectrum of the tilted kernel; one made from a factor keeps the factor's error."""
+    tilted = exact(prescribe(kernel, k, target))
+    return replace(tilted, trace_error=getattr(kernel, "trace_error", 0.0))
 
 
 def _rbf_spectrum(kernel: Kernel, k: int) -> Spectrum:

@@ -62,7 +62,7 @@ def _of_entries(kernel: Kernel, tol: float | None) -> Spectrum:
     advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
     reserve(3 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     everything = np.arange(kernel.n)
-    values, vectors = _eigh(kernel.block(everything, everything))
+    values, vectors = eigh(kernel.block(everything, everything))
     if tol is None:
         tol = max(DEFAULT_TOL, kernel.n * np.finfo(float).eps)
     return truncated(values, vectors, "primal", tol)
@@ -75,7 +75,7 @@ def of_features(F: Matrix, tol: float, overwrite: bool = False) -> Spectrum:
     wide = F.shape[1] >= F.shape[0]
     _reserve_for(F, wide)
     product = F @ F.T if wide else F.T @ F
-    values, vectors = _eigh(product.toarray() if sparse.issparse(product) else product)
+    values, vectors = eigh(product.toarray() if sparse.issparse(product) else product)
     del product  # overwritten
     count = np.count_nonzero(values > min(tol, np.finfo(float).eps) * values[0])
     values, vectors = values[:count], vectors[:, :count]
@@ -93,7 +93,7 @@ def _reserve_for(F: Matrix, wide: bool) -> None:
         reserve(n * d + 3 * d**2, f"the eigenvectors of {n} items with {d} features", advice)
 
 
-def _eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
+def eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return eigenvalues, largest first, and eigenvectors; the matrix is overwritten."""
     values, vectors = linalg.eigh(
         symmetric.T,  # LAPACK wants columns; the transpose of a symmetric matrix costs nothing

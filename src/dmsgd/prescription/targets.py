@@ -1,0 +1,162 @@
+"""What to prescribe: target inclusion probabilities b*, named ones and given ones.
+
+"uniform"    b*_i = k/n: the plain average over a batch is unbiased, and needs no weights
+"balanced"   b*_i = k/(C n_c): every one of C classes has the same expected share of a batch,
+             and every item of a class the same chance
+"density"    more where items are sparse in feature space (`density_target`)
+an array     in proportion to it: losses, importance, freshness
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dmsgd.arrays import FloatArray, as_batch_size, as_count, as_dense, as_fraction, as_matrix
+from dmsgd.seeding import Seed, key_of
+
+#: `density_target` looks for neighbours among at most this many items.
+REFERENCE_ITEMS = 20_000
+
+
+def as_target(value: Any, n: int, k: int, name: str = "target") -> FloatArray:
+    """Return `value`, one positive number per item, scaled so that it sums to k and is below 1."""
+    if isinstance(value, str):
+        if value != "uniform":
+            raise ValueError(
+                f"{name}={value!r} is not known here; use 'uniform' or one number per item "
+                f"(dmsgd.diversify also takes 'balanced' and 'density')"
+            )
+        value = np.ones(n)
+    weights = np.asarray(as_dense(value, name), dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"{name} must have one number per item, shape ({n},), got {weights.shape}")
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
+    if bad.size:
+        raise ValueError(
+            f"{name} must be positive and finite, but is {weights[bad[0]]:g} for item {bad[0]} "
+            f"({bad.size} such items); leave items that are never to be seen out of the data"
+        )
+    b: FloatArray = weights * (k / weights.sum())
+    _refuse_above_one(b, k, name)
+    return b
+
+
+def _refuse_above_one(b: FloatArray, k: int, name: str) -> None:
+    above = np.flatnonzero(b >= 1)
+    if not above.size:
+        return
+    first = above[np.argmax(b[above])]
+    fits = k / b.max()
+    raise ValueError(
+        f"{name} asks for item {first} {b[first]:.3g} times in a batch of {k} ({above.size} such "
+        f"items), but an item is in a batch at most once; use k <= {int(np.ceil(fits) - 1)}, or "
+        f"lower the largest values (np.minimum)"
+    )
+
+
+def named_target(name: str, X: Any, labels: Any, n: int, k: int) -> FloatArray:
+    """Return the target that `name` stands for, over n items with features X and labels."""
+    if name == "uniform":
+        return as_target(name, n, k)
+    if name == "balanced":
+        if labels is None:
+            raise ValueError("target='balanced' gives every class the same share; pass labels=")
+        return balanced_target(labels, k)
+    if name == "density":
+        if X is None:
+            raise ValueError("target='density' looks at distances between items; pass X")
+        return density_target(X, k)
+    raise ValueError(
+        f"unknown target {name!r}; use 'uniform', 'balanced', 'density' or one number per item"
+    )
+
+
+def balanced_target(labels: Any, k: int) -> FloatArray:
+    """Return b* that gives every class k/C expected items of a batch, equal within a class."""
+    names, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    share = k / names.size
+    small = np.flatnonzero(sizes <= share)
+    if small.size:
+        rarest = small[np.argmin(sizes[small])]
+        fits = int(np.ceil(names.size * sizes[rarest]) - 1)
+        raise ValueError(
+            f"a balanced batch of {k} has {share:.3g} items of each of {names.size} classes, but "
+            f"class {names[rarest]!s} has {sizes[rarest]} in all; use k <= {fits}, or a target "
+            f"array that asks for less of it"
+        )
+    return np.asarray(share / sizes[codes])
+
+
+def density_target(
+    X: Any,
+    k: int,
+    strength: float = 0.5,
+    neighbours: int = 10,
+    least_effective: float = 0.25,
+    seed: Seed = 0,
+) -> FloatArray:
+    """Return b* ∝ density^(-strength): more of what is sparse in feature space.
+
+    The density at an item is that of a nearest-neighbour estimate, distance^(-m) with the distance
+    to the neighbour number `neighbours` and the data's own dimension m (Levina and Bickel's
+    estimate from the same distances).
+
+    strength:        0 is uniform, 1 flattens the density completely.
+    least_effective: the effective share of items, (Σb)² / (n Σb²), is at least this; where the
+                     strength would push it below (a few outliers taking all the batches), the
+                     strength is lowered until it does not. No b is above 0.9.
+    seed:            of the 20,000 items in which neighbours are looked for when there are more.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    X = as_matrix(X)
+    n = int(X.shape[0])
+    k, strength = as_batch_size(k, n), as_fraction(strength, "strength")
+    neighbours = as_count(neighbours, "neighbours", least=2)
+    least = as_fraction(least_effective, "least_effective")
+    rows = np.random.default_rng(key_of(seed)).permutation(n)[:REFERENCE_ITEMS]
+    if rows.size <= neighbours:
+        raise ValueError(f"neighbours={neighbours} needs more than {rows.size} items")
+    search = NearestNeighbors(n_neighbors=neighbours + 1).fit(X[rows])
+    distances = search.kneighbors(X)[0][:, 1:]
+    log_density = _log_density(distances)
+    low, high = 0.0, strength
+    b = _flattened(log_density, high, k)
+    if _effective(b) >= least:
+        return b
+    for _ in range(40):
+        middle = (low + high) / 2
+        reached = _effective(_flattened(log_density, middle, k)) >= least
+        low, high = (middle, high) if reached else (low, middle)
+    return _flattened(log_density, low, k)
+
+
+def _log_density(distances: FloatArray) -> FloatArray:
+    """Return -m log r for the distances r to the last of the neighbours, up to a constant."""
+    far = distances[:, -1]
+    if not far.any():
+        raise ValueError("every item has copies only for neighbours, so there is no density")
+    far = np.maximum(far, far[far > 0].min())
+    inner = distances[:, :-1]
+    logs = np.log(far[:, None] / np.where(inner > 0, inner, np.nan))
+    dimension = 1 / max(float(np.nanmean(logs)), 1e-3)
+    return np.asarray(-dimension * np.log(far))
+
+
+def _flattened(log_density: FloatArray, strength: float, k: int) -> FloatArray:
+    """Return b ∝ density^(-strength) with sum k, cut off at 0.9 (the rest takes what is cut)."""
+    logs = -strength * log_density
+    weights = np.exp(logs - logs.max())
+    ceiling = max(0.9, (k / weights.size + 1) / 2)
+    b: FloatArray = weights * (k / weights.sum())
+    while (b > ceiling).any():
+        full = b >= ceiling
+        rest = weights[~full]
+        b = np.where(full, ceiling, weights * ((k - ceiling * full.sum()) / rest.sum()))
+    return b
+
+
+def _effective(b: FloatArray) -> float:
+    return float(b.sum() ** 2 / (b.size * (b @ b)))

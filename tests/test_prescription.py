@@ -1,0 +1,310 @@
+"""Prescribed inclusion probabilities: met, by the closest law, or refused in words."""
+
+from __future__ import annotations
+
+import os
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dmsgd
+from dmsgd import KDPP, Linear, Precomputed, exact, prescribe
+from dmsgd.prescription.fixed_point import solve
+from dmsgd.prescription.marginals import FeatureMarginals, MatrixMarginals, RefinedMarginals
+from dmsgd.prescription.targets import balanced_target, density_target
+
+
+def features(n: int, d: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def random_target(n: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(0.5, 1.5, size=n)
+
+
+def inclusion(kernel: dmsgd.Kernel, k: int) -> np.ndarray:
+    return KDPP(exact(kernel), k).inclusion()
+
+
+KERNELS = {
+    "features": Linear(features(8, 4)),
+    "wide features": Linear(features(7, 9)),
+    "sparse features": Linear(sparse.csr_array(np.round(features(8, 5), 0) + np.eye(8, 5))),
+    "labels and features": Linear(dmsgd.concat(features(8, 3), list("aabbbccc"), 0.5)),
+    "matrix": Precomputed(features(8, 8) @ features(8, 8).T),
+    "rbf": dmsgd.RBF(features(8, 2), 1.0),
+    "identity": dmsgd.identity(8),
+}
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_target_is_met_and_the_law_is_the_tilt(name: str, k: int) -> None:
+    kernel = KERNELS[name]
+    n = kernel.n
+    weights = random_target(n)
+    tilted = prescribe(kernel, k, weights, tol=1e-11)
+    b = k * weights / weights.sum()
+    np.testing.assert_allclose(inclusion(tilted, k), b, atol=1e-8)
+    # The maximum-entropy tilt is the one law of the form P(Y) exp(c + Σ_{i∈Y} θ_i) with these b.
+    sets = np.array(list(combinations(range(n), k)))
+    before = KDPP(exact(kernel), k).log_prob(sets)
+    after = KDPP(exact(tilted), k).log_prob(sets)
+    possible = before > -30  # sets of determinant zero stay impossible
+    assert (after[~possible] < -25).all()
+    member = np.zeros((len(sets), n))
+    np.put_along_axis(member, sets, 1.0, axis=1)
+    change = after[possible] - before[possible]
+    theta, *_ = np.linalg.lstsq(member[possible], change, rcond=None)
+    np.testing.assert_allclose(member[possible] @ theta, change, atol=1e-7)
+    np.testing.assert_allclose(np.exp(after).sum(), 1)
+    np.testing.assert_allclose(np.exp(after) @ member, b, atol=1e-8)
+
+
+def test_draws_follow_the_target() -> None:
+    design = dmsgd.diversify(features(30, 6), 4, target=random_target(30))
+    counts = np.bincount(design.sample(20_000, seed=0).ravel(), minlength=30) / 20_000
+    b = design.inclusion()
+    np.testing.assert_allclose(counts, b, atol=5 * np.sqrt(b.max() / 20_000))
+    np.testing.assert_allclose(b, 4 * random_target(30) / random_target(30).sum(), rtol=1e-6)
+
+
+def test_uniform_needs_no_weights() -> None:
+    design = dmsgd.diversify(features(200, 12), 6, target="uniform")
+    np.testing.assert_allclose(dmsgd.unbiased_weights(design), 1 / 6, rtol=1e-5)
+    repulsion = dmsgd.correlation(design, np.arange(199), np.arange(1, 200))
+    assert repulsion.mean() < -1 / 199  # still more diverse than plain batches
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_balanced_gives_classes_equal_shares_and_items_of_a_class_equal_chances(
+    kernel: str,
+) -> None:
+    y = np.repeat(["a", "b", "c"], [60, 20, 8])
+    design = dmsgd.diversify(features(88, 10), 6, labels=y, kernel=kernel, target="balanced")
+    b = design.inclusion()
+    for label, size in (("a", 60), ("b", 20), ("c", 8)):
+        np.testing.assert_allclose(b[y == label], 2 / size, rtol=1e-5)
+
+
+def test_a_spectrum_can_be_tilted_and_keeps_its_error() -> None:
+    kernel = dmsgd.RBF(features(120, 2), 1.0)
+    factor = dmsgd.pivoted_cholesky(kernel, 30)
+    design = dmsgd.diversify(None, 5, kernel=kernel, spectrum=lambda _: factor, target="uniform")
+    np.testing.assert_allclose(design.inclusion(), 5 / 120, rtol=1e-6)
+    assert design.spectrum.trace_error == factor.trace_error > 0
+
+
+def test_a_design_made_for_a_target_is_remade_for_it_from_other_features() -> None:
+    design = dmsgd.diversify(features(50, 6), 4, target="uniform")
+    assert design.recipe is not None
+    again = design.recipe(features(50, 6, seed=9))
+    np.testing.assert_allclose(again.inclusion(), 4 / 50, rtol=1e-6)
+
+
+def test_every_plain_step_climbs_by_at_least_the_divergence() -> None:
+    F, k = features(40, 8), 5
+    target = k * random_target(40) / random_target(40).sum()
+    marginals, theta = FeatureMarginals(F, k), np.zeros(40)
+    height, gain = -np.inf, 0.0
+    for _ in range(12):
+        b, log_z = marginals(theta)
+        phi = target @ theta - log_z
+        assert phi >= height + gain - 1e-12
+        height, gain = phi, float(target @ np.log(target / b))
+        theta = theta + np.log(target / b)
+
+
+def test_extrapolation_needs_about_half_the_steps() -> None:
+    # With labels mixed in, the number of items of a class hardly varies, and plain steps are slow.
+    y, k = np.random.default_rng(0).integers(8, size=200), 8
+    F = dmsgd.concat(0.3 * features(200, 12), y, 0.7)
+    target = np.full(200, k / 200)
+    marginals = FeatureMarginals(F, k)
+    fast = solve(marginals, target, np.zeros(200), 1e-8, 200)
+    assert fast.error <= 1e-8
+    theta, plain = np.zeros(200), 0
+    while True:
+        b, _ = marginals(theta)
+        plain += 1
+        if np.abs(b / target - 1).max() <= 1e-8:
+            break
+        theta = theta + np.log(target / b)
+    assert plain >= 20
+    assert fast.steps <= 0.6 * plain
+
+
+def test_an_extrapolation_that_loses_ground_is_undone() -> None:
+    # A map whose extrapolations overshoot: b falls off a cliff to one side.
+    F, k = features(12, 3), 2
+    calls: list[float] = []
+
+    def spiteful(theta: np.ndarray) -> tuple[np.ndarray, float]:
+        b, log_z = FeatureMarginals(F, k)(theta)
+        calls.append(log_z)
+        return b, log_z + (1.0 if len(calls) == 4 else 0.0)  # the fourth looks like a loss
+
+    target = np.full(12, k / 12)
+    solution = solve(spiteful, target, np.zeros(12), 1e-9, 100)
+    assert solution.error <= 1e-9
+    assert solution.steps == len(calls)
+
+
+def test_the_routes_agree() -> None:
+    F, k = features(20, 6), 4
+    theta = np.random.default_rng(3).normal(size=20)
+    routes = (FeatureMarginals(F, k), MatrixMarginals(F @ F.T, k), RefinedMarginals(F, k))
+    tilted = Linear(F * np.exp(theta / 2)[:, None])
+    for route in routes:
+        b, log_z = route(theta)
+        np.testing.assert_allclose(b, inclusion(tilted, k), rtol=1e-9)
+        assert log_z == pytest.approx(routes[0](theta)[1], rel=1e-12)
+
+
+def test_badly_scaled_features_are_solved_by_the_samplers_own_route() -> None:
+    F = features(60, 6) * np.array([1, 1, 1, 1e-4, 1e-5, 1e-5])
+    tilted = prescribe(Linear(F), 5, "uniform", tol=1e-8)
+    np.testing.assert_allclose(inclusion(tilted, 5), 5 / 60, rtol=2e-8)
+
+
+def test_a_start_nearby_saves_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    original = FeatureMarginals.__call__
+
+    def counted(self: FeatureMarginals, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        calls.append(0)
+        return original(self, theta)
+
+    monkeypatch.setattr(FeatureMarginals, "__call__", counted)
+    kernel, weights = Linear(features(200, 10)), random_target(200)
+    first = prescribe(kernel, 8, weights)
+    cold = len(calls)
+    moved = weights * np.random.default_rng(5).uniform(0.999, 1.001, size=200)
+    second = prescribe(kernel, 8, moved, start=first)
+    assert len(calls) - cold < cold
+    np.testing.assert_allclose(inclusion(second, 8), 8 * moved / moved.sum(), rtol=1e-6)
+
+
+# Targets out of reach
+
+
+def test_a_share_above_one_names_the_item_and_a_k_that_works() -> None:
+    weights = np.ones(20)
+    weights[7] = 10
+    with pytest.raises(ValueError, match=r"item 7 1\.72 times in a batch of 5 .*k <= 2"):
+        prescribe(Linear(features(20, 6)), 5, weights)
+    prescribe(Linear(features(20, 6)), 2, weights)
+
+
+def test_copies_that_ask_for_more_than_one_place_are_named() -> None:
+    F = features(20, 6)
+    F[11] = F[4] = 2 * F[3]  # one direction
+    weights = np.ones(20)
+    weights[[3, 4, 11]] = 3
+    with pytest.raises(dmsgd.TargetError, match=r"1\.385 of these 3 items .* rank 1.*3, 4, 11"):
+        prescribe(Linear(F), 4, weights)
+    with pytest.raises(dmsgd.TargetError, match="rank 1"):
+        prescribe(Precomputed(F @ F.T + 0.0), 4, weights)
+
+
+def test_a_group_in_a_small_subspace_is_named() -> None:
+    F = features(40, 8)
+    F[:15, 2:] = 0  # fifteen items in a plane
+    weights = np.ones(40)
+    weights[:15] = 6
+    with pytest.raises(dmsgd.TargetError, match=r"of these 15 items .*rank 2"):
+        prescribe(Linear(F), 5, weights)
+
+
+def test_more_places_than_rank_is_a_rank_error() -> None:
+    with pytest.raises(dmsgd.RankError, match="rank 3"):
+        prescribe(Linear(features(20, 3)), 4, "uniform")
+
+
+def test_items_without_features_are_named() -> None:
+    F = features(10, 4)
+    F[6] = 0
+    with pytest.raises(dmsgd.TargetError, match="item 6 has no features"):
+        prescribe(Linear(F), 2, "uniform")
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (np.ones(9), r"shape \(10,\), got \(9,\)"),
+        (np.r_[np.ones(9), 0], "is 0 for item 9"),
+        (np.r_[np.nan, np.ones(9)], "is nan for item 0"),
+        ("balanced", "not known here"),
+    ],
+)
+def test_bad_targets_are_refused(target: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        prescribe(Linear(features(10, 4)), 2, target)
+
+
+def test_bad_calls_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"prescribe\(Linear\(X\)"):
+        prescribe(features(10, 4), 2, "uniform")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="same 10 items"):
+        prescribe(Linear(features(10, 4)), 2, "uniform", start=Linear(features(9, 4)))
+    with pytest.raises(ValueError, match="pass labels="):
+        dmsgd.diversify(features(10, 4), 2, target="balanced")
+    with pytest.raises(ValueError, match="unknown target 'even'"):
+        dmsgd.diversify(features(10, 4), 2, target="even")
+    with pytest.raises(ValueError, match="pass X"):
+        dmsgd.diversify(None, 2, kernel=Linear(features(10, 4)), target="density")
+    with pytest.raises(ValueError, match=r"class b has 2 in all; use k <= 3"):
+        dmsgd.diversify(features(12, 5), 5, labels=["a"] * 10 + ["b"] * 2, target="balanced")
+
+
+# Named targets
+
+
+def test_balanced_target() -> None:
+    b = balanced_target(np.array(["a", "b", "a", "a"]), 1)
+    np.testing.assert_allclose(b, [1 / 6, 1 / 2, 1 / 6, 1 / 6])
+
+
+def test_density_prefers_what_is_sparse() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(900, 2)), 6 + 3 * rng.normal(size=(100, 2))])
+    flat, half, none = (
+        density_target(X, 20, strength, least_effective=0) for strength in (1, 0.5, 0)
+    )
+    for b in (flat, half, none):
+        assert b.sum() == pytest.approx(20)
+        assert b.max() <= 0.9
+    np.testing.assert_allclose(none, 0.02)
+    shares = [b[900:].sum() / 20 for b in (none, half, flat)]
+    assert shares[0] < shares[1] < shares[2]
+    # The sparse cloud covers nine times the area: fully flattened it has most of the weight.
+    assert shares[2] > 0.6
+
+
+def test_density_keeps_a_floor_on_the_effective_share() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(990, 3)), 100 * rng.normal(size=(10, 3))])
+    b = density_target(X, 10, strength=1.0, least_effective=0.4)
+    assert b.sum() ** 2 / (b @ b) / 1000 == pytest.approx(0.4, abs=1e-6)
+    design = dmsgd.diversify(X, 3, target="density", kernel="rbf", scale=2.0)
+    np.testing.assert_allclose(design.inclusion(), density_target(X, 3), rtol=1e-5)
+
+
+def test_density_of_copies_and_of_few_items() -> None:
+    with pytest.raises(ValueError, match="copies only"):
+        density_target(np.ones((50, 2)), 5)
+    with pytest.raises(ValueError, match="needs more than 8 items"):
+        density_target(features(8, 2), 2)
+
+
+@pytest.mark.skipif("DMSGD_DATA" not in os.environ, reason="DMSGD_DATA is not set")
+@pytest.mark.parametrize("name", ["uniform", "balanced"])
+def test_flowers(name: str) -> None:
+    X, y = dmsgd.datasets.flowers().part("test")
+    X = dmsgd.normalize(X[:, ::20])
+    design = dmsgd.diversify(X, 48, labels=y, target=name)
+    shares = np.bincount(y, design.inclusion()) / 48
+    expected = np.bincount(y) / y.size if name == "uniform" else np.full(102, 1 / 102)
+    np.testing.assert_allclose(shares, expected, rtol=1e-5)
