@@ -1,10 +1,14 @@
 """What each approximation costs in accuracy: against the exact k-DPP, and at scale.
 
-    python benchmarks/approximations.py             # accuracy: a table and a picture in docs/images
+    python benchmarks/approximations.py             # accuracy: tables and a picture in docs/images
     python benchmarks/approximations.py --scale     # MNIST half, a million items: time and memory
 
 Total variation is that of the inclusion probabilities (0: the same, 1: disjoint); the log-det gap
 is the mean of log det L_Y over draws, exact minus approximate, under the true kernel.
+
+A chain has no closed form, so its inclusion is counted over independent chains, one draw each.
+As many draws of the exact k-DPP, counted alike, show the total variation that noise alone gives;
+they are made ten times, for its mean and its spread.
 """
 
 from __future__ import annotations
@@ -20,18 +24,28 @@ from rich.console import Console
 from rich.table import Table
 
 import dmsgd
-from dmsgd.designs.determinants import log_determinants
 
 SIZES = (50, 100, 200, 400, 800)
+STEPS = (0, 10, 100, 1000, 10_000)
 SEEDS = 3
-K = 20
+DRAWS = 5000
+N, K = 2000, 20
+CLUSTERS = 12
 
 
-def clusters(n=2000, d=8, seed=0):
-    """Items in clusters of very different sizes."""
+def clusters(n=N, d=8, seed=0):
+    """Items in clusters of very different sizes, and the cluster of each."""
     rng = np.random.default_rng(seed)
-    group = rng.choice(12, n, p=(p := 0.6 ** np.arange(12)) / p.sum())
-    return 3 * rng.normal(size=(12, d))[group] + rng.normal(size=(n, d))
+    group = rng.choice(CLUSTERS, n, p=(p := 0.6 ** np.arange(CLUSTERS)) / p.sum())
+    return 3 * rng.normal(size=(CLUSTERS, d))[group] + rng.normal(size=(n, d)), group
+
+
+def kernels():
+    """The two problems: a spectrum that decays fast, and one that decays slowly."""
+    return {
+        "RBF": dmsgd.RBF(clusters()[0], 3.0),
+        "linear": dmsgd.Linear(problems.gaussian(N, 1000)),
+    }
 
 
 def routes():
@@ -44,11 +58,35 @@ def routes():
     }
 
 
-def accuracy(kernel):
+class Truth:
+    """The exact k-DPP of a kernel, and how far other batches are from it."""
+
+    def __init__(self, kernel):
+        self.design = dmsgd.KDPP(dmsgd.exact(kernel), K)
+        self.matrix = kernel.block(np.arange(N), np.arange(N))
+        self.b = self.design.inclusion()
+        self.level = self.log_dets(self.design.sample(4 * DRAWS, seed=1)).mean()
+
+    def log_dets(self, batches):
+        """log det L_Y of each batch, under the true kernel."""
+        return np.linalg.slogdet(self.matrix[batches[:, :, None], batches[:, None, :]])[1]
+
+    def variation(self, b):
+        """Total variation of these inclusion probabilities."""
+        return np.abs(b - self.b).sum() / (2 * K)
+
+    def gap(self, batches):
+        """Mean log-det gap of these batches."""
+        return self.level - self.log_dets(batches).mean()
+
+    def counted(self, batches):
+        """Total variation, by counting, and log-det gap of batches whose law is unknown."""
+        frequency = np.bincount(batches.ravel(), minlength=N) / len(batches)
+        return self.variation(frequency), self.gap(batches)
+
+
+def by_size(kernel, truth):
     """Return {route: [(trace error, total variation, log-det gap) for each size]}."""
-    truth = dmsgd.exact(kernel)
-    exact = dmsgd.KDPP(truth, K)
-    b, level = exact.inclusion(), mean_log_det(truth, exact)
     out = {}
     for name, make in routes().items():
         rows = []
@@ -57,33 +95,45 @@ def accuracy(kernel):
             for seed in range(SEEDS):
                 spectrum = make(kernel, size, seed)
                 design = dmsgd.KDPP(spectrum, K)
-                distance = np.abs(design.inclusion() - b).sum() / (2 * K)
-                found.append((spectrum.trace_error, distance, level - mean_log_det(truth, design)))
+                gap = truth.gap(design.sample(DRAWS, seed=seed))
+                found.append((spectrum.trace_error, truth.variation(design.inclusion()), gap))
             rows.append(np.mean(found, axis=0))
         out[name] = rows
     return out
 
 
-def mean_log_det(truth, design):
-    logs = log_determinants(truth, design.sample(300, seed=0))
-    return logs[np.isfinite(logs)].mean()
+def by_steps(truth):
+    """Return [(total variation, log-det gap) for each number of steps], the same of exact draws."""
+    kernel = dmsgd.Precomputed(truth.matrix)  # the same draws, without the cost of its features
+    chains = [dmsgd.SwapChain(kernel, K, burn_in=steps, chain_length=1) for steps in STEPS]
+    rows = [truth.counted(chain.sample(DRAWS, seed=0)) for chain in chains]
+    noise = [truth.counted(truth.design.sample(DRAWS, seed=seed)) for seed in range(2, 12)]
+    return rows, np.mean(noise, axis=0), np.std(noise, axis=0)
 
 
-def tables(console):
+def accuracy(console):
+    """Print the tables; return {kernel: (by size, by steps, uniform batches)}."""
     results = {}
-    for label, kernel in {
-        "RBF": dmsgd.RBF(clusters(), 3.0),
-        "linear, 1,000 features": dmsgd.Linear(problems.gaussian(2000, 1000)),
-    }.items():
-        results[label] = accuracy(kernel)
+    chains = Table(title=f"SwapChain by steps before a draw, {DRAWS} chains: variation / gap")
+    for name in ("kernel", *map(str, STEPS), "exact draws", "noise of one"):
+        chains.add_column(name, justify="left" if name == "kernel" else "right")
+    for label, kernel in kernels().items():
+        truth = Truth(kernel)
+        even = dmsgd.Uniform(N, K)
+        uniform = truth.variation(even.inclusion()), truth.gap(even.sample(DRAWS, seed=0))
+        sizes, (steps, floor, noise) = by_size(kernel, truth), by_steps(truth)
+        results[label] = sizes, (steps, floor, noise), uniform
         table = Table(
-            title=f"{label}, N = 2,000, k = {K}: trace error / total variation / log-det gap"
+            title=f"{label}, N = {N}, k = {K}: trace error / total variation / log-det gap"
         )
         for name in ("route", *map(str, SIZES)):
             table.add_column(name, justify="left" if name == "route" else "right")
-        for name, rows in results[label].items():
+        for name, rows in sizes.items():
             table.add_row(name, *(f"{e:.2%} / {d:.3f} / {g:.2f}" for e, d, g in rows))
-        console.print(table)
+        console.print(table, f"uniform batches: {uniform[0]:.3f} / {uniform[1]:.2f}")
+        cells = (f"{d:.4f} / {g:.3f}" for d, g in (*steps, floor, noise))
+        chains.add_row(label, *cells)
+    console.print(chains)
     return results
 
 
@@ -91,17 +141,37 @@ def plot(results, path):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure = Figure(figsize=(13, 7.5), layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, (label, routes_of) in zip(figure.subplots(1, 2), results.items(), strict=True):
-        for (name, rows), marker in zip(routes_of.items(), "os^D", strict=True):
-            axes.loglog(SIZES, [row[1] for row in rows], marker=marker, label=name)
-        axes.set(title=f"{label}, N = 2,000, k = {K}", xlabel="rank, landmarks or cores")
-        axes.set_ylabel("total variation of inclusion probabilities")
-        axes.set_xticks(SIZES, map(str, SIZES))
-        axes.set_xticks([], minor=True)
-        axes.grid(alpha=0.3)
-    axes.legend()
+    grid = figure.subplots(2, 3)
+    for column, (label, (sizes, _, uniform)) in enumerate(results.items()):
+        for row, axes in enumerate(grid[:, column]):
+            for (name, rows), marker in zip(sizes.items(), "os^D", strict=True):
+                axes.plot(SIZES, [found[1 + row] for found in rows], marker=marker, label=name)
+            axes.axhline(uniform[row], color="gray", linestyle=":", label="uniform batches")
+            axes.set(xlabel="rank, landmarks or cores", xscale="log", title=f"{label} kernel")
+            axes.set_xticks(SIZES, map(str, SIZES))
+            axes.set_xticks([], minor=True)
+        grid[0, column].set(yscale="log", ylim=(2e-4, 1))
+        grid[0, column].set_yticks([0.001, 0.01, 0.1, 1], ["0.001", "0.01", "0.1", "1"])
+    places = np.arange(len(STEPS))
+    for (label, (_, chains, _)), color in zip(results.items(), ("C4", "C5"), strict=True):
+        for row, axes in enumerate(grid[:, 2]):
+            steps, floor, noise = ([step[row] for step in chains[0]], *(c[row] for c in chains[1:]))
+            axes.plot(places, steps, marker="o", color=color, label=f"{label} kernel")
+            band = f"as many exact draws, {label}"
+            axes.axhspan(floor - 2 * noise, floor + 2 * noise, color=color, alpha=0.2, label=band)
+            axes.set(
+                xlabel="steps of a chain before its draw", title=f"SwapChain, {DRAWS:,} chains"
+            )
+            axes.set_xticks(places, [f"{step:,}" for step in STEPS])
+    grid[0, 2].set_ylim(0, 0.08)
+    for row, name in zip(grid, ("total variation of inclusion", "log-det gap"), strict=True):
+        for axes in row:
+            axes.set_ylabel(name)
+            axes.grid(alpha=0.3)
+    grid[0, 0].legend(loc="lower left")
+    grid[0, 2].legend(loc="lower left")
     figure.savefig(path, dpi=150)
     print(path)
 
@@ -139,7 +209,7 @@ def mnist():
 
 def pivoting(console):
     """Blocked against one-column pivoted Cholesky."""
-    kernel = dmsgd.RBF(clusters(20_000, 200), 20.0)
+    kernel = dmsgd.RBF(clusters(20_000, 200)[0], 20.0)
     seconds = {}
     for block in (1, 128):
         began = time.perf_counter()
@@ -158,7 +228,7 @@ def main():
     if parser.parse_args().scale:
         at_scale(console)
         return
-    results = tables(console)
+    results = accuracy(console)
     pivoting(console)
     plot(results, Path(__file__).parent.parent / "docs/images/approximations.png")
 

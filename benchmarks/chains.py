@@ -1,6 +1,7 @@
 """What repulsive batches cost without a spectrum, and how far a chain's draws are from exact ones.
 
     python benchmarks/chains.py            # a few minutes; --quick for one
+    python benchmarks/chains.py --batches  # only the table of batches by other means
 
 Total variation of inclusion: ½ Σ |frequency_i - b_i| / k over as many draws from the chain as from
 the exact sampler, whose own value is the floor that counting noise sets.
@@ -11,11 +12,14 @@ from __future__ import annotations
 import timing  # isort: skip  (sets the number of threads before NumPy is loaded)
 
 import argparse
+import time
+from functools import partial
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+import approximations
 import baselines
 import dmsgd
 import problems
@@ -89,11 +93,64 @@ def thinning(sizes, multiples, draws):
     return table
 
 
+def others(draws):
+    """Batches that avoid similar items by any means, on the RBF problem of approximations.py.
+
+    Clusters: different ones in a batch. Evenness: exp(entropy of the clusters' shares) / clusters.
+    Items: different ones in all draws; who chases outliers never sees the rest.
+    """
+    X, group = approximations.clusters()
+    kernel, k, rng = dmsgd.RBF(X, 3.0), approximations.K, np.random.default_rng(0)
+    truth = approximations.Truth(kernel)
+    pooled = partial(baselines.from_pool, kernel=kernel, k=k, rng=rng)
+    ways = {
+        "k-DPP": truth.design,
+        "SwapChain": SwapChain(kernel, k),
+        "Poisson disk": PoissonDisk(X, k),
+        "k-center": lambda: baselines.k_center(X, k, rng),
+        "facility location": lambda: pooled(baselines.facility_location),
+        "the same by apricot": lambda: pooled(baselines.apricot_facility_location),
+        "uniform": dmsgd.Uniform(kernel.n, k),
+    }
+    table = Table(title=f"RBF, N = {kernel.n}, k = {k}: batches by any means, CPU time of one")
+    for name in ("batches", "draws", "log-det gap", "clusters", "evenness", "items", "time"):
+        table.add_column(name, justify="left" if name == "batches" else "right")
+    for name, way in ways.items():
+        try:
+            batches, seconds = timed(way, 5 if "apricot" in name else draws)
+        except ImportError:
+            continue
+        shares = np.bincount(group[batches].ravel()) / batches.size
+        even = np.exp(-np.sum(shares * np.log(np.maximum(shares, 1e-300)))) / len(np.unique(group))
+        distinct = np.mean([np.unique(row).size for row in group[batches]])
+        table.add_row(
+            name, str(len(batches)), f"{truth.gap(batches):.2f}", f"{distinct:.1f}",
+            f"{even:.2f}", str(np.unique(batches).size), timing.human(seconds),
+        )  # fmt: skip
+    return table
+
+
+def timed(way, draws):
+    """Return batches of a design, or of a function that makes one, and the CPU seconds of each."""
+    if isinstance(way, dmsgd.Design):
+        way.sample(1, seed=0)
+    began = time.process_time()
+    if isinstance(way, dmsgd.Design):
+        batches = way.sample(draws, seed=1)
+    else:
+        batches = np.array([way() for _ in range(draws)])
+    return batches, (time.process_time() - began) / draws
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer draws and thinnings")
-    quick = parser.parse_args().quick
-    console = Console(width=120)
+    parser.add_argument("--batches", action="store_true", help="only batches by other means")
+    arguments, console = parser.parse_args(), Console(width=120)
+    quick = arguments.quick
+    console.print(others(200 if quick else 1000))
+    if arguments.batches:
+        return
     console.print(times((20, 50)))
     console.print(thinning((20, 50), (1, 10) if quick else (1, 3, 10, 30), 500 if quick else 2000))
 

@@ -1,6 +1,8 @@
 """Kills a process that draws a schedule at every line it runs; run by test_schedules.py.
 
-python schedule_crashes.py FOLDER lines | overwrite | torn | full
+python schedule_crashes.py FOLDER lines | overwrite | torn | full [sampled]
+
+sampled: of a design without closed forms, whose draws depend on each other, and no file of b.
 """
 
 from __future__ import annotations
@@ -10,17 +12,32 @@ import signal
 import sys
 from pathlib import Path
 
+import numpy as np
+
 import dmsgd
 from dmsgd.schedules import drawing, files
 
-DESIGN = dmsgd.Uniform(30, 2)
 STEPS = 18
-FINAL = ("npy", "inclusion.npy", "json")
+SAMPLED = sys.argv[3:] == ["sampled"]
+FINAL = ("npy", "json") if SAMPLED else ("npy", "inclusion.npy", "json")
 SOURCE = str(Path(files.__file__).parent)
+KERNEL = dmsgd.RBF(np.random.default_rng(0).normal(size=(30, 2)))
 
 
-def draw(path, seed=0, overwrite=False):
-    return dmsgd.presample(DESIGN, STEPS, seed, path, overwrite=overwrite)
+def new_design():
+    """The design, knowing nothing of draws made before."""
+    if SAMPLED:
+        return dmsgd.SwapChain(KERNEL, 2, burn_in=10, thin=3, chain_length=7)
+    return dmsgd.Uniform(30, 2)
+
+
+def draw(path, overwrite=False):
+    return dmsgd.presample(new_design(), STEPS, 0, path, overwrite=overwrite)
+
+
+def draw_old(path, seed):
+    """What is there before; it always has a file of b."""
+    return dmsgd.presample(dmsgd.Uniform(30, 2), STEPS, seed, path)
 
 
 def contents(path):
@@ -117,12 +134,12 @@ def crash_everywhere(folder, kill, moments, before=None):
     new = draw(reference).batches.tobytes()
     expected = contents(reference)
     assert set(expected) == {f"s.{ending}" for ending in FINAL}
-    old = before and dmsgd.presample(DESIGN, STEPS, before).batches.tobytes()
+    old = before and draw_old(None, before).batches.tobytes()
     kills, accepted = 0, set()
     for moment in moments:
         path = new_path(folder, str(moment))
         if before:
-            draw(path, seed=before)
+            draw_old(path, before)
         kills += kill(moment, lambda path=path: draw(path, overwrite=bool(before)))
         accepted.add(loaded(path))
         draw(path, overwrite=bool(before))
@@ -134,7 +151,7 @@ def crash_everywhere(folder, kill, moments, before=None):
 def crash_at_lines(folder, before):
     path = new_path(folder, "lines")
     if before:
-        draw(path, seed=before)
+        draw_old(path, before)
     moments = moments_of(lambda: draw(path, overwrite=bool(before)), first=not before)
     crash_everywhere(folder, killed_at_line, moments, before)
 
@@ -178,7 +195,7 @@ def main():
     folder, mode = Path(sys.argv[1]), sys.argv[2]
     drawing.PIECE_SECONDS = 0.0  # pieces do not grow
     drawing.SAVE_SECONDS = -1.0  # every piece is vouched for
-    DESIGN.sample(1, 0)  # compile here rather than in each child
+    new_design().sample(1, 0)  # compile here rather than in each child
     if mode == "full":
         full_disk(folder)
         return

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,11 @@ DESIGNS = {
     "kdpp, reference": dmsgd.KDPP(dmsgd.exact(dmsgd.RBF(X, 2.0)), 4, sampler=reference),
     "uniform": dmsgd.Uniform(60, 7),
     "stratified": dmsgd.Stratified(np.arange(60) % 4, 6),
+    "swap chain": dmsgd.SwapChain(dmsgd.RBF(X, 2.0), 4, burn_in=40, thin=5, chain_length=30),
+    "poisson disk": dmsgd.PoissonDisk(X, 6),
 }
+#: Those whose inclusion probabilities have no closed form.
+SAMPLED = ("swap chain", "poisson disk")
 DESIGN = DESIGNS["kdpp"]
 STEPS = 70
 
@@ -51,7 +56,8 @@ def test_a_schedule_is_its_designs_draws(name, place, path):
     schedule = dmsgd.presample(design, STEPS, seed=3, path=path if place == "disk" else None)
     assert (schedule.n, schedule.k, len(schedule), schedule.seed) == (60, design.k, STEPS, 3)
     np.testing.assert_array_equal(schedule.batches, draws)
-    np.testing.assert_array_equal(schedule.inclusion(), design.inclusion())
+    if name not in SAMPLED:
+        np.testing.assert_array_equal(schedule.inclusion(), design.inclusion())
     for size, start in ((STEPS, 0), (4, 0), (9, 61), (0, STEPS)):
         rows = schedule.sample(size, start=start, workers=2)
         np.testing.assert_array_equal(rows, draws[start : start + size])
@@ -59,12 +65,72 @@ def test_a_schedule_is_its_designs_draws(name, place, path):
         assert rows.flags.writeable
     np.testing.assert_array_equal(schedule.sample(5, seed=3), draws[:5])
     assert schedule.record.design == repr(design)
-    assert schedule.record.sampler == ("" if name in ("uniform", "stratified") else name_of(design))
+    assert schedule.record.sampler == SAMPLERS[name]
     schedule.verify(design)
 
 
-def name_of(design):
-    return {rejection: "rejection", reference: "reference"}[design.sampler]
+SAMPLERS = {
+    "kdpp": "rejection",
+    "kdpp, reference": "reference",
+    "uniform": "",
+    "stratified": "",
+    "swap chain": "swap chain",
+    "poisson disk": "dart throwing",
+}
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_without_a_closed_form_a_schedule_has_no_inclusion_and_says_so(name, path):
+    design = DESIGNS[name]
+    stored = dmsgd.presample(design, STEPS, path=path)
+    assert set(contents(path)) == {"s.npy", "s.json"}
+    assert json.loads(Path(f"{path}.json").read_text())["inclusion_checksum"] == ""
+    for schedule in (
+        dmsgd.presample(design, STEPS),
+        stored,
+        dmsgd.presample(design, STEPS, path=path),
+        dmsgd.Schedule.load(path),
+        pickle.loads(pickle.dumps(stored)),
+        pickle.loads(pickle.dumps(dmsgd.presample(design, STEPS))),
+    ):
+        np.testing.assert_array_equal(schedule.batches, design.sample(STEPS, 0))
+        kind = type(design).__name__
+        for ask in (schedule.inclusion, lambda schedule=schedule: dmsgd.unbiased_weights(schedule)):
+            with pytest.raises(
+                NotImplementedError, match=f"under {kind}.*estimate_inclusion.*KDPP"
+            ):
+                ask()
+
+
+@pytest.mark.parametrize("first", ["kdpp", "poisson disk"])
+def test_with_and_without_inclusion_replace_each_other(first, path):
+    second = "poisson disk" if first == "kdpp" else "kdpp"
+    dmsgd.presample(DESIGNS[second], STEPS, path=path)
+    expected = contents(path)
+    dmsgd.presample(DESIGNS[first], STEPS, path=path, overwrite=True)
+    assert contents(path) != expected
+    dmsgd.presample(DESIGNS[second], STEPS, path=path, overwrite=True)
+    assert contents(path) == expected
+
+
+def test_a_sampler_may_be_a_partial_or_an_object(path):
+    """Their names tell schedules apart, and are the same in every process."""
+
+    class Slow:
+        def __call__(self, spectrum, k):
+            return rejection(spectrum, k)
+
+    def choose(spectrum, k, draw=rejection, effort=1):
+        return draw(spectrum, k)
+
+    samplers = [partial(choose, effort=1), partial(choose, effort=2), Slow(), rejection]
+    designs = [dmsgd.KDPP(DESIGN.spectrum, 5, sampler=sampler) for sampler in samplers]
+    names = [design.provenance()["sampler"] for design in designs]
+    assert names == ["choose(effort=1)", "choose(effort=2)", "Slow", "rejection"]
+    assert all(f"sampler={name})" in repr(d) for name, d in zip(names, designs, strict=True))
+    dmsgd.presample(designs[0], STEPS, path=path)
+    with pytest.raises(ValueError, match=r"another schedule: sampler is choose\(effor"):
+        dmsgd.presample(designs[1], STEPS, path=path)
 
 
 def test_batches_and_inclusion_cannot_be_changed(path):
@@ -146,7 +212,7 @@ def test_bad_arguments_are_refused(arguments, error, match):
 # --- on disk
 
 
-@pytest.mark.parametrize("name", ["kdpp", "uniform", "stratified"])
+@pytest.mark.parametrize("name", ["kdpp", "uniform", "stratified", *SAMPLED])
 def test_any_number_of_workers_writes_the_same_bytes(name, tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "SAVE_SECONDS", -1.0)
     written = []
@@ -156,7 +222,9 @@ def test_any_number_of_workers_writes_the_same_bytes(name, tmp_path, monkeypatch
         dmsgd.presample(DESIGNS[name], 500, seed=1, path=path, workers=workers)
         written.append(contents(path))
     assert all(one == written[0] for one in written)
-    assert set(written[0]) == {"s.npy", "s.inclusion.npy", "s.json"}
+    assert set(written[0]) == {"s.npy", "s.inclusion.npy", "s.json"} - (
+        {"s.inclusion.npy"} if name in SAMPLED else set()
+    )
 
 
 def test_the_files_are_plain(path):
@@ -403,13 +471,24 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes
 
 @needs_fork
 @pytest.mark.parametrize(
-    ("mode", "least"), [("lines", 150), ("overwrite", 100), ("torn", 8), ("full", None)]
+    ("mode", "least"),
+    [
+        ("lines", 150),
+        ("overwrite", 100),
+        ("torn", 8),
+        ("full", None),
+        ("lines sampled", 150),
+        ("overwrite sampled", 100),
+    ],
 )
 def test_killed_at_every_line(mode, least, tmp_path):
     """See schedule_crashes.py: every line of dmsgd.schedules is once the last one that runs."""
     script = Path(__file__).with_name("schedule_crashes.py")
     done = subprocess.run(
-        [sys.executable, script, tmp_path, mode], capture_output=True, text=True, check=False
+        [sys.executable, script, tmp_path, *mode.split()],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     if least:

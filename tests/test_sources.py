@@ -1,4 +1,5 @@
 import doctest
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,19 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd import sources
+from dmsgd.samplers.parallel import fill
 
 X = np.random.default_rng(0).normal(size=(60, 5))
 DESIGN = dmsgd.diversify(X, k=4)
+#: Ways to batches other than the default, each to be had by one line.
+CHOICES = {
+    "coreset": dmsgd.diversify(X, 4, spectrum=partial(dmsgd.coreset, cores=30)),
+    "coreset, RBF": dmsgd.diversify(X, 4, kernel="rbf", spectrum=partial(dmsgd.coreset, cores=50)),
+    "pivoted Cholesky": dmsgd.KDPP(dmsgd.pivoted_cholesky(dmsgd.RBF(X), 40), 4),
+    "swap chain": dmsgd.SwapChain(dmsgd.RBF(X), 4, burn_in=30, thin=5, chain_length=20),
+    "Poisson disk": dmsgd.PoissonDisk(X, 4),
+    "schedule of a swap chain": dmsgd.presample(dmsgd.SwapChain(dmsgd.Linear(X), 4), 40, seed=7),
+}
 
 
 def test_at_most_a_chunk_is_drawn_ahead():
@@ -42,6 +53,75 @@ def test_a_generator_gives_one_stream_of_draws(make):
 def test_a_fixed_seed_gives_the_draws_of_the_design(seed):
     batches = [b for _, b in sources.draws(DESIGN, 5, seed, 0)]
     np.testing.assert_array_equal(batches, DESIGN.sample(5, seed=7))
+
+
+def in_torch(design, steps):
+    import torch
+
+    from dmsgd.sgd import train_torch
+
+    model, loss = torch.nn.Linear(5, 3), torch.nn.CrossEntropyLoss(reduction="none")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = torch.tensor(X, dtype=torch.float32), torch.arange(60) % 3
+    return [step.batch for step in train_torch(model, loss, optimizer, data, design, steps, seed=7)]
+
+
+def in_sklearn(design, steps):
+    from sklearn.linear_model import SGDClassifier
+
+    from dmsgd.sgd import train_sklearn
+
+    trained = train_sklearn(SGDClassifier(), X, np.arange(60) % 2, design, steps, seed=7)
+    return [step.batch for step in trained]
+
+
+def in_lda(design, steps):
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    from dmsgd import lda
+
+    model = LatentDirichletAllocation(2, **lda.sklearn_settings(design))
+    counts = np.abs(X).round().astype(int) + 1
+    return [update.batch for update in lda.train(model, counts, design, steps, seed=7)]
+
+
+def in_a_loader(design, steps):
+    import torch
+    from torch.utils.data import DataLoader
+
+    from dmsgd.torch import DiverseSampler
+
+    sampler = DiverseSampler(design, steps=steps, seed=7)
+    batches = DataLoader(torch.arange(60), batch_size=4, sampler=sampler)
+    return [batch.numpy() for batch in batches]
+
+
+@pytest.mark.parametrize("loop", [in_torch, in_sklearn, in_lda, in_a_loader])
+@pytest.mark.parametrize("name", CHOICES)
+def test_every_way_to_batches_is_a_drop_in(name, loop):
+    design = CHOICES[name]
+    np.testing.assert_array_equal(loop(design, 30), design.sample(30, seed=7))
+
+
+@pytest.mark.parametrize("name", ["swap chain", "Poisson disk", "schedule of a swap chain"])
+def test_unbiased_weights_of_a_drop_in_without_closed_forms_are_refused(name):
+    with pytest.raises(NotImplementedError, match=r"no closed form.*estimate_inclusion"):
+        dmsgd.unbiased_weights(CHOICES[name])
+
+
+def test_what_has_no_fixed_k_is_refused():
+    with pytest.raises(TypeError, match=r"fixed k \(diversify.*but DPP.* or a Schedule, got DPP"):
+        sources.refuse_unfit(dmsgd.DPP(DESIGN.spectrum), 60, "X")
+    with pytest.raises(ValueError, match="X has 61 items, the design 60"):
+        sources.refuse_unfit(CHOICES["swap chain"], 61, "X")
+
+
+def test_a_draw_that_fails_blames_the_spectrum_only_if_it_is_at_fault():
+    def gives_up(first, out):
+        return 1
+
+    with pytest.raises(dmsgd.SamplingError, match=r"draw 6 was not completed: its sampler"):
+        fill(gives_up, start=5, size=3, k=2, workers=1)
 
 
 def test_rows_by_position_in_the_same_container():

@@ -1,4 +1,5 @@
 import pickle
+from collections import Counter
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -132,6 +133,24 @@ def test_first_sets_of_a_projection_kernel_follow_the_law():
     Q = np.linalg.qr(FEATURES)[0]
     design = SwapChain(dmsgd.Linear(Q), 4, burn_in=0, chain_length=1)
     check_draws(design, kdpp_law(Q @ Q.T, 4), 4000)
+
+
+def test_errors_fall_as_steps_grow():
+    """From the first sets to exact draws: total variation of the law over all sets, counted."""
+    kernel, size = dmsgd.Linear(FEATURES * np.array([3.0, 1, 0.3, 0.3])), 4000
+    law = kdpp_law(matrix(kernel), 3)
+
+    def variation(design):
+        drawn = Counter(tuple(sorted(row)) for row in design.sample(size, seed=0).tolist())
+        return sum(abs(drawn[Y] / size - probability) for Y, probability in law.items()) / 2
+
+    floor = variation(dmsgd.KDPP(dmsgd.exact(kernel), 3))
+    found = [
+        variation(SwapChain(kernel, 3, burn_in=steps, chain_length=1)) for steps in (0, 10, 100)
+    ]
+    assert found[0] > found[1] > found[2]
+    assert found[0] > 2 * floor
+    assert found[2] < 1.3 * floor
 
 
 def test_order_within_a_row_is_exchangeable():

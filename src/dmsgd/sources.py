@@ -11,6 +11,9 @@ from scipy import sparse
 from dmsgd.arrays import FloatArray, IntArray, as_count, as_dense
 from dmsgd.seeding import Seed, key_of
 
+#: What training and schedules can draw from, in words.
+FIXED_K = "a design with a fixed k (diversify makes one; any design of dmsgd but DPP has one)"
+
 #: Draws made ahead at a time: enough that the cost of a call (50 µs) is lost among them.
 CHUNK = 64
 
@@ -36,10 +39,7 @@ class Source(Protocol):
 def refuse_unfit(design: Any, n: int, what: str) -> None:
     """Raise unless `design` draws batches of fixed size from exactly these n items."""
     if not (hasattr(design, "sample") and hasattr(design, "n") and hasattr(design, "k")):
-        raise TypeError(
-            f"training needs a design with a fixed k (diversify, KDPP, Stratified, Uniform) or a "
-            f"Schedule, got {type(design).__name__}"
-        )
+        raise TypeError(f"training needs {FIXED_K} or a Schedule, got {type(design).__name__}")
     if design.n != n:
         raise ValueError(
             f"{what} has {n} items, the design {design.n}; "

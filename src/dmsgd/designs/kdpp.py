@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, final
 
 import numpy as np
@@ -92,7 +92,18 @@ class KDPP(Design):
         """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
         spectrum = self.spectrum
         origin = {"kernel": spectrum.kernel, "data": spectrum.fingerprint}
-        return {"design": repr(self), **origin, "sampler": self.sampler.__name__}
+        return {"design": repr(self), **origin, "sampler": name_of(self.sampler)}
 
     def __repr__(self) -> str:
-        return f"KDPP(k={self.k}, {self.spectrum!r}, sampler={self.sampler.__name__})"
+        return f"KDPP(k={self.k}, {self.spectrum!r}, sampler={name_of(self.sampler)})"
+
+
+def name_of(sampler: Callable[..., Draw]) -> str:
+    """Return a sampler's name: of a function, of an object's class, of a partial with its settings.
+
+    It is the same in every process, because schedules are told apart by it.
+    """
+    if isinstance(sampler, partial):
+        named = (f"{name}={value!r}" for name, value in sorted(sampler.keywords.items()))
+        return f"{name_of(sampler.func)}({', '.join([*map(repr, sampler.args), *named])})"
+    return str(getattr(sampler, "__name__", type(sampler).__name__))

@@ -1,8 +1,11 @@
 """Poisson disk sampling: batches whose items keep a distance, without a kernel or a spectrum.
 
-Zhang, Öztireli, Mandt, Salvi (2019, "Active mini-batch sampling using repulsive point processes").
-Darts are thrown at the items, uniformly; one is kept if it is at least a radius away from all that
-were kept before. Where a region is full darts miss, so that items of sparse regions are seen more.
+Proposed for mini-batches by Zhang, Öztireli, Mandt, Salvi (AAAI 2019, arXiv 1804.02772, "Active
+mini-batch sampling using repulsive point processes"), as a cheaper repulsion than that of DPPs.
+Here it is plain dart throwing over the items: a dart hits each item with the same probability, and
+that item is kept if it is at least a radius away from all that were kept before. Where a region is
+full darts miss, so that items of sparse regions are seen more. The default radius and what is done
+when no dart hits any more are this package's own choices.
 """
 
 from __future__ import annotations
@@ -37,8 +40,8 @@ class PoissonDisk(Sampled):
             batches of k (`neighbour_radius`). Then about ln(2)/k of the data lies within a radius
             of an item, so that k items block less than all of it, in any dimension.
     misses: after this many misses in a row, the radius is multiplied by 0.9 for the rest of this
-            draw, as often as it takes (relaxed dart throwing, McCool and Fiume 1992); once it is
-            below 1% of what it was it counts as 0, and then any item not yet in the batch will do.
+            draw, as often as it takes; once it is below 1% of what it was it counts as 0, and then
+            any item not yet in the batch will do.
             So every draw has exactly k distinct items. `radii` says which were relaxed.
 
     Measured (n = 2000, 2 to 100 dimensions, k = 20 and 100): with the default radius no draw was

@@ -1,14 +1,19 @@
 """The k-DPP by a Markov chain of swaps, for kernels that cannot or need not be diagonalised.
 
-The exchange chain of Li, Jegelka, Sra (2016, arXiv 1603.06052) and of Anari, Oveis Gharan, Rezaei
-(2016): from a set Y of k items, pick i in Y and j among all n items uniformly; if j is not in Y,
-move to Y - i + j with probability min(1, det(L_Y') / det(L_Y)).
+An exchange chain, as in Li, Jegelka, Sra (2016, arXiv 1603.06052) and Anari, Oveis Gharan, Rezaei
+(2016, arXiv 1602.05242): from a set Y of k items, pick i in Y and j among all n items uniformly;
+if j is not in Y, move to Y' = Y - i + j with probability min(1, det(L_Y') / det(L_Y)).
 
 The stationary law is exactly the k-DPP: proposals are symmetric (Y' proposes Y with the same
 probability, 1/(kn)), so that det(L_Y) min(1, det(L_Y') / det(L_Y)) = min(det(L_Y), det(L_Y'))
 is the flow in both directions. Sets with a positive determinant are the bases of a matroid, so
 swaps lead from any of them to any other. The chain is lazy only in that j may be in Y (probability
-k/n > 0), which is enough to make it aperiodic. It mixes in O(n k log(1 / (ε P(first set)))) steps.
+k/n > 0), which is enough to make it aperiodic.
+
+How long it takes is measured, not proved, here. The theory: k-DPPs are strongly Rayleigh, and on
+such laws chains of this kind mix rapidly (Anari et al.), in continuous time within about
+k n log log(1 / P(first set)) (Hermon, Salez 2023, arXiv 1902.02775). That is a bound for the worst
+case; `diagnose` measures your kernel, and docs/approximations.md has the error by steps.
 """
 
 from __future__ import annotations

@@ -29,11 +29,17 @@ def thread_count(workers: Any) -> int:
 
 
 def fill(
-    draw: Callable[[int, IntArray], int], start: int, size: int, k: int, workers: int
+    draw: Callable[[int, IntArray], int],
+    start: int,
+    size: int,
+    k: int,
+    workers: int,
+    failure: str = "its sampler gave up",
 ) -> IntArray:
     """Return draws start..start+size, shape (size, k), made by `draw(start, out)` on threads.
 
-    `draw` fills rows of `out` and returns how many it completed.
+    `draw` fills rows of `out` and returns how many it completed; `failure` is what it means if
+    that is less than all.
     """
     out = np.empty((size, k), dtype=np.int64)
     bounds = np.linspace(0, size, min(workers, max(size, 1)) + 1).astype(int)
@@ -43,10 +49,7 @@ def fill(
         first, last = part
         done = draw(start + first, out[first:last])
         if done != last - first:
-            raise SamplingError(
-                f"draw {start + first + done} was not completed: the vectors of the spectrum are "
-                f"not orthonormal; build it with dmsgd.exact"
-            )
+            raise SamplingError(f"draw {start + first + done} was not completed: {failure}")
 
     spread(work, parts, workers)
     return out

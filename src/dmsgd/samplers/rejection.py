@@ -10,6 +10,9 @@ from dmsgd.samplers.protocol import Draw
 from dmsgd.spectra.spectrum import Spectrum
 from dmsgd.symmetric import log_polynomials
 
+#: What it means if a draw cannot be completed.
+NOT_ORTHONORMAL = "the vectors of the spectrum are not orthonormal; build it with dmsgd.exact"
+
 
 def rejection(spectrum: Spectrum, k: int) -> Draw:
     """Return the function that draws from the k-DPP of `spectrum`.
@@ -28,7 +31,7 @@ def rejection(spectrum: Spectrum, k: int) -> Draw:
         def rows(first: int, out: IntArray) -> int:
             return int(draw_fixed(V, mass, log_e, np.uint64(key), np.uint64(first), out))
 
-        return fill(rows, start, size, k, workers)
+        return fill(rows, start, size, k, workers, NOT_ORTHONORMAL)
 
     return draw
 
@@ -45,7 +48,7 @@ def rejection_any_size(spectrum: Spectrum, probabilities: FloatArray):  # type: 
         out = np.empty(probabilities.size, dtype=np.int64)
         k = draw_any(V, mass, probabilities, np.uint64(key), np.uint64(t), out)
         if k < 0:
-            raise SamplingError(f"draw {t} was not completed: the vectors are not orthonormal")
+            raise SamplingError(f"draw {t} was not completed: {NOT_ORTHONORMAL}")
         return out[:k]
 
     return draw

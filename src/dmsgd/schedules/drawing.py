@@ -12,13 +12,14 @@ from contextlib import contextmanager
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import IntArray, as_count
+from dmsgd.arrays import FloatArray, IntArray, as_count
 from dmsgd.designs.design import Design
 from dmsgd.samplers.parallel import thread_count
 from dmsgd.schedules.files import Files, header, locked, write_bytes, write_rows
 from dmsgd.schedules.record import Record
 from dmsgd.schedules.schedule import Schedule
 from dmsgd.seeding import Seed, key_of
+from dmsgd.sources import FIXED_K
 
 #: Draws are made in pieces of about this many seconds: progress shows, and Ctrl-C is heard.
 PIECE_SECONDS = 0.25
@@ -47,19 +48,19 @@ def presample(
     workers:   threads, -1 for all cores; they do not change the draws.
     overwrite: replace what else is at `path`, which otherwise is refused.
 
+    A design without closed forms (SwapChain, PoissonDisk) is drawn and stored like any other; only
+    `inclusion` of its schedule says that there is none.
+
     >>> schedule = presample(dmsgd.Uniform(100, 8), steps=20)
     >>> schedule.sample(2, start=18).shape
     (2, 8)
     """
     if not isinstance(design, Design):
-        raise TypeError(
-            f"presample needs a design with a fixed k (diversify, KDPP, Stratified, Uniform), got "
-            f"{type(design).__name__}"
-        )
+        raise TypeError(f"presample needs {FIXED_K}, got {type(design).__name__}")
     steps, threads = as_count(steps, "steps"), thread_count(workers)
     if path is None:
         record, batches = _record(design, steps, seed), np.empty((steps, design.k), np.int64)
-        inclusion = design.inclusion()  # a design without a closed form is refused here
+        inclusion = _inclusion(design)
         for first, rows in _pieces(design, record, 0, threads, progress):
             batches[first : first + len(rows)] = rows
         return Schedule(batches, inclusion, record)
@@ -87,6 +88,14 @@ def _record(design: Design, steps: int, seed: Seed) -> Record:
         dmsgd=dmsgd.__version__,
         **design.provenance(),
     )
+
+
+def _inclusion(design: Design) -> FloatArray | None:
+    """Return b, or None for a design whose inclusion probabilities have no closed form."""
+    try:
+        return design.inclusion()
+    except NotImplementedError:
+        return None
 
 
 def _seed_found(files: Files) -> int | None:
@@ -149,7 +158,7 @@ def _draw(
 ) -> None:
     """Complete `part`, the open file, and publish it."""
     head, width = header(record.steps, record.k), 8 * record.k
-    inclusion = design.inclusion()
+    inclusion = _inclusion(design)
     done = _drawn(file, files, record, len(head))
     files.write_journal(record, done)
     if done == 0:

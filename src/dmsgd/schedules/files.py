@@ -1,8 +1,8 @@
 """A schedule on disk: which files there are, and how they change without ever being half true.
 
     NAME.npy            batches, int64, (steps, k): a plain NumPy file
-    NAME.inclusion.npy  b, float64, (n,)
-    NAME.json           format version, provenance, checksums of both
+    NAME.inclusion.npy  b, float64, (n,); absent if the design has no closed form for it
+    NAME.json           format version, provenance, checksums of both ("" for an absent b)
     NAME.part           batches while they are drawn; it becomes NAME.npy at the end
     NAME.part.json      whose draws these are, and how many of them are safely on the disk
 
@@ -57,17 +57,16 @@ class Files:
         """Vouch for the first `done` draws of `part`, which must be on the disk."""
         os.replace(_staged(self.journal, write_json(record, done=done)), self.journal)
 
-    def publish(self, record: Record, inclusion: FloatArray) -> None:
+    def publish(self, record: Record, inclusion: FloatArray | None) -> None:
         """Turn a complete `part` into a schedule.
 
         All that needs room on the disk is written before anything is replaced. The draws come
         last: until then there are none beside the sidecar, or old ones that fail its checksum.
         """
-        buffer = io.BytesIO()
-        np.lib.format.write_array(buffer, inclusion.astype("<f8"), version=(1, 0))
-        b = buffer.getvalue()
+        b = b"" if inclusion is None else _npy(inclusion)
+        inclusion_checksum = hashlib.sha256(b).hexdigest() if b else ""
         sidecar = write_json(
-            record, checksum=sha256(self.part), inclusion_checksum=hashlib.sha256(b).hexdigest()
+            record, checksum=sha256(self.part), inclusion_checksum=inclusion_checksum
         )
         new_inclusion = _staged(self.inclusion, b)
         try:
@@ -76,6 +75,8 @@ class Files:
             new_inclusion.unlink()
             raise
         os.replace(new_inclusion, self.inclusion)
+        if not b:  # nothing took the place of what was there, and now goes too
+            self.inclusion.unlink()
         os.replace(new_sidecar, self.sidecar)
         os.replace(self.part, self.batches)
         self.journal.unlink(missing_ok=True)
@@ -141,6 +142,13 @@ def write_bytes(file: io.FileIO, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) :]
+
+
+def _npy(array: FloatArray) -> bytes:
+    """Return the bytes of a NumPy file of float64."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, array.astype("<f8"), version=(1, 0))
+    return buffer.getvalue()
 
 
 def sha256(path: Path) -> str:

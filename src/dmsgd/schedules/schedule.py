@@ -19,7 +19,7 @@ from dmsgd.seeding import Seed
 
 @final
 class Schedule:
-    """A (steps, k) array of batches with their inclusion probabilities and provenance.
+    """A (steps, k) array of batches with provenance and, if known, inclusion probabilities.
 
     It stands wherever a design does: `n`, `k`, `sample` and `inclusion` are a design's. Made by
     `dmsgd.presample` or `Schedule.load`.
@@ -33,7 +33,7 @@ class Schedule:
     def __init__(
         self,
         batches: IntArray,
-        inclusion: FloatArray,
+        inclusion: FloatArray | None,
         record: Record,
         path: Path | None = None,
         checksum: str = "",
@@ -57,12 +57,7 @@ class Schedule:
         batches = _map(files.batches, (record.steps, record.k))
         if check and sha256(files.batches) != recorded["checksum"]:
             raise ValueError(f"{files.batches} was altered: its checksum is not the recorded one")
-        if (
-            not files.inclusion.exists()
-            or sha256(files.inclusion) != recorded["inclusion_checksum"]
-        ):
-            raise ValueError(f"{files.inclusion} is missing or was altered")
-        b = np.load(files.inclusion, allow_pickle=False)
+        b = _read_inclusion(files.inclusion, recorded["inclusion_checksum"])
         return cls(batches, b, record, files.batches, recorded["checksum"])
 
     def __len__(self) -> int:
@@ -87,7 +82,17 @@ class Schedule:
         return np.array(self.batches[start : start + size])
 
     def inclusion(self) -> FloatArray:
-        """Return b_i, the probability that item i is in a batch, shape (n,)."""
+        """Return b_i, the probability that item i is in a batch, shape (n,).
+
+        Raises NotImplementedError for draws of a design that has no closed form for it.
+        """
+        if self._inclusion is None:
+            raise NotImplementedError(
+                f"inclusion probabilities have no closed form under {self.record.design}, which "
+                f"this schedule was drawn from: estimate_inclusion(draws, seed) of that design "
+                f"counts draws; for closed forms presample KDPP(exact(kernel), k), or "
+                f"KDPP(pivoted_cholesky(kernel), k) when n is large"
+            )
         return self._inclusion.copy()
 
     def verify(self, source: Design | Kernel) -> None:
@@ -135,6 +140,15 @@ def _read_sidecar(files: Files) -> tuple[Record, dict[str, Any]]:
             f"{files.batches} is not a schedule: there is no {files.sidecar.name} beside it"
         )
     raise FileNotFoundError(f"there is no schedule {files.batches}")
+
+
+def _read_inclusion(path: Path, checksum: str) -> FloatArray | None:
+    """Return b, or None if the sidecar says that there is none."""
+    if not checksum:
+        return None
+    if not path.exists() or sha256(path) != checksum:
+        raise ValueError(f"{path} is missing or was altered")
+    return np.asarray(np.load(path, allow_pickle=False))
 
 
 def _map(path: Path, shape: tuple[int, int]) -> np.memmap[Any, np.dtype[np.int64]]:

@@ -16,7 +16,7 @@ from dmsgd.arrays import as_count
 from dmsgd.designs.design import Design
 from dmsgd.samplers.parallel import thread_count
 from dmsgd.seeding import Seed, key_of
-from dmsgd.sources import Source, fixed_seed
+from dmsgd.sources import FIXED_K, Source, fixed_seed
 from dmsgd.torch.ranks import Shard, part_of_draw
 
 #: Indices drawn ahead of the training loop at a time, in the background.
@@ -48,8 +48,7 @@ class DiverseSampler(DistributedSampler[Any]):
     ) -> None:
         if not (hasattr(design, "sample") and isinstance(getattr(design, "k", None), int)):
             raise TypeError(
-                f"DiverseSampler needs a design with a fixed k (diversify, KDPP, Stratified, "
-                f"Uniform) or a Schedule, got {type(design).__name__}"
+                f"DiverseSampler needs {FIXED_K} or a Schedule, got {type(design).__name__}"
             )
         if shard not in (True, False, "auto"):
             raise ValueError(f"shard must be True, False or 'auto', got {shard!r}")
