@@ -1,16 +1,20 @@
 """Feature maps: what the paper's kernels do to data before the inner product.
 
-Each takes the data and returns a new matrix; dense stays dense and sparse stays sparse.
+Each takes the data and returns a new matrix; dense stays dense and sparse stays sparse. Features
+that are read in blocks (`dmsgd.streams`) are mapped block by block, when they are read.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from dmsgd.arrays import Matrix, as_fraction, as_labels, as_matrix, as_positive
+from dmsgd.streams.recognise import as_rows
+from dmsgd.streams.transforms import EachBlock, WithLabels
 
 
 def one_hot(y: Any) -> Matrix:
@@ -35,8 +39,10 @@ def anneal(X: Any, rho: float) -> Matrix:
     The paper's annealed kernel is Linear(anneal(tfidf, 0.1)): a small rho makes every shared word
     count almost alike.
     """
-    X = as_matrix(X)
     rho = as_positive(rho, "rho")
+    if (rows := as_rows(X)) is not None:
+        return rows.mapped(EachBlock(partial(anneal, rho=rho)))
+    X = as_matrix(X)
     values = X.data if sparse.issparse(X) else X
     if rho != int(rho) and values.min(initial=0.0) < 0:
         raise ValueError(f"X has negative entries, whose power {rho} is not real; shift X first")
@@ -53,6 +59,8 @@ def normalize(X: Any) -> Matrix:
     A linear kernel favours items in proportion to their squared norm. Normalise when the length of
     a row means nothing (embeddings, counts), keep it when it is importance.
     """
+    if (rows := as_rows(X)) is not None:
+        return rows.mapped(EachBlock(normalize))
     X = as_matrix(X)
     squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
     lengths = np.sqrt(np.asarray(squares).ravel())
@@ -70,11 +78,15 @@ def concat(X: Any, y: Any, w: float) -> Matrix:
     w = 0 looks at the features alone, w = 1 at the labels alone (stratified sampling); a part of
     weight zero is left out rather than stored as zeros.
     """
-    X = as_matrix(X)
     w = as_fraction(w, "w")
+    rows = as_rows(X)
+    X = as_matrix(X) if rows is None else rows
     labels = as_labels(y, X.shape[0])
     if w == 0:
         return X
+    if rows is not None:
+        classes, codes = np.unique(labels, return_inverse=True)
+        return rows.mapped(WithLabels(codes.astype(np.int64), classes.size, w))
     H = one_hot(labels)
     if w == 1:
         return H

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,17 @@ def fingerprint(matrix: Matrix) -> str:
     return digest("csr", np.array(matrix.shape), *indices, matrix.data)
 
 
+def hash_of_rows(shape: tuple[int, int], hashes: Iterable[npt.NDArray[np.uint64]]) -> str:
+    """Return the `fingerprint` of a dense matrix whose `row_hashes` come block by block."""
+    sha = hashlib.sha256()
+    _update(sha, "dense")
+    _update(sha, np.array(shape))
+    sha.update(f"<u8({shape[0]},)".encode())
+    for block in hashes:
+        sha.update(np.ascontiguousarray(block, dtype="<u8").data)
+    return sha.hexdigest()
+
+
 def row_hashes(X: FloatArray) -> npt.NDArray[np.uint64]:
     """Return Σ_j a_j swap(bits of X_ij) mod 2^64 for each row i, a_j fixed random odd numbers.
 
@@ -48,14 +60,18 @@ def digest(*parts: str | int | npt.NDArray[Any]) -> str:
     """Return the sha256 of these parts, in hexadecimal; arrays are hashed as little-endian."""
     sha = hashlib.sha256()
     for part in parts:
-        if isinstance(part, np.ndarray):
-            array = np.ascontiguousarray(part, dtype=part.dtype.newbyteorder("<"))
-            sha.update(f"{array.dtype.str}{array.shape}".encode())
-            sha.update(array.data)
-        else:
-            text = str(part).encode()
-            sha.update(b"%d:" % len(text) + text)
+        _update(sha, part)
     return sha.hexdigest()
+
+
+def _update(sha: Any, part: str | int | npt.NDArray[Any]) -> None:
+    if isinstance(part, np.ndarray):
+        array = np.ascontiguousarray(part, dtype=part.dtype.newbyteorder("<"))
+        sha.update(f"{array.dtype.str}{array.shape}".encode())
+        sha.update(array.data)
+    else:
+        text = str(part).encode()
+        sha.update(b"%d:" % len(text) + text)
 
 
 def _canonical(matrix: Matrix) -> Matrix:

@@ -11,10 +11,22 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.arrays import FloatArray, Matrix, as_count, as_items, as_labels, as_matrix, as_positive
+from dmsgd.arrays import (
+    FloatArray,
+    IntArray,
+    Matrix,
+    as_count,
+    as_items,
+    as_labels,
+    as_matrix,
+    as_positive,
+)
 from dmsgd.features import one_hot
-from dmsgd.fingerprints import digest, fingerprint
+from dmsgd.fingerprints import digest, fingerprint, hash_of_rows, row_hashes
+from dmsgd.memory import reserve
 from dmsgd.seeding import Seed, key_of
+from dmsgd.streams.recognise import as_rows
+from dmsgd.streams.rows import Rows
 
 #: How many items the median heuristic looks at.
 MEDIAN_SUBSAMPLE = 1000
@@ -44,10 +56,21 @@ class Kernel(ABC):
 
 @final
 class Linear(Kernel):
-    """L = B Bᵀ for a feature matrix B, dense or CSR; the rank is at most the number of features."""
+    """L = B Bᵀ for a feature matrix B, dense or CSR; the rank is at most the number of features.
+
+    Features larger than memory, or on a Dask cluster, are read in blocks (`dmsgd.streams`).
+    """
+
+    #: The fingerprint of features in blocks, once a pass has found it.
+    _known: str | None = None
 
     def __init__(self, B: Any) -> None:
-        self.features: Matrix = as_matrix(B, "X")
+        rows = as_rows(B)
+        if rows is not None:  # read in blocks, and checked as they are read
+            self.features: Matrix | Rows = rows
+            self.n = rows.shape[0]
+            return
+        self.features = as_matrix(B, "X")
         values = self.features.data if sparse.issparse(self.features) else self.features
         if not (values[:1000].any() or values.any()):  # as a rule the first rows tell
             raise ValueError("all features are zero, so no batch has a positive determinant")
@@ -56,6 +79,8 @@ class Linear(Kernel):
     def diag(self) -> FloatArray:
         """Return the squared norms of the feature rows."""
         B = self.features
+        if isinstance(B, Rows):
+            return np.concatenate(list(B.run(_squares_of, "diag")))
         if sparse.issparse(B):
             return np.asarray(B.multiply(B).sum(axis=1)).ravel()
         return np.asarray(np.einsum("ij,ij->i", B, B))
@@ -63,21 +88,53 @@ class Linear(Kernel):
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         """Return B_I B_Jᵀ."""
         rows, columns = as_items(I, self.n, "I"), as_items(J, self.n, "J")
-        product = self.features[rows] @ self.features[columns].T
+        product = _chosen(self.features, rows) @ _chosen(self.features, columns).T
         return product.toarray() if sparse.issparse(product) else np.asarray(product)
 
     def columns(self, J: Any) -> FloatArray:
         """Return B B_Jᵀ."""
-        product = self.features @ self.features[as_items(J, self.n, "J")].T
+        chosen = _chosen(self.features, as_items(J, self.n, "J"))
+        if isinstance(self.features, Rows):
+            reserve(self.n * chosen.shape[0], "the columns of the kernel", "ask for fewer")
+            return np.concatenate(list(self.features.run(_products_with, "columns", chosen)))
+        product = self.features @ chosen.T
         return product.toarray() if sparse.issparse(product) else np.asarray(product)
 
     def fingerprint(self) -> str:
-        """Return the hash of the features."""
-        return digest("Linear", fingerprint(self.features))
+        """Return the hash of the features; of features in blocks, with one pass, unless known."""
+        B = self.features
+        if not isinstance(B, Rows):
+            return digest("Linear", fingerprint(B))
+        if self._known is None:
+            self._known = hash_of_rows(B.shape, B.run(_hashes_of, "fingerprint"))
+        return digest("Linear", self._known)
 
     def __repr__(self) -> str:
-        kind = "sparse" if sparse.issparse(self.features) else "dense"
+        if isinstance(self.features, Rows):
+            kind = "streamed"
+        else:
+            kind = "sparse" if sparse.issparse(self.features) else "dense"
         return f"Linear({self.n} items, {self.features.shape[1]} {kind} features)"
+
+
+def _chosen(features: Matrix | Rows, items: IntArray) -> Matrix:
+    return features.take(items) if isinstance(features, Rows) else features[items]
+
+
+def _squares_of(block: FloatArray, shared: None, argument: Any) -> FloatArray:
+    return np.asarray(np.einsum("ij,ij->i", block, block))
+
+
+def _products_with(block: FloatArray, chosen: FloatArray, argument: Any) -> FloatArray:
+    return np.asarray(block @ chosen.T)
+
+
+def _similar_to(block: FloatArray, shared: tuple[FloatArray, float], argument: Any) -> FloatArray:
+    return similarity(block, *shared)
+
+
+def _hashes_of(block: FloatArray, shared: None, argument: Any) -> Any:
+    return row_hashes(block)
 
 
 @final
@@ -89,10 +146,11 @@ class RBF(Kernel):
     """
 
     def __init__(self, X: Any, scale: float | None = None) -> None:
-        X = as_matrix(X)
-        if not sparse.issparse(X):
+        rows = as_rows(X)
+        X = as_matrix(X) if rows is None else rows
+        if isinstance(X, np.ndarray):
             X = X - X.mean(axis=0)  # distances are the same, and less is lost to rounding
-        self.features: Matrix = X
+        self.features: Matrix | Rows = X
         self.n = int(X.shape[0])
         self.scale = median_scale(X) if scale is None else as_positive(scale, "scale")
 
@@ -103,28 +161,34 @@ class RBF(Kernel):
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         """Return exp(-distance² / (2 scale²)) between the items I and J."""
         rows, columns = as_items(I, self.n, "I"), as_items(J, self.n, "J")
-        L = self._similarity(self.features[rows], self.features[columns])
+        L = similarity(_chosen(self.features, rows), _chosen(self.features, columns), self.scale)
         L[rows[:, None] == columns[None, :]] = 1.0
         return L
 
     def columns(self, J: Any) -> FloatArray:
         """Return exp(-distance² / (2 scale²)) between everyone and the items J."""
         columns = as_items(J, self.n, "J")
-        L = self._similarity(self.features, self.features[columns])
+        others = _chosen(self.features, columns)
+        if isinstance(self.features, Rows):
+            reserve(self.n * columns.size, "the columns of the kernel", "ask for fewer")
+            shared = (others, self.scale)
+            L = np.concatenate(list(self.features.run(_similar_to, "columns", shared)))
+        else:
+            L = similarity(self.features, others, self.scale)
         L[columns, np.arange(columns.size)] = 1.0
         return L
-
-    def _similarity(self, A: Matrix, B: Matrix) -> FloatArray:
-        L = _squared_distances(A, B)
-        L *= -0.5 / self.scale**2
-        return np.exp(L, out=L)
 
     def fingerprint(self) -> str:
         """Return the hash of the features and the scale.
 
         Ten digits of the scale: the median heuristic's last ones depend on the BLAS library.
         """
-        return digest("RBF", fingerprint(self.features), f"{self.scale:.9e}")
+        X = self.features
+        if isinstance(X, Rows):
+            data = hash_of_rows(X.shape, X.run(_hashes_of, "fingerprint"))
+        else:
+            data = fingerprint(X)
+        return digest("RBF", data, f"{self.scale:.9e}")
 
     def __repr__(self) -> str:
         return f"RBF({self.n} items, scale={self.scale:.4g})"
@@ -204,15 +268,24 @@ def identity(n: int) -> Linear:
 
 def median_scale(X: Any, seed: Seed = 0) -> float:
     """Return the median distance between distinct items among 1,000 drawn from X."""
-    X = as_matrix(X)
+    rows = as_rows(X)
+    X = as_matrix(X) if rows is None else rows
     n = X.shape[0]
     rng = np.random.default_rng(key_of(seed))
-    rows = np.sort(rng.choice(n, min(n, MEDIAN_SUBSAMPLE), replace=False))
-    squares = _squared_distances(X[rows], X[rows])[np.triu_indices(rows.size, 1)]
+    items = np.sort(rng.choice(n, min(n, MEDIAN_SUBSAMPLE), replace=False))
+    sample = _chosen(X, items)
+    squares = _squared_distances(sample, sample)[np.triu_indices(items.size, 1)]
     positive = squares[squares > 1e-12 * squares.max(initial=0.0)]
     if positive.size == 0:
         raise ValueError("all items look alike, so there is no median distance; pass scale=")
     return float(np.sqrt(np.median(positive)))
+
+
+def similarity(A: Matrix, B: Matrix, scale: float) -> FloatArray:
+    """Return exp(-|a - b|² / (2 scale²)) for the rows a of A and b of B."""
+    L = _squared_distances(A, B)
+    L *= -0.5 / scale**2
+    return np.exp(L, out=L)
 
 
 def _squared_distances(A: Matrix, B: Matrix) -> FloatArray:

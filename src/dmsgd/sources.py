@@ -74,8 +74,9 @@ def draws(design: Source, steps: int, seed: Seed, start: int) -> Iterator[tuple[
 
 
 def _chunked(design: Source, seed: Seed, first: int, last: int) -> Iterator[tuple[int, IntArray]]:
-    for t in range(first, last, CHUNK):
-        yield from enumerate(design.sample(min(CHUNK, last - t), seed, start=t), start=t)
+    chunk = getattr(design, "at_once", None) or CHUNK
+    for t in range(first, last, chunk):
+        yield from enumerate(design.sample(min(chunk, last - t), seed, start=t), start=t)
 
 
 def as_rows(data: Any, name: str) -> Any:

@@ -20,7 +20,9 @@ from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.memory import memory_limit
 from dmsgd.prescription import named_target, prescribe
 from dmsgd.seeding import Seed, key_of
-from dmsgd.spectra import Spectrum, exact, pivoted_cholesky, repulsion
+from dmsgd.spectra import Spectrum, exact, nystrom, pivoted_cholesky, repulsion
+from dmsgd.streams.recognise import as_rows
+from dmsgd.streams.rows import Rows
 
 #: Up to this many items the spectrum of an RBF kernel is exact by default.
 EXACT_ITEMS = 5000
@@ -46,7 +48,8 @@ def diversify(
 ) -> KDPP:
     """Return the k-DPP whose batches are diverse in the features X and, with weight w, the labels.
 
-    X:         (n, d) features: array, CSR, frame, memory map or torch tensor.
+    X:         (n, d) features: array, CSR, frame, memory map or torch tensor; or, to be read in
+               blocks, a path (.npy, .zarr, .parquet), a Zarr array, a Dask array or frame.
     labels, w: mix in the labels, F = [(1-w)X, wH]; w = 0 ignores them, w = 1 is stratified.
     kernel:    "linear" (L = F Fᵀ), "rbf" (on F, with `scale` or the median heuristic), or a
                Kernel of your own over the same n items (then X may be None).
@@ -74,8 +77,8 @@ def diversify(
     if isinstance(kernel, Kernel):
         if w > 0 or normalize or scale is not None:
             raise ValueError("a Kernel is used as it is: w, normalize and scale do not apply to it")
-        if X is not None and as_matrix(X).shape[0] != kernel.n:
-            raise ValueError(f"X has {as_matrix(X).shape[0]} items, the kernel {kernel.n}")
+        if X is not None and (items := _item_count(X)) != kernel.n:
+            raise ValueError(f"X has {items} items, the kernel {kernel.n}")
         F, similarity = X, kernel
     else:
         if kernel not in ("linear", "rbf"):
@@ -104,23 +107,30 @@ def diversify(
     return design
 
 
+def _item_count(X: Any) -> int:
+    rows = as_rows(X)
+    return int((as_matrix(X) if rows is None else rows).shape[0])
+
+
 def _prescribed(kernel: Kernel | Spectrum, k: int, target: Any) -> Spectrum:
     """Return the spectrum of the tilted kernel; one made from a factor keeps the factor's error."""
     tilted = exact(prescribe(kernel, k, target))
     return replace(tilted, trace_error=getattr(kernel, "trace_error", 0.0))
 
 
-def _rbf_spectrum(kernel: Kernel, k: int) -> Spectrum:
+def _rbf_spectrum(kernel: RBF, k: int) -> Spectrum:
     """Return the exact spectrum of a small kernel, and a factor's of a large one, with a word."""
-    if kernel.n <= EXACT_ITEMS:
+    if kernel.n <= EXACT_ITEMS and not isinstance(kernel.features, Rows):
         spectrum = exact(kernel)
+    elif isinstance(kernel.features, Rows):
+        spectrum = nystrom(kernel, min(max(FACTOR_RANK, 10 * k), kernel.n))
     else:
         fits = memory_limit() // (3 * 8 * kernel.n)
         rank = min(max(FACTOR_RANK, 10 * k), fits, kernel.n)
         spectrum = pivoted_cholesky(kernel, rank=max(rank, k), oversampling=1.0)
     concern = _concern(spectrum, k)
     if concern:
-        at = f"at the RBF scale {getattr(kernel, 'scale', float('nan')):.3g} "
+        at = f"at the RBF scale {kernel.scale:.3g} "
         warn(f"{at}{concern} (dmsgd.suggest_scale(X, k) finds one)", KernelWarning, stacklevel=3)
     return spectrum
 
@@ -135,7 +145,7 @@ def _concern(spectrum: Spectrum, k: int) -> str | None:
             f"kernel's trace; pass spectrum=partial(pivoted_cholesky, rank={2 * spectrum.rank}) "
             f"or more, or choose a larger scale"
         )
-    if spectrum.trace_error == 0 and repulsion(spectrum, k) < NEARLY_UNIFORM:
+    if spectrum.trace_error < 1e-9 and repulsion(spectrum, k) < NEARLY_UNIFORM:
         return "no two items look alike, so batches are nearly uniform; choose a larger scale"
     return None
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.arrays import FloatArray, IntArray, as_count, as_items
+from dmsgd.cards import card, how_often
 from dmsgd.samplers.parallel import thread_count
 from dmsgd.seeding import Seed, key_of
 
@@ -17,6 +18,11 @@ class Design(ABC):
 
     n: int
     k: int
+
+    @property
+    def at_once(self) -> int | None:
+        """How many draws are best asked for in one call; None if any number is as good."""
+        return None
 
     def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
         """Return draws number start..start+size, shape (size, k), int64, distinct within a row.
@@ -77,6 +83,16 @@ class Design(ABC):
     def provenance(self) -> dict[str, str]:
         """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
         return {"design": repr(self), "kernel": "", "data": "", "sampler": ""}
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: size, origin, and how evenly items are drawn."""
+        rows = {"items": f"{self.n:,}", "batch size k": f"{self.k:,}"}
+        rows |= {name: text for name, text in self.provenance().items() if text}
+        try:
+            b = self.inclusion()
+        except NotImplementedError:
+            return card(type(self).__name__, rows)
+        return card(type(self).__name__, {**rows, "items are drawn": how_often(b)}, b)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle what defines the law; tables are made again where they are needed."""

@@ -14,7 +14,9 @@ from dmsgd.designs.determinants import log_determinants
 from dmsgd.errors import RankError
 from dmsgd.fingerprints import digest
 from dmsgd.samplers import Draw, Sampler, rejection
+from dmsgd.samplers.streamed import draws_at_once
 from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.streams.vectors import StreamedVectors, weighed_squares
 from dmsgd.symmetric import log_polynomial, pair_selection, selection
 
 
@@ -43,6 +45,12 @@ class KDPP(Design):
         #: Makes this design again from other features of the same items; set by `diversify`.
         self.recipe: Callable[[Any], KDPP] | None = None
 
+    @property
+    def at_once(self) -> int | None:
+        """As many draws as fit in memory, if each call reads the data; None otherwise."""
+        streamed = isinstance(self.spectrum.vectors, StreamedVectors)
+        return draws_at_once(self.k) if streamed else None
+
     @cached_property
     def _prepared(self) -> Draw:
         return self.sampler(self.spectrum, self.k)
@@ -53,9 +61,7 @@ class KDPP(Design):
     @cached_property
     def _inclusion(self) -> FloatArray:
         """b_i = Σ_n V_in² π_n."""
-        V = self.spectrum.vectors
-        pi = selection(self.spectrum.values, self.k)
-        return np.asarray(np.einsum("in,in,n->i", V, V, pi, optimize=False))
+        return weighed_squares(self.spectrum.vectors, selection(self.spectrum.values, self.k))
 
     def inclusion(self) -> FloatArray:
         """Return b_i in closed form, shape (n,); they sum to k. O(nr + rk)."""

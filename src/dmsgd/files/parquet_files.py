@@ -24,9 +24,8 @@ def open_parquet(file: Path) -> Any:
         return parquet.ParquetFile(file)
 
 
-def numbers(file: Path, drop: str | None) -> FloatArray:
-    """Return all columns of a Parquet file but `drop`, which must be numeric."""
-    source = open_parquet(file)
+def feature_columns(file: Path, source: Any, drop: str | None) -> list[str]:
+    """Return the names of all columns but `drop`, which must be numeric."""
     import pyarrow as pa
 
     # pandas stores a row index that is not 0..n-1 as a column of this name; it is no feature.
@@ -37,11 +36,24 @@ def numbers(file: Path, drop: str | None) -> FloatArray:
         kind = field.type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or kind == pa.bool_()):
             raise ValueError(not_numeric(file, field.name, f"it holds {kind}"))
+    return [field.name for field in used]
+
+
+def numbers(file: Path, drop: str | None) -> FloatArray:
+    """Return all columns of a Parquet file but `drop`, which must be numeric."""
+    source = open_parquet(file)
+    columns = feature_columns(file, source, drop)
     with readable(file, "Parquet"):
-        table = source.read(columns=[field.name for field in used])
-    out = np.empty((table.num_rows, len(used)))
-    for j, field in enumerate(used):
-        out[:, j] = table[field.name].cast(pa.float64()).to_numpy()
+        return as_numbers(source.read(columns=columns))
+
+
+def as_numbers(table: Any) -> FloatArray:
+    """Return the columns of a table side by side."""
+    import pyarrow as pa
+
+    out = np.empty((table.num_rows, table.num_columns))
+    for j, column in enumerate(table.columns):
+        out[:, j] = column.cast(pa.float64()).to_numpy()
     return out
 
 

@@ -1,7 +1,8 @@
 """b(θ): the inclusion probabilities of the k-DPP of a kernel tilted by θ, L_ij exp((θ_i + θ_j)/2).
 
-Two routes, as for `dmsgd.exact`: from features with fewer columns than rows, in one pass over
-blocks of rows for the Gram matrix and one for the probabilities; or from the full matrix.
+The routes are those of `dmsgd.exact`: from features with fewer columns than rows, in one pass over
+blocks of rows for the Gram matrix and one for the probabilities, whether they are in memory or are
+read in blocks; or from the full matrix.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from scipy import sparse
 from dmsgd.arrays import FloatArray, Matrix
 from dmsgd.errors import RankError
 from dmsgd.spectra.exact import DEFAULT_TOL, SQUARED_LIMIT, eigh, of_features
+from dmsgd.streams.rows import Rows
+from dmsgd.streams.spectrum import of_rows
+from dmsgd.streams.transforms import ScaledRows
+from dmsgd.streams.vectors import weighed_squares
 from dmsgd.symmetric import log_polynomial, selection
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.
@@ -61,6 +66,24 @@ class FeatureMarginals:
             product = Y.T @ Y
             total += product.toarray() if sparse.issparse(product) else product
         return total
+
+
+@final
+class StreamedMarginals:
+    """b(θ) for L = F Fᵀ with features F in blocks. Two passes over the data a call."""
+
+    delicate = False
+
+    def __init__(self, rows: Rows, k: int) -> None:
+        self.rows, self.k = rows, k
+
+    def __call__(self, theta: FloatArray) -> tuple[FloatArray, float]:
+        """Return b(θ) and log Z(θ)."""
+        spectrum, _ = of_rows(self.rows.mapped(ScaledRows(np.exp(theta / 2))))
+        if spectrum.rank < self.k:
+            raise RankError(self.k, spectrum.rank)
+        pi = selection(spectrum.values, self.k)
+        return weighed_squares(spectrum.vectors, pi), log_polynomial(spectrum.values, self.k)
 
 
 @final

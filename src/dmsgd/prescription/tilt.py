@@ -17,11 +17,14 @@ from dmsgd.prescription.marginals import (
     FeatureMarginals,
     MatrixMarginals,
     RefinedMarginals,
+    StreamedMarginals,
     scaled_rows,
 )
 from dmsgd.prescription.targets import as_target
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.exact import DEFAULT_TOL, eigh, of_features
+from dmsgd.streams.rows import Rows
+from dmsgd.streams.transforms import ScaledRows
 
 #: Where a target is checked for being out of reach, and where the search ends.
 STAGES = (20, 60, 200)
@@ -90,10 +93,14 @@ def _beginning(kernel: Kernel, start: Kernel | None) -> FloatArray:
     return np.asarray(np.log(start.diag() / diagonal))
 
 
-def _of_features(F: Matrix, k: int, b: FloatArray, theta: FloatArray, tol: float) -> Linear:
+def _of_features(F: Matrix | Rows, k: int, b: FloatArray, theta: FloatArray, tol: float) -> Linear:
     def rank_of(items: IntArray) -> int:
-        return of_features(F[items], DEFAULT_TOL).rank
+        part = F.take(items) if isinstance(F, Rows) else F[items]
+        return of_features(part, DEFAULT_TOL).rank
 
+    if isinstance(F, Rows):
+        theta = _reached(StreamedMarginals(F, k), b, theta, tol, rank_of).theta
+        return Linear(F.mapped(ScaledRows(np.exp(theta / 2))))
     marginals = FeatureMarginals(F, k)
     theta = _reached(marginals, b, theta, tol, rank_of).theta
     if marginals.delicate:  # ask again by the route that the sampler will take

@@ -8,6 +8,7 @@ from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.samplers.parallel import fill
 from dmsgd.samplers.protocol import Draw
 from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.streams.vectors import StreamedVectors
 from dmsgd.symmetric import log_polynomials
 
 #: What it means if a draw cannot be completed.
@@ -18,7 +19,12 @@ def rejection(spectrum: Spectrum, k: int) -> Draw:
     """Return the function that draws from the k-DPP of `spectrum`.
 
     Set-up O(n r + r k); a draw costs about 4k³ operations and k² log k look-ups, whatever n is.
+    For features that are read in blocks, draws are made together (`dmsgd.samplers.streamed`).
     """
+    if isinstance(spectrum.vectors, StreamedVectors):
+        from dmsgd.samplers.streamed import streamed
+
+        return streamed(spectrum, k)
     from dmsgd.samplers.compiled.kdpp import draw_fixed
 
     V, mass, log_e = (

@@ -8,6 +8,8 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,9 @@ from dmsgd.sources import FIXED_K
 #: Draws are made in pieces of about this many seconds: progress shows, and Ctrl-C is heard.
 PIECE_SECONDS = 0.25
 
+#: Draws that a worker of a cluster makes at a time.
+CLUSTER_DRAWS = 256
+
 #: At most about this many seconds of work are lost when the process is killed.
 SAVE_SECONDS = 1.0
 
@@ -37,6 +42,7 @@ def presample(
     progress: bool = False,
     *,
     overwrite: bool = False,
+    client: Any = None,
 ) -> Schedule:
     """Return the schedule of draws 0..steps of `design`, in memory or at `path`.
 
@@ -46,6 +52,7 @@ def presample(
                killed, that is completed to the same bytes. While another process is at it, this
                one waits. With seed=None whatever seed is found there is the same.
     workers:   threads, -1 for all cores; they do not change the draws.
+    client:    a dask.distributed Client: the draws are made on its cluster, and are the same.
     overwrite: replace what else is at `path`, which otherwise is refused.
 
     A design without closed forms (SwapChain, PoissonDisk) is drawn and stored like any other; only
@@ -58,10 +65,11 @@ def presample(
     if not isinstance(design, Design):
         raise TypeError(f"presample needs {FIXED_K}, got {type(design).__name__}")
     steps, threads = as_count(steps, "steps"), thread_count(workers)
+    hands = _Hands(threads, progress, client)
     if path is None:
         record, batches = _record(design, steps, seed), np.empty((steps, design.k), np.int64)
         inclusion = _inclusion(design)
-        for first, rows in _pieces(design, record, 0, threads, progress):
+        for first, rows in _pieces(design, record, 0, hands):
             batches[first : first + len(rows)] = rows
         return Schedule(batches, inclusion, record)
     files = Files.at(path)
@@ -73,8 +81,17 @@ def presample(
         with _clear_errors(files), locked(files.part) as file:
             schedule = _finished(files, record, overwrite)  # by another process, meanwhile
             if schedule is None:
-                _draw(file, files, record, design, threads, progress)
+                _draw(file, files, record, design, hands)
     return Schedule.load(path, check=False) if schedule is None else schedule
+
+
+@dataclass(frozen=True)
+class _Hands:
+    """Who draws, and whether it is shown: threads here, or the workers of a cluster."""
+
+    workers: int
+    progress: bool
+    client: Any
 
 
 def _record(design: Design, steps: int, seed: Seed) -> Record:
@@ -153,9 +170,7 @@ def _refuse_strangers(files: Files, record: Record) -> None:
         )
 
 
-def _draw(
-    file: io.FileIO, files: Files, record: Record, design: Design, workers: int, progress: bool
-) -> None:
+def _draw(file: io.FileIO, files: Files, record: Record, design: Design, hands: _Hands) -> None:
     """Complete `part`, the open file, and publish it."""
     head, width = header(record.steps, record.k), 8 * record.k
     inclusion = _inclusion(design)
@@ -166,7 +181,7 @@ def _draw(
         write_bytes(file, head)
     file.seek(len(head) + done * width)
     saved = time.monotonic()
-    for first, batches in _pieces(design, record, done, workers, progress):
+    for first, batches in _pieces(design, record, done, hands):
         write_rows(file, batches)
         if time.monotonic() - saved > SAVE_SECONDS:
             os.fsync(file.fileno())
@@ -189,20 +204,64 @@ def _drawn(file: io.FileIO, files: Files, record: Record, head: int) -> int:
 
 
 def _pieces(
-    design: Design, record: Record, start: int, workers: int, progress: bool
+    design: Design, record: Record, start: int, hands: _Hands
 ) -> Iterator[tuple[int, IntArray]]:
     """Yield (t, draws t, t+1, ...) from `start` to the end."""
-    size = 16 * workers
-    with _bar(record.steps, start, progress) as advance:
-        while start < record.steps:
-            began = time.monotonic()
-            size = min(size, record.steps - start)
-            batches = design.sample(size, record.seed, start=start, workers=workers)
-            yield start, batches
-            start += size
-            advance(size)
-            if time.monotonic() - began < PIECE_SECONDS / 2:
-                size *= 2
+    with _bar(record.steps, start, hands.progress) as advance:
+        for first, batches in _drawn_by(design, record, start, hands):
+            yield first, batches
+            advance(len(batches))
+
+
+def _drawn_by(
+    design: Design, record: Record, start: int, hands: _Hands
+) -> Iterator[tuple[int, IntArray]]:
+    if hands.client is None:
+        return _by_threads(design, record, start, hands.workers)
+    if design.at_once is None:
+        return _by_cluster(design, record, start, hands.client)
+    return _with_cluster(design, record, start, hands)
+
+
+def _by_threads(
+    design: Design, record: Record, start: int, workers: int
+) -> Iterator[tuple[int, IntArray]]:
+    """Draw here, in pieces that take about PIECE_SECONDS, or as large as the design asks for."""
+    size = design.at_once or 16 * workers
+    while start < record.steps:
+        began = time.monotonic()
+        size = min(size, record.steps - start)
+        yield start, design.sample(size, record.seed, start=start, workers=workers)
+        start += size
+        if design.at_once is None and time.monotonic() - began < PIECE_SECONDS / 2:
+            size *= 2
+
+
+def _with_cluster(
+    design: Design, record: Record, start: int, hands: _Hands
+) -> Iterator[tuple[int, IntArray]]:
+    """Draw here from data on the cluster, which finds the items of every draw."""
+    with hands.client.as_current():
+        yield from _by_threads(design, record, start, hands.workers)
+
+
+def _by_cluster(
+    design: Design, record: Record, start: int, client: Any
+) -> Iterator[tuple[int, IntArray]]:
+    """Let the workers of a cluster draw; the design is sent to each of them once."""
+    there = client.scatter(design, broadcast=True)
+    starts = list(range(start, record.steps, CLUSTER_DRAWS))
+    futures = client.map(
+        _draws_from, starts, design=there, steps=record.steps, seed=record.seed,
+        key=f"dmsgd-draws-{record.fingerprint[:8]}-{record.seed}", pure=False,
+    )  # fmt: skip
+    for first, future in zip(starts, futures, strict=True):
+        yield first, future.result()
+        future.release()
+
+
+def _draws_from(first: int, design: Design, steps: int, seed: int) -> IntArray:
+    return design.sample(min(CLUSTER_DRAWS, steps - first), seed, start=first)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from dmsgd.arrays import FloatArray, Matrix, as_fraction
 from dmsgd.kernels import Kernel, Linear
 from dmsgd.memory import reserve
 from dmsgd.spectra.spectrum import Spectrum, truncated
+from dmsgd.streams.rows import Rows
 
 #: Eigenvalues below this fraction of the largest are too small for a squared matrix to resolve.
 SQUARED_LIMIT = 1e-6
@@ -50,7 +51,11 @@ def exact(kernel: Kernel, tol: float | None = None) -> Spectrum:
         )
     if tol is not None:
         tol = as_fraction(tol, "tol")
-    if isinstance(kernel, Linear):
+    if isinstance(kernel, Linear) and isinstance(kernel.features, Rows):
+        from dmsgd.streams.spectrum import of_rows
+
+        spectrum, kernel._known = of_rows(kernel.features, DEFAULT_TOL if tol is None else tol)
+    elif isinstance(kernel, Linear):
         spectrum = of_features(kernel.features, DEFAULT_TOL if tol is None else tol)
     else:
         spectrum = _of_entries(kernel, tol)

@@ -10,6 +10,7 @@ import numpy as np
 from dmsgd.arrays import IntArray, as_count, as_items
 from dmsgd.kernels import Kernel
 from dmsgd.seeding import Seed, key_of
+from dmsgd.streams.rows import Rows
 
 
 def choose_landmarks(kernel: Kernel, landmarks: Any, how: str, seed: Seed) -> IntArray:
@@ -39,6 +40,11 @@ def cluster(kernel: Kernel, count: int, seed: Seed) -> tuple[IntArray, IntArray]
         raise TypeError(
             f"k-means needs a kernel with features, {type(kernel).__name__} has none; "
             f"choose landmarks uniformly or give them"
+        )
+    if isinstance(features, Rows):
+        raise TypeError(
+            "k-means over features in blocks is not supported; choose landmarks uniformly or give "
+            "the numbers of the items"
         )
     state = np.random.RandomState(key_of(seed) % 2**32)
     means = MiniBatchKMeans(n_clusters=count, random_state=state, n_init=3).fit(features)

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from dmsgd.kernels import Kernel
+from dmsgd.kernels import RBF, Kernel
 from dmsgd.memory import reserve
 from dmsgd.seeding import Seed
 from dmsgd.spectra.exact import DEFAULT_TOL
 from dmsgd.spectra.factor import of_factor
 from dmsgd.spectra.landmarks import choose_landmarks
 from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.streams.rows import Rows
 
 
 def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0) -> Spectrum:
@@ -23,10 +24,16 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
     how:       "uniform" at random, or "kmeans": the items nearest to k-means centres.
 
     N·m kernel entries and O(N m²) operations for m landmarks. The result is exact for L̂ <= L.
+    For an RBF kernel over features in blocks, C is made block by block and never kept.
     """
     items = choose_landmarks(kernel, landmarks, how, seed)
     values, vectors = linalg.eigh(kernel.block(items, items), check_finite=False)
     kept = values > DEFAULT_TOL * values[-1]
+    if isinstance(kernel, RBF) and isinstance(kernel.features, Rows):
+        from dmsgd.streams.landmarks import of_landmarks
+
+        whitening = vectors[:, kept] / np.sqrt(values[kept])
+        return of_landmarks(kernel, items, whitening, f"Nyström, {items.size} landmarks ({how})")
     reserve(2 * kernel.n * items.size, "the columns of the landmarks", "use fewer landmarks")
     F = kernel.columns(items) @ (vectors[:, kept] / np.sqrt(values[kept]))
     trace = kernel.diag().sum()

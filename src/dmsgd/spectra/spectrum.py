@@ -21,7 +21,8 @@ class Spectrum:
     """The non-zero part of L = V diag(λ) Vᵀ.
 
     values:  λ, shape (rank,), positive, largest first.
-    vectors: V, shape (n, rank), row-major, orthonormal columns.
+    vectors: V, shape (n, rank), row-major, orthonormal columns; for features that are read in
+             blocks a `dmsgd.streams.vectors.StreamedVectors`, which makes rows when asked for them.
     route:   how it was computed (see `dmsgd.exact`).
     tol:     eigenvalues up to tol times the largest were taken for zero and left out.
     trace_error: how far L is from the kernel it stands for, as a share of that kernel's trace; 0
@@ -55,6 +56,8 @@ class Spectrum:
         """
         if self.fingerprint and self.route.partition("+")[0] in EXACT_ROUTES:
             return digest(self.fingerprint, float(self.tol).hex())
+        if not isinstance(self.vectors, np.ndarray):  # in blocks: not formed for a hash
+            return digest(self.fingerprint, self.route, self.values)
         return digest(self.values, fingerprint_of(self.vectors))
 
     def __repr__(self) -> str:

@@ -88,23 +88,32 @@ def select_any(probabilities, uniforms, J):  # type: ignore[no-untyped-def]
     return k
 
 
+@njit(nogil=True, cache=True)
+def choose_columns(J, uniforms, columns):  # type: ignore[no-untyped-def]
+    """columns[p] = j uniform in J, from the first of the three uniforms of proposal p."""
+    for p in range(columns.size):
+        columns[p] = J[np.uint64(uniforms[3 * p] * J.size)]
+
+
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def _propose(V, mass, J, uniforms, items, columns):  # type: ignore[no-untyped-def]
-    """items[p] ~ V[:, j]² for j uniform in J, for all p side by side to hide memory latency."""
+def locate(V, mass, columns, targets, items):  # type: ignore[no-untyped-def]
+    """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p].
+
+    `mass` holds these sums at every 8th row. All p side by side, to hide memory latency.
+    """
     one, last = np.uint64(1), np.uint64(V.shape[0] - 1)
     for p in range(items.size):
-        columns[p] = J[np.uint64(uniforms[3 * p] * J.size)]
         items[p] = 0
     length = mass.shape[1]
     while length > 1:
         half = np.uint64(length >> 1)
         for p in range(items.size):
-            below = mass[columns[p], items[p] + half - one] <= uniforms[3 * p + 1]
+            below = mass[columns[p], items[p] + half - one] <= targets[p]
             items[p] += half if below else np.uint64(0)
         length -= length >> 1
     for p in range(items.size):
         block, j = items[p], columns[p]
-        rest = uniforms[3 * p + 1]
+        rest = targets[p]
         if block > 0:
             rest -= mass[j, block - one]
         row = block * np.uint64(ROWS)
@@ -148,6 +157,57 @@ def _project(W, X, Z):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def workspace(k):  # type: ignore[no-untyped-def]
+    """Return the scratch arrays of `accept` for batches of k."""
+    return (
+        np.zeros((k, BLOCK)),
+        np.empty((BLOCK, k)),
+        np.empty(BLOCK),
+        np.empty((GROUP, k)),
+        np.empty((k, GROUP)),
+        np.empty(BLOCK),
+        np.empty(BLOCK),
+    )
+
+
+@njit(nogil=True, cache=True)
+def accept(items, X, uniforms, W, left, scratch, out):  # type: ignore[no-untyped-def]
+    """Go through a block of proposals, put those accepted into `out`; return how many are left.
+
+    X holds their coordinates as columns. The first `left` rows of W span what the items accepted
+    before leave of R^k, and are brought up to date.
+    """
+    Z, reflectors, taus, Y, columns, bound, row = scratch
+    k = W.shape[1]
+    column_squares(X, bound)
+    _project(W[:left], X, Z[:left])
+    accepted = 0
+    for p in range(BLOCK):
+        rest = left - accepted
+        if _squared_norm(Z[:rest], p) <= uniforms[3 * p + 2] * bound[p]:
+            continue
+        out[k - rest] = items[p]
+        if rest == 1:
+            return 0
+        v = reflectors[accepted]
+        v[:] = 0.0
+        taus[accepted] = householder(Z[:rest], p, v)
+        reflect(Z[:rest], v, taus[accepted], p + 1, row)
+        accepted += 1
+    reflect_many(W[:left], reflectors, taus[:accepted], Y, columns)
+    return left - accepted
+
+
+@njit(nogil=True, cache=True)
+def identity(k):  # type: ignore[no-untyped-def]
+    """Return W at the beginning of a draw."""
+    W = np.zeros((k, k))
+    for c in range(k):
+        W[c, c] = 1.0
+    return W
+
+
+@njit(nogil=True, cache=True)
 def select_items(V, mass, J, key, draw, block, out):  # type: ignore[no-untyped-def]
     """Fill `out` with the items of the projection DPP of V[:, J]; return False if that fails.
 
@@ -155,36 +215,18 @@ def select_items(V, mass, J, key, draw, block, out):  # type: ignore[no-untyped-
     orthonormal V exceeds with probability below e^-90.
     """
     k = J.size
-    W, Z = np.zeros((k, k)), np.zeros((k, BLOCK))
-    for c in range(k):
-        W[c, c] = 1.0
-    X = np.empty((k, BLOCK))
-    reflectors, taus = np.empty((BLOCK, k)), np.empty(BLOCK)
-    Y, columns = np.empty((GROUP, k)), np.empty((k, GROUP))
-    uniforms, bound, scratch = np.empty(3 * BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    items, chosen = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    W, X, scratch = identity(k), np.empty((k, BLOCK)), workspace(k)
+    uniforms = np.empty(3 * BLOCK)
+    items, columns = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
     left = k
     for _ in range(100 * k // BLOCK + 100):
         block = fill_uniform(key, draw, block, uniforms)
-        _propose(V, mass, J, uniforms, items, chosen)
+        choose_columns(J, uniforms, columns)
+        locate(V, mass, columns, uniforms[1::3], items)
         _gather(V, J, items, X)
-        column_squares(X, bound)
-        _project(W[:left], X, Z[:left])
-        accepted = 0
-        for p in range(BLOCK):
-            rest = left - accepted
-            if _squared_norm(Z[:rest], p) <= uniforms[3 * p + 2] * bound[p]:
-                continue
-            out[k - rest] = items[p]
-            if rest == 1:
-                return True
-            v = reflectors[accepted]
-            v[:] = 0.0
-            taus[accepted] = householder(Z[:rest], p, v)
-            reflect(Z[:rest], v, taus[accepted], p + 1, scratch)
-            accepted += 1
-        reflect_many(W[:left], reflectors, taus[:accepted], Y, columns)
-        left -= accepted
+        left = accept(items, X, uniforms, W, left, scratch, out)
+        if left == 0:
+            return True
     return False
 
 

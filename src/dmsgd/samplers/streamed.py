@@ -1,0 +1,154 @@
+"""Draws from features that are read in blocks: a whole schedule in two passes over the data.
+
+Proposals are independent given the eigenvectors of a draw (see `dmsgd.samplers.compiled.kdpp`), so
+the proposals of many draws are made at once. Which block of the data a proposal falls into follows
+from the blocks' masses; each block then answers its proposals with row numbers and their k
+coordinates, and draws are accepted or rejected from these alone. One round is one pass. The first
+round has enough proposals for nearly all draws; those that lack an item go on in the next.
+
+The draws are those that the features would give in memory, up to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.errors import SamplingError
+from dmsgd.memory import memory_limit
+from dmsgd.samplers.protocol import Draw
+from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.streams.vectors import StreamedVectors
+from dmsgd.symmetric import log_polynomials, selection
+
+#: Proposals of all draws at a time take at most this many bytes, or an 8th of the memory.
+PROPOSAL_BYTES = 2**29
+
+#: Proposals of a round are k (1 + 1/2 + ... + 1/k + EXTRA): about e^-EXTRA of the draws go on.
+EXTRA = (3, 25, 60)
+
+
+def streamed(spectrum: Spectrum, k: int) -> Draw:
+    """Return the function that draws from the k-DPP of a spectrum whose vectors are streamed.
+
+    Set-up: one pass (shared with `inclusion`). Every call reads the data about twice, however many
+    draws it makes, as long as their proposals fit in memory (`draws_at_once`).
+    """
+    V: Any = spectrum.vectors
+    log_e = log_polynomials(spectrum.values, k)
+    masses, _ = V.survey(selection(spectrum.values, k))
+    sums = np.zeros((masses.shape[1], masses.shape[0] + 1))
+    np.cumsum(masses.T, axis=1, out=sums[:, 1:])
+
+    def draw(key: int, start: int, size: int, workers: int) -> IntArray:
+        out = np.empty((size, k), dtype=np.int64)
+        step = draws_at_once(k)
+        for first in range(0, size, step):
+            numbers = np.arange(start + first, start + min(first + step, size), dtype=np.uint64)
+            out[first : first + step] = _together(V, log_e, sums, np.uint64(key), numbers, k)
+        return out
+
+    return draw
+
+
+def draws_at_once(k: int) -> int:
+    """Return how many draws are made in one go: as many as their proposals leave room for."""
+    budget = min(PROPOSAL_BYTES, memory_limit() // 8)
+    return max(1, int(budget) // (8 * _proposals(k, EXTRA[0]) * (k + 4)))
+
+
+def _proposals(k: int, extra: float) -> int:
+    from dmsgd.samplers.compiled.kdpp import BLOCK
+
+    expected = k * ((1 / np.arange(1, k + 1)).sum() + extra)
+    return -(-int(expected) // BLOCK) * BLOCK
+
+
+def _together(
+    V: StreamedVectors,
+    log_e: FloatArray,
+    sums: FloatArray,
+    key: np.uint64,
+    draws: npt.NDArray[np.uint64],
+    k: int,
+) -> IntArray:
+    """Return the draws with these numbers, in a few rounds of proposals."""
+    from dmsgd.samplers.compiled.streamed import BLOCK, choose_eigenvectors, decide
+
+    J = np.empty((draws.size, k), dtype=np.uint64)
+    choose_eigenvectors(log_e, key, draws, J)
+    out = np.empty((draws.size, k), dtype=np.int64)
+    pending = np.arange(draws.size)
+    W = np.broadcast_to(np.eye(k), (draws.size, k, k))
+    left = np.full(draws.size, k)
+    first = 0
+    for extra in EXTRA:
+        count = _proposals(k, extra)
+        items, X = _answers(V, sums, key, draws[pending], J[pending], first, count)
+        rows, W = out[pending], np.ascontiguousarray(W)
+        decide(items, X, key, draws[pending], first, W, left, rows)
+        out[pending] = rows
+        lacking = left > 0
+        pending, W, left = pending[lacking], W[lacking], left[lacking]
+        first += count // BLOCK
+        if not pending.size:
+            return out
+    raise SamplingError(
+        f"draw {draws[pending[0]]} was not completed: the data changed since set-up"
+    )
+
+
+def _answers(
+    V: StreamedVectors,
+    sums: FloatArray,
+    key: np.uint64,
+    draws: npt.NDArray[np.uint64],
+    J: npt.NDArray[np.uint64],
+    first: int,
+    count: int,
+) -> tuple[npt.NDArray[np.uint64], FloatArray]:
+    """Return the items that `count` proposals of each draw fall on, and their coordinates."""
+    from dmsgd.samplers.compiled.streamed import plan
+
+    columns = np.empty((draws.size, count), dtype=np.uint64)
+    blocks = np.empty((draws.size, count), dtype=np.int64)
+    rests = np.empty((draws.size, count))
+    plan(J, sums, key, draws, first, columns, blocks, rests)
+    order = np.argsort(blocks, axis=None, kind="stable")
+    bounds = np.searchsorted(blocks.ravel()[order], np.arange(sums.shape[1]))
+    arguments: list[Any] = []
+    for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        mine = order[a:b]
+        owners, draw = np.unique(mine // count, return_inverse=True)
+        question = (columns.ravel()[mine], rests.ravel()[mine], J[owners], draw)
+        arguments.append(question if mine.size else None)
+    del columns, blocks, rests
+    items = np.empty(draws.size * count, dtype=np.uint64)
+    X = np.empty((draws.size * count, J.shape[1]))
+    found = V.rows.run(answer_block, "answer", V.basis, arguments)
+    for block, part in enumerate(found):
+        if part is not None:
+            mine = order[bounds[block] : bounds[block + 1]]
+            items[mine] = part[0] + np.uint64(V.rows.bounds[block])
+            X[mine] = part[1]
+    shape = (draws.size, count)
+    return items.reshape(shape), X.reshape(*shape, -1)
+
+
+def answer_block(block: FloatArray, basis: FloatArray, question: Any) -> Any:
+    """Return the rows of one block of the data that proposals fall on, and their coordinates."""
+    from dmsgd.samplers.compiled.kdpp import ROWS
+    from dmsgd.samplers.compiled.streamed import answer, block_squares
+
+    columns, rests, J, draw = question
+    V = np.ascontiguousarray(block @ basis)
+    mass = np.empty((V.shape[1], -(-V.shape[0] // ROWS)))
+    block_squares(V, mass)
+    np.cumsum(mass, axis=1, out=mass)
+    items = np.empty(columns.size, dtype=np.uint64)
+    X = np.empty((columns.size, J.shape[1]))
+    answer(V, mass, columns, rests, J, draw, items, X)
+    return items, X

@@ -1,0 +1,11 @@
+"""Features that are read block by block: larger than memory, or spread over a cluster.
+
+    rows         what every such matrix offers, and how a pass over it works
+    files        .npy, Zarr and Parquet
+    cluster      Dask arrays and data frames
+    transforms   normalize, anneal, concat, ... applied to each block as it is read
+    recognise    which of these a value is, if any
+    spectrum     the spectrum of a linear kernel over such features
+
+The sampler that draws from them is `dmsgd.samplers.streamed`.
+"""

@@ -1,0 +1,352 @@
+"""Features read in blocks: the same spectrum, law and draws as in memory, and few passes."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dmsgd
+from dmsgd import KDPP, Linear, exact
+from dmsgd.streams import rows as rows_module
+from dmsgd.streams.files import NpyRows, ParquetRows, ZarrRows
+from dmsgd.streams.recognise import as_rows, open_rows
+from dmsgd.streams.rows import StoredRows, even_bounds
+from dmsgd.streams.vectors import StreamedVectors
+
+da = pytest.importorskip("dask.array")
+
+
+class CountedRows(StoredRows):
+    """An array in memory that pretends to be a file, and counts what is read of it."""
+
+    def __init__(self, array: np.ndarray, bounds: list[int]) -> None:
+        self.array, self.bounds = array, np.array(bounds)
+        self.shape = array.shape
+        self.reads: Counter[int] = Counter()
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        self.reads[start] += 1
+        return self.array[start:stop]
+
+
+def features(n: int = 300, d: int = 12, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def cut(array: np.ndarray, *edges: int) -> CountedRows:
+    return CountedRows(array, [0, *edges, len(array)])
+
+
+CHUNKINGS = {
+    "one block": (),
+    "several": (100, 130, 220),
+    "one row each at the front": (1, 2, 3),
+    "empty blocks": (0, 50, 50, 50, 300),
+}
+
+
+@pytest.mark.parametrize("edges", CHUNKINGS.values(), ids=CHUNKINGS)
+def test_everything_is_as_in_memory(edges: tuple[int, ...]) -> None:
+    X, k = features(), 7
+    memory = KDPP(exact(Linear(X)), k)
+    blocks = KDPP(exact(Linear(cut(X, *edges))), k)
+    np.testing.assert_allclose(blocks.spectrum.values, memory.spectrum.values, rtol=1e-12)
+    np.testing.assert_allclose(blocks.inclusion(), memory.inclusion(), rtol=1e-10)
+    i = np.array([0, 299, 5, 120])
+    np.testing.assert_allclose(blocks.joint(i[:, None], i), memory.joint(i[:, None], i), rtol=1e-9)
+    batches = memory.sample(40, seed=1)
+    np.testing.assert_allclose(blocks.log_prob(batches), memory.log_prob(batches), rtol=1e-10)
+    np.testing.assert_array_equal(blocks.sample(40, seed=1), batches)
+    np.testing.assert_array_equal(blocks.sample(10, seed=1, start=30), batches[30:])
+    assert blocks.fingerprint() == memory.fingerprint()
+
+
+@pytest.mark.parametrize("edges", [(), (3, 4), (1, 2, 3, 4, 5, 6, 7), (0, 4, 4, 8)])
+def test_the_law_is_the_k_dpp(edges: tuple[int, ...]) -> None:
+    X, k, size = features(8, 4, seed=2), 3, 30_000
+    design = KDPP(exact(Linear(cut(X, *edges))), k)
+    L = X @ X.T
+    sets = list(combinations(range(8), k))
+    weights = np.array([np.linalg.det(L[np.ix_(Y, Y)]) for Y in sets])
+    found = Counter(map(tuple, np.sort(design.sample(size, seed=5), axis=1).tolist()))
+    observed = np.array([found[Y] for Y in sets])
+    expected = size * weights / weights.sum()
+    assert stats.chisquare(observed, expected).pvalue > 1e-3
+
+
+def test_set_up_and_a_schedule_read_the_data_twice_each(tmp_path: Path) -> None:
+    data = cut(features(), 100, 200)
+    design = KDPP(exact(Linear(data)), 7)
+    design.inclusion()
+    design.sample(0)
+    assert set(data.reads.values()) == {2}
+    schedule = dmsgd.presample(design, 500, seed=0, path=tmp_path / "s.npy")
+    assert max(data.reads.values()) <= 4
+    np.testing.assert_array_equal(
+        schedule.batches, KDPP(exact(Linear(features())), 7).sample(500, seed=0)
+    )
+    schedule.verify(KDPP(exact(Linear(features())), 7))
+
+
+def test_blocks_that_are_not_asked_about_are_not_read() -> None:
+    data = cut(features(), 100, 200)
+    kernel = Linear(data)
+    np.testing.assert_allclose(
+        kernel.block([3, 250], [250]), features()[[3, 250]] @ features()[[250]].T
+    )
+    assert data.reads == Counter({0: 1, 200: 2})
+
+
+def test_draws_that_lack_an_item_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dmsgd.samplers import streamed
+
+    monkeypatch.setattr(streamed, "EXTRA", (-2.5, -2.5, 0.5, 40))
+    X = features()
+    design = KDPP(exact(Linear(cut(X, 150))), 10)
+    expected = KDPP(exact(Linear(X)), 10).sample(60, seed=3)
+    np.testing.assert_array_equal(design.sample(60, seed=3), expected)
+    monkeypatch.setattr(streamed, "EXTRA", (-2.5,))
+    with pytest.raises(dmsgd.SamplingError, match="not completed"):
+        design.sample(60, seed=3)
+
+
+def test_memory_decides_how_many_draws_are_made_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    design = KDPP(exact(Linear(cut(features(), 150))), 10)
+    whole = design.sample(50, seed=2)
+    many = design.at_once
+    monkeypatch.setenv("DMSGD_MEMORY", "1MB")
+    assert design.at_once is not None
+    assert many is not None
+    assert design.at_once < 50 < many
+    np.testing.assert_array_equal(design.sample(50, seed=2), whole)
+    assert KDPP(exact(Linear(features())), 10).at_once is None
+
+
+def test_maps_are_applied_as_blocks_are_read() -> None:
+    X, y = np.abs(features()), np.random.default_rng(1).integers(4, size=300)
+    for w in (0.0, 0.4, 1.0):
+        memory = dmsgd.diversify(dmsgd.anneal(X, 0.5), 4, labels=y, w=w, normalize=True)
+        data = dmsgd.anneal(cut(X, 0, 90, 91), 0.5)
+        blocks = dmsgd.diversify(data, 4, labels=y, w=w, normalize=True)
+        np.testing.assert_allclose(blocks.inclusion(), memory.inclusion(), rtol=1e-9)
+        if w < 1:
+            np.testing.assert_array_equal(blocks.sample(20, seed=0), memory.sample(20, seed=0))
+
+
+def test_targets_are_prescribed_in_blocks() -> None:
+    X = features()
+    design = dmsgd.diversify(cut(X, 70, 200), 6, target=np.arange(1.0, 301))
+    np.testing.assert_allclose(design.inclusion(), 6 * np.arange(1, 301) / 45150, rtol=1e-6)
+    assert isinstance(design.spectrum.vectors, StreamedVectors)
+
+
+def test_ill_conditioned_features_take_the_stable_route() -> None:
+    X = features(200, 6) * np.array([1, 1, 1, 1e-4, 1e-5, 1e-5])
+    memory, blocks = exact(Linear(X)), exact(Linear(cut(X, 0, 3, 120)))
+    assert blocks.route == "dual+tsqr"
+    np.testing.assert_allclose(blocks.values, memory.values, rtol=1e-8)
+    V = np.asarray(blocks.vectors)
+    np.testing.assert_allclose(V.T @ V, np.eye(6), atol=1e-9)
+    np.testing.assert_allclose(KDPP(blocks, 5).inclusion(), KDPP(memory, 5).inclusion(), rtol=1e-8)
+
+
+def test_features_without_full_rank() -> None:
+    X = features(200, 4) @ features(4, 9, seed=1)
+    blocks = exact(Linear(cut(X, 77)))
+    assert blocks.rank == 4
+    with pytest.raises(dmsgd.RankError, match="rank 4"):
+        KDPP(blocks, 5)
+
+
+def test_rbf_by_landmarks() -> None:
+    X = features(400, 3)
+    memory = dmsgd.nystrom(dmsgd.RBF(X, 1.0), 50, seed=1)
+    blocks = dmsgd.nystrom(dmsgd.RBF(cut(X, 150, 300), 1.0), 50, seed=1)
+    np.testing.assert_allclose(blocks.values, memory.values, rtol=1e-6)
+    assert blocks.trace_error == pytest.approx(memory.trace_error, rel=1e-6)
+    b = KDPP(blocks, 8).inclusion()
+    np.testing.assert_allclose(b, KDPP(memory, 8).inclusion(), rtol=1e-6)
+    assert dmsgd.RBF(cut(X, 150)).scale == pytest.approx(dmsgd.RBF(X).scale)
+    factor = dmsgd.pivoted_cholesky(dmsgd.RBF(cut(X, 150), 1.0), 40, seed=0)
+    assert factor.trace_error < 0.5
+    with pytest.raises(TypeError, match="uniformly"):
+        dmsgd.nystrom(dmsgd.RBF(cut(X, 150), 1.0), 50, "kmeans")
+
+
+def test_one_call_for_an_rbf_kernel_in_blocks() -> None:
+    X = features(300, 2)
+    with pytest.warns(dmsgd.KernelWarning) as caught:
+        dmsgd.diversify(cut(X, 150), 5, kernel="rbf", scale=1e-3)  # no two items look alike
+    assert "trace" in str(caught[0].message) or "nearly uniform" in str(caught[0].message)
+    design = dmsgd.diversify(cut(X, 150), 5, kernel="rbf", scale=0.5)
+    np.testing.assert_allclose(
+        design.inclusion(), dmsgd.diversify(X, 5, kernel="rbf", scale=0.5).inclusion(), rtol=1e-3
+    )
+
+
+# Files
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+def test_npy(tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = (10 * features()).astype(dtype)
+    np.save(tmp_path / "x.npy", X)
+    monkeypatch.setattr(rows_module, "BLOCK_BYTES", 50 * 12 * 8)
+    rows = open_rows(tmp_path / "x.npy")
+    assert isinstance(rows, NpyRows)
+    assert rows.bounds.tolist() == [0, 50, 100, 150, 200, 250, 300]
+    expected = dmsgd.diversify(X.astype(float), 5)
+    for given in (str(tmp_path / "x.npy"), tmp_path / "x.npy", rows):
+        design = dmsgd.diversify(given, 5)
+        np.testing.assert_array_equal(design.sample(20, seed=0), expected.sample(20, seed=0))
+
+
+def test_a_large_memory_map_is_read_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "x.npy", features())
+    array = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert as_rows(array) is None
+    monkeypatch.setenv("DMSGD_MEMORY", "200KB")
+    assert isinstance(as_rows(array), NpyRows)
+    assert as_rows(array[5:]) is None  # a part of a file is a small matter
+    design = dmsgd.diversify(array, 5)
+    np.testing.assert_array_equal(
+        design.sample(20, seed=0), dmsgd.diversify(features(), 5).sample(20, seed=0)
+    )
+    monkeypatch.setenv("DMSGD_MEMORY", "10KB")
+    with pytest.raises(MemoryError, match="read in blocks"):
+        np.asarray(design.spectrum.vectors)
+
+
+def test_zarr(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    store = zarr.create_array(str(tmp_path / "x.zarr"), shape=(300, 12), chunks=(70, 5), dtype="f8")
+    store[:] = features()
+    rows = open_rows(tmp_path / "x.zarr")
+    assert isinstance(rows, ZarrRows)
+    assert all(edge % 70 == 0 for edge in rows.bounds[:-1].tolist())
+    for given in (str(tmp_path / "x.zarr"), store):
+        np.testing.assert_array_equal(
+            dmsgd.diversify(given, 5).sample(20, seed=0),
+            dmsgd.diversify(features(), 5).sample(20, seed=0),
+        )
+    zarr.create_group(str(tmp_path / "group.zarr"))
+    with pytest.raises(ValueError, match="Zarr group"):
+        open_rows(tmp_path / "group.zarr")
+
+
+def test_parquet(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = {f"f{j}": column for j, column in enumerate(features().T)}
+    table = pa.table({**columns, "label": ["a", "b", "c"] * 100})
+    parquet.write_table(table, tmp_path / "x.parquet", row_group_size=80)
+    rows = ParquetRows(tmp_path / "x.parquet", drop="label")
+    assert rows.bounds.tolist() == [0, 80, 160, 240, 300]
+    np.testing.assert_array_equal(
+        dmsgd.diversify(rows, 5).sample(20, seed=0),
+        dmsgd.diversify(features(), 5).sample(20, seed=0),
+    )
+    with pytest.raises(ValueError, match="label"):
+        open_rows(tmp_path / "x.parquet")
+
+
+def test_bad_files_are_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        dmsgd.diversify(tmp_path / "none.npy", 5)
+    (tmp_path / "x.hdf").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"only \.npy, \.zarr and \.parquet"):
+        dmsgd.diversify(tmp_path / "x.hdf", 5)
+    np.save(tmp_path / "wide.npy", features(5, 9))
+    with pytest.raises(ValueError, match="more items than features"):
+        dmsgd.diversify(str(tmp_path / "wide.npy"), 2)
+    np.save(tmp_path / "line.npy", np.arange(5.0))
+    with pytest.raises(ValueError, match=r"shape \(5,\)"):
+        dmsgd.diversify(str(tmp_path / "line.npy"), 2)
+    np.save(tmp_path / "zero.npy", np.zeros((50, 3)))
+    with pytest.raises(ValueError, match="all features are zero"):
+        dmsgd.diversify(str(tmp_path / "zero.npy"), 2)
+
+
+def test_a_block_with_nan_is_named() -> None:
+    X = features()
+    X[217, 3] = np.nan
+    with pytest.raises(ValueError, match=r"rows from 200 on has 1 NaN .*\(17, 3\)"):
+        dmsgd.diversify(cut(X, 100, 200), 4)
+
+
+def test_a_file_cut_short_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, features())
+    rows = open_rows(path)
+    path.write_bytes(path.read_bytes()[:-500])
+    with pytest.raises(ValueError, match="cut short"):
+        exact(Linear(rows))
+
+
+def test_blocks_keep_to_the_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DMSGD_MEMORY", "32MB")
+    bounds = even_bounds(100_000, 16)
+    assert (np.diff(bounds) * 16 * 8 <= 2**20).all()
+    assert bounds[-1] == 100_000
+
+
+# Dask, without a cluster
+
+
+@pytest.mark.parametrize(
+    "chunks", [((300,), (12,)), ((100, 1, 199), (5, 7)), ((0, 150, 0, 150), (12,))]
+)
+def test_dask_arrays(chunks: tuple[tuple[int, ...], ...]) -> None:
+    X, y = features(), np.random.default_rng(1).integers(4, size=300)
+    array = da.from_array(X, chunks=chunks)
+    for w, normalize in ((0.0, False), (0.4, True)):
+        memory = dmsgd.diversify(X, 4, labels=y, w=w, normalize=normalize)
+        design = dmsgd.diversify(array, 4, labels=da.from_array(y), w=w, normalize=normalize)
+        np.testing.assert_array_equal(design.sample(20, seed=0), memory.sample(20, seed=0))
+        np.testing.assert_allclose(design.inclusion(), memory.inclusion(), rtol=1e-9)
+        assert design.fingerprint() == memory.fingerprint()
+
+
+def test_dask_law() -> None:
+    X, size = features(8, 4, seed=2), 20_000
+    design = dmsgd.diversify(da.from_array(X, chunks=((1, 0, 4, 3), 4)), 3)
+    sets = list(combinations(range(8), 3))
+    expected = size * np.exp(KDPP(exact(Linear(X)), 3).log_prob(sets))
+    found = Counter(map(tuple, np.sort(design.sample(size, seed=6), axis=1).tolist()))
+    assert stats.chisquare([found[Y] for Y in sets], expected).pvalue > 1e-3
+
+
+def test_dask_data_frames_and_ill_conditioned_arrays() -> None:
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    frame = dd.from_pandas(pd.DataFrame(features()), npartitions=3)
+    np.testing.assert_array_equal(
+        dmsgd.diversify(frame, 5).sample(9, seed=0),
+        dmsgd.diversify(features(), 5).sample(9, seed=0),
+    )
+    X = features(200, 6) * np.array([1, 1, 1, 1e-4, 1e-5, 1e-5])
+    spectrum = exact(Linear(da.from_array(X, chunks=(30, 6))))
+    assert spectrum.route == "dual+tsqr"
+    np.testing.assert_allclose(spectrum.values, exact(Linear(X)).values, rtol=1e-8)
+
+
+def test_dask_chunk_with_nan_is_named() -> None:
+    X = features()
+    X[217, 3] = np.inf
+    with pytest.raises(ValueError, match="rows from 200 on"):
+        dmsgd.diversify(da.from_array(X, chunks=(100, 12)), 4)
+
+
+def test_a_streamed_design_can_be_pickled(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", features())
+    design = dmsgd.diversify(str(tmp_path / "x.npy"), 5)
+    again = pickle.loads(pickle.dumps(design))
+    np.testing.assert_array_equal(again.sample(9, seed=0), design.sample(9, seed=0))
