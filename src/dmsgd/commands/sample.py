@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from enum import Enum
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dmsgd.commands.arguments import (
+    BatchSize,
+    Features,
+    Force,
+    Kernel,
+    KernelName,
+    Labels,
+    Normalize,
+    Rho,
+    Scale,
+    Target,
+    TargetName,
+    Weight,
+    load,
+    refuse_output,
+    replacing,
+)
+
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from dmsgd.arrays import IntArray
@@ -26,22 +41,9 @@ if TYPE_CHECKING:
 CLASSES_SHOWN = 12
 
 
-class KernelName(str, Enum):
-    """The kernels that `--kernel` takes."""
-
-    linear = "linear"
-    rbf = "rbf"
-
-
 def sample(
-    features: Annotated[
-        str,
-        typer.Argument(
-            metavar="FEATURES",
-            help="Items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .parquet.",
-        ),
-    ],
-    k: Annotated[int, typer.Option("-k", help="Items in a batch.")],
+    features: Features,
+    k: BatchSize,
     n: Annotated[int, typer.Option("-n", help="Number of batches.")],
     output: Annotated[
         Path,
@@ -49,58 +51,48 @@ def sample(
             "--output", "-o", help="File to write: .npy (int64, one row per batch) or .csv."
         ),
     ],
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            help="Class of each item: a file (.npy, .npz, .csv, .txt, .parquet), or a column of "
-            "FEATURES, which is then no feature."
-        ),
-    ] = None,
-    w: Annotated[
-        float,
-        typer.Option(
-            "-w", help="Weight of the labels: 0 only reports them, 1 looks at nothing else."
-        ),
-    ] = 0.0,
-    kernel: Annotated[KernelName, typer.Option(help="Similarity of items.")] = KernelName.linear,
-    scale: Annotated[
-        float | None,
-        typer.Option(help="Length scale of --kernel rbf.  [default: the median distance]"),
-    ] = None,
-    rho: Annotated[
-        float | None, typer.Option(help="Anneal the features first: x to the power rho.")
-    ] = None,
-    normalize: Annotated[
-        bool,
-        typer.Option(
-            "--normalize", help="Scale rows to length 1: for embeddings, counts and images."
-        ),
-    ] = False,
+    labels: Labels = None,
+    w: Weight = 0.0,
+    kernel: Kernel = KernelName.linear,
+    scale: Scale = None,
+    rho: Rho = None,
+    normalize: Normalize = False,
+    target: Target = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same file.")] = 0,
     workers: Annotated[
         int, typer.Option(help="Threads, -1 for all cores; the result is the same.")
     ] = -1,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Dask scheduler to work on, such as tcp://host:8786; local starts one here.",
+        ),
+    ] = None,
+    force: Force = False,
 ) -> None:
-    """Draw diverse batches of items and write their row numbers, from 0.
+    """Draw diverse batches and write their row numbers, from 0.
 
     \b
     Examples:
       dmsgd sample features.npy -k 64 -n 1000 -o batches.npy
       dmsgd sample features.npy --labels y.npy -w 0.7 -k 64 -n 1000 -o batches.npy
-      dmsgd sample iris.csv --labels species -w 0.5 --kernel rbf -k 10 -n 500 -o batches.csv
+      dmsgd sample iris.csv --labels species --kernel rbf -k 10 -n 500 -o b.csv
       dmsgd sample tfidf.npz --rho 0.1 -k 50 -n 1000 -o batches.npy
+      dmsgd sample features.npy --target uniform -k 64 -n 1000 -o batches.npy
+      dmsgd sample features.zarr --cluster tcp://host:8786 -k 64 -n 1000 -o batches.npy
 
     An .npy output is a schedule: batches.json beside it says what it was drawn from, and the same
     command goes on where a run was stopped.
     """
-    _refuse_output(output, [features, labels], force)
+    refuse_output(output, (".npy", ".csv"), [features, labels], force)
     from rich.console import Console
 
-    import dmsgd
     from dmsgd.arrays import as_count
+    from dmsgd.files import column_names
     from dmsgd.samplers.parallel import thread_count
     from dmsgd.seeding import key_of
+    from dmsgd.streams.cluster import connected, rows_on_cluster
 
     # Asked here so that bad values are refused before the work rather than after it.
     as_count(n, "n")
@@ -108,19 +100,20 @@ def sample(
     threads = thread_count(workers)
     if w > 0 and labels is None:
         raise ValueError(f"-w {w:g} mixes in labels; give them with --labels, or leave -w out")
+    if target == TargetName.balanced and labels is None:
+        raise ValueError("--target balanced gives classes equal shares; give them with --labels")
     console = Console(highlight=False, markup=False, soft_wrap=True)
     began = time.perf_counter()
-    X, y = _load(features, labels)
-    console.print(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
-    with Console(stderr=True).status("set-up (the first run of all compiles the sampler)"):
-        X = X if rho is None else dmsgd.anneal(X, rho)
-        design = dmsgd.diversify(X, k, y, w, kernel.value, normalize=normalize, scale=scale)
-        design.sample(0, seed)  # tables and compiling are set-up, not part of the first batch
-    rank, route = design.spectrum.rank, design.spectrum.route
-    console.print(f"kernel    {kernel.value}: rank {rank:,} by the {route} route, k {k}")
-    console.print(f"set-up    {time.perf_counter() - began:.2f} s")
-    began = time.perf_counter()
-    schedule = _draw_to(output, design, n, seed, threads, force)
+    with ExitStack() as stack:
+        client = None if cluster is None else stack.enter_context(connected(cluster))
+        X, y = load(features, labels)
+        if client is not None:
+            X = rows_on_cluster(features, labels if labels in column_names(features) else None)
+        console.print(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
+        design = _set_up(console, X, k, y, w, kernel.value, normalize, scale, rho, target)
+        console.print(f"set-up    {time.perf_counter() - began:.2f} s")
+        began = time.perf_counter()
+        schedule = _draw_to(output, design, n, seed, threads, force, client)
     seconds = time.perf_counter() - began
     console.print(f"draws     {n:,} in {seconds:.2f} s, {1000 * seconds / n:.3g} ms a batch")
     console.print(f"written   {output}: {n:,} x {k} item numbers, seed {seed}")
@@ -128,42 +121,36 @@ def sample(
         console.print(_shares(y, schedule.batches))
 
 
-def _refuse_output(output: Path, inputs: list[str | None], force: bool) -> None:
-    if output.suffix.lower() not in (".npy", ".csv"):
-        raise ValueError(f"{output}: the output must end in .npy or .csv")
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {output.parent}; create it first")
-    if not os.access(output.parent, os.W_OK):
-        raise PermissionError(f"the folder {output.parent.resolve()} cannot be written to")
-    if output.is_dir():
-        raise IsADirectoryError(f"{output} is a folder; give a file")
-    if not output.exists():
-        return
-    if any(Path(name).exists() and output.samefile(name) for name in inputs if name):
-        raise ValueError(f"{output} is an input of this command; write to another file")
-    if not force:
-        raise FileExistsError(f"{output} exists; use --force to replace it, or another name")
+def _set_up(
+    console: Console,
+    X: Any,
+    k: int,
+    y: Any,
+    w: float,
+    kernel: str,
+    normalize: bool,
+    scale: float | None,
+    rho: float | None,
+    target: TargetName | None,
+) -> KDPP:
+    """Return the design, its tables made, and say what it is."""
+    from rich.console import Console
+
+    import dmsgd
+
+    with Console(stderr=True).status("set-up (the first run of all compiles the sampler)"):
+        X = X if rho is None else dmsgd.anneal(X, rho)
+        asked = None if target is None else target.value
+        design = dmsgd.diversify(X, k, y, w, kernel, normalize=normalize, scale=scale, target=asked)
+        design.sample(0)  # tables and compiling are set-up, not part of the first batch
+    rank, route = design.spectrum.rank, design.spectrum.route
+    console.print(f"kernel    {kernel}: rank {rank:,} by the {route} route, k {k}")
+    return design
 
 
-def _load(features: str, labels: str | None) -> tuple[Any, Any]:
-    """Return X and y; labels that name a column of the features are taken out of them."""
-    from dmsgd.files import LABEL_FILES, column_names, load_features, load_labels
-
-    if labels is None:
-        return load_features(features), None
-    columns = column_names(features)
-    if labels in columns:
-        return load_features(features, drop=labels), load_labels(f"{features}:{labels}")
-    if columns and not any(suffix in labels.lower() for suffix in LABEL_FILES):
-        raise ValueError(
-            f"{features} has no column {labels!r} for --labels; it has {', '.join(columns[:10])}"
-            + (", ..." if len(columns) > 10 else "")
-        )
-    X = load_features(features)
-    return X, load_labels(labels, n=X.shape[0])
-
-
-def _draw_to(output: Path, design: KDPP, n: int, seed: int, workers: int, force: bool) -> Schedule:
+def _draw_to(
+    output: Path, design: KDPP, n: int, seed: int, workers: int, force: bool, client: Any
+) -> Schedule:
     """Return the schedule of n batches, written to `output`."""
     import numpy as np
 
@@ -171,26 +158,11 @@ def _draw_to(output: Path, design: KDPP, n: int, seed: int, workers: int, force:
 
     shown = sys.stderr.isatty()
     if output.suffix.lower() == ".npy":
-        return presample(design, n, seed, output, workers, shown, overwrite=force)
-    schedule = presample(design, n, seed, workers=workers, progress=shown)
-    with _replacing(output) as file:
+        return presample(design, n, seed, output, workers, shown, overwrite=force, client=client)
+    schedule = presample(design, n, seed, workers=workers, progress=shown, client=client)
+    with replacing(output) as file:
         np.savetxt(file, schedule.batches, fmt="%d", delimiter=",")
     return schedule
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a new file that takes the place of `path` if all goes well and vanishes if not."""
-    target = Path(os.path.realpath(path))  # a link stays a link
-    hidden = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(hidden, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(hidden, target)
-    finally:
-        hidden.unlink(missing_ok=True)
 
 
 def _shares(y: Any, batches: IntArray) -> Table:

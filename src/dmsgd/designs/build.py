@@ -118,8 +118,9 @@ def _prescribed(kernel: Kernel | Spectrum, k: int, target: Any) -> Spectrum:
     return replace(tilted, trace_error=getattr(kernel, "trace_error", 0.0))
 
 
-def _rbf_spectrum(kernel: RBF, k: int) -> Spectrum:
+def _rbf_spectrum(kernel: Kernel, k: int) -> Spectrum:
     """Return the exact spectrum of a small kernel, and a factor's of a large one, with a word."""
+    assert isinstance(kernel, RBF)
     if kernel.n <= EXACT_ITEMS and not isinstance(kernel.features, Rows):
         spectrum = exact(kernel)
     elif isinstance(kernel.features, Rows):

@@ -1,4 +1,4 @@
-"""Features and labels from files: .npy, .npz (NumPy or SciPy sparse), .csv, .parquet, .txt.
+"""Features and labels from files: .npy, .npz (NumPy or SciPy sparse), .csv, .parquet, .zarr, .txt.
 
 `file:NAME` names one array of an .npz archive or one column of a table. A column of a CSV file
 without a header is named by its number, from 1.
@@ -15,17 +15,21 @@ from dmsgd.arrays import Matrix, as_labels, as_matrix
 from dmsgd.files import csv_files, parquet_files
 from dmsgd.files.numpy_files import load_npy, load_npz
 from dmsgd.files.paths import column_number, existing
+from dmsgd.memory import memory_limit
+from dmsgd.streams.recognise import as_rows, open_rows
+from dmsgd.streams.rows import Rows
 
 TABLES = (".csv", ".parquet")
-FEATURE_FILES = (".npy", ".npz", *TABLES)
-LABEL_FILES = (*FEATURE_FILES, ".txt")
+LABEL_FILES = (".npy", ".npz", *TABLES, ".txt")
+FEATURE_FILES = (".npy", ".npz", *TABLES, ".zarr")
 
 
-def load_features(path: str | Path, drop: str | None = None) -> Matrix:
+def load_features(path: str | Path, drop: str | None = None) -> Matrix | Rows:
     """Return the features in the file at `path`: a finite (n, d) float64 array, or CSR.
 
-    .npy files of float64 stay on disk as a memory map. `drop` is the column of a table that is not
-    a feature (the labels).
+    .zarr files, and .npy and .parquet files that would take more than an eighth of the memory, are
+    returned as rows to be read in blocks. Smaller .npy files of float64 stay on disk as a memory
+    map. `drop` is the column of a table that is not a feature (the labels).
     """
     file, name = existing(path, FEATURE_FILES)
     kind = file.suffix.lower()
@@ -35,11 +39,16 @@ def load_features(path: str | Path, drop: str | None = None) -> Matrix:
             raise ValueError(f"{path}: features are all columns of a table; give the file alone")
         if drop is not None:
             column_number(file, column_names(file), drop)
-        value = (
-            csv_files.numbers(file, drop) if kind == ".csv" else parquet_files.numbers(file, drop)
-        )
+        if kind == ".csv":
+            value = csv_files.numbers(file, drop)
+        elif parquet_files.entries(file) > memory_limit() // 64:
+            return open_rows(file, drop)
+        else:
+            value = parquet_files.numbers(file, drop)
     elif drop is not None:
         raise ValueError(f"{path} has no columns to drop {drop!r} from; only tables do")
+    elif kind == ".zarr":
+        return open_rows(file)
     else:
         value = load_npy(file) if kind == ".npy" else load_npz(file, name, ("X", "features", "x"))
     if value.ndim == 1:
@@ -47,7 +56,8 @@ def load_features(path: str | Path, drop: str | None = None) -> Matrix:
             f"{path} has shape {value.shape}, features need (items, features); "
             f"save a single feature as X.reshape(-1, 1)"
         )
-    return as_matrix(value, str(path))
+    rows = as_rows(value)
+    return as_matrix(value, str(path)) if rows is None else rows
 
 
 def load_labels(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:

@@ -24,6 +24,12 @@ def open_parquet(file: Path) -> Any:
         return parquet.ParquetFile(file)
 
 
+def entries(file: Path) -> int:
+    """Return the number of rows times that of columns."""
+    metadata = open_parquet(file).metadata
+    return int(metadata.num_rows * metadata.num_columns)
+
+
 def feature_columns(file: Path, source: Any, drop: str | None) -> list[str]:
     """Return the names of all columns but `drop`, which must be numeric."""
     import pyarrow as pa

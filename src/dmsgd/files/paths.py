@@ -22,7 +22,7 @@ def existing(path: str | Path, suffixes: tuple[str, ...]) -> tuple[Path, str | N
         )
     if not file.exists():
         raise FileNotFoundError(f"there is no file {file}")
-    if file.is_dir():
+    if file.is_dir() and file.suffix.lower() != ".zarr":
         raise IsADirectoryError(f"{file} is a folder; give a file")
     if file.is_file() and file.stat().st_size == 0:
         raise ValueError(f"{file} is empty (0 bytes); write it again")

@@ -1,4 +1,4 @@
-"""Rows of a Dask array or data frame: passes run where the blocks are.
+"""Rows of a Dask array or data frame, or of a file that all workers see: passes run where they are.
 
 Without a running cluster, Dask's own scheduler in this process is used; `distributed.Client(...)`
 before the call sends the work there. Tasks are named dmsgd-gram, dmsgd-survey, dmsgd-answer, ...
@@ -7,18 +7,30 @@ before the call sends the work there. Tasks are named dmsgd-gram, dmsgd-survey, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, final
+from uuid import uuid4
 
 import numpy as np
 
-from dmsgd.streams.rows import Rows, Work, prepared
+from dmsgd.streams.recognise import open_rows
+from dmsgd.streams.rows import Rows, StoredRows, Work, prepared
+
+#: How long to look for a scheduler.
+CONNECT_SECONDS = 10
 
 
 @final
 class DaskRows(Rows):
-    """An (n, d) Dask array, or the columns of a Dask data frame, in its own blocks of rows."""
+    """An (n, d) Dask array or frame in its own blocks of rows, or a file read by the workers."""
 
     def __init__(self, value: Any) -> None:
+        if isinstance(value, StoredRows):
+            self.shape, self.bounds, self.transforms = value.shape, value.bounds, value.transforms
+            read = _named(value.read, "read")
+            self.chunks = [read(start, stop) for start, stop in pairwise(value.bounds.tolist())]
+            return
         array = value.to_dask_array(lengths=True) if hasattr(value, "to_dask_array") else value
         if array.ndim != 2:
             raise ValueError(f"the Dask array must have two dimensions, got shape {array.shape}")
@@ -27,7 +39,7 @@ class DaskRows(Rows):
         array = array.rechunk({1: -1})
         if 0 in array.shape:
             raise ValueError(f"the Dask array is empty: shape {array.shape}")
-        self.array = array
+        self.chunks = list(array.to_delayed().ravel())
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.bounds = np.concatenate([[0], np.cumsum(array.chunks[0])]).astype(np.int64)
 
@@ -71,17 +83,49 @@ class DaskRows(Rows):
         call = _named(_piece, name)
         tasks = [
             call(chunk, int(self.bounds[block]), self.parts(block), work, everywhere, given[block])
-            for block, chunk in enumerate(self.array.to_delayed().ravel())
+            for block, chunk in enumerate(self.chunks)
             if given[block] is not None
         ]
         return wanted, tasks
 
 
+def rows_on_cluster(path: str, drop: str | None = None) -> DaskRows:
+    """Return the features in a file that the workers of a cluster read; they must see the file."""
+    return DaskRows(open_rows(path, drop))
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Yield a client of the Dask scheduler at `address`, or of a cluster started here ("local")."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise ImportError("a cluster needs Dask; pip install 'dmsgd[dask]'") from None
+    if address == "local":
+        with LocalCluster(dashboard_address=None) as cluster, Client(cluster) as client:
+            yield client
+        return
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ConnectionError(
+            f"there is no Dask scheduler at {address} ({type(error).__name__}); give the address "
+            f"that `dask scheduler` prints, or use --cluster local"
+        ) from None
+    with client:
+        yield client
+
+
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return the delayed function whose tasks the dashboard shows as dmsgd-name."""
+    """Return the delayed function, whose tasks the dashboard shows as dmsgd-name."""
     import dask
 
-    return dask.delayed(function, name=f"dmsgd-{name}", pure=False)  # type: ignore[no-any-return]
+    delayed = dask.delayed(function, pure=False)
+
+    def call(*arguments: Any) -> Any:
+        return delayed(*arguments, dask_key_name=f"dmsgd-{name}-{uuid4().hex}")
+
+    return call
 
 
 def _piece(

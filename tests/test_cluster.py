@@ -1,0 +1,153 @@
+"""Draws on a Dask cluster of two processes: the same schedules, whatever happens to a worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dmsgd
+from dmsgd.commands import app
+from dmsgd.streams.cluster import DaskRows, connected
+from dmsgd.streams.recognise import open_rows
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # Dask's own, about sockets and sizes of graphs
+    pytest.mark.xdist_group("cluster"),
+]
+
+
+def features(n: int = 600, d: int = 10) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(n, d))
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="700MB", dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def slow(array: Any, seconds: float) -> Any:
+    """Return the array with chunks that take their time."""
+
+    def wait(block: np.ndarray) -> np.ndarray:
+        time.sleep(seconds if block.size > 1 else 0)
+        return block
+
+    return array.map_blocks(wait, dtype=array.dtype)
+
+
+def test_schedules_drawn_on_a_cluster_are_the_same(client: Any, tmp_path: Path) -> None:
+    design = dmsgd.diversify(features(), 6)
+    here = dmsgd.presample(design, 600, seed=3)
+    there = dmsgd.presample(design, 600, seed=3, path=tmp_path / "s.npy", client=client)
+    np.testing.assert_array_equal(there.batches, here.batches)
+    array = da.from_array(features(), chunks=(150, 10))
+    with client.as_current():
+        streamed = dmsgd.diversify(array, 6)
+    drawn = dmsgd.presample(streamed, 600, seed=3, client=client)
+    np.testing.assert_array_equal(drawn.batches, here.batches)
+    np.testing.assert_allclose(drawn.inclusion(), here.inclusion(), rtol=1e-9)
+
+
+def test_tasks_have_names_to_read(client: Any) -> None:
+    array = da.from_array(features(), chunks=(150, 10))
+    with client.as_current():
+        dmsgd.diversify(array, 6).sample(20, seed=0)
+    names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
+    assert {"dmsgd-gram", "dmsgd-survey", "dmsgd-answer"} <= set(names)
+
+
+def test_workers_read_files_themselves(client: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", features())
+    rows = open_rows(tmp_path / "x.npy")
+    rows.bounds = np.array([0, 100, 350, 600])
+    with client.as_current():
+        design = dmsgd.diversify(DaskRows(rows), 6)
+        batches = design.sample(50, seed=0)
+    np.testing.assert_array_equal(batches, dmsgd.diversify(features(), 6).sample(50, seed=0))
+
+
+def kill_a_worker_after(client: Any, seconds: float) -> threading.Timer:
+    pid = next(iter(client.run(os.getpid).values()))
+    timer = threading.Timer(seconds, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    return timer
+
+
+def test_a_killed_worker_changes_nothing(client: Any, tmp_path: Path) -> None:
+    array = slow(da.from_array(features(), chunks=(50, 10)), 0.15)  # a pass takes about a second
+    expected = dmsgd.presample(dmsgd.diversify(features(), 6), 200, seed=1)
+    with client.as_current():
+        first = kill_a_worker_after(client, 0.5)
+        design = dmsgd.diversify(array, 6)
+        first.join()
+        client.wait_for_workers(2)
+        second = kill_a_worker_after(client, 1.5)
+        path = tmp_path / "s.npy"
+        schedule = dmsgd.presample(design, 200, seed=1, path=path, client=client)
+        second.join()
+    np.testing.assert_array_equal(schedule.batches, expected.batches)
+    np.testing.assert_array_equal(dmsgd.Schedule.load(path).batches, expected.batches)
+
+
+def test_an_error_on_a_worker_is_the_users_error_and_leaves_no_file(
+    client: Any, tmp_path: Path
+) -> None:
+    X = features()
+    X[470, 2] = np.nan
+    array = da.from_array(X, chunks=(150, 10))
+    with client.as_current(), pytest.raises(ValueError, match="rows from 450 on has 1 NaN"):
+        dmsgd.presample(dmsgd.diversify(array, 6), 10, path=tmp_path / "s.npy", client=client)
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_scheduler_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dmsgd.streams.cluster.CONNECT_SECONDS", 1)
+    np.save(tmp_path / "x.npy", features())
+    outcome = CliRunner().invoke(
+        app,
+        ["sample", str(tmp_path / "x.npy"), "-k", "4", "-n", "9", "-o", str(tmp_path / "b.npy"),
+         "--cluster", "tcp://127.0.0.1:9"],
+    )  # fmt: skip
+    assert outcome.exit_code == 2
+    assert "there is no Dask scheduler at tcp://127.0.0.1:9" in outcome.output
+    assert not (tmp_path / "b.npy").exists()
+    with pytest.raises(ConnectionError, match="no Dask scheduler"), connected("nonsense://x"):
+        pass
+
+
+def test_the_command_line_on_a_cluster(client: Any, tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    store = zarr.create_array(
+        str(tmp_path / "x.zarr"), shape=(600, 10), chunks=(200, 10), dtype="f8"
+    )
+    store[:] = features()
+    outcome = CliRunner().invoke(
+        app,
+        ["sample", str(tmp_path / "x.zarr"), "-k", "6", "-n", "40", "-o", str(tmp_path / "b.npy"),
+         "--cluster", client.scheduler.address, "--target", "uniform"],
+    )  # fmt: skip
+    assert outcome.exit_code == 0, outcome.output
+    batches = np.load(tmp_path / "b.npy")
+    expected = dmsgd.diversify(features(), 6, target="uniform")
+    np.testing.assert_allclose(
+        dmsgd.Schedule.load(tmp_path / "b.npy").inclusion(), expected.inclusion(), rtol=1e-6
+    )
+    assert batches.shape == (40, 6)
