@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from pathlib import Path
 
@@ -28,13 +27,22 @@ def r8():
     """The paper's R8 kernel: tf-idf to the power 0.1, 5485 documents, rank 5416."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    with gzip.open(data_folder() / "r8/train.txt.gz", "rt") as lines:
-        documents = [line.split("\t")[1] for line in lines]
+    documents = dmsgd.datasets.r8().train
     return dmsgd.anneal(TfidfVectorizer(token_pattern=r"\S+").fit_transform(documents), 0.1)
 
 
 def mnist_half():
     """Half of MNIST with labels, [(1-w)X, wH] with w = 0.5: 30,000 images, 794 columns."""
-    with np.load(data_folder() / "mnist/mnist.npz") as arrays:
-        X = arrays["x_train"][:30_000].reshape(30_000, -1) / 255.0
-        return dmsgd.concat(X, arrays["y_train"][:30_000], 0.5)
+    images = dmsgd.datasets.mnist()
+    X = images.x_train[:30_000].reshape(30_000, -1) / 255.0
+    return dmsgd.concat(X, images.y_train[:30_000], 0.5)
+
+
+def flowers(columns=None):
+    """Oxford-102 as the paper trains on it: unit rows, all or the first principal directions."""
+    X, y = dmsgd.datasets.flowers().part("test")
+    X = dmsgd.normalize(X)
+    if columns is not None:
+        centred = X - X.mean(axis=0)
+        X = centred @ np.linalg.eigh(centred.T @ centred)[1][:, -columns:]
+    return X, y

@@ -9,8 +9,8 @@ import numpy as np
 
 from dmsgd.arrays import FloatArray, IntArray, as_count, as_items
 from dmsgd.cards import card, how_often
-from dmsgd.samplers.parallel import thread_count
 from dmsgd.seeding import Seed, key_of
+from dmsgd.threads import thread_count
 
 
 class Design(ABC):

@@ -8,11 +8,13 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.arrays import FloatArray, IntArray, as_count, as_items
+from dmsgd.cards import card, how_often
 from dmsgd.designs.determinants import log_determinants
-from dmsgd.samplers.parallel import spread, thread_count
+from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.rejection import rejection_any_size
 from dmsgd.seeding import Seed, key_of
 from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.threads import thread_count
 
 
 @final
@@ -75,6 +77,17 @@ class DPP:
             log_det = log_determinants(self.spectrum, Y[None])[0] if possible and Y.size else 0.0
             out[t] = log_det - normaliser if possible else -np.inf
         return out
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: size, origin, and how evenly items are drawn."""
+        b = self.inclusion()
+        rows = {
+            "items": f"{self.n:,}",
+            "expected size": f"{self.expected_size:.3g}",
+            "kernel": self.spectrum.kernel,
+            "items are drawn": how_often(b),
+        }
+        return card("DPP", rows, b)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"spectrum": self.spectrum, "n": self.n}

@@ -19,8 +19,9 @@ from dmsgd.arrays import FloatArray, IntArray, as_batch_size, as_count, as_matri
 from dmsgd.designs.sampled import Sampled
 from dmsgd.designs.uniform import Uniform
 from dmsgd.fingerprints import digest, fingerprint
-from dmsgd.samplers.parallel import spread, thread_count
+from dmsgd.samplers.parallel import spread
 from dmsgd.seeding import Seed, key_of
+from dmsgd.threads import thread_count
 
 #: Distances to nearest neighbours that the default radius is the median of, about.
 NEIGHBOURS = 1000

@@ -8,8 +8,8 @@ import numpy as np
 
 from dmsgd.arrays import FloatArray, IntArray, as_count
 from dmsgd.designs.design import Design
-from dmsgd.samplers.parallel import thread_count
 from dmsgd.seeding import Seed, key_of
+from dmsgd.threads import thread_count
 
 #: Draws counted at a time.
 PIECE = 1000

@@ -30,9 +30,10 @@ from dmsgd.designs.sampled import Sampled
 from dmsgd.errors import RankError
 from dmsgd.fingerprints import digest
 from dmsgd.kernels import Kernel
-from dmsgd.samplers.parallel import spread, thread_count
+from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.swap import Advance, pivots, stepper
 from dmsgd.seeding import Seed, key_of
+from dmsgd.threads import thread_count
 
 
 class State(NamedTuple):

@@ -9,14 +9,16 @@ to labels is taken from diversity within classes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, as_batch_size, as_fraction, as_labels, as_matrix
+from dmsgd.arrays import as_batch_size, as_fraction, as_labels, as_matrix
 from dmsgd.designs.build import diversify
 from dmsgd.kernels import RBF, median_scale
 from dmsgd.seeding import Seed, key_of
+from dmsgd.sources import Source
 from dmsgd.spectra import effective_rank, exact
 
 #: Effective rank that `suggest_scale` aims at, in batch sizes.
@@ -45,11 +47,18 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
     return float(np.exp((low + high) / 2))
 
 
-def class_shares(inclusion: FloatArray, labels: Any) -> dict[Any, float]:
-    """Return each class's expected share of a batch, by class."""
+def class_shares(design: Source, labels: Any) -> dict[Any, float]:
+    """Return each class's expected share of a batch, by class; they sum to 1."""
+    inclusion = design.inclusion()
     names, codes = np.unique(as_labels(labels, inclusion.size), return_inverse=True)
     shares = np.bincount(codes, inclusion) / inclusion.sum()
     return dict(zip(names.tolist(), shares.tolist(), strict=True))
+
+
+def evenness(shares: Mapping[Any, float]) -> float:
+    """Return exp(entropy of the shares) / number of classes: 1 if all are equal."""
+    p = np.array([share for share in shares.values() if share > 0])
+    return float(np.exp(-np.sum(p * np.log(p))) / len(shares))
 
 
 def suggest_w(
@@ -57,8 +66,8 @@ def suggest_w(
 ) -> float:
     """Return the smallest w of 0, 0.1, ..., 1 whose expected class shares are even enough.
 
-    Evenness is exp(entropy of the shares) / number of classes: 1 if all are equal. Labels have as
-    many directions as classes, so with k far above that no w may do; then `Stratified` will.
+    `balance` is the least `evenness`. Labels have as many directions as classes, so with k far
+    above that no w may do; then `Stratified` will.
     """
     balance = as_fraction(balance, "balance")
     reached = 0.0
@@ -66,8 +75,7 @@ def suggest_w(
         if w == 1 and k > np.unique(as_labels(labels)).size:
             break
         design = diversify(X, k, labels, float(w), normalize=normalize)
-        shares = np.array(list(class_shares(design.inclusion(), labels).values()))
-        reached = float(np.exp(-np.sum(shares * np.log(shares))) / shares.size)
+        reached = evenness(class_shares(design, labels))
         if reached >= balance:
             return float(w)
     raise ValueError(

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from dmsgd.arrays import IntArray, as_count
+from dmsgd.arrays import IntArray
 from dmsgd.errors import SamplingError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def thread_count(workers: Any) -> int:
-    """Return the number of threads for `workers`: itself, or all available cores for -1."""
-    if workers == -1 and not isinstance(workers, bool):
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else (os.cpu_count() or 1)
-        )
-    return as_count(workers, "workers")
 
 
 def fill(

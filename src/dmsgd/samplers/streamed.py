@@ -11,6 +11,7 @@ The draws are those that the features would give in memory, up to rounding.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.errors import SamplingError
 from dmsgd.memory import memory_limit
+from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Draw
 from dmsgd.spectra.spectrum import Spectrum
 from dmsgd.streams.vectors import StreamedVectors
@@ -48,7 +50,8 @@ def streamed(spectrum: Spectrum, k: int) -> Draw:
         step = draws_at_once(k)
         for first in range(0, size, step):
             numbers = np.arange(start + first, start + min(first + step, size), dtype=np.uint64)
-            out[first : first + step] = _together(V, log_e, sums, np.uint64(key), numbers, k)
+            together = _together(V, log_e, sums, np.uint64(key), numbers, k, workers)
+            out[first : first + step] = together
         return out
 
     return draw
@@ -74,6 +77,7 @@ def _together(
     key: np.uint64,
     draws: npt.NDArray[np.uint64],
     k: int,
+    workers: int,
 ) -> IntArray:
     """Return the draws with these numbers, in a few rounds of proposals."""
     from dmsgd.samplers.compiled.streamed import BLOCK, choose_eigenvectors, decide
@@ -89,7 +93,12 @@ def _together(
         count = _proposals(k, extra)
         items, X = _answers(V, sums, key, draws[pending], J[pending], first, count)
         rows, W = out[pending], np.ascontiguousarray(W)
-        decide(items, X, key, draws[pending], first, W, left, rows)
+        numbers, parts = draws[pending], _parts(pending.size, workers)
+
+        def work(p: slice, args: Any = (items, X, numbers, W, left, rows), at: int = first) -> None:
+            decide(args[0][p], args[1][p], key, args[2][p], at, *(a[p] for a in args[3:]))
+
+        spread(work, parts, workers)
         out[pending] = rows
         lacking = left > 0
         pending, W, left = pending[lacking], W[lacking], left[lacking]
@@ -99,6 +108,11 @@ def _together(
     raise SamplingError(
         f"draw {draws[pending[0]]} was not completed: the data changed since set-up"
     )
+
+
+def _parts(size: int, workers: int) -> list[slice]:
+    bounds = np.linspace(0, size, min(workers, size) + 1).astype(int).tolist()
+    return [slice(a, b) for a, b in pairwise(bounds)]
 
 
 def _answers(
@@ -123,7 +137,8 @@ def _answers(
     for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         mine = order[a:b]
         owners, draw = np.unique(mine // count, return_inverse=True)
-        question = (columns.ravel()[mine], rests.ravel()[mine], J[owners], draw)
+        small = (columns.ravel()[mine], J[owners], draw)  # 4 bytes each are enough to send
+        question = (rests.ravel()[mine], *(part.astype(np.uint32) for part in small))
         arguments.append(question if mine.size else None)
     del columns, blocks, rests
     items = np.empty(draws.size * count, dtype=np.uint64)
@@ -143,7 +158,7 @@ def answer_block(block: FloatArray, basis: FloatArray, question: Any) -> Any:
     from dmsgd.samplers.compiled.kdpp import ROWS
     from dmsgd.samplers.compiled.streamed import answer, block_squares
 
-    columns, rests, J, draw = question
+    rests, columns, J, draw = question
     V = np.ascontiguousarray(block @ basis)
     mass = np.empty((V.shape[1], -(-V.shape[0] // ROWS)))
     block_squares(V, mass)

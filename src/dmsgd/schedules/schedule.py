@@ -9,12 +9,13 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.arrays import FloatArray, IntArray, as_count
+from dmsgd.cards import card, how_often
 from dmsgd.designs.design import Design
 from dmsgd.kernels import Kernel
-from dmsgd.samplers.parallel import thread_count
 from dmsgd.schedules.files import Files, sha256
 from dmsgd.schedules.record import Record, read_json, short
 from dmsgd.seeding import Seed
+from dmsgd.threads import thread_count
 
 
 @final
@@ -111,6 +112,18 @@ class Schedule:
         if self.path is None:
             return Schedule, (np.array(self.batches), self._inclusion, self.record)
         return _pickled, (str(self.path), self.checksum)
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: size, origin, and how evenly items are drawn."""
+        b = self.inclusion()
+        rows = {
+            "draws": f"{len(self):,} of {self.k:,} out of {self.n:,} items",
+            "seed": str(self.seed),
+            "place": "in memory" if self.path is None else str(self.path),
+            "design": self.record.design,
+            "items are drawn": how_often(b),
+        }
+        return card("Schedule", rows, b)
 
     def __repr__(self) -> str:
         place = "in memory" if self.path is None else str(self.path)

@@ -7,8 +7,9 @@ a file reads the blocks one after the other; a pass over a Dask array runs where
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from itertools import pairwise
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ import numpy as np
 
 from dmsgd.arrays import FloatArray, IntArray, as_matrix
 from dmsgd.memory import memory_limit
+from dmsgd.threads import thread_count
 
 #: A block takes at most this many bytes (as float64), or a 32nd of the memory that may be used.
 BLOCK_BYTES = 2**26
@@ -108,21 +110,25 @@ class StoredRows(Rows):
     def run(
         self, work: Work, name: str, shared: Any = None, arguments: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        """Yield the results; the next block is read while one is worked on."""
-        count = self.bounds.size - 1
-        given: Sequence[Any] = [()] * count if arguments is None else arguments
-        wanted = [block for block in range(count) if given[block] is not None]
-        with ThreadPoolExecutor(1) as ahead:
-            reading = ahead.submit(self._block, wanted[0]) if wanted else None
-            for block in range(count):
-                if given[block] is None:
-                    yield None
-                    continue
-                assert reading is not None
-                current = reading.result()
-                wanted.pop(0)
-                reading = ahead.submit(self._block, wanted[0]) if wanted else None
-                yield work(current, shared, given[block])
+        """Yield the results. Each core works on a block of its own, read by itself."""
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+        threads = thread_count(-1)
+        pending: deque[Future[Any] | None] = deque()
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+            for block in range(self.bounds.size - 1):
+                argument = () if arguments is None else arguments[block]
+                asked = argument is not None
+                pending.append(
+                    pool.submit(self._done, block, work, shared, argument) if asked else None
+                )
+                while len(pending) > threads:
+                    yield _result(pending.popleft())
+            while pending:
+                yield _result(pending.popleft())
+
+    def _done(self, block: int, work: Work, shared: Any, argument: Any) -> Any:
+        return work(self._block(block), shared, argument)
 
     def _block(self, block: int) -> FloatArray:
         start, stop = self.bounds[block : block + 2].tolist()
@@ -150,6 +156,10 @@ def even_bounds(n: int, columns: int) -> IntArray:
     size = min(BLOCK_BYTES, memory_limit() // 32)
     rows = max(1, int(size) // (8 * columns))
     return np.append(np.arange(0, n, rows), n).astype(np.int64)
+
+
+def _result(future: Future[Any] | None) -> Any:
+    return None if future is None else future.result()
 
 
 def _rows_at(block: FloatArray, shared: None, rows: IntArray) -> FloatArray:

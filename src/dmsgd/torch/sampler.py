@@ -14,9 +14,9 @@ from torch.utils.data import DistributedSampler
 
 from dmsgd.arrays import as_count
 from dmsgd.designs.design import Design
-from dmsgd.samplers.parallel import thread_count
 from dmsgd.seeding import Seed, key_of
 from dmsgd.sources import FIXED_K, Source, fixed_seed
+from dmsgd.threads import thread_count
 from dmsgd.torch.ranks import Shard, part_of_draw
 
 #: Indices drawn ahead of the training loop at a time, in the background.
