@@ -31,19 +31,30 @@ def predict(weights: FloatArray, X: FloatArray) -> IntArray:
 
 
 def train(
-    weights: FloatArray, X: FloatArray, targets: FloatArray, batches: IntArray, rate: float
+    weights: FloatArray,
+    X: FloatArray,
+    targets: FloatArray,
+    batches: IntArray,
+    rate: float | FloatArray,
+    item_weights: FloatArray | None = None,
 ) -> FloatArray:
     """Return the weights after one SGD step on each row of `batches`.
 
     A step follows the mean gradient of the batch's cross-entropy: the paper's update, biased
-    towards whatever the batches show more often. `targets` is one-hot, shape (n, classes).
+    towards whatever the batches show more often; or, with `item_weights` (n,), the sum of its
+    gradients so weighted. `targets` is one-hot, shape (n, classes); `rate` is one number or one
+    for each step. Arithmetic is in the precision of `weights` and `X`.
     """
     weights = weights.copy()
-    for batch in batches:
+    rates = np.broadcast_to(rate, len(batches))
+    for batch, step in zip(batches, rates.tolist(), strict=True):
         x = X[batch]
         error = probabilities(weights, x)
         error -= targets[batch]
-        error *= rate / batch.size
+        if item_weights is None:
+            error *= step / batch.size
+        else:
+            error *= step * item_weights[batch, None]
         weights[:-1] -= x.T @ error
         weights[-1] -= error.sum(axis=0)
     return weights

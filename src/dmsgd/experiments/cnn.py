@@ -1,0 +1,98 @@
+"""The small convolutional network of the MNIST experiment, and training it on given batches.
+
+Two convolutions (5 x 5; 32 and 64 maps), each followed by ReLU and 2 x 2 max-pooling, a hidden
+layer of 1024 units with dropout, and a softmax: the network of the tutorial that the paper cites.
+Batches are item numbers, so this module needs NumPy and PyTorch alone and runs wherever those do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+
+def network(seed: int, dropout: float) -> nn.Sequential:
+    """Return the network with the tutorial's random start: normal of spread 0.1, biases 0.1.
+
+    The start is drawn on the CPU, so that it is the same on every device.
+    """
+    model = nn.Sequential(
+        nn.Conv2d(1, 32, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(7 * 7 * 64, 1024),
+        nn.ReLU(),
+        nn.Dropout(dropout),
+        nn.Linear(1024, 10),
+    )
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        if parameter.ndim == 1:
+            nn.init.constant_(parameter, 0.1)
+        else:
+            nn.init.trunc_normal_(parameter, std=0.1, a=-0.2, b=0.2, generator=generator)
+    return model
+
+
+def pixels(images: npt.NDArray[np.uint8], device: str) -> torch.Tensor:
+    """Return images as float32 in [0, 1] with one channel, on the device."""
+    return torch.from_numpy(images).to(device)[:, None].float() / 255
+
+
+def train(
+    images: torch.Tensor,
+    labels: torch.Tensor,
+    test_images: torch.Tensor,
+    test_labels: torch.Tensor,
+    batches: npt.NDArray[Any],
+    weights: npt.NDArray[np.floating[Any]] | None,
+    checkpoints: Sequence[int],
+    rate: float,
+    dropout: float,
+    seed: int,
+) -> list[float]:
+    """Return test accuracy after each of `checkpoints` steps of Adam; the last ends the run.
+
+    batches: (steps, k) item numbers, one row a step.
+    weights: one per item for the sum of losses over a batch (unbiased), or None for their mean.
+
+    All tensors live on one device, which does the work.
+    """
+    device = images.device
+    torch.manual_seed(seed)
+    model = network(seed, dropout).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    loss = nn.CrossEntropyLoss(reduction="none")
+    rows = torch.from_numpy(batches[: checkpoints[-1]].astype(np.int64)).to(device)
+    share = torch.full((len(images),), 1 / rows.shape[1], device=device)
+    if weights is not None:
+        share = torch.from_numpy(weights).to(share)
+    accuracy = []
+    for first, last in zip((0, *checkpoints), checkpoints, strict=False):
+        model.train()
+        for items in rows[first:last]:
+            losses = loss(model(images[items]), labels[items])
+            optimizer.zero_grad()
+            (losses * share[items]).sum().backward()
+            optimizer.step()
+        accuracy.append(_accuracy(model, test_images, test_labels))
+    return accuracy
+
+
+def _accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> float:
+    model.eval()
+    right = 0
+    with torch.no_grad():
+        for first in range(0, len(images), 2000):
+            part = slice(first, first + 2000)
+            right += int((model(images[part]).argmax(dim=1) == labels[part]).sum())
+    return right / len(images)
