@@ -2,6 +2,7 @@
 # make test   set up .venv, then run all tests
 # make check  lint and types
 # make bench  the speed tables of the README
+# make paper  all experiments of the paper, in small (about ten minutes)
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -11,7 +12,7 @@ ifneq ($(wildcard ../shared/data),)
 export DMSGD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test browser check format bench paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -27,10 +28,16 @@ $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	@touch $@
 
 demo: $(VENV)/.installed
-	$(BIN)/dmsgd demo
+	$(BIN)/dmsgd demo --force
 
-test: $(VENV)/.installed-dev
+test: $(VENV)/.installed-dev browser
 	$(BIN)/python -m pytest -n 2
+
+# The report's page is tested in a browser where there is one, and those tests skip where not.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && apt-get install -y -qq chromium chromium-driver >/dev/null 2>&1; } || \
+	  echo "no Chromium found or installed: the browser tests will be skipped"
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check
@@ -44,6 +51,9 @@ format: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/draws.py
 	$(BIN)/python benchmarks/setup.py
+
+paper: $(VENV)/.installed-dev
+	$(BIN)/dmsgd reproduce all --quick --out build/paper --force
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,3 +1,4 @@
+import importlib
 import os
 import re
 import shlex
@@ -12,9 +13,11 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 import dmsgd
+import documented_help
 from dmsgd import commands
 from dmsgd.commands import app, one_line
 
+COMMANDS = ("inspect", "report", "sample", "demo", "reproduce", "bench")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 80))
 Y = RNG.integers(0, 3, size=300)
@@ -290,24 +293,79 @@ def test_help_lists_the_commands_and_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stdout.endswith("[]\n")
-    assert re.search(r"^  sample ", done.stdout, re.MULTILINE)
-    assert re.search(r"^  demo ", done.stdout, re.MULTILINE)
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} ", done.stdout, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", ["", "sample", "demo"])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_has_an_example(command):
     result = run(f"{command} --help")
     assert result.exit_code == 0
     assert re.search(rf"Examples?:\n +dmsgd {command}", result.stdout)
 
 
-@pytest.mark.parametrize("command", ["", "sample"])
+@pytest.mark.parametrize("command", ["", "inspect", "report", "sample"])
 def test_examples_in_the_help_work(folder, command):
-    examples = re.findall(r"^ +dmsgd (sample .*-o .*)$", run(f"{command} --help").stdout, re.M)
+    pattern = r"^ +dmsgd ((?:inspect|report|sample) (?!.*--cluster).*-k .*)$"
+    examples = re.findall(pattern, run(f"{command} --help").stdout, re.M)
     assert len(examples) > 1
     for example in examples:
-        result = run(f"{example} --force")
+        result = run(example if example.startswith("inspect") else f"{example} --force")
         assert result.exit_code == 0, (example, result.output)
+        assert result.stderr == ""
+
+
+def words_of(text):
+    """Return a help text without what versions of typer print differently."""
+    return re.sub(r"<[a-z|]+>|\b(?:TEXT|INTEGER|FLOAT|PATH|DIRECTORY)\b|[{}]", "", text).split()
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_documented_help_is_what_is_printed(command):
+    documented = documented_help.documented()[command]
+    assert words_of(documented) == words_of(documented_help.help_of(command)), (
+        "run: python tests/documented_help.py"
+    )
+    assert max(map(len, documented.splitlines())) <= 80
+
+
+def test_shared_options_have_the_same_words():
+    def options(command):
+        found = re.findall(r"^  (-\S.*?)  +(\S.*)$", run(f"{command} --help").stdout, re.M)
+        return {name.split()[0].strip(","): text.split(".")[0] for name, text in found}
+
+    texts = {}
+    for command in COMMANDS:
+        for name, text in options(command).items():
+            texts.setdefault(name, {}).setdefault(text[:12], []).append(command)
+    # A page has another file than batches have, and -w begins a slider there.
+    different = {name for name, said in texts.items() if len(said) > 1}
+    assert different <= {"-o", "-w", "--normalize", "--quick", "--force", "--out", "--seeds"}, texts
+
+
+# The other commands
+
+
+def test_demo_never_replaces_files_unasked(folder, monkeypatch):
+    (folder / "dmsgd-demo").mkdir()
+    (folder / "dmsgd-demo" / "accuracy.png").write_text("precious")
+    monkeypatch.setattr("dmsgd.experiments.toy.run", lambda *_: pytest.fail("work was done"))
+    fails("demo --quick", "accuracy.png exists; use --force to replace it, or --out")
+    assert (folder / "dmsgd-demo" / "accuracy.png").read_text() == "precious"
+
+
+def test_bench_prints_times(monkeypatch):
+    module = importlib.import_module("dmsgd.commands.bench")
+    monkeypatch.setattr(module, "LEAST", 1e-4)
+    monkeypatch.setattr(module, "SIZES", (4, 8))
+    result = run("bench --quick")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    rows = re.findall(r"^ *1,000 +(\d) +(\S+) ms +(\S+) ms +(\S+) ", result.stdout, re.M)
+    assert [int(row[0]) for row in rows] == [4, 8]
+    for _, ours, floor, ratio in rows:
+        assert float(ratio) == pytest.approx(float(ours) / float(floor), rel=0.1)
+    fails("bench --seed -1", "seed must not be negative")
 
 
 def test_version():

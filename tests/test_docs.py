@@ -24,7 +24,10 @@ def test_the_first_example_is_short_and_runs(capsys):
 @pytest.mark.parametrize(
     "name",
     ["README.md", "CONTRIBUTING.md", "examples/README.md"]
-    + [f"docs/{page}.md" for page in ("equations", "training", "approximations")],
+    + [
+        f"docs/{page}.md"
+        for page in ("equations", "training", "approximations", "commands", "diagnostics")
+    ],
 )
 def test_linked_and_named_files_exist(name):
     text = (ROOT / name).read_text()

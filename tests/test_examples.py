@@ -103,6 +103,16 @@ def test_under_sampler():
     assert float(found["diverse"]) > float(found["uniform"]) - 0.02
 
 
+def test_notebook():
+    output = run("notebook.py")
+    assert "design = dmsgd.diversify(X, k=20, labels=y, w=" in output
+    worth = float(re.search(r"worth a uniform one of (\d+)", output)[1])
+    assert worth > 20
+    assert "<title>Long-tailed digits</title>" in Path(
+        re.search(r"^open (.*)$", output, flags=re.M)[1]
+    ).read_text(encoding="utf-8")
+
+
 def test_every_example_is_tested_short_and_listed():
     tests, readme = Path(__file__).read_text(), (FOLDER / "README.md").read_text()
     for path in FOLDER.glob("*.py"):

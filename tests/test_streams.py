@@ -64,6 +64,8 @@ def test_everything_is_as_in_memory(edges: tuple[int, ...]) -> None:
     np.testing.assert_allclose(blocks.log_prob(batches), memory.log_prob(batches), rtol=1e-10)
     np.testing.assert_array_equal(blocks.sample(40, seed=1), batches)
     np.testing.assert_array_equal(blocks.sample(10, seed=1, start=30), batches[30:])
+    np.testing.assert_array_equal(blocks.sample(1, seed=1, start=7), batches[7:8])
+    np.testing.assert_array_equal(blocks.sample(40, seed=1, workers=3), batches)
     assert blocks.fingerprint() == memory.fingerprint()
 
 

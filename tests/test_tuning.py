@@ -50,10 +50,10 @@ def test_class_shares_and_the_w_that_balances_them():
     y = np.repeat(["common", "rare"], [180, 20])
     X = RNG.normal(size=(200, 12))
     uniform = dmsgd.Uniform(200, 6)
-    assert class_shares(uniform.inclusion(), y) == pytest.approx({"common": 0.9, "rare": 0.1})
+    assert class_shares(uniform, y) == pytest.approx({"common": 0.9, "rare": 0.1})
     low, high = suggest_w(X, y, 3, balance=0.7), suggest_w(X, y, 3, balance=0.9)
     assert 0 <= low < high < 1
-    shares = class_shares(dmsgd.diversify(X, 3, y, high, normalize=True).inclusion(), y)
+    shares = class_shares(dmsgd.diversify(X, 3, y, high, normalize=True), y)
     assert shares["rare"] > 0.25
     with pytest.raises(ValueError, match=r"w=0.9 reaches 0\.\d+.*Stratified"):
         suggest_w(X, y, 6, balance=0.95)

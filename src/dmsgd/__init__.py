@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 #: Modules that are loaded when first named, because they load a framework.
-_MODULES = ("torch", "sgd", "lda", "imblearn", "datasets", "diagnostics")
+_MODULES = ("torch", "sgd", "lda", "imblearn", "datasets", "diagnostics", "report")
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,10 @@ import typer
 from typer.core import TyperGroup
 
 from dmsgd import __version__
+from dmsgd.commands.bench import bench
 from dmsgd.commands.demo import demo
+from dmsgd.commands.inspect import inspect
+from dmsgd.commands.report import report
 from dmsgd.commands.reproduce import reproduce
 from dmsgd.commands.sample import sample
 
@@ -55,9 +58,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.command()(inspect)
+app.command()(report)
 app.command()(sample)
 app.command()(demo)
 app.command()(reproduce)
+app.command()(bench)
 
 
 def _print_version(asked: bool) -> None:
@@ -83,6 +89,8 @@ def options(
     \b
     Examples:
       dmsgd demo
+      dmsgd inspect features.npy --labels y.npy -k 64
+      dmsgd report features.npy --labels y.npy -k 64 -o report.html
       dmsgd sample features.npy -k 64 -n 1000 -o batches.npy
       dmsgd sample features.npy --labels y.npy -w 0.7 -k 64 -n 1000 -o batches.npy
       dmsgd sample --help

@@ -1,14 +1,14 @@
-"""`dmsgd demo`: the paper's toy picture and five samplers on long-tailed digits, in a minute."""
+"""`dmsgd demo`: the paper's toy picture, five samplers on long-tailed digits, a report on them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from dmsgd.commands.arguments import Force, bar, replacing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,40 +17,50 @@ if TYPE_CHECKING:
 
 #: How many of the rarest classes the table adds up.
 RARE = 3
+#: What is written.
+PICTURES = ("toy.png", "class-shares.png", "accuracy.png")
+PAGE = "dmsgd-report.html"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the pictures.", file_okay=False)] = Path(
-        "dmsgd-demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the pictures and the report.", file_okay=False)
+    ] = Path("dmsgd-demo"),
     seeds: Annotated[int, typer.Option(min=2, help="Repetitions of every training run.")] = 10,
     quick: Annotated[
         bool, typer.Option("--quick", help="At most 3 seeds and 5 toy data sets.")
     ] = False,
+    force: Force = False,
 ) -> None:
-    """Compare ways of drawing batches from imbalanced data: a table, pictures, what was seen.
+    """Compare ways to draw batches: tables, pictures, a report.
 
     \b
-    Example:
+    Examples:
       dmsgd demo
+      dmsgd demo --quick --out pictures
     """
+    for name in (*PICTURES, PAGE):
+        if (out / name).exists() and not force:
+            raise FileExistsError(f"{out / name} exists; use --force to replace it, or --out")
     from rich.console import Console
 
     from dmsgd.experiments import longtail, toy
 
     out.mkdir(parents=True, exist_ok=True)
-    with _bar("Points in the plane") as progress:
+    with bar("Points in the plane") as progress:
         points = toy.run(toy.Config(seeds=5) if quick else toy.Config(), None, progress)
-    with _bar("Long-tailed digits (the first run compiles)") as progress:
+    with bar("Long-tailed digits (the first run compiles)") as progress:
         digits = longtail.run(longtail.Config(seeds=min(seeds, 3) if quick else seeds), progress)
     toy.plot(points, out)
     longtail.plot_shares(digits, out / "class-shares.png")
     longtail.plot_accuracy(digits, out / "accuracy.png")
+    with bar("Report") as progress, replacing(out / PAGE) as file:
+        file.write(digits_page(digits.config, progress).encode())
 
     console = Console(highlight=False)
     for part in (toy_table(points), "", digits_table(digits), ""):
         console.print(part)
-    for name in ("toy.png", "class-shares.png", "accuracy.png"):
+    for name in (*PICTURES, PAGE):
         console.print(str(out / name), soft_wrap=True, markup=False)
     for sentence in (toy_summary(points), accuracy_summary(digits), cost_summary(digits)):
         console.print("\n" + sentence, markup=False)
@@ -170,6 +180,29 @@ def cost_summary(result: longtail.Result) -> str:
     )
 
 
+def digits_page(config: longtail.Config, progress: Callable[[float], None]) -> str:
+    """Return the report on the digits of the first seed, with gradients at the initial weights."""
+    import numpy as np
+
+    from dmsgd.experiments.longtail import make_task
+    from dmsgd.experiments.softmax import initial_weights, probabilities
+    from dmsgd.report import build, render
+
+    task = make_task(config, 0)
+    weights = initial_weights(task.X.shape[1], 10, np.random.default_rng(0))
+    error = probabilities(weights, task.X) - np.eye(10)[task.y]
+    inputs = np.column_stack([task.X, np.ones(task.y.size)])
+    content = build(
+        task.X,
+        config.k,
+        [f"class {c + 1}" for c in task.y],
+        images=np.round(255 * task.X).astype(np.uint8).reshape(-1, 8, 8),
+        gradients=np.einsum("id,ic->idc", inputs, error).reshape(task.y.size, -1),
+        progress=progress,
+    )
+    return render(content, "Long-tailed digits")
+
+
 def _table(title: str, caption: str, headers: tuple[str, ...]) -> Table:
     """Return an empty table that fits 80 columns: names on the left, numbers on the right."""
     from rich import box
@@ -181,13 +214,3 @@ def _table(title: str, caption: str, headers: tuple[str, ...]) -> Table:
     for number, header in enumerate(headers):
         table.add_column(header, justify="right" if number else "left", no_wrap=True)
     return table
-
-
-@contextmanager
-def _bar(description: str) -> Iterator[Callable[[float], None]]:
-    """Show a progress bar while the block runs, if there is a terminal to show it on."""
-    from rich.progress import Progress
-
-    with Progress(disable=not sys.stdout.isatty(), transient=True) as progress:
-        task = progress.add_task(description, total=1.0)
-        yield lambda fraction: progress.update(task, completed=fraction)

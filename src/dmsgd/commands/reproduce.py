@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -13,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from dmsgd.commands.arguments import Force, bar
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from dmsgd.experiments.protocol import Claim, Experiment
 
-#: Name on the command line -> module in `dmsgd.experiments`, in the order of the paper.
+#: Name on the command line -> module in `dmsgd.experiments`: the paper's in its order, then more.
 EXPERIMENTS = {
     "toy": "toy",
     "synthetic-lda": "synthetic_lda",
@@ -28,6 +27,10 @@ EXPERIMENTS = {
     "flowers": "flowers",
     "mnist": "mnist",
     "mnist-cost": "mnist_cost",
+    # beyond the paper
+    "noise": "noise",
+    "targets": "targets",
+    "subgroups": "subgroups",
 }
 
 
@@ -56,9 +59,11 @@ def reproduce(
     replot: Annotated[
         bool, typer.Option("--replot", help="Read the results in --out instead of running.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace results in --out.")] = False,
+    force: Force = False,
 ) -> None:
-    """Run an experiment of the paper: NAME.json and pictures, and a table of paper against ours.
+    """Run an experiment of the paper, its numbers beside ours.
+
+    Writes NAME.json and pictures into --out, and prints what the paper states and what was found.
 
     \b
     Examples:
@@ -132,7 +137,7 @@ def _run(
     if seeds is not None:
         config = replace(config, seeds=seeds)
     data = module.load(config, None if data_dir is None else str(data_dir))
-    with _bar(name) as progress:
+    with bar(name) as progress:
         return module.run(config, data, progress)
 
 
@@ -156,16 +161,3 @@ def claims_table(title: str, claims: list[Claim]) -> Table:
         table.caption = Text("\n".join(notes))
         table.caption_justify = "left"
     return table
-
-
-@contextmanager
-def _bar(description: str) -> Iterator[Callable[[float], None]]:
-    """Show a progress bar while the block runs, if there is a terminal to show it on."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    shown = sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
-        task = progress.add_task(description, total=1.0)
-        yield lambda fraction: progress.update(task, completed=fraction)

@@ -80,7 +80,7 @@ def sample(
       dmsgd sample iris.csv --labels species --kernel rbf -k 10 -n 500 -o b.csv
       dmsgd sample tfidf.npz --rho 0.1 -k 50 -n 1000 -o batches.npy
       dmsgd sample features.npy --target uniform -k 64 -n 1000 -o batches.npy
-      dmsgd sample features.zarr --cluster tcp://host:8786 -k 64 -n 1000 -o batches.npy
+      dmsgd sample features.zarr --cluster tcp://host:8786 -k 64 -n 1000 -o b.npy
 
     An .npy output is a schedule: batches.json beside it says what it was drawn from, and the same
     command goes on where a run was stopped.
@@ -90,9 +90,9 @@ def sample(
 
     from dmsgd.arrays import as_count
     from dmsgd.files import column_names
-    from dmsgd.samplers.parallel import thread_count
     from dmsgd.seeding import key_of
     from dmsgd.streams.cluster import connected, rows_on_cluster
+    from dmsgd.threads import thread_count
 
     # Asked here so that bad values are refused before the work rather than after it.
     as_count(n, "n")

@@ -46,6 +46,7 @@ TITLES = {
     "k-DPP": "(e) k-DPP sampling",
 }
 
+
 @dataclass(frozen=True)
 class Config:
     """What is run, on `seeds` independent data sets; the picture shows the first."""

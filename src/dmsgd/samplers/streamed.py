@@ -86,13 +86,13 @@ def _together(
     choose_eigenvectors(log_e, key, draws, J)
     out = np.empty((draws.size, k), dtype=np.int64)
     pending = np.arange(draws.size)
-    W = np.broadcast_to(np.eye(k), (draws.size, k, k))
+    W = np.repeat(np.eye(k)[None], draws.size, axis=0)
     left = np.full(draws.size, k)
     first = 0
     for extra in EXTRA:
         count = _proposals(k, extra)
         items, X = _answers(V, sums, key, draws[pending], J[pending], first, count)
-        rows, W = out[pending], np.ascontiguousarray(W)
+        rows = out[pending]
         numbers, parts = draws[pending], _parts(pending.size, workers)
 
         def work(p: slice, args: Any = (items, X, numbers, W, left, rows), at: int = first) -> None:

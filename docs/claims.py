@@ -1,0 +1,57 @@
+"""Write the tables of docs/paper.md from the results in docs/results.
+
+    python docs/claims.py            # after new results were saved there
+    python docs/claims.py --check    # exit 1 if the page is not up to date
+
+A table stands between <!-- claims NAME --> and <!-- end -->, NAME as in `dmsgd reproduce NAME`.
+Results come from `dmsgd reproduce NAME --out docs/results`; their pictures are in docs/images/paper.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from dmsgd.commands.reproduce import EXPERIMENTS, experiment
+from dmsgd.experiments import storage
+
+FOLDER = Path(__file__).parent
+PAGE = FOLDER / "paper.md"
+MARK = re.compile(r"(<!-- claims ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def table(name: str) -> str:
+    """Return the claims of an experiment as a Markdown table, and what there is to note."""
+    module = experiment(name)
+    claims = module.claims(storage.load(module.Result, FOLDER / "results" / f"{name}.json"))
+    lines = ["| where | what | paper | ours (± 95 %) | holds |", "|---|---|---|---|---|"]
+    notes = list(dict.fromkeys(claim.note for claim in claims if claim.note))
+    for claim in claims:
+        verdict = {True: "yes", False: "no", None: ""}[claim.holds]
+        mark = f" [{notes.index(claim.note) + 1}]" if claim.note else ""
+        cells = (claim.where, claim.statement + mark, claim.paper, claim.ours, verdict)
+        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    lines += ["", *(f"[{number}] {note}" + "  " for number, note in enumerate(notes, 1))]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def written(text: str) -> str:
+    """Return the page with all tables made anew."""
+    return MARK.sub(lambda found: f"{found[1]}{table(found[2])}{found[3]}", text)
+
+
+def main() -> None:
+    """Bring the page up to date, or check that it is."""
+    text = PAGE.read_text()
+    missing = set(EXPERIMENTS) - {found[2] for found in MARK.finditer(text)}
+    if missing:
+        sys.exit(f"{PAGE.name} has no table for {', '.join(sorted(missing))}")
+    new = written(text)
+    if "--check" in sys.argv:
+        sys.exit(0 if new == text else f"{PAGE.name} is not up to date: run python docs/claims.py")
+    PAGE.write_text(new)
+
+
+if __name__ == "__main__":
+    main()

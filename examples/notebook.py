@@ -1,0 +1,58 @@
+"""A look before training, cell by cell: VS Code, Jupyter (with jupytext) and Spyder run the cells.
+
+Designs and schedules show themselves as small tables; the report at the end is one page to keep.
+
+DDP:     nothing here is distributed; look once, on one process.
+Resume:  nothing to resume.
+Workers: none.
+"""
+
+# %% Data: ten classes, 120 items down to 5
+import tempfile
+from pathlib import Path
+
+import torch
+
+import dmsgd
+from data import long_tailed_digits
+from dmsgd import diagnostics
+
+X, y, *_ = long_tailed_digits()
+
+
+def show(thing):
+    """Display an object in a notebook, print it elsewhere."""
+    try:
+        get_ipython().display_formatter  # noqa: B018 - only notebooks have it
+        from IPython.display import display
+    except NameError:
+        display = print
+    display(thing)
+
+
+# %% What should I use?
+found = diagnostics.examine(X, k=20, labels=y)
+advice = diagnostics.advise(found)
+show(f"{advice.code(20)}\n{advice.reason}")
+design = advice.design(X, 20, y)
+show(design)
+
+# %% Who is seen, how soon, how alike
+shares = diagnostics.class_shares(design, y)
+show({label: f"{share:.1%}" for label, share in shares.items()})
+show(f"items seen in 20 steps: {diagnostics.coverage(design, 20):.0%}")
+show(diagnostics.room(design))
+
+# %% What a batch is worth: the exact variance of the gradient, from every item's own
+torch.manual_seed(0)
+inputs, targets = torch.tensor(X), torch.tensor(y)
+model, loss = torch.nn.Linear(64, 10), torch.nn.functional.cross_entropy
+gradients = diagnostics.item_gradients(model, loss, inputs, targets)
+show(diagnostics.gradient_variance(design, gradients))
+
+# %% A schedule, and one page about all of it
+show(dmsgd.presample(design, steps=100))
+page = Path(tempfile.mkdtemp()) / "report.html"
+content = dmsgd.report.build(X, 20, y, images=X.reshape(-1, 8, 8), gradients=gradients)
+page.write_text(dmsgd.report.render(content, "Long-tailed digits"), encoding="utf-8")
+show(f"open {page}")

@@ -1,0 +1,139 @@
+"""`dmsgd inspect`: what diverse batches would hold, on one screen, before anything is trained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dmsgd.commands.arguments import BatchSize, Features, Labels, Rho, Seed, bar, load
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dmsgd.diagnostics import Advice, Examination
+
+#: With more classes than this the table shows the commonest and the rarest only.
+CLASSES_SHOWN = 8
+
+#: Names that would make the table too wide.
+SHORT = {"stratified": "strata"}
+
+
+def inspect(
+    features: Features,
+    k: BatchSize,
+    labels: Labels = None,
+    rho: Rho = None,
+    seed: Seed = 0,
+) -> None:
+    """Predict what batches would hold, and recommend settings.
+
+    \b
+    Examples:
+      dmsgd inspect features.npy --labels y.npy -k 64
+      dmsgd inspect features.npy -k 64
+      dmsgd inspect iris.csv --labels species -k 10
+      dmsgd inspect tfidf.npz --rho 0.1 -k 50
+
+    Class shares, coverage and effective sizes are closed forms, computed on a random sample where
+    the data is large. Nothing is written.
+    """
+    from rich.console import Console
+
+    from dmsgd.diagnostics import advise, concerns, examine
+
+    X, y = load(features, labels)
+    with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:
+        found = examine(X, k, y, rho=rho, seed=seed, progress=progress)
+    advice = advise(found)
+    console = Console(highlight=False, markup=False)
+    for line in summary(features, found):
+        console.print(line, soft_wrap=True)
+    console.print()
+    console.print(prospects_table(found))
+    for sentence in concerns(found):
+        console.print(f"! {sentence}")
+    console.print()
+    console.print(f"Recommended: {advice.kind}. Reason: {advice.reason}.")
+    console.print(f"  {advice.code(found.k)}", soft_wrap=True)
+    command = sample_command(advice, found, features, labels)
+    if command:
+        console.print(f"  {command}", soft_wrap=True)
+
+
+def summary(features: str, found: Examination) -> list[str]:
+    """Return the first lines: size of the data, rank against k."""
+    sizes = sorted(found.classes.values())
+    classes = f", {len(sizes):,} classes of {sizes[0]:,} to {sizes[-1]:,}" if sizes else ""
+    room = found.linear
+    if room.rank < found.k:
+        fit = "too few for such a batch"
+    elif room.crowding < 1:
+        fit = "more kinds of items than places in a batch"
+    else:
+        fit = f"{room.crowding:.1f} places for each kind of item"
+    lines = [
+        f"data      {features}: {found.n:,} items x {found.d:,}{classes}",
+        f"rank      {room.rank:,}, effective {room.effective_rank:.1f}, k {found.k}: {fit}",
+    ]
+    if found.sampled < found.n:
+        lines.append(f"sample    of {found.sampled:,} items, on which all below is predicted")
+    if found.words:
+        like = "sparse and not negative, like counts of words"
+        lines.append(f"features  {like}: annealed with rho {found.rho:g}")
+    return lines
+
+
+def prospects_table(found: Examination) -> Table:
+    """Return the predicted class shares and figures: a column for each way to draw batches."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=f"What a batch of {found.k} would hold",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("class (items)" if found.classes else "", no_wrap=True, max_width=24)
+    for prospect in found.prospects:
+        heading = SHORT.get(prospect.name, prospect.name).replace(" = ", " ")
+        table.add_column(heading, justify="right", no_wrap=True)
+    shown = _shown(found.classes)
+    for label in shown:
+        name = f"{label} ({found.classes[label]:,})"
+        shares = (f"{each.shares.get(label, 0.0):.1%}" for each in found.prospects)
+        table.add_row(Text(name, overflow="ellipsis"), *shares)
+    if len(shown) < len(found.classes):
+        table.caption = f"of {len(found.classes)} classes the commonest and the rarest"
+    if shown:
+        table.add_section()
+        table.add_row("evenness, 1 is even", *(f"{each.evenness:.2f}" for each in found.prospects))
+    rows: dict[str, Any] = {
+        "seen in one epoch": [f"{each.seen:.0%}" for each in found.prospects],
+        "size, weights unbiased": [f"{each.effective_batch:.0f}" for each in found.prospects],
+        "ms to draw a batch": [f"{1e3 * each.seconds:.2f}" for each in found.prospects],
+    }
+    for name, cells in rows.items():
+        table.add_row(name, *cells)
+    return table
+
+
+def _shown(classes: dict[Any, int]) -> list[Any]:
+    ordered = sorted(classes, key=lambda label: -classes[label])
+    if len(ordered) <= CLASSES_SHOWN:
+        return ordered
+    return ordered[: CLASSES_SHOWN // 2] + ordered[-CLASSES_SHOWN // 2 :]
+
+
+def sample_command(advice: Advice, found: Examination, features: str, labels: str | None) -> str:
+    """Return the command that draws the recommended batches, "" where there is none."""
+    import shlex
+
+    if advice.settings is None:
+        return ""
+    words = f"dmsgd sample {shlex.quote(features)} -k {found.k} -n 1000 {advice.options()}"
+    if labels is not None:
+        words += f" --labels {shlex.quote(labels)}"
+    return f"{words} -o batches.npy"

@@ -1,0 +1,140 @@
+"""`dmsgd report`: one page that shows what diverse batches do to the data, to open or to send."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dmsgd.commands.arguments import (
+    BatchSize,
+    Features,
+    Force,
+    Kernel,
+    KernelName,
+    Labels,
+    Rho,
+    Scale,
+    Seed,
+    bar,
+    load,
+    refuse_output,
+    replacing,
+)
+
+
+def report(
+    features: Features,
+    k: BatchSize,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Page to write: .html.")],
+    labels: Labels = None,
+    w: Annotated[
+        float | None,
+        typer.Option(
+            "-w",
+            help="Weight of the labels to begin with; a slider shows others.  [default: 0.7, "
+            "or 0 without labels]",
+        ),
+    ] = None,
+    kernel: Kernel = KernelName.linear,
+    scale: Scale = None,
+    rho: Rho = None,
+    normalize: Annotated[
+        bool | None,
+        typer.Option(
+            "--normalize/--no-normalize",
+            help="Scale rows to length 1.  [default: yes for --kernel linear, no for rbf]",
+            show_default=False,
+        ),
+    ] = None,
+    texts: Annotated[
+        str | None,
+        typer.Option(help="Text of each item: a file as for --labels (.txt: one per line)."),
+    ] = None,
+    images: Annotated[
+        str | None,
+        typer.Option(help="Picture of each item: .npy or .npz, (items, height, width[, 3])."),
+    ] = None,
+    gradients: Annotated[
+        str | None,
+        typer.Option(help="Gradient of each item's loss, as rows: adds a section on variance."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Title of the page.  [default: the name of FEATURES]")
+    ] = None,
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Write a page: who is seen more, how diverse, at what cost.
+
+    \b
+    Examples:
+      dmsgd report features.npy --labels y.npy -k 64 -o report.html
+      dmsgd report features.npy -k 64 -o report.html
+      dmsgd report tfidf.npz --rho 0.1 -k 50 -o report.html
+      dmsgd report iris.csv --labels species --kernel rbf -k 10 -o report.html
+
+    The page opens from disk and loads nothing. Very large data is sampled, and the page says so.
+    """
+    inputs = [features, labels, texts, images, gradients]
+    refuse_output(output, (".html", ".htm"), inputs, force)
+    from rich.console import Console
+
+    from dmsgd.diagnostics import Settings
+    from dmsgd.report import build, render
+    from dmsgd.seeding import key_of
+
+    key_of(seed)
+    began = time.perf_counter()
+    X, y = load(features, labels)
+    w = (0.7 if y is not None else 0.0) if w is None else w
+    if w > 0 and y is None:
+        raise ValueError(f"-w {w:g} mixes in labels; give them with --labels, or leave -w out")
+    normalize = kernel is KernelName.linear if normalize is None else normalize
+    settings = Settings(w, kernel.value, normalize, scale, rho)
+    extras = _extras(texts, images, gradients, X.shape[0])
+    with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:
+        content = build(X, k, y, settings, **extras, seed=seed, progress=progress)
+    page = render(content, title or Path(features).name).encode()
+    with replacing(output) as file:
+        file.write(page)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console.print(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
+    if content["sampled"] < content["n"]:
+        console.print(f"sample    of {content['sampled']:,} items, which the page shows")
+    seconds = time.perf_counter() - began
+    console.print(f"written   {output}: {len(page) / 1e6:.1f} MB in {seconds:.1f} s")
+
+
+def _extras(texts: str | None, images: str | None, gradients: str | None, n: int) -> dict[str, Any]:
+    """Return the optional arrays in these files."""
+    from dmsgd.files import load_features
+
+    return {
+        "texts": None if texts is None else _load_texts(texts, n),
+        "images": None if images is None else _load_images(images),
+        "gradients": None if gradients is None else load_features(gradients),
+    }
+
+
+def _load_texts(path: str, n: int) -> Any:
+    """Return one text per item; unlike labels, lines of a .txt file may be empty."""
+    from dmsgd.files import load_labels
+    from dmsgd.files.csv_files import open_text
+    from dmsgd.files.paths import existing
+
+    if not path.lower().endswith(".txt"):
+        return load_labels(path, n=n)
+    file, _ = existing(path, (".txt",))
+    with open_text(file) as stream:
+        return stream.read().removesuffix("\n").split("\n")
+
+
+def _load_images(path: str) -> Any:
+    from dmsgd.files.numpy_files import load_npy, load_npz
+    from dmsgd.files.paths import existing
+
+    file, name = existing(path, (".npy", ".npz"))
+    return load_npy(file) if file.suffix == ".npy" else load_npz(file, name, ("images", "X", "x"))

@@ -1,0 +1,55 @@
+"""What a design does, before anything is trained: functions of a design, in closed form.
+
+    dmsgd.diagnostics.class_shares(design, y)          # who is in a batch
+    dmsgd.diagnostics.coverage(design, steps=100)      # how much of the data has been seen
+    dmsgd.diagnostics.room(design)                     # rank and effective rank against k
+    dmsgd.diagnostics.gradient_variance(design, g)     # the two terms of the paper's theorem
+
+A function whose result comes from draws is called estimate_..., and says how far off it may be.
+"""
+
+from dmsgd.designs.tuning import class_shares, evenness
+from dmsgd.diagnostics.advice import Advice, advise, concerns
+from dmsgd.diagnostics.diversity import (
+    LogDeterminant,
+    Room,
+    estimate_log_determinant,
+    estimate_similarity,
+    mean_similarity,
+    room,
+)
+from dmsgd.diagnostics.estimates import Estimate
+from dmsgd.diagnostics.examination import Examination, Prospect, Settings, examine
+from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items, neglected
+from dmsgd.diagnostics.gradients import item_gradients
+from dmsgd.diagnostics.observed import Observed, observed_inclusion
+from dmsgd.diagnostics.variance import GradientVariance, estimate_variance, gradient_variance
+
+__all__ = [
+    "Advice",
+    "Estimate",
+    "Examination",
+    "GradientVariance",
+    "LogDeterminant",
+    "Observed",
+    "Prospect",
+    "Room",
+    "Settings",
+    "advise",
+    "class_shares",
+    "concerns",
+    "coverage",
+    "effective_batch",
+    "effective_items",
+    "estimate_log_determinant",
+    "estimate_similarity",
+    "estimate_variance",
+    "evenness",
+    "examine",
+    "gradient_variance",
+    "item_gradients",
+    "mean_similarity",
+    "neglected",
+    "observed_inclusion",
+    "room",
+]

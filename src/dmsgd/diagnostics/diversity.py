@@ -1,0 +1,146 @@
+"""How alike the items of a batch are, and how much room the kernel leaves for k of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy import sparse
+
+from dmsgd.arrays import FloatArray, IntArray, as_count, as_matrix
+from dmsgd.designs import DPP, KDPP, Design
+from dmsgd.designs.determinants import log_determinants
+from dmsgd.diagnostics.estimates import Estimate, mean_of
+from dmsgd.diagnostics.moments import second_moment
+from dmsgd.seeding import Seed
+from dmsgd.sources import Source, fixed_seed, refuse_unfit
+from dmsgd.spectra import Spectrum, effective_rank, repulsion
+
+
+@final
+@dataclass(frozen=True)
+class Room:
+    """How many directions the kernel has for a batch of k.
+
+    rank:           the largest possible k.
+    effective_rank: exp(entropy of λ / Σλ), how many groups of items the kernel tells apart.
+    crowding:       k / effective_rank. Far below 1 there are many more groups than places, and
+                    batches are near uniform but for the sizes of rows; far above 1 places are
+                    filled from directions that hardly matter.
+    repulsion:      log-distance from uniform batches in nats, 0 for plain SGD.
+    """
+
+    k: int
+    rank: int
+    effective_rank: float
+    crowding: float
+    repulsion: float
+
+
+def room(design: KDPP | DPP | Spectrum, k: int | None = None) -> Room:
+    """Return the rank and the effective rank of a design's kernel, and how close k is to them.
+
+    k: the batch size for a Spectrum or a DPP; a k-DPP has its own. O(r k).
+    """
+    spectrum = design if isinstance(design, Spectrum) else _spectrum_of(design)
+    k = as_count(design.k if k is None and isinstance(design, KDPP) else k, "k")
+    effective = effective_rank(spectrum)
+    strength = repulsion(spectrum, k) if k <= spectrum.rank else float("inf")
+    return Room(k, spectrum.rank, effective, k / effective, strength)
+
+
+def mean_similarity(design: Design, features: Any) -> float:
+    """Return the expected f_iᵀf_j over the pairs of a batch, exactly; normalise rows for cosines.
+
+    Compare with mean_similarity(Uniform(n, k), features). The cost is that of
+    `gradient_variance` with p features; `estimate_similarity` does with draws.
+
+    >>> import dmsgd, numpy as np
+    >>> F = np.repeat(np.eye(3), 4, axis=0)
+    >>> design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(F)), 3)
+    >>> round(mean_similarity(design, F), 6), round(mean_similarity(dmsgd.Uniform(12, 3), F), 3)
+    (0.0, 0.273)
+    """
+    F = as_matrix(features, "features")
+    refuse_unfit(design, F.shape[0], "features")
+    if design.k < 2:
+        raise ValueError("a batch of one item has no pairs; use k >= 2")
+    F = F.toarray() if sparse.issparse(F) else F
+    own = design.inclusion() @ np.einsum("ip,ip->i", F, F)
+    return float((second_moment(design, F) - own) / (design.k * (design.k - 1)))
+
+
+@final
+@dataclass(frozen=True)
+class LogDeterminant:
+    """How much volume batches span, estimated from draws.
+
+    mean:      of log det L_Y over the batches whose items are independent.
+    dependent: share of the batches with det L_Y = 0, such as those with duplicates.
+    """
+
+    mean: Estimate
+    dependent: float
+
+
+def estimate_similarity(
+    design: Source, spectrum: Spectrum | None = None, draws: int = 200, seed: Seed = 0
+) -> Estimate:
+    """Return the mean cosine over the pairs of a batch, estimated from `draws` batches.
+
+    spectrum: the kernel that judges; by default the design's own. Uniform batches by the same
+    measure are estimate_similarity(Uniform(n, k), design.spectrum). O(draws k r).
+    """
+    spectrum, batches = _drawn(design, spectrum, draws, seed)
+    return mean_of(_cosines(spectrum, batches))
+
+
+def estimate_log_determinant(
+    design: Source, spectrum: Spectrum | None = None, draws: int = 200, seed: Seed = 0
+) -> LogDeterminant:
+    """Return the mean of log det L_Y, which has no closed form, estimated from `draws` batches.
+
+    The arguments are those of `estimate_similarity`. O(draws k² r).
+    """
+    spectrum, batches = _drawn(design, spectrum, draws, seed)
+    possible = design.k <= spectrum.rank
+    logs = log_determinants(spectrum, batches) if possible else np.full(len(batches), -np.inf)
+    known = logs[np.isfinite(logs)]
+    mean = mean_of(known) if known.size > 1 else Estimate(-np.inf, np.inf, 0)
+    return LogDeterminant(mean, 1 - known.size / logs.size)
+
+
+def _drawn(
+    design: Source, spectrum: Spectrum | None, draws: int, seed: Seed
+) -> tuple[Spectrum, IntArray]:
+    """Return the spectrum that judges, and the batches it judges."""
+    spectrum = _spectrum_of(design) if spectrum is None else spectrum
+    refuse_unfit(design, spectrum.n, "the spectrum")
+    if design.k < 2:
+        raise ValueError("a batch of one item has no pairs; use k >= 2")
+    draws = as_count(draws, "draws", least=2)
+    return spectrum, design.sample(draws, fixed_seed(design, seed))
+
+
+def _cosines(spectrum: Spectrum, batches: IntArray) -> FloatArray:
+    """Return the mean cosine over the pairs of each batch: (|Σ f|² - k) / (k (k - 1))."""
+    k, out = batches.shape[1], np.empty(len(batches))
+    scale = np.sqrt(spectrum.values)
+    for t, batch in enumerate(batches):
+        F = spectrum.vectors[batch] * scale
+        lengths = np.linalg.norm(F, axis=1)
+        F /= np.where(lengths > 0, lengths, 1.0)[:, None]
+        total = F.sum(axis=0)
+        out[t] = (total @ total - np.count_nonzero(lengths)) / (k * (k - 1))
+    return out
+
+
+def _spectrum_of(design: Any) -> Spectrum:
+    spectrum = getattr(design, "spectrum", None)
+    if not isinstance(spectrum, Spectrum):
+        raise TypeError(
+            f"{type(design).__name__} has no kernel of its own; pass the spectrum of one, such as "
+            f"dmsgd.exact(dmsgd.Linear(X))"
+        )
+    return spectrum

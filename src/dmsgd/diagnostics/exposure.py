@@ -1,0 +1,57 @@
+"""Who is seen, and how soon: closed forms of the inclusion probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dmsgd.arrays import FloatArray, IntArray, as_fraction
+from dmsgd.sources import Source
+
+
+def coverage(design: Source, steps: Any) -> FloatArray:
+    """Return the expected fraction of items seen at least once in `steps` batches.
+
+    steps: a number or an array of numbers; the result has its shape. Draws are independent, so
+    item i has been seen after t of them with probability 1 - (1 - b_i)^t. O(n) for each number.
+
+    >>> import dmsgd
+    >>> coverage(dmsgd.Uniform(100, 10), [0, 1, 22]).round(2).tolist()
+    [0.0, 0.1, 0.9]
+    """
+    counts = np.asarray(steps)
+    if counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise ValueError(f"steps must be whole numbers of at least 0, got {steps!r}")
+    missed = 1 - np.minimum(design.inclusion(), 1.0)
+    seen = [1 - np.mean(missed ** float(t)) for t in counts.ravel()]
+    return np.array(seen).reshape(counts.shape)
+
+
+def neglected(design: Source, below: float = 0.1) -> IntArray:
+    """Return the items with b_i < `below` times the uniform k/n, the least likely first.
+
+    Their unbiased weights 1 / (N b_i) are more than 1 / `below` times those of uniform batches.
+    """
+    b = design.inclusion()
+    order = np.argsort(b, kind="stable")
+    return order[b[order] < as_fraction(below, "below") * design.k / design.n]
+
+
+def effective_items(design: Source) -> float:
+    """Return (Σ b)² / Σ b²: on how many equally likely items the batches would look as uneven.
+
+    It is n for uniform batches; the objective of biased training rests on so many items.
+    """
+    b = design.inclusion()
+    return float(b.sum() ** 2 / np.sum(b**2))
+
+
+def effective_batch(design: Source) -> float:
+    """Return n² / Σ (1/b_i): the effective size of a batch with weights 1 / (n b_i).
+
+    Kish's (E Σ w)² / E Σ w² over the batch. It is k for uniform batches and 0 if an item is never
+    drawn; far below k the unbiased weights cost more than diversity can give.
+    """
+    b = design.inclusion()
+    return 0.0 if (b <= 0).any() else float(design.n**2 / np.sum(1 / b))

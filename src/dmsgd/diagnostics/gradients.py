@@ -1,0 +1,51 @@
+"""The gradient of every single item's loss, with torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dmsgd.arrays import FloatArray, as_count
+
+
+def item_gradients(
+    model: Any, loss: Callable[[Any, Any], Any], inputs: Any, targets: Any, chunk: int = 256
+) -> FloatArray:
+    """Return the gradient of each item's loss in all trainable parameters, shape (n, p).
+
+    loss:  (outputs, targets) -> a single number for a batch of one, such as
+           torch.nn.functional.cross_entropy.
+    chunk: items differentiated at a time.
+
+    Every item is a batch of its own (`torch.func`), so the model must not mix items: put batch
+    normalisation and dropout in evaluation mode. n p numbers are kept; for large models pass the
+    last layer alone, with its inputs.
+    """
+    import torch
+    from torch.func import functional_call, grad, vmap
+
+    parameters = {
+        name: value.detach() for name, value in model.named_parameters() if value.requires_grad
+    }
+    if not parameters:
+        raise ValueError("the model has no parameters that require gradients")
+    rest = {name: value for name, value in model.named_parameters() if name not in parameters}
+    rest.update(model.named_buffers())
+    if len(inputs) != len(targets):
+        raise ValueError(f"inputs has {len(inputs)} items, targets {len(targets)}")
+
+    def single(trained: dict[str, Any], x: Any, y: Any) -> Any:
+        outputs = functional_call(model, {**rest, **trained}, (x.unsqueeze(0),))
+        return loss(outputs, y.unsqueeze(0)).sum()
+
+    each = vmap(grad(single), in_dims=(None, 0, 0))
+    parts = []
+    step = as_count(chunk, "chunk")
+    for start in range(0, len(inputs), step):
+        part = slice(start, start + step)
+        found = each(parameters, inputs[part], targets[part])
+        rows = [found[name].flatten(1).to(torch.float64).cpu() for name in parameters]
+        parts.append(torch.cat(rows, dim=1).numpy())
+    return np.concatenate(parts)

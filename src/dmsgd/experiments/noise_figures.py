@@ -1,0 +1,89 @@
+"""Pictures of the noise experiment: ratios along training, and what they depend on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dmsgd.experiments import figures
+from dmsgd.experiments.intervals import margin
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dmsgd.experiments.noise import Result
+
+
+def plot_ratios(result: Result, folder: Path) -> list[Path]:
+    """Write the ratio of variances along training, one panel a problem: mean, 95 % interval."""
+    from matplotlib.figure import Figure
+
+    problems = list(dict.fromkeys(each.problem for each in result.outcomes))
+    figure = Figure(figsize=(4.6 * len(problems), 6.6), layout="constrained")
+    panels = figure.subplots(1, len(problems), sharey=True, squeeze=False)[0]
+    places = np.arange(len(result.config.steps))
+    for axes, problem in zip(panels, problems, strict=True):
+        shown = [each for each in result.outcomes if each.problem == problem]
+        names = dict.fromkeys(each.kernel.split(",")[0] for each in shown)
+        colours = dict(zip(names, figures.COLOURS, strict=False))
+        for number, each in enumerate(shown):
+            half = [margin(column) for column in each.prescribed.T]
+            axes.errorbar(
+                places + 0.03 * (number - len(shown) / 2),
+                each.prescribed.mean(axis=0),
+                half,
+                fmt="o-" if number % 2 else "s--",
+                color=colours[each.kernel.split(",")[0]],
+                markersize=4,
+                capsize=2,
+                label=each.kernel,
+            )
+        axes.set_xticks(places, [str(step) for step in result.config.steps])
+        axes.set_xlabel("steps of plain SGD")
+        axes.set_title(problem)
+        axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15))
+        _dress(axes)
+    panels[0].set_ylabel("variance: uniform target / plain SGD")
+    panels[0].set_ylim(0, 1.1)
+    return figures.save(figure, folder, "noise")
+
+
+def plot_reasons(result: Result, folder: Path) -> list[Path]:
+    """Write the ratio against what the kernel sees, and against likeness times strength."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.6), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    shade: dict[str, Any] = {"vmin": 0, "vmax": 1, "cmap": "viridis_r", "s": 20}
+    markers = dict(zip(("regression", "flowers", "digits"), "osD", strict=True))
+    for problem in dict.fromkeys(each.problem for each in result.outcomes):
+        of = [each for each in result.outcomes if each.problem == problem]
+        ratio, seen, likeness, strength = (
+            np.concatenate([getattr(each, field).ravel() for each in of])
+            for field in ("prescribed", "seen", "likeness", "strength")
+        )
+        marker = markers[problem]
+        dots = left.scatter(seen, ratio, c=strength, marker=marker, label=problem, **shade)
+        right.scatter(1 - likeness * strength, ratio, c=strength, marker=marker, **shade)
+    right.plot([0, 1], [0, 1], color="black", linewidth=0.8)
+    right.set_xlim(0, 1.05)
+    left.set_ylim(0, 1.05)
+    left.set_xlabel("share of the gradients that the kernel sees (R² on k eigenvectors)")
+    right.set_xlabel("1 - likeness x strength")
+    left.set_ylabel("gradient variance: uniform target / plain SGD")
+    left.legend(frameon=False, loc="lower left")
+    figure.colorbar(dots, ax=right, label="strength (1: projection, 0: uniform batches)")
+    for axes in (left, right):
+        _dress(axes)
+    left.set_title("The kernel must see the gradients")
+    right.set_title("Items that exclude each other must have like gradients")
+    return figures.save(figure, folder, "noise-reasons")
+
+
+def _dress(axes: Axes) -> None:
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.grid(color="#dddddd", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

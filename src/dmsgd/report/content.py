@@ -1,0 +1,255 @@
+"""All that the report page shows, as plain numbers and text that go into it as JSON.
+
+Every (w, k) of the sliders is computed ahead: one spectrum for each w, from which the inclusion
+probabilities of every k follow in O(n r).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dmsgd.arrays import FloatArray, IntArray, Matrix, as_batch_size, as_labels
+from dmsgd.designs import KDPP, Uniform
+from dmsgd.diagnostics import Examination, Settings, advise, concerns, room
+from dmsgd.diagnostics.examination import (
+    SAMPLES,
+    as_features,
+    facts,
+    prospect,
+    sample_rows,
+    taken,
+)
+from dmsgd.errors import RankError
+from dmsgd.report.choices import EXTENT, Data, baseline, choice, for_page, mentioned
+from dmsgd.report.items import (
+    checked_images,
+    map_rows,
+    packed,
+    positions,
+    snippets,
+    thumbnails,
+)
+from dmsgd.report.variance import variance_section
+from dmsgd.seeding import Seed, key_of
+from dmsgd.sources import fixed_seed
+from dmsgd.spectra import Spectrum, effective_rank
+from dmsgd.streams.rows import Rows
+from dmsgd.symmetric import selection
+
+#: The weights of labels on the slider, beside the one asked for.
+WEIGHTS = (0.0, 0.3, 0.5, 0.7, 0.9)
+#: Batch sizes on the slider, as multiples of the one asked for.
+SIZES = (0.25, 0.5, 1.0, 2.0)
+#: Points of a curve.
+POINTS = 200
+
+
+def build(
+    X: Any,
+    k: int,
+    labels: Any = None,
+    settings: Settings | None = None,
+    *,
+    texts: Any = None,
+    images: Any = None,
+    gradients: Any = None,
+    seed: Seed = 0,
+    progress: Callable[[float], None] = lambda fraction: None,
+) -> dict[str, Any]:
+    """Return the content of the page for features X and batches of k.
+
+    settings: of the k-DPP, by default a linear kernel of normalised rows with w = 0.7, or 0
+    without labels. texts, images, gradients: one for each item, each optional.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    X = as_features(X)
+    n, d = X.shape
+    k = as_batch_size(k, n)
+    if k < 2 or n < 4:
+        raise ValueError(f"a report needs batches of 2 or more and 4 items, got k={k} of {n}")
+    if settings is None:
+        settings = Settings(0.0 if labels is None else 0.7, "linear", True, None, None)
+    if settings.w > 0 and labels is None:
+        raise ValueError(f"w={settings.w:g} mixes in labels, but there are none; pass labels")
+    data = _look_at(X, labels, texts, images, k, settings, seed)
+    gradients = None if gradients is None else _rows_of(gradients, n, data.rows)
+    spectra, ks = _spectra(data, k, settings, progress)
+    seed = fixed_seed(Uniform(n, k), seed)
+    with threadpool_limits(1):  # draws are timed on one thread, and small matrices want no more
+        table = [
+            [choice(KDPP(each, size), data, seed) for size in ks] for each, _ in spectra.values()
+        ]
+        uniform = [baseline(Uniform(data.rows.size, size), data, seed) for size in ks]
+    progress(0.9)
+    advice = _advice(X, k, labels, data, settings, {w: each for w, (each, _) in spectra.items()})
+    listed = mentioned(table)
+    shown = map_rows(data.rows.size, listed, np.random.default_rng(key_of(seed)))
+    listed = np.unique(np.concatenate([listed, *(np.ravel(each["batches"]) for each in uniform)]))
+    plane = positions(spectra[min(spectra)][0])[shown]
+    content = {
+        "n": n,
+        "d": d,
+        "sampled": int(data.rows.size),
+        "k": k,
+        "w": settings.w,
+        "ks": ks,
+        "ws": list(spectra),
+        "kernel": _in_words(settings),
+        "classes": _classes(data),
+        "choices": [[for_page(each, shown) for each in row] for row in table],
+        "uniform": uniform,
+        "spectra": [
+            _curve(spectrum, ks) | {"seconds": seconds} for spectrum, seconds in spectra.values()
+        ],
+        "advice": advice,
+        "extent": EXTENT,
+        "points": {
+            "row": packed(shown, "u4"),
+            "x": packed(65535 * plane[:, 0], "u2"),
+            "y": packed(65535 * plane[:, 1], "u2"),
+        },
+        "ids": packed(data.rows, "u4"),
+        "codes": None if data.codes is None else packed(data.codes, "u2"),
+        "texts": None if data.texts is None else _texts(data.texts, np.union1d(shown, listed)),
+        "images": None if data.images is None else thumbnails(data.images, listed, shown),
+        "variance": None,
+    }
+    if gradients is not None:
+        design = KDPP(spectra[settings.w][0], k)
+        content["variance"] = variance_section(design, gradients, seed)
+    progress(1.0)
+    return content
+
+
+def _look_at(
+    X: Matrix, labels: Any, texts: Any, images: Any, k: int, settings: Settings, seed: Seed
+) -> Data:
+    n, d = X.shape
+    y = None if labels is None else as_labels(labels, n)
+    most = SAMPLES[0] if isinstance(X, Rows) else n
+    rows = sample_rows(n, n if settings.kernel == "rbf" else d, k, seed, most)
+    snippet, pixels = snippets(texts, n), checked_images(images, n, rows)
+    names: list[str] = []
+    codes = None
+    if y is not None:
+        values, codes = np.unique(y, return_inverse=True)
+        order = np.argsort(-np.bincount(codes), kind="stable")  # the commonest class is number 0
+        codes = np.argsort(order)[codes][rows]
+        names = [str(values[c]) for c in order]
+        if len(names) > 2**16:
+            raise ValueError(f"{len(names):,} classes are too many for a report; are these labels?")
+    if snippet is not None and rows.size < n:
+        snippet = [snippet[i] for i in rows]
+    return Data(taken(X, rows), codes, names, rows, snippet, pixels)
+
+
+def _rows_of(gradients: Any, n: int, rows: IntArray) -> FloatArray:
+    if len(getattr(gradients, "shape", (n, 1))) != 2:
+        raise ValueError("gradients must have two dimensions, (items, parameters)")
+    g = as_features(gradients)
+    if g.shape[0] != n:
+        raise ValueError(f"gradients has {g.shape[0]} items, the features {n}")
+    some = taken(g, rows)
+    return np.asarray(some.toarray() if sparse.issparse(some) else some)
+
+
+def _advice(
+    X: Matrix,
+    k: int,
+    labels: Any,
+    data: Data,
+    settings: Settings,
+    spectra: dict[float, Spectrum],
+) -> dict[str, Any] | None:
+    """Return the recommendation of `dmsgd inspect` for this kernel, None if it has no w = 0."""
+    if 0.0 not in spectra:
+        return None
+    y = None if labels is None else as_labels(labels)
+    prospects = [prospect("uniform", None, Uniform(X.shape[0], k), y)]
+    for w, spectrum in spectra.items():
+        design = KDPP(spectrum, k)
+        prospects.append(prospect(f"w = {w:g}", replace(settings, w=w), design, data.codes))
+    found = Examination(
+        k=k,
+        sampled=data.rows.size,
+        words=False,
+        rho=settings.rho,
+        linear=room(spectra[0.0], k),
+        prospects=tuple(prospects),
+        **facts(data.X if isinstance(X, Rows) else X, X.shape[0], y),
+    )
+    if settings.normalize or settings.kernel == "rbf":
+        found = replace(found, lengths=1.0)  # the kernel does not see them
+    advice = advise(found)
+    code = advice.code(k)
+    return {"kind": advice.kind, "reason": advice.reason, "code": code, "concerns": concerns(found)}
+
+
+def _spectra(
+    data: Data, k: int, settings: Settings, progress: Callable[[float], None]
+) -> tuple[dict[float, tuple[Spectrum, float]], list[int]]:
+    """Return the spectrum of each w with the seconds it took, and the batch sizes that fit all."""
+    tried = [settings.w]
+    if data.codes is not None:
+        tried = sorted({*WEIGHTS, settings.w})
+    found: dict[float, tuple[Spectrum, float]] = {}
+    for number, w in enumerate(tried):
+        began = time.perf_counter()
+        try:
+            spectrum = replace(settings, w=w).design(data.X, k, data.codes).spectrum
+            found[w] = (spectrum, time.perf_counter() - began)
+        except RankError:
+            if w == settings.w:
+                raise
+        progress(0.7 * (number + 1) / len(tried))
+    largest = min(min(spectrum.rank for spectrum, _ in found.values()), max(data.rows.size // 2, k))
+    sizes = {min(max(round(factor * k), 2), largest) for factor in SIZES}
+    return found, sorted(sizes | {k})
+
+
+def _classes(data: Data) -> list[dict[str, Any]]:
+    if data.codes is None:
+        return []
+    counts = np.bincount(data.codes, minlength=len(data.names))
+    total = max(int(counts.sum()), 1)
+    return [
+        {"name": name, "items": int(count), "share": count / total}
+        for name, count in zip(data.names, counts.tolist(), strict=True)
+    ]
+
+
+def _curve(spectrum: Spectrum, ks: list[int]) -> dict[str, Any]:
+    """Return the eigenvalues and how likely each is used, thinned to a few hundred points."""
+    rank = spectrum.rank
+    at = np.unique(np.geomspace(1, rank, min(rank, POINTS)).round().astype(np.int64))
+    used = [selection(spectrum.values, k)[at - 1].round(4).tolist() for k in ks]
+    return {
+        "rank": rank,
+        "effective": effective_rank(spectrum),
+        "index": at.tolist(),
+        "share": (spectrum.values[at - 1] / spectrum.values.sum()).tolist(),
+        "used": used,
+        "trace_error": spectrum.trace_error,
+    }
+
+
+def _texts(texts: list[str], rows: IntArray) -> dict[str, Any]:
+    return {"of": packed(rows, "u4"), "text": [texts[i] for i in rows]}
+
+
+def _in_words(settings: Settings) -> str:
+    parts = [f"{settings.kernel} kernel"]
+    if settings.kernel == "rbf":
+        scale = "the median distance" if settings.scale is None else f"{settings.scale:.4g}"
+        parts.append(f"scale {scale}")
+    if settings.rho is not None:
+        parts.append(f"features to the power {settings.rho:g}")
+    parts.append("rows of length 1" if settings.normalize else "rows as they are")
+    return ", ".join(parts)

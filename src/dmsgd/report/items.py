@@ -1,0 +1,99 @@
+"""The items of a report, packed for the page: where they lie on the map, what can be shown."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dmsgd.arrays import FloatArray, IntArray, as_dense
+from dmsgd.spectra import Spectrum
+
+#: Points on the map; more are neither seen apart nor quick to draw.
+MAP_POINTS = 20_000
+#: Characters of a text that are shown.
+SNIPPET = 120
+#: Side of a thumbnail in pixels, at most, and bytes of all of them together.
+THUMBNAIL = 32
+THUMBNAIL_BYTES = 2_000_000
+
+
+def packed(values: Any, dtype: str) -> str:
+    """Return an array as little-endian bytes in base64: a third of its size as JSON numbers."""
+    return base64.b64encode(np.asarray(values).astype(f"<{dtype}").tobytes()).decode()
+
+
+def positions(spectrum: Spectrum) -> FloatArray:
+    """Return the first two principal components of the kernel's features, scaled to 0..1.
+
+    V Λ^(1/2) has the distances of the features, so its principal components are theirs. O(n r²).
+    """
+    F = spectrum.vectors * np.sqrt(spectrum.values)
+    F -= F.mean(axis=0)
+    _, directions = np.linalg.eigh(F.T @ F)
+    plane = np.zeros((spectrum.n, 2))
+    count = min(2, F.shape[1])
+    plane[:, :count] = F @ directions[:, ::-1][:, :count]
+    low, high = plane.min(axis=0), plane.max(axis=0)
+    return np.asarray((plane - low) / np.where(high > low, high - low, 1.0))
+
+
+def map_rows(n: int, important: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return the items on the map, sorted: all, or the important ones and a random rest."""
+    if n <= MAP_POINTS:
+        return np.arange(n)
+    others = np.setdiff1d(np.arange(n), important)
+    rest = rng.choice(others, max(MAP_POINTS - important.size, 0), replace=False)
+    return np.sort(np.concatenate([important, rest]))
+
+
+def snippets(texts: Any, n: int) -> list[str] | None:
+    """Return the beginning of each text, None without texts."""
+    if texts is None:
+        return None
+    values = as_dense(texts, "texts")
+    if values.shape != (n,):
+        raise ValueError(f"texts must be one per item ({n}), got shape {values.shape}")
+    return [_short(" ".join(str(text).split())) for text in values.tolist()]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SNIPPET else text[: SNIPPET - 1] + "…"
+
+
+def checked_images(images: Any, n: int, rows: IntArray) -> npt.NDArray[np.uint8] | None:
+    """Return images of these rows as bytes, (rows, h, w, 1 or 3), of 32 pixels a side or less."""
+    if images is None:
+        return None
+    values = as_dense(images, "images")
+    grey = values.ndim == 3
+    if values.ndim not in (3, 4) or values.shape[0] != n or (not grey and values.shape[3] != 3):
+        raise ValueError(
+            f"images must have shape ({n}, height, width) or ({n}, height, width, 3), got "
+            f"{values.shape}"
+        )
+    step = -(-max(values.shape[1:3]) // THUMBNAIL)
+    values = values[rows, ::step, ::step]
+    if values.dtype != np.uint8:
+        low, high = float(values.min()), float(values.max())
+        values = ((values - low) * (255 / (high - low if high > low else 1.0))).astype(np.uint8)
+    return values[..., None] if grey else values
+
+
+def thumbnails(images: npt.NDArray[np.uint8], first: IntArray, rest: IntArray) -> dict[str, Any]:
+    """Return the pixels of the items `first` and of as many others as there is room for."""
+    size = int(np.prod(images.shape[1:]))
+    others = np.setdiff1d(rest, first)
+    room = max(THUMBNAIL_BYTES // size - first.size, 0)
+    kept = others[:: max(1, -(-others.size // max(room, 1)))] if room else others[:0]
+    rows = np.concatenate([first, kept])
+    height, width, channels = images.shape[1:]
+    return {
+        "height": height,
+        "width": width,
+        "channels": channels,
+        "of": rows.tolist(),
+        "pixels": packed(images[rows], "u1"),
+    }

@@ -1,0 +1,35 @@
+"""From content to one HTML file: nothing is loaded when it is opened."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from dmsgd import __version__
+
+
+def render(content: dict[str, Any], title: str = "Diverse batches") -> str:
+    """Return the page that shows `content`, made by `build`.
+
+    All text is escaped: Jinja2 does so in the markup, `tojson` in the data, and the page's script
+    writes text as text. A Content-Security-Policy forbids every request.
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    folder = files("dmsgd.report")
+
+    def static(name: str) -> str:
+        return folder.joinpath("static", name).read_text(encoding="utf-8")
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    template = environment.from_string(folder.joinpath("template.html").read_text("utf-8"))
+    return template.render(
+        title=title,
+        version=__version__,
+        content=content,
+        css=static("report.css"),
+        uplot_css=static("uplot.min.css"),
+        uplot=static("uplot.min.js"),
+        script=static("report.js"),
+    )

@@ -1,0 +1,317 @@
+"""Diagnostics against enumeration of all batches, and against draws."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import dmsgd
+from dmsgd import diagnostics
+
+RNG = np.random.default_rng(3)
+N, K = 8, 3
+X = RNG.normal(size=(N, 5))
+Y = np.array([0, 0, 0, 0, 1, 1, 1, 2])
+DESIGNS = {
+    "linear": dmsgd.diversify(X, K),
+    "rbf": dmsgd.diversify(X, K, kernel="rbf", scale=2.5),
+    "labels": dmsgd.diversify(X, K, Y, 0.5, normalize=True),
+    "equal eigenvalues": dmsgd.KDPP(dmsgd.exact(dmsgd.identity(N)), K),
+    "uniform": dmsgd.Uniform(N, K),
+    "stratified": dmsgd.Stratified(Y, K),
+    "uneven strata": dmsgd.Stratified(Y, 4),
+}
+every_design = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+
+
+class Pairs(dmsgd.Design):
+    """A k-DPP that shows nothing but the contract, so that the general route is taken."""
+
+    def __init__(self, design):
+        self.inner, self.n, self.k = design, design.n, design.k
+
+    def inclusion(self):
+        return self.inner.inclusion()
+
+    def _joint(self, i, j):
+        return self.inner._joint(i, j)
+
+    _draw = _log_prob = fingerprint = None
+
+
+Pairs.__abstractmethods__ = frozenset()
+
+
+def enumerate_batches(design):
+    batches = np.array(list(combinations(range(design.n), design.k)))
+    return batches, np.exp(design.log_prob(batches))
+
+
+def variance_by_enumeration(design, g, a):
+    batches, p = enumerate_batches(design)
+    steps = np.einsum("bk,bkp->bp", a[batches], g[batches])
+    mean = p @ steps
+    return p @ np.sum((steps - mean) ** 2, axis=1), mean
+
+
+# The gradient's variance
+
+
+@every_design
+@pytest.mark.parametrize("p", [1, 4, 20])
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_variance_and_its_two_terms_equal_enumeration(design, p, unbiased):
+    g = RNG.normal(size=(N, p)) + 3
+    a = dmsgd.unbiased_weights(design) if unbiased else np.full(N, 1 / design.k)
+    result = diagnostics.gradient_variance(design, g, a if unbiased else None)
+    exact, mean = variance_by_enumeration(design, g, a)
+    assert result.variance == pytest.approx(exact, rel=1e-10, abs=1e-12)
+    assert result.signal == pytest.approx(mean @ mean, rel=1e-10)
+    if unbiased:
+        np.testing.assert_allclose(mean, g.mean(axis=0), rtol=1e-10)
+    # The theorem as printed, with C from its definition.
+    b, y, items = design.inclusion(), a[:, None] * g, np.arange(N)
+    C = dmsgd.correlation(design, items[:, None], items)
+    np.fill_diagonal(C, 0.0)
+    first = np.sum((b - b**2) * np.sum(y**2, axis=1))
+    second = np.sum(C * np.outer(b, b) * (y @ y.T))
+    assert result.independent == pytest.approx(first, rel=1e-10)
+    assert result.correlation == pytest.approx(second, rel=1e-10, abs=1e-10)
+    assert abs(first + second - exact) < 1e-10
+
+
+@every_design
+def test_all_routes_agree(design):
+    g = RNG.normal(size=(N, 3))
+    assert diagnostics.gradient_variance(Pairs(design), g).variance == pytest.approx(
+        diagnostics.gradient_variance(design, g).variance, rel=1e-10
+    )
+
+
+@every_design
+def test_estimated_variance_agrees(design):
+    g = RNG.normal(size=(N, 3))
+    estimate = diagnostics.estimate_variance(design, g, draws=20_000, seed=1)
+    exact = diagnostics.gradient_variance(design, g).variance
+    assert abs(estimate.value - exact) < 4 * estimate.error + 1e-12
+    assert estimate.draws == 20_000
+
+
+def test_variance_of_a_larger_problem_agrees_with_draws():
+    features = RNG.uniform(size=(400, 2))
+    design = dmsgd.diversify(features, 12, kernel="rbf", scale=0.3)
+    g = np.column_stack([features, np.sin(4 * features)]) + 0.1 * RNG.normal(size=(400, 4))
+    weights = dmsgd.unbiased_weights(design)
+    result = diagnostics.gradient_variance(design, g, weights)
+    estimate = diagnostics.estimate_variance(design, g, weights, draws=4000)
+    assert abs(estimate.value - result.variance) < 4 * estimate.error
+    assert result.correlation < 0  # gradients follow the features, so diversity helps
+    assert result.worth > 20
+
+
+def test_baselines():
+    g = RNG.normal(size=(N, 4))
+    uniform = diagnostics.gradient_variance(dmsgd.Uniform(N, K), g)
+    assert uniform.variance == pytest.approx(uniform.uniform, rel=1e-10)
+    assert uniform.reweighted == pytest.approx(uniform.uniform, rel=1e-10)
+    assert uniform.worth == pytest.approx(K)
+    design = DESIGNS["linear"]
+    result = diagnostics.gradient_variance(design, g)
+    # Uniform batches of all items, weighted, have the expected gradient of the design.
+    weighted = N * design.inclusion()[:, None] * g / K
+    exact, mean = variance_by_enumeration(dmsgd.Uniform(N, K), weighted, np.full(N, 1 / K))
+    assert result.reweighted == pytest.approx(exact, rel=1e-10)
+    np.testing.assert_allclose(mean, design.inclusion() @ g / K)
+    unbiased = diagnostics.gradient_variance(design, g, dmsgd.unbiased_weights(design))
+    assert unbiased.reweighted == pytest.approx(unbiased.uniform, rel=1e-10)
+
+
+def test_worth_is_the_uniform_batch_size_of_the_same_variance():
+    g = RNG.normal(size=(N, 4))
+    for size in (1, 2, 5, 7):
+        at_size = diagnostics.gradient_variance(dmsgd.Uniform(N, size), g).variance
+        at_k = diagnostics.gradient_variance(dmsgd.Uniform(N, K), g)
+        given = diagnostics.GradientVariance(N, K, at_size, 0, 0, at_k.uniform, at_k.uniform, 0)
+        assert given.worth == pytest.approx(size)
+    constant = diagnostics.gradient_variance(dmsgd.Uniform(N, K), np.ones((N, 2)))
+    assert constant.variance == constant.uniform == 0
+    assert constant.worth == K
+    assert "worth a uniform one of 3" in str(at_k)
+
+
+@pytest.mark.parametrize(
+    ("gradients", "weights", "message"),
+    [
+        (np.ones((5, 2)), None, "gradients has 5 items, the design 8"),
+        (np.ones(N), None, "two dimensions"),
+        (np.full((N, 1), np.nan), None, "NaN"),
+        (np.ones((N, 1)), np.ones(3), r"8 finite numbers, .* got shape \(3,\)"),
+    ],
+)
+def test_bad_gradients_are_refused(gradients, weights, message):
+    with pytest.raises(ValueError, match=message):
+        diagnostics.gradient_variance(DESIGNS["uniform"], gradients, weights)
+
+
+def test_a_schedule_has_no_exact_variance_but_an_estimate():
+    schedule = dmsgd.presample(DESIGNS["linear"], 300)
+    with pytest.raises(TypeError, match="estimate_variance"):
+        diagnostics.gradient_variance(schedule, np.ones((N, 1)))
+    assert diagnostics.estimate_variance(schedule, X, draws=300).value > 0
+
+
+def test_item_gradients_are_those_of_single_items():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
+    inputs, targets = torch.randn(10, 5), torch.randint(3, (10,))
+    loss = torch.nn.functional.cross_entropy
+    g = diagnostics.item_gradients(model, loss, inputs, targets, chunk=4)
+    for i in range(10):
+        model.zero_grad()
+        loss(model(inputs[i : i + 1]), targets[i : i + 1]).backward()
+        single = torch.cat([value.grad.flatten() for value in model.parameters()])
+        np.testing.assert_allclose(g[i], single.numpy(), atol=1e-6)
+    model[0].requires_grad_(False)
+    assert diagnostics.item_gradients(model, loss, inputs, targets).shape == (10, 15)
+    model.requires_grad_(False)
+    with pytest.raises(ValueError, match="no parameters"):
+        diagnostics.item_gradients(model, loss, inputs, targets)
+
+
+# Who is seen
+
+
+@every_design
+def test_class_shares_equal_enumeration(design):
+    batches, p = enumerate_batches(design)
+    shares = diagnostics.class_shares(design, Y)
+    for label in range(3):
+        assert shares[label] == pytest.approx(p @ np.mean(Y[batches] == label, axis=1), abs=1e-10)
+
+
+def test_coverage_agrees_with_draws():
+    design, runs = DESIGNS["linear"], 4000
+    for t in (1, 3, 6):
+        batches = design.sample(runs * t, seed=t).reshape(runs, -1)
+        seen = np.array([np.unique(row).size for row in batches]) / N
+        error = seen.std() / np.sqrt(runs)
+        assert abs(seen.mean() - diagnostics.coverage(design, t)) < 4 * error + 1e-12
+    assert diagnostics.coverage(design, [[0, 1]]).shape == (1, 2)
+    assert diagnostics.coverage(design, 10**6) == pytest.approx(1)
+    with pytest.raises(ValueError, match="whole numbers of at least 0"):
+        diagnostics.coverage(design, -1)
+
+
+def test_neglected_and_effective_sizes():
+    features = np.vstack([np.eye(5), 0.01 * np.eye(5)[:2]])
+    design = dmsgd.diversify(features, 3)
+    np.testing.assert_array_equal(diagnostics.neglected(design), [5, 6])
+    assert diagnostics.neglected(design, below=0).size == 0
+    b = design.inclusion()
+    assert diagnostics.effective_items(design) == pytest.approx(9 / np.sum(b**2))
+    # Kish's size of a weighted batch: (E Σ w)² / E Σ w².
+    batches, p = enumerate_batches(design)
+    w = dmsgd.unbiased_weights(design)[batches]
+    kish = (p @ w.sum(axis=1)) ** 2 / (p @ np.sum(w**2, axis=1))
+    assert diagnostics.effective_batch(design) == pytest.approx(kish)
+    uniform = dmsgd.Uniform(50, 7)
+    assert diagnostics.effective_items(uniform) == pytest.approx(50)
+    assert diagnostics.effective_batch(uniform) == pytest.approx(7)
+    never = dmsgd.diversify(np.vstack([np.eye(4), np.zeros((1, 4))]), 2)
+    assert diagnostics.effective_batch(never) == 0
+
+
+# How diverse
+
+
+@every_design
+def test_mean_similarity_equals_enumeration(design):
+    F = X / np.linalg.norm(X, axis=1, keepdims=True)
+    batches, p = enumerate_batches(design)
+    S = F @ F.T
+    off = ~np.eye(design.k, dtype=bool)
+    means = [S[np.ix_(batch, batch)][off].mean() for batch in batches]
+    assert diagnostics.mean_similarity(design, F) == pytest.approx(p @ means, abs=1e-10)
+
+
+def test_estimated_diversity_agrees_with_enumeration():
+    design = DESIGNS["rbf"]
+    batches, p = enumerate_batches(design)
+    L = dmsgd.RBF(X, 2.5).block(range(N), range(N))
+    logs = np.array([np.linalg.slogdet(L[np.ix_(batch, batch)])[1] for batch in batches])
+    off = ~np.eye(K, dtype=bool)
+    cosines = np.array([L[np.ix_(batch, batch)][off].mean() for batch in batches])
+    for judged, law in ((design, p), (dmsgd.Uniform(N, K), np.full(p.size, 1 / p.size))):
+        volume = diagnostics.estimate_log_determinant(judged, design.spectrum, 4000, seed=2)
+        similarity = diagnostics.estimate_similarity(judged, design.spectrum, 4000, seed=2)
+        assert volume.dependent == 0
+        assert abs(volume.mean.value - law @ logs) < 4 * volume.mean.error
+        assert abs(similarity.value - law @ cosines) < 4 * similarity.error
+
+
+def test_batches_of_duplicates_are_counted_apart():
+    spectrum = dmsgd.exact(dmsgd.Linear(np.repeat(np.eye(4), 2, axis=0)))
+    found = diagnostics.estimate_log_determinant(dmsgd.Uniform(8, 2), spectrum, draws=2000)
+    assert found.dependent == pytest.approx(1 / 7, abs=0.03)
+    assert found.mean.value == pytest.approx(0, abs=1e-9)
+    strata = dmsgd.Stratified([0] * 2 + [1] * 6, 8)
+    none = diagnostics.estimate_log_determinant(strata, spectrum, draws=4)
+    assert none.dependent == 1
+    assert none.mean.value == -np.inf
+    with pytest.raises(TypeError, match="no kernel of its own"):
+        diagnostics.estimate_similarity(dmsgd.Uniform(8, 2))
+    with pytest.raises(ValueError, match="no pairs"):
+        diagnostics.estimate_similarity(dmsgd.Uniform(8, 1), spectrum)
+
+
+def test_room():
+    design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(np.repeat(np.eye(5), 4, axis=0))), 4)
+    found = diagnostics.room(design)
+    assert (found.k, found.rank) == (4, 5)
+    assert found.effective_rank == pytest.approx(5)
+    assert found.crowding == pytest.approx(0.8)
+    assert found.repulsion > 0.5
+    assert diagnostics.room(design.spectrum, 9).repulsion == np.inf
+    with pytest.raises(TypeError, match="k must be an integer"):
+        diagnostics.room(design.spectrum)
+
+
+# Schedules
+
+
+def test_observed_inclusion():
+    design = DESIGNS["linear"]
+    good = diagnostics.observed_inclusion(dmsgd.presample(design, 500, seed=4))
+    assert good.counts.sum() == 500 * K
+    np.testing.assert_allclose(good.expected, 500 * design.inclusion())
+    assert good.p_value > 0.05
+    wrong = dmsgd.presample(dmsgd.Uniform(N, K), 500, seed=4)
+    wrong._inclusion = design.inclusion()
+    assert diagnostics.observed_inclusion(wrong).p_value < 1e-6
+    short = diagnostics.observed_inclusion(dmsgd.presample(dmsgd.Uniform(100, 5), 20))
+    assert short.unseen == np.sum(short.counts == 0)
+    assert short.expected_unseen == pytest.approx(100 * 0.95**20)
+    with pytest.raises(TypeError, match="presample"):
+        diagnostics.observed_inclusion(design)
+
+
+def test_p_values_are_not_too_small():
+    design = DESIGNS["labels"]
+    values = [
+        diagnostics.observed_inclusion(dmsgd.presample(design, 40, seed=seed)).p_value
+        for seed in range(200)
+    ]
+    assert np.mean(np.array(values) < 0.1) < 0.16  # 0.1 and three standard errors
+
+
+def test_docstring_examples_run():
+    import doctest
+    import sys
+
+    from dmsgd.diagnostics import diversity, exposure, variance  # noqa: F401
+
+    for name in ("exposure", "diversity", "variance"):
+        result = doctest.testmod(sys.modules[f"dmsgd.diagnostics.{name}"])
+        assert result.failed == 0
+        assert result.attempted > 0

@@ -1,0 +1,390 @@
+"""The report: its figures against the library's, its page in a browser."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dmsgd
+from browser import browser
+from dmsgd.diagnostics import Settings
+from dmsgd.report.items import checked_images, map_rows, positions, thumbnails
+from test_commands import fails, run
+
+RNG = np.random.default_rng(5)
+SIZES = (90, 40, 15, 5)
+EVIL = "<script>alert(1)</script>"
+LABELS = np.repeat(["common", "usual", "rare", EVIL], SIZES)
+X = np.repeat(RNG.normal(size=(4, 30)), SIZES, axis=0) + RNG.normal(size=(150, 30))
+TEXTS = [f'item "{i}" isn\'t <b>bold</b> & </script> ${{x}}' for i in range(150)]
+IMAGES = RNG.integers(0, 256, size=(150, 8, 8), dtype=np.uint8)
+
+
+def unpack(text, dtype):
+    return np.frombuffer(base64.b64decode(text), f"<{dtype}")
+
+
+@pytest.fixture(scope="module")
+def content():
+    return dmsgd.report.build(X, 10, LABELS, texts=TEXTS, images=IMAGES, gradients=X[:, :5])
+
+
+@pytest.fixture(scope="module")
+def html(content):
+    return dmsgd.report.render(content, f"Data {EVIL}")
+
+
+# The figures
+
+
+def test_figures_are_those_of_the_designs(content):
+    assert content["ws"] == [0.0, 0.3, 0.5, 0.7, 0.9]
+    assert content["ks"] == [2, 5, 10, 20]
+    assert [each["name"] for each in content["classes"]] == ["common", "usual", "rare", EVIL]
+    codes = unpack(content["codes"], "u2")
+    np.testing.assert_array_equal(codes, np.repeat(range(4), SIZES))
+    shown = unpack(content["points"]["row"], "u4")
+    for i, w in enumerate(content["ws"]):
+        for j, k in enumerate(content["ks"]):
+            design = dmsgd.diversify(X, k, LABELS, w, normalize=True)
+            found, b = content["choices"][i][j], design.inclusion()
+            shares = dmsgd.diagnostics.class_shares(design, LABELS)
+            expected = [shares[each["name"]] for each in content["classes"]]
+            np.testing.assert_allclose(found["shares"], expected, atol=1e-6)
+            steps = np.array(found["steps"])
+            np.testing.assert_allclose(
+                found["coverage"], dmsgd.diagnostics.coverage(design, steps), atol=1e-4
+            )
+            ratio = b * 150 / k
+            logs = unpack(found["ratio"], "u1") / 127.5 - 1
+            np.testing.assert_allclose(2.0 ** (6 * logs), ratio[shown], rtol=0.02)
+            assert found["most"][0][1] == pytest.approx(ratio.max())
+            assert found["least"][0][1] == pytest.approx(ratio.min())
+            np.testing.assert_array_equal(found["batches"], design.sample(3, seed=0))
+            assert found["effective"] == pytest.approx(
+                dmsgd.diagnostics.effective_batch(design), abs=0.01
+            )
+
+
+def test_variance_section_is_exact_or_says_that_it_is_not(content, monkeypatch):
+    design = dmsgd.diversify(X, 10, LABELS, 0.7, normalize=True)
+    exact = dmsgd.diagnostics.gradient_variance(design, X[:, :5])
+    row = content["variance"]["rows"][0]
+    assert content["variance"]["exact"]
+    assert row["variance"] == pytest.approx(exact.variance)
+    assert row["worth"] == pytest.approx(exact.worth)
+    assert [each["name"] for each in content["variance"]["rows"]] == ["biased", "unbiased"]
+    monkeypatch.setattr("dmsgd.report.variance.OPERATIONS", 1)
+    estimated = dmsgd.report.build(X, 10, LABELS, gradients=X[:, :5])["variance"]
+    assert not estimated["exact"]
+    row = estimated["rows"][0]
+    assert abs(row["variance"] - exact.variance) < 4 * row["error"]
+
+
+def test_advice_is_that_of_inspect(content):
+    advice = dmsgd.diagnostics.advise(dmsgd.diagnostics.examine(X, 10, LABELS))
+    assert content["advice"]["kind"] == advice.kind
+    assert content["advice"]["code"] == advice.code(10)
+
+
+def test_map_keeps_what_two_components_can_show():
+    plane = RNG.normal(size=(60, 2)) * [5, 1]
+    F = np.hstack([plane, np.zeros((60, 3))]) @ np.linalg.qr(RNG.normal(size=(5, 5)))[0]
+    place = positions(dmsgd.exact(dmsgd.Linear(F + 3)))
+    assert place.min() == 0
+    assert place.max() == 1
+    centred = (F + 3) - (F + 3).mean(axis=0)
+    first = centred @ np.linalg.svd(centred)[2][0]
+    assert abs(np.corrcoef(first, place[:, 0])[0, 1]) == pytest.approx(1)
+
+
+def test_large_data_is_thinned(monkeypatch):
+    monkeypatch.setattr("dmsgd.report.items.MAP_POINTS", 100)
+    rows = map_rows(5000, np.array([3, 4999]), RNG)
+    assert rows.size == 100
+    assert {3, 4999} <= set(rows.tolist())
+    monkeypatch.setattr("dmsgd.diagnostics.examination.OPERATIONS", 1)
+    monkeypatch.setattr("dmsgd.diagnostics.examination.SAMPLES", (120,))
+    content = dmsgd.report.build(X, 10, LABELS, texts=TEXTS, images=IMAGES, gradients=X[:, :2])
+    assert (content["n"], content["sampled"]) == (150, 120)
+    ids = unpack(content["ids"], "u4")
+    assert len(set(ids.tolist())) == 120
+    assert content["texts"]["text"][0].startswith(f'item "{ids[0]}"')
+    page = dmsgd.report.render(content)
+    assert "random sample of 120 items" in page
+
+
+def test_rows_on_disk(tmp_path, content):
+    for name, values in (("x.npy", X), ("g.npy", X[:, :5])):
+        np.save(tmp_path / name, values)
+    read = dmsgd.report.build(tmp_path / "x.npy", 10, LABELS, gradients=tmp_path / "g.npy")
+    assert read["choices"][3][2]["shares"] == content["choices"][3][2]["shares"]
+    assert read["variance"]["rows"] == content["variance"]["rows"]
+    assert read["advice"] == content["advice"]
+
+
+def test_thumbnails_fit_their_budget(monkeypatch):
+    assert checked_images(np.zeros((3, 100, 60)), 3, np.arange(2)).shape == (2, 25, 15, 1)
+    assert checked_images(np.zeros((3, 10, 10, 3), np.uint8), 3, np.arange(3)).shape == (
+        3,
+        10,
+        10,
+        3,
+    )
+    floats = checked_images(np.linspace(-1, 1, 12).reshape(3, 2, 2), 3, np.arange(3))
+    assert (floats.min(), floats.max()) == (0, 255)
+    monkeypatch.setattr("dmsgd.report.items.THUMBNAIL_BYTES", 64 * 20)
+    kept = thumbnails(checked_images(IMAGES, 150, np.arange(150)), np.array([7, 9]), np.arange(150))
+    assert kept["of"][:2] == [7, 9]
+    assert 2 < len(kept["of"]) <= 20
+    pixels = unpack(kept["pixels"], "u1").reshape(-1, 8, 8)
+    np.testing.assert_array_equal(pixels, IMAGES[kept["of"]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"texts": ["one"]}, r"texts must be one per item \(150\)"),
+        ({"images": np.zeros((150, 8))}, r"images must have shape \(150, height, width\)"),
+        ({"images": np.zeros((150, 8, 8, 4))}, "images must have shape"),
+        ({"gradients": np.zeros((3, 2))}, "gradients has 3 items, the features 150"),
+        ({"k": 1}, "batches of 2 or more"),
+        ({"k": 40}, "k=40 exceeds the kernel's rank"),
+        ({"settings": Settings(0.5, "linear", True, None, None)}, "mixes in labels"),
+    ],
+)
+def test_bad_input_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        dmsgd.report.build(X, **{"k": 10, **arguments})
+
+
+def test_data_of_every_kind():
+    words = sparse.csr_array(np.maximum(X, 0))
+    settings = Settings(0.0, "linear", True, None, 0.1)
+    content = dmsgd.report.build(words, 8, settings=settings)
+    assert content["classes"] == []
+    assert content["kernel"] == "linear kernel, features to the power 0.1, rows of length 1"
+    plane = dmsgd.report.build(X[:, :2], 8, settings=Settings(0.0, "rbf", False, 1.0, None))
+    assert "rbf kernel, scale 1" in plane["kernel"]
+    only = dmsgd.report.build(X[:, :1], 3, LABELS, Settings(0.9, "linear", True, None, None))
+    assert 0.0 not in only["ws"]  # one column has no batch of three without the labels
+    json.dumps(content, allow_nan=False)
+
+
+# The page, as text
+
+
+def test_page_is_one_file_and_text_cannot_break_out(html):
+    assert EVIL not in html
+    assert "Data &lt;script&gt;" in html
+    assert html.count("</script>") == 3
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)[1]
+    assert json.loads(data)["classes"][3]["name"] == EVIL
+    assert "<" not in data
+    assert not re.search(r"(?:src|href)=[\"'](?!data:)", html)
+    assert "url(" not in html
+    assert "@import" not in html
+
+
+def test_size_with_all_that_can_be_shown():
+    n = 21_000
+    big = RNG.normal(size=(n, 8))
+    content = dmsgd.report.build(
+        big, 6, RNG.integers(0, 20, n), texts=["word " * 50] * n,
+        images=np.zeros((n, 28, 28), np.uint8),
+    )  # fmt: skip
+    assert len(dmsgd.report.render(content)) < 8_000_000
+
+
+# The page, in a browser
+
+
+@pytest.fixture(scope="module")
+def page(html, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "report.html").write_text(html)
+    with browser(folder / "profile") as driver:
+        driver.get(f"file://{folder / 'report.html'}")
+        yield driver
+
+
+def text(page, selector):
+    return page.execute_script("return document.querySelector(arguments[0]).innerText", selector)
+
+
+def pixels(page, selector):
+    return page.execute_script(
+        "return document.querySelector(arguments[0]).toDataURL()", f"{selector}"
+    )
+
+
+def slide(page, name, position):
+    page.execute_script(
+        "const input = document.getElementById(arguments[0]); input.value = arguments[1];"
+        "input.dispatchEvent(new Event('input', {bubbles: true}))",
+        name,
+        position,
+    )
+
+
+def test_no_request_leaves_the_page_and_nothing_is_logged(page):
+    events = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
+    requests = [each["params"] for each in events if each["method"] == "Network.requestWillBeSent"]
+    # The browser's own start page, which it opens before ours, is not ours.
+    sent = [each["request"]["url"] for each in requests if each["documentURL"].startswith("file:")]
+    outside = [url for url in sent if not url.startswith(("file:", "data:"))]
+    assert sent
+    assert outside == []
+    assert page.get_log("browser") == []
+
+
+def test_names_and_texts_show_as_text(page):
+    assert EVIL in text(page, "#classes")
+    assert EVIL in text(page, "h1")
+    assert page.execute_script("return document.querySelectorAll('main script').length") == 0
+    listed = text(page, "#most")
+    assert re.search(r"item \"\d+\" isn't <b>bold</b> & </script> \$\{x\}", listed)
+    assert page.execute_script("return document.querySelectorAll('#most b').length") == 0
+
+
+@pytest.mark.parametrize(("name", "position"), [("w", 0), ("k", 1)])
+def test_sliders_change_the_charts(page, name, position):
+    parts = ("#map", "#inclusion canvas", "#coverage canvas", "#spectrum canvas")
+    words = ("#summary", "#classes", "#most", "#diverse", "#map-text")
+    page.execute_script("location.reload()")
+    before = [pixels(page, each) for each in parts] + [text(page, each) for each in words]
+    slide(page, name, position)
+    after = [pixels(page, each) for each in parts] + [text(page, each) for each in words]
+    changed = [one != other for one, other in zip(before, after, strict=True)]
+    assert all(changed), dict(zip(parts + words, changed, strict=True))
+    value = {"w": "0", "k": "5"}[name]
+    assert text(page, f"#{name}-value") == value
+    assert f"{name} = {value}" in text(page, "#summary")
+    slide(page, name, {"w": 3, "k": 2}[name])
+    assert [pixels(page, each) for each in parts] == before[: len(parts)]
+
+
+def test_hover_and_keys_show_an_item(page, content):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    canvas = page.find_element(By.ID, "map")
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    assert text(page, "#tip") == ""
+    size, edge = canvas.size, 14
+    place = [unpack(content["points"][axis], "u2")[7] / 65535 for axis in "xy"]
+    x = (place[0] - 0.5) * (size["width"] - 2 * edge)
+    y = (0.5 - place[1]) * (size["height"] - 2 * edge)
+    ActionChains(page, duration=0).move_to_element_with_offset(canvas, x, y).perform()
+    shown = text(page, "#tip")
+    item = int(re.search(r"^item (\d+)$", shown, re.M)[1])
+    assert item == 7
+    assert f"class {LABELS[item]}" in shown
+    assert TEXTS[item] in shown
+    assert re.search(r"drawn \d.*×.as often", shown.replace("\u00a0", " "))
+    assert page.execute_script("return document.querySelectorAll('#tip canvas').length") == 1
+    ActionChains(page, duration=0).move_to_element_with_offset(canvas, 0, -260).perform()
+    assert page.execute_script("return document.getElementById('tip').style.display") == "none"
+    canvas.send_keys(Keys.ARROW_RIGHT)
+    assert re.match(r"item \d+", text(page, "#tip"))
+    canvas.send_keys(Keys.ESCAPE)
+
+
+def test_a_class_can_be_seen_alone(page):
+    before = pixels(page, "#map")
+    click = "document.querySelectorAll('#classes button')[3].click()"
+    page.execute_script(click)
+    assert pixels(page, "#map") != before
+    assert (
+        page.execute_script(
+            "return document.querySelectorAll('#classes button')[3].getAttribute('aria-pressed')"
+        )
+        == "true"
+    )
+    page.execute_script(click)
+    assert pixels(page, "#map") == before
+
+
+def test_every_chart_has_words_and_figures(page):
+    for name in ("inclusion", "coverage", "spectrum"):
+        assert len(page.execute_script(f"return {name}.getAttribute('aria-label')")) > 40
+        assert page.execute_script(f"return {name}.parentElement.querySelectorAll('td').length") > 9
+    assert "most favoured item" in text(page, "#map-text")
+    assert "Recommended: k-DPP" in text(page, "#advice")
+    assert page.execute_script("return map.getAttribute('aria-label')").startswith("Map of 150")
+    assert "worth a uniform one of" in text(page, "#variance-text")
+
+
+def test_printed_page_is_light(page):
+    document = page.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+    assert base64.b64decode(document["data"]).startswith(b"%PDF")
+    assert page.execute_script("return document.documentElement.className") == ""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_phone(html, tmp_path, dark):
+    (tmp_path / "report.html").write_text(html)
+    with browser(tmp_path / "profile", width=390, height=844, dark=dark) as page:
+        page.get(f"file://{tmp_path / 'report.html'}")
+        wide = "return document.documentElement.scrollWidth"
+        assert page.execute_script(wide) <= 390
+        colour = "return getComputedStyle(document.body).backgroundColor"
+        red = int(re.search(r"\d+", page.execute_script(colour))[0])
+        assert (red < 60) == dark
+        assert page.get_log("browser") == []
+
+
+# The command
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("features.npy", X)
+    np.save("y.npy", LABELS)
+    np.save("images.npy", IMAGES)
+    np.save("g.npy", X[:, :3])
+    (tmp_path / "texts.txt").write_text("\n".join(["", *TEXTS[1:]]) + "\n")
+    return tmp_path
+
+
+def test_command_writes_the_page_of_the_library(folder):
+    extras = "--texts texts.txt --images images.npy --gradients g.npy"
+    result = run(f"report features.npy --labels y.npy -k 10 {extras} -o out.html")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    assert re.search(r"written +out.html: \d\.\d MB in", result.stdout)
+    page = (folder / "out.html").read_text()
+    assert "<title>features.npy</title>" in page
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    assert data["texts"]["text"][:2] == ["", TEXTS[1]]
+    same = dmsgd.report.build(X, 10, LABELS, texts=TEXTS, images=IMAGES, gradients=X[:, :3])
+    assert data["choices"][3][2]["shares"] == same["choices"][3][2]["shares"]
+    assert data["variance"]["rows"] == same["variance"]["rows"]
+    fails("report features.npy -k 10 -o out.html", "out.html exists; use --force")
+    assert (folder / "out.html").read_text() == page
+    assert run("report features.npy -k 10 -o out.html --force").exit_code == 0
+    assert (folder / "out.html").read_text() != page
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("features.npy -k 10 -o out.txt", "must end in .html or .htm"),
+        ("features.npy -k 10 -o features.html -w 0.5", "-w 0.5 mixes in labels"),
+        ("features.npy -k 10 -o none/out.html", "there is no folder none"),
+        ("none.npy -k 10 -o out.html", "there is no file none.npy"),
+        ("features.npy -k 10 -o out.html --texts y.csv", "there is no file y.csv"),
+        ("features.npy -k 10 -o out.html --images y.txt", "cannot read files ending in '.txt'"),
+        ("features.npy -k 10 -o out.html --gradients short.npy", "gradients has 3 items"),
+        ("features.npy -k 100 -o out.html", "k=100 exceeds the kernel's rank"),
+    ],
+)
+def test_command_errors_are_one_line_and_no_file(folder, command, message):
+    np.save("short.npy", X[:3])
+    fails(f"report {command}", message)
+    assert not list(folder.glob("*.html"))
