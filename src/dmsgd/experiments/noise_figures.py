@@ -70,7 +70,7 @@ def plot_reasons(result: Result, folder: Path) -> list[Path]:
     right.plot([0, 1], [0, 1], color="black", linewidth=0.8)
     right.set_xlim(0, 1.05)
     left.set_ylim(0, 1.05)
-    left.set_xlabel("share of the gradients that the kernel sees (R² on k eigenvectors)")
+    left.set_xlabel("share of the gradients that the kernel sees")
     right.set_xlabel("1 - likeness x strength")
     left.set_ylabel("gradient variance: uniform target / plain SGD")
     left.legend(frameon=False, loc="lower left")
@@ -78,7 +78,7 @@ def plot_reasons(result: Result, folder: Path) -> list[Path]:
     for axes in (left, right):
         _dress(axes)
     left.set_title("The kernel must see the gradients")
-    right.set_title("Items that exclude each other must have like gradients")
+    right.set_title("... alike for items that exclude each other")
     return figures.save(figure, folder, "noise-reasons")
 
 

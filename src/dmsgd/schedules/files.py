@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,9 @@ import numpy as np
 
 from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.schedules.record import Record, read_json, write_json
+
+#: Bytes, or an array's memory.
+Buffer = bytes | memoryview
 
 
 @final
@@ -63,12 +66,12 @@ class Files:
         All that needs room on the disk is written before anything is replaced. The draws come
         last: until then there are none beside the sidecar, or old ones that fail its checksum.
         """
-        b = b"" if inclusion is None else _npy(inclusion)
-        inclusion_checksum = hashlib.sha256(b).hexdigest() if b else ""
+        b = () if inclusion is None else _npy(inclusion)
+        inclusion_checksum = _sha256_of(b) if b else ""
         sidecar = write_json(
             record, checksum=sha256(self.part), inclusion_checksum=inclusion_checksum
         )
-        new_inclusion = _staged(self.inclusion, b)
+        new_inclusion = _staged(self.inclusion, *b)
         try:
             new_sidecar = _staged(self.sidecar, sidecar)
         except OSError:
@@ -137,18 +140,26 @@ def write_rows(file: io.FileIO, batches: IntArray) -> None:
     write_bytes(file, batches.astype("<i8", copy=False).tobytes())
 
 
-def write_bytes(file: io.FileIO, content: bytes) -> None:
+def write_bytes(file: io.FileIO, content: Buffer) -> None:
     """Write all of `content` at the position of `file`; one call may take a part of it only."""
-    rest = memoryview(content)
+    rest = memoryview(content).cast("B")
     while rest:
         rest = rest[file.write(rest) :]
 
 
-def _npy(array: FloatArray) -> bytes:
-    """Return the bytes of a NumPy file of float64."""
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, array.astype("<f8"), version=(1, 0))
-    return buffer.getvalue()
+def _npy(array: FloatArray) -> tuple[Buffer, Buffer]:
+    """Return the header and the numbers of a NumPy file of float64, without a copy of these."""
+    numbers = np.ascontiguousarray(array, dtype="<f8")
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, np.lib.format.header_data_from_array_1_0(numbers))
+    return head.getvalue(), numbers.data
+
+
+def _sha256_of(content: Iterable[Buffer]) -> str:
+    digest = hashlib.sha256()
+    for part in content:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def sha256(path: Path) -> str:
@@ -160,12 +171,13 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _staged(path: Path, content: bytes) -> Path:
+def _staged(path: Path, *content: Buffer) -> Path:
     """Return a new file beside `path` that holds `content`, safely on the disk."""
     new = path.with_name(f"{path.name}.new")
     try:
         with io.FileIO(new, "w") as file:
-            write_bytes(file, content)
+            for part in content:
+                write_bytes(file, part)
             os.fsync(file.fileno())
     except OSError:
         new.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from dmsgd.memory import memory_limit
 from dmsgd.threads import thread_count
 
 #: A block takes at most this many bytes (as float64), or a 32nd of the memory that may be used.
-BLOCK_BYTES = 2**26
+BLOCK_BYTES = 2**25
 
 #: What a pass computes from a block: work(block, shared, argument).
 Work = Callable[[FloatArray, Any, Any], Any]
