@@ -71,7 +71,7 @@ def test_tasks_have_names_to_read(client: Any) -> None:
     with client.as_current():
         dmsgd.diversify(array, 6).sample(20, seed=0)
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    assert {"dmsgd-gram", "dmsgd-survey", "dmsgd-answer"} <= set(names)
+    assert {"dmsgd-gram", "dmsgd-gram-combine", "dmsgd-answer"} <= set(names)
 
 
 def test_workers_read_files_themselves(client: Any, tmp_path: Path) -> None:

@@ -30,18 +30,20 @@ from dmsgd.symmetric import log_polynomials, selection
 PROPOSAL_BYTES = 2**29
 
 #: Proposals of a round are k (1 + 1/2 + ... + 1/k + EXTRA): about e^-EXTRA of the draws go on.
-EXTRA = (3, 25, 60)
+#: Of a thousand draws none goes on most of the time, which saves a pass over the data.
+EXTRA = (8, 30, 60)
 
 
 def streamed(spectrum: Spectrum, k: int) -> Draw:
     """Return the function that draws from the k-DPP of a spectrum whose vectors are streamed.
 
-    Set-up: one pass (shared with `inclusion`). Every call reads the data about twice, however many
-    draws it makes, as long as their proposals fit in memory (`draws_at_once`).
+    Every call reads the data once or twice, however many draws it makes, as long as their proposals
+    fit in memory (`draws_at_once`); the first call finds b, for `inclusion`, on the way.
     """
     V: Any = spectrum.vectors
     log_e = log_polynomials(spectrum.values, k)
-    masses, _ = V.survey(selection(spectrum.values, k))
+    pi = selection(spectrum.values, k)
+    masses = V.masses(pi)
     sums = np.zeros((masses.shape[1], masses.shape[0] + 1))
     np.cumsum(masses.T, axis=1, out=sums[:, 1:])
 
@@ -50,7 +52,7 @@ def streamed(spectrum: Spectrum, k: int) -> Draw:
         step = draws_at_once(k)
         for first in range(0, size, step):
             numbers = np.arange(start + first, start + min(first + step, size), dtype=np.uint64)
-            together = _together(V, log_e, sums, np.uint64(key), numbers, k, workers)
+            together = _together(V, pi, log_e, sums, np.uint64(key), numbers, k, workers)
             out[first : first + step] = together
         return out
 
@@ -72,6 +74,7 @@ def _proposals(k: int, extra: float) -> int:
 
 def _together(
     V: StreamedVectors,
+    pi: FloatArray,
     log_e: FloatArray,
     sums: FloatArray,
     key: np.uint64,
@@ -91,7 +94,7 @@ def _together(
     first = 0
     for extra in EXTRA:
         count = _proposals(k, extra)
-        items, X = _answers(V, sums, key, draws[pending], J[pending], first, count)
+        items, X = _answers(V, pi, sums, key, draws[pending], J[pending], first, count)
         rows = out[pending]
         numbers, parts = draws[pending], _parts(pending.size, workers)
 
@@ -117,6 +120,7 @@ def _parts(size: int, workers: int) -> list[slice]:
 
 def _answers(
     V: StreamedVectors,
+    pi: FloatArray,
     sums: FloatArray,
     key: np.uint64,
     draws: npt.NDArray[np.uint64],
@@ -143,22 +147,33 @@ def _answers(
     del columns, blocks, rests
     items = np.empty(draws.size * count, dtype=np.uint64)
     X = np.empty((draws.size * count, J.shape[1]))
-    found = V.rows.run(answer_block, "answer", V.basis, arguments)
+    unknown = not V.knows(pi) and all(argument is not None for argument in arguments)
+    weighed = []
+    found = V.rows.run(answer_block, "answer", (V.basis, pi if unknown else None), arguments)
     for block, part in enumerate(found):
         if part is not None:
             mine = order[bounds[block] : bounds[block + 1]]
             items[mine] = part[0] + np.uint64(V.rows.bounds[block])
             X[mine] = part[1]
+            weighed.append(part[2])
+    if unknown:
+        V.remember(pi, np.concatenate(weighed))
     shape = (draws.size, count)
     return items.reshape(shape), X.reshape(*shape, -1)
 
 
-def answer_block(block: FloatArray, basis: FloatArray, question: Any) -> Any:
-    """Return the rows of one block of the data that proposals fall on, and their coordinates."""
+def answer_block(
+    block: FloatArray, shared: tuple[FloatArray, FloatArray | None], question: Any
+) -> Any:
+    """Return the rows of one block of the data that proposals fall on, and their coordinates.
+
+    And Σ_n V_in² π_n of all its rows, if π is given.
+    """
     from dmsgd.samplers.compiled.kdpp import ROWS
     from dmsgd.samplers.compiled.streamed import answer, block_squares
 
     rests, columns, J, draw = question
+    basis, pi = shared
     V = np.ascontiguousarray(block @ basis)
     mass = np.empty((V.shape[1], -(-V.shape[0] // ROWS)))
     block_squares(V, mass)
@@ -166,4 +181,4 @@ def answer_block(block: FloatArray, basis: FloatArray, question: Any) -> Any:
     items = np.empty(columns.size, dtype=np.uint64)
     X = np.empty((columns.size, J.shape[1]))
     answer(V, mass, columns, rests, J, draw, items, X)
-    return items, X
+    return items, X, None if pi is None else np.einsum("in,in,n->i", V, V, pi, optimize=False)

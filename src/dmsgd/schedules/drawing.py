@@ -68,10 +68,9 @@ def presample(
     hands = _Hands(threads, progress, client)
     if path is None:
         record, batches = _record(design, steps, seed), np.empty((steps, design.k), np.int64)
-        inclusion = _inclusion(design)
         for first, rows in _pieces(design, record, 0, hands):
             batches[first : first + len(rows)] = rows
-        return Schedule(batches, inclusion, record)
+        return Schedule(batches, _inclusion(design), record)
     files = Files.at(path)
     if seed is None and not overwrite:
         seed = _seed_found(files)
@@ -173,7 +172,6 @@ def _refuse_strangers(files: Files, record: Record) -> None:
 def _draw(file: io.FileIO, files: Files, record: Record, design: Design, hands: _Hands) -> None:
     """Complete `part`, the open file, and publish it."""
     head, width = header(record.steps, record.k), 8 * record.k
-    inclusion = _inclusion(design)
     done = _drawn(file, files, record, len(head))
     files.write_journal(record, done)
     if done == 0:
@@ -188,6 +186,7 @@ def _draw(file: io.FileIO, files: Files, record: Record, design: Design, hands: 
             files.write_journal(record, first + len(batches))
             saved = time.monotonic()
     os.fsync(file.fileno())
+    inclusion = _inclusion(design)  # last: draws from features in blocks find it on the way
     if os.name == "nt":
         file.close()  # Windows renames no open file
     files.publish(record, inclusion)

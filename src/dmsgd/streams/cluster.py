@@ -46,13 +46,11 @@ class DaskRows(Rows):
     def run(
         self, work: Work, name: str, shared: Any = None, arguments: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        """Yield the results in order, after all of them are there."""
-        import dask
-
+        """Yield the results in order; from a cluster, each as soon as it and those before are."""
         wanted, tasks = self._tasks(work, name, shared, arguments)
-        results = dict(zip(wanted, dask.compute(*tasks), strict=True))
+        results, wanted_too = _results(tasks), set(wanted)
         for block in range(self.bounds.size - 1):
-            yield results.get(block)
+            yield next(results) if block in wanted_too else None
 
     def reduce(
         self, work: Work, combine: Callable[[Any, Any], Any], name: str
@@ -92,6 +90,35 @@ class DaskRows(Rows):
 def rows_on_cluster(path: str, drop: str | None = None) -> DaskRows:
     """Return the features in a file that the workers of a cluster read; they must see the file."""
     return DaskRows(open_rows(path, drop))
+
+
+def _results(tasks: list[Any]) -> Iterator[Any]:
+    """Yield the results in order, freeing each on the cluster once it is here."""
+    import dask
+
+    client = _client()
+    if client is None:
+        yield from dask.compute(*tasks)
+        return
+    futures = client.compute(tasks)
+    try:
+        for future in futures:
+            yield future.result()
+            future.release()
+    finally:
+        client.cancel(futures)
+
+
+def _client() -> Any:
+    """Return the client that Dask would use now, if any."""
+    try:
+        from distributed import get_client
+    except ImportError:
+        return None
+    try:
+        return get_client()
+    except ValueError:
+        return None
 
 
 @contextmanager

@@ -19,6 +19,10 @@ from dmsgd.spectra.spectrum import Spectrum
 from dmsgd.streams.rows import Rows
 from dmsgd.streams.vectors import StreamedVectors
 
+#: The Gram matrices of single blocks are kept if they take no more than this: they tell the
+#: blocks' masses, which otherwise take a pass.
+KEPT_BYTES = 2**26
+
 
 def of_rows(rows: Rows, tol: float = DEFAULT_TOL) -> tuple[Spectrum, str]:
     """Return the spectrum of F Fᵀ for features F in blocks, and the fingerprint of F. One pass.
@@ -33,25 +37,33 @@ def of_rows(rows: Rows, tol: float = DEFAULT_TOL) -> tuple[Spectrum, str]:
             f"into memory, they are small"
         )
     reserve(4 * d**2, f"the Gram matrix of {d} features", "reduce their number (PCA)")
-    gram, hashes = rows.reduce(_gram, np.add, "gram")
+    keep = 8 * d**2 * (rows.bounds.size - 1) <= KEPT_BYTES
+    gram, others = rows.reduce(_gram_kept if keep else _gram, np.add, "gram")
     if not gram.any():
         raise ValueError("all features are zero, so no batch has a positive determinant")
-    values, U = eigh(gram)
-    route = "dual"
+    values, U = eigh(gram.copy())  # overwritten, and the only block's part is the whole
+    route, parts = "dual", [part for _, part in others] if keep else []
     if values[-1] < SQUARED_LIMIT * values[0]:
         R, _ = rows.reduce(_triangle, _stacked, "tsqr")
         _, sigma, right = linalg.svd(R, check_finite=False)
-        values, U, route = sigma**2, right.T, "dual+tsqr"
+        values, U, route, parts = sigma**2, right.T, "dual+tsqr", []
     kept = values > tol * values[0]
     basis = np.ascontiguousarray(U[:, kept] / np.sqrt(values[kept]))
-    vectors = cast(FloatArray, StreamedVectors(rows, basis))
+    masses = np.array([np.einsum("in,in->n", basis, G @ basis) for G in parts]) if parts else None
+    vectors = cast(FloatArray, StreamedVectors(rows, basis, masses))
     spectrum = Spectrum(np.ascontiguousarray(values[kept]), vectors, route, tol)
-    return spectrum, hash_of_rows((n, d), hashes)
+    return spectrum, hash_of_rows((n, d), (hashes for hashes, _ in others))
 
 
 def _gram(block: FloatArray, shared: None, argument: Any) -> tuple[FloatArray, Any]:
     """Return a block's part of FᵀF, and the hashes of its rows."""
-    return block.T @ block, row_hashes(block)
+    return block.T @ block, (row_hashes(block), None)
+
+
+def _gram_kept(block: FloatArray, shared: None, argument: Any) -> tuple[FloatArray, Any]:
+    """Return the same, with that part once more, to be kept."""
+    part, (hashes, _) = _gram(block, shared, argument)
+    return part, (hashes, part)
 
 
 def _triangle(block: FloatArray, shared: None, argument: Any) -> tuple[FloatArray, None]:

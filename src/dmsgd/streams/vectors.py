@@ -15,18 +15,19 @@ from dmsgd.streams.rows import Rows
 class StreamedVectors:
     """V = F basis for features F in blocks; it stands where a Spectrum holds an array.
 
-    rows:  F.
-    basis: U Λ^(-1/2), shape (d, rank).
+    rows:   F.
+    basis:  U Λ^(-1/2), shape (d, rank).
+    masses: Σ_{i in block} V_in², shape (blocks, rank), if the Gram matrices of blocks gave them.
 
     V[items] reads the blocks that the items are in. np.asarray(V) forms all of V, if memory allows.
     """
 
     ndim = 2
 
-    def __init__(self, rows: Rows, basis: FloatArray) -> None:
-        self.rows, self.basis = rows, basis
+    def __init__(self, rows: Rows, basis: FloatArray, masses: FloatArray | None = None) -> None:
+        self.rows, self.basis, self._masses = rows, basis, masses
         self.shape = (rows.shape[0], int(basis.shape[1]))
-        self._surveyed: tuple[bytes, FloatArray, FloatArray] | None = None
+        self._weighed: tuple[bytes, FloatArray] | None = None
 
     def __getitem__(self, items: Any) -> FloatArray:
         items = np.asarray(items)
@@ -40,17 +41,32 @@ class StreamedVectors:
         blocks = list(self.rows.run(_projected, "vectors", self.basis))
         return np.concatenate(blocks).astype(dtype or np.float64)
 
-    def survey(self, pi: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return Σ_{i in block} V_in², shape (blocks, rank), and Σ_n V_in² π_n, shape (n,).
+    def masses(self, pi: FloatArray) -> FloatArray:
+        """Return Σ_{i in block} V_in², shape (blocks, rank); a pass, unless they are known."""
+        if self._masses is None:
+            self._survey(pi)
+        assert self._masses is not None
+        return self._masses
 
-        One pass over the data; the last result is kept.
-        """
-        key = pi.tobytes()
-        if self._surveyed is None or self._surveyed[0] != key:
-            found = list(self.rows.run(_surveyed, "survey", (self.basis, pi)))
-            masses = np.array([mass for mass, _ in found])
-            self._surveyed = key, masses, np.concatenate([b for _, b in found])
-        return self._surveyed[1:]
+    def weigh(self, pi: FloatArray) -> FloatArray:
+        """Return Σ_n V_in² π_n, shape (n,); a pass, unless it was the last to be known."""
+        if not self.knows(pi):
+            self._survey(pi)
+        assert self._weighed is not None
+        return self._weighed[1]
+
+    def knows(self, pi: FloatArray) -> bool:
+        """Return whether `weigh(pi)` needs no pass."""
+        return self._weighed is not None and self._weighed[0] == pi.tobytes()
+
+    def remember(self, pi: FloatArray, weighed: FloatArray) -> None:
+        """Keep Σ_n V_in² π_n, which a pass for something else has found."""
+        self._weighed = pi.tobytes(), weighed
+
+    def _survey(self, pi: FloatArray) -> None:
+        found = list(self.rows.run(_surveyed, "survey", (self.basis, pi)))
+        self._masses = np.array([mass for mass, _ in found])
+        self.remember(pi, np.concatenate([b for _, b in found]))
 
     def __repr__(self) -> str:
         return f"StreamedVectors({self.rows!r}, rank {self.shape[1]})"
@@ -59,7 +75,7 @@ class StreamedVectors:
 def weighed_squares(V: FloatArray | StreamedVectors, pi: FloatArray) -> FloatArray:
     """Return Σ_n V_in² π_n for every item i."""
     if isinstance(V, StreamedVectors):
-        return V.survey(pi)[1]
+        return V.weigh(pi)
     return np.asarray(np.einsum("in,in,n->i", V, V, pi, optimize=False))
 
 
