@@ -4,7 +4,7 @@
     python docs/claims.py --check    # exit 1 if the page is not up to date
 
 A table stands between <!-- claims NAME --> and <!-- end -->, NAME as in `dmsgd reproduce NAME`.
-Results come from `dmsgd reproduce NAME --out docs/results`; their pictures are in docs/images/paper.
+Results come from `dmsgd reproduce NAME --out docs/results`; their pictures go to docs/images/paper.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ import re
 import sys
 from pathlib import Path
 
-from dmsgd.commands.reproduce import EXPERIMENTS, experiment
+from dmsgd.commands.reproduce import BEYOND, EXPERIMENTS, experiment
 from dmsgd.experiments import storage
+from dmsgd.experiments.protocol import Claim
+
+#: The experiments that are the paper's own.
+PAPER = [name for name in EXPERIMENTS if name not in BEYOND]
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER / "paper.md"
@@ -22,18 +26,30 @@ MARK = re.compile(r"(<!-- claims ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def table(name: str) -> str:
-    """Return the claims of an experiment as a Markdown table, and what there is to note."""
+    """Return the claims of an experiment as Markdown: the paper's, then, folded, what is beyond."""
     module = experiment(name)
     claims = module.claims(storage.load(module.Result, FOLDER / "results" / f"{name}.json"))
-    lines = ["| where | what | paper | ours (± 95 %) | holds |", "|---|---|---|---|---|"]
     notes = list(dict.fromkeys(claim.note for claim in claims if claim.note))
+    beyond = [claim for claim in claims if claim.where == "beyond"]
+    lines = rows([claim for claim in claims if claim.where != "beyond"], notes)
+    if beyond:
+        summary = f"Beyond the paper: {len(beyond)} more"
+        lines += ["", "<details>", f"<summary>{summary}</summary>", "", *rows(beyond, notes)]
+        lines += ["", "</details>"]
+    if notes:
+        lines += ["", *(f"[{number}] {note}  " for number, note in enumerate(notes, 1))]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def rows(claims: list[Claim], notes: list[str]) -> list[str]:
+    """Return the lines of a table; notes are referred to by their numbers."""
+    lines = ["| where | what | paper | ours (± 95 %) | holds |", "|---|---|---|---|---|"]
     for claim in claims:
         verdict = {True: "yes", False: "no", None: ""}[claim.holds]
         mark = f" [{notes.index(claim.note) + 1}]" if claim.note else ""
         cells = (claim.where, claim.statement + mark, claim.paper, claim.ours, verdict)
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-    lines += ["", *(f"[{number}] {note}" + "  " for number, note in enumerate(notes, 1))]
-    return "\n".join(lines).rstrip() + "\n"
+    return lines
 
 
 def written(text: str) -> str:
@@ -44,7 +60,7 @@ def written(text: str) -> str:
 def main() -> None:
     """Bring the page up to date, or check that it is."""
     text = PAGE.read_text()
-    missing = set(EXPERIMENTS) - {found[2] for found in MARK.finditer(text)}
+    missing = set(PAPER) - {found[2] for found in MARK.finditer(text)}
     if missing:
         sys.exit(f"{PAGE.name} has no table for {', '.join(sorted(missing))}")
     new = written(text)

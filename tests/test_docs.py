@@ -1,6 +1,8 @@
 """What the documents say is true: examples run, named code exists."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,10 +26,7 @@ def test_the_first_example_is_short_and_runs(capsys):
 @pytest.mark.parametrize(
     "name",
     ["README.md", "CONTRIBUTING.md", "examples/README.md"]
-    + [
-        f"docs/{page}.md"
-        for page in ("equations", "training", "approximations", "commands", "diagnostics")
-    ],
+    + [f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))],
 )
 def test_linked_and_named_files_exist(name):
     text = (ROOT / name).read_text()
@@ -45,7 +44,7 @@ def test_docstring_examples_run():
     for module in (
         "features", "fingerprints", "sources", "spectra.exact", "designs.kdpp",
         "designs.stratified", "designs.build", "designs.swap_chain", "designs.poisson_disk",
-        "schedules.drawing",
+        "schedules.drawing", "prescription.tilt", "experiments.intervals", "diagnostics.variance",
     ):  # fmt: skip
         result = doctest.testmod(importlib.import_module(f"dmsgd.{module}"))
         assert result.failed == 0
@@ -55,3 +54,10 @@ def test_docstring_examples_run():
 
 def test_every_public_name_is_documented():
     assert all(getattr(dmsgd, name).__doc__ for name in dmsgd.public.__all__)
+
+
+def test_the_papers_page_is_what_the_results_say():
+    outcome = subprocess.run(
+        [sys.executable, ROOT / "docs/claims.py", "--check"], capture_output=True, text=True
+    )
+    assert outcome.returncode == 0, outcome.stderr

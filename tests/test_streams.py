@@ -13,11 +13,11 @@ from scipy import stats
 
 import dmsgd
 from dmsgd import KDPP, Linear, exact
+from dmsgd.spectra.vectors import StreamedVectors
 from dmsgd.streams import rows as rows_module
 from dmsgd.streams.files import NpyRows, ParquetRows, ZarrRows
 from dmsgd.streams.recognise import as_rows, open_rows
 from dmsgd.streams.rows import StoredRows, even_bounds
-from dmsgd.streams.vectors import StreamedVectors
 
 da = pytest.importorskip("dask.array")
 
@@ -97,9 +97,9 @@ def test_set_up_reads_the_data_once_and_a_schedule_once_or_twice(tmp_path: Path)
 
 
 def test_many_blocks_of_many_features_take_one_pass_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dmsgd.streams import spectrum
+    from dmsgd.spectra import streamed
 
-    monkeypatch.setattr(spectrum, "KEPT_BYTES", 0)  # no Gram matrices of single blocks
+    monkeypatch.setattr(streamed, "KEPT_BYTES", 0)  # no Gram matrices of single blocks
     data = cut(features(), 100, 200)
     design = KDPP(exact(Linear(data)), 7)
     memory = KDPP(exact(Linear(features())), 7)

@@ -27,11 +27,13 @@ EXPERIMENTS = {
     "flowers": "flowers",
     "mnist": "mnist",
     "mnist-cost": "mnist_cost",
-    # beyond the paper
     "noise": "noise",
     "targets": "targets",
     "subgroups": "subgroups",
 }
+
+#: Those that are not in the paper.
+BEYOND = ("noise", "targets", "subgroups")
 
 
 def reproduce(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import os
 import tarfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -46,6 +46,13 @@ class R8:
     test: tuple[str, ...]
     y_test: IntArray
     names: tuple[str, ...] = NAMES
+
+    def thinned(self, documents: int | None) -> R8:
+        """Return R8 with so many of its training documents, drawn at random once; None for all."""
+        if documents is None:
+            return self
+        kept = np.sort(np.random.default_rng(0).permutation(len(self.train))[:documents])
+        return replace(self, train=tuple(self.train[i] for i in kept), y_train=self.y_train[kept])
 
 
 def r8(data_dir: str | os.PathLike[str] | None = None, variant: str = "no-short") -> R8:

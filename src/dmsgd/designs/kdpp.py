@@ -16,7 +16,7 @@ from dmsgd.fingerprints import digest
 from dmsgd.samplers import Draw, Sampler, rejection
 from dmsgd.samplers.streamed import draws_at_once
 from dmsgd.spectra.spectrum import Spectrum
-from dmsgd.streams.vectors import StreamedVectors, weighed_squares
+from dmsgd.spectra.vectors import StreamedVectors, weighed_squares
 from dmsgd.symmetric import log_polynomial, pair_selection, selection
 
 

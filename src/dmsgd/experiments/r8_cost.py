@@ -66,6 +66,7 @@ class Config:
     seeds:   rounds of all measurements; the median over rounds is reported.
     updates: LDA updates timed in a round and batch size, after `warm_up` that are not.
     slow_draws: draws of the reference sampler in a round.
+    documents:  training documents, None for all.
     """
 
     seeds: int = 5
@@ -76,9 +77,10 @@ class Config:
     updates: int = 10
     warm_up: int = 3
     slow_draws: int = 2
+    documents: int | None = None
 
 
-QUICK = Config(seeds=2, updates=5, slow_draws=1)
+QUICK = Config(seeds=2, updates=5, slow_draws=1, documents=2000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +107,7 @@ class Result:
 
 def load(config: Config, data_dir: str | None = None) -> datasets.R8:
     """Return the documents."""
-    return r8.load(r8.Config(), data_dir)
+    return r8.load(r8.Config(documents=config.documents), data_dir)
 
 
 def run(config: Config, data: datasets.R8, progress: Progress | None = None) -> Result:

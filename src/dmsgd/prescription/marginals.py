@@ -14,11 +14,12 @@ from scipy import sparse
 
 from dmsgd.arrays import FloatArray, Matrix
 from dmsgd.errors import RankError
-from dmsgd.spectra.exact import DEFAULT_TOL, SQUARED_LIMIT, eigh, of_features
+from dmsgd.spectra.eigen import DEFAULT_TOL, SQUARED_LIMIT, eigh
+from dmsgd.spectra.exact import of_features
+from dmsgd.spectra.streamed import of_rows
+from dmsgd.spectra.vectors import weighed_squares
 from dmsgd.streams.rows import Rows
-from dmsgd.streams.spectrum import of_rows
 from dmsgd.streams.transforms import ScaledRows
-from dmsgd.streams.vectors import weighed_squares
 from dmsgd.symmetric import log_polynomial, selection
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.

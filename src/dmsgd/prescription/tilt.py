@@ -22,7 +22,8 @@ from dmsgd.prescription.marginals import (
 )
 from dmsgd.prescription.targets import as_target
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.exact import DEFAULT_TOL, eigh, of_features
+from dmsgd.spectra.eigen import DEFAULT_TOL, eigh
+from dmsgd.spectra.exact import of_features
 from dmsgd.streams.rows import Rows
 from dmsgd.streams.transforms import ScaledRows
 

@@ -8,7 +8,7 @@ from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.samplers.parallel import fill
 from dmsgd.samplers.protocol import Draw
 from dmsgd.spectra.spectrum import Spectrum
-from dmsgd.streams.vectors import StreamedVectors
+from dmsgd.spectra.vectors import StreamedVectors
 from dmsgd.symmetric import log_polynomials
 
 #: What it means if a draw cannot be completed.

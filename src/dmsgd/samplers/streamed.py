@@ -23,7 +23,7 @@ from dmsgd.memory import memory_limit
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Draw
 from dmsgd.spectra.spectrum import Spectrum
-from dmsgd.streams.vectors import StreamedVectors
+from dmsgd.spectra.vectors import StreamedVectors
 from dmsgd.symmetric import log_polynomials, selection
 
 #: Proposals of all draws at a time take at most this many bytes, or an 8th of the memory.

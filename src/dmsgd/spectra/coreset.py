@@ -8,7 +8,7 @@ from scipy import linalg
 from dmsgd.arrays import as_count
 from dmsgd.kernels import Kernel
 from dmsgd.seeding import Seed
-from dmsgd.spectra.exact import DEFAULT_TOL
+from dmsgd.spectra.eigen import DEFAULT_TOL
 from dmsgd.spectra.factor import marked
 from dmsgd.spectra.landmarks import cluster
 from dmsgd.spectra.spectrum import Spectrum, truncated

@@ -22,17 +22,13 @@ from scipy import linalg, sparse
 from dmsgd.arrays import FloatArray, Matrix, as_fraction
 from dmsgd.kernels import Kernel, Linear
 from dmsgd.memory import reserve
+from dmsgd.spectra.eigen import DEFAULT_TOL, SQUARED_LIMIT, eigh
 from dmsgd.spectra.spectrum import Spectrum, truncated
+from dmsgd.spectra.streamed import of_rows
 from dmsgd.streams.rows import Rows
-
-#: Eigenvalues below this fraction of the largest are too small for a squared matrix to resolve.
-SQUARED_LIMIT = 1e-6
 
 #: Eigenvalues above this fraction of the largest are right to 1e-12 as they come from the Gram.
 NORMED_LIMIT = 1e-3
-
-#: Eigenvalues up to this fraction of the largest are taken for zero, unless `tol` says otherwise.
-DEFAULT_TOL = 1e-12
 
 
 def exact(kernel: Kernel, tol: float | None = None) -> Spectrum:
@@ -52,8 +48,6 @@ def exact(kernel: Kernel, tol: float | None = None) -> Spectrum:
     if tol is not None:
         tol = as_fraction(tol, "tol")
     if isinstance(kernel, Linear) and isinstance(kernel.features, Rows):
-        from dmsgd.streams.spectrum import of_rows
-
         spectrum, kernel._known = of_rows(kernel.features, DEFAULT_TOL if tol is None else tol)
     elif isinstance(kernel, Linear):
         spectrum = of_features(kernel.features, DEFAULT_TOL if tol is None else tol)
@@ -96,17 +90,6 @@ def _reserve_for(F: Matrix, wide: bool) -> None:
         reserve(3 * n**2, f"the {n} x {n} matrix F Fᵀ with its eigenvectors", advice)
     else:
         reserve(n * d + 3 * d**2, f"the eigenvectors of {n} items with {d} features", advice)
-
-
-def eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return eigenvalues, largest first, and eigenvectors; the matrix is overwritten."""
-    values, vectors = linalg.eigh(
-        symmetric.T,  # LAPACK wants columns; the transpose of a symmetric matrix costs nothing
-        driver="evr",
-        overwrite_a=True,
-        check_finite=False,
-    )
-    return values[::-1], vectors[:, ::-1]
 
 
 def _diagonal(F: Matrix, tol: float) -> Spectrum:

@@ -8,7 +8,8 @@ import numpy as np
 
 from dmsgd.arrays import FloatArray
 from dmsgd.kernels import Kernel
-from dmsgd.spectra.exact import DEFAULT_TOL, of_features
+from dmsgd.spectra.eigen import DEFAULT_TOL
+from dmsgd.spectra.exact import of_features
 from dmsgd.spectra.spectrum import Spectrum
 
 

@@ -10,10 +10,11 @@ from scipy import linalg
 from dmsgd.kernels import RBF, Kernel
 from dmsgd.memory import reserve
 from dmsgd.seeding import Seed
-from dmsgd.spectra.exact import DEFAULT_TOL
+from dmsgd.spectra.eigen import DEFAULT_TOL
 from dmsgd.spectra.factor import of_factor
 from dmsgd.spectra.landmarks import choose_landmarks
 from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.streamed_nystrom import of_landmarks
 from dmsgd.streams.rows import Rows
 
 
@@ -30,8 +31,6 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
     values, vectors = linalg.eigh(kernel.block(items, items), check_finite=False)
     kept = values > DEFAULT_TOL * values[-1]
     if isinstance(kernel, RBF) and isinstance(kernel.features, Rows):
-        from dmsgd.streams.landmarks import of_landmarks
-
         whitening = vectors[:, kept] / np.sqrt(values[kept])
         return of_landmarks(kernel, items, whitening, f"Nyström, {items.size} landmarks ({how})")
     reserve(2 * kernel.n * items.size, "the columns of the landmarks", "use fewer landmarks")

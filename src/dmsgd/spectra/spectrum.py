@@ -22,7 +22,7 @@ class Spectrum:
 
     values:  λ, shape (rank,), positive, largest first.
     vectors: V, shape (n, rank), row-major, orthonormal columns; for features that are read in
-             blocks a `dmsgd.streams.vectors.StreamedVectors`, which makes rows when asked for them.
+             blocks a `dmsgd.spectra.vectors.StreamedVectors`, which makes rows when asked for them.
     route:   how it was computed (see `dmsgd.exact`).
     tol:     eigenvalues up to tol times the largest were taken for zero and left out.
     trace_error: how far L is from the kernel it stands for, as a share of that kernel's trace; 0

@@ -5,7 +5,6 @@
     cluster      Dask arrays and data frames
     transforms   normalize, anneal, concat, ... applied to each block as it is read
     recognise    which of these a value is, if any
-    spectrum     the spectrum of a linear kernel over such features
 
-The sampler that draws from them is `dmsgd.samplers.streamed`.
+Their spectra are in `dmsgd.spectra.streamed`; the sampler is `dmsgd.samplers.streamed`.
 """

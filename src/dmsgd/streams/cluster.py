@@ -6,6 +6,7 @@ before the call sends the work there. Tasks are named dmsgd-gram, dmsgd-survey, 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -100,7 +101,9 @@ def _results(tasks: list[Any]) -> Iterator[Any]:
     if client is None:
         yield from dask.compute(*tasks)
         return
-    futures = client.compute(tasks)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph")  # proposals are the graph
+        futures = client.compute(tasks)
     try:
         for future in futures:
             yield future.result()

@@ -14,10 +14,10 @@ from scipy import linalg
 from dmsgd.arrays import FloatArray
 from dmsgd.fingerprints import hash_of_rows, row_hashes
 from dmsgd.memory import reserve
-from dmsgd.spectra.exact import DEFAULT_TOL, SQUARED_LIMIT, eigh
+from dmsgd.spectra.eigen import DEFAULT_TOL, SQUARED_LIMIT, eigh
 from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.vectors import StreamedVectors
 from dmsgd.streams.rows import Rows
-from dmsgd.streams.vectors import StreamedVectors
 
 #: The Gram matrices of single blocks are kept if they take no more than this: they tell the
 #: blocks' masses, which otherwise take a pass.

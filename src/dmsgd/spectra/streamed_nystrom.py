@@ -9,8 +9,8 @@ from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.kernels import RBF, similarity
 from dmsgd.spectra.factor import marked
 from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.streamed import of_rows
 from dmsgd.streams.rows import Rows
-from dmsgd.streams.spectrum import of_rows
 from dmsgd.streams.transforms import EachBlock
 
 
