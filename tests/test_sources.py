@@ -128,7 +128,7 @@ def test_rows_by_position_in_the_same_container():
     batch = np.array([7, 3])
     frame = pd.DataFrame(X, index=range(60, 0, -1))
     for data in (X, frame, pl.DataFrame(X), sparse.csr_array(X), sparse.coo_array(X)):
-        rows = sources.take(sources.as_rows(data, "X"), batch)
+        rows = sources.take(sources.as_indexable(data, "X"), batch)
         dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
         np.testing.assert_array_equal(dense, X[batch])
         assert sparse.issparse(data) or type(rows) is type(data)

@@ -203,6 +203,25 @@ def test_one_call_for_an_rbf_kernel_in_blocks() -> None:
     )
 
 
+def test_what_needs_the_whole_matrix_loads_it_if_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = features()
+    design = dmsgd.clustered(cut(X, 100), 5)
+    np.testing.assert_array_equal(design.stratum, dmsgd.clustered(X, 5).stratum)
+    monkeypatch.setenv("DMSGD_MEMORY", "10KB")
+    with pytest.raises(MemoryError, match="which read them in blocks"):
+        dmsgd.clustered(cut(X, 100), 5)
+
+
+def test_a_torch_sampler_reads_the_data_once_or_twice_an_epoch() -> None:
+    pytest.importorskip("torch")
+    data = cut(features(), 100, 200)
+    design = KDPP(exact(Linear(data)), 6)
+    sampler = dmsgd.torch.DiverseSampler(design, steps=50, seed=3)
+    expected = KDPP(exact(Linear(features())), 6).sample(50, seed=3)
+    assert list(sampler) == expected.ravel().tolist()
+    assert max(data.reads.values()) <= 3
+
+
 # Files
 
 

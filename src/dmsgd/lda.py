@@ -25,7 +25,7 @@ from scipy import sparse
 
 from dmsgd.arrays import IntArray, as_count, as_dense
 from dmsgd.seeding import Seed
-from dmsgd.sources import Source, as_rows, draws, fixed_seed, refuse_unfit, take
+from dmsgd.sources import Source, as_indexable, draws, fixed_seed, refuse_unfit, take
 
 
 @final
@@ -75,7 +75,7 @@ def train(
     >>> [round(record.rho, 4) for record in train(model, counts, design, steps=2)]
     [0.1866, 0.1756]
     """
-    counts = as_rows(counts, "counts")
+    counts = as_indexable(counts, "counts")
     refuse_unfit(design, counts.shape[0], "counts")
     _refuse_negative(counts)
     _refuse_settings(model, design)

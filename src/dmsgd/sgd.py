@@ -29,7 +29,7 @@ import numpy as np
 from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.designs.measures import unbiased_weights
 from dmsgd.seeding import Seed
-from dmsgd.sources import Source, as_rows, draws, refuse_unfit, take
+from dmsgd.sources import Source, as_indexable, draws, refuse_unfit, take
 
 
 @final
@@ -185,10 +185,10 @@ def train_sklearn(
     >>> bool(model.score(X, y) > 0.8)
     True
     """
-    X = as_rows(X, "X")
+    X = as_indexable(X, "X")
     refuse_unfit(design, X.shape[0], "X")
     if y is not None:
-        y = as_rows(y, "y")
+        y = as_indexable(y, "y")
         if y.shape[0] != design.n:
             raise ValueError(f"y has {y.shape[0]} entries for {design.n} items; it needs one each")
     first_call = _first_call(estimator, y, classes, unbiased)

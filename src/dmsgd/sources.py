@@ -79,7 +79,7 @@ def _chunked(design: Source, seed: Seed, first: int, last: int) -> Iterator[tupl
         yield from enumerate(design.sample(min(chunk, last - t), seed, start=t), start=t)
 
 
-def as_rows(data: Any, name: str) -> Any:
+def as_indexable(data: Any, name: str) -> Any:
     """Return `data` in a form that `take` can pick rows from: frames and arrays as they are."""
     if data is None:
         raise TypeError(f"{name} is None; pass one row per item")

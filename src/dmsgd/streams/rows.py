@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dmsgd.arrays import FloatArray, IntArray, as_matrix
-from dmsgd.memory import memory_limit
+from dmsgd.memory import memory_limit, reserve
 from dmsgd.threads import thread_count
 
 #: A block takes at most this many bytes (as float64), or a 32nd of the memory that may be used.
@@ -91,6 +91,11 @@ class Rows(ABC):
         other.shape = (self.shape[0], transform.width(self.shape[1]))
         return other
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        advice = "pass the features to diversify, Linear or RBF, which read them in blocks"
+        reserve(self.shape[0] * self.shape[1], f"all of {self!r}", advice)
+        return np.concatenate(list(self.run(_whole, "load"))).astype(dtype or np.float64)
+
     def parts(self, block: int) -> tuple[Callable[[FloatArray], FloatArray], ...]:
         """Return what is to be applied to a block, in order."""
         start, stop = self.bounds[block : block + 2].tolist()
@@ -160,6 +165,10 @@ def even_bounds(n: int, columns: int) -> IntArray:
 
 def _result(future: Future[Any] | None) -> Any:
     return None if future is None else future.result()
+
+
+def _whole(block: FloatArray, shared: None, argument: Any) -> FloatArray:
+    return block
 
 
 def _rows_at(block: FloatArray, shared: None, rows: IntArray) -> FloatArray:

@@ -188,9 +188,10 @@ class _Stream(Iterator[int]):
         self._steps = sampler.steps
         self._step, skip = divmod(position, self._width)
         self._workers = _draw_threads()
-        self._most = AHEAD // self._width + 1  # draws at a time
+        at_once = getattr(self._design, "at_once", None)  # set if every call reads the data
+        self._most = at_once or AHEAD // self._width + 1  # draws at a time
         # A single thread starts with few, so that training starts at once; several are soon done.
-        self._lot = 2 if self._workers == 1 else self._most
+        self._lot = 2 if self._workers == 1 and at_once is None else self._most
         self._ready = iter(self._draw(*self._reserve())[skip:])
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="dmsgd")
         self._ahead = self._pool.submit(self._draw, *self._reserve())
