@@ -134,11 +134,11 @@ def test_synthetic_topics_follow_the_papers_groups() -> None:
     made = datasets.synthetic_topics(seed=1)
     assert np.bincount(made.group).tolist() == [300, 50, 10] == [size for size, _ in GROUPS]
     np.testing.assert_allclose(made.topics.sum(axis=1), 1)
-    assert (made.counts.sum(axis=1) == 50).all()
-    # Group 0 uses topics 0 and 1, the words 0..9; group 2 topics 3 and 4, the words 15..24.
+    assert (made.counts.sum(axis=1) == 100).all()
+    # Group 0 uses topics 0 and 1, the words 0..19; group 2 topics 3 and 4, the words 30..49.
     common, rare = made.counts[made.group == 0], made.counts[made.group == 2]
-    assert common[:, :10].sum() > 0.9 * common.sum()
-    assert rare[:, 15:].sum() > 0.85 * rare.sum()
+    assert common[:, :20].sum() > 0.9 * common.sum()
+    assert rare[:, 30:].sum() > 0.85 * rare.sum()
     assert (datasets.synthetic_topics(seed=1).counts == made.counts).all()
     assert (datasets.synthetic_topics(seed=2).counts != made.counts).any()
 

@@ -150,9 +150,10 @@ def claims_table(title: str, claims: list[Claim]) -> Table:
     from rich.text import Text
 
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left")
-    for header, justify in (("where", "left"), ("what", "left"), ("paper", "right")):
-        table.add_column(header, justify=justify)  # type: ignore[arg-type]
-    table.add_column("ours (± 95 %)", justify="right", no_wrap=True)
+    table.add_column("where")
+    table.add_column("what", ratio=5)
+    table.add_column("paper", ratio=2)
+    table.add_column("ours (± 95 %)", ratio=4)
     table.add_column("holds")
     for claim in claims:
         verdict = {True: "yes", False: "no", None: ""}[claim.holds]

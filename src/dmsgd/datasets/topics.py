@@ -33,16 +33,16 @@ class Topics:
     group: IntArray
 
 
-def synthetic_topics(seed: Seed = 0, words_per_topic: int = 5, length: int = 50) -> Topics:
+def synthetic_topics(seed: Seed = 0, words_per_topic: int = 10, length: int = 100) -> Topics:
     """Return 360 documents of `length` words each, from five topics.
 
-    The paper shows its topics in a picture only; here topic t is uniform over its own
-    `words_per_topic` words and shares a tenth of its weight with all others' words.
+    The paper shows its topics in a picture only ("distinct patterns"); here topic t is uniform over
+    its own `words_per_topic` words.
     """
     width = as_count(words_per_topic, "words_per_topic")
     length = as_count(length, "length")
     rng = np.random.default_rng(key_of(seed))
-    topics = 0.9 * np.kron(np.eye(5), np.full(width, 1 / width)) + 0.1 / (5 * width)
+    topics = np.kron(np.eye(5), np.full(width, 1 / width))
     group = np.repeat(np.arange(len(GROUPS)), [size for size, _ in GROUPS])
     priors = np.array([prior for _, prior in GROUPS])
     shares = np.stack([rng.dirichlet(priors[g]) for g in group])
