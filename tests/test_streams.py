@@ -169,6 +169,26 @@ def test_ill_conditioned_features_take_the_stable_route() -> None:
     np.testing.assert_allclose(KDPP(blocks, 5).inclusion(), KDPP(memory, 5).inclusion(), rtol=1e-8)
 
 
+def test_masses_from_gram_matrices_are_the_sums_of_squares() -> None:
+    X = features(4000, 8) * np.logspace(0, -2.9, 8)  # eigenvalues down to about 1e-6 of the largest
+    spectrum = exact(Linear(cut(X, 1, 700, 700, 3000)))
+    assert spectrum.route == "dual"
+    V = np.asarray(spectrum.vectors)
+    sums = [np.sum(V[a:b] ** 2, axis=0) for a, b in ((0, 1), (1, 700), (700, 700), (700, 3000))]
+    found = spectrum.vectors.masses(np.ones(8))
+    np.testing.assert_allclose(found[:4], sums, rtol=1e-9)
+
+
+def test_the_hash_is_found_once_and_not_inherited() -> None:
+    data = cut(features(), 100)
+    kernel = Linear(data)
+    exact(kernel)
+    assert kernel.fingerprint() == Linear(features()).fingerprint()
+    assert max(data.reads.values()) == 1  # the pass of `exact` has found it
+    unit = dmsgd.normalize(data)
+    assert Linear(unit).fingerprint() == Linear(dmsgd.normalize(features())).fingerprint()
+
+
 def test_features_without_full_rank() -> None:
     X = features(200, 4) @ features(4, 9, seed=1)
     blocks = exact(Linear(cut(X, 77)))

@@ -22,7 +22,7 @@ from dmsgd.arrays import (
     as_positive,
 )
 from dmsgd.features import one_hot
-from dmsgd.fingerprints import digest, fingerprint, hash_of_rows, row_hashes
+from dmsgd.fingerprints import digest, fingerprint
 from dmsgd.memory import reserve
 from dmsgd.seeding import Seed, key_of
 from dmsgd.streams.recognise import as_rows
@@ -61,9 +61,6 @@ class Linear(Kernel):
     Features larger than memory, or on a Dask cluster, are read in blocks (`dmsgd.streams`).
     """
 
-    #: The fingerprint of features in blocks, once a pass has found it.
-    _known: str | None = None
-
     def __init__(self, B: Any) -> None:
         rows = as_rows(B)
         if rows is not None:  # read in blocks, and checked as they are read
@@ -101,13 +98,8 @@ class Linear(Kernel):
         return product.toarray() if sparse.issparse(product) else np.asarray(product)
 
     def fingerprint(self) -> str:
-        """Return the hash of the features; of features in blocks, with one pass, unless known."""
-        B = self.features
-        if not isinstance(B, Rows):
-            return digest("Linear", fingerprint(B))
-        if self._known is None:
-            self._known = hash_of_rows(B.shape, B.run(_hashes_of, "fingerprint"))
-        return digest("Linear", self._known)
+        """Return the hash of the features."""
+        return digest("Linear", _hash_of(self.features))
 
     def __repr__(self) -> str:
         if isinstance(self.features, Rows):
@@ -133,8 +125,8 @@ def _similar_to(block: FloatArray, shared: tuple[FloatArray, float], argument: A
     return similarity(block, *shared)
 
 
-def _hashes_of(block: FloatArray, shared: None, argument: Any) -> Any:
-    return row_hashes(block)
+def _hash_of(features: Matrix | Rows) -> str:
+    return features.fingerprint() if isinstance(features, Rows) else fingerprint(features)
 
 
 @final
@@ -183,12 +175,7 @@ class RBF(Kernel):
 
         Ten digits of the scale: the median heuristic's last ones depend on the BLAS library.
         """
-        X = self.features
-        if isinstance(X, Rows):
-            data = hash_of_rows(X.shape, X.run(_hashes_of, "fingerprint"))
-        else:
-            data = fingerprint(X)
-        return digest("RBF", data, f"{self.scale:.9e}")
+        return digest("RBF", _hash_of(self.features), f"{self.scale:.9e}")
 
     def __repr__(self) -> str:
         return f"RBF({self.n} items, scale={self.scale:.4g})"

@@ -41,7 +41,7 @@ def load_features(path: str | Path, drop: str | None = None) -> Matrix | Rows:
             column_number(file, column_names(file), drop)
         if kind == ".csv":
             value = csv_files.numbers(file, drop)
-        elif parquet_files.entries(file) > memory_limit() // 64:
+        elif 8 * parquet_files.entries(file) > memory_limit() // 8:
             return open_rows(file, drop)
         else:
             value = parquet_files.numbers(file, drop)

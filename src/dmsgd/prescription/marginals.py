@@ -80,7 +80,7 @@ class StreamedMarginals:
 
     def __call__(self, theta: FloatArray) -> tuple[FloatArray, float]:
         """Return b(θ) and log Z(θ)."""
-        spectrum, _ = of_rows(self.rows.mapped(ScaledRows(np.exp(theta / 2))))
+        spectrum = of_rows(self.rows.mapped(ScaledRows(np.exp(theta / 2))))
         if spectrum.rank < self.k:
             raise RankError(self.k, spectrum.rank)
         pi = selection(spectrum.values, self.k)

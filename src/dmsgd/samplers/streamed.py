@@ -96,12 +96,11 @@ def _together(
         count = _proposals(k, extra)
         items, X = _answers(V, pi, sums, key, draws[pending], J[pending], first, count)
         rows = out[pending]
-        numbers, parts = draws[pending], _parts(pending.size, workers)
-
-        def work(p: slice, args: Any = (items, X, numbers, W, left, rows), at: int = first) -> None:
-            decide(args[0][p], args[1][p], key, args[2][p], at, *(a[p] for a in args[3:]))
-
-        spread(work, parts, workers)
+        parts = [
+            (items[p], X[p], key, draws[pending[p]], first, W[p], left[p], rows[p])
+            for p in _parts(pending.size, workers)
+        ]
+        spread(lambda part: decide(*part), parts, workers)
         out[pending] = rows
         lacking = left > 0
         pending, W, left = pending[lacking], W[lacking], left[lacking]

@@ -48,7 +48,7 @@ def exact(kernel: Kernel, tol: float | None = None) -> Spectrum:
     if tol is not None:
         tol = as_fraction(tol, "tol")
     if isinstance(kernel, Linear) and isinstance(kernel.features, Rows):
-        spectrum, kernel._known = of_rows(kernel.features, DEFAULT_TOL if tol is None else tol)
+        spectrum = of_rows(kernel.features, DEFAULT_TOL if tol is None else tol)
     elif isinstance(kernel, Linear):
         spectrum = of_features(kernel.features, DEFAULT_TOL if tol is None else tol)
     else:

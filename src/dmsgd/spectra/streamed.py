@@ -20,12 +20,12 @@ from dmsgd.spectra.vectors import StreamedVectors
 from dmsgd.streams.rows import Rows
 
 #: The Gram matrices of single blocks are kept if they take no more than this: they tell the
-#: blocks' masses, which otherwise take a pass.
+#: blocks' masses (to 1e-9, eigenvalues being above SQUARED_LIMIT), which otherwise take a pass.
 KEPT_BYTES = 2**26
 
 
-def of_rows(rows: Rows, tol: float = DEFAULT_TOL) -> tuple[Spectrum, str]:
-    """Return the spectrum of F Fᵀ for features F in blocks, and the fingerprint of F. One pass.
+def of_rows(rows: Rows, tol: float = DEFAULT_TOL) -> Spectrum:
+    """Return the spectrum of F Fᵀ for features F in blocks. One pass, which also finds F's hash.
 
     If the Gram matrix cannot resolve its small eigenvalues, a second pass takes QR decompositions
     of the blocks and of their stacked triangles instead, which squares nothing ("dual+tsqr").
@@ -51,8 +51,8 @@ def of_rows(rows: Rows, tol: float = DEFAULT_TOL) -> tuple[Spectrum, str]:
     basis = np.ascontiguousarray(U[:, kept] / np.sqrt(values[kept]))
     masses = np.array([np.einsum("in,in->n", basis, G @ basis) for G in parts]) if parts else None
     vectors = cast(FloatArray, StreamedVectors(rows, basis, masses))
-    spectrum = Spectrum(np.ascontiguousarray(values[kept]), vectors, route, tol)
-    return spectrum, hash_of_rows((n, d), (hashes for hashes, _ in others))
+    rows.known = hash_of_rows((n, d), (hashes for hashes, _ in others))
+    return Spectrum(np.ascontiguousarray(values[kept]), vectors, route, tol)
 
 
 def _gram(block: FloatArray, shared: None, argument: Any) -> tuple[FloatArray, Any]:

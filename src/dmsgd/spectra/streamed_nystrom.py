@@ -33,6 +33,6 @@ def of_landmarks(kernel: RBF, items: IntArray, whitening: FloatArray, route: str
     rows = kernel.features
     assert isinstance(rows, Rows)
     features = LandmarkFeatures(rows.take(items), kernel.scale, whitening)
-    spectrum, _ = of_rows(rows.mapped(EachBlock(features, whitening.shape[1])))
+    spectrum = of_rows(rows.mapped(EachBlock(features, whitening.shape[1])))
     left = max(1 - float(spectrum.values.sum()) / kernel.n, 0.0)  # the trace of an RBF kernel is n
     return marked(replace(spectrum, route=route), kernel, left)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dmsgd.arrays import FloatArray, IntArray, as_matrix
+from dmsgd.fingerprints import hash_of_rows, row_hashes
 from dmsgd.memory import memory_limit, reserve
 from dmsgd.threads import thread_count
 
@@ -48,6 +49,8 @@ class Rows(ABC):
     bounds: IntArray
     transforms: tuple[Transform, ...] = ()
     ndim = 2
+    #: The fingerprint, once a pass has found it; see `fingerprint`.
+    known: str | None = None
 
     @abstractmethod
     def run(
@@ -84,11 +87,18 @@ class Rows(ABC):
             out[order] = np.concatenate(found)
         return out
 
+    def fingerprint(self) -> str:
+        """Return the hash that the same matrix has in memory; a pass, unless one has found it."""
+        if self.known is None:
+            self.known = hash_of_rows(self.shape, self.run(_hashes, "fingerprint"))
+        return self.known
+
     def mapped(self, transform: Transform) -> Rows:
         """Return the same rows with `transform` applied to every block as it is read."""
         other = copy(self)
         other.transforms = (*self.transforms, transform)
         other.shape = (self.shape[0], transform.width(self.shape[1]))
+        other.known = None
         return other
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
@@ -165,6 +175,10 @@ def even_bounds(n: int, columns: int) -> IntArray:
 
 def _result(future: Future[Any] | None) -> Any:
     return None if future is None else future.result()
+
+
+def _hashes(block: FloatArray, shared: None, argument: Any) -> Any:
+    return row_hashes(block)
 
 
 def _whole(block: FloatArray, shared: None, argument: Any) -> FloatArray:
