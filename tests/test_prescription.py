@@ -11,9 +11,11 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd import KDPP, Linear, Precomputed, exact, prescribe
+from dmsgd.prescription import targets
 from dmsgd.prescription.fixed_point import solve
 from dmsgd.prescription.marginals import FeatureMarginals, MatrixMarginals, RefinedMarginals
 from dmsgd.prescription.targets import balanced_target, density_target
+from dmsgd.seeding import key_of
 
 
 def features(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -136,20 +138,27 @@ def test_extrapolation_needs_about_half_the_steps() -> None:
     assert fast.steps <= 0.6 * plain
 
 
-def test_an_extrapolation_that_loses_ground_is_undone() -> None:
-    # A map whose extrapolations overshoot: b falls off a cliff to one side.
-    F, k = features(12, 3), 2
-    calls: list[float] = []
+@pytest.mark.parametrize("seed", [63, 79, 114])
+def test_an_extrapolation_that_loses_ground_is_undone(seed: int) -> None:
+    # Far from the solution gaps are not linear in θ, and extrapolations go astray.
+    rng, k = np.random.default_rng(seed), 3
+    F, target = rng.normal(size=(12, 4)), rng.uniform(size=12)
+    target *= k / target.sum()
+    marginals, path = FeatureMarginals(F, k), []
 
-    def spiteful(theta: np.ndarray) -> tuple[np.ndarray, float]:
-        b, log_z = FeatureMarginals(F, k)(theta)
-        calls.append(log_z)
-        return b, log_z + (1.0 if len(calls) == 4 else 0.0)  # the fourth looks like a loss
+    def watched(theta: np.ndarray) -> tuple[np.ndarray, float]:
+        b, log_z = marginals(theta)
+        path.append((float(target @ theta) - log_z, float(target @ np.log(target / b))))
+        return b, log_z
 
-    target = np.full(12, k / 12)
-    solution = solve(spiteful, target, np.zeros(12), 1e-9, 100)
+    solution = solve(watched, target, 3 * rng.normal(size=12), 1e-9, 100)
     assert solution.error <= 1e-9
-    assert solution.steps == len(calls)
+    assert solution.steps == len(path)
+    heights, gains = np.array(path).T
+    lost = np.flatnonzero(np.diff(heights) < -0.01) + 1
+    assert lost.size > 0
+    # The next step is the guaranteed one, from where the extrapolation left.
+    assert (heights[lost + 1] >= heights[lost - 1] + gains[lost - 1]).all()
 
 
 def test_the_routes_agree() -> None:
@@ -290,6 +299,25 @@ def test_density_keeps_a_floor_on_the_effective_share() -> None:
     assert b.sum() ** 2 / (b @ b) / 1000 == pytest.approx(0.4, abs=1e-6)
     design = dmsgd.diversify(X, 3, target="density", kernel="rbf", scale=2.0)
     np.testing.assert_allclose(design.inclusion(), density_target(X, 3), rtol=1e-5)
+
+
+def test_density_counts_the_same_neighbours_inside_and_outside_the_reference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(targets, "REFERENCE_ITEMS", 2000)
+    X = np.random.default_rng(0).uniform(size=(8000, 2))
+    b = density_target(X, 80, strength=1.0, neighbours=5)
+    reference = np.random.default_rng(key_of(0)).permutation(8000)[:2000]
+    outside = np.delete(b, reference)
+    # A neighbour number off by one would make the ratio 1.2; its standard error is 0.012.
+    assert outside.mean() / b[reference].mean() == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("k", [20, 270, 290])
+def test_density_leaves_no_item_certain(k: int) -> None:
+    b = density_target(features(300, 2) ** 3, k, strength=1.0, least_effective=0)
+    assert b.sum() == pytest.approx(k)
+    assert b.max() == pytest.approx(max(0.9, (1 + k / 300) / 2))
 
 
 def test_density_of_copies_and_of_few_items() -> None:

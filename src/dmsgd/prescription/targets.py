@@ -101,13 +101,16 @@ def density_target(
 
     The density at an item is that of a nearest-neighbour estimate, distance^(-m) with the distance
     to the neighbour number `neighbours` and the data's own dimension m (Levina and Bickel's
-    estimate from the same distances).
+    estimate from the same distances, its inverse averaged over items).
 
     strength:        0 is uniform, 1 flattens the density completely.
     least_effective: the effective share of items, (Σb)² / (n Σb²), is at least this; where the
                      strength would push it below (a few outliers taking all the batches), the
-                     strength is lowered until it does not. No b is above 0.9.
+                     strength is lowered until it does not.
     seed:            of the 20,000 items in which neighbours are looked for when there are more.
+
+    No b is above 0.9, or above (1 + k/n) / 2 where that is more: batches that take nearly all
+    items leave no room below 0.9.
     """
     from sklearn.neighbors import NearestNeighbors
 
@@ -120,8 +123,9 @@ def density_target(
     if rows.size <= neighbours:
         raise ValueError(f"neighbours={neighbours} needs more than {rows.size} items")
     search = NearestNeighbors(n_neighbors=neighbours + 1).fit(X[rows])
-    distances = search.kneighbors(X)[0][:, 1:]
-    log_density = _log_density(distances)
+    distances = search.kneighbors(X)[0]
+    found = np.isin(np.arange(n), rows)[:, None]  # items that are their own first neighbour
+    log_density = _log_density(np.where(found, distances[:, 1:], distances[:, :-1]))
     low, high = 0.0, strength
     b = _flattened(log_density, high, k)
     if _effective(b) >= least:
@@ -146,10 +150,10 @@ def _log_density(distances: FloatArray) -> FloatArray:
 
 
 def _flattened(log_density: FloatArray, strength: float, k: int) -> FloatArray:
-    """Return b ∝ density^(-strength) with sum k, cut off at 0.9 (the rest takes what is cut)."""
+    """Return b ∝ density^(-strength) with sum k, cut off at a ceiling (the rest takes the cut)."""
     logs = -strength * log_density
     weights = np.exp(logs - logs.max())
-    ceiling = max(0.9, (k / weights.size + 1) / 2)
+    ceiling = max(0.9, (1 + k / weights.size) / 2)
     b: FloatArray = weights * (k / weights.sum())
     while (b > ceiling).any():
         full = b >= ceiling
