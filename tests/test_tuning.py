@@ -32,6 +32,9 @@ def test_suggested_scale_has_the_effective_rank_it_promises():
     for k in (5, 20):
         spectrum = dmsgd.exact(dmsgd.RBF(X, suggest_scale(X, k)))
         assert effective_rank(spectrum) == pytest.approx(2 * k, rel=0.05)
+    few = X[:60]  # at k = 25 a rank of 2k would leave nearly every item alone
+    spectrum = dmsgd.exact(dmsgd.RBF(few, suggest_scale(few, 25)))
+    assert effective_rank(spectrum) == pytest.approx(30, rel=0.05)
 
 
 def test_rbf_scales_that_make_no_sense_are_named():
@@ -57,3 +60,5 @@ def test_class_shares_and_the_w_that_balances_them():
     assert shares["rare"] > 0.25
     with pytest.raises(ValueError, match=r"w=0.9 reaches 0\.\d+.*Stratified"):
         suggest_w(X, y, 6, balance=0.95)
+    with pytest.raises(ValueError, match=r"w=1 reaches 0\.\d+"):
+        suggest_w(X, y, 1, balance=0.999)

@@ -21,15 +21,17 @@ from dmsgd.seeding import Seed, key_of
 from dmsgd.sources import Source
 from dmsgd.spectra import effective_rank, exact
 
-#: Effective rank that `suggest_scale` aims at, in batch sizes.
+#: Effective rank that `suggest_scale` aims at, in batch sizes, where there are items enough.
 GROUPS_PER_PLACE = 2.0
 
 
 def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
     """Return the RBF scale at which a sample of the data has effective rank 2k.
 
-    The sample has max(500, 10 k) items; the scale is found by bisection between a hundredth of
-    the median distance and ten times it.
+    With fewer than 4k items it is n/2 instead: near 2k every item would be alone. The sample has
+    max(500, 10k) items, or all there are. The scale is found to 1 % by bisection between a
+    hundredth of the median distance and ten times it, and is an end of that range where the rank
+    is out of reach within it.
     """
     X = as_matrix(X)
     k = as_batch_size(k, X.shape[0])
@@ -66,19 +68,18 @@ def suggest_w(
 ) -> float:
     """Return the smallest w of 0, 0.1, ..., 1 whose expected class shares are even enough.
 
-    `balance` is the least `evenness`. Labels have as many directions as classes, so with k far
-    above that no w may do; then `Stratified` will.
+    `balance` is the least `evenness`. Labels have as many directions as classes, so w = 1 is tried
+    only for k up to that number, and with k far above it no w may do; then `Stratified` will.
     """
     balance = as_fraction(balance, "balance")
-    reached = 0.0
-    for w in np.arange(11) / 10:
-        if w == 1 and k > np.unique(as_labels(labels)).size:
-            break
+    classes = np.unique(as_labels(labels)).size
+    last, reached = (1.0 if k <= classes else 0.9), 0.0  # at w = 1 the rank is that of the labels
+    for w in np.arange(round(10 * last) + 1) / 10:
         design = diversify(X, k, labels, float(w), normalize=normalize)
         reached = evenness(class_shares(design, labels))
         if reached >= balance:
             return float(w)
     raise ValueError(
-        f"no w makes the classes as even as {balance} at k={k} (w=0.9 reaches {reached:.2f}); "
+        f"no w makes the classes as even as {balance} at k={k} (w={last:g} reaches {reached:.2f}); "
         f"lower k or balance, or use dmsgd.Stratified"
     )
