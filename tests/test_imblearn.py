@@ -22,23 +22,11 @@ from dmsgd.imblearn import DiverseUnderSampler
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(200, 6)), np.repeat(["a", "b", "c"], [140, 45, 15])
 
-EXPECTED_FAILURES = {
-    "check_samplers_sampling_strategy_fit_resample": (
-        "there is no sampling_strategy: n_samples is the size, the law gives the class counts"
-    )
-}
-
 
 # What imblearn's parametrize_with_checks does; that one hands pytest 9 a generator, which warns.
 @pytest.mark.parametrize(
     ("estimator", "check"),
-    list(
-        estimator_checks_generator(
-            DiverseUnderSampler(random_state=0),
-            expected_failed_checks=EXPECTED_FAILURES,
-            mark="xfail",
-        )
-    ),
+    list(estimator_checks_generator(DiverseUnderSampler(random_state=0))),
     ids=lambda value: getattr(getattr(value, "func", None), "__name__", ""),
 )
 def test_imbalanced_learns_checks(estimator, check):
@@ -62,6 +50,32 @@ def test_auto_is_exactly_balanced(kernel):
     assert np.all(np.diff(kept) > 0)
     np.testing.assert_array_equal(X_kept, X[kept])
     np.testing.assert_array_equal(y_kept, Y[kept])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "counts"),
+    [
+        ({"a": 31, "c": 4}, {"a": 31, "b": 45, "c": 4}),
+        ({"a": 140}, {"a": 140, "b": 45, "c": 15}),
+        ({"b": 0}, {"a": 140, "c": 15}),
+        (lambda y: {"b": int((y == "b").sum()) // 2}, {"a": 140, "b": 22, "c": 15}),
+        ("majority", {"a": 15, "b": 45, "c": 15}),
+        ("not majority", {"a": 140, "b": 15, "c": 15}),
+        ("all", {"a": 15, "b": 15, "c": 15}),
+    ],
+)
+def test_a_strategy_says_how_many_of_each_class(strategy, counts):
+    sampler = DiverseUnderSampler(sampling_strategy=strategy, random_state=0)
+    _, y_kept = sampler.fit_resample(X, Y)
+    assert Counter(y_kept.tolist()) == sampler.sampling_strategy_ == counts
+    assert sampler.route_ == "per class"
+    assert np.all(np.diff(sampler.sample_indices_) > 0)
+
+
+def test_a_ratio_is_that_of_two_classes():
+    two = DiverseUnderSampler(sampling_strategy=0.5, random_state=0)
+    _, y_kept = two.fit_resample(X[:185], Y[:185])
+    assert Counter(y_kept.tolist()) == {"a": 90, "b": 45}
 
 
 @pytest.mark.parametrize(
@@ -196,6 +210,12 @@ def test_in_a_pipeline_with_frames():
 BAD = {
     "n_samples > n": ({"n_samples": 201}, "n_samples=201 exceeds the number of items, 200"),
     "n_samples = 0": ({"n_samples": 0}, "'n_samples' parameter"),
+    "two sizes": (
+        {"n_samples": 9, "sampling_strategy": {"a": 3}},
+        "n_samples=9 says how many items to keep in all.*leave one of them 'auto'",
+    ),
+    "more than there are": ({"sampling_strategy": {"c": 16}}, "should be less or equal"),
+    "strategy": ({"sampling_strategy": "none"}, "'sampling_strategy' parameter"),
     "n_samples text": ({"n_samples": "all"}, "'n_samples' parameter"),
     "scale of linear": ({"scale": 1.0}, "scale belongs to kernel='rbf'"),
     "w": ({"w": 1.5}, "'w' parameter"),

@@ -27,22 +27,26 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
 
     There are two routes, and `route_` says which was taken.
 
+    "per class": every class gives a number of items, drawn with the same kernel restricted to the
+                 class. A k-DPP draws at most as many items as its kernel has rank, so a class is a
+                 union of draws of at most that size. Items that come twice count once, and are
+                 replaced by draws from what is left until the number is reached; items that are
+                 zero in F come last, at random.
     "k-DPP":     one draw with k = n_samples over all items. The class counts are random; they lean
                  towards balance, but are not balanced exactly.
-    "per class": every class gives the same number of items (one that has fewer gives all), drawn
-                 with the same kernel restricted to the class. A k-DPP draws at most as many items
-                 as its kernel has rank, so a class is a union of draws of at most that size.
-                 Items that come twice count once, and are replaced by draws from what is left
-                 until the number is reached; items that are zero in F come last, at random.
 
-    n_samples:    "auto" takes the route "per class" with as many items of each class as the
-                  smallest has. A number takes the route "k-DPP", or "per class" where it exceeds
-                  the rank (linear kernel: features + classes), because no such k-DPP exists.
-    w:            weight of the labels, for a number n_samples; 0 ignores them, 1 ignores X.
-    kernel:       "linear", or "rbf" (full rank for distinct items; O(n³) time, n² memory).
-    scale:        of the RBF kernel, by default the median distance over all items.
-    normalize:    scale the rows of X to length 1; otherwise long rows are kept more often.
-    random_state: int, RandomState or None, as in scikit-learn.
+    sampling_strategy: imbalanced-learn's: {class: number of items}, a function from y to that, a
+                       name ("majority", "all", ...) or, for two classes, the ratio of the smaller
+                       to the larger. Classes that it does not name are kept whole. By default every
+                       class is cut to the size of the smallest.
+    n_samples:         instead of it, how many items to keep in all. Takes the route "k-DPP"; above
+                       the rank (linear kernel: features + classes) no such k-DPP exists, and the
+                       classes give equal numbers (one that has fewer gives all), "per class".
+    w:                 weight of the labels, for a number n_samples; 0 ignores them, 1 ignores X.
+    kernel:            "linear", or "rbf" (full rank for distinct items; O(n³) time, n² memory).
+    scale:             of the RBF kernel, by default the median distance over all items.
+    normalize:         scale the rows of X to length 1; otherwise long rows are kept more often.
+    random_state:      int, RandomState or None, as in scikit-learn.
 
     After `fit_resample`: `sample_indices_`, the items kept, in increasing order;
     `sampling_strategy_`, how many of each class; `route_`.
@@ -56,6 +60,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseUnderSampler._parameter_constraints,
         "n_samples": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "w": [Interval(Real, 0, 1, closed="both")],
         "kernel": [StrOptions({"linear", "rbf"})],
@@ -67,6 +72,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
     def __init__(
         self,
         *,
+        sampling_strategy: Any = "auto",
         n_samples: int | str = "auto",
         w: float = 0.7,
         kernel: str = "linear",
@@ -74,7 +80,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         normalize: bool = True,
         random_state: Any = None,
     ) -> None:
-        super().__init__()
+        super().__init__(sampling_strategy=sampling_strategy)
         self.n_samples = n_samples
         self.w = w
         self.kernel = kernel
@@ -89,7 +95,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         kept = self._one_draw(F, kernel, random)
         self.route_ = "per class" if kept is None else "k-DPP"
         if kept is None:
-            kept = _per_class(F, y, self._size(y), kernel, random)
+            kept = _per_class(F, y, self._counts(y, random), kernel, random)
         self.sample_indices_ = np.sort(kept)
         y_kept = y[self.sample_indices_]
         self.sampling_strategy_ = dict(sorted(Counter(y_kept.tolist()).items()))
@@ -111,6 +117,11 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         if self.n_samples == "auto":
             return None
         k = int(self.n_samples)
+        if self.sampling_strategy != "auto":
+            raise ValueError(
+                f"n_samples={k} says how many items to keep in all, and sampling_strategy how many "
+                f"of each class; leave one of them 'auto'"
+            )
         if k > F.shape[0]:
             raise ValueError(
                 f"n_samples={k} exceeds the number of items, {F.shape[0]}; "
@@ -121,9 +132,12 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         spectrum = exact(kernel(F))
         return KDPP(spectrum, k).sample(1, random)[0] if k <= spectrum.rank else None
 
-    def _size(self, y: Any) -> int:
-        counts = np.unique(y, return_counts=True)[1]
-        return int(counts.min() * counts.size) if self.n_samples == "auto" else int(self.n_samples)
+    def _counts(self, y: Any, random: np.random.RandomState) -> dict[Any, int]:
+        """Return how many items each class gives."""
+        if self.n_samples == "auto":
+            return {**Counter(y.tolist()), **self.sampling_strategy_}
+        drawn = Stratified(y, int(self.n_samples)).sample(1, random)[0]
+        return Counter(y[drawn].tolist())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -132,16 +146,17 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
 
 
 def _per_class(
-    F: Matrix, y: Any, k: int, kernel: Callable[[Matrix], Kernel], random: np.random.RandomState
+    F: Matrix,
+    y: Any,
+    counts: dict[Any, int],
+    kernel: Callable[[Matrix], Kernel],
+    random: np.random.RandomState,
 ) -> IntArray:
-    """Return k items: the class counts of a stratified draw, each class filled by k-DPPs."""
-    labels, codes = np.unique(y, return_inverse=True)
-    drawn = Stratified(codes, k).sample(1, random)[0]
-    counts = np.bincount(codes[drawn], minlength=labels.size).tolist()
+    """Return counts[c] items of each class c, drawn by k-DPPs."""
     parts = []
-    for label, count in enumerate(counts):
-        members = np.flatnonzero(codes == label)
-        parts.append(members[_union(F[members], count, kernel, random)])
+    for label in sorted(counts):
+        members = np.flatnonzero(y == label)
+        parts.append(members[_union(F[members], counts[label], kernel, random)])
     return np.concatenate(parts)
 
 
