@@ -6,12 +6,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import dmsgd
 from dmsgd.commands.demo import accuracy_summary, demo, toy_summary
 from dmsgd.experiments import intervals, longtail, softmax, toy
 
@@ -124,12 +126,27 @@ def test_the_digits_are_deterministic_seeds_differ_and_progress_ends_at_one(
         assert not np.array_equal(one.accuracy[0], one.accuracy[1])
 
 
-def test_costs_are_measured_without_compilation(digits: longtail.Result) -> None:
-    for outcome in digits.outcomes:
-        assert 0 < outcome.sample < 0.01  # one compilation alone is a second
-        assert 0 < outcome.step < 0.01
-        assert 0 < outcome.setup < 1
-    assert digits["uniform"].sample < digits[KDPP].sample
+def test_costs_are_per_batch_and_the_clock_starts_after_the_first_draws(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a clock that ticks once a look; the first draw of a k-DPP compiles."""
+    events: list[str] = []
+    draw = dmsgd.KDPP.sample
+
+    def look() -> float:
+        events.append("look")
+        return float(events.count("look"))
+
+    def sample(self: dmsgd.KDPP, size: int, *args: Any, **kwargs: Any) -> Any:
+        events.append(f"draw {size}")
+        return draw(self, size, *args, **kwargs)
+
+    monkeypatch.setattr(longtail, "perf_counter", look)
+    monkeypatch.setattr(dmsgd.KDPP, "sample", sample)
+    result = longtail.run(replace(SMALL_DIGITS, seeds=1))
+    assert events[: events.index("look")] == ["draw 1", "draw 1"]
+    for outcome in result.outcomes:
+        assert (outcome.setup, outcome.sample, outcome.step) == (1, 1 / 50, 2 / 50)
 
 
 def test_margin_is_students() -> None:
