@@ -37,8 +37,9 @@ def table(name: str) -> str:
         lines += ["", "<details>", f"<summary>{summary}</summary>", "", *rows(beyond, notes)]
         lines += ["", "</details>"]
     if notes:
-        lines += ["", *(f"[{number}] {note}  " for number, note in enumerate(notes, 1))]
-    return "\n".join(lines).rstrip() + "\n"
+        numbered = (f"[{number}] {note}" for number, note in enumerate(notes, 1))
+        lines += ["", "  \n".join(numbered)]
+    return "\n".join(lines) + "\n"
 
 
 def rows(claims: list[Claim], notes: list[str]) -> list[str]:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import dmsgd
+from dmsgd.commands.reproduce import EXPERIMENTS, experiment
+from dmsgd.experiments import storage
 
 ROOT = Path(__file__).parent.parent
 
@@ -61,3 +63,34 @@ def test_the_papers_page_is_what_the_results_say():
         [sys.executable, ROOT / "docs/claims.py", "--check"], capture_output=True, text=True
     )
     assert outcome.returncode == 0, outcome.stderr
+
+
+def differences(text):
+    """Return all "+0.53 ± 0.54" of a text as pairs of strings."""
+    return re.findall(r"([+-]\d+\.\d+) ± (\d+\.\d+)", text)
+
+
+def test_every_verdict_follows_from_the_difference_beside_it():
+    """The first difference of a row is what its verdict is about."""
+    checked = 0
+    for name in EXPERIMENTS:
+        module = experiment(name)
+        for claim in module.claims(storage.load(module.Result, ROOT / f"docs/results/{name}.json")):
+            found = differences(claim.ours)
+            if found and claim.holds is not None:
+                lead, half = map(float, found[0])
+                assert lead == half or claim.holds == (lead > half), claim
+                checked += 1
+    assert checked > 100
+
+
+def test_the_readme_quotes_the_papers_page():
+    section = (ROOT / "README.md").read_text().split("## Does it hold?")[1].split("\n## ")[0]
+    page = differences((ROOT / "docs/paper.md").read_text())
+    quoted = differences(section)
+    assert len(quoted) >= 8
+    assert set(quoted) <= set(page)
+    rows = re.findall(r"\| ([^|]* ± [^|]*) \| (yes|no) \|", section)
+    for cell, verdict in rows:
+        lead, half = map(float, differences(cell)[0])
+        assert verdict == ("yes" if lead > half else "no"), cell

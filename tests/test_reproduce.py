@@ -15,7 +15,7 @@ from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.commands import app
 from dmsgd.commands.reproduce import EXPERIMENTS, claims_table, experiment
 from dmsgd.experiments import storage
-from dmsgd.experiments.intervals import margin, paired, show, shown
+from dmsgd.experiments.intervals import holds, margin, paired, show, shown
 from dmsgd.experiments.protocol import Claim
 from dmsgd.experiments.trials import run_trials
 
@@ -88,6 +88,24 @@ def test_intervals() -> None:
     mean, half = paired(values + 0.1, values)
     assert mean == pytest.approx(0.1)
     assert half == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("lead", "half", "expected"),
+    [
+        (0.54, 0.53, True),
+        (0.53, 0.54, False),
+        (0.5, 0.5, False),  # touches 0
+        (0.0, 0.0, False),
+        (-0.6, 0.5, False),
+        (1e-12, 0.0, True),
+        (9.0, float("nan"), None),
+    ],
+)
+def test_a_statement_holds_if_its_interval_lies_above_0(
+    lead: float, half: float, expected: bool | None
+) -> None:
+    assert holds(lead, half) is expected
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -20,7 +20,7 @@ import numpy as np
 import dmsgd
 from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.experiments import figures
-from dmsgd.experiments.intervals import margin, paired, show, shown
+from dmsgd.experiments.intervals import holds, margin, paired, show, shown
 from dmsgd.experiments.protocol import Claim, Progress
 
 if TYPE_CHECKING:
@@ -243,23 +243,18 @@ def _comparisons(result: Result, k: int, method: str) -> list[Claim]:
         f"{shown(*end, 2, sign=True)} ({show(ours[:, -1], 2)} against {show(random[:, -1], 2)})"
     )
     name = f"balanced data, k = {k}: {method} ahead of random"
-    note = "points, paired over seeds; holds if the 95 % interval is above 0"
+    note = "points, paired over seeds"
     return [
-        Claim(where, f"{name} after {steps[-1]} steps", paper, of_end, _above(end), note),
+        Claim(where, f"{name} after {steps[-1]} steps", paper, of_end, holds(*end), note),
         Claim(
             where,
             f"{name}, mean over all checkpoints",
             paper,
             shown(*curve, 2, sign=True),
-            _above(curve),
+            holds(*curve),
             f"{note}; half of the checkpoints are early, where accuracy is still low",
         ),
     ]
-
-
-def _above(difference: tuple[float, float]) -> bool | None:
-    mean, half = difference
-    return None if np.isnan(half) else bool(mean - half > 0)
 
 
 def plot(result: Result, folder: Path) -> list[Path]:

@@ -24,6 +24,9 @@ from typing import Any, Protocol
 #: Is told the fraction of the work that is done.
 Progress = Callable[[float], None]
 
+#: Below this share of the update it is for, in percent, we call a batch cheap.
+CHEAP = 2.0
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -31,7 +34,8 @@ class Claim:
 
     where:       "Fig. 4", "Table 1", or "beyond" for what the paper does not have.
     paper, ours: short, such as "87.24" and "86.1 ± 0.8"; "" where there is none.
-    holds:       whether the statement holds in our run; None if it makes none.
+    holds:       whether the statement holds, by `intervals.holds`; None if there is none, or no
+                 interval.
     note:        why we differ, or what was done otherwise.
     """
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from dmsgd.experiments.intervals import paired, show, shown
+from dmsgd.experiments.intervals import holds, paired, show, shown
 from dmsgd.experiments.protocol import Claim
 
 if TYPE_CHECKING:
@@ -50,10 +48,9 @@ def _verdicts(result: Result, task: str) -> list[Claim]:
     for other in ("uniform", "stratified", "class-weighted loss", "w=0.7", "w=0.9"):
         for late in (False, True):
             ours, theirs = (result.accuracy(task, name, late) for name in (best, other))
-            mean, half = paired(100 * ours, 100 * theirs)
+            lead = paired(100 * ours, 100 * theirs)
             statement = f"{task}: {best} ahead of {other}, {'late' if late else 'early'}"
-            ahead = None if np.isnan(half) else mean - half > 0
-            found.append(Claim("beyond", statement, "", shown(mean, half, sign=True), ahead))
+            found.append(Claim("beyond", statement, "", shown(*lead, sign=True), holds(*lead)))
     return found
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.special import ndtri
 
 from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.lda import sklearn_settings, train
@@ -84,16 +83,3 @@ def redundancy(topics: FloatArray) -> float:
     unit = topics / np.linalg.norm(topics, axis=1, keepdims=True)
     count = len(unit)
     return float(((unit @ unit.T).sum() - count) / (count * (count - 1)))
-
-
-def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval for a share, such as that of runs that succeed.
-
-    >>> low, high = wilson(9, 10)
-    >>> round(low, 3), round(high, 3)
-    (0.596, 0.982)
-    """
-    z = float(ndtri(0.975))
-    centre = (successes + z**2 / 2) / (trials + z**2)
-    half = z * np.sqrt(successes * (trials - successes) / trials + z**2 / 4) / (trials + z**2)
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
