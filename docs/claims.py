@@ -1,4 +1,4 @@
-"""Write the tables of docs/paper.md from the results in docs/results.
+"""Write the tables of docs/paper.md from the results in docs/results, and what made those.
 
     python docs/claims.py            # after new results were saved there
     python docs/claims.py --check    # exit 1 if the page is not up to date
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from dmsgd.commands.reproduce import BEYOND, EXPERIMENTS, experiment
-from dmsgd.experiments import storage
+from dmsgd.experiments import provenance, storage
 from dmsgd.experiments.protocol import Claim
 
 #: The experiments that are the paper's own.
@@ -28,7 +28,8 @@ MARK = re.compile(r"(<!-- claims ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def table(name: str) -> str:
     """Return the claims of an experiment as Markdown: the paper's, then, folded, what is beyond."""
     module = experiment(name)
-    claims = module.claims(storage.load(module.Result, FOLDER / "results" / f"{name}.json"))
+    path = FOLDER / "results" / f"{name}.json"
+    claims = module.claims(storage.load(module.Result, path))
     notes = list(dict.fromkeys(claim.note for claim in claims if claim.note))
     beyond = [claim for claim in claims if claim.where == "beyond"]
     lines = rows([claim for claim in claims if claim.where != "beyond"], notes)
@@ -39,6 +40,7 @@ def table(name: str) -> str:
     if notes:
         numbered = (f"[{number}] {note}" for number, note in enumerate(notes, 1))
         lines += ["", "  \n".join(numbered)]
+    lines += ["", f"Made on: {provenance.told(storage.recorded(path))}."]
     return "\n".join(lines) + "\n"
 
 

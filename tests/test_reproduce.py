@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from typer.testing import CliRunner
 from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.commands import app
 from dmsgd.commands.reproduce import EXPERIMENTS, claims_table, experiment
-from dmsgd.experiments import storage
+from dmsgd.experiments import provenance, storage
 from dmsgd.experiments.intervals import holds, margin, paired, show, shown
 from dmsgd.experiments.protocol import Claim
 from dmsgd.experiments.trials import run_trials
@@ -64,6 +66,61 @@ def test_other_files_are_refused_with_a_way_out(tmp_path: Path) -> None:
         (tmp_path / "bad.json").write_text(content)
         with pytest.raises(ValueError, match="run the experiment again"):
             storage.load(Result, tmp_path / "bad.json")
+
+
+def test_results_say_what_made_them(tmp_path: Path) -> None:
+    storage.save(Config(), tmp_path / "r.json")
+    recorded = storage.recorded(tmp_path / "r.json")
+    assert tuple(recorded) == provenance.FIELDS
+    for name in ("machine", "processor", "gpu", "python", "numpy", "scipy", "scikit-learn"):
+        assert recorded[name], name
+    assert recorded["numpy"] == np.__version__
+    line = provenance.told(recorded)
+    assert f"numpy {np.__version__}" in line
+    assert f"GPU: {recorded['gpu']}" in line
+    assert "not recorded" not in line
+
+
+def test_torch_and_gpu_are_told_only_where_they_were_used() -> None:
+    code = (
+        "from dmsgd.experiments import provenance as p; before = p.record(); import torch;"
+        "after = p.record(); print(before['torch'] == '', before['gpu'], after['torch'] != '')"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert answer.stdout.split() == ["True", "none", "True"], answer.stderr
+
+
+def test_older_results_load_and_tell_what_they_do_not_record(tmp_path: Path) -> None:
+    content = {"result": {"seeds": 7, "sizes": [1], "name": "x", "scale": None}}
+    content |= {"numpy": "1.0", "machine": "Linux, 2 cores"}
+    (tmp_path / "old.json").write_text(json.dumps(content))
+    assert storage.load(Config, tmp_path / "old.json").seeds == 7
+    line = provenance.told(storage.recorded(tmp_path / "old.json"))
+    assert line.startswith("Linux, 2 cores; numpy 1.0; not recorded: processor, gpu, python,")
+    assert line.endswith("commit")
+
+
+def test_the_commit_is_that_of_the_checkout(tmp_path: Path) -> None:
+    package = tmp_path / "src"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+
+    def git(*arguments: str) -> str:
+        settings = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        command = ["git", "-C", str(tmp_path), *settings, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert provenance.commit(package) == ""
+    git("init")
+    assert provenance.commit(package) == ""  # in a checkout, but no part of it
+    git("add", ".")
+    git("commit", "-m", "first")
+    short = git("rev-parse", "--short", "HEAD")
+    assert provenance.commit(package) == short
+    (tmp_path / "notes.md").write_text("no part of the package")
+    assert provenance.commit(package) == short
+    (package / "new.py").write_text("")
+    assert provenance.commit(package) == f"{short}+changes"
 
 
 def power(base: int, exponent: int) -> int:

@@ -1,4 +1,4 @@
-"""Results as JSON files: what was measured, under which settings, with which versions.
+"""Results as JSON files: what was measured, under which settings, where and with which versions.
 
 A result is a dataclass whose fields are numbers, strings, arrays, tuples, dicts with string keys
 and further dataclasses; its type hints say what to read back.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -16,23 +15,23 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-import dmsgd
+from dmsgd.experiments import provenance
 
 T = TypeVar("T")
 
 
 def save(result: Any, path: Path) -> None:
     """Write `result` to a JSON file, whole or not at all."""
-    content = {
-        "result": _plain(result),
-        "dmsgd": dmsgd.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-    }
+    content = {"result": _plain(result), **provenance.record()}
     hidden = path.with_name(f".{path.name}.tmp")
     hidden.write_text(json.dumps(content, indent=None, separators=(",", ":")) + "\n")
     os.replace(hidden, path)
+
+
+def recorded(path: Path) -> dict[str, str]:
+    """Return what a file of `save` records besides the result; older files record less."""
+    content = json.loads(path.read_text())
+    return {name: content[name] for name in provenance.FIELDS if name in content}
 
 
 def load(kind: type[T], path: Path) -> T:
