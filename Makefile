@@ -1,8 +1,9 @@
-# make demo   set up .venv, then compare samplers on long-tailed digits (under two minutes)
-# make test   set up .venv, then run all tests
-# make check  lint and types
-# make bench  the speed tables of the README
-# make paper  all experiments of the paper, in small (about ten minutes)
+# make demo             set up .venv, then compare samplers on long-tailed digits (under two minutes)
+# make test             set up .venv, then run all tests
+# make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
+# make check            lint and types
+# make bench            the speed tables of the README
+# make paper            all experiments of the paper, in small (about ten minutes)
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,7 +13,7 @@ ifneq ($(wildcard ../shared/data),)
 export DMSGD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test browser check format bench paper clean
+.PHONY: demo test test-processors browser check format bench paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +33,10 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev browser
 	$(BIN)/python -m pytest -n 2
+
+# OPTIONS=--short: two configurations and fewer files, in about two minutes.
+test-processors: $(VENV)/.installed-dev
+	$(BIN)/python tests/processors.py $(OPTIONS)
 
 # The report's page is tested in a browser where there is one, and those tests skip where not.
 browser:
