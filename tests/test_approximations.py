@@ -1,11 +1,14 @@
 """Approximations are exact for their own kernel, and say how far that is from the one meant."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import dmsgd
 from contracts import check_closed_forms, check_draws, kdpp_law
 from dmsgd.spectra import coreset, nystrom, pivoted_cholesky
+from dmsgd.spectra.doubt import distance
 
 RNG = np.random.default_rng(4)
 POINTS = RNG.normal(size=(8, 2))
@@ -22,6 +25,7 @@ MADE = {
         kernel, size, seed=seed, oversampling=1.0, block=1
     ),
     "Nyström": lambda kernel, size, seed=1: nystrom(kernel, size, seed=seed),
+    "Nyström, pivots": lambda kernel, size, seed=1: nystrom(kernel, size, "pivots", seed),
     "Nyström, k-means": lambda kernel, size, seed=1: nystrom(kernel, size, "kmeans", seed=seed),
     "coreset": lambda kernel, size, seed=1: coreset(kernel, size, seed=seed),
 }
@@ -100,7 +104,7 @@ def test_blocks_have_the_law_of_single_pivots():
     """First two pivots of three items: the blocked draw against the sequential one, by χ²."""
     from scipy.stats import chi2_contingency
 
-    from dmsgd.spectra.cholesky import _factor
+    from dmsgd.spectra.cholesky import factor
 
     B = np.array([[1.0, 0, 0], [0.9, 0.5, 0], [0.2, 0.1, 0.7], [0.5, 0.5, 0.5]])
     kernel = dmsgd.Linear(B)
@@ -108,7 +112,8 @@ def test_blocks_have_the_law_of_single_pivots():
     for block in (1, 3):
         spans: dict[tuple[float, ...], int] = {}
         for seed in range(3000):
-            F, _ = _factor(kernel, 2, 0.0, np.random.default_rng([block, seed]), block)
+            F, pivots, _ = factor(kernel, 2, 0.0, 10_000 * block + seed, block)
+            np.testing.assert_allclose(F @ F[pivots].T, kernel.columns(pivots), atol=1e-12)
             key = tuple(np.round(np.einsum("ij,ij->i", F, F), 6))
             spans[key] = spans.get(key, 0) + 1
         counts.append(spans)
@@ -119,12 +124,14 @@ def test_blocks_have_the_law_of_single_pivots():
 
 def test_given_landmarks_and_bad_ones():
     kernel = dmsgd.RBF(CLOUD)
-    assert nystrom(kernel, [3, 1, 3, 40]).rank == 3
+    given = nystrom(kernel, [3, 1, 3, 40])
+    assert given.rank == 3
+    assert given.route == "Nyström, 3 landmarks (given)"
     for call, error, message in [
         (lambda: nystrom(kernel, 601), ValueError, "exceeds the number of items, 600"),
         (lambda: nystrom(kernel, []), ValueError, "landmarks is empty"),
         (lambda: nystrom(kernel, [700]), ValueError, r"0..599"),
-        (lambda: nystrom(kernel, 5, "best"), ValueError, "'best'; use 'uniform' or 'kmeans'"),
+        (lambda: nystrom(kernel, 5, "best"), ValueError, "'best'; use 'pivots', 'uniform' or 'km"),
         (lambda: coreset(dmsgd.Precomputed(np.eye(9)), 3), TypeError, "Precomputed has none"),
         (lambda: coreset(kernel, 601), ValueError, "cores=601"),
         (lambda: pivoted_cholesky(kernel, 10, oversampling=0.5), ValueError, "at least 1"),
@@ -151,7 +158,55 @@ def test_memory_is_asked_for_first(monkeypatch):
 def test_large_rbf_designs_use_a_factor_and_say_so():
     X = RNG.normal(size=(5200, 2))
     design = dmsgd.diversify(X, 10, kernel="rbf")
-    assert "pivoted Cholesky" in repr(design)
-    assert design.spectrum.trace_error < 0.01
-    with pytest.warns(dmsgd.KernelWarning, match=r"leaves out .*rank=\d+"):
-        dmsgd.diversify(RNG.normal(size=(5200, 40)), 10, kernel="rbf", scale=0.5)
+    assert "Nyström, " in repr(design)
+    assert distance(design.spectrum, 10) < 1e-6  # as good as exact, and so no warning
+    for scale, off in ((0.5, "1"), (4.0, r"\d(\.\d+)?(e-0\d)?")):
+        message = rf"leaves out \d.*off by up to {off} \(.*partial\(nystrom, landmarks=\d+"
+        with pytest.warns(dmsgd.KernelWarning, match=message):
+            dmsgd.diversify(RNG.normal(size=(5200, 40)), 10, kernel="rbf", scale=scale)
+
+
+def test_the_default_factor_depends_on_n_and_k_alone(monkeypatch, tmp_path):
+    X = RNG.normal(size=(5300, 3))
+    np.save(tmp_path / "x.npy", X)
+    design = dmsgd.diversify(X, 10, kernel="rbf", scale=1.0)
+    monkeypatch.setenv("DMSGD_MEMORY", "200MB")
+    path = dmsgd.diversify(str(tmp_path / "x.npy"), 10, kernel="rbf", scale=1.0)
+    assert dmsgd.diversify(X, 10, kernel="rbf", scale=1.0).spectrum.rank == design.spectrum.rank
+    assert path.fingerprint() == design.fingerprint()
+    np.testing.assert_allclose(path.inclusion(), design.inclusion(), rtol=1e-8)
+    monkeypatch.setenv("DMSGD_MEMORY", "50MB")
+    with pytest.raises(MemoryError, match="a factor of 5300 items x 1500"):
+        dmsgd.diversify(X, 10, kernel="rbf", scale=1.0)
+
+
+def test_small_kernels_are_exact_from_a_file_too(tmp_path):
+    X = RNG.normal(size=(60, 3))
+    np.save(tmp_path / "x.npy", X)
+    path = dmsgd.diversify(str(tmp_path / "x.npy"), 5, kernel="rbf")
+    memory = dmsgd.diversify(X, 5, kernel="rbf")
+    assert path.spectrum.route == memory.spectrum.route == "primal"
+    assert path.fingerprint() == memory.fingerprint()
+    np.testing.assert_array_equal(path.sample(20, seed=0), memory.sample(20, seed=0))
+
+
+def test_pivots_find_rare_groups_that_uniform_landmarks_miss():
+    rare = np.full((3, 2), 40.0) + RNG.normal(size=(3, 2))
+    kernel = dmsgd.RBF(np.vstack([RNG.normal(size=(600, 2)), rare]), scale=1.0)
+    spectra = [dmsgd.exact(kernel), nystrom(kernel, 40), nystrom(kernel, 40, "pivots")]
+    seen, uniform, pivots = (dmsgd.KDPP(s, 12).inclusion()[-3:].sum() for s in spectra)
+    assert uniform < 0.01 * seen
+    assert pivots == pytest.approx(seen, rel=0.3)
+
+
+@pytest.mark.parametrize("name", ["nystrom", "pivoted_cholesky"])
+def test_the_distance_to_the_exact_law_is_bounded(name):
+    """1 - e_k(L̂)/e_k(L) by the bound on e_k(L), against all subsets of 8 items."""
+    make = {"nystrom": nystrom, "pivoted_cholesky": partial(pivoted_cholesky, oversampling=1.0)}
+    for seed in range(6):
+        kernel = dmsgd.RBF(np.random.default_rng(seed).normal(size=(8, 2)), 1.5)
+        spectrum = make[name](kernel, 6, seed=seed)
+        exactly = kdpp_law(kernel.block(range(8), range(8)), 3)
+        nearly = kdpp_law(matrix(spectrum), 3)
+        off = sum(abs(nearly[Y] - P) for Y, P in exactly.items()) / 2
+        assert 1e-6 < off <= distance(spectrum, 3) < 20 * off

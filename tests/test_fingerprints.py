@@ -1,5 +1,4 @@
 import struct
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ def test_fingerprints_are_the_same_on_every_platform():
         "eeba83e750d4cd032f73e0a04b39cbd4bb2410c1d43f838a4c326c56c5c9d90e"
     )
     assert dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FIXED)), 2).fingerprint() == (
-        "0731e4ed6dd3933ca9a3b3c8522809d755f7a4656c9c68d44e0bf0e8a5186a1e"
+        "8d806ae5fc9ed1b9476003f5d0d6e729ac2a79f6289f4196197fb952bd2cf147"
     )
 
 
@@ -111,19 +110,8 @@ def test_exact_says_what_it_is_the_spectrum_of():
     kernel = dmsgd.RBF(FIXED, 1.0)
     spectrum = dmsgd.exact(kernel)
     assert (spectrum.kernel, spectrum.fingerprint) == (repr(kernel), kernel.fingerprint())
-    by_hand = dmsgd.Spectrum(spectrum.values, spectrum.vectors, "by hand", 0.0)
+    by_hand = dmsgd.Spectrum(spectrum.values, spectrum.vectors)
     assert (by_hand.kernel, by_hand.fingerprint) == ("", "")
-
-
-def test_approximations_of_one_kernel_are_told_apart():
-    spectrum = dmsgd.exact(dmsgd.Linear(RNG.normal(size=(9, 5))))
-    marked = [
-        replace(spectrum, route="Nyström, 5 landmarks", vectors=spectrum.vectors * sign)
-        for sign in (1.0, -1.0)
-    ]
-    assert len({s.identity() for s in (spectrum, *marked)}) == 3
-    svd = replace(spectrum, route="dual+svd")  # which way was taken is a matter of rounding
-    assert svd.identity() == spectrum.identity()
 
 
 def test_a_design_is_its_law():
@@ -132,8 +120,8 @@ def test_a_design_is_its_law():
     slow = dmsgd.KDPP(spectrum, 3, sampler=reference)
     assert slow.fingerprint() == design.fingerprint()
     assert slow.provenance()["sampler"] == "reference"
-    by_hand = dmsgd.Spectrum(spectrum.values, spectrum.vectors, "by hand", 0.0)
-    tilted = dmsgd.Spectrum(2 * spectrum.values, spectrum.vectors, "by hand", 0.0)
+    by_hand = dmsgd.Spectrum(spectrum.values, spectrum.vectors)
+    tilted = dmsgd.Spectrum(2 * spectrum.values, spectrum.vectors)
     cut = dmsgd.exact(dmsgd.Linear(FIXED), tol=0.5)
     others = [dmsgd.KDPP(s, 3) for s in (by_hand, tilted)] + [dmsgd.KDPP(spectrum, 4)]
     others += [dmsgd.KDPP(cut, 1), dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FIXED)), 1)]

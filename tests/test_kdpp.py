@@ -145,7 +145,7 @@ def test_rank_error_names_the_rank_and_the_ways_out():
         dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FEATURES)), 5)
     with pytest.raises(dmsgd.RankError, match="rank 3"):
         dmsgd.diversify(FEATURES, 5, labels=STRATA, w=1.0)
-    error = pickle.loads(pickle.dumps(dmsgd.RankError(5, 4)))
+    error = pickle.loads(pickle.dumps(dmsgd.RankError(5, 4, "all others are zero")))
     assert (error.k, error.rank) == (5, 4)
 
 

@@ -13,7 +13,7 @@ import dmsgd
 from dmsgd import KDPP, Linear, Precomputed, exact, prescribe
 from dmsgd.prescription import targets
 from dmsgd.prescription.fixed_point import solve
-from dmsgd.prescription.marginals import FeatureMarginals, MatrixMarginals, RefinedMarginals
+from dmsgd.prescription.marginals import FeatureMarginals, of_spectrum
 from dmsgd.prescription.targets import balanced_target, density_target
 from dmsgd.seeding import key_of
 
@@ -164,12 +164,11 @@ def test_an_extrapolation_that_loses_ground_is_undone(seed: int) -> None:
 def test_the_routes_agree() -> None:
     F, k = features(20, 6), 4
     theta = np.random.default_rng(3).normal(size=20)
-    routes = (FeatureMarginals(F, k), MatrixMarginals(F @ F.T, k), RefinedMarginals(F, k))
-    tilted = Linear(F * np.exp(theta / 2)[:, None])
-    for route in routes:
-        b, log_z = route(theta)
-        np.testing.assert_allclose(b, inclusion(tilted, k), rtol=1e-9)
-        assert log_z == pytest.approx(routes[0](theta)[1], rel=1e-12)
+    tilted = F * np.exp(theta / 2)[:, None]
+    spectra = [exact(Linear(tilted)), exact(Precomputed(tilted @ tilted.T))]
+    for b, log_z in (FeatureMarginals(F, k)(theta), *(of_spectrum(s, k) for s in spectra)):
+        np.testing.assert_allclose(b, inclusion(Linear(tilted), k), rtol=1e-9)
+        assert log_z == pytest.approx(of_spectrum(spectra[0], k)[1], rel=1e-12)
 
 
 def test_badly_scaled_features_are_solved_by_the_samplers_own_route() -> None:

@@ -50,7 +50,7 @@ def test_rank_counts_independent_directions():
 
 
 @pytest.mark.parametrize("transpose", [False, True])
-def test_ill_conditioned_features_are_resolved_by_svd(transpose):
+def test_ill_conditioned_features_are_resolved_in_rounds(transpose):
     """Singular values over 5.5 decades: eigenvalues over 11, which a Gram matrix cannot hold."""
     U, _ = np.linalg.qr(RNG.normal(size=(80, 30)))
     W, _ = np.linalg.qr(RNG.normal(size=(30, 30)))
@@ -58,7 +58,7 @@ def test_ill_conditioned_features_are_resolved_by_svd(transpose):
     F = (U * sigma) @ W.T
     kernel = dmsgd.Linear(F.T if transpose else F)
     spectrum = dmsgd.exact(kernel)
-    assert spectrum.route == ("primal+svd" if transpose else "dual+svd")
+    assert spectrum.route == ("primal+rounds" if transpose else "dual+rounds")
     np.testing.assert_allclose(spectrum.values, sigma**2, rtol=1e-8)
     check_spectrum(kernel, spectrum, atol=1e-9)
     if not transpose:
@@ -67,9 +67,13 @@ def test_ill_conditioned_features_are_resolved_by_svd(transpose):
 
 def test_tolerance_is_the_users_to_choose():
     X = np.diag([1.0, 1e-3, 1e-7])
-    assert dmsgd.exact(dmsgd.Linear(X)).rank == 2
-    assert dmsgd.exact(dmsgd.Linear(X), tol=0.0).rank == 3
-    assert dmsgd.exact(dmsgd.Linear(X), tol=1e-5).rank == 1
+    assert dmsgd.exact(dmsgd.Linear(X)).rank == 3
+    assert dmsgd.exact(dmsgd.Linear(X)).trace_error == 0
+    cut = dmsgd.exact(dmsgd.Linear(X), tol=1e-5)
+    assert cut.rank == 1
+    assert cut.trace_error == pytest.approx(1e-6, rel=1e-5)
+    with pytest.raises(dmsgd.RankError, match=r"up to tol=1e-05 of the largest were left out"):
+        dmsgd.KDPP(cut, 2)
     with pytest.raises(ValueError, match=r"tol must lie in \[0, 1\]"):
         dmsgd.exact(dmsgd.Linear(X), tol=-1.0)
 

@@ -16,6 +16,8 @@ from scipy import sparse
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+#: Sums of squares below this leave too little room for small eigenvalues above 1e-308.
+VANISHING = 1e-250
 #: A dense (n, d) array or its CSR equivalent.
 Matrix = Any
 
@@ -38,8 +40,11 @@ def as_dense(value: Any, name: str) -> npt.NDArray[Any]:
         raise ValueError(f"{name} is not a rectangular array of numbers: {error}") from None
 
 
-def as_matrix(value: Any, name: str = "X") -> Matrix:
-    """Return `value` as a finite, non-empty, 2-D float64 array or CSR array."""
+def as_matrix(value: Any, name: str = "X", *, part: bool = False) -> Matrix:
+    """Return `value` as a finite, non-empty, 2-D float64 array or CSR array.
+
+    `part`: it is a part of a matrix, which may be small beside the rest.
+    """
     if value is None:
         raise TypeError(f"{name} is None; pass an (n, d) array of features")
     if sparse.issparse(value):
@@ -62,7 +67,9 @@ def as_matrix(value: Any, name: str = "X") -> Matrix:
         )
     if 0 in matrix.shape:
         raise ValueError(f"{name} is empty: shape {matrix.shape}")
-    _refuse_not_finite(numbers_in, name)
+    squares = _finite_squares(numbers_in, name)
+    if not part and squares < VANISHING and numbers_in.any():
+        refuse_vanishing(squares, name)
     return matrix
 
 
@@ -82,12 +89,13 @@ def _refuse_wrong_dtype(dtype: np.dtype[Any], name: str) -> None:
         raise TypeError(f"{name} must hold real numbers, got dtype {dtype}")
 
 
-def _refuse_not_finite(values: FloatArray, name: str) -> None:
+def _finite_squares(values: FloatArray, name: str) -> float:
+    """Return the sum of squares of `values`, none of which may be infinite or missing."""
     # The sum of squares is one pass without a temporary; only a suspicious one is looked into.
     flat = values.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.dot(flat, flat)):
-            return
+        if np.isfinite(squares := np.dot(flat, flat)):
+            return float(squares)
     bad = ~np.isfinite(values)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -96,6 +104,15 @@ def _refuse_not_finite(values: FloatArray, name: str) -> None:
             f"remove or impute them"
         )
     raise ValueError(f"{name} has values so large that their squares overflow; rescale it")
+
+
+def refuse_vanishing(squares: float, name: str) -> None:
+    """Raise if the sum of squares of a matrix that is not zero is where precision ends."""
+    if squares < VANISHING:
+        raise ValueError(
+            f"{name} has values so small that their squares vanish; rescale it (multiply by a "
+            f"constant: no batch changes its probability)"
+        )
 
 
 def as_labels(value: Any, n: int | None = None, name: str = "labels") -> npt.NDArray[Any]:

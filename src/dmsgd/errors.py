@@ -6,20 +6,22 @@ from __future__ import annotations
 class RankError(ValueError):
     """The kernel has too few independent directions for a batch of size k.
 
-    A k-DPP needs k <= rank(L): every set of more items has determinant zero.
+    A k-DPP needs k <= rank(L): every set of more items has determinant zero. `cut` says what was
+    taken for zero, because a computed rank depends on that.
     """
 
-    def __init__(self, k: int, rank: int) -> None:
+    def __init__(self, k: int, rank: int, cut: str) -> None:
         super().__init__(
-            f"k={k} exceeds the kernel's rank {rank}, so every batch of that size has probability "
-            f"zero; lower k to at most {rank}, add features (with labels: w < 1, or a kernel of "
-            f"full rank such as kernel='rbf'), or use dmsgd.Stratified for several items per class"
+            f"k={k} exceeds the kernel's rank {rank} ({cut}); lower k to at most {rank}, add "
+            f"features (with labels: w < 1, or a kernel of full rank such as kernel='rbf'), or use "
+            f"dmsgd.Stratified for several items per class"
         )
         self.k = k
         self.rank = rank
+        self.cut = cut
 
-    def __reduce__(self) -> tuple[type[RankError], tuple[int, int]]:
-        return RankError, (self.k, self.rank)
+    def __reduce__(self) -> tuple[type[RankError], tuple[int, int, str]]:
+        return RankError, (self.k, self.rank, self.cut)
 
 
 class TargetError(ValueError):

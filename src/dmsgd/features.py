@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dmsgd.arrays import Matrix, as_fraction, as_labels, as_matrix, as_positive
+from dmsgd.arrays import FloatArray, Matrix, as_fraction, as_labels, as_matrix, as_positive
 from dmsgd.streams.recognise import as_rows
 from dmsgd.streams.transforms import EachBlock, WithLabels
+
+#: Rows shorter than this are stretched by a power of two before their entries are squared.
+SHORT, STRETCH = 1e-140, 2.0**900
 
 
 def one_hot(y: Any) -> Matrix:
@@ -61,15 +64,36 @@ def normalize(X: Any) -> Matrix:
     """
     if (rows := as_rows(X)) is not None:
         return rows.mapped(EachBlock(normalize))
-    X = as_matrix(X)
+    X = as_matrix(X, part=True)
+    lengths = _lengths(X)
+    lengths[lengths == 0] = 1.0
+    if not sparse.issparse(X):
+        return X / lengths[:, None]
+    X = X.copy()
+    X.data /= np.repeat(lengths, np.diff(X.indptr))
+    return X
+
+
+def row_squares(X: Matrix) -> FloatArray:
+    """Return |x_i|² for each row, shape (n,)."""
     squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
-    lengths = np.sqrt(np.asarray(squares).ravel())
-    inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    return (
-        sparse.csr_array(sparse.diags_array(inverse) @ X)
-        if sparse.issparse(X)
-        else (X * inverse[:, None])
-    )
+    return np.asarray(squares).ravel()
+
+
+def _lengths(X: Matrix) -> FloatArray:
+    """Return |x_i| for each row, also where squares are too small to be told from zero."""
+    lengths = np.sqrt(row_squares(X))
+    short = np.flatnonzero(lengths < SHORT)
+    if short.size:
+        lengths[short] = np.sqrt(row_squares(X[short] * STRETCH)) / STRETCH
+    return lengths
+
+
+def scaled_rows(X: Matrix, factors: FloatArray) -> Matrix:
+    """Return X with row i times factors[i]; dense stays dense and sparse stays sparse."""
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.diags_array(factors) @ X)
+    return X * factors[:, None]
 
 
 def concat(X: Any, y: Any, w: float) -> Matrix:

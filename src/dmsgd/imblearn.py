@@ -21,6 +21,10 @@ from dmsgd.designs import KDPP, Stratified
 from dmsgd.kernels import RBF, Kernel, Linear, median_scale
 from dmsgd.spectra import exact
 
+#: Batches are as large as there are eigenvalues above this share of the largest; thinner directions
+#: of the data are no diversity, and a batch that needs them all is decided by rounding.
+THIN = 1e-6
+
 
 class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
     """Keeps a diverse part of the data: k-DPP draws over features and labels, F = [(1-w)X, wH].
@@ -171,7 +175,7 @@ def _union(
     while (missing := count - kept.size) > 0:
         if abs(F[left]).max() == 0:
             return np.append(kept, random.choice(left, missing, replace=False))
-        spectrum = exact(kernel(F[left]))
+        spectrum = exact(kernel(F[left]), tol=THIN)
         draws = -(-missing // spectrum.rank)  # the fewest that can do, all of one size
         batches = KDPP(spectrum, -(-missing // draws)).sample(draws, random)
         items, first = np.unique(batches, return_index=True)

@@ -21,7 +21,7 @@ from dmsgd.arrays import (
     as_matrix,
     as_positive,
 )
-from dmsgd.features import one_hot
+from dmsgd.features import one_hot, row_squares
 from dmsgd.fingerprints import digest, fingerprint
 from dmsgd.memory import reserve
 from dmsgd.seeding import Seed, key_of
@@ -36,6 +36,8 @@ class Kernel(ABC):
     """A symmetric positive semi-definite matrix over n items, never formed unless asked for."""
 
     n: int
+    #: What this kernel was computed from, as a hash, where its own numbers are rounded results.
+    origin: str | None = None
 
     @abstractmethod
     def diag(self) -> FloatArray:
@@ -48,6 +50,10 @@ class Kernel(ABC):
     @abstractmethod
     def columns(self, J: Any) -> FloatArray:
         """Return L[:, J], shape (n, len(J)): block(everyone, J) without copying the features."""
+
+    def restricted(self, items: Any) -> Kernel:
+        """Return the kernel over these items alone."""
+        return _Part(self, as_items(items, self.n, "items"))
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -78,9 +84,7 @@ class Linear(Kernel):
         B = self.features
         if isinstance(B, Rows):
             return np.concatenate(list(B.run(_squares_of, "diag")))
-        if sparse.issparse(B):
-            return np.asarray(B.multiply(B).sum(axis=1)).ravel()
-        return np.asarray(np.einsum("ij,ij->i", B, B))
+        return row_squares(B)
 
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         """Return B_I B_Jᵀ."""
@@ -97,9 +101,13 @@ class Linear(Kernel):
         product = self.features @ chosen.T
         return product.toarray() if sparse.issparse(product) else np.asarray(product)
 
+    def restricted(self, items: Any) -> Linear:
+        """Return Linear(B_items)."""
+        return Linear(_chosen(self.features, as_items(items, self.n, "items")))
+
     def fingerprint(self) -> str:
         """Return the hash of the features."""
-        return digest("Linear", _hash_of(self.features))
+        return self.origin or digest("Linear", _hash_of(self.features))
 
     def __repr__(self) -> str:
         if isinstance(self.features, Rows):
@@ -114,7 +122,7 @@ def _chosen(features: Matrix | Rows, items: IntArray) -> Matrix:
 
 
 def _squares_of(block: FloatArray, shared: None, argument: Any) -> FloatArray:
-    return np.asarray(np.einsum("ij,ij->i", block, block))
+    return row_squares(block)
 
 
 def _products_with(block: FloatArray, chosen: FloatArray, argument: Any) -> FloatArray:
@@ -140,11 +148,10 @@ class RBF(Kernel):
     def __init__(self, X: Any, scale: float | None = None) -> None:
         rows = as_rows(X)
         X = as_matrix(X) if rows is None else rows
-        if isinstance(X, np.ndarray):
-            X = X - X.mean(axis=0)  # distances are the same, and less is lost to rounding
         self.features: Matrix | Rows = X
         self.n = int(X.shape[0])
         self.scale = median_scale(X) if scale is None else as_positive(scale, "scale")
+        self._named_scale = "median" if scale is None else self.scale.hex()
 
     def diag(self) -> FloatArray:
         """Return ones."""
@@ -170,12 +177,16 @@ class RBF(Kernel):
         L[columns, np.arange(columns.size)] = 1.0
         return L
 
-    def fingerprint(self) -> str:
-        """Return the hash of the features and the scale.
+    def restricted(self, items: Any) -> RBF:
+        """Return the RBF kernel of the same scale over these items."""
+        return RBF(_chosen(self.features, as_items(items, self.n, "items")), self.scale)
 
-        Ten digits of the scale: the median heuristic's last ones depend on the BLAS library.
+    def fingerprint(self) -> str:
+        """Return the hash of the features and the scale, or of how it is found.
+
+        The last digits of a median distance differ between processors.
         """
-        return digest("RBF", _hash_of(self.features), f"{self.scale:.9e}")
+        return digest("RBF", _hash_of(self.features), self._named_scale)
 
     def __repr__(self) -> str:
         return f"RBF({self.n} items, scale={self.scale:.4g})"
@@ -226,10 +237,30 @@ class Precomputed(Kernel):
 
     def fingerprint(self) -> str:
         """Return the hash of the matrix."""
-        return digest("Precomputed", fingerprint(self.matrix))
+        return self.origin or digest("Precomputed", fingerprint(self.matrix))
 
     def __repr__(self) -> str:
         return f"Precomputed({self.n} items)"
+
+
+@final
+class _Part(Kernel):
+    """A kernel seen at some of its items."""
+
+    def __init__(self, whole: Kernel, items: IntArray) -> None:
+        self.whole, self.items, self.n = whole, items, int(items.size)
+
+    def diag(self) -> FloatArray:
+        return self.whole.diag()[self.items]
+
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
+        return self.whole.block(self.items[I], self.items[J])
+
+    def columns(self, J: Any) -> FloatArray:
+        return self.whole.block(self.items, self.items[J])
+
+    def fingerprint(self) -> str:
+        return digest("part", self.whole.fingerprint(), self.items)
 
 
 def strata(y: Any, balanced: bool = False) -> Linear:
@@ -276,13 +307,12 @@ def similarity(A: Matrix, B: Matrix, scale: float) -> FloatArray:
 
 
 def _squared_distances(A: Matrix, B: Matrix) -> FloatArray:
-    def squares(M: Matrix) -> FloatArray:
-        dense = M.multiply(M).sum(axis=1) if sparse.issparse(M) else np.einsum("ij,ij->i", M, M)
-        return np.asarray(dense).ravel()
-
+    if isinstance(A, np.ndarray) and isinstance(B, np.ndarray):
+        centre = B.mean(axis=0)  # distances are the same, and less is lost to rounding
+        A, B = A - centre, B - centre
     product = A @ B.T
     distances = product.toarray() if sparse.issparse(product) else np.asarray(product)
     distances *= -2.0
-    distances += squares(A)[:, None]
-    distances += squares(B)[None, :]
+    distances += row_squares(A)[:, None]
+    distances += row_squares(B)[None, :]
     return np.maximum(distances, 0.0, out=distances)

@@ -16,20 +16,20 @@ from dmsgd.designs.stratified import Stratified
 from dmsgd.errors import KernelWarning
 from dmsgd.features import concat
 from dmsgd.features import normalize as unit_rows
+from dmsgd.fingerprints import digest
 from dmsgd.kernels import RBF, Kernel, Linear
-from dmsgd.memory import memory_limit
-from dmsgd.prescription import named_target, prescribe
+from dmsgd.prescription import named_target, prescribe, tilted
 from dmsgd.seeding import Seed, key_of
-from dmsgd.spectra import Spectrum, exact, nystrom, pivoted_cholesky, repulsion
+from dmsgd.spectra import Spectrum, exact, nystrom, repulsion
+from dmsgd.spectra.doubt import distance
 from dmsgd.streams.recognise import as_rows
-from dmsgd.streams.rows import Rows
 
 #: Up to this many items the spectrum of an RBF kernel is exact by default.
 EXACT_ITEMS = 5000
-#: Beyond, the rank of its factor (or 10 k if that is more).
+#: Beyond, how many landmarks its factor has (or 10 k if that is more).
 FACTOR_RANK = 1500
-#: A factor that leaves out more of the trace than this is worth a warning.
-LARGE_ERROR = 0.05
+#: A factor whose law is this close to the kernel's (total variation) needs no word.
+AS_GOOD_AS_EXACT = 1e-6
 #: A repulsion below this leaves a k-DPP within 5 % (total variation) of uniform batches.
 NEARLY_UNIFORM = 0.05
 
@@ -63,8 +63,8 @@ def diversify(
                then the closest k-DPP that does so (see `prescribe`).
     spectrum:  how to get the kernel's spectrum: a function such as `exact` or
                partial(pivoted_cholesky, rank=2000). By default it is exact, but for "rbf" with
-               more than 5,000 items, where it is a pivoted Cholesky factor whose trace error the
-               design's repr states.
+               more than 5,000 items, where it is a Nyström factor with max(1500, 10 k) landmarks
+               and a warning states its trace error.
 
     >>> import numpy as np
     >>> design = diversify(np.random.default_rng(0).normal(size=(500, 20)), k=10)
@@ -95,10 +95,9 @@ def diversify(
     if target is None:
         design = KDPP(make(similarity), k)
     else:
-        named = isinstance(target, str)
-        b = named_target(target, F, labels, similarity.n, k) if named else target
         whole = spectrum is None and (kernel != "rbf" or similarity.n <= EXACT_ITEMS)
-        design = KDPP(_prescribed(similarity if whole else make(similarity), k, b), k)
+        origin = similarity if whole else make(similarity)
+        design = KDPP(_prescribed(origin, k, target, F, labels), k)
     if not isinstance(kernel, Kernel):
         design.recipe = partial(
             diversify, k=k, labels=labels, w=w, kernel=kernel, normalize=normalize, scale=scale,
@@ -112,23 +111,25 @@ def _item_count(X: Any) -> int:
     return int((as_matrix(X) if rows is None else rows).shape[0])
 
 
-def _prescribed(kernel: Kernel | Spectrum, k: int, target: Any) -> Spectrum:
+def _prescribed(origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: Any) -> Spectrum:
     """Return the spectrum of the tilted kernel; one made from a factor keeps the factor's error."""
-    tilted = exact(prescribe(kernel, k, target))
-    return replace(tilted, trace_error=getattr(kernel, "trace_error", 0.0))
+    if isinstance(target, str) and target == "density":  # known by what it is a function of
+        b = named_target(target, X, labels, origin.n, k)
+        kernel = tilted(origin, k, b, digest(target, Linear(X).fingerprint()))
+    elif isinstance(target, str):
+        kernel = prescribe(origin, k, named_target(target, X, labels, origin.n, k))
+    else:
+        kernel = prescribe(origin, k, target)
+    return replace(exact(kernel), trace_error=getattr(origin, "trace_error", 0.0))
 
 
 def _rbf_spectrum(kernel: Kernel, k: int) -> Spectrum:
     """Return the exact spectrum of a small kernel, and a factor's of a large one, with a word."""
     assert isinstance(kernel, RBF)
-    if kernel.n <= EXACT_ITEMS and not isinstance(kernel.features, Rows):
+    if kernel.n <= EXACT_ITEMS:
         spectrum = exact(kernel)
-    elif isinstance(kernel.features, Rows):
-        spectrum = nystrom(kernel, min(max(FACTOR_RANK, 10 * k), kernel.n))
     else:
-        fits = memory_limit() // (3 * 8 * kernel.n)
-        rank = min(max(FACTOR_RANK, 10 * k), fits, kernel.n)
-        spectrum = pivoted_cholesky(kernel, rank=max(rank, k), oversampling=1.0)
+        spectrum = nystrom(kernel, min(max(FACTOR_RANK, 10 * k), kernel.n), how="pivots")
     concern = _concern(spectrum, k)
     if concern:
         at = f"at the RBF scale {kernel.scale:.3g} "
@@ -140,13 +141,15 @@ def _concern(spectrum: Spectrum, k: int) -> str | None:
     """Return what is wrong with the scale of an RBF kernel, if anything."""
     if spectrum.rank < k:
         return f"all items look alike: rank {spectrum.rank} for k={k}; choose a smaller scale"
-    if spectrum.trace_error > LARGE_ERROR:
+    if distance(spectrum, k) > AS_GOOD_AS_EXACT:
         return (
-            f"a factor of rank {spectrum.rank} leaves out {spectrum.trace_error:.1%} of the "
-            f"kernel's trace; pass spectrum=partial(pivoted_cholesky, rank={2 * spectrum.rank}) "
-            f"or more, or choose a larger scale"
+            f"a factor of rank {spectrum.rank} that leaves out {spectrum.trace_error:.2%} of the "
+            f"trace stands for the kernel of {spectrum.n:,} items: the law of batches is off by up "
+            f"to {distance(spectrum, k):.1g} (total variation). Pass spectrum=exact, or choose the "
+            f"approximation: spectrum=partial(nystrom, landmarks={2 * FACTOR_RANK}, how='pivots'); "
+            f"a larger scale makes it better"
         )
-    if spectrum.trace_error < 1e-9 and repulsion(spectrum, k) < NEARLY_UNIFORM:
+    if repulsion(spectrum, k) < NEARLY_UNIFORM:
         return "no two items look alike, so batches are nearly uniform; choose a larger scale"
     return None
 

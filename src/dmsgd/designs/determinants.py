@@ -7,8 +7,8 @@ import numpy as np
 from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.spectra.spectrum import Spectrum
 
-#: Rounding leaves parts of about 1e-15; the eigenvalue tolerance 1e-12 keeps real ones above 1e-6.
-DEPENDENT = 1e-12
+#: An item that others leave less than this share of is dependent on them; rounding leaves 1e-15.
+DEPENDENT = 1e-14
 
 
 def log_determinants(spectrum: Spectrum, batches: IntArray) -> FloatArray:
@@ -16,7 +16,7 @@ def log_determinants(spectrum: Spectrum, batches: IntArray) -> FloatArray:
 
     L_Y = A Aᵀ with A = V_Y Λ^(1/2), so det(L_Y) is the squared product of the diagonal of R in
     Aᵀ = QR; A Aᵀ is not formed, which would lose half of the digits. An item whose part
-    orthogonal to those before it is below 1e-12 of its length counts as dependent.
+    orthogonal to those before it is below 1e-14 of its length counts as dependent.
     """
     size, k = batches.shape
     out = np.empty(size)

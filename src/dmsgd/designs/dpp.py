@@ -13,6 +13,7 @@ from dmsgd.designs.determinants import log_determinants
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.rejection import rejection_any_size
 from dmsgd.seeding import Seed, key_of
+from dmsgd.spectra.doubt import doubt_any_size, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
 from dmsgd.threads import thread_count
 
@@ -32,6 +33,7 @@ class DPP:
             )
         self.spectrum = spectrum
         self.n = spectrum.n
+        say_doubt(doubt_any_size(spectrum), spectrum, "a batch")
 
     @property
     def _selection(self) -> FloatArray:

@@ -11,10 +11,10 @@ import numpy as np
 from dmsgd.arrays import FloatArray, IntArray, as_batch_size
 from dmsgd.designs.design import Design
 from dmsgd.designs.determinants import log_determinants
-from dmsgd.errors import RankError
 from dmsgd.fingerprints import digest
 from dmsgd.samplers import Draw, Sampler, rejection
 from dmsgd.samplers.streamed import draws_at_once
+from dmsgd.spectra.doubt import doubt, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
 from dmsgd.spectra.vectors import StreamedVectors, weighed_squares
 from dmsgd.symmetric import log_polynomial, pair_selection, selection
@@ -38,8 +38,8 @@ class KDPP(Design):
             )
         self.n = spectrum.n
         self.k = as_batch_size(k, self.n)
-        if self.k > spectrum.rank:
-            raise RankError(self.k, spectrum.rank)
+        spectrum.refuse_beyond_rank(self.k)
+        say_doubt(doubt(spectrum, self.k), spectrum, f"a batch of {self.k}")
         self.spectrum = spectrum
         self.sampler = sampler
         #: Makes this design again from other features of the same items; set by `diversify`.

@@ -95,7 +95,9 @@ class SwapChain(Sampled):
         self.chain_length = as_count(chain_length, "chain_length")
         self._greedy = pivots(kernel, self.k)
         if self._greedy.size < self.k:
-            raise RankError(self.k, self._greedy.size)
+            raise RankError(
+                self.k, self._greedy.size, "every other item has less than 1e-12 of its own"
+            )
         self._latest: tuple[int, int, State] | None = None
 
     @cached_property

@@ -8,6 +8,6 @@ tilt          `prescribe`, which puts these together
 """
 
 from dmsgd.prescription.targets import density_target, named_target
-from dmsgd.prescription.tilt import prescribe
+from dmsgd.prescription.tilt import prescribe, tilted
 
-__all__ = ["density_target", "named_target", "prescribe"]
+__all__ = ["density_target", "named_target", "prescribe", "tilted"]

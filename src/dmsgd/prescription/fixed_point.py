@@ -24,7 +24,6 @@ extrapolation that lowers φ is undone by the step that is guaranteed to raise i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -32,9 +31,7 @@ import numpy as np
 
 from dmsgd.arrays import FloatArray
 from dmsgd.errors import RankError
-
-#: θ -> b(θ) and log Z(θ).
-Marginals = Callable[[FloatArray], tuple[FloatArray, float]]
+from dmsgd.prescription.marginals import Marginals
 
 #: How many earlier steps an extrapolation looks at.
 MEMORY = 6

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray, Matrix, as_batch_size, as_positive
+from dmsgd.arrays import FloatArray, IntArray, Matrix, as_batch_size, as_dense, as_positive
 from dmsgd.errors import TargetError
-from dmsgd.kernels import Kernel, Linear, Precomputed
+from dmsgd.features import normalize, scaled_rows
+from dmsgd.fingerprints import digest
+from dmsgd.kernels import Kernel, Linear
 from dmsgd.memory import reserve
 from dmsgd.prescription.feasibility import refuse_out_of_reach
-from dmsgd.prescription.fixed_point import Solution, solve
+from dmsgd.prescription.fixed_point import solve
 from dmsgd.prescription.marginals import (
     FeatureMarginals,
-    MatrixMarginals,
-    RefinedMarginals,
-    StreamedMarginals,
-    scaled_rows,
+    streamed_marginals,
 )
 from dmsgd.prescription.targets import as_target
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.eigen import DEFAULT_TOL, eigh
-from dmsgd.spectra.exact import of_features
+from dmsgd.spectra.doubt import doubt, say_doubt
+from dmsgd.spectra.exact import of_features, of_matrix
 from dmsgd.streams.rows import Rows
 from dmsgd.streams.transforms import ScaledRows
 
@@ -38,12 +36,13 @@ def prescribe(
     tol: float = 1e-6,
     *,
     start: Kernel | None = None,
-) -> Linear | Precomputed:
+) -> Linear:
     """Return a kernel whose k-DPP includes item i with probability b*_i.
 
-    It is the kernel with row and column i scaled by a factor q_i: q_i f_i for features, q_i L_ij
-    q_j for a matrix. Of all laws over batches with these inclusion probabilities, its k-DPP is the
-    closest to the given one (in relative entropy), and there is only one: the maximum-entropy tilt.
+    It is the kernel with row and column i scaled by a factor q_i, q_i L_ij q_j, given by features:
+    the kernel's own with row i scaled, or those of V Λ^(1/2) for a kernel without any. Of all laws
+    over batches with these inclusion probabilities, its k-DPP is the closest to the given one (in
+    relative entropy), and there is only one: the maximum-entropy tilt.
 
     target: one positive number per item, scaled to sum to k (then b*_i < 1 must hold), or
             "uniform". `dmsgd.diversify` also takes "balanced" and "density".
@@ -66,79 +65,102 @@ def prescribe(
             f"use prescribe(Linear(X), k, target)"
         )
     k, tol = as_batch_size(k, kernel.n), as_positive(tol, "tol")
-    b = as_target(target, kernel.n, k)
+    named = target if isinstance(target, str) else digest(np.asarray(as_dense(target, "target")))
+    return tilted(kernel, k, as_target(target, kernel.n, k), named, tol, start)
+
+
+def tilted(
+    kernel: Kernel | Spectrum,
+    k: int,
+    b: FloatArray,
+    named: str,
+    tol: float = 1e-6,
+    start: Kernel | None = None,
+) -> Linear:
+    """Return the kernel that `prescribe` describes, for a target b that sums to k.
+
+    `named` tells the target from all others: its name, or a hash of what was given. The result is
+    known by it, because its own last digits differ between processors.
+    """
+    origin = kernel.identity() if isinstance(kernel, Spectrum) else kernel.fingerprint()
+    begun = "" if start is None else start.fingerprint()
+    _refuse_empty(kernel)
+    unit, narrow = _unit_rows(kernel, k)
+    theta = _beginning(kernel.n, start)
+    root = np.exp(_reached(narrow, k, b, theta, tol) / 2)
+    result = Linear(_scaled(unit, root))
+    result.origin = digest("prescribe", origin, k, named, tol.hex(), begun)
+    return result
+
+
+def _refuse_empty(kernel: Kernel | Spectrum) -> None:
     if isinstance(kernel, Spectrum):
-        kernel = Linear(kernel.vectors * np.sqrt(kernel.values))
-    theta = _beginning(kernel, start)
-    if isinstance(kernel, Linear) and kernel.features.shape[1] < kernel.n:
-        return _of_features(kernel.features, k, b, theta, tol)
-    return _of_matrix(kernel, k, b, theta, tol)
-
-
-def _beginning(kernel: Kernel, start: Kernel | None) -> FloatArray:
-    """Return θ = 0, or the tilt that leads from the kernel to `start`."""
-    diagonal = kernel.diag()
-    empty = np.flatnonzero(diagonal <= 0)
+        return
+    empty = np.flatnonzero(kernel.diag() <= 0)
     if empty.size:
         raise TargetError(
             f"item {empty[0]} has no features at all ({empty.size} such items), so no batch holds "
             f"it; give it features or leave it out"
         )
-    if start is None:
-        return np.zeros(kernel.n)
-    if not isinstance(start, Kernel) or start.n != kernel.n:
-        raise ValueError(
-            f"start must be a kernel over the same {kernel.n} items, as returned by prescribe; "
-            f"got {start!r}"
-        )
-    return np.asarray(np.log(start.diag() / diagonal))
 
 
-def _of_features(F: Matrix | Rows, k: int, b: FloatArray, theta: FloatArray, tol: float) -> Linear:
-    def rank_of(items: IntArray) -> int:
-        part = F.take(items) if isinstance(F, Rows) else F[items]
-        return of_features(part, DEFAULT_TOL).rank
+def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Matrix | Rows, Matrix | Rows]:
+    """Return features of the kernel with rows of length 1, and such with fewer columns than items.
 
-    if isinstance(F, Rows):
-        theta = _reached(StreamedMarginals(F, k), b, theta, tol, rank_of).theta
-        return Linear(F.mapped(ScaledRows(np.exp(theta / 2))))
-    marginals = FeatureMarginals(F, k)
-    theta = _reached(marginals, b, theta, tol, rank_of).theta
-    if marginals.delicate:  # ask again by the route that the sampler will take
-        theta = _reached(RefinedMarginals(F, k), b, theta, tol, rank_of).theta
-    return Linear(scaled_rows(F, np.exp(theta / 2)))
-
-
-def _of_matrix(
-    kernel: Kernel, k: int, b: FloatArray, theta: FloatArray, tol: float
-) -> Linear | Precomputed:
+    The lengths of rows are what is solved for, so those given do not matter. A kernel without
+    features gets them from its spectrum: F = V Λ^(1/2).
+    """
+    if isinstance(kernel, Spectrum):
+        F = normalize(_factor(kernel, k))
+        return F, F
+    if isinstance(kernel, Linear):
+        F = normalize(kernel.features)
+        return F, F if F.shape[1] < kernel.n else _factor(of_features(F), k)
     advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
     reserve(4 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     everything = np.arange(kernel.n)
     L = kernel.block(everything, everything)
+    length = np.sqrt(L.diagonal())
+    L /= length
+    L /= length[:, None]
+    F = _factor(of_matrix(L), k)
+    return F, F
+
+
+def _factor(spectrum: Spectrum, k: int) -> FloatArray:
+    spectrum.refuse_beyond_rank(k)
+    say_doubt(doubt(spectrum, k), spectrum, f"a batch of {k}")
+    return spectrum.vectors * np.sqrt(spectrum.values)
+
+
+def _beginning(n: int, start: Kernel | None) -> FloatArray:
+    """Return the tilt that leads from unit rows to those of `start`, by default none."""
+    if start is None:
+        return np.zeros(n)
+    if not isinstance(start, Kernel) or start.n != n:
+        raise ValueError(
+            f"start must be a kernel over the same {n} items, as returned by prescribe; "
+            f"got {start!r}"
+        )
+    return np.log(start.diag())
+
+
+def _scaled(F: Matrix | Rows, factors: FloatArray) -> Matrix | Rows:
+    return F.mapped(ScaledRows(factors)) if isinstance(F, Rows) else scaled_rows(F, factors)
+
+
+def _reached(F: Matrix | Rows, k: int, b: FloatArray, theta: FloatArray, tol: float) -> FloatArray:
+    """Return the tilt of F that has the inclusion probabilities b, or say why there is none."""
 
     def rank_of(items: IntArray) -> int:
-        values, _ = eigh(L[np.ix_(items, items)])
-        return int(np.count_nonzero(values > items.size * np.finfo(float).eps * values[0]))
+        return of_features(F.take(items) if isinstance(F, Rows) else F[items]).rank
 
-    theta = _reached(MatrixMarginals(L, k), b, theta, tol, rank_of).theta
-    root = np.exp(theta / 2)
-    if isinstance(kernel, Linear):
-        return Linear(scaled_rows(kernel.features, root))
-    L *= root
-    L *= root[:, None]
-    return Precomputed(L)
-
-
-def _reached(
-    marginals: Any, b: FloatArray, theta: FloatArray, tol: float, rank_of: Callable[[IntArray], int]
-) -> Solution:
-    """Return the solution, or say why there is none."""
+    marginals = streamed_marginals(F, k) if isinstance(F, Rows) else FeatureMarginals(F, k)
     done = 0
     for stage in STAGES:
         solution = solve(marginals, b, theta, tol, stage - done)
         if solution.error <= tol:
-            return solution
+            return solution.theta
         refuse_out_of_reach(b, solution.b, rank_of)
         theta, done = solution.theta, stage
     raise TargetError(

@@ -52,15 +52,20 @@ def pivoted_cholesky(
     if as_positive(oversampling, "oversampling") < 1:
         raise ValueError(f"oversampling must be at least 1, got {oversampling}")
     most = min(int(np.ceil(oversampling * rank)), kernel.n)
-    rng = np.random.default_rng(key_of(seed))
-    F, left = _factor(kernel, most, share, rng, as_count(block, "block"))
-    return of_factor(kernel, F, "pivoted Cholesky", trace_error=left, rank=rank)
+    key, block = key_of(seed), as_count(block, "block")
+    F, _, left = factor(kernel, most, share, key, block)
+    method = (
+        f"pivoted_cholesky(rank={rank}, tolerance={share.hex()}, columns={most}, block={block}, "
+        f"seed={key})"
+    )
+    return of_factor(kernel, F, "pivoted Cholesky", method, trace_error=left, rank=rank)
 
 
-def _factor(
-    kernel: Kernel, rank: int, tolerance: float, rng: np.random.Generator, block: int
-) -> tuple[FloatArray, float]:
-    """Return F, shape (n, at most rank), and the share of the trace it leaves out."""
+def factor(
+    kernel: Kernel, rank: int, tolerance: float, key: int, block: int = BLOCK
+) -> tuple[FloatArray, IntArray, float]:
+    """Return F, shape (n, at most rank), its pivots, and the share of the trace it leaves out."""
+    rng = np.random.default_rng(key)
     diagonal = kernel.diag()
     residual, trace = diagonal.copy(), diagonal.sum()
     # Below this the residual is rounding, and a pivot would add noise.
@@ -68,7 +73,7 @@ def _factor(
     advice = "lower rank (or oversampling), or set a tolerance with a lower rank"
     reserve(kernel.n * (rank + 3 * block), f"a factor of {kernel.n} items x {rank}", advice)
     F = np.empty((kernel.n, rank))
-    done = 0
+    done, chosen = 0, np.empty(rank, np.int64)
     while done < rank and residual.sum() > max(tolerance * trace, noise):
         chance = residual / residual.sum()
         proposals = rng.choice(kernel.n, size=min(block, rank - done), p=chance)
@@ -79,11 +84,13 @@ def _factor(
         columns -= F[:, :done] @ F[pivots, :done].T
         new = linalg.solve_triangular(triangle, columns.T, lower=True, check_finite=False).T
         F[:, done : done + pivots.size] = new
+        chosen[done : done + pivots.size] = pivots
         done += pivots.size
         residual -= np.einsum("ij,ij->i", new, new)
         residual[pivots] = 0.0
         np.maximum(residual, 0.0, out=residual)
-    return np.ascontiguousarray(F[:, :done]), float(residual.sum() / trace)
+    left = float(residual.sum() / trace)
+    return np.ascontiguousarray(F[:, :done]), chosen[:done], left
 
 
 def _accept(

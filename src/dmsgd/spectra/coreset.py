@@ -7,11 +7,11 @@ from scipy import linalg
 
 from dmsgd.arrays import as_count
 from dmsgd.kernels import Kernel
-from dmsgd.seeding import Seed
-from dmsgd.spectra.eigen import DEFAULT_TOL
+from dmsgd.seeding import Seed, key_of
+from dmsgd.spectra.eigen import noise
 from dmsgd.spectra.factor import marked
 from dmsgd.spectra.landmarks import cluster
-from dmsgd.spectra.spectrum import Spectrum, truncated
+from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
 
 
 def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
@@ -25,7 +25,8 @@ def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
     count = as_count(cores, "cores")
     if count > kernel.n:
         raise ValueError(f"cores={count} exceeds the number of items, {kernel.n}")
-    code, core = cluster(kernel, count, seed)
+    key = key_of(seed)
+    code, core = cluster(kernel, count, key)
     sizes = np.bincount(code)
     L = kernel.block(core, core)
     values, vectors = linalg.eigh(np.sqrt(np.outer(sizes, sizes)) * L, check_finite=False)
@@ -33,8 +34,10 @@ def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
     diagonal = kernel.diag()
     to_core = _to_core(kernel, code, core)
     moved = np.maximum(diagonal - 2 * to_core + L.diagonal()[code], 0.0)
-    spectrum = truncated(values, V, f"coreset, {core.size} cores", DEFAULT_TOL)
-    return marked(spectrum, kernel, float(moved.sum() / diagonal.sum()))
+    rounding = Rounding(1.0, least=noise(core.size))
+    spectrum = truncated(values, V, f"coreset, {core.size} cores", rounding)
+    method = f"coreset(cores={count}, seed={key})"
+    return marked(spectrum, kernel, method, float(moved.sum() / diagonal.sum()))
 
 
 def _to_core(kernel: Kernel, code: np.ndarray, core: np.ndarray) -> np.ndarray:

@@ -1,16 +1,29 @@
-"""The symmetric eigenproblem, and which of its eigenvalues are to be believed."""
+"""The symmetric eigenproblem, what of it is to be believed, and one basis where it leaves a choice.
+
+Rounding disturbs every eigenvalue of a matrix by about eps times the largest. What is smaller than
+`noise` times the largest cannot be told from zero.
+"""
 
 from __future__ import annotations
 
+import numpy as np
 from scipy import linalg
 
 from dmsgd.arrays import FloatArray
 
-#: Eigenvalues below this fraction of the largest are too small for a squared matrix to resolve.
-SQUARED_LIMIT = 1e-6
+EPS = float(np.finfo(float).eps)
 
-#: Eigenvalues up to this fraction of the largest are taken for zero, unless `tol` says otherwise.
-DEFAULT_TOL = 1e-12
+#: A pivot of a tied eigenspace is the first row this close to the largest, on every processor.
+ALIKE = 1e-6
+
+
+def noise(size: int) -> float:
+    """Return how far rounding moves an eigenvalue or singular value, as a share of the largest.
+
+    A bound for matrices with `size` rows or columns, whichever are fewer: spurious values of
+    matrices of deficient rank were 0.2 to 10 eps, for sizes from 8 to 4,000.
+    """
+    return 4 * EPS * float(np.sqrt(size))
 
 
 def eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -22,3 +35,33 @@ def eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
         check_finite=False,
     )
     return values[::-1], vectors[:, ::-1]
+
+
+def settle_ties(values: FloatArray, vectors: FloatArray, spread: float) -> None:
+    """Replace the vectors of eigenvalues within `spread` of each other by one basis of their span.
+
+    LAPACK's choice of that basis is rounding, and differs between processors; draws would too.
+    O(n m²) for m tied values; nothing where there are none.
+    """
+    bounds = np.flatnonzero(-np.diff(values) > spread) + 1
+    starts, stops = np.r_[0, bounds], np.r_[bounds, values.size]
+    for tie in np.flatnonzero(stops - starts > 1):
+        span = slice(starts[tie], stops[tie])
+        vectors[:, span] = _settled(vectors[:, span])
+
+
+def _settled(basis: FloatArray) -> FloatArray:
+    """Return the basis whose first vector is longest at a row, the second at another, and so on.
+
+    Vector c is the unit vector of what is left of the span that is largest at row i, where i is
+    the first row with (almost) the largest part in that rest.
+    """
+    rest, out = basis.copy(), np.empty_like(basis)
+    for c in range(basis.shape[1]):
+        squares = np.einsum("ij,ij->i", rest, rest)
+        x = rest[np.argmax(squares >= (1 - ALIKE) * squares.max())].copy()
+        x[0] += np.copysign(np.linalg.norm(x), x[0])  # the reflection of x onto the first axis
+        rest -= np.outer(rest @ x, 2 / (x @ x) * x)
+        out[:, c] = rest[:, 0]
+        rest = rest[:, 1:]
+    return out

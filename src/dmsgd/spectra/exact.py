@@ -6,10 +6,9 @@ For L = F Fᵀ with an (n, d) factor F:
 - dual:     d < n. FᵀF = U Λ Uᵀ is d x d, and V = F U Λ^(-1/2); L itself is never formed.
 - primal:   d >= n. L is n x n and V comes from it directly.
 
-Forming a product squares the condition number: eigenvalues far below the largest, and the
-directions that belong to them, drown in rounding. Where there are any, that part of the spectrum is
-taken from a singular value decomposition of the features in the subspace concerned, and the route
-says so ("dual+svd", "primal+svd"). Kernels without a factor are formed and diagonalised ("primal").
+Forming a product squares the condition number. Where that hides a part of the spectrum, it is found
+in more rounds (`dmsgd.spectra.rounds`), and the route says so ("dual+rounds", "primal+rounds").
+Kernels without a factor are formed and diagonalised ("primal").
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ from scipy import linalg, sparse
 from dmsgd.arrays import FloatArray, Matrix, as_fraction
 from dmsgd.kernels import Kernel, Linear
 from dmsgd.memory import reserve
-from dmsgd.spectra.eigen import DEFAULT_TOL, SQUARED_LIMIT, eigh
-from dmsgd.spectra.spectrum import Spectrum, truncated
+from dmsgd.spectra.eigen import eigh, noise, settle_ties
+from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
+from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
 from dmsgd.spectra.streamed import of_rows
 from dmsgd.streams.rows import Rows
 
@@ -31,12 +31,15 @@ from dmsgd.streams.rows import Rows
 NORMED_LIMIT = 1e-3
 
 
-def exact(kernel: Kernel, tol: float | None = None) -> Spectrum:
-    """Return the spectrum of `kernel`, without its eigenvalues up to `tol` times the largest.
+def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
+    """Return the spectrum of `kernel`: all eigenvalues that rounding can tell from zero.
 
-    The default tolerance is 1e-12, or n times the machine precision if that is larger and the
-    kernel is not given by features. O(n d min(n, d)) for linear kernels, O(n³) and n² memory
-    otherwise.
+    tol: leave out eigenvalues up to `tol` times the largest, too. The result is then another
+         kernel's, and its `trace_error` says by how much.
+
+    Rounding hides eigenvalues below about 1e-14 of the largest in a kernel given by its entries,
+    and below 1e-28 in one given by features. O(n d min(n, d)) for linear kernels, O(n³) and n²
+    memory otherwise.
 
     >>> exact(Linear([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).values
     array([4., 2.])
@@ -45,78 +48,85 @@ def exact(kernel: Kernel, tol: float | None = None) -> Spectrum:
         raise TypeError(
             f"exact needs a Kernel, got {type(kernel).__name__}; for features use exact(Linear(X))"
         )
-    if tol is not None:
-        tol = as_fraction(tol, "tol")
+    tol = as_fraction(tol, "tol")
     if isinstance(kernel, Linear) and isinstance(kernel.features, Rows):
-        spectrum = of_rows(kernel.features, DEFAULT_TOL if tol is None else tol)
+        spectrum = of_rows(kernel.features, tol)
     elif isinstance(kernel, Linear):
-        spectrum = of_features(kernel.features, DEFAULT_TOL if tol is None else tol)
+        spectrum = of_features(kernel.features, tol)
     else:
         spectrum = _of_entries(kernel, tol)
-    return replace(spectrum, kernel=repr(kernel), fingerprint=kernel.fingerprint())
+    return replace(
+        spectrum,
+        kernel=repr(kernel),
+        fingerprint=kernel.fingerprint(),
+        method=f"exact(tol={tol.hex()})",
+    )
 
 
-def _of_entries(kernel: Kernel, tol: float | None) -> Spectrum:
+def _of_entries(kernel: Kernel, tol: float) -> Spectrum:
     # The matrix, its eigenvectors, and these in the order that sampling wants.
     advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
     reserve(3 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     everything = np.arange(kernel.n)
-    values, vectors = eigh(kernel.block(everything, everything))
-    if tol is None:
-        tol = max(DEFAULT_TOL, kernel.n * np.finfo(float).eps)
-    return truncated(values, vectors, "primal", tol)
+    return of_matrix(kernel.block(everything, everything), tol)
 
 
-def of_features(F: Matrix, tol: float, overwrite: bool = False) -> Spectrum:
+def of_matrix(L: FloatArray, tol: float = 0.0) -> Spectrum:
+    """Return the spectrum of a full kernel matrix, which is overwritten."""
+    values, vectors = eigh(L)
+    least = noise(values.size)
+    rank = int(np.count_nonzero(values > least * values[0]))
+    values, vectors = values[:rank], vectors[:, :rank]
+    settle_ties(values, vectors, least * values[0])
+    return truncated(values, vectors, "primal", Rounding(1.0, L.shape[0] - rank, least), tol)
+
+
+def of_features(F: Matrix, tol: float = 0.0, overwrite: bool = False) -> Spectrum:
     """Return the spectrum of F Fᵀ for a dense or CSR factor F, which may be overwritten."""
+    n, d = F.shape
     if sparse.issparse(F) and np.diff(F.indptr).max() <= 1:
         return _diagonal(F, tol)
-    wide = F.shape[1] >= F.shape[0]
-    _reserve_for(F, wide)
-    product = F @ F.T if wide else F.T @ F
-    values, vectors = eigh(product.toarray() if sparse.issparse(product) else product)
-    del product  # overwritten
-    count = np.count_nonzero(values > min(tol, np.finfo(float).eps) * values[0])
-    values, vectors = values[:count], vectors[:, :count]
-    if wide:
-        return _primal(F, values, vectors, tol)
-    return _dual(F, values, vectors, tol, overwrite)
-
-
-def _reserve_for(F: Matrix, wide: bool) -> None:
-    n, d = F.shape
+    wide = d >= n
     advice = "reduce the number of features (PCA), or the number of items"
     if wide:
         reserve(3 * n**2, f"the {n} x {n} matrix F Fᵀ with its eigenvectors", advice)
+        values, V = right_vectors(F.T)
     else:
         reserve(n * d + 3 * d**2, f"the eigenvectors of {n} items with {d} features", advice)
+        values, V = _left_vectors(F, *right_vectors(F), overwrite)
+    name = "primal" if wide else "dual"
+    route = f"{name}+rounds" if values.min() < SQUARED_LIMIT * values.max() else name
+    rounding = Rounding(0.5, min(n, d) - values.size, noise(min(n, d)) ** 2)
+    return truncated(values, V, route, rounding, tol)
 
 
 def _diagonal(F: Matrix, tol: float) -> Spectrum:
     squares = F.multiply(F).sum(axis=0)
     used = np.flatnonzero(squares > 0)
+    what = f"the eigenvectors of {F.shape[0]} items in {used.size} strata"
+    reserve(F.shape[0] * used.size, what, "Uniform and Stratified draw the same without them")
     V = F[:, used] @ sparse.diags_array(1 / np.sqrt(squares[used]))
-    return truncated(squares[used], V.toarray(), "diagonal", tol)
+    return truncated(squares[used], V.toarray(), "diagonal", Rounding(), tol)
 
 
-def _dual(F: Matrix, values: FloatArray, U: FloatArray, tol: float, overwrite: bool) -> Spectrum:
-    small = values < SQUARED_LIMIT * values.max()
-    if overwrite and U.shape[0] == U.shape[1] and not small.any():
+def _left_vectors(
+    F: Matrix, values: FloatArray, U: FloatArray, overwrite: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return eigenvalues and V = F U Λ^(-1/2), in the memory of F if `overwrite`."""
+    if overwrite and U.shape[0] == U.shape[1] and not sparse.issparse(F):
         V = _multiplied_in_place(F, U / np.sqrt(values))
     else:
         V = np.asarray(F @ (U / np.sqrt(values)))
+    small = values < SQUARED_LIMIT * values.max()
     if values.min() < NORMED_LIMIT * values.max():
         squares = np.einsum("ij,ij->j", V, V)  # |F u|² knows the eigenvalue better than the Gram
-        values = values * squares
+        values = np.where(small, values, values * squares)
         V /= np.sqrt(squares)
-    if not small.any():
-        return truncated(values, V, "dual", tol)
-    well = V[:, ~small]
-    B = np.asarray(F @ U[:, small])
-    B -= well @ (well.T @ B)
-    V[:, small], sigma, _ = linalg.svd(B, full_matrices=False, check_finite=False)
-    values[small] = sigma**2
-    return truncated(values, V, "dual+svd", tol)
+    if small.any():  # rounding in F U is small beside large eigenvalues only: take those out
+        well, rest = V[:, ~small], V[:, small]
+        rest -= well @ (well.T @ rest)
+        V[:, small] = linalg.qr(rest, mode="economic", check_finite=False)[0]
+    return values, V
 
 
 def _multiplied_in_place(F: FloatArray, square: FloatArray) -> FloatArray:
@@ -125,13 +135,3 @@ def _multiplied_in_place(F: FloatArray, square: FloatArray) -> FloatArray:
     for first in range(0, F.shape[0], step):
         F[first : first + step] = F[first : first + step] @ square
     return F
-
-
-def _primal(F: Matrix, values: FloatArray, V: FloatArray, tol: float) -> Spectrum:
-    small = values < SQUARED_LIMIT * values.max()
-    if not small.any():
-        return truncated(values, V, "primal", tol)
-    _, sigma, W = linalg.svd(np.asarray(F.T @ V[:, small]), full_matrices=False, check_finite=False)
-    V[:, small] = V[:, small] @ W.T
-    values[small] = sigma**2
-    return truncated(values, V, "primal+svd", tol)

@@ -8,28 +8,36 @@ import numpy as np
 
 from dmsgd.arrays import FloatArray
 from dmsgd.kernels import Kernel
-from dmsgd.spectra.eigen import DEFAULT_TOL
 from dmsgd.spectra.exact import of_features
 from dmsgd.spectra.spectrum import Spectrum
 
 
 def of_factor(
-    kernel: Kernel, F: FloatArray, route: str, trace_error: float, rank: int | None = None
+    kernel: Kernel,
+    F: FloatArray,
+    route: str,
+    method: str,
+    trace_error: float,
+    rank: int | None = None,
 ) -> Spectrum:
     """Return the spectrum of the best approximation of F Fᵀ of at most `rank`, marked so.
 
     F is overwritten. `trace_error` is that of F Fᵀ; what the cut to `rank` leaves out is added.
     """
-    whole = of_features(F, DEFAULT_TOL, overwrite=True)
+    whole = of_features(F, overwrite=True)
     kept = whole.values[:rank]
     cut = whole.values[kept.size :].sum() / kernel.diag().sum()
     vectors = np.ascontiguousarray(whole.vectors[:, : kept.size])
     spectrum = replace(whole, values=kept, vectors=vectors, route=route)
-    return marked(spectrum, kernel, trace_error + float(cut))
+    return marked(spectrum, kernel, method, trace_error + float(cut))
 
 
-def marked(spectrum: Spectrum, kernel: Kernel, trace_error: float) -> Spectrum:
-    """Return `spectrum` with the kernel it approximates and by how much it misses it."""
+def marked(spectrum: Spectrum, kernel: Kernel, method: str, trace_error: float) -> Spectrum:
+    """Return `spectrum` with the kernel it approximates, how, and by how much it misses it."""
     return replace(
-        spectrum, trace_error=trace_error, kernel=repr(kernel), fingerprint=kernel.fingerprint()
+        spectrum,
+        trace_error=trace_error,
+        kernel=repr(kernel),
+        fingerprint=kernel.fingerprint(),
+        method=method,
     )

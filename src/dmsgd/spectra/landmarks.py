@@ -1,4 +1,4 @@
-"""A few items that stand for all: uniform, by k-means, or given."""
+"""A few items that stand for all: pivots, uniform, by k-means, or given."""
 
 from __future__ import annotations
 
@@ -9,28 +9,51 @@ import numpy as np
 
 from dmsgd.arrays import IntArray, as_count, as_items
 from dmsgd.kernels import Kernel
-from dmsgd.seeding import Seed, key_of
+from dmsgd.spectra.cholesky import factor
 from dmsgd.streams.rows import Rows
 
+#: Pivots are looked for among this many items, or four for each pivot if that is more.
+SAMPLE = 20_000
 
-def choose_landmarks(kernel: Kernel, landmarks: Any, how: str, seed: Seed) -> IntArray:
-    """Return distinct item numbers: `landmarks` of them chosen as `how` says, or those given."""
+#: How landmarks were chosen that the caller chose.
+GIVEN = "given"
+
+
+def choose_landmarks(kernel: Kernel, landmarks: Any, how: str, key: int) -> tuple[IntArray, str]:
+    """Return distinct item numbers, as many as asked for or those given, and how they were got."""
     if not isinstance(landmarks, numbers.Integral):
         items = np.unique(as_items(landmarks, kernel.n, "landmarks"))
         if items.size == 0:
             raise ValueError("landmarks is empty; give at least one item")
-        return items
+        return items, GIVEN
     count = as_count(landmarks, "landmarks")
     if count > kernel.n:
         raise ValueError(f"landmarks={count} exceeds the number of items, {kernel.n}")
     if how == "uniform":
-        return np.sort(np.random.default_rng(key_of(seed)).choice(kernel.n, count, replace=False))
-    if how == "kmeans":
-        return np.unique(cluster(kernel, count, seed)[1])
-    raise ValueError(f"unknown way to choose landmarks {how!r}; use 'uniform' or 'kmeans'")
+        items = np.random.default_rng(key).choice(kernel.n, count, replace=False)
+    elif how == "pivots":
+        items = _pivots(kernel, count, key)
+    elif how == "kmeans":
+        items = cluster(kernel, count, key)[1]
+    else:
+        raise ValueError(
+            f"unknown way to choose landmarks {how!r}; use 'pivots', 'uniform' or 'kmeans'"
+        )
+    return np.unique(items), how
 
 
-def cluster(kernel: Kernel, count: int, seed: Seed) -> tuple[IntArray, IntArray]:
+def _pivots(kernel: Kernel, count: int, key: int) -> IntArray:
+    """Return the pivots of a randomly pivoted Cholesky of (a sample of) the kernel."""
+    rng = np.random.default_rng(key)
+    most = max(SAMPLE, 4 * count)
+    items = np.arange(kernel.n)
+    if kernel.n > most:
+        items = np.sort(rng.choice(kernel.n, most, replace=False))
+    part = kernel.restricted(items)
+    return items[factor(part, count, 0.0, int(rng.integers(2**63)))[1]]
+
+
+def cluster(kernel: Kernel, count: int, key: int) -> tuple[IntArray, IntArray]:
     """Return (cluster of each item, item nearest to each centre) of k-means on the features."""
     from sklearn.cluster import MiniBatchKMeans
     from sklearn.metrics import pairwise_distances_argmin
@@ -46,7 +69,7 @@ def cluster(kernel: Kernel, count: int, seed: Seed) -> tuple[IntArray, IntArray]
             "k-means over features in blocks is not supported; choose landmarks uniformly or give "
             "the numbers of the items"
         )
-    state = np.random.RandomState(key_of(seed) % 2**32)
+    state = np.random.RandomState(key % 2**32)
     means = MiniBatchKMeans(n_clusters=count, random_state=state, n_init=3).fit(features)
     used, code = np.unique(means.labels_, return_inverse=True)
     nearest = pairwise_distances_argmin(means.cluster_centers_[used], features)

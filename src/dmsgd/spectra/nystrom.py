@@ -7,34 +7,41 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from dmsgd.fingerprints import digest
 from dmsgd.kernels import RBF, Kernel
 from dmsgd.memory import reserve
-from dmsgd.seeding import Seed
-from dmsgd.spectra.eigen import DEFAULT_TOL
+from dmsgd.seeding import Seed, key_of
 from dmsgd.spectra.factor import of_factor
-from dmsgd.spectra.landmarks import choose_landmarks
+from dmsgd.spectra.landmarks import GIVEN, choose_landmarks
 from dmsgd.spectra.spectrum import Spectrum
 from dmsgd.spectra.streamed_nystrom import of_landmarks
 from dmsgd.streams.rows import Rows
+
+#: Directions of the landmarks' block below this share of its largest eigenvalue are left out.
+WHITENED = 1e-12
 
 
 def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0) -> Spectrum:
     """Return the spectrum of L̂ = C W⁺ Cᵀ, with its relative trace error.
 
     landmarks: how many items, or their numbers; C holds their columns of L, W their block.
-    how:       "uniform" at random, or "kmeans": the items nearest to k-means centres.
+    how:       "uniform" at random; "pivots" of a randomly pivoted Cholesky of 20,000 items, which
+               finds rare groups too; or "kmeans": the items nearest to k-means centres.
 
     N·m kernel entries and O(N m²) operations for m landmarks. The result is exact for L̂ <= L.
     For an RBF kernel over features in blocks, C is made block by block and never kept.
     """
-    items = choose_landmarks(kernel, landmarks, how, seed)
+    key = key_of(seed)
+    items, how = choose_landmarks(kernel, landmarks, how, key)
+    route = f"Nyström, {items.size} landmarks ({how})"
+    choice = digest(items) if how == GIVEN else f"{landmarks}, {how}, seed={key}"
     values, vectors = linalg.eigh(kernel.block(items, items), check_finite=False)
-    kept = values > DEFAULT_TOL * values[-1]
+    kept = values > WHITENED * values[-1]
+    whitening = vectors[:, kept] / np.sqrt(values[kept])
     if isinstance(kernel, RBF) and isinstance(kernel.features, Rows):
-        whitening = vectors[:, kept] / np.sqrt(values[kept])
-        return of_landmarks(kernel, items, whitening, f"Nyström, {items.size} landmarks ({how})")
+        return of_landmarks(kernel, items, whitening, route, f"nystrom({choice})")
     reserve(2 * kernel.n * items.size, "the columns of the landmarks", "use fewer landmarks")
-    F = kernel.columns(items) @ (vectors[:, kept] / np.sqrt(values[kept]))
+    F = kernel.columns(items) @ whitening
     trace = kernel.diag().sum()
     left = max(trace - np.einsum("ij,ij->", F, F), 0.0) / trace
-    return of_factor(kernel, F, f"Nyström, {items.size} landmarks ({how})", float(left))
+    return of_factor(kernel, F, route, f"nystrom({choice})", float(left))

@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from dmsgd.arrays import FloatArray
+from dmsgd.errors import RankError
 from dmsgd.fingerprints import digest
 from dmsgd.fingerprints import fingerprint as fingerprint_of
 
-#: The routes of `dmsgd.exact`, but for "+svd".
-EXACT_ROUTES = ("diagonal", "dual", "primal")
+#: The route of a spectrum that the user made.
+GIVEN = "given"
+
+#: How far VᵀV of a spectrum that the user made may be from the identity.
+ORTHONORMAL = 1e-8
+
+
+@final
+@dataclass(frozen=True)
+class Rounding:
+    """What rounding may have done to a spectrum.
+
+    power:  the relative error of λ_n is about eps (λ_1 / λ_n)^power: 1/2 where it disturbs singular
+            values (kernels given by features), 1 where eigenvalues (by entries), 0 where none.
+    hidden: how many eigenvalues it may have hidden, because they are not above ...
+    least:  ... this share of the largest.
+    """
+
+    power: float = 0.0
+    hidden: int = 0
+    least: float = 0.0
 
 
 @final
@@ -24,19 +44,33 @@ class Spectrum:
     vectors: V, shape (n, rank), row-major, orthonormal columns; for features that are read in
              blocks a `dmsgd.spectra.vectors.StreamedVectors`, which makes rows when asked for them.
     route:   how it was computed (see `dmsgd.exact`).
-    tol:     eigenvalues up to tol times the largest were taken for zero and left out.
+    tol:     eigenvalues up to tol times the largest were left out on demand.
     trace_error: how far L is from the kernel it stands for, as a share of that kernel's trace; 0
-             for `dmsgd.exact`.
+             for `dmsgd.exact` without a tol.
+    rounding: what numbers of 53 bits do to it; `dmsgd.KDPP` warns where that can be seen.
     kernel, fingerprint: the kernel it stands for, in words and as a hash ("" if made by hand).
+    method:  the function of that kernel that it is, with all its arguments ("" if made by hand).
+
+    Spectrum(values, vectors) is yours to make; values and vectors are then checked.
+
+    >>> Spectrum([2.0, 1.0], np.eye(3)[:, :2])
+    Spectrum(3 items, rank 2, route='given')
     """
 
     values: FloatArray
     vectors: FloatArray
-    route: str
-    tol: float
+    route: str = field(default=GIVEN, kw_only=True)
+    tol: float = field(default=0.0, kw_only=True)
     trace_error: float = field(default=0.0, kw_only=True)
+    rounding: Rounding = field(default=Rounding(), kw_only=True)
     kernel: str = field(default="", kw_only=True)
     fingerprint: str = field(default="", kw_only=True)
+    method: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.route == GIVEN:
+            object.__setattr__(self, "values", _checked_values(self.values))
+            object.__setattr__(self, "vectors", _checked_vectors(self.vectors, self.values.size))
 
     @property
     def n(self) -> int:
@@ -48,34 +82,87 @@ class Spectrum:
         """Number of eigenvalues above the tolerance: the largest possible batch size."""
         return int(self.values.size)
 
+    def refuse_beyond_rank(self, k: int) -> None:
+        """Raise RankError if there is no batch of size k, and say what counts as zero."""
+        if k <= self.rank:
+            return
+        if self.tol > self.rounding.least:
+            cut = (
+                f"eigenvalues up to tol={self.tol:.1g} of the largest were left out; a smaller tol "
+                f"keeps more"
+            )
+        elif self.rounding.hidden:
+            cut = (
+                f"all others are below {self.rounding.least:.0e} of the largest, where rounding "
+                f"cannot tell them from zero"
+            )
+        else:
+            cut = "a batch of more items has determinant zero"
+        raise RankError(k, self.rank, cut)
+
     def identity(self) -> str:
         """Return a hash of what draws depend on; another spectrum has another.
 
-        For `dmsgd.exact` that is the kernel and the tolerance, on every machine. An approximation
-        or a spectrum made by hand has only its own numbers to tell it from others.
+        That is the kernel and what was done to it, the same on every machine; of a spectrum made
+        by hand, its numbers.
         """
-        if self.fingerprint and self.route.partition("+")[0] in EXACT_ROUTES:
-            return digest(self.fingerprint, float(self.tol).hex())
-        if not isinstance(self.vectors, np.ndarray):  # in blocks: not formed for a hash
-            return digest(self.fingerprint, self.route, self.values)
+        if self.fingerprint:
+            return digest(self.fingerprint, self.method)
         return digest(self.values, fingerprint_of(self.vectors))
 
     def __repr__(self) -> str:
+        tol = f", tol={self.tol:.0e}" if self.tol else ""
         error = f", trace error {self.trace_error:.2%}" if self.trace_error else ""
-        return (
-            f"Spectrum({self.n} items, rank {self.rank}, route={self.route!r}, "
-            f"tol={self.tol:.0e}{error})"
-        )
+        return f"Spectrum({self.n} items, rank {self.rank}, route={self.route!r}{tol}{error})"
 
 
-def truncated(values: FloatArray, vectors: FloatArray, route: str, tol: float) -> Spectrum:
-    """Return the spectrum of the eigenpairs with value above `tol` times the largest, sorted."""
+def truncated(
+    values: FloatArray, vectors: FloatArray, route: str, rounding: Rounding, tol: float = 0.0
+) -> Spectrum:
+    """Return the spectrum of the eigenpairs above `tol` and `rounding.least` times the largest.
+
+    `trace_error` is what tol leaves out; what rounding does is no choice.
+    """
     order = np.argsort(-values, kind="stable")
-    order = order[values[order] > tol * values[order[0]]]
+    above = values[order] > max(tol, rounding.least) * values[order[0]]
+    cut = values[order[~above & (values[order] > rounding.least * values[order[0]])]]
+    order = order[above]
+    share = float(cut.sum() / (cut.sum() + values[order].sum()))
     if np.array_equal(order, np.arange(order.size)):  # already sorted: cut without a copy
         values, vectors = values[: order.size], vectors[:, : order.size]
     else:
         values, vectors = values[order], vectors[:, order]
     return Spectrum(
-        np.ascontiguousarray(values), np.ascontiguousarray(vectors), route=route, tol=tol
-    )
+        np.ascontiguousarray(values), np.ascontiguousarray(vectors),
+        route=route, tol=tol, trace_error=share, rounding=rounding,
+    )  # fmt: skip
+
+
+def _checked_values(given: Any) -> FloatArray:
+    values = np.ascontiguousarray(given, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"values must be a 1-D array of eigenvalues, got shape {values.shape}")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise ValueError(
+            f"values must be positive and finite, got {values.min()} to {values.max()}; leave out "
+            f"what is zero, with its vectors"
+        )
+    if (np.diff(values) > 0).any():
+        raise ValueError("values must be sorted, largest first, and the vectors with them")
+    return values
+
+
+def _checked_vectors(given: Any, rank: int) -> FloatArray:
+    V = np.ascontiguousarray(given, dtype=np.float64)
+    if V.ndim != 2 or V.shape[1] != rank or V.shape[0] < rank:
+        raise ValueError(
+            f"vectors must have one column for each of the {rank} values and at least as many "
+            f"rows, got shape {V.shape}"
+        )
+    gap = float(np.abs(V.T @ V - np.eye(rank)).max())
+    if not gap <= ORTHONORMAL:
+        raise ValueError(
+            f"the columns of vectors must be orthonormal, but VᵀV is off by {gap:.2g}; take them "
+            f"from an eigendecomposition (exact does) or from np.linalg.qr"
+        )
+    return V

@@ -11,11 +11,12 @@ from typing import Any, cast
 import numpy as np
 from scipy import linalg
 
-from dmsgd.arrays import FloatArray
+from dmsgd.arrays import FloatArray, refuse_vanishing
 from dmsgd.fingerprints import hash_of_rows, row_hashes
 from dmsgd.memory import reserve
-from dmsgd.spectra.eigen import DEFAULT_TOL, SQUARED_LIMIT, eigh
-from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.eigen import eigh, noise, settle_ties
+from dmsgd.spectra.rounds import SQUARED_LIMIT
+from dmsgd.spectra.spectrum import Rounding, Spectrum
 from dmsgd.spectra.vectors import StreamedVectors
 from dmsgd.streams.rows import Rows
 
@@ -24,7 +25,7 @@ from dmsgd.streams.rows import Rows
 KEPT_BYTES = 2**26
 
 
-def of_rows(rows: Rows, tol: float = DEFAULT_TOL) -> Spectrum:
+def of_rows(rows: Rows, tol: float = 0.0) -> Spectrum:
     """Return the spectrum of F Fᵀ for features F in blocks. One pass, which also finds F's hash.
 
     If the Gram matrix cannot resolve its small eigenvalues, a second pass takes QR decompositions
@@ -41,18 +42,26 @@ def of_rows(rows: Rows, tol: float = DEFAULT_TOL) -> Spectrum:
     gram, others = rows.reduce(_gram_kept if keep else _gram, np.add, "gram")
     if not gram.any():
         raise ValueError("all features are zero, so no batch has a positive determinant")
+    refuse_vanishing(float(np.trace(gram)), "the features")
     values, U = eigh(gram.copy())  # overwritten, and the only block's part is the whole
-    route, parts = "dual", [part for _, part in others] if keep else []
+    route, parts, measured = "dual", [part for _, part in others] if keep else [], values
     if values[-1] < SQUARED_LIMIT * values[0]:
         R, _ = rows.reduce(_triangle, _stacked, "tsqr")
         _, sigma, right = linalg.svd(R, check_finite=False)
-        values, U, route, parts = sigma**2, right.T, "dual+tsqr", []
-    kept = values > tol * values[0]
-    basis = np.ascontiguousarray(U[:, kept] / np.sqrt(values[kept]))
+        values, U, route, parts, measured = sigma**2, right.T, "dual+tsqr", [], sigma
+    least = noise(d) ** 2
+    found = int(np.count_nonzero(values > least * values[0]))
+    settle_ties(measured[:found], U[:, :found], noise(d) * measured[0])
+    rank = int(np.count_nonzero(values[:found] > tol * values[0]))
+    basis = np.ascontiguousarray(U[:, :rank] / np.sqrt(values[:rank]))
     masses = np.array([np.einsum("in,in->n", basis, G @ basis) for G in parts]) if parts else None
     vectors = cast(FloatArray, StreamedVectors(rows, basis, masses))
     rows.known = hash_of_rows((n, d), (hashes for hashes, _ in others))
-    return Spectrum(np.ascontiguousarray(values[kept]), vectors, route, tol)
+    return Spectrum(
+        np.ascontiguousarray(values[:rank]), vectors, route=route, tol=tol,
+        trace_error=float(values[rank:found].sum() / values[:found].sum()),
+        rounding=Rounding(0.5, d - found, least),
+    )  # fmt: skip
 
 
 def _gram(block: FloatArray, shared: None, argument: Any) -> tuple[FloatArray, Any]:

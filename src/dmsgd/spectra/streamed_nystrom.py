@@ -28,11 +28,13 @@ class LandmarkFeatures:
         return similarity(block, self.landmarks, self.scale) @ self.whitening
 
 
-def of_landmarks(kernel: RBF, items: IntArray, whitening: FloatArray, route: str) -> Spectrum:
+def of_landmarks(
+    kernel: RBF, items: IntArray, whitening: FloatArray, route: str, method: str
+) -> Spectrum:
     """Return the spectrum of C W⁺ Cᵀ, with its trace error. Two passes, one for the fingerprint."""
     rows = kernel.features
     assert isinstance(rows, Rows)
     features = LandmarkFeatures(rows.take(items), kernel.scale, whitening)
     spectrum = of_rows(rows.mapped(EachBlock(features, whitening.shape[1])))
     left = max(1 - float(spectrum.values.sum()) / kernel.n, 0.0)  # the trace of an RBF kernel is n
-    return marked(replace(spectrum, route=route), kernel, left)
+    return marked(replace(spectrum, route=route), kernel, method, left)

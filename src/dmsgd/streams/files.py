@@ -28,11 +28,12 @@ class NpyRows(StoredRows):
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype: np.dtype[Any] = array.dtype
         self.offset = int(array.offset)
+        self.stored_width = self.shape[1]  # maps change the shape, not the file
         self.bounds = even_bounds(*self.shape)
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return rows start..stop, in the type they are stored in."""
-        width = self.shape[1]
+        width = self.stored_width
         place = self.offset + start * width * self.dtype.itemsize
         with open(self.path, "rb", buffering=0) as file:
             block = np.fromfile(file, self.dtype, (stop - start) * width, offset=place)

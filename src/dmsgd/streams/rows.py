@@ -158,7 +158,7 @@ def prepared(
         block = np.zeros(np.shape(raw))
     else:
         try:
-            block = as_matrix(raw, f"the block of rows from {start} on")
+            block = as_matrix(raw, f"the block of rows from {start} on", part=True)
         except ValueError as error:
             raise ValueError(f"{error} (rows count from the block's first, {start})") from None
     for part in parts:

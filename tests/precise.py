@@ -1,0 +1,61 @@
+"""Inclusion probabilities of k-DPPs in 70 digits, against which rounding is measured."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+
+
+def inclusion(F, k):
+    """Return b of the k-DPP of F Fᵀ, for an (n, d) array F that is taken as exact."""
+    with mpmath.workdps(70):
+        B = mpmath.matrix(np.asarray(F).tolist())
+        values, U = mpmath.eigsy(B.T * B if B.cols < B.rows else B * B.T)
+        kept = [i for i in range(len(values)) if values[i] > mpmath.mpf(10) ** -45 * max(values)]
+        V = B * U if B.cols < B.rows else U
+        lengths = [mpmath.norm(V[:, i]) for i in kept]
+        return _weighed(V, kept, lengths, _selection([values[i] for i in kept], k))
+
+
+def rbf_inclusion(X, scale, k):
+    """Return b of the k-DPP of the RBF kernel over the rows of X."""
+    with mpmath.workdps(70):
+        rows = [[mpmath.mpf(float(x)) for x in row] for row in np.asarray(X)]
+        gamma = 1 / (2 * mpmath.mpf(float(scale)) ** 2)
+        L = mpmath.matrix(len(rows))
+        for i, x in enumerate(rows):
+            for j, y in enumerate(rows):
+                squares = sum((a - b) ** 2 for a, b in zip(x, y, strict=True))
+                L[i, j] = mpmath.exp(-gamma * squares)
+        values, V = mpmath.eigsy(L)
+        everyone = range(len(rows))
+        return _weighed(V, everyone, [1] * len(rows), _selection(list(values), k))
+
+
+def _weighed(V, kept, lengths, pi):
+    """Return Σ_n (V_in / length_n)² π_n as floats."""
+    return np.array(
+        [
+            float(sum((V[i, n] / s) ** 2 * p for n, s, p in zip(kept, lengths, pi, strict=True)))
+            for i in range(V.rows)
+        ]
+    )
+
+
+def _selection(values, k):
+    """Return π_n = λ_n e_{k-1}(λ without n) / e_k(λ), from sums over those before and after n."""
+    before, after = _polynomials(values, k), _polynomials(values[::-1], k)[::-1]
+    whole = before[-1][k]
+    return [
+        value * sum(before[n][m] * after[n + 1][k - 1 - m] for m in range(k)) / whole
+        for n, value in enumerate(values)
+    ]
+
+
+def _polynomials(values, k):
+    """Return [e_0..e_k of the first n values] for n = 0..len(values)."""
+    rows = [[mpmath.mpf(1)] + [mpmath.mpf(0)] * k]
+    for value in values:
+        last = rows[-1]
+        rows.append([last[0]] + [last[m] + value * last[m - 1] for m in range(1, k + 1)])
+    return rows
