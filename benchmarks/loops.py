@@ -34,7 +34,7 @@ from torch.utils.data import (
 
 import dmsgd
 import problems
-from dmsgd.threads import thread_count
+from dmsgd.inputs.threads import thread_count
 from dmsgd.torch import DiverseSampler
 
 

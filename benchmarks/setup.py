@@ -16,7 +16,7 @@ from rich.table import Table
 from scipy import linalg
 
 import dmsgd
-from dmsgd.arrays import as_matrix
+from dmsgd.inputs.arrays import as_matrix
 
 
 def bare(F):

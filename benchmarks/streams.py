@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dmsgd
-from dmsgd.memory import human
+from dmsgd.inputs.memory import human
 
 K, STEPS, COLUMNS = 64, 1000, 64
 

@@ -1,7 +1,9 @@
 """Bad input gets one message that says what was given and what to do; any good input works."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -172,3 +174,29 @@ def test_public_names():
     assert set(dmsgd.__dir__()) >= {"diversify", "KDPP", "__version__"}
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         dmsgd.nothing  # noqa: B018
+
+
+def test_type_checkers_see_the_names_that_are_there():
+    """The imports under TYPE_CHECKING are those of the table that is used at run time."""
+    tree = ast.parse(Path(dmsgd.__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.name: node.module.removeprefix("dmsgd.")
+        for node in block.body
+        for alias in node.names
+    }
+    assert seen == {name: home for home, names in dmsgd._HOMES.items() for name in names}
+    assert all(hasattr(dmsgd, name) for name in dmsgd.__all__)
+
+
+@pytest.mark.parametrize("code", ["import dmsgd", "import dmsgd; dir(dmsgd)"])
+def test_importing_loads_nothing(code):
+    code = f"import sys; {code}; print([m for m in sys.modules if m.startswith('dmsgd.')])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_star_gives_the_public_names_only():
+    code = "from dmsgd import *; print(sorted(n for n in dir() if not n.startswith('__')))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ast.literal_eval(out.stdout) == sorted(dmsgd.__all__)

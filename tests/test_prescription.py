@@ -11,11 +11,11 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd import KDPP, Linear, Precomputed, exact, prescribe
+from dmsgd.inputs.seeding import key_of
 from dmsgd.prescription import targets
 from dmsgd.prescription.fixed_point import solve
 from dmsgd.prescription.marginals import FeatureMarginals, of_spectrum
 from dmsgd.prescription.targets import balanced_target, density_target
-from dmsgd.seeding import key_of
 
 
 def features(n: int, d: int, seed: int = 0) -> np.ndarray:

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.commands import app
 from dmsgd.commands.reproduce import EXPERIMENTS, claims_table, experiment
 from dmsgd.experiments import provenance, storage
 from dmsgd.experiments.intervals import holds, margin, paired, show, shown
 from dmsgd.experiments.protocol import Claim
 from dmsgd.experiments.trials import run_trials
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

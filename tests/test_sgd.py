@@ -16,7 +16,7 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 import dmsgd
 from dmsgd import sgd
 from dmsgd.sgd import train_sklearn, train_torch
-from dmsgd.sources import CHUNK
+from dmsgd.training.draws import CHUNK
 
 RNG = np.random.default_rng(0)
 X8, Y8 = RNG.normal(size=(8, 4)), np.arange(8) % 3

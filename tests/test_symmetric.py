@@ -2,7 +2,13 @@ import mpmath
 import numpy as np
 import pytest
 
-from dmsgd.symmetric import log_polynomial, log_polynomials, pair_selection, ratios, selection
+from dmsgd.spectra.symmetric import (
+    log_polynomial,
+    log_polynomials,
+    pair_selection,
+    ratios,
+    selection,
+)
 
 mpmath.mp.dps = 50
 RNG = np.random.default_rng(0)

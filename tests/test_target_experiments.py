@@ -19,7 +19,7 @@ from dmsgd.experiments.gradient_noise import (
     smooth_pairs,
     softmax_gradients,
 )
-from dmsgd.symmetric import pair_selection
+from dmsgd.spectra.symmetric import pair_selection
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dmsgd.arrays import FloatArray, Matrix, as_fraction, as_labels, as_matrix, as_positive
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_fraction, as_labels, as_matrix, as_positive
 from dmsgd.streams.recognise import as_rows
 from dmsgd.streams.transforms import EachBlock, WithLabels
 

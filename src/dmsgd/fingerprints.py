@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.arrays import FloatArray, Matrix
+from dmsgd.inputs.arrays import FloatArray, Matrix
 
 
 def fingerprint(matrix: Matrix) -> str:

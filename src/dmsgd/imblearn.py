@@ -16,8 +16,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from dmsgd import features
-from dmsgd.arrays import IntArray, Matrix
 from dmsgd.designs import KDPP, Stratified
+from dmsgd.inputs.arrays import IntArray, Matrix
 from dmsgd.kernels import RBF, Kernel, Linear, median_scale
 from dmsgd.spectra import exact
 

@@ -11,7 +11,9 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.arrays import (
+from dmsgd.features import one_hot, row_squares
+from dmsgd.fingerprints import digest, fingerprint
+from dmsgd.inputs.arrays import (
     FloatArray,
     IntArray,
     Matrix,
@@ -21,10 +23,8 @@ from dmsgd.arrays import (
     as_matrix,
     as_positive,
 )
-from dmsgd.features import one_hot, row_squares
-from dmsgd.fingerprints import digest, fingerprint
-from dmsgd.memory import reserve
-from dmsgd.seeding import Seed, key_of
+from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.streams.recognise import as_rows
 from dmsgd.streams.rows import Rows
 

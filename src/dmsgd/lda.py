@@ -23,9 +23,10 @@ from typing import Any, final
 
 from scipy import sparse
 
-from dmsgd.arrays import IntArray, as_count, as_dense
-from dmsgd.seeding import Seed
-from dmsgd.sources import Source, as_indexable, draws, fixed_seed, refuse_unfit, take
+from dmsgd.designs.source import Source
+from dmsgd.inputs.arrays import IntArray, as_count, as_dense
+from dmsgd.inputs.seeding import Seed
+from dmsgd.training.draws import as_indexable, draws, fixed_seed, refuse_unfit, take
 
 
 @final

@@ -26,10 +26,11 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.designs.measures import unbiased_weights
-from dmsgd.seeding import Seed
-from dmsgd.sources import Source, as_indexable, draws, refuse_unfit, take
+from dmsgd.designs.source import Source
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.seeding import Seed
+from dmsgd.training.draws import as_indexable, draws, refuse_unfit, take
 
 
 @final

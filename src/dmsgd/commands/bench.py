@@ -40,7 +40,7 @@ def bench(
     from rich.console import Console
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    from dmsgd.seeding import key_of
+    from dmsgd.inputs.seeding import key_of
 
     key_of(seed)
     counts = QUICK if quick else ITEMS

@@ -83,8 +83,8 @@ def report(
     from rich.console import Console
 
     from dmsgd.diagnostics import Settings
+    from dmsgd.inputs.seeding import key_of
     from dmsgd.report import build, render
-    from dmsgd.seeding import key_of
 
     key_of(seed)
     began = time.perf_counter()

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from dmsgd.arrays import IntArray
     from dmsgd.designs import KDPP
+    from dmsgd.inputs.arrays import IntArray
     from dmsgd.schedules import Schedule
 
 
@@ -88,11 +88,11 @@ def sample(
     refuse_output(output, (".npy", ".csv"), [features, labels], force)
     from rich.console import Console
 
-    from dmsgd.arrays import as_count
     from dmsgd.files import column_names
-    from dmsgd.seeding import key_of
+    from dmsgd.inputs.arrays import as_count
+    from dmsgd.inputs.seeding import key_of
+    from dmsgd.inputs.threads import thread_count
     from dmsgd.streams.cluster import connected, rows_on_cluster
-    from dmsgd.threads import thread_count
 
     # Asked here so that bad values are refused before the work rather than after it.
     as_count(n, "n")

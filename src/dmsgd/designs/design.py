@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray, as_count, as_items
-from dmsgd.cards import card, how_often
-from dmsgd.seeding import Seed, key_of
-from dmsgd.threads import thread_count
+from dmsgd.designs.cards import card, how_often
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_items
+from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.threads import thread_count
 
 
 class Design(ABC):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.spectra.spectrum import Spectrum
 
 #: An item that others leave less than this share of is dependent on them; rounding leaves 1e-15.

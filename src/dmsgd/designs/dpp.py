@@ -7,15 +7,15 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray, as_count, as_items
-from dmsgd.cards import card, how_often
+from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.determinants import log_determinants
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_items
+from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.rejection import rejection_any_size
-from dmsgd.seeding import Seed, key_of
 from dmsgd.spectra.doubt import doubt_any_size, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
-from dmsgd.threads import thread_count
 
 
 @final

@@ -8,16 +8,16 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray, as_batch_size
 from dmsgd.designs.design import Design
 from dmsgd.designs.determinants import log_determinants
 from dmsgd.fingerprints import digest
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size
 from dmsgd.samplers import Draw, Sampler, rejection
 from dmsgd.samplers.streamed import draws_at_once
 from dmsgd.spectra.doubt import doubt, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.symmetric import log_polynomial, pair_selection, selection
 from dmsgd.spectra.vectors import StreamedVectors, weighed_squares
-from dmsgd.symmetric import log_polynomial, pair_selection, selection
 
 
 @final

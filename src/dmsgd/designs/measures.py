@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray
 from dmsgd.designs.design import Design
 from dmsgd.designs.dpp import DPP
-from dmsgd.sources import Source
+from dmsgd.designs.source import Source
+from dmsgd.inputs.arrays import FloatArray
 
 
 def correlation(design: Design | DPP, i: Any, j: Any) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray
+from dmsgd.inputs.arrays import FloatArray
 
 
 @final

@@ -15,13 +15,20 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.arrays import FloatArray, IntArray, as_batch_size, as_count, as_matrix, as_positive
 from dmsgd.designs.sampled import Sampled
 from dmsgd.designs.uniform import Uniform
 from dmsgd.fingerprints import digest, fingerprint
+from dmsgd.inputs.arrays import (
+    FloatArray,
+    IntArray,
+    as_batch_size,
+    as_count,
+    as_matrix,
+    as_positive,
+)
+from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import spread
-from dmsgd.seeding import Seed, key_of
-from dmsgd.threads import thread_count
 
 #: Distances to nearest neighbours that the default radius is the median of, about.
 NEIGHBOURS = 1000

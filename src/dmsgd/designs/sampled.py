@@ -6,10 +6,10 @@ from typing import NoReturn
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray, as_count
 from dmsgd.designs.design import Design
-from dmsgd.seeding import Seed, key_of
-from dmsgd.threads import thread_count
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
+from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.threads import thread_count
 
 #: Draws counted at a time.
 PIECE = 1000

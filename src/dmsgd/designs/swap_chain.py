@@ -24,16 +24,16 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray, as_batch_size, as_count
 from dmsgd.designs.mixing import Mixing, mixing
 from dmsgd.designs.sampled import Sampled
 from dmsgd.errors import RankError
 from dmsgd.fingerprints import digest
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_count
+from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.swap import Advance, pivots, stepper
-from dmsgd.seeding import Seed, key_of
-from dmsgd.threads import thread_count
 
 
 class State(NamedTuple):

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.arrays import as_batch_size, as_fraction, as_labels, as_matrix
 from dmsgd.designs.build import diversify
+from dmsgd.designs.source import Source
+from dmsgd.inputs.arrays import as_batch_size, as_fraction, as_labels, as_matrix
+from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import RBF, median_scale
-from dmsgd.seeding import Seed, key_of
-from dmsgd.sources import Source
 from dmsgd.spectra import effective_rank, exact
 
 #: Effective rank that `suggest_scale` aims at, in batch sizes, where there are items enough.

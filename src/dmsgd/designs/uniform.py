@@ -7,9 +7,9 @@ from typing import final
 import numpy as np
 from scipy.special import gammaln
 
-from dmsgd.arrays import FloatArray, IntArray, as_batch_size, as_count
 from dmsgd.designs.design import Design
 from dmsgd.fingerprints import digest
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_count
 from dmsgd.samplers.parallel import fill
 
 

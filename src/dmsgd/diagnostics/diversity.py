@@ -8,14 +8,15 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.arrays import FloatArray, IntArray, as_count, as_matrix
 from dmsgd.designs import DPP, KDPP, Design
 from dmsgd.designs.determinants import log_determinants
+from dmsgd.designs.source import Source
 from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
-from dmsgd.seeding import Seed
-from dmsgd.sources import Source, fixed_seed, refuse_unfit
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_matrix
+from dmsgd.inputs.seeding import Seed
 from dmsgd.spectra import Spectrum, effective_rank, repulsion
+from dmsgd.training.draws import fixed_seed, refuse_unfit
 
 
 @final

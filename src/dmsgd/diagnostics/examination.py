@@ -16,14 +16,14 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.arrays import IntArray, Matrix, as_batch_size, as_labels, as_matrix
 from dmsgd.designs import KDPP, Design, Stratified, Uniform, diversify, suggest_scale
 from dmsgd.designs.tuning import class_shares, evenness
 from dmsgd.diagnostics.diversity import Room, room
 from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items
 from dmsgd.features import anneal, concat, normalize
+from dmsgd.inputs.arrays import IntArray, Matrix, as_batch_size, as_labels, as_matrix
+from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import Linear
-from dmsgd.seeding import Seed, key_of
 from dmsgd.spectra import exact
 from dmsgd.streams.recognise import as_rows
 from dmsgd.streams.rows import Rows

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray, as_fraction
-from dmsgd.sources import Source
+from dmsgd.designs.source import Source
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_fraction
 
 
 def coverage(design: Source, steps: Any) -> FloatArray:

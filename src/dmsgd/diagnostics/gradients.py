@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, as_count
+from dmsgd.inputs.arrays import FloatArray, as_count
 
 
 def item_gradients(

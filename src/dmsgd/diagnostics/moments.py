@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray
 from dmsgd.designs import KDPP, Design, Stratified, Uniform
-from dmsgd.symmetric import pair_selection
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.spectra.symmetric import pair_selection
 
 #: Pairs of items asked of `joint` at a time.
 PAIRS = 2**20

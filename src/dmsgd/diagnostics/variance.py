@@ -19,13 +19,14 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, as_count, as_dense, as_matrix
 from dmsgd.designs import Design
+from dmsgd.designs.source import Source
 from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
-from dmsgd.seeding import Seed
-from dmsgd.sources import Source, refuse_unfit
-from dmsgd.sources import draws as drawn
+from dmsgd.inputs.arrays import FloatArray, as_count, as_dense, as_matrix
+from dmsgd.inputs.seeding import Seed
+from dmsgd.training.draws import draws as drawn
+from dmsgd.training.draws import refuse_unfit
 
 
 @final

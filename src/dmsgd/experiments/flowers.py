@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.experiments import flowers_figures, flowers_findings, softmax
 from dmsgd.experiments.flowers_methods import (
     Kernels,
@@ -34,6 +33,7 @@ from dmsgd.experiments.flowers_methods import (
 )
 from dmsgd.experiments.protocol import Claim, Progress
 from dmsgd.experiments.softmax_noise import Noise, measure
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from dmsgd.datasets import Flowers

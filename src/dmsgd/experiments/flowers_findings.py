@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray
 from dmsgd.experiments.intervals import NORMAL, holds, paired, show, shown
 from dmsgd.experiments.protocol import Claim
+from dmsgd.inputs.arrays import FloatArray
 
 if TYPE_CHECKING:
     from dmsgd.experiments.flowers import Outcome, Result

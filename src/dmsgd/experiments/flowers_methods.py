@@ -13,8 +13,8 @@ from time import process_time
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.experiments import softmax
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

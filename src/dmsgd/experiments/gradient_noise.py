@@ -12,8 +12,8 @@ from typing import final
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray
-from dmsgd.symmetric import selection
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.spectra.symmetric import selection
 
 
 def joint_matrix(design: dmsgd.KDPP) -> FloatArray:

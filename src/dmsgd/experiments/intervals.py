@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from dmsgd.arrays import FloatArray
+from dmsgd.inputs.arrays import FloatArray
 
 #: Standard errors in half of a 95 % interval, where there are many draws.
 NORMAL = float(ndtri(0.975))

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.experiments import softmax
 from dmsgd.experiments.intervals import margin
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

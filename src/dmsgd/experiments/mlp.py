@@ -9,8 +9,8 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.experiments.softmax import probabilities
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 
 @final

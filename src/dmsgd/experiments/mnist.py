@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.experiments import figures
 from dmsgd.experiments.intervals import holds, margin, paired, show, shown
 from dmsgd.experiments.protocol import Claim, Progress
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import torch

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray
 from dmsgd.experiments import figures
 from dmsgd.experiments.intervals import holds, margin, show
 from dmsgd.experiments.protocol import CHEAP, Claim, Progress
+from dmsgd.inputs.arrays import FloatArray
 
 if TYPE_CHECKING:
     from dmsgd.datasets import Images

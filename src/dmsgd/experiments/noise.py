@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray
 from dmsgd.diagnostics.variance import same_variance, uniform_variance
 from dmsgd.experiments import noise_figures
 from dmsgd.experiments.gradient_noise import Batches, reasons
@@ -25,6 +24,7 @@ from dmsgd.experiments.intervals import holds, margin, paired, show, shown
 from dmsgd.experiments.noise_problems import Maker, digits, flowers, regression
 from dmsgd.experiments.protocol import Claim, Progress
 from dmsgd.experiments.trials import run_trials
+from dmsgd.inputs.arrays import FloatArray
 
 if TYPE_CHECKING:
     from dmsgd.datasets import Flowers, Images

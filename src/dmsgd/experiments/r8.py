@@ -29,11 +29,11 @@ import numpy as np
 
 import dmsgd
 from dmsgd import datasets
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.experiments import r8_claims, r8_figures
 from dmsgd.experiments.protocol import Claim, Progress
 from dmsgd.experiments.topics import Inference, learn_topics, redundancy, word_distributions
 from dmsgd.experiments.trials import run_trials
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 TITLE = "Fig. 4 to 6: news topics as features, SVI against DM-SVI on Reuters R8"
 

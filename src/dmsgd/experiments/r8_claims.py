@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray
 from dmsgd.experiments.intervals import holds, margin, paired, show, shown
 from dmsgd.experiments.protocol import Claim
+from dmsgd.inputs.arrays import FloatArray
 
 if TYPE_CHECKING:
     from dmsgd.experiments.r8 import Result

@@ -28,13 +28,13 @@ import numpy as np
 
 import dmsgd
 from dmsgd import datasets
-from dmsgd.arrays import FloatArray
 from dmsgd.experiments import figures, r8
 from dmsgd.experiments.intervals import holds, margin, show
 from dmsgd.experiments.protocol import CHEAP, Claim, Progress
 from dmsgd.experiments.topics import Inference, topic_model
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.samplers import reference
-from dmsgd.sources import CHUNK
+from dmsgd.training.draws import CHUNK
 
 TITLE = "Tables 1 and 4: the cost of a batch beside an LDA update on Reuters R8"
 

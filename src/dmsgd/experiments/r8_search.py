@@ -35,12 +35,12 @@ from typing import Any
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray
 from dmsgd.datasets import R8
 from dmsgd.experiments import r8
 from dmsgd.experiments.protocol import Progress
 from dmsgd.experiments.topics import learn_topics
 from dmsgd.experiments.trials import run_trials
+from dmsgd.inputs.arrays import FloatArray
 
 #: The values that random settings are made of.
 SPACE: dict[str, tuple[Any, ...]] = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 
 def initial_weights(features: int, classes: int, rng: np.random.Generator) -> FloatArray:

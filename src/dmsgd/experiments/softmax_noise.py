@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray
+from dmsgd.inputs.arrays import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

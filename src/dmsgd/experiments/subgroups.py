@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.experiments import mlp, subgroups_figures
 from dmsgd.experiments.intervals import holds, paired, show, shown
 from dmsgd.experiments.protocol import Claim, Progress
 from dmsgd.experiments.trials import run_trials
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from dmsgd.datasets import Images

@@ -41,13 +41,13 @@ from typing import Any
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.datasets import Topics, synthetic_topics
 from dmsgd.experiments import figures
 from dmsgd.experiments.intervals import holds, paired, show, shown, wilson
 from dmsgd.experiments.protocol import Claim, Progress
 from dmsgd.experiments.topics import Inference, learn_topics, match, word_distributions
 from dmsgd.experiments.trials import run_trials
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 TITLE = "Fig. 3: rare topics of generated documents, SVI against DM-SVI"
 

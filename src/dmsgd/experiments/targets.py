@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.diagnostics import gradient_variance
 from dmsgd.experiments import flowers, longtail, softmax, targets_figures, targets_findings
 from dmsgd.experiments.flowers_methods import Task, start, train
 from dmsgd.experiments.gradient_noise import softmax_gradients
 from dmsgd.experiments.protocol import Claim, Progress
 from dmsgd.experiments.trials import run_trials
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from dmsgd.datasets import Flowers

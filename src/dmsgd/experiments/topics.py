@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.designs.source import Source
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.lda import sklearn_settings, train
-from dmsgd.sources import Source
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.experiments import figures
 from dmsgd.experiments.figures import COLOURS
 from dmsgd.experiments.intervals import holds, paired, show, shown
 from dmsgd.experiments.protocol import Claim, Progress
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

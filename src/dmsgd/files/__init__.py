@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from dmsgd.arrays import Matrix, as_labels, as_matrix
 from dmsgd.files import csv_files, parquet_files
 from dmsgd.files.numpy_files import load_npy, load_npz
 from dmsgd.files.paths import column_number, existing
-from dmsgd.memory import memory_limit
+from dmsgd.inputs.arrays import Matrix, as_labels, as_matrix
+from dmsgd.inputs.memory import memory_limit
 from dmsgd.streams.recognise import as_rows, open_rows
 from dmsgd.streams.rows import Rows
 

@@ -12,8 +12,8 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.arrays import FloatArray
 from dmsgd.files.paths import column_number, not_numeric
+from dmsgd.inputs.arrays import FloatArray
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.arrays import FloatArray
 from dmsgd.files.paths import column_number, not_numeric, readable
+from dmsgd.inputs.arrays import FloatArray
 
 
 def open_parquet(file: Path) -> Any:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.errors import TargetError
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 #: Shares of the largest shortfall at which a set of items is cut out.
 LEVELS = (0.9, 0.5, 0.25, 0.1, 0.02)

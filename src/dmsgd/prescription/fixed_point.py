@@ -29,8 +29,8 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray
 from dmsgd.errors import RankError
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.prescription.marginals import Marginals
 
 #: How many earlier steps an extrapolation looks at.

@@ -14,17 +14,17 @@ from typing import final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.arrays import FloatArray, Matrix
 from dmsgd.features import scaled_rows
+from dmsgd.inputs.arrays import FloatArray, Matrix
 from dmsgd.spectra.eigen import eigh
 from dmsgd.spectra.exact import of_features
 from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
 from dmsgd.spectra.spectrum import Spectrum
 from dmsgd.spectra.streamed import of_rows
+from dmsgd.spectra.symmetric import log_polynomial, selection
 from dmsgd.spectra.vectors import weighed_squares
 from dmsgd.streams.rows import Rows
 from dmsgd.streams.transforms import ScaledRows
-from dmsgd.symmetric import log_polynomial, selection
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.
 BLOCK = 2**20

@@ -13,8 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, as_batch_size, as_count, as_dense, as_fraction, as_matrix
-from dmsgd.seeding import Seed, key_of
+from dmsgd.inputs.arrays import (
+    FloatArray,
+    as_batch_size,
+    as_count,
+    as_dense,
+    as_fraction,
+    as_matrix,
+)
+from dmsgd.inputs.seeding import Seed, key_of
 
 #: `density_target` looks for neighbours among at most this many items.
 REFERENCE_ITEMS = 20_000

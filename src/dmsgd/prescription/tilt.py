@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray, Matrix, as_batch_size, as_dense, as_positive
 from dmsgd.errors import TargetError
 from dmsgd.features import normalize, scaled_rows
 from dmsgd.fingerprints import digest
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_batch_size, as_dense, as_positive
+from dmsgd.inputs.memory import reserve
 from dmsgd.kernels import Kernel, Linear
-from dmsgd.memory import reserve
 from dmsgd.prescription.feasibility import refuse_out_of_reach
 from dmsgd.prescription.fixed_point import solve
 from dmsgd.prescription.marginals import (

@@ -10,12 +10,12 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.arrays import IntArray, Matrix
 from dmsgd.designs import KDPP, Design, Uniform
 from dmsgd.designs.tuning import evenness
 from dmsgd.diagnostics import coverage, effective_batch, estimate_similarity
+from dmsgd.inputs.arrays import IntArray, Matrix
+from dmsgd.inputs.seeding import Seed
 from dmsgd.report.items import packed
-from dmsgd.seeding import Seed
 from dmsgd.spectra import Spectrum
 
 #: Items listed as the most and the least favoured.

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dmsgd.arrays import FloatArray, IntArray, Matrix, as_batch_size, as_labels
 from dmsgd.designs import KDPP, Uniform
 from dmsgd.diagnostics import Examination, Settings, advise, concerns, room
 from dmsgd.diagnostics.examination import (
@@ -26,6 +25,8 @@ from dmsgd.diagnostics.examination import (
     taken,
 )
 from dmsgd.errors import RankError
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_batch_size, as_labels
+from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.report.choices import EXTENT, Data, baseline, choice, for_page, mentioned
 from dmsgd.report.items import (
     checked_images,
@@ -36,11 +37,10 @@ from dmsgd.report.items import (
     thumbnails,
 )
 from dmsgd.report.variance import variance_section
-from dmsgd.seeding import Seed, key_of
-from dmsgd.sources import fixed_seed
 from dmsgd.spectra import Spectrum, effective_rank
+from dmsgd.spectra.symmetric import selection
 from dmsgd.streams.rows import Rows
-from dmsgd.symmetric import selection
+from dmsgd.training.draws import fixed_seed
 
 #: The weights of labels on the slider, beside the one asked for.
 WEIGHTS = (0.0, 0.3, 0.5, 0.7, 0.9)

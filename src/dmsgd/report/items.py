@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.arrays import FloatArray, IntArray, as_dense
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_dense
 from dmsgd.spectra import Spectrum
 
 #: Points on the map; more are neither seen apart nor quick to draw.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dmsgd.arrays import FloatArray
 from dmsgd.designs import KDPP, unbiased_weights
 from dmsgd.diagnostics import estimate_variance, gradient_variance
 from dmsgd.diagnostics.variance import same_variance, uniform_variance
-from dmsgd.seeding import Seed
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.seeding import Seed
 
 #: Operations that an exact variance may take; beyond, it is estimated from draws.
 OPERATIONS = 1e11

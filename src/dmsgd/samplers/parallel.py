@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from dmsgd.arrays import IntArray
 from dmsgd.errors import SamplingError
+from dmsgd.inputs.arrays import IntArray
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

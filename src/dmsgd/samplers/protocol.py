@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dmsgd.arrays import IntArray
+from dmsgd.inputs.arrays import IntArray
 from dmsgd.spectra.spectrum import Spectrum
 
 #: draw(key, start, size, workers): draws start..start+size, shape (size, k), distinct in a row.

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.samplers.parallel import fill
 from dmsgd.samplers.protocol import Draw
 from dmsgd.spectra.spectrum import Spectrum
-from dmsgd.symmetric import ratios
+from dmsgd.spectra.symmetric import ratios
 
 
 def reference(spectrum: Spectrum, k: int) -> Draw:

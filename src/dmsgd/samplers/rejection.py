@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.samplers.parallel import fill
 from dmsgd.samplers.protocol import Draw
 from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.symmetric import log_polynomials
 from dmsgd.spectra.vectors import StreamedVectors
-from dmsgd.symmetric import log_polynomials
 
 #: What it means if a draw cannot be completed.
 NOT_ORTHONORMAL = "the vectors of the spectrum are not orthonormal; build it with dmsgd.exact"

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.arrays import FloatArray, IntArray
 from dmsgd.errors import SamplingError
-from dmsgd.memory import memory_limit
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.memory import memory_limit
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Draw
 from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.symmetric import log_polynomials, selection
 from dmsgd.spectra.vectors import StreamedVectors
-from dmsgd.symmetric import log_polynomials, selection
 
 #: Proposals of all draws at a time take at most this many bytes, or an 8th of the memory.
 PROPOSAL_BYTES = 2**29

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.kernels import RBF, Kernel, Linear, Precomputed
 
 #: advance(Y, key, draw, block, steps) -> (next block, moves, log det); Y changes in place.

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 import dmsgd
-from dmsgd.arrays import FloatArray, IntArray, as_count
 from dmsgd.designs.design import Design
+from dmsgd.designs.source import FIXED_K
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
+from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.threads import thread_count
 from dmsgd.schedules.files import Files, header, locked, write_bytes, write_rows
 from dmsgd.schedules.record import Record
 from dmsgd.schedules.schedule import Schedule
-from dmsgd.seeding import Seed, key_of
-from dmsgd.sources import FIXED_K
-from dmsgd.threads import thread_count
 
 #: Draws are made in pieces of about this many seconds: progress shows, and Ctrl-C is heard.
 PIECE_SECONDS = 0.25

@@ -23,7 +23,7 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.schedules.record import Record, read_json, write_json
 
 #: Bytes, or an array's memory.

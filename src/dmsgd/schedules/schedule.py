@@ -8,14 +8,14 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray, as_count
-from dmsgd.cards import card, how_often
+from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.design import Design
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
+from dmsgd.inputs.seeding import Seed
+from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
 from dmsgd.schedules.files import Files, sha256
 from dmsgd.schedules.record import Record, read_json, short
-from dmsgd.seeding import Seed
-from dmsgd.threads import thread_count
 
 
 @final

@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from dmsgd.arrays import FloatArray, IntArray, as_count, as_fraction, as_positive
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_fraction, as_positive
+from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import Kernel
-from dmsgd.memory import reserve
-from dmsgd.seeding import Seed, key_of
 from dmsgd.spectra.factor import of_factor
 from dmsgd.spectra.spectrum import Spectrum
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from dmsgd.arrays import as_count
+from dmsgd.inputs.arrays import as_count
+from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import Kernel
-from dmsgd.seeding import Seed, key_of
 from dmsgd.spectra.eigen import noise
 from dmsgd.spectra.factor import marked
 from dmsgd.spectra.landmarks import cluster

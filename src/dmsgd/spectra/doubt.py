@@ -14,11 +14,11 @@ from warnings import warn
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray
 from dmsgd.errors import KernelWarning
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.spectra.eigen import EPS
 from dmsgd.spectra.spectrum import Spectrum
-from dmsgd.symmetric import ratios, selection
+from dmsgd.spectra.symmetric import ratios, selection
 
 #: No larger estimate goes without a word.
 SILENT = 1e-8

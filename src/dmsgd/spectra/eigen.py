@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from dmsgd.arrays import FloatArray
+from dmsgd.inputs.arrays import FloatArray
 
 EPS = float(np.finfo(float).eps)
 

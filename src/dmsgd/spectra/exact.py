@@ -18,9 +18,9 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg, sparse
 
-from dmsgd.arrays import FloatArray, Matrix, as_fraction
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_fraction
+from dmsgd.inputs.memory import reserve
 from dmsgd.kernels import Kernel, Linear
-from dmsgd.memory import reserve
 from dmsgd.spectra.eigen import eigh, noise, settle_ties
 from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated

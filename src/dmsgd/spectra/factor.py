@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.exact import of_features
 from dmsgd.spectra.spectrum import Spectrum

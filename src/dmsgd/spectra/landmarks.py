@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.arrays import IntArray, as_count, as_items
+from dmsgd.inputs.arrays import IntArray, as_count, as_items
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.cholesky import factor
 from dmsgd.streams.rows import Rows

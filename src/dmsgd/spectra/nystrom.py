@@ -8,9 +8,9 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.fingerprints import digest
+from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import RBF, Kernel
-from dmsgd.memory import reserve
-from dmsgd.seeding import Seed, key_of
 from dmsgd.spectra.factor import of_factor
 from dmsgd.spectra.landmarks import GIVEN, choose_landmarks
 from dmsgd.spectra.spectrum import Spectrum

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from dmsgd.arrays import FloatArray, Matrix
+from dmsgd.inputs.arrays import FloatArray, Matrix
 from dmsgd.spectra.eigen import eigh, noise, settle_ties
 
 #: Eigenvalues below this fraction of the largest are too small for a squared matrix to resolve.

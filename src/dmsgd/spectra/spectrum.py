@@ -7,10 +7,10 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray
 from dmsgd.errors import RankError
 from dmsgd.fingerprints import digest
 from dmsgd.fingerprints import fingerprint as fingerprint_of
+from dmsgd.inputs.arrays import FloatArray
 
 #: The route of a spectrum that the user made.
 GIVEN = "given"

@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 from scipy import linalg
 
-from dmsgd.arrays import FloatArray, refuse_vanishing
 from dmsgd.fingerprints import hash_of_rows, row_hashes
-from dmsgd.memory import reserve
+from dmsgd.inputs.arrays import FloatArray, refuse_vanishing
+from dmsgd.inputs.memory import reserve
 from dmsgd.spectra.eigen import eigh, noise, settle_ties
 from dmsgd.spectra.rounds import SQUARED_LIMIT
 from dmsgd.spectra.spectrum import Rounding, Spectrum

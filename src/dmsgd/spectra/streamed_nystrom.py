@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import final
 
-from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.kernels import RBF, similarity
 from dmsgd.spectra.factor import marked
 from dmsgd.spectra.spectrum import Spectrum

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from dmsgd.spectra.spectrum import Spectrum
-from dmsgd.symmetric import log_polynomial
+from dmsgd.spectra.symmetric import log_polynomial
 
 
 def effective_rank(spectrum: Spectrum) -> float:

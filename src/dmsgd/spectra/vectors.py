@@ -6,8 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray
-from dmsgd.memory import reserve
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.memory import reserve
 from dmsgd.streams.rows import Rows
 
 

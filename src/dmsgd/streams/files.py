@@ -9,8 +9,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.arrays import IntArray
 from dmsgd.files.parquet_files import as_numbers, feature_columns, open_parquet
+from dmsgd.inputs.arrays import IntArray
 from dmsgd.streams.rows import StoredRows, even_bounds
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.memory import memory_limit
+from dmsgd.inputs.memory import memory_limit
 from dmsgd.streams.rows import Rows
 
 

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray, as_matrix
 from dmsgd.fingerprints import hash_of_rows, row_hashes
-from dmsgd.memory import memory_limit, reserve
-from dmsgd.threads import thread_count
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_matrix
+from dmsgd.inputs.memory import memory_limit, reserve
+from dmsgd.inputs.threads import thread_count
 
 #: A block takes at most this many bytes (as float64), or a 32nd of the memory that may be used.
 BLOCK_BYTES = 2**25

@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 
 @final

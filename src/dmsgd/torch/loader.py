@@ -7,10 +7,10 @@ from typing import Any
 
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from dmsgd.arrays import FloatArray, as_count
 from dmsgd.designs.measures import unbiased_weights
-from dmsgd.seeding import Seed
-from dmsgd.sources import Source
+from dmsgd.designs.source import Source
+from dmsgd.inputs.arrays import FloatArray, as_count
+from dmsgd.inputs.seeding import Seed
 from dmsgd.torch.ranks import Shard, process_count
 from dmsgd.torch.sampler import DiverseSampler
 

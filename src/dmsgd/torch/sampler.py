@@ -12,12 +12,13 @@ from typing import Any
 import torch
 from torch.utils.data import DistributedSampler
 
-from dmsgd.arrays import as_count
 from dmsgd.designs.design import Design
-from dmsgd.seeding import Seed, key_of
-from dmsgd.sources import FIXED_K, Source, fixed_seed
-from dmsgd.threads import thread_count
+from dmsgd.designs.source import FIXED_K, Source
+from dmsgd.inputs.arrays import as_count
+from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.threads import thread_count
 from dmsgd.torch.ranks import Shard, part_of_draw
+from dmsgd.training.draws import fixed_seed
 
 #: Indices drawn ahead of the training loop at a time, in the background.
 AHEAD = 8192

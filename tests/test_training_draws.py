@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd import sources
 from dmsgd.samplers.parallel import fill
+from dmsgd.training import draws
 
 X = np.random.default_rng(0).normal(size=(60, 5))
 DESIGN = dmsgd.diversify(X, k=4)
@@ -33,25 +33,25 @@ def test_at_most_a_chunk_is_drawn_ahead():
             return DESIGN.sample(size, seed, start=start)
 
     sizes = []
-    batches = sources.draws(Counting(), 10**9, seed=0, start=0)
-    for _ in range(sources.CHUNK):
+    batches = draws.draws(Counting(), 10**9, seed=0, start=0)
+    for _ in range(draws.CHUNK):
         next(batches)
-    assert sizes == [0, sources.CHUNK]
+    assert sizes == [0, draws.CHUNK]
 
 
 @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
 def test_a_generator_gives_one_stream_of_draws(make):
-    steps = 3 * sources.CHUNK
-    once = [b.tolist() for _, b in sources.draws(DESIGN, steps, make(1), 0)]
-    assert once == [b.tolist() for _, b in sources.draws(DESIGN, steps, make(1), 0)]
+    steps = 3 * draws.CHUNK
+    once = [b.tolist() for _, b in draws.draws(DESIGN, steps, make(1), 0)]
+    assert once == [b.tolist() for _, b in draws.draws(DESIGN, steps, make(1), 0)]
     assert len({tuple(batch) for batch in once}) > steps / 2
-    fresh = [b.tolist() for _, b in sources.draws(DESIGN, steps, None, 0)]
-    assert fresh != [b.tolist() for _, b in sources.draws(DESIGN, steps, None, 0)]
+    fresh = [b.tolist() for _, b in draws.draws(DESIGN, steps, None, 0)]
+    assert fresh != [b.tolist() for _, b in draws.draws(DESIGN, steps, None, 0)]
 
 
 @pytest.mark.parametrize("seed", [7, np.int64(7), np.random.SeedSequence(7)])
 def test_a_fixed_seed_gives_the_draws_of_the_design(seed):
-    batches = [b for _, b in sources.draws(DESIGN, 5, seed, 0)]
+    batches = [b for _, b in draws.draws(DESIGN, 5, seed, 0)]
     np.testing.assert_array_equal(batches, DESIGN.sample(5, seed=7))
 
 
@@ -111,9 +111,9 @@ def test_unbiased_weights_of_a_drop_in_without_closed_forms_are_refused(name):
 
 def test_what_has_no_fixed_k_is_refused():
     with pytest.raises(TypeError, match=r"fixed k \(diversify.*but DPP.* or a Schedule, got DPP"):
-        sources.refuse_unfit(dmsgd.DPP(DESIGN.spectrum), 60, "X")
+        draws.refuse_unfit(dmsgd.DPP(DESIGN.spectrum), 60, "X")
     with pytest.raises(ValueError, match="X has 61 items, the design 60"):
-        sources.refuse_unfit(CHOICES["swap chain"], 61, "X")
+        draws.refuse_unfit(CHOICES["swap chain"], 61, "X")
 
 
 def test_a_draw_that_fails_blames_the_spectrum_only_if_it_is_at_fault():
@@ -128,13 +128,13 @@ def test_rows_by_position_in_the_same_container():
     batch = np.array([7, 3])
     frame = pd.DataFrame(X, index=range(60, 0, -1))
     for data in (X, frame, pl.DataFrame(X), sparse.csr_array(X), sparse.coo_array(X)):
-        rows = sources.take(sources.as_indexable(data, "X"), batch)
+        rows = draws.take(draws.as_indexable(data, "X"), batch)
         dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
         np.testing.assert_array_equal(dense, X[batch])
         assert sparse.issparse(data) or type(rows) is type(data)
 
 
 def test_examples():
-    result = doctest.testmod(sources)
+    result = doctest.testmod(draws)
     assert result.attempted > 0
     assert result.failed == 0

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray
+from dmsgd.inputs.arrays import FloatArray
 
 
 def ratios(values: FloatArray, k: int) -> FloatArray:

@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from dmsgd.arrays import FloatArray
+from dmsgd.inputs.arrays import FloatArray
 
 #: Bars of the histogram, and the powers of two they span on each side of 1.
 BARS, OCTAVES = 33, 4.0

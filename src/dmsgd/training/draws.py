@@ -1,39 +1,19 @@
-"""Where batches come from, as training code sees it, and the rows of the data they pick."""
+"""Draws one after the other, as training loops take them, and the rows of the data they pick."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from dmsgd.arrays import FloatArray, IntArray, as_count, as_dense
-from dmsgd.seeding import Seed, key_of
-
-#: What training and schedules can draw from, in words.
-FIXED_K = "a design with a fixed k (diversify makes one; any design of dmsgd but DPP has one)"
+from dmsgd.designs.source import FIXED_K, Source
+from dmsgd.inputs.arrays import IntArray, as_count, as_dense
+from dmsgd.inputs.seeding import Seed, key_of
 
 #: Draws made ahead at a time: enough that the cost of a call (50 µs) is lost among them.
 CHUNK = 64
-
-
-class Source(Protocol):
-    """Batches of k out of n items by number: any `Design` of fixed size, or a `Schedule`."""
-
-    @property
-    def n(self) -> int:
-        """Number of items."""
-
-    @property
-    def k(self) -> int:
-        """Number of items in a batch."""
-
-    def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
-        """Return draws number start..start+size, shape (size, k)."""
-
-    def inclusion(self) -> FloatArray:
-        """Return b_i, the probability that item i is in a batch, shape (n,)."""
 
 
 def refuse_unfit(design: Any, n: int, what: str) -> None:

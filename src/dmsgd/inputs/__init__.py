@@ -1,0 +1,1 @@
+"""What users pass, checked and converted: arrays, seeds, threads, memory limits."""

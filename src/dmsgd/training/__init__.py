@@ -1,0 +1,1 @@
+"""What all training loops share; the loops themselves are dmsgd.torch, dmsgd.sgd and dmsgd.lda."""
