@@ -1,0 +1,46 @@
+"""Designs whose draws are stored in data/draws.json: what a rewrite must not change.
+
+To store them anew, after a change that is meant to change draws:  python tests/stored_draws.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+import dmsgd
+
+FILE = Path(__file__).parent / "data" / "draws.json"
+
+
+def designs():
+    """Exact designs of dense and sparse features, by name."""
+    rng = np.random.default_rng(11)
+    X, y = rng.normal(size=(90, 12)) + 0.3, rng.integers(0, 4, 90)
+    text = sparse.random(120, 40, 0.2, random_state=3, format="csr")
+    wide = rng.normal(size=(30, 50))
+    return {
+        "dense": dmsgd.diversify(X, 8),
+        "dense, k = rank": dmsgd.diversify(X, 12),
+        "dense, normalised, with labels": dmsgd.diversify(X, 8, y, 0.6, normalize=True),
+        "dense, more columns": dmsgd.diversify(wide, 9),
+        "sparse": dmsgd.diversify(text, 10),
+        "sparse, annealed": dmsgd.diversify(dmsgd.anneal(text, 0.1), 10),
+        "sparse, with labels": dmsgd.diversify(text, 10, np.arange(120) % 5, 0.5),
+        "sparse, more columns": dmsgd.diversify(sparse.csr_array(text.T), 10),
+        "strata": dmsgd.KDPP(dmsgd.exact(dmsgd.strata(y)), 3),
+        "rbf": dmsgd.diversify(X, 8, kernel="rbf"),
+        "badly conditioned": dmsgd.diversify(X * np.logspace(0, -6, 12), 8),
+    }
+
+
+def draws():
+    """The first draws of each design, by name."""
+    return {name: design.sample(12, seed=4).tolist() for name, design in designs().items()}
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(draws()) + "\n")
