@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 import dmsgd
 from dmsgd.commands import app
-from dmsgd.streams.cluster import DaskRows, connected
-from dmsgd.streams.recognise import open_rows
+from dmsgd.features.cluster import connected, features_on_cluster
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -71,15 +70,16 @@ def test_tasks_have_names_to_read(client: Any) -> None:
     with client.as_current():
         dmsgd.diversify(array, 6).sample(20, seed=0)
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    assert {"dmsgd-gram", "dmsgd-gram-combine", "dmsgd-answer"} <= set(names)
+    assert {"dmsgd-gram", "dmsgd-answer"} <= set(names)
 
 
-def test_workers_read_files_themselves(client: Any, tmp_path: Path) -> None:
+def test_workers_read_files_themselves(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     np.save(tmp_path / "x.npy", features())
-    rows = open_rows(tmp_path / "x.npy")
-    rows.bounds = np.array([0, 100, 350, 600])
+    monkeypatch.setattr("dmsgd.features.blocks.BLOCK_BYTES", 250 * 10 * 8)
     with client.as_current():
-        design = dmsgd.diversify(DaskRows(rows), 6)
+        design = dmsgd.diversify(features_on_cluster(str(tmp_path / "x.npy")), 6)
         batches = design.sample(50, seed=0)
     np.testing.assert_array_equal(batches, dmsgd.diversify(features(), 6).sample(50, seed=0))
 
@@ -119,7 +119,7 @@ def test_an_error_on_a_worker_is_the_users_error_and_leaves_no_file(
 
 
 def test_no_scheduler_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmsgd.streams.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("dmsgd.features.cluster.CONNECT_SECONDS", 1)
     np.save(tmp_path / "x.npy", features())
     outcome = CliRunner().invoke(
         app,

@@ -1,72 +1,219 @@
+"""Features of every kind, under every map, in the hands of everyone who takes features.
+
+A new kind of features is one line in KINDS.
+"""
+
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import dmsgd
+from dmsgd.diagnostics import gradient_variance, mean_similarity
+from dmsgd.features import recognise
+from dmsgd.samplers import reference
 
-X = np.array([[0.0, 4.0, 9.0], [1.0, 0.0, 16.0]])
-
-
-def test_one_hot_sorts_classes():
-    H = dmsgd.one_hot(["dog", "ant", "dog", "cat"])
-    assert sparse.issparse(H)
-    np.testing.assert_array_equal(H.toarray(), [[0, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 0]])
-
-
-def test_anneal_is_an_elementwise_power_and_zeros_stay_zero():
-    np.testing.assert_allclose(dmsgd.anneal(X, 0.5), [[0, 2, 3], [1, 0, 4]])
-    S = sparse.csr_array(X)
-    annealed = dmsgd.anneal(S, 0.5)
-    assert sparse.issparse(annealed)
-    assert annealed.nnz == 4
-    np.testing.assert_allclose(annealed.toarray(), dmsgd.anneal(X, 0.5))
-    np.testing.assert_array_equal(S.toarray(), X)  # the input is left alone
-    np.testing.assert_allclose(dmsgd.anneal(-X, 2), X**2)
+RNG = np.random.default_rng(6)
+N, D, K = 60, 5, 4
+POINTS = RNG.uniform(0.1, 1.0, size=(N, D))
+LABELS = np.arange(N) % 6
 
 
-@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-def test_normalize_gives_unit_rows_and_keeps_zero_rows(container):
-    N = dmsgd.normalize(container(np.vstack([X, np.zeros(3)])))
-    dense = N.toarray() if sparse.issparse(N) else N
-    np.testing.assert_allclose(np.linalg.norm(dense, axis=1), [1, 1, 0])
-    assert sparse.issparse(N) == (container is sparse.csr_array)
+def npy(X, folder):
+    np.save(folder / "x.npy", X)
+    return str(folder / "x.npy")
 
 
-@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-def test_concat_weighs_features_and_labels(container):
-    F = dmsgd.concat(container(X), ["b", "a"], 0.25)
-    dense = F.toarray() if sparse.issparse(F) else F
-    np.testing.assert_allclose(dense, np.hstack([0.75 * X, 0.25 * np.array([[0, 1], [1, 0]])]))
-    assert sparse.issparse(F) == (container is sparse.csr_array)
+def memory_map(X, folder):
+    return np.load(npy(X, folder), mmap_mode="r")
 
 
-def test_concat_leaves_out_parts_of_weight_zero():
-    assert dmsgd.concat(X, [0, 1], 0).shape == (2, 3)
-    assert dmsgd.concat(X, [0, 1], 1).shape == (2, 2)
+def zarr_file(X, folder):
+    zarr = pytest.importorskip("zarr")
+    stored = zarr.create_array(str(folder / "x.zarr"), shape=X.shape, chunks=(17, 3), dtype="f8")
+    stored[:] = X
+    return str(folder / "x.zarr")
 
 
-def test_median_scale_is_the_median_distance():
-    points = np.array([[0.0], [1.0], [3.0]])
-    assert dmsgd.median_scale(points) == pytest.approx(2.0)
-    assert dmsgd.RBF(points).scale == pytest.approx(2.0)
-    np.testing.assert_allclose(
-        dmsgd.RBF(points).block([0], [1, 2]), np.exp([[-1 / 8, -9 / 8]]), rtol=1e-12
-    )
+def parquet(X, folder):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({f"f{j}": column for j, column in enumerate(X.T)})
+    pq.write_table(table, folder / "x.parquet", row_group_size=23)
+    return folder / "x.parquet"
 
 
-def test_kernels_agree_on_diagonals_and_blocks():
-    rng = np.random.default_rng(0)
-    B = rng.normal(size=(6, 3))
-    for kernel in (
-        dmsgd.Linear(B),
-        dmsgd.Linear(sparse.csr_array(B)),
-        dmsgd.RBF(B),
-        dmsgd.RBF(sparse.csr_array(B), 0.7),
-        dmsgd.Precomputed(B @ B.T),
-        dmsgd.strata([0, 1, 0, 1, 2, 2], balanced=True),
-        dmsgd.identity(6),
-    ):
-        L = kernel.block(np.arange(6), np.arange(6))
-        np.testing.assert_allclose(kernel.diag(), L.diagonal(), atol=1e-12)
-        np.testing.assert_allclose(kernel.block([4, 1], [0, 1, 5]), L[np.ix_([4, 1], [0, 1, 5])])
-        np.testing.assert_allclose(L, L.T)
+def dask_array(X, folder):
+    return pytest.importorskip("dask.array").from_array(X, chunks=((20, 0, 1, 39), (2, 3)))
+
+
+def dask_frame(X, folder):
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    return dd.from_pandas(pd.DataFrame(X), npartitions=3)
+
+
+#: How users hold an (n, d) matrix: (array, folder) -> what they pass.
+KINDS = {
+    "array": lambda X, folder: X,
+    "sparse": lambda X, folder: sparse.csr_array(X),
+    "npy": npy,
+    "memory map": memory_map,
+    "zarr": zarr_file,
+    "parquet": parquet,
+    "dask array": dask_array,
+    "dask frame": dask_frame,
+}
+
+#: What is done to features before a kernel sees them.
+MAPS = {
+    "as they are": lambda X: X,
+    "annealed": lambda X: dmsgd.anneal(X, 0.5),
+    "normalised": dmsgd.normalize,
+    "with labels": lambda X: dmsgd.concat(X, LABELS, 0.5),
+    "labels only": lambda X: dmsgd.concat(X, LABELS, 1.0),
+    "all of these": lambda X: dmsgd.concat(dmsgd.normalize(dmsgd.anneal(X, 0.5)), LABELS, 0.3),
+}
+
+
+@pytest.fixture
+def small_memory(monkeypatch):
+    """So little that a memory map is read in blocks, and blocks are a few rows."""
+    monkeypatch.setattr("dmsgd.features.blocks.BLOCK_BYTES", 13 * 8 * D)
+    monkeypatch.setattr("dmsgd.features.door._is_large", lambda array: True)
+
+
+def kdpp(F):
+    return dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(F)), K)
+
+
+def draws_of_dpp(F):
+    batches = dmsgd.DPP(dmsgd.exact(dmsgd.Linear(F))).sample(5, seed=1)
+    return np.concatenate(batches)
+
+
+def quiet(call):
+    """The result of a call that may warn of an approximation."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dmsgd.KernelWarning)
+        return call()
+
+
+GRADIENTS = RNG.normal(size=(N, 2))
+
+#: Everyone who takes features: (features) -> numbers that depend on them.
+CONSUMERS = {
+    "draws": lambda F: kdpp(F).sample(8, seed=3),
+    "inclusion": lambda F: kdpp(F).inclusion(),
+    "joint": lambda F: kdpp(F).joint([[0], [7]], [1, 7]),
+    "log_prob": lambda F: kdpp(F).log_prob([[0, 1, 2, 3], [5, 20, 33, 58]]),
+    "reference sampler": lambda F: dmsgd.KDPP(
+        dmsgd.exact(dmsgd.Linear(F)), K, sampler=reference
+    ).sample(3, seed=0),
+    "DPP": draws_of_dpp,
+    "diversify": lambda F: dmsgd.diversify(F, K, labels=LABELS, w=0.4, normalize=True).inclusion(),
+    "rbf": lambda F: dmsgd.diversify(F, K, kernel="rbf", scale=0.7).inclusion(),
+    "kernel blocks": lambda F: dmsgd.RBF(F, 1.0).block([3, 50], [50, 0, 3]),
+    "kernel columns": lambda F: dmsgd.Linear(F).columns([2, 59]),
+    "diagonal": lambda F: dmsgd.Linear(F).diag(),
+    "median scale": lambda F: dmsgd.median_scale(F),
+    "nystrom": lambda F: dmsgd.nystrom(dmsgd.RBF(F, 0.7), 20).values,
+    "nystrom of a linear kernel": lambda F: dmsgd.nystrom(dmsgd.Linear(F), 20).values,
+    "nystrom, pivots": lambda F: dmsgd.nystrom(dmsgd.RBF(F, 0.7), 20, "pivots").values,
+    "nystrom, k-means": lambda F: dmsgd.nystrom(dmsgd.RBF(F, 0.7), 12, "kmeans").values,
+    "pivoted Cholesky": lambda F: dmsgd.pivoted_cholesky(dmsgd.RBF(F, 0.7), 20).values,
+    "coreset": lambda F: dmsgd.coreset(dmsgd.RBF(F, 0.7), 12).values,
+    "target, uniform": lambda F: dmsgd.diversify(F, K, target="uniform").inclusion(),
+    "target, density": lambda F: dmsgd.diversify(F, K, target="density").inclusion(),
+    "target, rbf": lambda F: quiet(
+        lambda: dmsgd.diversify(F, K, kernel="rbf", scale=0.4, target="uniform").inclusion()
+    ),
+    "density target": lambda F: dmsgd.density_target(F, K),
+    "clustered": lambda F: dmsgd.clustered(F, K).stratum,
+    "PoissonDisk": lambda F: dmsgd.PoissonDisk(F, K).sample(3, seed=0),
+    "SwapChain": lambda F: dmsgd.SwapChain(dmsgd.Linear(F), K, burn_in=50).sample(2, seed=0),
+    "suggest_scale": lambda F: dmsgd.suggest_scale(F, K),
+    "gradient variance": lambda F: gradient_variance(kdpp(F), GRADIENTS).variance,
+    "mean similarity": lambda F: mean_similarity(kdpp(F), F),
+    "schedule": lambda F: dmsgd.presample(kdpp(F), 6, seed=1).batches,
+}
+
+#: What has no meaning for a kind, and says so: (consumer, kind) -> message.
+REFUSED = {("PoissonDisk", "sparse"): "dense rows"}
+
+
+@pytest.mark.parametrize("map_name", MAPS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_under_every_map_for_everyone(kind, map_name, tmp_path, small_memory):
+    expected_features = MAPS[map_name](POINTS)
+    if sparse.issparse(expected_features):
+        expected_features = expected_features.toarray()
+    given = MAPS[map_name](KINDS[kind](POINTS, tmp_path))
+    for name, consumer in CONSUMERS.items():
+        refused = REFUSED.get((name, kind)) or (
+            "dense rows" if name == "PoissonDisk" and sparse.issparse(given) else None
+        )
+        if refused:
+            with pytest.raises(TypeError, match=refused):
+                consumer(given)
+            continue
+        try:
+            expected = consumer(expected_features)
+        except ValueError as error:  # a target out of reach, say: then so it is for all kinds
+            with pytest.raises(type(error)):
+                consumer(given)
+            continue
+        found = consumer(given)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_numbers_have_one_fingerprint(kind, tmp_path, small_memory):
+    asked = {"labels": LABELS, "w": 0.3, "normalize": True}
+    if kind == "sparse":
+        pytest.skip("CSR is another matrix than its dense form: a stored zero is no zero")
+    given = KINDS[kind](POINTS, tmp_path)
+    for settings in ({}, asked, {"kernel": "rbf"}, {"target": "uniform"}):
+        here = dmsgd.diversify(POINTS, K, **settings).fingerprint()
+        assert dmsgd.diversify(given, K, **settings).fingerprint() == here
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse"])
+def test_changing_the_callers_array_changes_nothing(kind, tmp_path):
+    X = KINDS[kind](POINTS.copy(), tmp_path)
+    kernels = [dmsgd.Linear(X), dmsgd.RBF(X, 0.7)]
+    designs = [dmsgd.SwapChain(kernels[0], K, burn_in=50), dmsgd.diversify(X, K)]
+    designs += [dmsgd.PoissonDisk(X, K)] if kind == "array" else []
+    before = [(k.fingerprint(), k.block(range(9), range(9))) for k in kernels]
+    drawn = [(d.fingerprint(), d.sample(3, seed=0)) for d in designs]
+    late = dmsgd.Linear(X)  # not yet hashed
+    hashed = kernels[0].fingerprint()
+    values = X.data if sparse.issparse(X) else X
+    values *= RNG.uniform(0.5, 2.0, size=values.shape)
+    for kernel, (name, block) in zip(kernels, before, strict=True):
+        assert kernel.fingerprint() == name
+        np.testing.assert_array_equal(kernel.block(range(9), range(9)), block)
+    for design, (name, batches) in zip(designs, drawn, strict=True):
+        assert design.fingerprint() == name
+        np.testing.assert_array_equal(design.sample(3, seed=0), batches)
+    assert late.fingerprint() == hashed
+
+
+def test_masked_arrays_are_refused():
+    with pytest.raises(ValueError, match=r"X is masked at 3 entries.*fill"):
+        dmsgd.diversify(np.ma.masked_greater(POINTS, np.sort(POINTS.ravel())[-4]), K)
+    unmasked = dmsgd.diversify(np.ma.masked_greater(POINTS, 9), K)
+    np.testing.assert_array_equal(unmasked.inclusion(), dmsgd.diversify(POINTS, K).inclusion())
+
+
+def test_a_sparse_matrix_with_bad_indices_is_refused():
+    S = sparse.csr_array(POINTS)
+    S.indices[7] = 10**6
+    with pytest.raises(ValueError, match="X is a damaged sparse matrix"):
+        dmsgd.diversify(S, K)
+
+
+def test_maps_leave_their_source_alone(tmp_path):
+    F = recognise(npy(POINTS, tmp_path))
+    dmsgd.concat(dmsgd.normalize(F), LABELS, 0.5)
+    assert F.shape == (N, D)
+    np.testing.assert_array_equal(F.whole().matrix, POINTS)

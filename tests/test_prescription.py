@@ -12,6 +12,7 @@ from scipy import sparse
 import dmsgd
 from dmsgd import KDPP, Linear, Precomputed, exact, prescribe
 from dmsgd.inputs.seeding import key_of
+from dmsgd.features import recognise
 from dmsgd.prescription import targets
 from dmsgd.prescription.fixed_point import solve
 from dmsgd.prescription.marginals import FeatureMarginals, of_spectrum
@@ -109,7 +110,7 @@ def test_a_design_made_for_a_target_is_remade_for_it_from_other_features() -> No
 def test_every_plain_step_climbs_by_at_least_the_divergence() -> None:
     F, k = features(40, 8), 5
     target = k * random_target(40) / random_target(40).sum()
-    marginals, theta = FeatureMarginals(F, k), np.zeros(40)
+    marginals, theta = FeatureMarginals(recognise(F), k), np.zeros(40)
     height, gain = -np.inf, 0.0
     for _ in range(12):
         b, log_z = marginals(theta)
@@ -124,7 +125,7 @@ def test_extrapolation_needs_about_half_the_steps() -> None:
     y, k = np.random.default_rng(0).integers(8, size=200), 8
     F = dmsgd.concat(0.3 * features(200, 12), y, 0.7)
     target = np.full(200, k / 200)
-    marginals = FeatureMarginals(F, k)
+    marginals = FeatureMarginals(recognise(F), k)
     fast = solve(marginals, target, np.zeros(200), 1e-8, 200)
     assert fast.error <= 1e-8
     theta, plain = np.zeros(200), 0
@@ -144,7 +145,7 @@ def test_an_extrapolation_that_loses_ground_is_undone(seed: int) -> None:
     rng, k = np.random.default_rng(seed), 3
     F, target = rng.normal(size=(12, 4)), rng.uniform(size=12)
     target *= k / target.sum()
-    marginals, path = FeatureMarginals(F, k), []
+    marginals, path = FeatureMarginals(recognise(F), k), []
 
     def watched(theta: np.ndarray) -> tuple[np.ndarray, float]:
         b, log_z = marginals(theta)
@@ -166,7 +167,7 @@ def test_the_routes_agree() -> None:
     theta = np.random.default_rng(3).normal(size=20)
     tilted = F * np.exp(theta / 2)[:, None]
     spectra = [exact(Linear(tilted)), exact(Precomputed(tilted @ tilted.T))]
-    for b, log_z in (FeatureMarginals(F, k)(theta), *(of_spectrum(s, k) for s in spectra)):
+    for b, log_z in (FeatureMarginals(recognise(F), k)(theta), *(of_spectrum(s, k) for s in spectra)):
         np.testing.assert_allclose(b, inclusion(Linear(tilted), k), rtol=1e-9)
         assert log_z == pytest.approx(of_spectrum(spectra[0], k)[1], rel=1e-12)
 

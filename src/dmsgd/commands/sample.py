@@ -88,11 +88,11 @@ def sample(
     refuse_output(output, (".npy", ".csv"), [features, labels], force)
     from rich.console import Console
 
+    from dmsgd.features.cluster import connected, features_on_cluster
     from dmsgd.files import column_names
     from dmsgd.inputs.arrays import as_count
     from dmsgd.inputs.seeding import key_of
     from dmsgd.inputs.threads import thread_count
-    from dmsgd.streams.cluster import connected, rows_on_cluster
 
     # Asked here so that bad values are refused before the work rather than after it.
     as_count(n, "n")
@@ -108,7 +108,7 @@ def sample(
         client = None if cluster is None else stack.enter_context(connected(cluster))
         X, y = load(features, labels)
         if client is not None:
-            X = rows_on_cluster(features, labels if labels in column_names(features) else None)
+            X = features_on_cluster(features, labels if labels in column_names(features) else None)
         console.print(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
         design = _set_up(console, X, k, y, w, kernel.value, normalize, scale, rho, target)
         console.print(f"set-up    {time.perf_counter() - began:.2f} s")

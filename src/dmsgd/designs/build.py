@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 from warnings import warn
-
-import numpy as np
 
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.stratified import Stratified
 from dmsgd.errors import KernelWarning
-from dmsgd.features import concat
-from dmsgd.features import normalize as unit_rows
-from dmsgd.fingerprints import digest
-from dmsgd.inputs.arrays import as_batch_size, as_count, as_fraction, as_labels, as_matrix
+from dmsgd.features import recognise
+from dmsgd.features.fingerprints import digest
+from dmsgd.features.maps import UnitRows, with_labels
+from dmsgd.inputs.arrays import as_batch_size, as_count, as_fraction, as_labels
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.prescription import named_target, prescribe, tilted
 from dmsgd.spectra import Spectrum, exact, nystrom, repulsion
 from dmsgd.spectra.doubt import distance
-from dmsgd.streams.recognise import as_rows
+from dmsgd.spectra.landmarks import k_means
 
 #: Up to this many items the spectrum of an RBF kernel is exact by default.
 EXACT_ITEMS = 5000
@@ -77,16 +75,17 @@ def diversify(
     if isinstance(kernel, Kernel):
         if w > 0 or normalize or scale is not None:
             raise ValueError("a Kernel is used as it is: w, normalize and scale do not apply to it")
-        if X is not None and (items := _item_count(X)) != kernel.n:
-            raise ValueError(f"X has {items} items, the kernel {kernel.n}")
-        F, similarity = X, kernel
+        F, similarity = None if X is None else recognise(X), kernel
+        if F is not None and F.n != kernel.n:
+            raise ValueError(f"X has {F.n} items, the kernel {kernel.n}")
     else:
         if kernel not in ("linear", "rbf"):
             raise ValueError(f"unknown kernel {kernel!r}; use 'linear', 'rbf' or a dmsgd.Kernel")
         if scale is not None and kernel != "rbf":
             raise ValueError("scale belongs to kernel='rbf'; it changes nothing in a linear kernel")
-        F = unit_rows(X) if normalize else X
-        F = concat(F, labels, w) if w > 0 else F
+        F = recognise(X)
+        F = F.mapped(UnitRows()) if normalize else F
+        F = with_labels(F, labels, w) if w > 0 else F
         similarity = RBF(F, scale) if kernel == "rbf" else Linear(F)
     k = as_batch_size(k, similarity.n)
     if labels is not None:
@@ -106,16 +105,11 @@ def diversify(
     return design
 
 
-def _item_count(X: Any) -> int:
-    rows = as_rows(X)
-    return int((as_matrix(X) if rows is None else rows).shape[0])
-
-
 def _prescribed(origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: Any) -> Spectrum:
     """Return the spectrum of the tilted kernel; one made from a factor keeps the factor's error."""
     if isinstance(target, str) and target == "density":  # known by what it is a function of
         b = named_target(target, X, labels, origin.n, k)
-        kernel = tilted(origin, k, b, digest(target, Linear(X).fingerprint()))
+        kernel = tilted(origin, k, b, digest(target, X.fingerprint()))
     elif isinstance(target, str):
         kernel = prescribe(origin, k, named_target(target, X, labels, origin.n, k))
     else:
@@ -159,13 +153,9 @@ def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> St
 
     `clusters` defaults to k, one item of each cluster per batch.
     """
-    from sklearn.cluster import MiniBatchKMeans
-
-    X = as_matrix(X)
-    k = as_batch_size(k, X.shape[0])
+    X = recognise(X)
+    k = as_batch_size(k, X.n)
     count = as_count(k if clusters is None else clusters, "clusters")
-    if count > X.shape[0]:
-        raise ValueError(f"clusters={count} exceeds the number of items, {X.shape[0]}")
-    state = np.random.RandomState(key_of(seed) % 2**32)
-    means = MiniBatchKMeans(n_clusters=count, random_state=state, n_init=3)
-    return Stratified(cast(Any, means.fit_predict(X)), k)
+    if count > X.n:
+        raise ValueError(f"clusters={count} exceeds the number of items, {X.n}")
+    return Stratified(k_means(X, count, key_of(seed)).labels_, k)

@@ -23,7 +23,7 @@ def log_determinants(spectrum: Spectrum, batches: IntArray) -> FloatArray:
     scale = np.sqrt(spectrum.values)
     step = max(1, 2**22 // (k * spectrum.rank))
     for first in range(0, size, step):
-        A = spectrum.vectors[batches[first : first + step]] * scale
+        A = spectrum.held.rows(batches[first : first + step]) * scale
         R = np.linalg.qr(A.transpose(0, 2, 1), mode="r")
         diagonal = np.abs(np.einsum("sii->si", R))
         lengths = np.linalg.norm(A, axis=2)

@@ -13,7 +13,6 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_items
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import spread
-from dmsgd.samplers.rejection import rejection_any_size
 from dmsgd.spectra.doubt import doubt_any_size, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
 
@@ -47,7 +46,7 @@ class DPP:
 
     @cached_property
     def _prepared(self) -> Any:
-        return rejection_any_size(self.spectrum, self._selection)
+        return self.spectrum.held.rejection_any_size(self._selection)
 
     def sample(
         self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1
@@ -59,14 +58,13 @@ class DPP:
 
     def inclusion(self) -> FloatArray:
         """Return b_i = K_ii with K = L (L + I)^-1, shape (n,)."""
-        V = self.spectrum.vectors
-        return np.asarray(np.einsum("in,in,n->i", V, V, self._selection, optimize=False))
+        return self.spectrum.held.weighed_squares(self._selection)
 
     def joint(self, i: Any, j: Any) -> FloatArray:
         """Return E[m_i m_j] = K_ii K_jj - K_ij² for broadcast item numbers; b_i for i = j."""
         i, j = np.broadcast_arrays(as_items(i, self.n, "i"), as_items(j, self.n, "j"))
-        V, b = self.spectrum.vectors, self.inclusion()
-        K = np.einsum("...n,...n,n->...", V[i], V[j], self._selection, optimize=False)
+        x, y, b = self.spectrum.held.rows(i), self.spectrum.held.rows(j), self.inclusion()
+        K = np.einsum("...n,...n,n->...", x, y, self._selection, optimize=False)
         return np.asarray(np.where(i == j, b[i], b[i] * b[j] - K**2))
 
     def log_prob(self, batches: Any) -> FloatArray:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
 from dmsgd.designs.design import Design
 from dmsgd.designs.determinants import log_determinants
-from dmsgd.fingerprints import digest
+from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size
 from dmsgd.samplers import Draw, Sampler, rejection
-from dmsgd.samplers.streamed import draws_at_once
+from dmsgd.samplers.protocol import name_of
 from dmsgd.spectra.doubt import doubt, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
 from dmsgd.spectra.symmetric import log_polynomial, pair_selection, selection
-from dmsgd.spectra.vectors import StreamedVectors, weighed_squares
 
 
 @final
@@ -47,9 +46,8 @@ class KDPP(Design):
 
     @property
     def at_once(self) -> int | None:
-        """As many draws as fit in memory, if each call reads the data; None otherwise."""
-        streamed = isinstance(self.spectrum.vectors, StreamedVectors)
-        return draws_at_once(self.k) if streamed else None
+        """How many draws are best asked for in one call; None if any number is as good."""
+        return self._prepared.at_once
 
     @cached_property
     def _prepared(self) -> Draw:
@@ -61,7 +59,7 @@ class KDPP(Design):
     @cached_property
     def _inclusion(self) -> FloatArray:
         """b_i = Σ_n V_in² π_n."""
-        return weighed_squares(self.spectrum.vectors, selection(self.spectrum.values, self.k))
+        return self.spectrum.held.weighed_squares(selection(self.spectrum.values, self.k))
 
     def inclusion(self) -> FloatArray:
         """Return b_i in closed form, shape (n,); they sum to k. O(nr + rk)."""
@@ -79,7 +77,7 @@ class KDPP(Design):
         step = max(1, 2**22 // self.spectrum.rank)
         for first in range(0, i.size, step):
             part = slice(first, first + step)
-            x, y = self.spectrum.vectors[i[part]], self.spectrum.vectors[j[part]]
+            x, y = self.spectrum.held.rows(i[part]), self.spectrum.held.rows(j[part])
             out[part] = np.einsum("pm,pm->p", (x * x) @ self._pairs, y * y)
             out[part] -= np.einsum("pm,pm->p", (x * y) @ self._pairs, x * y)
         return np.maximum(out, 0.0)
@@ -102,14 +100,3 @@ class KDPP(Design):
 
     def __repr__(self) -> str:
         return f"KDPP(k={self.k}, {self.spectrum!r}, sampler={name_of(self.sampler)})"
-
-
-def name_of(sampler: Callable[..., Draw]) -> str:
-    """Return a sampler's name: of a function, of an object's class, of a partial with its settings.
-
-    It is the same in every process, because schedules are told apart by it.
-    """
-    if isinstance(sampler, partial):
-        named = (f"{name}={value!r}" for name, value in sorted(sampler.keywords.items()))
-        return f"{name_of(sampler.func)}({', '.join([*map(repr, sampler.args), *named])})"
-    return str(getattr(sampler, "__name__", type(sampler).__name__))

@@ -13,17 +13,16 @@ from __future__ import annotations
 from typing import Any, final
 
 import numpy as np
-from scipy import sparse
 
 from dmsgd.designs.sampled import Sampled
 from dmsgd.designs.uniform import Uniform
-from dmsgd.fingerprints import digest, fingerprint
+from dmsgd.features import recognise
+from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import (
     FloatArray,
     IntArray,
     as_batch_size,
     as_count,
-    as_matrix,
     as_positive,
 )
 from dmsgd.inputs.seeding import Seed, key_of
@@ -65,19 +64,22 @@ class PoissonDisk(Sampled):
     """
 
     def __init__(self, X: Any, k: int, radius: float | None = None, misses: int = 100) -> None:
-        if sparse.issparse(X):
+        self.features = recognise(X).whole().owned()
+        array = self.features.dense()
+        if array is None:
             raise TypeError(
                 "PoissonDisk measures distances between dense rows; pass X.toarray(), or fewer "
                 "features (TruncatedSVD)"
             )
-        self.features: FloatArray = as_matrix(X)
-        self.n = int(self.features.shape[0])
+        self._rows: FloatArray = array
+        self.n = self.features.n
         self.k = as_batch_size(k, self.n)
         self.radius = (
-            neighbour_radius(self.features, self.k)
+            neighbour_radius(self._rows, self.k)
             if radius is None
             else as_positive(radius, "radius")
         )
+        self._named_radius = "neighbours" if radius is None else self.radius.hex()
         self.misses = as_count(misses, "misses")
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
@@ -97,7 +99,7 @@ class PoissonDisk(Sampled):
         from dmsgd.samplers.compiled.disk import draw_disks
 
         out, radii = np.empty((size, self.k), dtype=np.int64), np.empty(size)
-        plan = (self.features, self.radius, self.misses, SHRINK, LEAST * self.radius)
+        plan = (self._rows, self.radius, self.misses, SHRINK, LEAST * self.radius)
 
         def work(part: IntArray) -> None:
             if part.size:
@@ -108,13 +110,13 @@ class PoissonDisk(Sampled):
         return out, radii
 
     def fingerprint(self) -> str:
-        """Return the hash of the features, k, the radius (ten digits) and the misses allowed."""
-        radius = f"{self.radius:.9e}"
-        return digest("PoissonDisk", self.k, radius, self.misses, fingerprint(self.features))
+        """Return the hash of the features, k, the misses allowed and the radius, if given."""
+        data = self.features.fingerprint()
+        return digest("PoissonDisk", self.k, self._named_radius, self.misses, data)
 
     def provenance(self) -> dict[str, str]:
         """Return where draws come from, in words: design, features' fingerprint, sampler."""
-        data = fingerprint(self.features)
+        data = self.features.fingerprint()
         return {"design": repr(self), "kernel": "", "data": data, "sampler": "dart throwing"}
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmsgd.designs.design import Design
 from dmsgd.designs.uniform import log_binomial
-from dmsgd.fingerprints import digest
+from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_labels
 from dmsgd.samplers.parallel import fill
 

@@ -27,7 +27,7 @@ import numpy as np
 from dmsgd.designs.mixing import Mixing, mixing
 from dmsgd.designs.sampled import Sampled
 from dmsgd.errors import RankError
-from dmsgd.fingerprints import digest
+from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_count
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count

@@ -16,7 +16,8 @@ import numpy as np
 
 from dmsgd.designs.build import diversify
 from dmsgd.designs.source import Source
-from dmsgd.inputs.arrays import as_batch_size, as_fraction, as_labels, as_matrix
+from dmsgd.features import recognise
+from dmsgd.inputs.arrays import as_batch_size, as_fraction, as_labels
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import RBF, median_scale
 from dmsgd.spectra import effective_rank, exact
@@ -33,11 +34,11 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
     hundredth of the median distance and ten times it, and is an end of that range where the rank
     is out of reach within it.
     """
-    X = as_matrix(X)
-    k = as_batch_size(k, X.shape[0])
-    size = min(X.shape[0], max(500, 10 * k))
-    rows = np.random.default_rng(key_of(seed)).choice(X.shape[0], size, replace=False)
-    sample, middle = X[np.sort(rows)], median_scale(X, seed)
+    X = recognise(X)
+    k = as_batch_size(k, X.n)
+    size = min(X.n, max(500, 10 * k))
+    rows = np.random.default_rng(key_of(seed)).choice(X.n, size, replace=False)
+    sample, middle = recognise(X.take(np.sort(rows))), median_scale(X, seed)
     target = min(GROUPS_PER_PLACE * k, 0.5 * size)
     low, high = np.log(middle / 100), np.log(middle * 10)
     while high - low > 0.01:

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy import sparse
 
 from dmsgd.designs import DPP, KDPP, Design
 from dmsgd.designs.determinants import log_determinants
 from dmsgd.designs.source import Source
 from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_matrix
+from dmsgd.features import recognise
+from dmsgd.features.interface import as_array
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
 from dmsgd.inputs.seeding import Seed
 from dmsgd.spectra import Spectrum, effective_rank, repulsion
 from dmsgd.training.draws import fixed_seed, refuse_unfit
@@ -63,11 +64,10 @@ def mean_similarity(design: Design, features: Any) -> float:
     >>> round(mean_similarity(design, F), 6), round(mean_similarity(dmsgd.Uniform(12, 3), F), 3)
     (0.0, 0.273)
     """
-    F = as_matrix(features, "features")
+    F = as_array(recognise(features, "features").whole().matrix)
     refuse_unfit(design, F.shape[0], "features")
     if design.k < 2:
         raise ValueError("a batch of one item has no pairs; use k >= 2")
-    F = F.toarray() if sparse.issparse(F) else F
     own = design.inclusion() @ np.einsum("ip,ip->i", F, F)
     return float((second_moment(design, F) - own) / (design.k * (design.k - 1)))
 
@@ -128,8 +128,8 @@ def _cosines(spectrum: Spectrum, batches: IntArray) -> FloatArray:
     """Return the mean cosine over the pairs of each batch: (|Σ f|² - k) / (k (k - 1))."""
     k, out = batches.shape[1], np.empty(len(batches))
     scale = np.sqrt(spectrum.values)
-    for t, batch in enumerate(batches):
-        F = spectrum.vectors[batch] * scale
+    for t, rows in enumerate(spectrum.held.rows(batches)):
+        F = rows * scale
         lengths = np.linalg.norm(F, axis=1)
         F /= np.where(lengths > 0, lengths, 1.0)[:, None]
         total = F.sum(axis=0)

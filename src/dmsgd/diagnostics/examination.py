@@ -14,19 +14,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
-from scipy import sparse
 
 from dmsgd.designs import KDPP, Design, Stratified, Uniform, diversify, suggest_scale
 from dmsgd.designs.tuning import class_shares, evenness
 from dmsgd.diagnostics.diversity import Room, room
 from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items
-from dmsgd.features import anneal, concat, normalize
-from dmsgd.inputs.arrays import IntArray, Matrix, as_batch_size, as_labels, as_matrix
+from dmsgd.features import Features, anneal, concat, normalize, recognise
+from dmsgd.inputs.arrays import IntArray, Matrix, as_batch_size, as_labels
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import Linear
 from dmsgd.spectra import exact
-from dmsgd.streams.recognise import as_rows
-from dmsgd.streams.rows import Rows
 
 #: The weights of labels that are tried.
 WEIGHTS = (0.0, 0.3, 0.5, 0.7, 0.9)
@@ -132,16 +129,16 @@ def examine(
     an RBF kernel with `suggest_scale`. rho: power to anneal the features with; by default 0.1 for
     sparse features without negative ones, and none otherwise.
     """
-    X = as_features(X)
+    X = recognise(X)
     n, d = X.shape
     k = as_batch_size(k, n)
     y = None if labels is None else as_labels(labels, n)
-    words = bool(sparse.issparse(X) and X.data.min(initial=0.0) >= 0)
+    words = X.words()
     if rho is None and words:
         rho = WORD_POWER
-    rows = sample_rows(n, d, k, seed, SAMPLES[0] if isinstance(X, Rows) else n)
+    rows = sample_rows(n, d, k, seed, n if X.resident else SAMPLES[0])
     S, s = taken(X, rows), None if y is None else y[rows]
-    known = S if isinstance(X, Rows) else X
+    known = X if X.resident else recognise(S)
     spectrum = exact(Linear(normalize(S if rho is None else anneal(S, rho))))
     progress(0.2)
     plain = Settings(0.0, "linear", True, None, rho)
@@ -169,22 +166,14 @@ def examine(
     )
 
 
-def as_features(X: Any) -> Matrix | Rows:
-    """Return X as a matrix in memory, or as rows that are read when they are needed."""
-    rows = as_rows(X)
-    return as_matrix(X) if rows is None else rows
-
-
-def taken(X: Matrix | Rows, rows: IntArray) -> Matrix:
+def taken(X: Features, rows: IntArray) -> Matrix:
     """Return these rows of X in memory."""
-    if isinstance(X, Rows):
-        return X.take(rows)
-    return X if rows.size == X.shape[0] else X[rows]
+    return X.whole().matrix if rows.size == X.n else X.take(rows)
 
 
-def facts(X: Matrix, n: int, y: Any) -> dict[str, Any]:
+def facts(X: Features, n: int, y: Any) -> dict[str, Any]:
     """Return what an `Examination` says of the data alone, from all or some of its n items."""
-    squares = np.sort(Linear(X).diag())
+    squares = np.sort(X.row_squares())
     tenth = max(X.shape[0] // 10, 1)
     shortest = squares[squares > 0][:tenth].mean()
     names, counts = ([], []) if y is None else np.unique(y, return_counts=True)
@@ -240,9 +229,9 @@ def prospect(name: str, settings: Settings | None, design: Design, labels: Any) 
     )
 
 
-def _duplicates(X: Matrix) -> int:
+def _duplicates(X: Features) -> int:
     """Return how many rows equal an earlier one: equal rows have equal projections."""
     rng = np.random.default_rng(0)
-    projected = np.asarray(X @ rng.normal(size=(X.shape[1], 2)))
+    projected = X.times(rng.normal(size=(X.d, 2)))
     projected = np.round(projected / np.abs(projected).max(), 12)
     return int(X.shape[0] - np.unique(projected, axis=0).shape[0])

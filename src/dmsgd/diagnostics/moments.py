@@ -58,7 +58,8 @@ def _kdpp(design: KDPP, Y: FloatArray) -> float:
     """Only inner products of the y_i matter, so p > n columns are first reduced to n."""
     if Y.shape[1] > Y.shape[0]:
         Y = np.asarray(np.linalg.qr(Y.T, mode="r")).T.copy()
-    V, pairs = design.spectrum.vectors, pair_selection(design.spectrum.values, design.k)
+    V = np.asarray(design.spectrum.vectors)
+    pairs = pair_selection(design.spectrum.values, design.k)
     np.fill_diagonal(pairs, 0.0)
     U = (V * V).T @ Y
     total = np.einsum("np,np->", pairs @ U, U)

@@ -23,7 +23,9 @@ from dmsgd.designs import Design
 from dmsgd.designs.source import Source
 from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
-from dmsgd.inputs.arrays import FloatArray, as_count, as_dense, as_matrix
+from dmsgd.features import recognise
+from dmsgd.features.interface import as_array
+from dmsgd.inputs.arrays import FloatArray, as_count, as_dense
 from dmsgd.inputs.seeding import Seed
 from dmsgd.training.draws import draws as drawn
 from dmsgd.training.draws import refuse_unfit
@@ -128,9 +130,7 @@ def estimate_variance(
 
 
 def _checked(design: Source, gradients: Any, weights: Any) -> tuple[FloatArray, FloatArray]:
-    g = as_matrix(gradients, "gradients")
-    if not isinstance(g, np.ndarray):
-        g = g.toarray()
+    g = as_array(recognise(gradients, "gradients").whole().matrix)
     refuse_unfit(design, g.shape[0], "gradients")
     if weights is None:
         return g, np.full(design.n, 1 / design.k)

@@ -11,24 +11,24 @@ from typing import Any
 
 import numpy.typing as npt
 
+from dmsgd.features import Features, recognise
+from dmsgd.features.door import open_features
 from dmsgd.files import csv_files, parquet_files
 from dmsgd.files.numpy_files import load_npy, load_npz
 from dmsgd.files.paths import column_number, existing
-from dmsgd.inputs.arrays import Matrix, as_labels, as_matrix
+from dmsgd.inputs.arrays import as_labels
 from dmsgd.inputs.memory import memory_limit
-from dmsgd.streams.recognise import as_rows, open_rows
-from dmsgd.streams.rows import Rows
 
 TABLES = (".csv", ".parquet")
 LABEL_FILES = (".npy", ".npz", *TABLES, ".txt")
 FEATURE_FILES = (".npy", ".npz", *TABLES, ".zarr")
 
 
-def load_features(path: str | Path, drop: str | None = None) -> Matrix | Rows:
-    """Return the features in the file at `path`: a finite (n, d) float64 array, or CSR.
+def load_features(path: str | Path, drop: str | None = None) -> Features:
+    """Return the features in the file at `path`.
 
     .zarr files, and .npy and .parquet files that would take more than an eighth of the memory, are
-    returned as rows to be read in blocks. Smaller .npy files of float64 stay on disk as a memory
+    read in blocks. Smaller .npy files of float64 stay on disk as a memory
     map. `drop` is the column of a table that is not a feature (the labels).
     """
     file, name = existing(path, FEATURE_FILES)
@@ -42,13 +42,13 @@ def load_features(path: str | Path, drop: str | None = None) -> Matrix | Rows:
         if kind == ".csv":
             value = csv_files.numbers(file, drop)
         elif 8 * parquet_files.entries(file) > memory_limit() // 8:
-            return open_rows(file, drop)
+            return open_features(file, drop)
         else:
             value = parquet_files.numbers(file, drop)
     elif drop is not None:
         raise ValueError(f"{path} has no columns to drop {drop!r} from; only tables do")
     elif kind == ".zarr":
-        return open_rows(file)
+        return open_features(file)
     else:
         value = load_npy(file) if kind == ".npy" else load_npz(file, name, ("X", "features", "x"))
     if value.ndim == 1:
@@ -56,8 +56,7 @@ def load_features(path: str | Path, drop: str | None = None) -> Matrix | Rows:
             f"{path} has shape {value.shape}, features need (items, features); "
             f"save a single feature as X.reshape(-1, 1)"
         )
-    rows = as_rows(value)
-    return as_matrix(value, str(path)) if rows is None else rows
+    return recognise(value, str(path))
 
 
 def load_labels(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:

@@ -32,6 +32,11 @@ def as_dense(value: Any, name: str) -> npt.NDArray[Any]:
         value = value.detach()
         value = value.float() if value.dtype.__repr__() == "torch.bfloat16" else value
         return np.asarray(value.numpy())
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError(
+            f"{name} is masked at {int(np.ma.count_masked(value))} entries, which have no value; "
+            f"fill them ({name}.filled(...)) or leave those items out"
+        )
     if hasattr(value, "to_numpy"):  # pandas, polars
         return np.asarray(value.to_numpy())
     try:
@@ -50,6 +55,10 @@ def as_matrix(value: Any, name: str = "X", *, part: bool = False) -> Matrix:
     if sparse.issparse(value):
         _refuse_wrong_dtype(value.dtype, name)
         matrix = sparse.csr_array(value, dtype=np.float64)
+        try:
+            matrix.check_format(full_check=True)  # compiled code follows the indices unchecked
+        except ValueError as error:
+            raise ValueError(f"{name} is a damaged sparse matrix: {error}") from None
         numbers_in = matrix.data
     else:
         raw = as_dense(value, name)
@@ -104,6 +113,12 @@ def _finite_squares(values: FloatArray, name: str) -> float:
             f"remove or impute them"
         )
     raise ValueError(f"{name} has values so large that their squares overflow; rescale it")
+
+
+def refuse_zero(any_entry: bool) -> None:
+    """Raise if features have no entry that is not zero."""
+    if not any_entry:
+        raise ValueError("all features are zero, so no batch has a positive determinant")
 
 
 def refuse_vanishing(squares: float, name: str) -> None:

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from dmsgd.features import recognise
 from dmsgd.inputs.arrays import (
     FloatArray,
     as_batch_size,
     as_count,
     as_dense,
     as_fraction,
-    as_matrix,
 )
 from dmsgd.inputs.seeding import Seed, key_of
 
@@ -121,16 +121,16 @@ def density_target(
     """
     from sklearn.neighbors import NearestNeighbors
 
-    X = as_matrix(X)
-    n = int(X.shape[0])
+    X = recognise(X)
+    n = X.n
     k, strength = as_batch_size(k, n), as_fraction(strength, "strength")
     neighbours = as_count(neighbours, "neighbours", least=2)
     least = as_fraction(least_effective, "least_effective")
     rows = np.random.default_rng(key_of(seed)).permutation(n)[:REFERENCE_ITEMS]
     if rows.size <= neighbours:
         raise ValueError(f"neighbours={neighbours} needs more than {rows.size} items")
-    search = NearestNeighbors(n_neighbors=neighbours + 1).fit(X[rows])
-    distances = search.kneighbors(X)[0]
+    search = NearestNeighbors(n_neighbors=neighbours + 1).fit(X.take(rows))
+    distances = np.concatenate([search.kneighbors(part)[0] for _, part in X.blocks()])
     found = np.isin(np.arange(n), rows)[:, None]  # items that are their own first neighbour
     log_density = _log_density(np.where(found, distances[:, 1:], distances[:, :-1]))
     low, high = 0.0, strength
@@ -151,8 +151,8 @@ def _log_density(distances: FloatArray) -> FloatArray:
         raise ValueError("every item has copies only for neighbours, so there is no density")
     far = np.maximum(far, far[far > 0].min())
     inner = distances[:, :-1]
-    logs = np.log(far[:, None] / np.where(inner > 0, inner, np.nan))
-    dimension = 1 / max(float(np.nanmean(logs)), 1e-3)
+    logs = np.log((far[:, None] / np.where(inner > 0, inner, 1.0))[inner > 0])
+    dimension = 1 / max(float(logs.mean()), 1e-3) if logs.size else 1.0  # copies tell nothing
     return np.asarray(-dimension * np.log(far))
 
 

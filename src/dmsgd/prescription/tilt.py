@@ -7,23 +7,19 @@ from typing import Any
 import numpy as np
 
 from dmsgd.errors import TargetError
-from dmsgd.features import normalize, scaled_rows
-from dmsgd.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_batch_size, as_dense, as_positive
+from dmsgd.features import Features, recognise
+from dmsgd.features.fingerprints import digest
+from dmsgd.features.maps import RowFactors, UnitRows
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_dense, as_positive
 from dmsgd.inputs.memory import reserve
 from dmsgd.kernels import Kernel, Linear
 from dmsgd.prescription.feasibility import refuse_out_of_reach
 from dmsgd.prescription.fixed_point import solve
-from dmsgd.prescription.marginals import (
-    FeatureMarginals,
-    streamed_marginals,
-)
+from dmsgd.prescription.marginals import FeatureMarginals
 from dmsgd.prescription.targets import as_target
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.doubt import doubt, say_doubt
 from dmsgd.spectra.exact import of_features, of_matrix
-from dmsgd.streams.rows import Rows
-from dmsgd.streams.transforms import ScaledRows
 
 #: Where a target is checked for being out of reach, and where the search ends.
 STAGES = (20, 60, 200)
@@ -88,7 +84,7 @@ def tilted(
     unit, narrow = _unit_rows(kernel, k)
     theta = _beginning(kernel.n, start)
     root = np.exp(_reached(narrow, k, b, theta, tol) / 2)
-    result = Linear(_scaled(unit, root))
+    result = Linear(unit.mapped(RowFactors(root)))
     result.origin = digest("prescribe", origin, k, named, tol.hex(), begun)
     return result
 
@@ -104,18 +100,19 @@ def _refuse_empty(kernel: Kernel | Spectrum) -> None:
         )
 
 
-def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Matrix | Rows, Matrix | Rows]:
+def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
     """Return features of the kernel with rows of length 1, and such with fewer columns than items.
 
     The lengths of rows are what is solved for, so those given do not matter. A kernel without
     features gets them from its spectrum: F = V Λ^(1/2).
     """
     if isinstance(kernel, Spectrum):
-        F = normalize(_factor(kernel, k))
+        F = _factor(kernel, k).mapped(UnitRows())
         return F, F
-    if isinstance(kernel, Linear):
-        F = normalize(kernel.features)
-        return F, F if F.shape[1] < kernel.n else _factor(of_features(F), k)
+    given = kernel.factor()
+    if given is not None:
+        F = given.mapped(UnitRows())
+        return F, F if F.d < kernel.n else _factor(of_features(F), k)
     advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
     reserve(4 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     everything = np.arange(kernel.n)
@@ -127,10 +124,10 @@ def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Matrix | Rows, Matrix
     return F, F
 
 
-def _factor(spectrum: Spectrum, k: int) -> FloatArray:
+def _factor(spectrum: Spectrum, k: int) -> Features:
     spectrum.refuse_beyond_rank(k)
     say_doubt(doubt(spectrum, k), spectrum, f"a batch of {k}")
-    return spectrum.vectors * np.sqrt(spectrum.values)
+    return recognise(np.asarray(spectrum.vectors) * np.sqrt(spectrum.values), part=True)
 
 
 def _beginning(n: int, start: Kernel | None) -> FloatArray:
@@ -145,17 +142,13 @@ def _beginning(n: int, start: Kernel | None) -> FloatArray:
     return np.log(start.diag())
 
 
-def _scaled(F: Matrix | Rows, factors: FloatArray) -> Matrix | Rows:
-    return F.mapped(ScaledRows(factors)) if isinstance(F, Rows) else scaled_rows(F, factors)
-
-
-def _reached(F: Matrix | Rows, k: int, b: FloatArray, theta: FloatArray, tol: float) -> FloatArray:
+def _reached(F: Features, k: int, b: FloatArray, theta: FloatArray, tol: float) -> FloatArray:
     """Return the tilt of F that has the inclusion probabilities b, or say why there is none."""
 
     def rank_of(items: IntArray) -> int:
-        return of_features(F.take(items) if isinstance(F, Rows) else F[items]).rank
+        return of_features(recognise(F.take(items), part=True)).rank
 
-    marginals = streamed_marginals(F, k) if isinstance(F, Rows) else FeatureMarginals(F, k)
+    marginals = FeatureMarginals(F, k)
     done = 0
     for stage in STAGES:
         solution = solve(marginals, b, theta, tol, stage - done)

@@ -12,19 +12,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from dmsgd.designs import KDPP, Uniform
 from dmsgd.diagnostics import Examination, Settings, advise, concerns, room
 from dmsgd.diagnostics.examination import (
     SAMPLES,
-    as_features,
     facts,
     prospect,
     sample_rows,
     taken,
 )
 from dmsgd.errors import RankError
+from dmsgd.features import recognise
+from dmsgd.features.interface import as_array
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_batch_size, as_labels
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.report.choices import EXTENT, Data, baseline, choice, for_page, mentioned
@@ -39,7 +39,6 @@ from dmsgd.report.items import (
 from dmsgd.report.variance import variance_section
 from dmsgd.spectra import Spectrum, effective_rank
 from dmsgd.spectra.symmetric import selection
-from dmsgd.streams.rows import Rows
 from dmsgd.training.draws import fixed_seed
 
 #: The weights of labels on the slider, beside the one asked for.
@@ -69,7 +68,7 @@ def build(
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    X = as_features(X)
+    X = recognise(X)
     n, d = X.shape
     k = as_batch_size(k, n)
     if k < 2 or n < 4:
@@ -133,7 +132,7 @@ def _look_at(
 ) -> Data:
     n, d = X.shape
     y = None if labels is None else as_labels(labels, n)
-    most = SAMPLES[0] if isinstance(X, Rows) else n
+    most = n if X.resident else SAMPLES[0]
     rows = sample_rows(n, n if settings.kernel == "rbf" else d, k, seed, most)
     snippet, pixels = snippets(texts, n), checked_images(images, n, rows)
     names: list[str] = []
@@ -153,11 +152,11 @@ def _look_at(
 def _rows_of(gradients: Any, n: int, rows: IntArray) -> FloatArray:
     if len(getattr(gradients, "shape", (n, 1))) != 2:
         raise ValueError("gradients must have two dimensions, (items, parameters)")
-    g = as_features(gradients)
+    g = recognise(gradients)
     if g.shape[0] != n:
         raise ValueError(f"gradients has {g.shape[0]} items, the features {n}")
     some = taken(g, rows)
-    return np.asarray(some.toarray() if sparse.issparse(some) else some)
+    return as_array(some)
 
 
 def _advice(
@@ -183,7 +182,7 @@ def _advice(
         rho=settings.rho,
         linear=room(spectra[0.0], k),
         prospects=tuple(prospects),
-        **facts(data.X if isinstance(X, Rows) else X, X.shape[0], y),
+        **facts(X if X.resident else recognise(data.X), X.n, y),
     )
     if settings.normalize or settings.kernel == "rbf":
         found = replace(found, lengths=1.0)  # the kernel does not see them

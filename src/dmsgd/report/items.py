@@ -30,7 +30,7 @@ def positions(spectrum: Spectrum) -> FloatArray:
 
     V Λ^(1/2) has the distances of the features, so its principal components are theirs. O(n r²).
     """
-    F = spectrum.vectors * np.sqrt(spectrum.values)
+    F = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values)
     F -= F.mean(axis=0)
     _, directions = np.linalg.eigh(F.T @ F)
     plane = np.zeros((spectrum.n, 2))

@@ -3,12 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, final
 
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.spectra.spectrum import Spectrum
 
-#: draw(key, start, size, workers): draws start..start+size, shape (size, k), distinct in a row.
-Draw = Callable[[int, int, int, int], IntArray]
+if TYPE_CHECKING:
+    from dmsgd.spectra.spectrum import Spectrum
 
-#: sampler(spectrum, k): pays the set-up once and returns the function that draws.
-Sampler = Callable[[Spectrum, int], Draw]
+
+@final
+@dataclass(frozen=True)
+class Draw:
+    """What a sampler returns once its set-up is paid.
+
+    rows:    (key, start, size, workers) -> draws start..start+size, shape (size, k), distinct in a
+             row; draw t is a function of (key, t) alone.
+    at_once: how many draws are best asked for in one call; None if any number is as good.
+    """
+
+    rows: Callable[[int, int, int, int], IntArray]
+    at_once: int | None = None
+
+    def __call__(self, key: int, start: int, size: int, workers: int) -> IntArray:
+        """Return draws start..start+size of the random stream `key`."""
+        return self.rows(key, start, size, workers)
+
+
+#: sampler(spectrum, k): pays the set-up once and returns what draws.
+Sampler = Callable[["Spectrum", int], Draw]
+
+
+def name_of(sampler: Callable[..., Draw]) -> str:
+    """Return a sampler's name: of a function, of an object's class, of a partial with its settings.
+
+    It is the same in every process, because schedules are told apart by it.
+    """
+    if isinstance(sampler, partial):
+        named = (f"{name}={value!r}" for name, value in sorted(sampler.keywords.items()))
+        return f"{name_of(sampler.func)}({', '.join([*map(repr, sampler.args), *named])})"
+    return str(getattr(sampler, "__name__", type(sampler).__name__))

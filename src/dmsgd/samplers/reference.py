@@ -5,17 +5,21 @@ O(N k³) a draw. Use it to read, to teach and to test; the default sampler has t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.samplers.parallel import fill
 from dmsgd.samplers.protocol import Draw
-from dmsgd.spectra.spectrum import Spectrum
 from dmsgd.spectra.symmetric import ratios
+
+if TYPE_CHECKING:
+    from dmsgd.spectra.spectrum import Spectrum
 
 
 def reference(spectrum: Spectrum, k: int) -> Draw:
-    """Return the function that draws from the k-DPP of `spectrum` by the supplement's algorithm."""
+    """Return what draws from the k-DPP of `spectrum` by the supplement's algorithm."""
     R = ratios(spectrum.values, k)
 
     def draw(key: int, start: int, size: int, workers: int) -> IntArray:
@@ -23,12 +27,12 @@ def reference(spectrum: Spectrum, k: int) -> Draw:
             for t in range(out.shape[0]):
                 rng = np.random.default_rng([key, first + t])
                 J = select_eigenvectors(spectrum.values, R, k, rng)
-                out[t] = select_items(spectrum.vectors[:, J], rng)
+                out[t] = select_items(spectrum.held.columns(J), rng)
             return len(out)
 
         return fill(rows, start, size, k, workers)
 
-    return draw
+    return Draw(draw)
 
 
 def select_eigenvectors(

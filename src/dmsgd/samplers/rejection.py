@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.samplers.parallel import fill
 from dmsgd.samplers.protocol import Draw
-from dmsgd.spectra.spectrum import Spectrum
 from dmsgd.spectra.symmetric import log_polynomials
-from dmsgd.spectra.vectors import StreamedVectors
+
+if TYPE_CHECKING:
+    from dmsgd.spectra.spectrum import Spectrum
 
 #: What it means if a draw cannot be completed.
 NOT_ORTHONORMAL = "the vectors of the spectrum are not orthonormal; build it with dmsgd.exact"
 
 
 def rejection(spectrum: Spectrum, k: int) -> Draw:
-    """Return the function that draws from the k-DPP of `spectrum`.
+    """Return what draws from the k-DPP of `spectrum`.
 
     Set-up O(n r + r k); a draw costs about 4k³ operations and k² log k look-ups, whatever n is.
-    For features that are read in blocks, draws are made together (`dmsgd.samplers.streamed`).
+    For features that are read in blocks, draws are made together (`dmsgd.samplers.blocks`).
     """
-    if isinstance(spectrum.vectors, StreamedVectors):
-        from dmsgd.samplers.streamed import streamed
+    return spectrum.held.rejection(spectrum.values, k)
 
-        return streamed(spectrum, k)
+
+def of_array(V: FloatArray, values: FloatArray, k: int) -> Draw:
+    """Return what draws from the k-DPP with these eigenvectors, in memory, and eigenvalues."""
     from dmsgd.samplers.compiled.kdpp import draw_fixed
 
-    V, mass, log_e = (
-        spectrum.vectors,
-        mass_table(spectrum.vectors),
-        log_polynomials(spectrum.values, k),
-    )
+    mass, log_e = mass_table(V), log_polynomials(values, k)
 
     def draw(key: int, start: int, size: int, workers: int) -> IntArray:
         def rows(first: int, out: IntArray) -> int:
@@ -39,16 +41,15 @@ def rejection(spectrum: Spectrum, k: int) -> Draw:
 
         return fill(rows, start, size, k, workers, NOT_ORTHONORMAL)
 
-    return draw
+    return Draw(draw)
 
 
-def rejection_any_size(spectrum: Spectrum, probabilities: FloatArray):  # type: ignore[no-untyped-def]
+def of_any_size(V: FloatArray, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
     """Return the function (key, t) -> items of draw t of the DPP that takes each eigenvector
     with its own probability."""
-    from dmsgd.errors import SamplingError
     from dmsgd.samplers.compiled.kdpp import draw_any
 
-    V, mass = spectrum.vectors, mass_table(spectrum.vectors)
+    mass = mass_table(V)
 
     def draw(key: int, t: int) -> IntArray:
         out = np.empty(probabilities.size, dtype=np.int64)

@@ -57,13 +57,14 @@ def stepper(kernel: Kernel) -> Advance:
     Compiled throughout for dense features and matrices. Any other kernel is asked for the block of
     L among the present set and the next proposals, and a stretch of steps is made on that.
     """
-    features = getattr(kernel, "features", None)
+    points = kernel.points()
+    X = None if points is None else points.dense()
     if isinstance(kernel, Precomputed):
         return _compiled(kernel, "MATRIX", kernel.matrix, 0.0)
-    if isinstance(kernel, Linear) and isinstance(features, np.ndarray):
-        return _compiled(kernel, "LINEAR", features, 0.0)
-    if isinstance(kernel, RBF) and isinstance(features, np.ndarray):
-        return _compiled(kernel, "GAUSSIAN", features, 0.5 / kernel.scale**2)
+    if isinstance(kernel, Linear) and X is not None:
+        return _compiled(kernel, "LINEAR", X, 0.0)
+    if isinstance(kernel, RBF) and X is not None:
+        return _compiled(kernel, "GAUSSIAN", X, 0.5 / kernel.scale**2)
     return _by_blocks(kernel)
 
 

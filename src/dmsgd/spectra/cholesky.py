@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from dmsgd.features import recognise
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_fraction, as_positive
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.seeding import Seed, key_of
@@ -53,12 +54,12 @@ def pivoted_cholesky(
         raise ValueError(f"oversampling must be at least 1, got {oversampling}")
     most = min(int(np.ceil(oversampling * rank)), kernel.n)
     key, block = key_of(seed), as_count(block, "block")
-    F, _, left = factor(kernel, most, share, key, block)
+    F, _, _ = factor(kernel, most, share, key, block)
     method = (
         f"pivoted_cholesky(rank={rank}, tolerance={share.hex()}, columns={most}, block={block}, "
         f"seed={key})"
     )
-    return of_factor(kernel, F, "pivoted Cholesky", method, trace_error=left, rank=rank)
+    return of_factor(kernel, recognise(F, part=True), "pivoted Cholesky", method, rank)
 
 
 def factor(

@@ -14,18 +14,20 @@ Kernels without a factor are formed and diagonalised ("primal").
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
+from dmsgd.features import Features
+from dmsgd.features.resident import Resident
 from dmsgd.inputs.arrays import FloatArray, Matrix, as_fraction
 from dmsgd.inputs.memory import reserve
-from dmsgd.kernels import Kernel, Linear
+from dmsgd.kernels import Kernel
 from dmsgd.spectra.eigen import eigh, noise, settle_ties
 from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
-from dmsgd.spectra.streamed import of_rows
-from dmsgd.streams.rows import Rows
+from dmsgd.spectra.vectors import VectorsInBlocks
 
 #: Eigenvalues above this fraction of the largest are right to 1e-12 as they come from the Gram.
 NORMED_LIMIT = 1e-3
@@ -41,6 +43,7 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     and below 1e-28 in one given by features. O(n d min(n, d)) for linear kernels, O(n³) and n²
     memory otherwise.
 
+    >>> from dmsgd import Linear
     >>> exact(Linear([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).values
     array([4., 2.])
     """
@@ -49,12 +52,8 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
             f"exact needs a Kernel, got {type(kernel).__name__}; for features use exact(Linear(X))"
         )
     tol = as_fraction(tol, "tol")
-    if isinstance(kernel, Linear) and isinstance(kernel.features, Rows):
-        spectrum = of_rows(kernel.features, tol)
-    elif isinstance(kernel, Linear):
-        spectrum = of_features(kernel.features, tol)
-    else:
-        spectrum = _of_entries(kernel, tol)
+    factor = kernel.factor()
+    spectrum = _of_entries(kernel, tol) if factor is None else of_features(factor, tol)
     return replace(
         spectrum,
         kernel=repr(kernel),
@@ -81,23 +80,36 @@ def of_matrix(L: FloatArray, tol: float = 0.0) -> Spectrum:
     return truncated(values, vectors, "primal", Rounding(1.0, L.shape[0] - rank, least), tol)
 
 
-def of_features(F: Matrix, tol: float = 0.0, overwrite: bool = False) -> Spectrum:
-    """Return the spectrum of F Fᵀ for a dense or CSR factor F, which may be overwritten."""
-    n, d = F.shape
-    if sparse.issparse(F) and np.diff(F.indptr).max() <= 1:
-        return _diagonal(F, tol)
-    wide = d >= n
+def of_features(F: Features, tol: float = 0.0, overwrite: bool = False) -> Spectrum:
+    """Return the spectrum of F Fᵀ; with `overwrite` in the memory of F, if F is an array."""
+    if F.disjoint():
+        return _diagonal(F.whole().matrix, tol)
     advice = "reduce the number of features (PCA), or the number of items"
-    if wide:
-        reserve(3 * n**2, f"the {n} x {n} matrix F Fᵀ with its eigenvectors", advice)
-        values, V = right_vectors(F.T)
-    else:
-        reserve(n * d + 3 * d**2, f"the eigenvectors of {n} items with {d} features", advice)
-        values, V = _left_vectors(F, *right_vectors(F), overwrite)
-    name = "primal" if wide else "dual"
-    route = f"{name}+rounds" if values.min() < SQUARED_LIMIT * values.max() else name
-    rounding = Rounding(0.5, min(n, d) - values.size, noise(min(n, d)) ** 2)
-    return truncated(values, V, route, rounding, tol)
+    if F.d >= F.n:
+        reserve(3 * F.n**2, f"the {F.n} x {F.n} matrix F Fᵀ with its eigenvectors", advice)
+        values, U = right_vectors(F.whole().transposed())
+        return truncated(values, U, _route("primal", values), _rounding(F, values), tol)
+    reserve(4 * F.d**2, f"the Gram matrix of {F.d} features", advice)
+    if F.resident:
+        reserve(F.n * F.d + 3 * F.d**2, f"the eigenvectors of {F.n} items", advice)
+    values, U = right_vectors(F)
+    rounding, route = _rounding(F, values), _route("dual", values)
+    vectors: Any
+    blocks = F.passes()
+    if blocks is None:
+        values, vectors = _left_vectors(F.whole(), values, U, overwrite)
+    else:  # as large as F: made again whenever a block is read
+        vectors = VectorsInBlocks(blocks, U / np.sqrt(values), precise=route != "dual")
+    return truncated(values, vectors, route, rounding, tol)
+
+
+def _route(name: str, values: FloatArray) -> str:
+    return f"{name}+rounds" if values.min() < SQUARED_LIMIT * values.max() else name
+
+
+def _rounding(F: Features, values: FloatArray) -> Rounding:
+    size = min(F.n, F.d)
+    return Rounding(0.5, size - values.size, noise(size) ** 2)
 
 
 def _diagonal(F: Matrix, tol: float) -> Spectrum:
@@ -110,13 +122,12 @@ def _diagonal(F: Matrix, tol: float) -> Spectrum:
 
 
 def _left_vectors(
-    F: Matrix, values: FloatArray, U: FloatArray, overwrite: bool
+    F: Resident, values: FloatArray, U: FloatArray, overwrite: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return eigenvalues and V = F U Λ^(-1/2), in the memory of F if `overwrite`."""
-    if overwrite and U.shape[0] == U.shape[1] and not sparse.issparse(F):
-        V = _multiplied_in_place(F, U / np.sqrt(values))
-    else:
-        V = np.asarray(F @ (U / np.sqrt(values)))
+    scratch = F.dense() if overwrite and U.shape[0] == U.shape[1] else None
+    basis = U / np.sqrt(values)
+    V = F.times(basis) if scratch is None else _multiplied_in_place(scratch, basis)
     small = values < SQUARED_LIMIT * values.max()
     if values.min() < NORMED_LIMIT * values.max():
         squares = np.einsum("ij,ij->j", V, V)  # |F u|² knows the eigenvalue better than the Gram

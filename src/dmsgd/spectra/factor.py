@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray
+from dmsgd.features import Features
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.exact import of_features
 from dmsgd.spectra.spectrum import Spectrum
@@ -14,22 +14,22 @@ from dmsgd.spectra.spectrum import Spectrum
 
 def of_factor(
     kernel: Kernel,
-    F: FloatArray,
+    F: Features,
     route: str,
     method: str,
-    trace_error: float,
     rank: int | None = None,
 ) -> Spectrum:
-    """Return the spectrum of the best approximation of F Fᵀ of at most `rank`, marked so.
+    """Return the spectrum of the best approximation of F Fᵀ <= L of at most `rank`, marked so.
 
-    F is overwritten. `trace_error` is that of F Fᵀ; what the cut to `rank` leaves out is added.
+    An array F is overwritten.
     """
     whole = of_features(F, overwrite=True)
-    kept = whole.values[:rank]
-    cut = whole.values[kept.size :].sum() / kernel.diag().sum()
-    vectors = np.ascontiguousarray(whole.vectors[:, : kept.size])
-    spectrum = replace(whole, values=kept, vectors=vectors, route=route)
-    return marked(spectrum, kernel, method, trace_error + float(cut))
+    values = whole.values[:rank]
+    spectrum = replace(
+        whole, values=values, vectors=whole.held.chosen(np.arange(values.size)), route=route
+    )
+    trace = kernel.diag().sum()
+    return marked(spectrum, kernel, method, float(max(trace - values.sum(), 0.0) / trace))
 
 
 def marked(spectrum: Spectrum, kernel: Kernel, method: str, trace_error: float) -> Spectrum:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from dmsgd.features import Features
 from dmsgd.inputs.arrays import IntArray, as_count, as_items
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.cholesky import factor
-from dmsgd.streams.rows import Rows
 
 #: Pivots are looked for among this many items, or four for each pivot if that is more.
 SAMPLE = 20_000
@@ -55,22 +55,24 @@ def _pivots(kernel: Kernel, count: int, key: int) -> IntArray:
 
 def cluster(kernel: Kernel, count: int, key: int) -> tuple[IntArray, IntArray]:
     """Return (cluster of each item, item nearest to each centre) of k-means on the features."""
-    from sklearn.cluster import MiniBatchKMeans
     from sklearn.metrics import pairwise_distances_argmin
 
-    features = getattr(kernel, "features", None)
-    if features is None:
+    points = kernel.points()
+    if points is None:
         raise TypeError(
             f"k-means needs a kernel with features, {type(kernel).__name__} has none; "
             f"choose landmarks uniformly or give them"
         )
-    if isinstance(features, Rows):
-        raise TypeError(
-            "k-means over features in blocks is not supported; choose landmarks uniformly or give "
-            "the numbers of the items"
-        )
-    state = np.random.RandomState(key % 2**32)
-    means = MiniBatchKMeans(n_clusters=count, random_state=state, n_init=3).fit(features)
+    means = k_means(points, count, key)
     used, code = np.unique(means.labels_, return_inverse=True)
-    nearest = pairwise_distances_argmin(means.cluster_centers_[used], features)
+    nearest = pairwise_distances_argmin(means.cluster_centers_[used], points.whole().matrix)
     return code.astype(np.int64), nearest.astype(np.int64)
+
+
+def k_means(X: Features, count: int, key: int) -> Any:
+    """Return scikit-learn's k-means of all rows, in mini-batches, with `labels_` and centres."""
+    from sklearn.cluster import MiniBatchKMeans
+
+    state = np.random.RandomState(key % 2**32)
+    means = MiniBatchKMeans(n_clusters=count, random_state=state, n_init=3)
+    return means.fit(X.whole().matrix)

@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from dmsgd.fingerprints import digest
-from dmsgd.inputs.memory import reserve
+from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.seeding import Seed, key_of
-from dmsgd.kernels import RBF, Kernel
+from dmsgd.kernels import Kernel
 from dmsgd.spectra.factor import of_factor
 from dmsgd.spectra.landmarks import GIVEN, choose_landmarks
 from dmsgd.spectra.spectrum import Spectrum
-from dmsgd.spectra.streamed_nystrom import of_landmarks
-from dmsgd.streams.rows import Rows
 
 #: Directions of the landmarks' block below this share of its largest eigenvalue are left out.
 WHITENED = 1e-12
@@ -37,11 +34,5 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
     choice = digest(items) if how == GIVEN else f"{landmarks}, {how}, seed={key}"
     values, vectors = linalg.eigh(kernel.block(items, items), check_finite=False)
     kept = values > WHITENED * values[-1]
-    whitening = vectors[:, kept] / np.sqrt(values[kept])
-    if isinstance(kernel, RBF) and isinstance(kernel.features, Rows):
-        return of_landmarks(kernel, items, whitening, route, f"nystrom({choice})")
-    reserve(2 * kernel.n * items.size, "the columns of the landmarks", "use fewer landmarks")
-    F = kernel.columns(items) @ whitening
-    trace = kernel.diag().sum()
-    left = max(trace - np.einsum("ij,ij->", F, F), 0.0) / trace
-    return of_factor(kernel, F, route, f"nystrom({choice})", float(left))
+    F = kernel.landmark_features(items, vectors[:, kept] / np.sqrt(values[kept]))
+    return of_factor(kernel, F, route, f"nystrom({choice})")

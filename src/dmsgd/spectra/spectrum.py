@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
 from dmsgd.errors import RankError
-from dmsgd.fingerprints import digest
-from dmsgd.fingerprints import fingerprint as fingerprint_of
+from dmsgd.features.fingerprints import digest
+from dmsgd.features.fingerprints import fingerprint as fingerprint_of
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.spectra.vectors import Vectors, as_vectors
 
 #: The route of a spectrum that the user made.
 GIVEN = "given"
@@ -41,8 +43,8 @@ class Spectrum:
     """The non-zero part of L = V diag(λ) Vᵀ.
 
     values:  λ, shape (rank,), positive, largest first.
-    vectors: V, shape (n, rank), row-major, orthonormal columns; for features that are read in
-             blocks a `dmsgd.spectra.vectors.StreamedVectors`, which makes rows when asked for them.
+    vectors: V, shape (n, rank), row-major, orthonormal columns: an array, or for features that are
+             read in blocks `Vectors` that make rows when asked for them (np.asarray makes all).
     route:   how it was computed (see `dmsgd.exact`).
     tol:     eigenvalues up to tol times the largest were left out on demand.
     trace_error: how far L is from the kernel it stands for, as a share of that kernel's trace; 0
@@ -58,7 +60,7 @@ class Spectrum:
     """
 
     values: FloatArray
-    vectors: FloatArray
+    vectors: Any
     route: str = field(default=GIVEN, kw_only=True)
     tol: float = field(default=0.0, kw_only=True)
     trace_error: float = field(default=0.0, kw_only=True)
@@ -71,6 +73,11 @@ class Spectrum:
         if self.route == GIVEN:
             object.__setattr__(self, "values", _checked_values(self.values))
             object.__setattr__(self, "vectors", _checked_vectors(self.vectors, self.values.size))
+
+    @cached_property
+    def held(self) -> Vectors:
+        """The vectors, as everyone else asks for them."""
+        return as_vectors(self.vectors)
 
     @property
     def n(self) -> int:
@@ -117,7 +124,7 @@ class Spectrum:
 
 
 def truncated(
-    values: FloatArray, vectors: FloatArray, route: str, rounding: Rounding, tol: float = 0.0
+    values: FloatArray, vectors: Any, route: str, rounding: Rounding, tol: float = 0.0
 ) -> Spectrum:
     """Return the spectrum of the eigenpairs above `tol` and `rounding.least` times the largest.
 
@@ -128,12 +135,8 @@ def truncated(
     cut = values[order[~above & (values[order] > rounding.least * values[order[0]])]]
     order = order[above]
     share = float(cut.sum() / (cut.sum() + values[order].sum()))
-    if np.array_equal(order, np.arange(order.size)):  # already sorted: cut without a copy
-        values, vectors = values[: order.size], vectors[:, : order.size]
-    else:
-        values, vectors = values[order], vectors[:, order]
     return Spectrum(
-        np.ascontiguousarray(values), np.ascontiguousarray(vectors),
+        np.ascontiguousarray(values[order]), as_vectors(vectors).chosen(order),
         route=route, tol=tol, trace_error=share, rounding=rounding,
     )  # fmt: skip
 

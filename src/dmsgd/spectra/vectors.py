@@ -1,45 +1,120 @@
-"""The eigenvectors of a kernel whose features are read in blocks: made again whenever needed."""
+"""The eigenvectors that a spectrum holds: in memory, or made again from features when needed.
+
+Whoever works with eigenvectors asks for rows, columns, weighed squares or draws, and never for the
+kind. Another kind is another class here and a line in `as_vectors`.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray
+from dmsgd.features.blocks import Blocks
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
-from dmsgd.streams.rows import Rows
+from dmsgd.samplers.blocks import of_blocks
+from dmsgd.samplers.protocol import Draw
+from dmsgd.samplers.rejection import of_any_size, of_array
+from dmsgd.spectra.squares import weighed_squares
+
+
+class Vectors(ABC):
+    """V, shape (n, rank), with orthonormal columns."""
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def rows(self, items: IntArray) -> FloatArray:
+        """Return V[items], shape (*items.shape, rank)."""
+
+    @abstractmethod
+    def columns(self, J: Any) -> FloatArray:
+        """Return V[:, J] in memory, shape (n, len(J))."""
+
+    @abstractmethod
+    def chosen(self, order: IntArray) -> Any:
+        """Return what a spectrum of these columns alone holds, in this order."""
+
+    @abstractmethod
+    def weighed_squares(self, pi: FloatArray) -> FloatArray:
+        """Return Σ_n V_in² π_n for every item, shape (n,)."""
+
+    @abstractmethod
+    def rejection(self, values: FloatArray, k: int) -> Draw:
+        """Return what draws from the k-DPP with these eigenvalues, by the default sampler."""
+
+    @abstractmethod
+    def rejection_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
+        """Return (key, t) -> items of draw t of the DPP that chooses eigenvectors so."""
 
 
 @final
-class StreamedVectors:
-    """V = F basis for features F in blocks; it stands where a Spectrum holds an array.
+class ResidentVectors(Vectors):
+    """An array."""
 
-    rows:   F.
-    basis:  U Λ^(-1/2), shape (d, rank).
-    masses: Σ_{i in block} V_in², shape (blocks, rank), if the Gram matrices of blocks gave them.
+    def __init__(self, array: FloatArray) -> None:
+        self.array = array
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
 
-    V[items] reads the blocks that the items are in. np.asarray(V) forms all of V, if memory allows.
+    def rows(self, items: IntArray) -> FloatArray:
+        return self.array[items]
+
+    def columns(self, J: Any) -> FloatArray:
+        return self.array[:, J]
+
+    def chosen(self, order: IntArray) -> FloatArray:
+        if np.array_equal(order, np.arange(order.size)):  # sorted already: cut without a copy
+            return np.ascontiguousarray(self.array[:, : order.size])
+        return np.ascontiguousarray(self.array[:, order])
+
+    def weighed_squares(self, pi: FloatArray) -> FloatArray:
+        return weighed_squares(self.array, pi)
+
+    def rejection(self, values: FloatArray, k: int) -> Draw:
+        return of_array(self.array, values, k)
+
+    def rejection_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
+        return of_any_size(self.array, probabilities)
+
+
+@final
+class VectorsInBlocks(Vectors):
+    """V = F basis for features F in blocks; as large as F, so it is never kept.
+
+    basis: U Λ^(-1/2), shape (d, rank).
+    precise: whether eigenvalues are so small that Gram matrices do not tell the masses of blocks.
     """
 
     ndim = 2
 
-    def __init__(self, rows: Rows, basis: FloatArray, masses: FloatArray | None = None) -> None:
-        self.rows, self.basis, self._masses = rows, basis, masses
-        self.shape = (rows.shape[0], int(basis.shape[1]))
+    def __init__(self, features: Blocks, basis: FloatArray, precise: bool) -> None:
+        self.features, self.basis, self.precise = features, basis, precise
+        self.shape = (features.n, int(basis.shape[1]))
+        self._masses = features.block_masses(basis, precise)
         self._weighed: tuple[bytes, FloatArray] | None = None
 
-    def __getitem__(self, items: Any) -> FloatArray:
+    def rows(self, items: IntArray) -> FloatArray:
         items = np.asarray(items)
-        found = self.rows.take(items.ravel().astype(np.int64)) @ self.basis
+        found = self.features.take(items.ravel().astype(np.int64)) @ self.basis
         return found.reshape(*items.shape, self.shape[1])
 
+    def columns(self, J: Any) -> FloatArray:
+        return self.features.times(self.basis[:, J])
+
+    def chosen(self, order: IntArray) -> VectorsInBlocks:
+        basis = np.ascontiguousarray(self.basis[:, order])
+        return VectorsInBlocks(self.features, basis, self.precise)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        reserve(self.shape[0] * self.shape[1], f"all eigenvectors of {self.rows!r}",
-                "they are read in blocks for sample, inclusion, joint, log_prob and presample; use "
-                "these, or a part of the data")  # fmt: skip
-        blocks = list(self.rows.run(_projected, "vectors", self.basis))
-        return np.concatenate(blocks).astype(dtype or np.float64)
+        advice = (
+            "they are read in blocks for sample, inclusion, joint, log_prob and presample of a "
+            "k-DPP; use these, or a part of the data"
+        )
+        reserve(self.shape[0] * self.shape[1], f"all eigenvectors of {self.features!r}", advice)
+        return self.features.times(self.basis).astype(dtype or np.float64)
 
     def masses(self, pi: FloatArray) -> FloatArray:
         """Return Σ_{i in block} V_in², shape (blocks, rank); a pass, unless they are known."""
@@ -48,7 +123,7 @@ class StreamedVectors:
         assert self._masses is not None
         return self._masses
 
-    def weigh(self, pi: FloatArray) -> FloatArray:
+    def weighed_squares(self, pi: FloatArray) -> FloatArray:
         """Return Σ_n V_in² π_n, shape (n,); a pass, unless it was the last to be known."""
         if not self.knows(pi):
             self._survey(pi)
@@ -56,7 +131,7 @@ class StreamedVectors:
         return self._weighed[1]
 
     def knows(self, pi: FloatArray) -> bool:
-        """Return whether `weigh(pi)` needs no pass."""
+        """Return whether `weighed_squares(pi)` needs no pass."""
         return self._weighed is not None and self._weighed[0] == pi.tobytes()
 
     def remember(self, pi: FloatArray, weighed: FloatArray) -> None:
@@ -64,27 +139,20 @@ class StreamedVectors:
         self._weighed = pi.tobytes(), weighed
 
     def _survey(self, pi: FloatArray) -> None:
-        found = list(self.rows.run(_surveyed, "survey", (self.basis, pi)))
-        self._masses = np.array([mass for mass, _ in found])
-        self.remember(pi, np.concatenate([b for _, b in found]))
+        masses, weighed = self.features.survey(self.basis, pi)
+        self._masses = masses
+        self.remember(pi, weighed)
+
+    def rejection(self, values: FloatArray, k: int) -> Draw:
+        return of_blocks(self, values, k)
+
+    def rejection_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
+        return of_any_size(np.asarray(self), probabilities)
 
     def __repr__(self) -> str:
-        return f"StreamedVectors({self.rows!r}, rank {self.shape[1]})"
+        return f"VectorsInBlocks({self.features!r}, rank {self.shape[1]})"
 
 
-def weighed_squares(V: FloatArray | StreamedVectors, pi: FloatArray) -> FloatArray:
-    """Return Σ_n V_in² π_n for every item i."""
-    if isinstance(V, StreamedVectors):
-        return V.weigh(pi)
-    return np.asarray(np.einsum("in,in,n->i", V, V, pi, optimize=False))
-
-
-def _projected(block: FloatArray, basis: FloatArray, argument: Any) -> FloatArray:
-    return block @ basis
-
-
-def _surveyed(block: FloatArray, shared: tuple[FloatArray, FloatArray], argument: Any) -> Any:
-    basis, pi = shared
-    V = block @ basis
-    squares = V * V
-    return squares.sum(axis=0), squares @ pi
+def as_vectors(vectors: Any) -> Vectors:
+    """Return what a spectrum holds, as `Vectors`."""
+    return vectors if isinstance(vectors, Vectors) else ResidentVectors(vectors)

@@ -11,8 +11,9 @@ The draws are those that the features would give in memory, up to rounding.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,11 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import memory_limit
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Draw
-from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.squares import weighed_squares
 from dmsgd.spectra.symmetric import log_polynomials, selection
-from dmsgd.spectra.vectors import StreamedVectors
+
+if TYPE_CHECKING:
+    from dmsgd.spectra.vectors import VectorsInBlocks
 
 #: Proposals of all draws at a time take at most this many bytes, or an 8th of the memory.
 PROPOSAL_BYTES = 2**29
@@ -34,29 +37,27 @@ PROPOSAL_BYTES = 2**29
 EXTRA = (8, 30, 60)
 
 
-def streamed(spectrum: Spectrum, k: int) -> Draw:
-    """Return the function that draws from the k-DPP of a spectrum whose vectors are streamed.
+def of_blocks(V: VectorsInBlocks, values: FloatArray, k: int) -> Draw:
+    """Return what draws from the k-DPP with eigenvectors V that are made block by block.
 
     Every call reads the data once or twice, however many draws it makes, as long as their proposals
     fit in memory (`draws_at_once`); the first call finds b, for `inclusion`, on the way.
     """
-    V: Any = spectrum.vectors
-    log_e = log_polynomials(spectrum.values, k)
-    pi = selection(spectrum.values, k)
+    log_e, pi = log_polynomials(values, k), selection(values, k)
     masses = V.masses(pi)
     sums = np.zeros((masses.shape[1], masses.shape[0] + 1))
     np.cumsum(masses.T, axis=1, out=sums[:, 1:])
+    step = draws_at_once(k)
 
     def draw(key: int, start: int, size: int, workers: int) -> IntArray:
         out = np.empty((size, k), dtype=np.int64)
-        step = draws_at_once(k)
         for first in range(0, size, step):
             numbers = np.arange(start + first, start + min(first + step, size), dtype=np.uint64)
             together = _together(V, pi, log_e, sums, np.uint64(key), numbers, k, workers)
             out[first : first + step] = together
         return out
 
-    return draw
+    return Draw(draw, step)
 
 
 def draws_at_once(k: int) -> int:
@@ -73,7 +74,7 @@ def _proposals(k: int, extra: float) -> int:
 
 
 def _together(
-    V: StreamedVectors,
+    V: VectorsInBlocks,
     pi: FloatArray,
     log_e: FloatArray,
     sums: FloatArray,
@@ -83,7 +84,7 @@ def _together(
     workers: int,
 ) -> IntArray:
     """Return the draws with these numbers, in a few rounds of proposals."""
-    from dmsgd.samplers.compiled.streamed import BLOCK, choose_eigenvectors, decide
+    from dmsgd.samplers.compiled.blocks import BLOCK, choose_eigenvectors, decide
 
     J = np.empty((draws.size, k), dtype=np.uint64)
     choose_eigenvectors(log_e, key, draws, J)
@@ -118,7 +119,7 @@ def _parts(size: int, workers: int) -> list[slice]:
 
 
 def _answers(
-    V: StreamedVectors,
+    V: VectorsInBlocks,
     pi: FloatArray,
     sums: FloatArray,
     key: np.uint64,
@@ -128,7 +129,7 @@ def _answers(
     count: int,
 ) -> tuple[npt.NDArray[np.uint64], FloatArray]:
     """Return the items that `count` proposals of each draw fall on, and their coordinates."""
-    from dmsgd.samplers.compiled.streamed import plan
+    from dmsgd.samplers.compiled.blocks import plan
 
     columns = np.empty((draws.size, count), dtype=np.uint64)
     blocks = np.empty((draws.size, count), dtype=np.int64)
@@ -148,11 +149,11 @@ def _answers(
     X = np.empty((draws.size * count, J.shape[1]))
     unknown = not V.knows(pi) and all(argument is not None for argument in arguments)
     weighed = []
-    found = V.rows.run(answer_block, "answer", (V.basis, pi if unknown else None), arguments)
-    for block, part in enumerate(found):
+    work = partial(answer_block, basis=V.basis, pi=pi if unknown else None)
+    for block, part in enumerate(V.features.run(work, "answer", arguments)):
         if part is not None:
             mine = order[bounds[block] : bounds[block + 1]]
-            items[mine] = part[0] + np.uint64(V.rows.bounds[block])
+            items[mine] = part[0] + np.uint64(V.features.bounds[block])
             X[mine] = part[1]
             weighed.append(part[2])
     if unknown:
@@ -161,18 +162,15 @@ def _answers(
     return items.reshape(shape), X.reshape(*shape, -1)
 
 
-def answer_block(
-    block: FloatArray, shared: tuple[FloatArray, FloatArray | None], question: Any
-) -> Any:
+def answer_block(block: FloatArray, question: Any, basis: FloatArray, pi: FloatArray | None) -> Any:
     """Return the rows of one block of the data that proposals fall on, and their coordinates.
 
     And Σ_n V_in² π_n of all its rows, if π is given.
     """
+    from dmsgd.samplers.compiled.blocks import answer, block_squares
     from dmsgd.samplers.compiled.kdpp import ROWS
-    from dmsgd.samplers.compiled.streamed import answer, block_squares
 
     rests, columns, J, draw = question
-    basis, pi = shared
     V = np.ascontiguousarray(block @ basis)
     mass = np.empty((V.shape[1], -(-V.shape[0] // ROWS)))
     block_squares(V, mass)
@@ -180,4 +178,4 @@ def answer_block(
     items = np.empty(columns.size, dtype=np.uint64)
     X = np.empty((columns.size, J.shape[1]))
     answer(V, mass, columns, rests, J, draw, items, X)
-    return items, X, None if pi is None else np.einsum("in,in,n->i", V, V, pi, optimize=False)
+    return items, X, None if pi is None else weighed_squares(V, pi)

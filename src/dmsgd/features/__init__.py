@@ -1,0 +1,17 @@
+"""Features: an (n, d) matrix, wherever it lives; recognised once, at the door.
+
+recognise      the door: what users pass becomes `Features`
+features       what features offer to everyone else
+resident       arrays and CSR arrays in memory
+blocks         read block by block: a pass computes something from every block
+files          .npy, Zarr and Parquet, as blocks
+cluster        Dask arrays and frames, as blocks on a cluster
+maps           normalize, anneal, concat, ...: maps wrap features and never change them
+fingerprints   hashes that tell whether two data sets are the same
+"""
+
+from dmsgd.features.interface import Features, Map
+from dmsgd.features.maps import anneal, concat, normalize, one_hot
+from dmsgd.features.door import recognise
+
+__all__ = ["Features", "Map", "anneal", "concat", "normalize", "one_hot", "recognise"]

@@ -1,0 +1,82 @@
+"""The door: whatever users pass as features becomes `Features` here, and only here.
+
+Arrays of any kind that fits in memory, SciPy sparse matrices, pandas and polars frames, torch CPU
+tensors and lists are held in memory. Read in blocks are: paths of .npy, .zarr and .parquet files,
+Zarr arrays, memory maps that would take more than an eighth of the memory as float64; and Dask
+arrays and data frames, where they are. No framework is imported: theirs are recognised by name.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dmsgd.features.interface import Features
+from dmsgd.features.resident import held
+from dmsgd.inputs.arrays import as_matrix
+from dmsgd.inputs.memory import memory_limit
+
+
+def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
+    """Return `value` as features; `part` if its entries may be small without being a mistake."""
+    if isinstance(value, Features):
+        return value
+    if isinstance(value, str | os.PathLike):
+        return open_features(value)
+    if isinstance(value, np.memmap) and _is_large(value):
+        from dmsgd.features.blocks import Blocks
+        from dmsgd.features.files import NpyStore
+
+        return Blocks(NpyStore(value))
+    module = type(value).__module__.partition(".")[0]
+    if module == "zarr":
+        from dmsgd.features.blocks import Blocks
+        from dmsgd.features.files import ZarrStore
+
+        return Blocks(ZarrStore(value))
+    if module in ("dask", "dask_expr"):
+        from dmsgd.features.blocks import Blocks
+        from dmsgd.features.cluster import DaskStore
+
+        return Blocks(DaskStore(value))
+    matrix = as_matrix(value, name, part=part)
+    return held(matrix, shared=_shared(matrix, value))
+
+
+def open_features(path: str | os.PathLike[str], drop: str | None = None) -> Features:
+    """Return the features in a .npy, .zarr or .parquet file, to be read in blocks.
+
+    `drop` is the column of a table that is no feature.
+    """
+    from dmsgd.features.blocks import Blocks
+    from dmsgd.features.files import NpyStore, ParquetStore, ZarrStore, open_zarr
+    from dmsgd.files.numpy_files import load_npy
+
+    file = Path(path)
+    if not file.exists():
+        raise FileNotFoundError(f"there is no file {file}")
+    kind = file.suffix.lower()
+    if kind == ".npy":
+        return Blocks(NpyStore(load_npy(file)))
+    if kind == ".parquet":
+        return Blocks(ParquetStore(file, drop))
+    if kind == ".zarr":
+        return Blocks(ZarrStore(open_zarr(file)))
+    raise ValueError(f"{file}: only .npy, .zarr and .parquet files are read in blocks")
+
+
+def _is_large(array: np.memmap[Any, Any]) -> bool:
+    whole = array.base is None or not isinstance(array.base, np.memmap)
+    return whole and array.ndim == 2 and 8 * array.size > memory_limit() // 8
+
+
+def _shared(matrix: Any, value: Any) -> bool:
+    """Return whether a conversion may have left the caller's memory in use."""
+    parts = [matrix] if isinstance(matrix, np.ndarray) else [matrix.data]
+    given = getattr(value, "data", None) if not isinstance(value, np.ndarray) else value
+    if not isinstance(given, np.ndarray):
+        return not isinstance(value, list | tuple)
+    return any(np.may_share_memory(part, given) for part in parts)

@@ -1,0 +1,132 @@
+"""What features are to everyone else: an (n, d) matrix, wherever it lives.
+
+Callers ask for what they need, rows by number, products, squares, and never for the kind. A new
+kind is one file in this folder, one line in `door` and one in tests/test_features.py.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+
+if TYPE_CHECKING:
+    from dmsgd.features.blocks import Blocks
+    from dmsgd.features.resident import Resident
+
+
+class Map(Protocol):
+    """Turns rows of features into rows of other features, dense ones or CSR."""
+
+    def width(self, columns: int) -> int:
+        """Return the number of columns of the result."""
+
+    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
+        """Return the function for the rows start..stop; it can be pickled."""
+
+    def identity(self) -> str:
+        """Return what tells this map from all others: its name and parameters."""
+
+
+class Features(ABC):
+    """An (n, d) matrix F of float64, finite; n and d are at least 1.
+
+    kind:     in words, for reprs.
+    resident: whether all rows are in memory, so that results of the same size may be, too.
+    """
+
+    n: int
+    d: int
+    kind: str
+    resident: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, d)."""
+        return self.n, self.d
+
+    @abstractmethod
+    def take(self, items: IntArray) -> Matrix:
+        """Return the rows with these numbers, in that order: an array, or CSR."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[tuple[int, Matrix]]:
+        """Yield (number of the first row, rows) for parts of the matrix, in order, none empty."""
+
+    @abstractmethod
+    def row_squares(self) -> FloatArray:
+        """Return |f_i|², shape (n,)."""
+
+    @abstractmethod
+    def squares_of(self, B: FloatArray) -> FloatArray:
+        """Return |f_i B|², shape (n,)."""
+
+    @abstractmethod
+    def times(self, B: Matrix) -> FloatArray:
+        """Return F B, shape (n, columns of B), in memory."""
+
+    @abstractmethod
+    def similarities(self, points: Matrix, scale: float) -> FloatArray:
+        """Return exp(-|f_i - p|² / (2 scale²)) for the rows p of `points`, shape (n, points)."""
+
+    @abstractmethod
+    def gram(self, weights: FloatArray | None = None) -> FloatArray:
+        """Return Fᵀ diag(weights) F, shape (d, d), weights being positive, by default 1."""
+
+    @abstractmethod
+    def gram_of(self, S: FloatArray) -> FloatArray:
+        """Return (F S)ᵀ(F S)."""
+
+    @abstractmethod
+    def normal(self, S: FloatArray) -> tuple[FloatArray, float]:
+        """Return FᵀF S, shape (d, columns of S), and |F S|² (Frobenius)."""
+
+    @abstractmethod
+    def mapped(self, map: Map) -> Features:
+        """Return the features that `map` makes of these, which stay as they are."""
+
+    @abstractmethod
+    def whole(self) -> Resident:
+        """Return the same features in memory, or raise MemoryError if they do not fit."""
+
+    @abstractmethod
+    def owned(self) -> Features:
+        """Return features that no change of the caller's array can reach."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a hash of the source and of the maps that were put on it.
+
+        Two sources with the same numbers have the same, in memory, in a file or on a cluster.
+        """
+
+    def words(self) -> bool:
+        """Return whether these are known to be sparse and nowhere negative, as words of texts."""
+        return False
+
+    def dense(self) -> FloatArray | None:
+        """Return the array itself, if that is what these features are."""
+        return None
+
+    def passes(self) -> Blocks | None:
+        """Return these features as what passes go over, if that is how they are read."""
+        return None
+
+    def disjoint(self) -> bool:
+        """Return whether it is known that no row has more than one entry that is not zero."""
+        return False
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        return f"Features({self.n:,} x {self.d:,}, {self.kind})"
+
+
+def as_array(product: Any) -> FloatArray:
+    """Return the product of two matrices, sparse or not, as an array."""
+    return np.asarray(product.toarray() if hasattr(product, "toarray") else product)

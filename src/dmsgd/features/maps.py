@@ -1,0 +1,228 @@
+"""Feature maps: what the paper's kernels do to data before the inner product.
+
+`anneal`, `normalize` and `concat` are for users: an array gives an array and CSR gives CSR, while
+features that are read in blocks give features that are mapped block by block, when they are read.
+The classes are the maps themselves, which `Features.mapped` takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+from scipy import sparse
+
+from dmsgd.features.interface import Features, Map
+from dmsgd.features.fingerprints import digest
+from dmsgd.features.door import recognise
+from dmsgd.features.resident import Resident, scaled_rows
+from dmsgd.features.similarity import row_squares, similarity
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_fraction, as_labels, as_positive
+
+#: Rows shorter than this are stretched by a power of two before their entries are squared.
+SHORT, STRETCH = 1e-140, 2.0**900
+
+
+def one_hot(y: Any) -> Matrix:
+    """Return H, the (n, classes) CSR indicator matrix of the labels, classes in sorted order.
+
+    >>> one_hot(["cat", "ant", "cat"]).toarray()
+    array([[0., 1.],
+           [1., 0.],
+           [0., 1.]])
+    """
+    classes, codes = np.unique(as_labels(y), return_inverse=True)
+    return _indicators(codes.astype(np.int64), classes.size)
+
+
+def anneal(X: Any, rho: float) -> Matrix | Features:
+    """Return x^rho element-wise; zeros stay zero, so sparse stays sparse.
+
+    The paper's annealed kernel is Linear(anneal(tfidf, 0.1)): a small rho makes every shared word
+    count almost alike.
+
+    >>> anneal(np.array([[0.0, 4.0]]), 0.5)
+    array([[0., 2.]])
+    """
+    return _applied(X, Power(as_positive(rho, "rho")))
+
+
+def normalize(X: Any) -> Matrix | Features:
+    """Return X with rows of Euclidean length 1; zero rows stay zero.
+
+    A linear kernel favours items in proportion to their squared norm. Normalise when the length of
+    a row means nothing (embeddings, counts), keep it when it is importance.
+
+    >>> normalize(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    return _applied(X, UnitRows())
+
+
+def concat(X: Any, y: Any, w: float) -> Matrix | Features:
+    """Return F = [(1-w)X, wH]: features and one-hot labels side by side (the paper's eq. for F).
+
+    w = 0 looks at the features alone, w = 1 at the labels alone (stratified sampling); a part of
+    weight zero is left out rather than stored as zeros.
+
+    >>> concat(np.array([[2.0], [4.0]]), ["a", "b"], 0.5)
+    array([[1. , 0.5, 0. ],
+           [2. , 0. , 0.5]])
+    """
+    F = recognise(X)
+    return _native(with_labels(F, y, as_fraction(w, "w")))
+
+
+def with_labels(F: Features, y: Any, w: float) -> Features:
+    """Return the features [(1-w)X, wH]; for w = 0 those that were given."""
+    classes, codes = np.unique(as_labels(y, F.n), return_inverse=True)
+    return F.mapped(WithLabels(codes.astype(np.int64), classes.size, w)) if w > 0 else F
+
+
+def _applied(X: Any, map: Map) -> Matrix | Features:
+    return _native(recognise(X, part=True).mapped(map))
+
+
+def _native(F: Features) -> Matrix | Features:
+    """Return features in memory as the array or CSR array they are."""
+    return F.matrix if isinstance(F, Resident) else F
+
+
+@final
+@dataclass(frozen=True)
+class Power:
+    """x -> x^rho, element by element."""
+
+    rho: float
+
+    def width(self, columns: int) -> int:
+        return columns
+
+    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
+        return partial(_power, rho=self.rho)
+
+    def identity(self) -> str:
+        return f"power {self.rho.hex()}"
+
+
+@final
+@dataclass(frozen=True)
+class UnitRows:
+    """x -> x / |x|."""
+
+    def width(self, columns: int) -> int:
+        return columns
+
+    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
+        return _unit_rows
+
+    def identity(self) -> str:
+        return "unit rows"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class WithLabels:
+    """X -> [(1-w)X, wH] for class numbers `codes` of all rows."""
+
+    codes: IntArray
+    classes: int
+    w: float
+
+    def width(self, columns: int) -> int:
+        return self.classes if self.w == 1 else columns + self.classes
+
+    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
+        return partial(_labelled, codes=self.codes[start:stop], classes=self.classes, w=self.w)
+
+    def identity(self) -> str:
+        return f"labels {digest(self.codes)} {self.w.hex()}"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RowFactors:
+    """Row i times factors[i]."""
+
+    factors: FloatArray
+
+    def width(self, columns: int) -> int:
+        return columns
+
+    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
+        return partial(scaled_rows, factors=self.factors[start:stop])
+
+    def identity(self) -> str:
+        return f"row factors {digest(self.factors)}"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LandmarkFeatures:
+    """X -> C W^(-1/2): RBF similarities to landmarks, whitened."""
+
+    landmarks: Matrix
+    scale: float
+    whitening: FloatArray
+
+    def width(self, columns: int) -> int:
+        return int(self.whitening.shape[1])
+
+    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
+        return partial(
+            _whitened, landmarks=self.landmarks, scale=self.scale, whitening=self.whitening
+        )
+
+    def identity(self) -> str:
+        return f"landmarks {self.scale.hex()} {digest(self.whitening)}"
+
+
+def _power(X: Matrix, rho: float) -> Matrix:
+    values = X.data if sparse.issparse(X) else X
+    if rho != int(rho) and values.min(initial=0.0) < 0:
+        raise ValueError(f"X has negative entries, whose power {rho} is not real; shift X first")
+    if not sparse.issparse(X):
+        return np.power(X, rho)
+    X = X.copy()
+    X.data **= rho
+    return X
+
+
+def _unit_rows(X: Matrix) -> Matrix:
+    lengths = np.sqrt(row_squares(X))
+    short = np.flatnonzero(lengths < SHORT)
+    if short.size:  # squares of small numbers vanish
+        lengths[short] = np.sqrt(row_squares(X[short] * STRETCH)) / STRETCH
+    lengths[lengths == 0] = 1.0
+    if not sparse.issparse(X):
+        return X / lengths[:, None]
+    X = X.copy()
+    X.data /= np.repeat(lengths, np.diff(X.indptr))
+    return X
+
+
+def _labelled(X: Matrix, codes: IntArray, classes: int, w: float) -> Matrix:
+    H = _indicators(codes, classes)
+    if w == 1:
+        return H
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.hstack([(1 - w) * X, w * H], format="csr"))
+    F = np.empty((X.shape[0], X.shape[1] + classes))
+    np.multiply(X, 1 - w, out=F[:, : X.shape[1]])
+    F[:, X.shape[1] :] = (w * H).toarray()
+    return F
+
+
+def _indicators(codes: IntArray, classes: int) -> Matrix:
+    n = codes.size
+    index = np.int32 if n < 2**31 else np.int64  # scikit-learn takes no others where it can
+    parts = np.ones(n), codes.astype(index), np.arange(n + 1, dtype=index)
+    return sparse.csr_array(parts, shape=(n, classes))
+
+
+def _whitened(X: Matrix, landmarks: Matrix, scale: float, whitening: FloatArray) -> Matrix:
+    return similarity(X, landmarks, scale) @ whitening

@@ -1,0 +1,34 @@
+"""Squares of rows and distances between them, for arrays and CSR."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from dmsgd.features.interface import as_array
+from dmsgd.inputs.arrays import FloatArray, Matrix
+
+
+def row_squares(X: Matrix) -> FloatArray:
+    """Return |x_i|² for each row, shape (n,)."""
+    squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else np.einsum("ij,ij->i", X, X)
+    return np.asarray(squares).ravel()
+
+
+def similarity(A: Matrix, B: Matrix, scale: float) -> FloatArray:
+    """Return exp(-|a - b|² / (2 scale²)) for the rows a of A and b of B."""
+    L = squared_distances(A, B)
+    L *= -0.5 / scale**2
+    return np.exp(L, out=L)
+
+
+def squared_distances(A: Matrix, B: Matrix) -> FloatArray:
+    """Return |a - b|² for the rows a of A and b of B."""
+    if isinstance(A, np.ndarray) and isinstance(B, np.ndarray):
+        centre = B.mean(axis=0)  # distances are the same, and less is lost to rounding
+        A, B = A - centre, B - centre
+    distances = as_array(A @ B.T)
+    distances *= -2.0
+    distances += row_squares(A)[:, None]
+    distances += row_squares(B)[None, :]
+    return np.maximum(distances, 0.0, out=distances)

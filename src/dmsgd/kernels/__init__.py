@@ -1,0 +1,8 @@
+"""Kernels: how similar items are."""
+
+from dmsgd.kernels.kernel import Kernel
+from dmsgd.kernels.linear import Linear, identity, strata
+from dmsgd.kernels.precomputed import Precomputed
+from dmsgd.kernels.rbf import RBF, median_scale
+
+__all__ = ["RBF", "Kernel", "Linear", "Precomputed", "identity", "median_scale", "strata"]

@@ -1,0 +1,80 @@
+"""What a kernel is: similarity L over n items, seen through `n`, `diag()` and `block(I, J)`.
+
+Every other kernel of the paper is a feature map (`dmsgd.features`) followed by `Linear` or `RBF`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, final
+
+from dmsgd.features import Features, recognise
+from dmsgd.features.fingerprints import digest
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
+from dmsgd.inputs.memory import reserve
+
+
+class Kernel(ABC):
+    """A symmetric positive semi-definite matrix over n items, never formed unless asked for."""
+
+    n: int
+    #: What this kernel was computed from, as a hash, where its own numbers are rounded results.
+    origin: str | None = None
+
+    @abstractmethod
+    def diag(self) -> FloatArray:
+        """Return L_ii for all items, shape (n,)."""
+
+    @abstractmethod
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741 - index sets, as in the paper
+        """Return the (len(I), len(J)) block of L at these rows and columns."""
+
+    @abstractmethod
+    def columns(self, J: Any) -> FloatArray:
+        """Return L[:, J], shape (n, len(J)): block(everyone, J) without copying the features."""
+
+    def factor(self) -> Features | None:
+        """Return features F with L = F Fᵀ, if the kernel is given by some."""
+        return None
+
+    def landmark_features(self, items: IntArray, whitening: FloatArray) -> Features:
+        """Return the features C W, C being the columns of L at `items` and W the `whitening`."""
+        reserve_columns(self.n, items.size)
+        return recognise(self.columns(items) @ whitening, part=True)
+
+    def points(self) -> Features | None:
+        """Return the features that items are similar by, if there are any."""
+        return None
+
+    def restricted(self, items: Any) -> Kernel:
+        """Return the kernel over these items alone."""
+        return _Part(self, as_items(items, self.n, "items"))
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a hash of everything that L is a function of; other data gives another one."""
+
+
+def reserve_columns(n: int, count: int) -> None:
+    """Raise MemoryError if there is no room for `count` columns of n items and as many features."""
+    reserve(2 * n * count, "the columns of the landmarks", "use fewer landmarks")
+
+
+@final
+class _Part(Kernel):
+    """A kernel seen at some of its items."""
+
+    def __init__(self, whole: Kernel, items: IntArray) -> None:
+        self.whole, self.items, self.n = whole, items, int(items.size)
+
+    def diag(self) -> FloatArray:
+        return self.whole.diag()[self.items]
+
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
+        return self.whole.block(self.items[I], self.items[J])
+
+    def columns(self, J: Any) -> FloatArray:
+        return self.whole.block(self.items, self.items[J])
+
+    def fingerprint(self) -> str:
+        return digest("part", self.whole.fingerprint(), self.items)

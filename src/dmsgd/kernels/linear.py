@@ -1,0 +1,90 @@
+"""L = B Bᵀ, and the special cases of it that are sampling designs of their own."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+from scipy import sparse
+
+from dmsgd.features import Features, one_hot, recognise
+from dmsgd.features.interface import as_array
+from dmsgd.features.fingerprints import digest
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_count, as_items, as_labels, refuse_zero
+from dmsgd.kernels.kernel import Kernel
+
+
+@final
+class Linear(Kernel):
+    """L = B Bᵀ for features B, shape (n, d): anything `dmsgd.diversify` takes for X.
+
+    The rank is at most d. Features larger than memory, or on a Dask cluster, are read in blocks.
+
+    >>> Linear([[1.0, 0.0], [1.0, 1.0]]).block([0], [0, 1])
+    array([[1., 1.]])
+    """
+
+    def __init__(self, B: Any) -> None:
+        features = recognise(B)
+        self.features = features if isinstance(B, Features) else features.owned()
+        self.n = self.features.n
+        if self.features.resident:  # in blocks it shows when they are first read
+            refuse_zero(any(rows.any() for rows in map(_stored, self.features.blocks())))
+
+    def diag(self) -> FloatArray:
+        """Return the squared norms of the feature rows."""
+        return self.features.row_squares()
+
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
+        """Return B_I B_Jᵀ."""
+        rows, columns = as_items(I, self.n, "I"), as_items(J, self.n, "J")
+        return as_array(self.features.take(rows) @ self.features.take(columns).T)
+
+    def columns(self, J: Any) -> FloatArray:
+        """Return B B_Jᵀ."""
+        return self.features.times(self.features.take(as_items(J, self.n, "J")).T)
+
+    def factor(self) -> Features:
+        """Return B."""
+        return self.features
+
+    def points(self) -> Features:
+        """Return B."""
+        return self.features
+
+    def restricted(self, items: Any) -> Linear:
+        """Return Linear(B_items)."""
+        return Linear(recognise(self.features.take(as_items(items, self.n, "items")), part=True))
+
+    def fingerprint(self) -> str:
+        """Return the hash of the features."""
+        return self.origin or digest("Linear", self.features.fingerprint())
+
+    def __repr__(self) -> str:
+        return f"Linear({self.n} items, {self.features.d} features, {self.features.kind})"
+
+
+def _stored(block: tuple[int, Matrix]) -> FloatArray:
+    """Return the numbers that a block of rows stores."""
+    return np.asarray(block[1].data if sparse.issparse(block[1]) else block[1])
+
+
+def strata(y: Any, balanced: bool = False) -> Linear:
+    """Return the kernel of stratified sampling: L_ij = 1 within a stratum, else 0 (Proposition 1).
+
+    With k = number of strata every batch holds one item of each. With smaller k, large strata are
+    still drawn more often; `balanced=True` divides each block by its size, and then all strata are
+    equally likely for every k.
+    """
+    H = one_hot(as_labels(y, name="y"))
+    if balanced:
+        H = sparse.csr_array(H @ sparse.diags_array(1 / np.sqrt(H.sum(axis=0))))
+    return Linear(H)
+
+
+def identity(n: int) -> Linear:
+    """Return the kernel of plain SGD, L = I: every batch is equally likely.
+
+    The batches are drawn *without* replacement, so C_ij is slightly negative rather than 0.
+    """
+    return Linear(sparse.eye_array(as_count(n, "n"), format="csr"))

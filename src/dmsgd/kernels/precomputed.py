@@ -1,0 +1,62 @@
+"""A kernel matrix that the user already has."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.features.interface import as_array
+from dmsgd.features.fingerprints import digest, fingerprint
+from dmsgd.inputs.arrays import FloatArray, as_items, as_matrix
+from dmsgd.kernels.kernel import Kernel
+
+
+@final
+class Precomputed(Kernel):
+    """A kernel matrix that the user already has: symmetric and positive semi-definite."""
+
+    def __init__(self, L: Any) -> None:
+        L = as_array(as_matrix(L, "L"))
+        if L.shape[0] != L.shape[1]:
+            raise ValueError(f"L must be square, got shape {L.shape}")
+        size = np.abs(L).max()
+        if size == 0:
+            raise ValueError("L is all zeros, so no batch has a positive determinant")
+        gap = np.abs(L - L.T).max()
+        if gap > 1e-8 * size:
+            raise ValueError(
+                f"L is not symmetric: |L - Lᵀ| reaches {gap:.3g}; is (L + L.T) / 2 meant?"
+            )
+        self.matrix: FloatArray = (L + L.T) / 2
+        self.n = int(L.shape[0])
+        self._refuse_indefinite(size)
+
+    def _refuse_indefinite(self, size: float) -> None:
+        slack = 100 * self.n * np.finfo(float).eps * size
+        try:
+            np.linalg.cholesky(self.matrix + slack * np.eye(self.n))
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "L is not positive semi-definite (it has a negative eigenvalue), so its "
+                "determinants are no probabilities; use B Bᵀ or RBF, or clip its eigenvalues"
+            ) from None
+
+    def diag(self) -> FloatArray:
+        """Return the diagonal of L."""
+        return self.matrix.diagonal().copy()
+
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
+        """Return L[I, J]."""
+        return self.matrix[np.ix_(as_items(I, self.n, "I"), as_items(J, self.n, "J"))]
+
+    def columns(self, J: Any) -> FloatArray:
+        """Return L[:, J]."""
+        return self.matrix[:, as_items(J, self.n, "J")]
+
+    def fingerprint(self) -> str:
+        """Return the hash of the matrix."""
+        return self.origin or digest("Precomputed", fingerprint(self.matrix))
+
+    def __repr__(self) -> str:
+        return f"Precomputed({self.n} items)"

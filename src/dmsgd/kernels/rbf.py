@@ -1,0 +1,96 @@
+"""Similarity by distance: L_ij = exp(-|x_i - x_j|² / (2 scale²))."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.features import Features, recognise
+from dmsgd.features.fingerprints import digest
+from dmsgd.features.maps import LandmarkFeatures
+from dmsgd.features.similarity import similarity, squared_distances
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_positive
+from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.kernels.kernel import Kernel, reserve_columns
+
+#: How many items the median heuristic looks at.
+MEDIAN_SUBSAMPLE = 1000
+
+
+@final
+class RBF(Kernel):
+    """L_ij = exp(-|x_i - x_j|² / (2 scale²)) for features X, shape (n, d).
+
+    The default scale is the median distance between distinct items of a random subsample of
+    1,000 (`median_scale`): half of the pairs are then closer than one scale.
+
+    >>> RBF([[0.0], [1.0]], scale=1.0).diag()
+    array([1., 1.])
+    """
+
+    def __init__(self, X: Any, scale: float | None = None) -> None:
+        features = recognise(X)
+        self.features = features if isinstance(X, Features) else features.owned()
+        self.n = self.features.n
+        given = None if scale is None else as_positive(scale, "scale")
+        self.scale = median_scale(self.features) if given is None else given
+        self._named_scale = "median" if given is None else given.hex()
+
+    def diag(self) -> FloatArray:
+        """Return ones."""
+        return np.ones(self.n)
+
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
+        """Return exp(-distance² / (2 scale²)) between the items I and J."""
+        rows, columns = as_items(I, self.n, "I"), as_items(J, self.n, "J")
+        L = similarity(self.features.take(rows), self.features.take(columns), self.scale)
+        L[rows[:, None] == columns[None, :]] = 1.0
+        return L
+
+    def columns(self, J: Any) -> FloatArray:
+        """Return exp(-distance² / (2 scale²)) between everyone and the items J."""
+        columns = as_items(J, self.n, "J")
+        L = self.features.similarities(self.features.take(columns), self.scale)
+        L[columns, np.arange(columns.size)] = 1.0
+        return L
+
+    def landmark_features(self, items: IntArray, whitening: FloatArray) -> Features:
+        """Return the features C W, made where and when X is read."""
+        if self.features.resident:
+            reserve_columns(self.n, items.size)
+        return self.features.mapped(
+            LandmarkFeatures(self.features.take(items), self.scale, whitening)
+        )
+
+    def points(self) -> Features:
+        """Return X."""
+        return self.features
+
+    def restricted(self, items: Any) -> RBF:
+        """Return the RBF kernel of the same scale over these items."""
+        part = self.features.take(as_items(items, self.n, "items"))
+        return RBF(recognise(part, part=True), self.scale)
+
+    def fingerprint(self) -> str:
+        """Return the hash of the features and the scale, or of how it is found.
+
+        The last digits of a median distance differ between processors.
+        """
+        return digest("RBF", self.features.fingerprint(), self._named_scale)
+
+    def __repr__(self) -> str:
+        return f"RBF({self.n} items, scale={self.scale:.4g})"
+
+
+def median_scale(X: Any, seed: Seed = 0) -> float:
+    """Return the median distance between distinct items among 1,000 drawn from X."""
+    X = recognise(X)
+    rng = np.random.default_rng(key_of(seed))
+    items = np.sort(rng.choice(X.n, min(X.n, MEDIAN_SUBSAMPLE), replace=False))
+    sample = X.take(items)
+    squares = squared_distances(sample, sample)[np.triu_indices(items.size, 1)]
+    positive = squares[squares > 1e-12 * squares.max(initial=0.0)]
+    if positive.size == 0:
+        raise ValueError("all items look alike, so there is no median distance; pass scale=")
+    return float(np.sqrt(np.median(positive)))

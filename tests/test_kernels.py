@@ -1,0 +1,32 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dmsgd
+
+
+def test_median_scale_is_the_median_distance():
+    points = np.array([[0.0], [1.0], [3.0]])
+    assert dmsgd.median_scale(points) == pytest.approx(2.0)
+    assert dmsgd.RBF(points).scale == pytest.approx(2.0)
+    np.testing.assert_allclose(
+        dmsgd.RBF(points).block([0], [1, 2]), np.exp([[-1 / 8, -9 / 8]]), rtol=1e-12
+    )
+
+
+def test_kernels_agree_on_diagonals_and_blocks():
+    rng = np.random.default_rng(0)
+    B = rng.normal(size=(6, 3))
+    for kernel in (
+        dmsgd.Linear(B),
+        dmsgd.Linear(sparse.csr_array(B)),
+        dmsgd.RBF(B),
+        dmsgd.RBF(sparse.csr_array(B), 0.7),
+        dmsgd.Precomputed(B @ B.T),
+        dmsgd.strata([0, 1, 0, 1, 2, 2], balanced=True),
+        dmsgd.identity(6),
+    ):
+        L = kernel.block(np.arange(6), np.arange(6))
+        np.testing.assert_allclose(kernel.diag(), L.diagonal(), atol=1e-12)
+        np.testing.assert_allclose(kernel.block([4, 1], [0, 1, 5]), L[np.ix_([4, 1], [0, 1, 5])])
+        np.testing.assert_allclose(L, L.T)
