@@ -19,8 +19,10 @@ from rich.console import Console
 
 import dmsgd
 from dmsgd.diagnostics import advise, examine
-from dmsgd.experiments import longtail, softmax
-from dmsgd.experiments.intervals import margin
+from dmsgd.paper.intervals import margin
+from dmsgd.paper.longtail.result import Config
+from dmsgd.paper.longtail.task import make_task
+from dmsgd.paper.models import softmax
 
 assert timing  # imported for what it sets
 
@@ -38,7 +40,7 @@ class Problem:
 
 
 def digits():
-    task = longtail.make_task(longtail.Config(), 0)
+    task = make_task(Config(), 0)
     return Problem(
         "long-tailed digits", 20, 0.5, (50, 800), task.X, task.y, task.test_X, task.test_y
     )

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 from dmsgd.commands.reproduce import BEYOND, EXPERIMENTS, experiment
-from dmsgd.experiments import provenance, storage
-from dmsgd.experiments.protocol import Claim
+from dmsgd.paper import provenance, storage
+from dmsgd.paper.protocol import Claim
 
 #: The experiments that are the paper's own.
 PAPER = [name for name in EXPERIMENTS if name not in BEYOND]
@@ -27,9 +27,9 @@ MARK = re.compile(r"(<!-- claims ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def table(name: str) -> str:
     """Return the claims of an experiment as Markdown: the paper's, then, folded, what is beyond."""
-    module = experiment(name)
+    chosen = experiment(name)
     path = FOLDER / "results" / f"{name}.json"
-    claims = module.claims(storage.load(module.Result, path))
+    claims = chosen.claims(storage.load(chosen.Result, path))
     notes = list(dict.fromkeys(claim.note for claim in claims if claim.note))
     beyond = [claim for claim in claims if claim.where == "beyond"]
     lines = rows([claim for claim in claims if claim.where != "beyond"], notes)

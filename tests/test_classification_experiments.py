@@ -10,11 +10,20 @@ import numpy as np
 import pytest
 
 import dmsgd
+from dmsgd.commands.reproduce import experiment
 from dmsgd.datasets import Flowers, Images
 from dmsgd.diagnostics import gradient_variance
-from dmsgd.experiments import flowers, flowers_findings, mnist, mnist_cost, softmax, storage
-from dmsgd.experiments.flowers_methods import Kernels, methods, shuffled
-from dmsgd.experiments.softmax_noise import measure
+from dmsgd.paper import storage
+from dmsgd.paper.flowers.claims import seconds_to
+from dmsgd.paper.flowers.gradient_noise import measure
+from dmsgd.paper.flowers.methods import Kernels, methods, shuffled
+from dmsgd.paper.flowers.result import imbalance
+from dmsgd.paper.flowers.training import make_task, start, steps_at, train
+from dmsgd.paper.mnist.batches import draw
+from dmsgd.paper.mnist.result import METHODS, UNBIASED
+from dmsgd.paper.models import softmax
+
+flowers, mnist, mnist_cost = map(experiment, ("flowers", "mnist", "mnist-cost"))
 
 FLOWERS = flowers.Config(
     seeds=5,
@@ -104,8 +113,8 @@ def test_labels_alone_with_k_classes_are_stratified_sampling(bloom):
 
 def test_a_larger_w_balances_more(bloom):
     names = ("k=10 w=0", "k=10 w=0.9", "k=10 w=1")
-    distances = [flowers_findings.imbalance(bloom.shares[name]) for name in names]
-    assert flowers_findings.imbalance(bloom.sizes.astype(float)) > distances[0]
+    distances = [imbalance(bloom.shares[name]) for name in names]
+    assert imbalance(bloom.sizes.astype(float)) > distances[0]
     assert distances[0] > distances[1] > distances[2]
 
 
@@ -121,30 +130,30 @@ def test_a_k_dpp_that_does_not_exist_is_named_and_replaced_by_stratified(bloom):
 
 
 def test_all_methods_of_a_seed_start_from_the_same_weights():
-    task = flowers.make_task(FLOWERS, long_tailed_digits())
+    task = make_task(FLOWERS, long_tailed_digits())
     first = [
-        flowers.train(task, design.sample(1, 0), np.array([1]), np.zeros(1), None, 3, task.test)[0]
+        train(task, design.sample(1, 0), np.array([1]), np.zeros(1), None, 3, task.test)[0]
         for design in (dmsgd.Uniform(task.y.size, 10), dmsgd.Stratified(task.y, 10))
     ]
     assert first[0] == first[1]
 
 
 def test_the_rate_is_the_best_of_the_grid_for_random_batches(bloom):
-    task = flowers.make_task(FLOWERS, long_tailed_digits())
+    task = make_task(FLOWERS, long_tailed_digits())
     found = []
     for rate in FLOWERS.rates:
-        steps = flowers._steps(FLOWERS, task, 10)
+        steps = steps_at(FLOWERS.at(), task, 10)
         batches = dmsgd.Uniform(task.y.size, 10).sample(int(steps[-1]), 1000)
         rates = np.full(steps[-1], rate)
-        curve, _ = flowers.train(task, batches, steps, rates, None, 1000, task.valid)
+        curve, _ = train(task, batches, steps, rates, None, 1000, task.valid)
         found.append(curve[-3:].mean())  # whole epochs
     assert bloom.rate[0] == FLOWERS.rates[int(np.argmax(found))]
 
 
 def test_unbiased_updates_of_the_k_dpp_follow_the_mean_gradient():
-    task = flowers.make_task(FLOWERS, long_tailed_digits())
+    task = make_task(FLOWERS, long_tailed_digits())
     design = Kernels(task).design(0.9, 10)
-    weights = flowers.start(task, 0).astype(np.float64)
+    weights = start(task, 0).astype(np.float64)
     a = dmsgd.unbiased_weights(design)
     X, targets = task.inputs.astype(np.float64), task.targets.astype(np.float64)
 
@@ -172,7 +181,7 @@ def test_shuffled_epochs_show_every_item_at_most_once():
 
 @pytest.mark.parametrize("name", ["random", "stratified", "w=0.9", "w=0.9 unbiased"])
 def test_noise_from_draws_is_the_exact_gradient_variance(name):
-    task = flowers.make_task(FLOWERS, long_tailed_digits()).only(np.arange(0, 390, 6))
+    task = make_task(FLOWERS, long_tailed_digits()).only(np.arange(0, 390, 6))
     X, targets = task.inputs[:, 20:26], task.targets
     errors = np.random.default_rng(0).dirichlet(np.full(10, 0.3), size=len(X)) - targets
     every = methods(Kernels(task), 8, ("random", "stratified"), (0.9,), (0.9,))
@@ -205,14 +214,14 @@ def test_balanced_classes_are_a_part_of_their_own(bloom):
 
 def test_seconds_to_an_accuracy_count_sampling_and_mark_what_is_never_reached(bloom):
     outcome = bloom.outcome(10, "w=0.9")
-    reached = flowers_findings.seconds_to(bloom, 10, "w=0.9", 0.0)
+    reached = seconds_to(bloom, 10, "w=0.9", 0.0)
     first = FLOWERS.at()[0] * bloom.sizes.sum() / 10
     np.testing.assert_allclose(reached, first * (outcome.sample + outcome.step))
-    assert np.isinf(flowers_findings.seconds_to(bloom, 10, "w=0.9", 1.01)).all()
+    assert np.isinf(seconds_to(bloom, 10, "w=0.9", 1.01)).all()
 
 
 def test_training_needs_numpy_and_torch_alone():
-    source = Path(mnist.__file__).with_name("cnn.py").read_text()
+    source = Path(softmax.__file__).with_name("cnn.py").read_text()
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -223,10 +232,10 @@ def test_training_needs_numpy_and_torch_alone():
 
 
 def test_both_stages_of_mnist_give_what_run_gives(handwriting):
-    from dmsgd.experiments import cnn
+    from dmsgd.paper.models import cnn
 
     data = digit_images()
-    drawn = mnist.draw(MNIST, data)
+    drawn = draw(MNIST, data)
     parts = (data.x_train[drawn.items], data.y_train[drawn.items], data.x_test[:50])
     images, labels, test = cnn.pixels(parts[0], "cpu"), parts[1], cnn.pixels(parts[2], "cpu")
     import torch
@@ -243,11 +252,11 @@ def test_both_stages_of_mnist_give_what_run_gives(handwriting):
         MNIST.dropout,
         seed=0,
     )
-    np.testing.assert_array_equal(handwriting.accuracy(10, mnist.UNBIASED)[0], curve)
+    np.testing.assert_array_equal(handwriting.accuracy(10, UNBIASED)[0], curve)
 
 
 def test_the_network_learns(handwriting):
-    curves = np.array([handwriting.accuracy(10, method)[0] for method in mnist.METHODS])
+    curves = np.array([handwriting.accuracy(10, method)[0] for method in METHODS])
     assert curves[:, -1].mean() > 0.25
     assert curves[:, -1].mean() > curves[:, 0].mean()
 
@@ -260,7 +269,7 @@ def test_mnist_says_how_much_of_the_kernel_it_leaves_out(handwriting):
 
 def test_mnist_refuses_checkpoints_that_do_not_match():
     with pytest.raises(ValueError, match="2 batch sizes, but 1"):
-        mnist.draw(replace(MNIST, ks=(10, 20)), digit_images())
+        draw(replace(MNIST, ks=(10, 20)), digit_images())
 
 
 def test_cost_of_every_k_is_measured_on_one_thread(seconds):

@@ -9,7 +9,7 @@ import pytest
 
 import dmsgd
 from dmsgd.commands.reproduce import EXPERIMENTS, experiment
-from dmsgd.experiments import storage
+from dmsgd.paper import storage
 
 ROOT = Path(__file__).parent.parent
 
@@ -44,9 +44,9 @@ def test_docstring_examples_run():
 
     tried = 0
     for module in (
-        "features", "fingerprints", "training.draws", "spectra.exact", "designs.kdpp",
+        "features.maps", "features.fingerprints", "training.draws", "spectra.exact", "designs.kdpp",
         "designs.stratified", "designs.build", "designs.swap_chain", "designs.poisson_disk",
-        "schedules.drawing", "prescription.tilt", "experiments.intervals", "diagnostics.variance",
+        "schedules.drawing", "prescription.tilt", "paper.intervals", "diagnostics.variance",
     ):  # fmt: skip
         result = doctest.testmod(importlib.import_module(f"dmsgd.{module}"))
         assert result.failed == 0

@@ -15,7 +15,16 @@ from typer.testing import CliRunner
 
 import dmsgd
 from dmsgd.commands.demo import accuracy_summary, demo, toy_summary
-from dmsgd.experiments import intervals, longtail, softmax, toy
+from dmsgd.paper import intervals
+from dmsgd.paper.longtail import result as longtail
+from dmsgd.paper.longtail import run as longtail_run
+from dmsgd.paper.longtail.figures import plot_accuracy, plot_shares
+from dmsgd.paper.longtail.task import make_task
+from dmsgd.paper.models import softmax
+from dmsgd.paper.toy import result as toy
+from dmsgd.paper.toy.figures import plot as plot_toy
+from dmsgd.paper.toy.run import imbalance
+from dmsgd.paper.toy.run import run as run_toy
 
 SMALL_DIGITS = longtail.Config(seeds=3, checkpoints=(10, 50), early=10)
 SMALL_TOY = toy.Config(population=1500, k=20, seeds=4)
@@ -24,12 +33,12 @@ KDPP = "k-DPP w=0.7"
 
 @pytest.fixture(scope="module")
 def digits() -> longtail.Result:
-    return longtail.run(SMALL_DIGITS)
+    return longtail_run.run(SMALL_DIGITS)
 
 
 @pytest.fixture(scope="module")
 def points() -> toy.Result:
-    return toy.run(SMALL_TOY, None)
+    return run_toy(SMALL_TOY, None)
 
 
 def assert_picture(path: Path) -> None:
@@ -76,7 +85,7 @@ def test_softmax_learns_what_is_separable_and_leaves_its_input_alone() -> None:
 
 
 def test_the_task_is_long_tailed_in_training_balanced_in_test_and_disjoint() -> None:
-    task = longtail.make_task(SMALL_DIGITS, seed=1)
+    task = make_task(SMALL_DIGITS, seed=1)
     assert np.bincount(task.y).tolist() == [120, 84, 59, 41, 29, 20, 14, 10, 7, 5]
     assert np.bincount(task.test_y).tolist() == [50] * 10
     seen = {row.tobytes() for row in task.X}
@@ -84,7 +93,7 @@ def test_the_task_is_long_tailed_in_training_balanced_in_test_and_disjoint() -> 
 
 
 def test_seeds_change_which_digit_is_rare() -> None:
-    first, second = (longtail.make_task(SMALL_DIGITS, seed) for seed in (0, 1))
+    first, second = (make_task(SMALL_DIGITS, seed) for seed in (0, 1))
     means = [task.test_X[task.test_y == 9].mean(axis=0) for task in (first, second)]
     assert np.abs(means[0] - means[1]).max() > 0.3
 
@@ -98,8 +107,8 @@ def test_expected_shares_of_the_rare_classes_are_ordered(digits: longtail.Result
 
 
 def test_shares_are_those_of_the_batches_that_are_drawn() -> None:
-    task = longtail.make_task(SMALL_DIGITS, seed=0)
-    for name, build in longtail.methods(SMALL_DIGITS).items():
+    task = make_task(SMALL_DIGITS, seed=0)
+    for name, build in longtail_run.methods(SMALL_DIGITS).items():
         design = build(task, 0)
         drawn = np.bincount(task.y[design.sample(4000, seed=5)].ravel(), minlength=10) / 80_000
         expected = np.bincount(task.y, design.inclusion()) / SMALL_DIGITS.k
@@ -118,7 +127,7 @@ def test_the_digits_are_deterministic_seeds_differ_and_progress_ends_at_one(
     digits: longtail.Result,
 ) -> None:
     told: list[float] = []
-    again = longtail.run(SMALL_DIGITS, told.append)
+    again = longtail_run.run(SMALL_DIGITS, told.append)
     assert told == pytest.approx([1 / 3, 2 / 3, 1])
     for one, two in zip(digits.outcomes, again.outcomes, strict=True):
         assert np.array_equal(one.accuracy, two.accuracy)
@@ -141,9 +150,9 @@ def test_costs_are_per_batch_and_the_clock_starts_after_the_first_draws(
         events.append(f"draw {size}")
         return draw(self, size, *args, **kwargs)
 
-    monkeypatch.setattr(longtail, "perf_counter", look)
+    monkeypatch.setattr(longtail_run, "perf_counter", look)
     monkeypatch.setattr(dmsgd.KDPP, "sample", sample)
-    result = longtail.run(replace(SMALL_DIGITS, seeds=1))
+    result = longtail_run.run(replace(SMALL_DIGITS, seeds=1))
     assert events[: events.index("look")] == ["draw 1", "draw 1"]
     for outcome in result.outcomes:
         assert (outcome.setup, outcome.sample, outcome.step) == (1, 1 / 50, 2 / 50)
@@ -154,8 +163,8 @@ def test_margin_is_students() -> None:
 
 
 def test_pictures_of_the_digits(digits: longtail.Result, tmp_path: Path) -> None:
-    longtail.plot_shares(digits, tmp_path / "shares.png")
-    longtail.plot_accuracy(digits, tmp_path / "accuracy.png")
+    plot_shares(digits, tmp_path / "shares.png")
+    plot_accuracy(digits, tmp_path / "accuracy.png")
     assert_picture(tmp_path / "shares.png")
     assert_picture(tmp_path / "accuracy.png")
 
@@ -165,9 +174,9 @@ def test_pictures_of_the_digits(digits: longtail.Result, tmp_path: Path) -> None
 
 def test_imbalance_by_hand() -> None:
     corners = np.array([[0.1, 0.1], [0.2, 0.2], [0.9, 0.9], [1.0, 1.0]])
-    assert toy.imbalance(corners, np.ones(4), cells=2) == 0
-    assert toy.imbalance(corners, np.array([2.0, 1.0, 1.0, 0.0]), cells=2) == pytest.approx(0.25)
-    assert toy.imbalance(corners[:3], np.ones(3), cells=2) == pytest.approx(1 / 6)
+    assert imbalance(corners, np.ones(4), cells=2) == 0
+    assert imbalance(corners, np.array([2.0, 1.0, 1.0, 0.0]), cells=2) == pytest.approx(0.25)
+    assert imbalance(corners[:3], np.ones(3), cells=2) == pytest.approx(1 / 6)
 
 
 def test_designs_restore_balance_and_the_kdpp_does_it_best(points: toy.Result) -> None:
@@ -194,14 +203,14 @@ def test_the_scene_is_an_imbalanced_subset_with_frequencies_of_k_items(points: t
 
 
 def test_the_points_are_deterministic_and_follow_the_seed(points: toy.Result) -> None:
-    same, other = toy.run(SMALL_TOY, None), toy.run(replace(SMALL_TOY, seed=1), None)
+    same, other = run_toy(SMALL_TOY, None), run_toy(replace(SMALL_TOY, seed=1), None)
     for name, values in points.imbalance.items():
         assert np.array_equal(values, same.imbalance[name])
         assert not np.array_equal(values, other.imbalance[name])
 
 
 def test_picture_of_the_points(points: toy.Result, tmp_path: Path) -> None:
-    toy.plot(points, tmp_path)
+    plot_toy(points, tmp_path)
     assert_picture(tmp_path / "toy.png")
 
 
@@ -236,7 +245,7 @@ def test_demo_prints_the_table_and_writes_the_pictures(tmp_path: Path) -> None:
     out = tmp_path / "new" / "folder"
     answer = CliRunner().invoke(app, ["--quick", "--out", str(out)])
     assert answer.exit_code == 0, answer.output
-    for name in longtail.methods(longtail.Config()):
+    for name in longtail_run.methods(longtail.Config()):
         assert f"{name}  " in answer.output
     for name in ("toy.png", "class-shares.png", "accuracy.png"):
         assert str(out / name) in answer.output
@@ -255,7 +264,7 @@ def test_demo_refuses_a_file_as_folder_and_a_single_seed(tmp_path: Path) -> None
 
 def test_importing_the_demo_is_cheap() -> None:
     code = (
-        "import sys, dmsgd.commands.demo, dmsgd.experiments.toy, dmsgd.experiments.longtail;"
+        "import sys, dmsgd.commands.demo, dmsgd.paper.toy.run, dmsgd.paper.longtail.run;"
         "print([m for m in ('sklearn', 'matplotlib', 'numba', 'torch') if m in sys.modules])"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -9,9 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dmsgd.commands.reproduce import experiment
 from dmsgd.datasets import R8, Topics
-from dmsgd.experiments import r8, r8_cost, r8_search, storage, synthetic_lda, topics
-from dmsgd.experiments.intervals import margin, wilson
+from dmsgd.paper import storage
+from dmsgd.paper.intervals import margin, wilson
+from dmsgd.paper.models import topics
+from dmsgd.paper.r8 import search
+from dmsgd.paper.r8.classifier import features
+from dmsgd.paper.r8.corpus import METHODS, make_corpus
+from dmsgd.paper.r8_cost.result import DEFAULT, EARLY
+from dmsgd.paper.synthetic_lda.figures import typical_seed
+
+synthetic_lda, r8, r8_cost = map(experiment, ("synthetic-lda", "r8", "r8-cost"))
 
 SYNTHETIC = synthetic_lda.Config(seeds=6, steps=40, iterations=50)
 NEWS = r8.Config(seeds=2, k=20, steps=25, topics=8, min_df=2, stop_words=False)
@@ -141,8 +150,8 @@ def test_the_typical_seed_is_one_of_median_recovery(synthetic: synthetic_lda.Res
         }
         return replace(synthetic, outcomes=outcomes)
 
-    assert synthetic_lda.typical_seed(with_counts([5, 3, 3], [5, 4, 5])) == 2
-    assert synthetic_lda.typical_seed(with_counts([5, 3, 2], [5, 3, 5])) == 2
+    assert typical_seed(with_counts([5, 3, 3], [5, 4, 5])) == 2
+    assert typical_seed(with_counts([5, 3, 2], [5, 3, 5])) == 2
 
 
 def test_the_same_documents_give_the_same_result() -> None:
@@ -232,22 +241,22 @@ def test_the_search_scores_settings_without_the_test_documents() -> None:
     data = small_news()
     blind = replace(data, test=data.test[:1], y_test=data.y_test[:1])
     configs = [NEWS, replace(NEWS, penalty=1e-6)]
-    scores = r8_search.search(data, configs, seeds=1)
+    scores = search.search(data, configs, seeds=1)
     assert scores.shape == (2, 2, 1, 2)  # settings, methods, seeds, (average, total)
-    assert np.array_equal(scores, r8_search.search(blind, configs, seeds=1))
-    assert r8_search.best(configs, scores) is NEWS  # an SVM without force calls all class a
+    assert np.array_equal(scores, search.search(blind, configs, seeds=1))
+    assert search.best(configs, scores) is NEWS  # an SVM without force calls all class a
     assert scores[1, :, :, 0] == pytest.approx(np.full((2, 1), 0.25), abs=0.02)
 
 
 def test_random_settings_are_reproducible_and_differ() -> None:
-    one, two = r8_search.candidates(5, seed=1), r8_search.candidates(5, seed=1)
+    one, two = search.candidates(5, seed=1), search.candidates(5, seed=1)
     assert one == two
     assert len(set(one)) == 5
 
 
 def test_unknown_form_of_the_topic_proportions_is_refused() -> None:
     with pytest.raises(ValueError, match="'plain' or 'root'"):
-        r8.features(replace(NEWS, form="log"), np.ones((2, 2)))
+        features(replace(NEWS, form="log"), np.ones((2, 2)))
 
 
 # costs
@@ -259,20 +268,20 @@ def test_costs_are_positive_and_shares_are_of_the_same_round(cost: r8_cost.Resul
         assert seconds.shape == (2, 2)
         assert np.all(seconds > 0)
     assert all(np.all(seconds > 0) for seconds in cost.setup.values())
-    sampling = {r8_cost.DEFAULT: np.array([[1.0, 3.0], [2.0, 4.0]])}
-    update = {r8_cost.EARLY: np.array([[100.0, 100.0], [50.0, 100.0]])}
+    sampling = {DEFAULT: np.array([[1.0, 3.0], [2.0, 4.0]])}
+    update = {EARLY: np.array([[100.0, 100.0], [50.0, 100.0]])}
     made = replace(cost, sampling=sampling, update=update)
-    assert made.share(r8_cost.DEFAULT, r8_cost.EARLY).tolist() == [[1, 3], [4, 4]]
+    assert made.share(DEFAULT, EARLY).tolist() == [[1, 3], [4, 4]]
 
 
 def test_a_batch_is_cheap_only_if_the_whole_interval_is(cost: r8_cost.Result) -> None:
     cheap = np.array([[0.5, 1.9], [0.6, 1.8]])  # percent of an update, in two rounds
-    made = replace(cost, sampling=cost.sampling | {r8_cost.DEFAULT: cheap / 100})
+    made = replace(cost, sampling=cost.sampling | {DEFAULT: cheap / 100})
     made = replace(made, update={name: np.ones((2, 2)) for name in cost.update})
     found = [claim for claim in r8_cost.claims(made) if claim.where == "Table 1"]
     assert [claim.ours for claim in found] == 2 * ["0.55 ± 0.64", "1.85 ± 0.64"]
     assert [claim.holds for claim in found] == 2 * [True, False]
-    assert [name for name in cost.update if name in found[2].statement] == [r8_cost.EARLY]
+    assert [name for name in cost.update if name in found[2].statement] == [EARLY]
 
 
 def test_claims_and_picture_of_the_costs(cost: r8_cost.Result, tmp_path: Path) -> None:
@@ -295,10 +304,10 @@ def test_the_kdpp_balances_the_classes_of_r8() -> None:
         pytest.skip("DMSGD_DATA names no folder with r8/train.txt.gz")
     data = r8.load(r8.Config(), folder)
     config = replace(r8.Config(), min_df=20)
-    corpus = r8.make_corpus(config, data)
+    corpus = make_corpus(config, data)
     assert np.bincount(corpus.y).tolist() == [2840, 1596, 253, 251, 206, 190, 108, 41]
     assert corpus.counts.shape[1] == len(corpus.words) == corpus.test_counts.shape[1]
-    design = r8.METHODS["DM-SVI"](config, corpus)
+    design = METHODS["DM-SVI"](config, corpus)
     shares = np.bincount(corpus.y, design.inclusion()) / config.k
     assert shares[0] < 0.8 * 2840 / 5485
     assert shares[-1] > 1.3 * 41 / 5485

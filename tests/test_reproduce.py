@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from dmsgd.commands import app
 from dmsgd.commands.reproduce import EXPERIMENTS, claims_table, experiment
-from dmsgd.experiments import provenance, storage
-from dmsgd.experiments.intervals import holds, margin, paired, show, shown
-from dmsgd.experiments.protocol import Claim
-from dmsgd.experiments.trials import run_trials
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.paper import provenance, storage
+from dmsgd.paper.intervals import holds, margin, paired, show, shown
+from dmsgd.paper.protocol import Claim
+from dmsgd.paper.trials import run_trials
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def test_results_say_what_made_them(tmp_path: Path) -> None:
 
 def test_torch_and_gpu_are_told_only_where_they_were_used() -> None:
     code = (
-        "from dmsgd.experiments import provenance as p; before = p.record(); import torch;"
+        "from dmsgd.paper import provenance as p; before = p.record(); import torch;"
         "after = p.record(); print(before['torch'] == '', before['gpu'], after['torch'] != '')"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -8,18 +8,26 @@ import numpy as np
 import pytest
 
 import dmsgd
+from dmsgd.commands.reproduce import experiment
 from dmsgd.datasets import Flowers, Images
 from dmsgd.diagnostics import gradient_variance
 from dmsgd.diagnostics.variance import uniform_variance
-from dmsgd.experiments import mlp, noise, noise_problems, storage, subgroups, targets
-from dmsgd.experiments.gradient_noise import (
-    Batches,
-    joint_matrix,
-    reasons,
-    smooth_pairs,
-    softmax_gradients,
-)
+from dmsgd.paper import storage
+from dmsgd.paper.flowers.training import start as start_weights
+from dmsgd.paper.models import mlp, softmax
+from dmsgd.paper.models.softmax import softmax_gradients
+from dmsgd.paper.noise.problems import regression
+from dmsgd.paper.noise.run import Data
+from dmsgd.paper.noise.variance import Batches, joint_matrix, reasons, smooth_pairs
+from dmsgd.paper.subgroups.methods import METHODS, ORACLE
+from dmsgd.paper.subgroups.result import Outcome
+from dmsgd.paper.subgroups.run import _trial
+from dmsgd.paper.subgroups.task import make_task
+from dmsgd.paper.targets.methods import class_weights
+from dmsgd.paper.targets.tasks import digits_task
 from dmsgd.spectra.symmetric import pair_selection
+
+noise, targets, subgroups = map(experiment, ("noise", "targets", "subgroups"))
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +139,7 @@ def small_noise(few_flowers, few_digits):
         noise.QUICK, items=90, regression_items=120, k=8, columns=(1, 10), stretches=(3.0,),
         steps=(0, 5), directions=15, rank=40,
     )  # fmt: skip
-    return noise.run(config, noise.Data(few_flowers, few_digits))
+    return noise.run(config, Data(few_flowers, few_digits))
 
 
 def test_noise_is_low_where_the_kernel_sees_the_gradient(small_noise):
@@ -161,7 +169,7 @@ def test_noise_loads_only_what_it_needs():
 
 
 def test_regression_trains():
-    gradients = noise_problems.regression(200, 20, 3, (1.0,), (0, 500), 0).gradients
+    gradients = regression(200, 20, 3, (1.0,), (0, 500), 0).gradients
     lengths = [np.linalg.norm(each.mean(axis=0)) for each in gradients]
     assert lengths[1] < 0.3 * lengths[0]
 
@@ -194,7 +202,7 @@ def test_balanced_targets_learn_rare_classes_sooner(small_targets):
 
 def test_regimes_are_those_of_draws(small_targets):
     """Frequencies, weights and noise of each regime, counted on batches of designs made anew."""
-    task, k, draws = targets.digits_task(0), 20, 6000
+    task, k, draws = digits_task(0), 20, 6000
     n, y = task.y.size, task.y
     given = dmsgd.diversify(task.X, k)
     weights = dmsgd.unbiased_weights(given)
@@ -205,9 +213,9 @@ def test_regimes_are_those_of_draws(small_targets):
         "prescribed: balanced": (dmsgd.diversify(task.X, k, labels=y, target="balanced"), plain),
         "re-weighted by 1/(N b)": (given, weights),
     }
-    start = targets.start(task, 0).astype(np.float64)
+    start = start_weights(task, 0).astype(np.float64)
     inputs, classes = task.inputs.astype(np.float64), task.targets.astype(np.float64)
-    errors = targets.softmax.probabilities(start, inputs) - classes
+    errors = softmax.probabilities(start, inputs) - classes
     gradients = softmax_gradients(inputs, errors)
     assert [each.name for each in small_targets.regimes] == list(ways)
     for each in small_targets.regimes:
@@ -237,7 +245,7 @@ def test_regimes_differ_in_what_they_are_for(small_targets):
 
 def test_class_weights_balance_the_loss():
     y = np.repeat([0, 1, 2], [5, 3, 2])
-    weights = targets.class_weights(dmsgd.Uniform(10, 4), y)
+    weights = class_weights(dmsgd.Uniform(10, 4), y)
     assert np.allclose(np.bincount(y, weights), 10 / 3 / 4)
 
 
@@ -279,7 +287,7 @@ def test_subgroup_shares(small_subgroups):
     assert shares["stratified by parity"][:5].sum() == pytest.approx(0.5)
     rare = [4, 9]
     assert shares["k-DPP rbf"][rare].sum() > 1.2 * sizes[rare].sum()
-    assert shares[subgroups.ORACLE][rare].sum() > 0.15
+    assert shares[ORACLE][rare].sum() > 0.15
 
 
 def test_subgroup_measures_by_hand():
@@ -287,8 +295,8 @@ def test_subgroup_measures_by_hand():
     late = np.array([[9, 8, 7, 6, 4, 9, 8, 7, 3, 5], [9, 9, 9, 9, 2, 9, 9, 9, 9, 8]]) / 10
     uniform, shares = np.stack([late / 2, late - 0.1], axis=1), np.full((2, 10), 0.1)
     outcomes = (
-        subgroups.Outcome("uniform", uniform, shares),
-        subgroups.Outcome("other", np.stack([late, late], axis=1), shares),
+        Outcome("uniform", uniform, shares),
+        Outcome("other", np.stack([late, late], axis=1), shares),
     )
     result = subgroups.Result(subgroups.QUICK, 0.3, np.arange(10), outcomes)
     assert result.accuracy("other", "worst") == pytest.approx([0.3, 0.2])
@@ -307,8 +315,8 @@ def test_subgroup_accuracy_is_that_of_parity(few_digits):
         subgroups.QUICK, seeds=1, k=30, largest=45, ratio=1, minority=1, units=64,
         checkpoints=(300,), test_per_digit=10,
     )  # fmt: skip
-    task = subgroups.make_task(config, few_digits, 0)
-    accuracy, _ = subgroups._trial(config, task, subgroups.METHODS[0], 0.3, 0)
+    task = make_task(config, few_digits, 0)
+    accuracy, _ = _trial(config, task, METHODS[0], 0.3, 0)
     assert accuracy.shape == (1, 10)
     assert accuracy.min() > 0.8
 

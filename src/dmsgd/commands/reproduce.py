@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,24 +16,15 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from dmsgd.experiments.protocol import Claim, Experiment
-
-#: Name on the command line -> module in `dmsgd.experiments`: the paper's in its order, then more.
-EXPERIMENTS = {
-    "toy": "toy",
-    "synthetic-lda": "synthetic_lda",
-    "r8": "r8",
-    "r8-cost": "r8_cost",
-    "flowers": "flowers",
-    "mnist": "mnist",
-    "mnist-cost": "mnist_cost",
-    "noise": "noise",
-    "targets": "targets",
-    "subgroups": "subgroups",
-}
+    from dmsgd.paper.protocol import Claim, Experiment
 
 #: Those that are not in the paper.
 BEYOND = ("noise", "targets", "subgroups")
+
+#: Names of folders in `dmsgd.paper`, with - for _: the paper's in its order, then more.
+EXPERIMENTS = (
+    "toy", "synthetic-lda", "r8", "r8-cost", "flowers", "mnist", "mnist-cost", *BEYOND,
+)  # fmt: skip
 
 
 def reproduce(
@@ -91,8 +82,17 @@ def reproduce(
 
 
 def experiment(name: str) -> Experiment:
-    """Return the module of the experiment that the command line calls `name`."""
-    return cast("Experiment", import_module(f"dmsgd.experiments.{EXPERIMENTS[name]}"))
+    """Return the experiment that the command line calls `name`."""
+    from dmsgd.paper.protocol import Experiment
+
+    result, run, claims, figures = (
+        import_module(f"dmsgd.paper.{name.replace('-', '_')}.{part}")
+        for part in ("result", "run", "claims", "figures")
+    )
+    return Experiment(
+        result.TITLE, result.Config, result.QUICK, result.Result,
+        run.load, run.run, claims.claims, figures.plot,
+    )  # fmt: skip
 
 
 def _refuse_results(paths: list[Path], force: bool) -> None:
@@ -114,18 +114,18 @@ def _one(
     replot: bool,
 ) -> None:
     """Run (or read) one experiment, write its files and print what was found."""
-    from dmsgd.experiments import storage
+    from dmsgd.paper import storage
 
-    module = experiment(name)
+    chosen = experiment(name)
     path = out / f"{name}.json"
     began = time.perf_counter()
     if replot:
-        result = storage.load(module.Result, path)
+        result = storage.load(chosen.Result, path)
     else:
-        result = _run(module, name, data_dir, seeds, quick)
+        result = _run(chosen, name, data_dir, seeds, quick)
         storage.save(result, path)
-    pictures = module.plot(result, out)
-    console.print(claims_table(module.TITLE, module.claims(result)))
+    pictures = chosen.plot(result, out)
+    console.print(claims_table(chosen.TITLE, chosen.claims(result)))
     for written in (path, *pictures):
         console.print(str(written), soft_wrap=True, markup=False)
     if not replot:
@@ -133,14 +133,14 @@ def _one(
 
 
 def _run(
-    module: Experiment, name: str, data_dir: Path | None, seeds: int | None, quick: bool
+    chosen: Experiment, name: str, data_dir: Path | None, seeds: int | None, quick: bool
 ) -> Any:
-    config = module.QUICK if quick else module.Config()
+    config = chosen.QUICK if quick else chosen.Config()
     if seeds is not None:
         config = replace(config, seeds=seeds)
-    data = module.load(config, None if data_dir is None else str(data_dir))
+    data = chosen.load(config, None if data_dir is None else str(data_dir))
     with bar(name) as progress:
-        return module.run(config, data, progress)
+        return chosen.run(config, data, progress)
 
 
 def claims_table(title: str, claims: list[Claim]) -> Table:

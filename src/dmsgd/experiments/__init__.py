@@ -1,1 +1,1 @@
-"""Experiments: each a frozen config, a pure `run(config)` and a `plot(result, path)` beside it."""
+"""The old names of the parts of `dmsgd.paper` that `dmsgd demo` shows."""

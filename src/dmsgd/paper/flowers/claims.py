@@ -1,0 +1,241 @@
+"""What the paper says about Oxford-102 beside what the flowers experiment found."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.paper.flowers.result import Outcome, Result, imbalance, kernel_methods
+from dmsgd.paper.intervals import NORMAL, holds, paired, show, shown
+from dmsgd.paper.protocol import Claim
+
+#: The paper's Figure 8 by batch size: best DM-SGD, random, the three best w.
+PAPER = {
+    50: ("86.7", "84.7", "0.9, 0.7, 1"),
+    80: ("86.7", "81.8", "0.9, 0.7, 1"),
+    102: ("86.5", "84.5", "1, 0.9, 0.7"),
+    150: ("85.5", "83.1", "0.7, 0.5, 0.9"),
+}
+
+#: Inclusion probabilities that differ by less are equal but for rounding.
+EQUAL = 1e-8
+
+
+def claims(result: Result) -> list[Claim]:
+    """Return all claims, those of the paper first."""
+    found = _balance(result)
+    for k in result.config.ks:
+        found += _accuracy(result, k)
+    found += _small_batches(result)
+    found += [
+        Claim(
+            "Fig. 11",
+            "w = 1 and k = number of classes is stratified sampling",
+            "equal",
+            f"inclusion probabilities differ by {result.strata_gap:.0e} at most",
+            holds(EQUAL - result.strata_gap),
+            f"equal is a difference below {EQUAL:.0e}",
+        )
+    ]
+    for pair, reason in result.refused.items():
+        note = "the method 'stratified' stands in: k items spread over the classes evenly"
+        found.append(Claim("Fig. 8", f"there is a k-DPP for {pair}", "", reason, False, note))
+    return [*found, *_baselines(result), *_times(result), *_noise(result), *_null(result)]
+
+
+def _balance(result: Result) -> list[Claim]:
+    found = []
+    for k in sorted({int(name.split()[0][2:]) for name in result.shares}):
+        at_k = {
+            name.split()[1]: s for name, s in result.shares.items() if name.startswith(f"k={k} ")
+        }
+        distances = [imbalance(result.sizes.astype(float)), *map(imbalance, at_k.values())]
+        text = ", ".join(
+            f"{name} {distance:.3f}"
+            for name, distance in zip(["data", *at_k], distances, strict=True)
+        )
+        found.append(
+            Claim(
+                "Fig. 7" if k == 50 else "Fig. 11",
+                f"larger w balances the classes more, k = {k}",
+                "yes",
+                text,
+                holds(-float(np.diff(distances).max())),
+                "share of a batch in the wrong class (total variation), 0 is balanced",
+            )
+        )
+    return found
+
+
+def _accuracy(result: Result, k: int) -> list[Claim]:
+    """Return the lead of the k-DPP over random batches at the end, and after one epoch."""
+    best, baseline, top = PAPER.get(k, ("", "", ""))
+    ranked = sorted(kernel_methods(result, k), key=lambda name: -result.accuracy(k, name).mean())
+    note = (
+        f"best on the test set: {ranked[0]} with {show(result.accuracy(k, ranked[0]))}; best three "
+        f"w: {', '.join(name[2:] for name in ranked[:3])} (paper {top})"
+    )
+    usual = _usual(result, k)
+    return [
+        _lead(result, k, f"final accuracy at k = {k}: {usual} against random",
+              f"{best} (best w) / {baseline}", None, note),
+        _lead(result, k, f"faster learning at k = {k}: {usual} against random after one epoch",
+              "faster", 1),
+    ]  # fmt: skip
+
+
+def _usual(result: Result, k: int) -> str:
+    """Return the k-DPP that claims are about, chosen without a look at the results."""
+    names = kernel_methods(result, k)
+    return "w=0.9" if "w=0.9" in names else names[-1]
+
+
+def _lead(
+    result: Result, k: int, statement: str, paper: str, epoch: float | None, note: str = ""
+) -> Claim:
+    ours, random = (result.accuracy(k, name, epoch) for name in (_usual(result, k), "random"))
+    lead = paired(100 * ours, 100 * random)
+    text = f"{shown(*lead, sign=True)} ({show(ours)} against {show(random)})"
+    return Claim("Fig. 8", statement, paper, text, holds(*lead), note)
+
+
+def _small_batches(result: Result) -> list[Claim]:
+    """Return whether the smallest batches gain more than the largest."""
+    ks = sorted(result.config.ks)
+    if len(ks) < 2:
+        return []
+    gains = [
+        100 * (result.accuracy(k, _usual(result, k)) - result.accuracy(k, "random")) for k in ks
+    ]
+    more = paired(gains[0], gains[-1])
+    each = ", ".join(f"k = {k}: {gain.mean():+.1f}" for k, gain in zip(ks, gains, strict=True))
+    return [
+        Claim(
+            "Fig. 8",
+            f"the gain in final accuracy is larger for small batches: k = {ks[0]} minus {ks[-1]}",
+            "+2.0, +4.9, +2.0, +2.4" if ks == sorted(PAPER) else "",
+            f"{shown(*more, sign=True)} ({each})",
+            holds(*more),
+        )
+    ]
+
+
+def _baselines(result: Result) -> list[Claim]:
+    """Return every other method against random, after one epoch and at the end."""
+    found = []
+    for k in result.config.ks:
+        compared = [
+            name
+            for name in (
+                "shuffled",
+                "stratified",
+                "clustered",
+                "w=0",
+                "w=0.9 unbiased",
+                "w=0 unbiased",
+            )
+            if any((o.k, o.method) == (k, name) for o in result.outcomes)
+        ]
+        for name in compared:
+            ours = (
+                f"{_gain(result, k, name, 1)} after one epoch, {_gain(result, k, name)} at the end"
+            )
+            found.append(Claim("beyond", f"{name} against random, k = {k}", "", ours))
+        if "stratified" in compared and "w=0.9" in kernel_methods(result, k):
+            ours = (
+                f"{_gain(result, k, 'w=0.9', 1, 'stratified')} after one epoch, "
+                f"{_gain(result, k, 'w=0.9', None, 'stratified')} at the end"
+            )
+            found.append(Claim("beyond", f"w=0.9 against stratified, k = {k}", "", ours))
+    return found
+
+
+def _gain(
+    result: Result, k: int, name: str, epoch: float | None = None, baseline: str = "random"
+) -> str:
+    ours, theirs = result.accuracy(k, name, epoch), result.accuracy(k, baseline, epoch)
+    return shown(*paired(100 * ours, 100 * theirs), sign=True)
+
+
+def seconds_to(result: Result, k: int, method: str, target: float) -> FloatArray:
+    """Return the seconds of sampling and training to an accuracy, one per seed; inf if never.
+
+    Set-up is not counted: it is paid once for all trainings.
+    """
+    outcome: Outcome = result.outcome(k, method)
+    steps = result.config.at() * result.sizes.sum() / k
+    reached = outcome.accuracy >= target
+    first = np.where(reached.any(axis=1), steps[reached.argmax(axis=1)], np.inf)
+    return np.asarray(first * (outcome.sample + outcome.step))
+
+
+def _times(result: Result) -> list[Claim]:
+    found = []
+    for k in result.config.ks:
+        for target in result.config.targets:
+            texts = []
+            for method in ("random", "w=0.9", "stratified"):
+                if not any((o.k, o.method) == (k, method) for o in result.outcomes):
+                    continue
+                outcome = result.outcome(k, method)
+                seconds = float(np.median(seconds_to(result, k, method, target)))
+                texts.append(
+                    f"{method} {seconds:.2f} s ({1e3 * outcome.sample:.2f} + "
+                    f"{1e3 * outcome.step:.2f} ms a step, set-up {outcome.setup:.1f} s)"
+                )
+            statement = f"seconds of sampling and training to {100 * target:g} %, k = {k}"
+            note = "CPU seconds, median over seeds; sampling + update; set-up once, not counted"
+            found.append(Claim("beyond", statement, "", "; ".join(texts), note=note))
+    return found
+
+
+def _noise(result: Result) -> list[Claim]:
+    """Return the variance of gradients against both baselines, at each point of training."""
+    found = []
+    epochs = ", ".join(f"{epoch:g}" for epoch in result.config.noise_epochs)
+    worst = max((float((each.error / each.variance).max()) for each in result.noise), default=0)
+    note = (
+        f"at epochs {epochs} of training with random batches, to be below 1 at all of them; "
+        f"intervals of ± {100 * NORMAL * worst:.0f} % of the ratio at most"
+    )
+    for noise in result.noise:
+        ratio, halves = (
+            values / noise.independent for values in (noise.variance, NORMAL * noise.error)
+        )
+        reduced = all(holds(1 - r, half) for r, half in zip(ratio, halves, strict=True))
+        stated = noise.method.startswith("w=") and "unbiased" not in noise.method
+        found.append(
+            Claim(
+                "Theorem 1" if stated else "beyond",
+                f"gradient variance of {noise.method}, k = {noise.k}, over that of independent "
+                f"inclusion with the same b_i{' is below 1' if stated else ''}; and over that of "
+                f"random batches",
+                "variance reduced" if stated else "",
+                f"{_list(ratio)}; {_list(noise.variance / noise.uniform)}",
+                reduced if stated else None,
+                note,
+            )
+        )
+    return found
+
+
+def _list(ratios: FloatArray) -> str:
+    return ", ".join(f"{ratio:.2f}" for ratio in ratios)
+
+
+def _null(result: Result) -> list[Claim]:
+    found = []
+    by_name = {outcome.method: outcome.accuracy for outcome in result.balanced}
+    at = result.config.at()
+    one = int(np.argmin(np.abs(at - 1)))
+    for name, accuracy in by_name.items():
+        if name == "random":
+            continue
+        random = by_name["random"]
+        first = paired(100 * accuracy[:, one], 100 * random[:, one])
+        end = paired(100 * accuracy[:, -1], 100 * random[:, -1])
+        ours = f"{shown(*first, sign=True)} after one epoch, {shown(*end, sign=True)} at the end"
+        k, size = result.config.balanced_k, result.config.balanced
+        statement = f"balanced classes ({size} items each), k = {k}: {name} against random"
+        found.append(Claim("beyond", statement, "", ours))
+    return found

@@ -1,0 +1,128 @@
+"""The ways to draw batches of labelled features, and one training with each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import process_time
+
+import numpy as np
+
+import dmsgd
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.paper.flowers.training import Task, train
+from dmsgd.paper.timing import timed
+
+
+class Kernels:
+    """The spectra of F = [(1-w)X, wH] by w, each made once and timed."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._spectra: dict[float, tuple[dmsgd.Spectrum, float]] = {}
+
+    def spectrum(self, w: float) -> tuple[dmsgd.Spectrum, float]:
+        """Return the spectrum and the CPU seconds it took."""
+        if w not in self._spectra:
+            X, y = self.task.X, self.task.y
+            self._spectra[w] = timed(lambda: dmsgd.exact(dmsgd.Linear(dmsgd.concat(X, y, w))))
+        return self._spectra[w]
+
+    def design(self, w: float, k: int) -> dmsgd.KDPP:
+        """Return the k-DPP, or raise RankError where there is none."""
+        return dmsgd.KDPP(self.spectrum(w)[0], k)
+
+    def refusal(self, w: float, k: int) -> str:
+        """Return why there is no k-DPP for w and k, or "" where there is one."""
+        try:
+            self.design(w, k)
+        except dmsgd.RankError as error:
+            return str(error)
+        return ""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to train: how to build its design from a seed, and whether the update is unbiased.
+
+    The design is None for shuffled epochs; `seconds` is what its kernel's spectrum took.
+    """
+
+    name: str
+    build: Callable[[int], dmsgd.Design | None]
+    seconds: float = 0.0
+    unbiased: bool = False
+
+
+def methods(
+    kernels: Kernels,
+    k: int,
+    others: Sequence[str],
+    ws: Sequence[float],
+    unbiased_ws: Sequence[float] = (),
+) -> Iterator[Method]:
+    """Yield the `others` by name, then k-DPPs for ws, then for unbiased_ws with that update.
+
+    A k-DPP that does not exist (k above the kernel's rank: w = 1 and k above the number of classes)
+    is left out; its substitute, drawing k items over the classes as evenly as can be, is the method
+    "stratified".
+    """
+    task = kernels.task
+    plain: dict[str, Callable[[int], dmsgd.Design | None]] = {
+        "random": lambda seed: dmsgd.Uniform(task.y.size, k),
+        "shuffled": lambda seed: None,
+        "stratified": lambda seed: dmsgd.Stratified(task.y, k),
+        "clustered": lambda seed: dmsgd.clustered(task.X, k, seed=seed),
+    }
+    for name in others:
+        yield Method(name, plain[name])
+    for unbiased, each in ((False, ws), (True, unbiased_ws)):
+        for w in each:
+            if not kernels.refusal(w, k):
+                name = f"w={w:g} unbiased" if unbiased else f"w={w:g}"
+                build = partial(_design, kernels, w, k)
+                yield Method(name, build, kernels.spectrum(w)[1], unbiased)
+
+
+def _design(kernels: Kernels, w: float, k: int, seed: int) -> dmsgd.KDPP:
+    return kernels.design(w, k)
+
+
+def shuffled(n: int, k: int, steps: int, seed: int) -> IntArray:
+    """Return batches that go through the data in a new random order every epoch."""
+    rng, per_epoch = np.random.default_rng([seed, 2]), n // k
+    epochs = -(-steps // per_epoch)
+    order = [rng.permutation(n)[: per_epoch * k].reshape(per_epoch, k) for _ in range(epochs)]
+    return np.concatenate(order)[:steps]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One training: accuracy at its checkpoints, and CPU seconds (sample and step: of one)."""
+
+    accuracy: FloatArray
+    setup: float
+    sample: float
+    step: float
+
+
+def trial(
+    task: Task, method: Method, k: int, checkpoints: IntArray, rates: FloatArray, seed: int
+) -> Trial:
+    """Return what one method does for one seed; `checkpoints` are numbers of steps."""
+    steps = int(checkpoints[-1])
+    begun = process_time()
+    design = method.build(seed)
+    if design is not None:
+        design.sample(1, seed)  # the sampler's tables are made at the first call
+    built = process_time()
+    if design is None:
+        batches = shuffled(task.y.size, k, steps, seed)
+    else:
+        batches = design.sample(steps, seed)
+    sampled = process_time()
+    weights = dmsgd.unbiased_weights(design) if method.unbiased and design is not None else None
+    curve, training = train(task, batches, checkpoints, rates, weights, seed, task.test)
+    setup = built - begun + method.seconds
+    return Trial(curve, setup, (sampled - built) / steps, training / steps)

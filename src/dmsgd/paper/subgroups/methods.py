@@ -1,0 +1,76 @@
+"""The ways to draw batches; all but the oracle know pixels and parity alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+import dmsgd
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.paper.subgroups.result import Config
+from dmsgd.paper.subgroups.task import Task
+
+
+@dataclass(frozen=True)
+class Method:
+    """A design for a task, and the weights of items in the update (None: 1/k)."""
+
+    name: str
+    design: Callable[[Task, Config, int], dmsgd.Design]
+    weights: Callable[[Task, Config], FloatArray] | None = None
+
+
+def linear(
+    task: Task, config: Config, seed: int, target: str | None = None, strength: float | None = None
+) -> dmsgd.Design:
+    """Return the k-DPP that is linear in the pixels, rows of unit length."""
+    if strength is not None:
+        X = dmsgd.normalize(task.X)
+        b = dmsgd.density_target(X, config.k, strength)
+        return dmsgd.diversify(X, config.k, target=b)
+    return dmsgd.diversify(task.X, config.k, labels=task.y, normalize=True, target=target)
+
+
+def rbf(
+    task: Task, config: Config, seed: int, target: str | None = None, w: float = 0.0
+) -> dmsgd.Design:
+    """Return the k-DPP with an RBF kernel on the pixels, by a factor of rank `config.rank`."""
+    factor = partial(dmsgd.pivoted_cholesky, rank=config.rank, oversampling=1.0)
+    return dmsgd.diversify(
+        task.X, config.k, labels=task.y, w=w, kernel="rbf", target=target, spectrum=factor
+    )
+
+
+def parity_weights(task: Task, config: Config) -> FloatArray:
+    """Return weights that give both classes the same weight in the loss."""
+    of_class = np.bincount(task.y)
+    return np.asarray(task.y.size / (2 * of_class[task.y]) / config.k)
+
+
+ORACLE = "stratified by digit (oracle)"
+
+METHODS = (
+    Method("uniform", lambda task, config, seed: dmsgd.Uniform(task.y.size, config.k)),
+    Method("stratified by parity", lambda task, config, seed: dmsgd.Stratified(task.y, config.k)),
+    Method(
+        "class-weighted loss",
+        lambda task, config, seed: dmsgd.Uniform(task.y.size, config.k),
+        parity_weights,
+    ),
+    Method(
+        "clustered",
+        lambda task, config, seed: dmsgd.clustered(task.X, config.k, seed=seed),
+    ),
+    Method("k-DPP linear", linear),
+    Method("k-DPP rbf", rbf),
+    Method("k-DPP rbf, w=0.5", partial(rbf, w=0.5)),
+    Method("linear, uniform target", partial(linear, target="uniform")),
+    Method("linear, balanced target", partial(linear, target="balanced")),
+    Method("linear, density target", partial(linear, target="density")),
+    Method("linear, density, strength 1", partial(linear, strength=1.0)),
+    Method("rbf, density target", partial(rbf, target="density")),
+    Method(ORACLE, lambda task, config, seed: dmsgd.Stratified(task.digit, config.k)),
+)
