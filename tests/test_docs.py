@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal, get_origin
 
 import pytest
 
@@ -55,7 +56,9 @@ def test_docstring_examples_run():
 
 
 def test_every_public_name_is_documented():
-    assert all(getattr(dmsgd, name).__doc__ for name in dmsgd.__all__)
+    for name in dmsgd.__all__:
+        found = getattr(dmsgd, name)
+        assert found.__doc__ or get_origin(found) is Literal, name  # a type alias has none
 
 
 def test_the_papers_page_is_what_the_results_say():

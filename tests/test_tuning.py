@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dmsgd
-from dmsgd.designs.tuning import class_shares, suggest_scale, suggest_w
+from dmsgd.designs.tuning import class_shares, evenness, suggest_scale, suggest_w
 from dmsgd.spectra import effective_rank, repulsion
 
 RNG = np.random.default_rng(8)
@@ -54,11 +54,22 @@ def test_class_shares_and_the_w_that_balances_them():
     X = RNG.normal(size=(200, 12))
     uniform = dmsgd.Uniform(200, 6)
     assert class_shares(uniform, y) == pytest.approx({"common": 0.9, "rare": 0.1})
-    low, high = suggest_w(X, y, 3, balance=0.7), suggest_w(X, y, 3, balance=0.9)
+    low, high = (suggest_w(X, 3, y, balance, normalize=True) for balance in (0.7, 0.9))
     assert 0 <= low < high < 1
     shares = class_shares(dmsgd.diversify(X, 3, y, high, normalize=True), y)
     assert shares["rare"] > 0.25
-    with pytest.raises(ValueError, match=r"w=0.9 reaches 0\.\d+.*Stratified"):
-        suggest_w(X, y, 6, balance=0.95)
+    with pytest.raises(ValueError, match=r"w=0.9 reaches 0\.\d+.*normalize=True.*Stratified"):
+        suggest_w(X, 6, y, balance=0.95)
     with pytest.raises(ValueError, match=r"w=1 reaches 0\.\d+"):
-        suggest_w(X, y, 1, balance=0.999)
+        suggest_w(X, 1, y, balance=0.999)
+
+
+def test_the_suggested_w_is_that_of_diversify_with_the_same_arguments():
+    y = np.repeat(["common", "rare"], [180, 20])
+    X = 0.1 * RNG.normal(size=(200, 12))
+    plain, scaled = suggest_w(X, 3, y, 0.8), suggest_w(X, 3, y, 0.8, normalize=True)
+    assert plain != scaled
+    for w, options in ((plain, {}), (scaled, {"normalize": True})):
+        reached = evenness(class_shares(dmsgd.diversify(X, 3, y, w, **options), y))
+        before = evenness(class_shares(dmsgd.diversify(X, 3, y, w - 0.1, **options), y))
+        assert before < 0.8 <= reached

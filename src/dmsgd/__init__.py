@@ -22,6 +22,9 @@ if TYPE_CHECKING:
         Design as Design,
     )
     from dmsgd.designs import (
+        KernelName as KernelName,
+    )
+    from dmsgd.designs import (
         PoissonDisk as PoissonDisk,
     )
     from dmsgd.designs import (
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     )
     from dmsgd.designs import (
         SwapChain as SwapChain,
+    )
+    from dmsgd.designs import (
+        TargetName as TargetName,
     )
     from dmsgd.designs import (
         Uniform as Uniform,
@@ -129,8 +135,9 @@ __version__ = "0.1.0"
 #: The names users type, by the module they live in, which is loaded when one is first used.
 _HOMES = {
     "designs": (
-        "DPP", "KDPP", "Design", "PoissonDisk", "Stratified", "SwapChain", "Uniform", "clustered",
-        "correlation", "diversify", "suggest_scale", "suggest_w", "unbiased_weights",
+        "DPP", "KDPP", "Design", "KernelName", "PoissonDisk", "Stratified", "SwapChain",
+        "TargetName", "Uniform", "clustered", "correlation", "diversify", "suggest_scale",
+        "suggest_w", "unbiased_weights",
     ),
     "errors": ("KernelWarning", "RankError", "SamplingError", "TargetError"),
     "features": ("anneal", "concat", "normalize", "one_hot"),

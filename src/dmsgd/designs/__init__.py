@@ -1,6 +1,6 @@
 """Designs: laws over mini-batches (survey sampling's word for them)."""
 
-from dmsgd.designs.build import clustered, diversify
+from dmsgd.designs.build import KernelName, TargetName, clustered, diversify
 from dmsgd.designs.design import Design
 from dmsgd.designs.dpp import DPP
 from dmsgd.designs.kdpp import KDPP
@@ -15,9 +15,11 @@ __all__ = [
     "DPP",
     "KDPP",
     "Design",
+    "KernelName",
     "PoissonDisk",
     "Stratified",
     "SwapChain",
+    "TargetName",
     "Uniform",
     "clustered",
     "correlation",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, Protocol
 from warnings import warn
 
 from dmsgd.designs.kdpp import KDPP
@@ -22,6 +22,11 @@ from dmsgd.spectra import Spectrum, exact, nystrom, repulsion
 from dmsgd.spectra.doubt import distance
 from dmsgd.spectra.landmarks import k_means
 
+#: The kernels that `diversify` makes from features.
+KernelName = Literal["linear", "rbf"]
+#: The inclusion probabilities that have a name.
+TargetName = Literal["uniform", "balanced", "density"]
+
 #: Up to this many items the spectrum of an RBF kernel is exact by default.
 EXACT_ITEMS = 5000
 #: Beyond, how many landmarks its factor has (or 10 k if that is more).
@@ -32,23 +37,30 @@ AS_GOOD_AS_EXACT = 1e-6
 NEARLY_UNIFORM = 0.05
 
 
+class Array(Protocol):
+    """What NumPy can read: an array, a column of a frame, a tensor; text is none."""
+
+    def __array__(self) -> Any: ...
+
+
 def diversify(
     X: Any,
     k: int,
     labels: Any = None,
     w: float = 0.0,
-    kernel: str | Kernel = "linear",
+    kernel: KernelName | Kernel = "linear",
     *,
     normalize: bool = False,
     scale: float | None = None,
-    target: Any = None,
+    target: TargetName | Sequence[float] | Array | None = None,
     spectrum: Callable[[Kernel], Spectrum] | None = None,
 ) -> KDPP:
     """Return the k-DPP whose batches are diverse in the features X and, with weight w, the labels.
 
     X:         (n, d) features: array, CSR, frame, memory map or torch tensor; or, to be read in
                blocks, a path (.npy, .zarr, .parquet), a Zarr array, a Dask array or frame.
-    labels, w: mix in the labels, F = [(1-w)X, wH]; w = 0 ignores them, w = 1 is stratified.
+    labels, w: (n,) classes, mixed in as F = [(1-w)X, wH]; w = 0 ignores them (with a warning,
+               unless the target counts them), w = 1 is stratified.
     kernel:    "linear" (L = F Fᵀ), "rbf" (on F, with `scale` or the median heuristic), or a
                Kernel of your own over the same n items (then X may be None).
     normalize: scale the rows of X to length 1 first. A linear kernel draws long rows more often,
@@ -90,6 +102,10 @@ def diversify(
     k = as_batch_size(k, similarity.n)
     if labels is not None:
         labels = as_labels(labels, similarity.n)
+    if w == 0 and not _is(target, "balanced"):
+        if labels is not None:
+            _say_unused(kernel)
+        labels = None
     make = spectrum or (partial(_rbf_spectrum, k=k) if kernel == "rbf" else exact)
     if target is None:
         design = KDPP(make(similarity), k)
@@ -97,17 +113,32 @@ def diversify(
         whole = spectrum is None and (kernel != "rbf" or similarity.n <= EXACT_ITEMS)
         origin = similarity if whole else make(similarity)
         design = KDPP(_prescribed(origin, k, target, F, labels), k)
+        design._target = repr(target) if isinstance(target, str) else f"{design.n:,} given numbers"
     if not isinstance(kernel, Kernel):
-        design.recipe = partial(
+        design._recipe = partial(
             diversify, k=k, labels=labels, w=w, kernel=kernel, normalize=normalize, scale=scale,
             target=target, spectrum=spectrum,
         )  # fmt: skip
     return design
 
 
+def _is(target: Any, name: TargetName) -> bool:
+    return isinstance(target, str) and target == name
+
+
+def _say_unused(kernel: KernelName | Kernel) -> None:
+    mixed = "" if isinstance(kernel, Kernel) else "w=0.7 (or suggest_w) to mix them in, "
+    warn(
+        f"labels are given, but w=0 ignores them; pass {mixed}target='balanced' to give classes "
+        f"equal shares, or no labels",
+        KernelWarning,
+        stacklevel=3,
+    )
+
+
 def _prescribed(origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: Any) -> Spectrum:
     """Return the spectrum of the tilted kernel; one made from a factor keeps the factor's error."""
-    if isinstance(target, str) and target == "density":  # known by what it is a function of
+    if _is(target, "density"):  # known by what it is a function of
         b = named_target(target, X, labels, origin.n, k)
         kernel = tilted(origin, k, b, digest(target, X.fingerprint()))
     elif isinstance(target, str):

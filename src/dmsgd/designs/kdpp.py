@@ -42,7 +42,9 @@ class KDPP(Design):
         self.spectrum = spectrum
         self.sampler = sampler
         #: Makes this design again from other features of the same items; set by `diversify`.
-        self.recipe: Callable[[Any], KDPP] | None = None
+        self._recipe: Callable[[Any], KDPP] | None = None
+        #: The inclusion probabilities that were asked for, in words; set by `diversify`.
+        self._target = ""
 
     @property
     def at_once(self) -> int | None:
@@ -99,4 +101,5 @@ class KDPP(Design):
         return {"design": repr(self), **origin, "sampler": name_of(self.sampler)}
 
     def __repr__(self) -> str:
-        return f"KDPP(k={self.k}, {self.spectrum!r}, sampler={name_of(self.sampler)})"
+        target = f", target={self._target}" if self._target else ""
+        return f"KDPP(k={self.k}, {self.spectrum!r}{target}, sampler={name_of(self.sampler)})"

@@ -65,22 +65,30 @@ def evenness(shares: Mapping[Any, float]) -> float:
 
 
 def suggest_w(
-    X: Any, labels: Any, k: int, balance: float = 0.8, *, normalize: bool = True
+    X: Any, k: int, labels: Any, balance: float = 0.8, *, normalize: bool = False
 ) -> float:
     """Return the smallest w of 0, 0.1, ..., 1 whose expected class shares are even enough.
 
+    The w is for diversify(X, k, labels, w, normalize=normalize): another one where rows are scaled.
     `balance` is the least `evenness`. Labels have as many directions as classes, so w = 1 is tried
     only for k up to that number, and with k far above it no w may do; then `Stratified` will.
+    At most eleven set-ups of `diversify`.
+
+    >>> X = np.random.default_rng(0).normal(size=(100, 8))
+    >>> y = np.repeat(["common", "rare"], [90, 10])
+    >>> suggest_w(X, 4, y, balance=0.9, normalize=True)
+    0.7
     """
     balance = as_fraction(balance, "balance")
     classes = np.unique(as_labels(labels)).size
     last, reached = (1.0 if k <= classes else 0.9), 0.0  # at w = 1 the rank is that of the labels
     for w in np.arange(round(10 * last) + 1) / 10:
-        design = diversify(X, k, labels, float(w), normalize=normalize)
+        used = labels if w > 0 else None
+        design = diversify(X, k, used, float(w), normalize=normalize)
         reached = evenness(class_shares(design, labels))
         if reached >= balance:
             return float(w)
     raise ValueError(
         f"no w makes the classes as even as {balance} at k={k} (w={last:g} reaches {reached:.2f}); "
-        f"lower k or balance, or use dmsgd.Stratified"
+        f"lower k or balance, {'' if normalize else 'pass normalize=True, '}or use dmsgd.Stratified"
     )

@@ -110,7 +110,7 @@ class DiverseSampler(DistributedSampler[Any]):
         self.design = design
 
     def _rebuilt(self, features: Any) -> Source:
-        recipe = getattr(self.design, "recipe", None)
+        recipe = getattr(self.design, "_recipe", None)
         if recipe is None:
             raise TypeError(
                 "this sampler's design was not made by dmsgd.diversify from features, so it "

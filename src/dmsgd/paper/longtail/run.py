@@ -21,7 +21,9 @@ def methods(config: Config) -> dict[str, Callable[[Task, int], dmsgd.Design]]:
     k = config.k
 
     def kdpp(w: float) -> Callable[[Task, int], dmsgd.Design]:
-        return lambda task, seed: dmsgd.diversify(task.X, k, labels=task.y, w=w, normalize=True)
+        return lambda task, seed: dmsgd.diversify(
+            task.X, k, task.y if w > 0 else None, w, normalize=True
+        )
 
     return {
         "uniform": lambda task, seed: dmsgd.Uniform(task.y.size, k),

@@ -24,23 +24,29 @@ class Method:
 
 
 def linear(
-    task: Task, config: Config, seed: int, target: str | None = None, strength: float | None = None
+    task: Task,
+    config: Config,
+    seed: int,
+    target: dmsgd.TargetName | None = None,
+    strength: float | None = None,
 ) -> dmsgd.Design:
     """Return the k-DPP that is linear in the pixels, rows of unit length."""
     if strength is not None:
         X = dmsgd.normalize(task.X)
         b = dmsgd.density_target(X, config.k, strength)
         return dmsgd.diversify(X, config.k, target=b)
-    return dmsgd.diversify(task.X, config.k, labels=task.y, normalize=True, target=target)
+    labels = task.y if target == "balanced" else None
+    return dmsgd.diversify(task.X, config.k, labels, normalize=True, target=target)
 
 
 def rbf(
-    task: Task, config: Config, seed: int, target: str | None = None, w: float = 0.0
+    task: Task, config: Config, seed: int, target: dmsgd.TargetName | None = None, w: float = 0.0
 ) -> dmsgd.Design:
     """Return the k-DPP with an RBF kernel on the pixels, by a factor of rank `config.rank`."""
     factor = partial(dmsgd.pivoted_cholesky, rank=config.rank, oversampling=1.0)
+    labels = task.y if w > 0 or target == "balanced" else None
     return dmsgd.diversify(
-        task.X, config.k, labels=task.y, w=w, kernel="rbf", target=target, spectrum=factor
+        task.X, config.k, labels, w, kernel="rbf", target=target, spectrum=factor
     )
 
 

@@ -20,9 +20,10 @@ class Method:
     weights: Callable[[dmsgd.Design, IntArray], FloatArray] | None = None
 
 
-def kdpp(w: float, target: str | None = None) -> Callable[..., dmsgd.Design]:
+def kdpp(w: float, target: dmsgd.TargetName | None = None) -> Callable[..., dmsgd.Design]:
     """Return what makes the k-DPP on [(1-w)X, wH] with this target."""
-    return lambda X, y, k: dmsgd.diversify(X, k, labels=y, w=w, target=target)
+    counts = w > 0 or target == "balanced"
+    return lambda X, y, k: dmsgd.diversify(X, k, y if counts else None, w, target=target)
 
 
 def class_weights(design: dmsgd.Design, y: IntArray) -> FloatArray:

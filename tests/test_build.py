@@ -1,0 +1,82 @@
+"""`diversify`: what it says of labels without effect and of targets, and what type checkers see."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dmsgd
+
+RNG = np.random.default_rng(2)
+X = RNG.normal(size=(60, 12))
+Y = np.repeat(["a", "b", "c"], [40, 15, 5])
+
+
+@pytest.mark.parametrize("target", [None, "uniform", "density", np.arange(60) + 60])
+def test_labels_without_effect_get_a_word(target):
+    with pytest.warns(
+        dmsgd.KernelWarning, match=r"w=0 ignores them; pass w=0.7 .*'balanced'"
+    ) as said:
+        design = dmsgd.diversify(X, 4, labels=Y, target=target)
+    assert said[0].filename == __file__  # the line to change is the caller's
+    np.testing.assert_array_equal(
+        design.inclusion(), dmsgd.diversify(X, 4, target=target).inclusion()
+    )
+    design._recipe(X)  # said once, and not again whenever the features change
+
+
+def test_labels_beside_a_kernel_count_only_for_a_target():
+    with pytest.warns(dmsgd.KernelWarning, match="pass target='balanced'"):
+        dmsgd.diversify(X, 4, labels=Y, kernel=dmsgd.Linear(X))
+    dmsgd.diversify(X, 4, labels=Y, kernel=dmsgd.Linear(X), target="balanced")  # no warning
+
+
+def test_labels_that_count_need_no_word():
+    dmsgd.diversify(X, 4, labels=Y, w=0.5)
+    dmsgd.diversify(X, 4, labels=Y, target="balanced")
+    dmsgd.suggest_w(X, 3, Y, balance=0.5)
+
+
+def test_unused_labels_are_still_checked():
+    with pytest.raises(ValueError, match="5 entries for 60 items"):
+        dmsgd.diversify(X, 4, labels=Y[:5])
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("uniform", "target='uniform'"),
+        ("balanced", "target='balanced'"),
+        ("density", "target='density'"),
+        (1.0 + np.arange(60), "target=60 given numbers"),
+    ],
+)
+def test_a_design_says_its_target(target, words):
+    labels = Y if isinstance(target, str) and target == "balanced" else None
+    design, plain = dmsgd.diversify(X, 4, labels, target=target), dmsgd.diversify(X, 4)
+    assert f", {words}, sampler=" in repr(design)
+    assert words in design.provenance()["design"]
+    assert words.replace("'", "&#x27;") in design._repr_html_()
+    assert words in dmsgd.presample(design, 3).record.design
+    for text in (repr(plain), str(plain.provenance()), plain._repr_html_()):
+        assert "target" not in text
+
+
+def test_type_checkers_know_the_names(tmp_path):
+    script = tmp_path / "use.py"
+    script.write_text(
+        "import numpy as np\nimport dmsgd\n"
+        "X = np.eye(3)\n"
+        'name: dmsgd.KernelName = "rbf"\n'
+        'target: dmsgd.TargetName = "balanced"\n'
+        "dmsgd.diversify(X, 2, kernel=name, target=target)\n"
+        "dmsgd.diversify(X, 2, target=[1.0, 2.0, 1.0])\n"
+        'dmsgd.diversify(X, 2, kernel="poly")\n'
+        'dmsgd.diversify(X, 2, target="even")\n'
+        "dmsgd.diversify(X, 2, target=X[0])\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), str(script)]
+    found = subprocess.run(command, capture_output=True, text=True).stdout
+    lines = [int(line.split(":")[1]) for line in found.splitlines() if f"{script.name}:" in line]
+    assert lines == [8, 9], found
