@@ -93,7 +93,7 @@ def main():
         found = examine(problem.X, problem.k, problem.y)
         advice = advise(found)
         labels = problem.y
-        kdpp = max((p for p in found.prospects if p.settings), key=lambda p: p.evenness)
+        kdpp = max(found.candidates, key=lambda p: p.evenness)
         tried = {
             f"recommended: {advice.code(problem.k)[9:]}": advice.design(
                 problem.X, problem.k, labels

@@ -53,6 +53,7 @@ show(diagnostics.gradient_variance(design, gradients))
 # %% A schedule, and one page about all of it
 show(dmsgd.presample(design, steps=100))
 page = Path(tempfile.mkdtemp()) / "report.html"
-content = dmsgd.report.build(X, 20, y, images=X.reshape(-1, 8, 8), gradients=gradients)
+pixels = X.reshape(-1, 8, 8)
+content = dmsgd.report.build(X, 20, y, advice.settings, images=pixels, gradients=gradients)
 page.write_text(dmsgd.report.render(content, "Long-tailed digits"), encoding="utf-8")
 show(f"open {page}")

@@ -202,7 +202,7 @@ def test_interrupted_run_is_quiet_and_goes_on_later(folder, sent, code):
         ("features.npy --labels y.npy -w 1 -k 8 -n 5", "k=8 exceeds the kernel's rank 3"),
         ("features.npy -k 301 -n 5", "k=301 exceeds the number of items, 300"),
         ("features.npy -k 0 -n 5", "k must be at least 1"),
-        ("features.npy -k 8 -n 0", "n must be at least 1"),
+        ("features.npy -k 8 -n 0", "steps must be at least 1"),
         ("features.npy -k 8 -n 5 --seed -1", "seed must not be negative"),
         ("features.npy -k 8 -n 5 --workers 0", "workers must be at least 1"),
         ("features.npy -k 8 -n 5 --scale 2", "scale belongs to kernel='rbf'"),
@@ -338,9 +338,16 @@ def test_shared_options_have_the_same_words():
     for command in COMMANDS:
         for name, text in options(command).items():
             texts.setdefault(name, {}).setdefault(text[:12], []).append(command)
-    # A page has another file than batches have, and -w begins a slider there.
+    # A page is another file than batches are; what describes a design has one word everywhere.
     different = {name for name, said in texts.items() if len(said) > 1}
-    assert different <= {"-o", "-w", "--normalize", "--quick", "--force", "--out", "--seeds"}, texts
+    assert different <= {"-o", "--quick", "--force", "--out", "--seeds"}, texts
+
+
+def test_commands_that_describe_a_design_take_the_same_options():
+    described = {"--labels", "-w", "--kernel", "--scale", "--rho", "--normalize", "--target", "-k"}
+    for command in ("inspect", "report", "sample"):
+        shown = set(re.findall(r"^  (-{1,2}\w[\w-]*)", run(f"{command} --help").stdout, re.M))
+        assert described <= shown, command
 
 
 # The other commands

@@ -1,3 +1,4 @@
+import json
 import os
 import re
 
@@ -6,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.diagnostics import advise, concerns, examine
+from dmsgd.diagnostics import Settings, advise, class_shares, concerns, examine
 from dmsgd.diagnostics.examination import sample_rows
 from test_commands import fails, run
 
@@ -35,20 +36,21 @@ def test_predictions_are_those_of_the_designs():
     names = ["uniform", "w = 0", "w = 0.3", "w = 0.5", "w = 0.7", "w = 0.9", "stratified"]
     assert [each.name for each in found.prospects] == names
     for each in found.prospects[1:-1]:
-        design = dmsgd.diversify(FEATURES, 8, LABELS, each.settings.w, normalize=True)
+        labels = LABELS if each.settings.w > 0 else None
+        design = dmsgd.diversify(FEATURES, 8, labels, each.settings.w)
         assert each.shares == pytest.approx(dmsgd.diagnostics.class_shares(design, LABELS))
         assert each.seen == pytest.approx(float(dmsgd.diagnostics.coverage(design, 32)))
     assert found.prospects[-1].evenness == pytest.approx(1)
-    assert found.linear.rank == 40
+    assert found.room.rank == 40
 
 
 def test_a_sample_predicts_the_shares_of_the_data(monkeypatch):
     X = np.repeat(FEATURES, 8, axis=0) + 0.1 * RNG.normal(size=(2000, 40))
     y = np.repeat(LABELS, 8)
-    whole = examine(X, 8, y, weights=(0.5,))
+    whole = examine(X, 8, y, Settings(w=0.5), ws=())
     monkeypatch.setattr("dmsgd.diagnostics.examination.OPERATIONS", 1e6)
     monkeypatch.setattr("dmsgd.diagnostics.examination.SAMPLES", (1000,))
-    part = examine(X, 8, y, weights=(0.5,))
+    part = examine(X, 8, y, Settings(w=0.5), ws=())
     assert (whole.sampled, part.sampled) == (2000, 1000)
     assert part.prospects[1].shares == pytest.approx(whole.prospects[1].shares, abs=0.03)
     assert part.prospects[0].shares == whole.prospects[0].shares  # known without a sample
@@ -68,7 +70,7 @@ def test_uneven_classes_get_a_w_that_evens_them():
     found = examine(FEATURES, 8, LABELS)
     advice = advise(found)
     assert advice.kind == "k-DPP"
-    by_w = {each.settings.w: each.evenness for each in found.prospects if each.settings}
+    by_w = {each.settings.w: each.evenness for each in found.candidates}
     uniform, best = found.prospects[0].evenness, max(by_w.values())
     assert by_w[advice.settings.w] >= uniform + 0.9 * (best - uniform)
     assert all(even < by_w[advice.settings.w] for w, even in by_w.items() if w < advice.settings.w)
@@ -107,28 +109,30 @@ def test_few_columns_get_an_rbf_kernel():
     X = RNG.normal(size=(300, 2))
     found = examine(X, 12)
     assert "rank too small" in concerns(found)[0]
-    settings = found.prospects[1].settings
+    assert [each.name for each in found.prospects] == ["uniform"]  # what was asked for is not there
+    settings = found.candidates[0].settings
     assert (settings.kernel, settings.normalize) == ("rbf", False)
-    assert settings.scale == pytest.approx(dmsgd.suggest_scale(X, 12))
+    assert settings.scale == pytest.approx(dmsgd.suggest_scale(X, 12), rel=1e-3)
     assert "--kernel rbf --scale" in advise(found).options()
 
 
 def test_an_rbf_kernel_of_many_items_is_that_of_a_sample():
     found = examine(RNG.normal(size=(6000, 2)), 12)
     assert found.sampled == 1500
-    assert found.prospects[1].settings.kernel == "rbf"
+    assert found.candidates[0].settings.kernel == "rbf"
 
 
 def test_rows_on_disk_are_sampled(tmp_path, monkeypatch):
     path = tmp_path / "features.npy"
     np.save(path, np.repeat(FEATURES, 2, axis=0))
     y = np.repeat(LABELS, 2)
-    whole = examine(np.load(path), 8, y, weights=(0.5,))
-    read = examine(path, 8, y, weights=(0.5,))
+    asked = Settings(w=0.5)
+    whole = examine(np.load(path), 8, y, asked, ws=())
+    read = examine(path, 8, y, asked, ws=())
     assert (read.n, read.sampled, read.counted) == (500, 500, 500)
     assert read.prospects[1].shares == pytest.approx(whole.prospects[1].shares)
     monkeypatch.setattr("dmsgd.diagnostics.examination.SAMPLES", (300,))
-    part = examine(path, 8, y, weights=(0.5,))
+    part = examine(path, 8, y, asked, ws=())
     assert (part.n, part.sampled, part.counted) == (500, 300, 300)
     assert part.classes == whole.classes
     assert any("duplicates" in each for each in concerns(part))
@@ -138,9 +142,11 @@ def test_words_are_annealed():
     X = sparse.csr_array(np.maximum(FEATURES, 0))
     found = examine(X, 8)
     assert found.words
-    assert found.prospects[1].settings.rho == 0.1
+    assert found.prospects[1].settings.rho is None  # as sample has it, unless told otherwise
+    assert found.candidates[0].settings.rho == 0.1
     assert "anneal(X, 0.1)" in advise(found).code(8)
-    assert examine(X, 8, rho=0.5).prospects[1].settings.rho == 0.5
+    asked = examine(X, 8, settings=Settings(rho=0.5))
+    assert {each.settings.rho for each in (*asked.prospects[1:], *asked.candidates)} == {0.5}
 
 
 # What is warned of
@@ -182,11 +188,100 @@ def test_one_screen(folder):
     assert os.listdir(folder) == ["features.npy", "y.npy"] or len(os.listdir(folder)) == 2
 
 
-def test_the_recommended_command_works(folder):
-    result = run("inspect features.npy --labels y.npy -k 8")
+@pytest.mark.parametrize(
+    ("features", "labels", "k"),
+    [(FEATURES, LABELS, 8), (FEATURES, None, 8), (FEATURES[:, :3], None, 8)],
+    ids=["labels", "no labels", "few columns"],
+)
+def test_the_recommended_command_draws_from_the_recommended_design(folder, features, labels, k):
+    np.save("features.npy", features)
+    named = "" if labels is None else "--labels y.npy"
+    result = run(f"inspect features.npy {named} -k {k}")
     command = re.search(r"^  dmsgd (sample .*)$", result.stdout, re.M)[1]
     assert run(command).exit_code == 0
-    assert np.load("batches.npy").shape == (1000, 8)
+    advice = advise(examine(features, k, labels))
+    design = advice.design(features, k, labels)
+    np.testing.assert_array_equal(np.load("batches.npy"), design.sample(1000, seed=0))
+    scope = {"dmsgd": dmsgd, "X": features, "y": labels}
+    exec(re.search(r"^  (design = .*)$", result.stdout, re.M)[1], scope)
+    assert scope["design"].fingerprint() == design.fingerprint()
+
+
+# One set of options, one design
+
+
+FLAGS = {
+    "": {},
+    "--normalize": {"normalize": True},
+    "-w 0.7": {"w": 0.7},
+    "-w 0.65 --normalize": {"w": 0.65, "normalize": True},
+    "--kernel rbf --scale 6": {"kernel": "rbf", "scale": 6.0},
+    "--kernel rbf -w 0.5 --normalize": {"kernel": "rbf", "w": 0.5, "normalize": True},
+    "--target uniform": {"target": "uniform"},
+    "--target balanced --normalize": {"target": "balanced", "normalize": True},
+    "--target density -w 0.3": {"target": "density", "w": 0.3},
+}
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
+    """Predicted, drawn and reported: the shares of `diversify` with the same arguments."""
+    arguments, steps, k = FLAGS[flags], 4000, 5
+    counts = arguments.get("w", 0) > 0 or arguments.get("target") == "balanced"
+    RARE = np.array(FEATURES)
+    RARE[LABELS == "e"] *= 0.4  # short rows of a rare class: --normalize makes a difference
+    np.save("features.npy", RARE)
+    design = dmsgd.diversify(RARE, k, LABELS if counts else None, **arguments)
+    shares = class_shares(design, LABELS)
+
+    asked = Settings(**arguments)
+    predicted = {e.settings: e for e in examine(RARE, k, LABELS, asked).prospects}[asked]
+    assert predicted.shares == pytest.approx(shares, rel=1e-9)
+    found = run(f"inspect features.npy --labels y.npy -k {k} {flags}")
+    assert found.exit_code == 0, found.output
+    heading = re.search(r"^ ?class \(items\) +(.*)$", found.stdout, re.M)[1].split()
+    column = heading.index(f"w={asked.w:g}")
+    for label in "abcde":
+        row = re.search(rf"^ ?{label} \(\d+\) +(.*)$", found.stdout, re.M)[1].split()
+        assert row[column] == f"{shares[label]:.1%}"
+
+    result = run(f"sample features.npy --labels y.npy -k {k} -n {steps} {flags} -o b.npy")
+    assert result.exit_code == 0, result.output
+    batches = np.load("b.npy")
+    np.testing.assert_array_equal(batches, design.sample(steps, seed=0))
+    for label in "abcde":
+        drawn = np.mean(LABELS[batches] == label, axis=1)
+        error = drawn.std() / np.sqrt(steps)
+        assert abs(drawn.mean() - shares[label]) < 4.5 * error + 1e-9  # one in 10^5 by chance
+    assert ("did not count" in result.stdout) == (not counts)
+
+    result = run(f"report features.npy --labels y.npy -k {k} {flags} -o page.html")
+    assert result.exit_code == 0, result.output
+    page = (folder / "page.html").read_text()
+    content = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    choice = content["choices"][content["ws"].index(asked.w)][content["ks"].index(k)]
+    reported = dict(
+        zip((each["name"] for each in content["classes"]), choice["shares"], strict=True)
+    )
+    assert reported == pytest.approx(shares, abs=1e-6)
+    assert content["w"] == asked.w  # where the sliders begin
+    if asked.target is not None:
+        assert (content["ws"], content["ks"]) == ([asked.w], [k])
+
+
+def test_settings_write_themselves():
+    for settings in (
+        Settings(),
+        Settings(w=1 / 3, normalize=True),
+        Settings(kernel="rbf", scale=6 + 1 / 3),
+        Settings(w=0.5, target="balanced"),
+        Settings(target="uniform"),
+    ):
+        scope = {"dmsgd": dmsgd, "X": FEATURES, "y": LABELS}
+        exec(f"design = {settings.code(5)}", scope)
+        same = settings.design(FEATURES, 5, LABELS)
+        assert scope["design"].fingerprint() == same.fingerprint()
+    assert Settings(rho=0.1).code(5) == "dmsgd.diversify(dmsgd.anneal(X, 0.1), k=5)"
 
 
 def test_class_names_are_no_markup(folder):

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ EVIL = "<script>alert(1)</script>"
 LABELS = np.repeat(["common", "usual", "rare", EVIL], SIZES)
 X = np.repeat(RNG.normal(size=(4, 30)), SIZES, axis=0) + RNG.normal(size=(150, 30))
 TEXTS = [f'item "{i}" isn\'t <b>bold</b> & </script> ${{x}}' for i in range(150)]
+ASKED = Settings(w=0.7, normalize=True)
 IMAGES = RNG.integers(0, 256, size=(150, 8, 8), dtype=np.uint8)
 
 
@@ -29,7 +31,7 @@ def unpack(text, dtype):
 
 @pytest.fixture(scope="module")
 def content():
-    return dmsgd.report.build(X, 10, LABELS, texts=TEXTS, images=IMAGES, gradients=X[:, :5])
+    return dmsgd.report.build(X, 10, LABELS, ASKED, texts=TEXTS, images=IMAGES, gradients=X[:, :5])
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def test_figures_are_those_of_the_designs(content):
     shown = unpack(content["points"]["row"], "u4")
     for i, w in enumerate(content["ws"]):
         for j, k in enumerate(content["ks"]):
-            design = dmsgd.diversify(X, k, LABELS, w, normalize=True)
+            design = replace(ASKED, w=w).design(X, k, LABELS)
             found, b = content["choices"][i][j], design.inclusion()
             shares = dmsgd.diagnostics.class_shares(design, LABELS)
             expected = [shares[each["name"]] for each in content["classes"]]
@@ -78,16 +80,28 @@ def test_variance_section_is_exact_or_says_that_it_is_not(content, monkeypatch):
     assert row["worth"] == pytest.approx(exact.worth)
     assert [each["name"] for each in content["variance"]["rows"]] == ["biased", "unbiased"]
     monkeypatch.setattr("dmsgd.report.variance.OPERATIONS", 1)
-    estimated = dmsgd.report.build(X, 10, LABELS, gradients=X[:, :5])["variance"]
+    estimated = dmsgd.report.build(X, 10, LABELS, ASKED, gradients=X[:, :5])["variance"]
     assert not estimated["exact"]
     row = estimated["rows"][0]
     assert abs(row["variance"] - exact.variance) < 4 * row["error"]
 
 
 def test_advice_is_that_of_inspect(content):
-    advice = dmsgd.diagnostics.advise(dmsgd.diagnostics.examine(X, 10, LABELS))
-    assert content["advice"]["kind"] == advice.kind
-    assert content["advice"]["code"] == advice.code(10)
+    for settings in (ASKED, None):
+        advice = dmsgd.diagnostics.advise(dmsgd.diagnostics.examine(X, 10, LABELS, settings))
+        built = content if settings else dmsgd.report.build(X, 10, LABELS)
+        assert built["advice"]["kind"] == advice.kind
+        assert built["advice"]["code"] == advice.code(10)
+        assert built["advice"]["reason"] == advice.reason
+
+
+def test_the_page_begins_with_the_defaults_of_diversify():
+    built = dmsgd.report.build(X, 10, LABELS)
+    assert (built["w"], built["kernel"]) == (0.0, "linear kernel, rows as they are")
+    shares = dmsgd.diagnostics.class_shares(dmsgd.diversify(X, 10), LABELS)
+    found = built["choices"][0][built["ks"].index(10)]["shares"]
+    expected = [shares[each["name"]] for each in built["classes"]]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_map_keeps_what_two_components_can_show():
@@ -120,7 +134,8 @@ def test_large_data_is_thinned(monkeypatch):
 def test_rows_on_disk(tmp_path, content):
     for name, values in (("x.npy", X), ("g.npy", X[:, :5])):
         np.save(tmp_path / name, values)
-    read = dmsgd.report.build(tmp_path / "x.npy", 10, LABELS, gradients=tmp_path / "g.npy")
+    path, gradients = tmp_path / "x.npy", tmp_path / "g.npy"
+    read = dmsgd.report.build(path, 10, LABELS, ASKED, gradients=gradients)
     assert read["choices"][3][2]["shares"] == content["choices"][3][2]["shares"]
     assert read["variance"]["rows"] == content["variance"]["rows"]
     assert read["advice"] == content["advice"]
@@ -153,7 +168,7 @@ def test_thumbnails_fit_their_budget(monkeypatch):
         ({"gradients": np.zeros((3, 2))}, "gradients has 3 items, the features 150"),
         ({"k": 1}, "batches of 2 or more"),
         ({"k": 40}, "k=40 exceeds the kernel's rank"),
-        ({"settings": Settings(0.5, "linear", True, None, None)}, "mixes in labels"),
+        ({"settings": Settings(w=0.5)}, "mixes in labels"),
     ],
 )
 def test_bad_input_is_refused(arguments, message):
@@ -163,13 +178,13 @@ def test_bad_input_is_refused(arguments, message):
 
 def test_data_of_every_kind():
     words = sparse.csr_array(np.maximum(X, 0))
-    settings = Settings(0.0, "linear", True, None, 0.1)
+    settings = Settings(normalize=True, rho=0.1)
     content = dmsgd.report.build(words, 8, settings=settings)
     assert content["classes"] == []
     assert content["kernel"] == "linear kernel, features to the power 0.1, rows of length 1"
-    plane = dmsgd.report.build(X[:, :2], 8, settings=Settings(0.0, "rbf", False, 1.0, None))
+    plane = dmsgd.report.build(X[:, :2], 8, settings=Settings(kernel="rbf", scale=1.0))
     assert "rbf kernel, scale 1" in plane["kernel"]
-    only = dmsgd.report.build(X[:, :1], 3, LABELS, Settings(0.9, "linear", True, None, None))
+    only = dmsgd.report.build(X[:, :1], 3, LABELS, Settings(w=0.9, normalize=True))
     assert 0.0 not in only["ws"]  # one column has no batch of three without the labels
     json.dumps(content, allow_nan=False)
 

@@ -90,9 +90,9 @@ def options(
     Examples:
       dmsgd demo
       dmsgd inspect features.npy --labels y.npy -k 64
-      dmsgd report features.npy --labels y.npy -k 64 -o report.html
-      dmsgd sample features.npy -k 64 -n 1000 -o batches.npy
+      dmsgd report features.npy --labels y.npy -w 0.7 -k 64 -o report.html
       dmsgd sample features.npy --labels y.npy -w 0.7 -k 64 -n 1000 -o batches.npy
+      dmsgd sample features.npy -k 64 -n 1000 -o batches.npy
       dmsgd sample --help
     """
 

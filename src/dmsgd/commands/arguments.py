@@ -9,19 +9,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from dmsgd.diagnostics import Settings
 
-class KernelName(str, Enum):
+
+class KernelOption(str, Enum):
     """The kernels that `--kernel` takes."""
 
     linear = "linear"
     rbf = "rbf"
 
 
-class TargetName(str, Enum):
+class TargetOption(str, Enum):
     """The targets that `--target` takes."""
 
     uniform = "uniform"
@@ -45,7 +48,7 @@ Weight = Annotated[
     float,
     typer.Option("-w", help="Weight of the labels: 0 only reports them, 1 looks at nothing else."),
 ]
-Kernel = Annotated[KernelName, typer.Option(help="Similarity of items.")]
+Kernel = Annotated[KernelOption, typer.Option(help="Similarity of items.")]
 Scale = Annotated[
     float | None,
     typer.Option(help="Length scale of --kernel rbf.  [default: the median distance]"),
@@ -56,7 +59,7 @@ Normalize = Annotated[
     typer.Option("--normalize", help="Scale rows to length 1: for embeddings, counts and images."),
 ]
 Target = Annotated[
-    TargetName | None,
+    TargetOption | None,
     typer.Option(
         help="How often items are seen: all alike, all classes alike, or more where they are "
         "sparse.  [default: as the kernel gives it]"
@@ -66,9 +69,36 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
 
 
+def as_settings(
+    labels: str | None,
+    w: float,
+    kernel: KernelOption,
+    scale: float | None,
+    rho: float | None,
+    normalize: bool,
+    target: TargetOption | None,
+) -> Settings:
+    """Return what these options say of a design: the same in every command."""
+    from dmsgd.diagnostics import Settings
+
+    if w > 0 and labels is None:
+        raise ValueError(f"-w {w:g} mixes in labels; give them with --labels, or leave -w out")
+    if target is TargetOption.balanced and labels is None:
+        raise ValueError("--target balanced gives classes equal shares; give them with --labels")
+    return Settings(
+        w=w,
+        kernel=kernel.value,
+        normalize=normalize,
+        scale=scale,
+        rho=rho,
+        target=None if target is None else target.value,
+    )
+
+
 def load(features: str, labels: str | None) -> tuple[Any, Any]:
     """Return X and y; labels that name a column of the features are taken out of them."""
     from dmsgd.files import LABEL_FILES, column_names, load_features, load_labels
+    from dmsgd.inputs.arrays import as_labels
 
     if labels is None:
         return load_features(features), None
@@ -81,7 +111,7 @@ def load(features: str, labels: str | None) -> tuple[Any, Any]:
             + (", ..." if len(columns) > 10 else "")
         )
     X = load_features(features)
-    return X, load_labels(labels, n=X.shape[0])
+    return X, as_labels(load_labels(labels, n=X.shape[0]), X.shape[0])
 
 
 def refuse_output(

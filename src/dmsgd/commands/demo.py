@@ -184,6 +184,7 @@ def digits_page(config: longtail.Config, progress: Callable[[float], None]) -> s
     """Return the report on the digits of the first seed, with gradients at the initial weights."""
     import numpy as np
 
+    from dmsgd.diagnostics import Settings
     from dmsgd.experiments.longtail import make_task
     from dmsgd.experiments.softmax import initial_weights, probabilities
     from dmsgd.report import build, render
@@ -196,6 +197,7 @@ def digits_page(config: longtail.Config, progress: Callable[[float], None]) -> s
         task.X,
         config.k,
         [f"class {c + 1}" for c in task.y],
+        Settings(w=0.7, normalize=True),
         images=np.round(255 * task.X).astype(np.uint8).reshape(-1, 8, 8),
         gradients=np.einsum("id,ic->idc", inputs, error).reshape(task.y.size, -1),
         progress=progress,

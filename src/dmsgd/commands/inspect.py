@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dmsgd.commands.arguments import BatchSize, Features, Labels, Rho, Seed, bar, load
+from dmsgd.commands.arguments import (
+    BatchSize,
+    Features,
+    Kernel,
+    KernelOption,
+    Labels,
+    Normalize,
+    Rho,
+    Scale,
+    Seed,
+    Target,
+    Weight,
+    as_settings,
+    bar,
+    load,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,7 +37,12 @@ def inspect(
     features: Features,
     k: BatchSize,
     labels: Labels = None,
+    w: Weight = 0.0,
+    kernel: Kernel = KernelOption.linear,
+    scale: Scale = None,
     rho: Rho = None,
+    normalize: Normalize = False,
+    target: Target = None,
     seed: Seed = 0,
 ) -> None:
     """Predict what batches would hold, and recommend settings.
@@ -30,26 +50,29 @@ def inspect(
     \b
     Examples:
       dmsgd inspect features.npy --labels y.npy -k 64
+      dmsgd inspect features.npy --labels y.npy --normalize -k 64
       dmsgd inspect features.npy -k 64
       dmsgd inspect iris.csv --labels species -k 10
       dmsgd inspect tfidf.npz --rho 0.1 -k 50
 
-    Class shares, coverage and effective sizes are closed forms, computed on a random sample where
-    the data is large. Nothing is written.
+    Column w=0.7 is the design that `dmsgd sample` draws from with the same options and -w 0.7;
+    advised is the recommended one. Class shares, coverage and effective sizes are closed forms,
+    computed on a random sample where the data is large. Nothing is written.
     """
+    settings = as_settings(labels, w, kernel, scale, rho, normalize, target)
     from rich.console import Console
 
     from dmsgd.diagnostics import advise, concerns, examine
 
     X, y = load(features, labels)
     with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:
-        found = examine(X, k, y, rho=rho, seed=seed, progress=progress)
+        found = examine(X, k, y, settings, ws=columns(w), seed=seed, progress=progress)
     advice = advise(found)
     console = Console(highlight=False, markup=False)
     for line in summary(features, found):
         console.print(line, soft_wrap=True)
     console.print()
-    console.print(prospects_table(found))
+    console.print(prospects_table(found, advice))
     for sentence in concerns(found):
         console.print(f"! {sentence}")
     console.print()
@@ -60,11 +83,23 @@ def inspect(
         console.print(f"  {command}", soft_wrap=True)
 
 
+def columns(w: float) -> tuple[float, ...]:
+    """Return the w that the table shows: the usual ones, with the nearest replaced by `w`."""
+    from dmsgd.diagnostics.examination import WS
+
+    if w in WS:
+        return WS
+    nearest = min(WS[1:], key=lambda each: abs(each - w))
+    return tuple(w if each == nearest else each for each in WS)
+
+
 def summary(features: str, found: Examination) -> list[str]:
-    """Return the first lines: size of the data, rank against k."""
+    """Return the first lines: size of the data, the kernel, its rank against k."""
+    from dmsgd.diagnostics.examination import WORD_POWER
+
     sizes = sorted(found.classes.values())
     classes = f", {len(sizes):,} classes of {sizes[0]:,} to {sizes[-1]:,}" if sizes else ""
-    room = found.linear
+    room = found.room
     if room.rank < found.k:
         fit = "too few for such a batch"
     elif room.crowding < 1:
@@ -73,18 +108,22 @@ def summary(features: str, found: Examination) -> list[str]:
         fit = f"{room.crowding:.1f} places for each kind of item"
     lines = [
         f"data      {features}: {found.n:,} items x {found.d:,}{classes}",
+        f"kernel    {found.settings.in_words()}",
         f"rank      {room.rank:,}, effective {room.effective_rank:.1f}, k {found.k}: {fit}",
     ]
     if found.sampled < found.n:
         lines.append(f"sample    of {found.sampled:,} items, on which all below is predicted")
-    if found.words:
+    if found.words and found.settings.rho is None:
         like = "sparse and not negative, like counts of words"
-        lines.append(f"features  {like}: annealed with rho {found.rho:g}")
+        lines.append(f"features  {like}: --rho {WORD_POWER} is for such")
     return lines
 
 
-def prospects_table(found: Examination) -> Table:
-    """Return the predicted class shares and figures: a column for each way to draw batches."""
+def prospects_table(found: Examination, advice: Advice) -> Table:
+    """Return the predicted class shares and figures: a column for each way to draw batches.
+
+    The advised one has its own where the settings that were asked for are others.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -94,26 +133,29 @@ def prospects_table(found: Examination) -> Table:
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+        padding=0,
     )
-    table.add_column("class (items)" if found.classes else "", no_wrap=True, max_width=24)
-    for prospect in found.prospects:
-        heading = SHORT.get(prospect.name, prospect.name).replace(" = ", " ")
+    table.add_column("class (items)" if found.classes else "", no_wrap=True, max_width=20)
+    shown = {SHORT.get(each.name, each.name).replace(" = ", "="): each for each in found.prospects}
+    for each in found.candidates:
+        if each.settings == advice.settings and each not in found.prospects:
+            shown["advised"] = each
+    for heading in shown:
         table.add_column(heading, justify="right", no_wrap=True)
-    shown = _shown(found.classes)
-    for label in shown:
+    prospects, labels = shown.values(), _shown(found.classes)
+    for label in labels:
         name = f"{label} ({found.classes[label]:,})"
-        shares = (f"{each.shares.get(label, 0.0):.1%}" for each in found.prospects)
+        shares = (f"{each.shares.get(label, 0.0):.1%}" for each in prospects)
         table.add_row(Text(name, overflow="ellipsis"), *shares)
-    if len(shown) < len(found.classes):
+    if len(labels) < len(found.classes):
         table.caption = f"of {len(found.classes)} classes the commonest and the rarest"
-    if shown:
+    if labels:
         table.add_section()
-        table.add_row("evenness, 1 is even", *(f"{each.evenness:.2f}" for each in found.prospects))
+        table.add_row("evenness, 1 is even", *(f"{each.evenness:.2f}" for each in prospects))
     rows: dict[str, Any] = {
-        "seen in one epoch": [f"{each.seen:.0%}" for each in found.prospects],
-        "size, weights unbiased": [f"{each.effective_batch:.0f}" for each in found.prospects],
-        "ms to draw a batch": [f"{1e3 * each.seconds:.2f}" for each in found.prospects],
+        "seen in one epoch": [f"{each.seen:.0%}" for each in prospects],
+        "size if unbiased": [f"{each.effective_batch:.0f}" for each in prospects],
+        "ms to draw a batch": [f"{1e3 * each.seconds:.2f}" for each in prospects],
     }
     for name, cells in rows.items():
         table.add_row(name, *cells)

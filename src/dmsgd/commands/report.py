@@ -13,11 +13,15 @@ from dmsgd.commands.arguments import (
     Features,
     Force,
     Kernel,
-    KernelName,
+    KernelOption,
     Labels,
+    Normalize,
     Rho,
     Scale,
     Seed,
+    Target,
+    Weight,
+    as_settings,
     bar,
     load,
     refuse_output,
@@ -30,25 +34,12 @@ def report(
     k: BatchSize,
     output: Annotated[Path, typer.Option("--output", "-o", help="Page to write: .html.")],
     labels: Labels = None,
-    w: Annotated[
-        float | None,
-        typer.Option(
-            "-w",
-            help="Weight of the labels to begin with; a slider shows others.  [default: 0.7, "
-            "or 0 without labels]",
-        ),
-    ] = None,
-    kernel: Kernel = KernelName.linear,
+    w: Weight = 0.0,
+    kernel: Kernel = KernelOption.linear,
     scale: Scale = None,
     rho: Rho = None,
-    normalize: Annotated[
-        bool | None,
-        typer.Option(
-            "--normalize/--no-normalize",
-            help="Scale rows to length 1.  [default: yes for --kernel linear, no for rbf]",
-            show_default=False,
-        ),
-    ] = None,
+    normalize: Normalize = False,
+    target: Target = None,
     texts: Annotated[
         str | None,
         typer.Option(help="Text of each item: a file as for --labels (.txt: one per line)."),
@@ -71,29 +62,26 @@ def report(
 
     \b
     Examples:
-      dmsgd report features.npy --labels y.npy -k 64 -o report.html
       dmsgd report features.npy -k 64 -o report.html
+      dmsgd report features.npy --labels y.npy -w 0.7 --normalize -k 64 -o r.html
       dmsgd report tfidf.npz --rho 0.1 -k 50 -o report.html
       dmsgd report iris.csv --labels species --kernel rbf -k 10 -o report.html
 
-    The page opens from disk and loads nothing. Very large data is sampled, and the page says so.
+    The page opens from disk and loads nothing. It begins with the design that `dmsgd sample` draws
+    from with the same options; sliders show other w and k (of a --target, none). Very large data
+    is sampled, and the page says so.
     """
     inputs = [features, labels, texts, images, gradients]
     refuse_output(output, (".html", ".htm"), inputs, force)
     from rich.console import Console
 
-    from dmsgd.diagnostics import Settings
     from dmsgd.inputs.seeding import key_of
     from dmsgd.report import build, render
 
     key_of(seed)
     began = time.perf_counter()
+    settings = as_settings(labels, w, kernel, scale, rho, normalize, target)
     X, y = load(features, labels)
-    w = (0.7 if y is not None else 0.0) if w is None else w
-    if w > 0 and y is None:
-        raise ValueError(f"-w {w:g} mixes in labels; give them with --labels, or leave -w out")
-    normalize = kernel is KernelName.linear if normalize is None else normalize
-    settings = Settings(w, kernel.value, normalize, scale, rho)
     extras = _extras(texts, images, gradients, X.shape[0])
     with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:
         content = build(X, k, y, settings, **extras, seed=seed, progress=progress)
@@ -104,6 +92,9 @@ def report(
     console.print(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
     if content["sampled"] < content["n"]:
         console.print(f"sample    of {content['sampled']:,} items, which the page shows")
+    if y is not None and not settings.uses_labels:
+        others = "the slider over w mixes them in" if target is None else "-w 0.7 would mix them in"
+        console.print(f"labels    do not count where the page begins; {others}")
     seconds = time.perf_counter() - began
     console.print(f"written   {output}: {len(page) / 1e6:.1f} MB in {seconds:.1f} s")
 

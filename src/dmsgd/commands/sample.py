@@ -15,14 +15,14 @@ from dmsgd.commands.arguments import (
     Features,
     Force,
     Kernel,
-    KernelName,
+    KernelOption,
     Labels,
     Normalize,
     Rho,
     Scale,
     Target,
-    TargetName,
     Weight,
+    as_settings,
     load,
     refuse_output,
     replacing,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dmsgd.designs import KDPP
+    from dmsgd.diagnostics import Settings
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.schedules import Schedule
 
@@ -44,7 +45,7 @@ CLASSES_SHOWN = 12
 def sample(
     features: Features,
     k: BatchSize,
-    n: Annotated[int, typer.Option("-n", help="Number of batches.")],
+    steps: Annotated[int, typer.Option("--steps", "-n", help="Number of batches.")],
     output: Annotated[
         Path,
         typer.Option(
@@ -53,7 +54,7 @@ def sample(
     ],
     labels: Labels = None,
     w: Weight = 0.0,
-    kernel: Kernel = KernelName.linear,
+    kernel: Kernel = KernelOption.linear,
     scale: Scale = None,
     rho: Rho = None,
     normalize: Normalize = False,
@@ -95,13 +96,10 @@ def sample(
     from dmsgd.inputs.threads import thread_count
 
     # Asked here so that bad values are refused before the work rather than after it.
-    as_count(n, "n")
+    as_count(steps, "steps")
     key_of(seed)
     threads = thread_count(workers)
-    if w > 0 and labels is None:
-        raise ValueError(f"-w {w:g} mixes in labels; give them with --labels, or leave -w out")
-    if target == TargetName.balanced and labels is None:
-        raise ValueError("--target balanced gives classes equal shares; give them with --labels")
+    settings = as_settings(labels, w, kernel, scale, rho, normalize, target)
     console = Console(highlight=False, markup=False, soft_wrap=True)
     began = time.perf_counter()
     with ExitStack() as stack:
@@ -110,56 +108,47 @@ def sample(
         if client is not None:
             X = features_on_cluster(features, labels if labels in column_names(features) else None)
         console.print(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
-        design = _set_up(console, X, k, y, w, kernel.value, normalize, scale, rho, target)
+        design = _set_up(console, X, k, y, settings)
         console.print(f"set-up    {time.perf_counter() - began:.2f} s")
         began = time.perf_counter()
-        schedule = _draw_to(output, design, n, seed, threads, force, client)
+        schedule = _draw_to(output, design, steps, seed, threads, force, client)
     seconds = time.perf_counter() - began
-    console.print(f"draws     {n:,} in {seconds:.2f} s, {1000 * seconds / n:.3g} ms a batch")
-    console.print(f"written   {output}: {n:,} x {k} item numbers, seed {seed}")
+    console.print(
+        f"draws     {steps:,} in {seconds:.2f} s, {1000 * seconds / steps:.3g} ms a batch"
+    )
+    console.print(f"written   {output}: {steps:,} x {k} item numbers, seed {seed}")
     if y is not None:
+        if not settings.uses_labels:
+            console.print("labels    did not count for the draws; -w 0.7 would mix them in")
         console.print(_shares(y, schedule.batches))
 
 
-def _set_up(
-    console: Console,
-    X: Any,
-    k: int,
-    y: Any,
-    w: float,
-    kernel: str,
-    normalize: bool,
-    scale: float | None,
-    rho: float | None,
-    target: TargetName | None,
-) -> KDPP:
+def _set_up(console: Console, X: Any, k: int, y: Any, settings: Settings) -> KDPP:
     """Return the design, its tables made, and say what it is."""
     from rich.console import Console
 
-    import dmsgd
-
     with Console(stderr=True).status("set-up (the first run of all compiles the sampler)"):
-        X = X if rho is None else dmsgd.anneal(X, rho)
-        asked = None if target is None else target.value
-        design = dmsgd.diversify(X, k, y, w, kernel, normalize=normalize, scale=scale, target=asked)
+        design = settings.design(X, k, y)
         design.sample(0)  # tables and compiling are set-up, not part of the first batch
     rank, route = design.spectrum.rank, design.spectrum.route
-    console.print(f"kernel    {kernel}: rank {rank:,} by the {route} route, k {k}")
+    console.print(f"kernel    {settings.kernel}: rank {rank:,} by the {route} route, k {k}")
     return design
 
 
 def _draw_to(
-    output: Path, design: KDPP, n: int, seed: int, workers: int, force: bool, client: Any
+    output: Path, design: KDPP, steps: int, seed: int, workers: int, force: bool, client: Any
 ) -> Schedule:
-    """Return the schedule of n batches, written to `output`."""
+    """Return the schedule of so many batches, written to `output`."""
     import numpy as np
 
     from dmsgd import presample
 
     shown = sys.stderr.isatty()
     if output.suffix.lower() == ".npy":
-        return presample(design, n, seed, output, workers, shown, overwrite=force, client=client)
-    schedule = presample(design, n, seed, workers=workers, progress=shown, client=client)
+        return presample(
+            design, steps, seed, output, workers, shown, overwrite=force, client=client
+        )
+    schedule = presample(design, steps, seed, workers=workers, progress=shown, client=client)
     with replacing(output) as file:
         np.savetxt(file, schedule.batches, fmt="%d", delimiter=",")
     return schedule

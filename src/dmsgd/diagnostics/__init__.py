@@ -19,10 +19,11 @@ from dmsgd.diagnostics.diversity import (
     room,
 )
 from dmsgd.diagnostics.estimates import Estimate
-from dmsgd.diagnostics.examination import Examination, Prospect, Settings, examine
+from dmsgd.diagnostics.examination import Examination, Prospect, examine
 from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items, neglected
 from dmsgd.diagnostics.gradients import item_gradients
 from dmsgd.diagnostics.observed import Observed, observed_inclusion
+from dmsgd.diagnostics.settings import Settings
 from dmsgd.diagnostics.variance import GradientVariance, estimate_variance, gradient_variance
 
 __all__ = [

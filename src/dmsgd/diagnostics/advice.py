@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dmsgd.designs import Design, Stratified, Uniform
-from dmsgd.diagnostics.examination import Examination, Prospect, Settings
+from dmsgd.diagnostics.examination import Examination, Prospect
+from dmsgd.diagnostics.settings import Settings
 
 #: Classes this even need no help.
 EVEN = 0.95
@@ -36,66 +37,49 @@ class Advice:
     def design(self, X: Any, k: int, labels: Any = None) -> Design:
         """Return the recommended design of this data."""
         if self.settings is not None:
-            return self.settings.design(X, k, labels if self.settings.w > 0 else None)
+            return self.settings.design(X, k, labels)
         if self.kind == "stratified":
             return Stratified(labels, k)
         return Uniform(len(labels) if X is None else X.shape[0], k)
 
     def code(self, k: int) -> str:
         """Return the line of Python that makes the recommended design."""
+        if self.settings is not None:
+            return f"design = {self.settings.code(k)}"
         if self.kind == "stratified":
             return f"design = dmsgd.Stratified(y, k={k})"
-        if self.settings is None:
-            return f"design = dmsgd.Uniform(len(X), k={k})"
-        return f"design = dmsgd.diversify({', '.join(_arguments(self.settings, k))})"
+        return f"design = dmsgd.Uniform(len(X), k={k})"
 
     def options(self) -> str:
         """Return the options of `dmsgd sample` and `dmsgd report` for it, "" where there are none.
 
         The labels are left to the caller, who knows their file.
         """
-        settings, words = self.settings, []
-        if settings is None:
-            return ""
-        if settings.w > 0:
-            words.append(f"-w {settings.w:g}")
-        if settings.rho is not None:
-            words.append(f"--rho {settings.rho:g}")
-        if settings.kernel != "linear":
-            words.append(f"--kernel {settings.kernel}")
-        if settings.scale is not None:
-            words.append(f"--scale {settings.scale:.4g}")
-        if settings.normalize:
-            words.append("--normalize")
-        return " ".join(words)
-
-
-def _arguments(settings: Settings, k: int) -> list[str]:
-    X = "X" if settings.rho is None else f"dmsgd.anneal(X, {settings.rho:g})"
-    arguments = [X, f"k={k}"]
-    if settings.w > 0:
-        arguments.append(f"labels=y, w={settings.w:g}")
-    if settings.kernel != "linear":
-        arguments.append(f"kernel={settings.kernel!r}")
-    if settings.scale is not None:
-        arguments.append(f"scale={settings.scale:.4g}")
-    if settings.normalize:
-        arguments.append("normalize=True")
-    return arguments
+        return "" if self.settings is None else self.settings.options()
 
 
 def advise(found: Examination) -> Advice:
-    """Return the settings to try first.
+    """Return the settings to try first, chosen among `found.candidates`.
 
     Uneven classes: the smallest w that gets nine tenths of the balance that any w gets; strata
     where that is not much. Even classes or none: w = 0, unless batches would be uniform anyway.
+    A target is kept: it says already what all this is about.
+
+    >>> import numpy as np
+    >>> from dmsgd.diagnostics import examine
+    >>> X = np.random.default_rng(0).normal(size=(200, 20))
+    >>> advise(examine(X, 8)).code(8)
+    'design = dmsgd.diversify(X, k=8, normalize=True)'
     """
-    uniform, *kdpps = [each for each in found.prospects if each.name != "stratified"]
-    unlabelled = kdpps[0]
+    if found.settings.target is not None:
+        return Advice(
+            "k-DPP", found.settings, f"target {found.settings.target} says how often items are seen"
+        )
+    uniform, unlabelled = found.prospects[0], found.candidates[0]
     if found.classes and uniform.evenness < EVEN:
-        return _balance(found, uniform, kdpps)
+        return _balance(found, uniform)
     why = "the classes are even" if found.classes else "there are no labels"
-    repulsion = found.linear.repulsion / found.k
+    repulsion = unlabelled.repulsion / found.k
     strength = f"{repulsion:.2g} nats a place, {unlabelled.effective_items:.0%} effective items"
     if repulsion < WEAK and unlabelled.effective_items > EVEN:
         return Advice(
@@ -108,14 +92,26 @@ def advise(found: Examination) -> Advice:
         "k-DPP",
         unlabelled.settings,
         f"{why}, but similar items can be kept apart and unusual ones drawn more often "
-        f"({strength})",
+        f"({strength})" + _scaled(found, unlabelled),
     )
 
 
-def _balance(found: Examination, uniform: Prospect, kdpps: list[Prospect]) -> Advice:
-    best = max(each.evenness for each in kdpps)
+def _scaled(found: Examination, chosen: Prospect) -> str:
+    """Return why rows are scaled, "" where that was asked for or is not advised."""
+    settings = chosen.settings
+    if settings is None or not settings.normalize or found.settings.normalize:
+        return ""
+    if settings.w == 0:
+        return "; rows are scaled to length 1, as a linear kernel favours long ones"
+    given = [each.evenness for each in found.prospects if each.name == chosen.name]
+    instead = f", without which it would be {given[0]:.2f}" if given else ""
+    return f"; rows are scaled to length 1{instead}"
+
+
+def _balance(found: Examination, uniform: Prospect) -> Advice:
+    best = max(each.evenness for each in found.candidates)
     wanted = uniform.evenness + ENOUGH * (best - uniform.evenness)
-    chosen = next(each for each in kdpps if each.evenness >= wanted)
+    chosen = next(each for each in found.candidates if each.evenness >= wanted)
     if best < UNEVEN:
         return Advice(
             "stratified",
@@ -130,19 +126,21 @@ def _balance(found: Examination, uniform: Prospect, kdpps: list[Prospect]) -> Ad
         chosen.settings,
         f"classes are uneven ({uniform.evenness:.2f}, where 1 is even); {chosen.name} makes "
         f"batches {chosen.evenness:.2f} even, and a larger w hardly more "
-        f"(at most {best:.2f}) while it leaves less to the features",
+        f"(at most {best:.2f}) while it leaves less to the features" + _scaled(found, chosen),
     )
 
 
 def concerns(found: Examination) -> list[str]:
     """Return what about the data is worth a warning, in sentences."""
-    n, k, room = found.n, found.k, found.linear
+    n, k, room = found.n, found.k, found.room
+    linear = found.settings.kernel == "linear"
+    by_length = linear and not found.settings.normalize and found.settings.target is None
     rarest = min(found.classes.values(), default=n)
     candidates = [
         (
             room.rank < k,
             f"rank too small: the features have {room.rank} independent directions, fewer than "
-            f"k = {k}; a linear kernel has no such batch, so an RBF kernel is used below",
+            f"k = {k}; a linear kernel has no such batch, so an RBF kernel is advised",
         ),
         (
             k <= room.rank and room.crowding > 5,
@@ -150,7 +148,7 @@ def concerns(found: Examination) -> list[str]:
             f"most places of a batch are filled from directions that hardly matter",
         ),
         (
-            found.lengths > LENGTHS,
+            by_length and found.lengths > LENGTHS,
             f"norms dominate: squared row lengths differ {found.lengths:.3g}-fold between the "
             f"longest and the shortest tenth, and a linear kernel favours long rows; normalise, "
             f"unless length is importance",
@@ -166,7 +164,7 @@ def concerns(found: Examination) -> list[str]:
             f"each",
         ),
         (
-            found.empty > 0,
+            linear and found.empty > 0,
             f"{found.empty:,} items have only zeros as features: a linear kernel never draws them",
         ),
         (

@@ -1,4 +1,4 @@
-"""A first look at data before anything is trained: what batches would hold for several weights w.
+"""A first look at data before anything is trained: what batches would hold, for several w.
 
 Where the eigendecompositions of all items would take long, they are made of a random sample. A
 copy of every item leaves the law of eigenvectors and the class shares as they are, so those of a
@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import KDPP, Design, Stratified, Uniform, diversify, suggest_scale
+from dmsgd.designs import KDPP, Design, Stratified, Uniform, suggest_scale
 from dmsgd.designs.tuning import class_shares, evenness
 from dmsgd.diagnostics.diversity import Room, room
 from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items
+from dmsgd.diagnostics.settings import Settings
+from dmsgd.errors import KernelWarning, RankError
 from dmsgd.features import Features, anneal, concat, normalize, recognise
 from dmsgd.inputs.arrays import IntArray, Matrix, as_batch_size, as_labels
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import Linear
-from dmsgd.spectra import exact
+from dmsgd.spectra import Spectrum, exact, repulsion
 
-#: The weights of labels that are tried.
-WEIGHTS = (0.0, 0.3, 0.5, 0.7, 0.9)
+#: The w that are tried beside the one asked for.
+WS = (0.0, 0.3, 0.5, 0.7, 0.9)
 #: What the paper does to word counts: every shared word counts almost alike.
 WORD_POWER = 0.1
 #: About as many floating point operations are spent on one eigendecomposition.
@@ -40,25 +45,6 @@ TIMED_DRAWS = 20
 
 
 @final
-@dataclass(frozen=True)
-class Settings:
-    """How a k-DPP is made of features: the arguments of `diversify`, and rho for `anneal`."""
-
-    w: float
-    kernel: str
-    normalize: bool
-    scale: float | None
-    rho: float | None
-
-    def design(self, X: Any, k: int, labels: Any = None) -> KDPP:
-        """Return the k-DPP with these settings."""
-        F = X if self.rho is None else anneal(X, self.rho)
-        return diversify(
-            F, k, labels, self.w, self.kernel, normalize=self.normalize, scale=self.scale
-        )
-
-
-@final
 @dataclass(frozen=True, eq=False)
 class Prospect:
     """What one design would do: its batches by class, in closed form.
@@ -69,6 +55,7 @@ class Prospect:
     seen:     expected fraction of the items seen in one epoch of n/k batches.
     effective_batch: what a batch counts with unbiased weights, at most k.
     effective_items: (Σ b)² / Σ b² as a share of the items, 1 if all are equally likely.
+    repulsion: log-distance from uniform batches in nats, 0 for those without repulsion.
     seconds:  measured for one draw.
     """
 
@@ -79,6 +66,7 @@ class Prospect:
     seen: float
     effective_batch: float
     effective_items: float
+    repulsion: float
     seconds: float
 
 
@@ -94,8 +82,13 @@ class Examination:
     duplicates: items that are copies of another.
     empty:      items whose features are all zero.
     words:      whether the features look like counts of words: sparse and not negative.
-    rho:        the power they were annealed with, None if they were not.
-    linear:     room of the linear kernel of normalised rows without labels.
+    settings:   those that were asked for.
+    room:       of their kernel without labels.
+    prospects:  uniform batches, the k-DPPs with these settings and several w (those that exist),
+                stratified batches if there are labels.
+    candidates: the k-DPPs that `advise` chooses from: rows of length 1 or, where a linear kernel
+                has too few dimensions for k, an RBF kernel with `suggest_scale`; words annealed.
+                Settings with kernel="rbf" or a target are kept as they are.
     """
 
     n: int
@@ -108,62 +101,129 @@ class Examination:
     duplicates: int
     empty: int
     words: bool
-    rho: float | None
-    linear: Room
+    settings: Settings
+    room: Room
     prospects: tuple[Prospect, ...] = field(repr=False)
+    candidates: tuple[Prospect, ...] = field(repr=False)
 
 
 def examine(
     X: Any,
     k: int,
     labels: Any = None,
+    settings: Settings | None = None,
     *,
-    weights: tuple[float, ...] = WEIGHTS,
-    rho: float | None = None,
+    ws: tuple[float, ...] = WS,
+    made: Mapping[Settings, Spectrum] = MappingProxyType({}),
     seed: Seed = 0,
     progress: Callable[[float], None] = lambda fraction: None,
 ) -> Examination:
     """Return what batches of k items would hold: uniform, from k-DPPs of several w, stratified.
 
-    The k-DPPs have a linear kernel of normalised rows or, where that has too few dimensions for k,
-    an RBF kernel with `suggest_scale`. rho: power to anneal the features with; by default 0.1 for
-    sparse features without negative ones, and none otherwise.
+    X, labels: (n, d) features as `diversify` takes them, (n,) classes.
+    settings:  of the k-DPPs, by default those of `diversify`. What is predicted for them is what
+               `diversify` gives with the same arguments.
+    ws:        w to look at beside that of the settings; without labels or with a target, none.
+    made:      spectra that are known already, of the items that `sample_rows` chooses.
+
+    About ten eigendecompositions, five where the settings are those that would be advised.
+
+    >>> X = np.random.default_rng(0).normal(size=(200, 20))
+    >>> y = np.repeat(["common", "rare"], [190, 10])
+    >>> found = examine(X, 8, y, Settings(normalize=True))
+    >>> [f"{each.name}: {each.shares['rare']:.0%}" for each in found.prospects]
+    ['uniform: 5%', 'w = 0: 5%', 'w = 0.3: 6%', 'w = 0.5: 9%', 'w = 0.7: 11%', 'w = 0.9: 12%', \
+'stratified: 50%']
     """
+    settings = settings or Settings()
     X = recognise(X)
     n, d = X.shape
     k = as_batch_size(k, n)
     y = None if labels is None else as_labels(labels, n)
     words = X.words()
-    if rho is None and words:
-        rho = WORD_POWER
-    rows = sample_rows(n, d, k, seed, n if X.resident else SAMPLES[0])
+    rbf = settings.kernel == "rbf"
+    rows = sample_rows(n, n if rbf else d, k, seed, n if X.resident else SAMPLES[0])
     S, s = taken(X, rows), None if y is None else y[rows]
     known = X if X.resident else recognise(S)
-    spectrum = exact(Linear(normalize(S if rho is None else anneal(S, rho))))
+    plain = replace(settings, w=0.0, target=None)
+    made = dict(made)
+    if plain not in made:
+        made[plain] = _unlabelled(plain, S, k)
+    unlabelled = room(made[plain], k)
+    several = y is not None and settings.target is None  # a target is prescribed anew for each w
+    tried = sorted({settings.w, *(ws if several else ())})
+    asked = [replace(settings, w=w) for w in tried]
+    advised = asked
+    if not rbf and settings.target is None:
+        rho = WORD_POWER if words and settings.rho is None else settings.rho
+        unit = Settings(normalize=True, rho=rho)
+        if unit not in made:
+            made[unit] = _unlabelled(unit, S, k)
+        advised = [replace(unit, w=w) for w in (tried if several else [0.0])]
+        if made[unit].rank < min(SPARE_RANK * k, S.shape[0]):
+            rows, made = sample_rows(n, n, k, seed), {}
+            S, s = taken(X, rows), None if y is None else y[rows]
+            advised = [_rbf(S, k, s, each.w, rho, seed) for each in advised]
     progress(0.2)
-    plain = Settings(0.0, "linear", True, None, rho)
-    spacious = spectrum.rank >= min(SPARE_RANK * k, S.shape[0])
-    if not spacious:  # an RBF kernel has as many dimensions as items
-        rows = sample_rows(n, n, k, seed)
-        S, s = taken(X, rows), None if y is None else y[rows]
+    found = {}
+    everyone = list(dict.fromkeys([*asked, *advised]))
+    for number, each in enumerate(everyone):
+        design = _design(each, S, k, s, made, each == settings, required=advised is asked)
+        if design is not None:
+            found[each] = prospect(f"w = {each.w:g}", each, design, s)
+        progress(0.2 + 0.8 * (number + 1) / len(everyone))
     prospects = [prospect("uniform", None, Uniform(n, k), y)]
-    tried = (0.0,) if y is None else weights
-    for number, w in enumerate(tried):
-        settings = replace(plain, w=w) if spacious else _rbf(S, k, s, w, rho, seed)
-        design = KDPP(spectrum, k) if settings == plain else settings.design(S, k, s)
-        prospects.append(prospect(f"w = {w:g}", settings, design, s))
-        progress(0.2 + 0.8 * (number + 1) / len(tried))
+    prospects += [found[each] for each in asked if each in found]
     if y is not None:
         prospects.append(prospect("stratified", None, Stratified(y, k), y))
     return Examination(
         k=k,
         sampled=S.shape[0],
         words=words,
-        rho=rho,
-        linear=room(spectrum, k),
+        settings=settings,
+        room=unlabelled,
         prospects=tuple(prospects),
+        candidates=tuple(found[each] for each in advised if each in found),
         **facts(known, n, y),
     )
+
+
+def _unlabelled(settings: Settings, S: Matrix, k: int) -> Spectrum:
+    """Return the spectrum of the kernel alone, which a linear one has for any k."""
+    if settings.kernel == "rbf":
+        return settings.design(S, k).spectrum
+    F = S if settings.rho is None else anneal(S, settings.rho)
+    return exact(Linear(normalize(F) if settings.normalize else F))
+
+
+def _design(
+    settings: Settings,
+    S: Matrix,
+    k: int,
+    s: Any,
+    made: Mapping[Settings, Spectrum],
+    asked: bool,
+    required: bool,
+) -> KDPP | None:
+    """Return the k-DPP, None where its rank is below k.
+
+    If there is nothing else to advise, the RankError of the one that was asked for is the answer.
+    """
+    with nullcontext() if asked else unasked():
+        try:
+            return KDPP(made[settings], k) if settings in made else settings.design(S, k, s)
+        except RankError:
+            if asked and required:
+                raise
+            return None
+
+
+@contextmanager
+def unasked() -> Iterator[None]:
+    """Keep designs silent that are shown beside the one that was asked for."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KernelWarning)
+        yield
 
 
 def taken(X: Features, rows: IntArray) -> Matrix:
@@ -204,9 +264,10 @@ def sample_rows(n: int, d: int, k: int, seed: Seed = 0, most: int | None = None)
 
 
 def _rbf(S: Matrix, k: int, s: Any, w: float, rho: float | None, seed: Seed) -> Settings:
+    """Return the settings with the suggested scale, in digits that people can copy."""
     F = S if rho is None else anneal(S, rho)
-    F = F if s is None else concat(F, s, w)
-    return Settings(w, "rbf", False, suggest_scale(F, k, seed), rho)
+    F = concat(F, s, w) if w > 0 else F
+    return Settings(w, "rbf", scale=float(f"{suggest_scale(F, k, seed):.4g}"), rho=rho)
 
 
 def prospect(name: str, settings: Settings | None, design: Design, labels: Any) -> Prospect:
@@ -225,6 +286,7 @@ def prospect(name: str, settings: Settings | None, design: Design, labels: Any) 
         seen=float(coverage(design, epoch)),
         effective_batch=effective_batch(design),
         effective_items=effective_items(design) / design.n,
+        repulsion=repulsion(design.spectrum, design.k) if isinstance(design, KDPP) else 0.0,
         seconds=seconds,
     )
 

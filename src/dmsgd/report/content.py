@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dmsgd.designs import KDPP, Uniform
-from dmsgd.diagnostics import Examination, Settings, advise, concerns, room
-from dmsgd.diagnostics.examination import (
-    SAMPLES,
-    facts,
-    prospect,
-    sample_rows,
-    taken,
-)
+from dmsgd.diagnostics import Examination, Settings, advise, concerns, examine
+from dmsgd.diagnostics.examination import SAMPLES, WS, sample_rows, taken, unasked
 from dmsgd.errors import RankError
 from dmsgd.features import recognise
 from dmsgd.features.interface import as_array
@@ -41,8 +36,6 @@ from dmsgd.spectra import Spectrum, effective_rank
 from dmsgd.spectra.symmetric import selection
 from dmsgd.training.draws import fixed_seed
 
-#: The weights of labels on the slider, beside the one asked for.
-WEIGHTS = (0.0, 0.3, 0.5, 0.7, 0.9)
 #: Batch sizes on the slider, as multiples of the one asked for.
 SIZES = (0.25, 0.5, 1.0, 2.0)
 #: Points of a curve.
@@ -63,8 +56,17 @@ def build(
 ) -> dict[str, Any]:
     """Return the content of the page for features X and batches of k.
 
-    settings: of the k-DPP, by default a linear kernel of normalised rows with w = 0.7, or 0
-    without labels. texts, images, gradients: one for each item, each optional.
+    X, labels: (n, d) features as `diversify` takes them, (n,) classes.
+    settings:  of the k-DPP that the page begins with, by default those of `diversify`; it is the
+               design that `diversify` gives with the same arguments. Sliders show other w and k,
+               but for a target, which is prescribed for one design.
+    texts, images, gradients: (n,), (n, height, width[, 3]) and (n, p), each optional.
+
+    About ten eigendecompositions.
+
+    >>> content = build(np.random.default_rng(0).normal(size=(60, 12)), k=4)
+    >>> content["ks"], content["kernel"]
+    ([2, 4, 8], 'linear kernel, rows as they are')
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -73,21 +75,23 @@ def build(
     k = as_batch_size(k, n)
     if k < 2 or n < 4:
         raise ValueError(f"a report needs batches of 2 or more and 4 items, got k={k} of {n}")
-    if settings is None:
-        settings = Settings(0.0 if labels is None else 0.7, "linear", True, None, None)
+    settings = settings or Settings()
     if settings.w > 0 and labels is None:
         raise ValueError(f"w={settings.w:g} mixes in labels, but there are none; pass labels")
+    seed = fixed_seed(Uniform(n, k), seed)
     data = _look_at(X, labels, texts, images, k, settings, seed)
     gradients = None if gradients is None else _rows_of(gradients, n, data.rows)
     spectra, ks = _spectra(data, k, settings, progress)
-    seed = fixed_seed(Uniform(n, k), seed)
-    with threadpool_limits(1):  # draws are timed on one thread, and small matrices want no more
+    made = {replace(settings, w=w): spectrum for w, (spectrum, _) in spectra.items()}
+    found = examine(X, k, labels, settings, ws=tuple(spectra), made=made, seed=seed)
+    progress(0.8)
+    # Draws are timed on one thread, and small matrices want no more.
+    with threadpool_limits(1), unasked():
         table = [
             [choice(KDPP(each, size), data, seed) for size in ks] for each, _ in spectra.values()
         ]
         uniform = [baseline(Uniform(data.rows.size, size), data, seed) for size in ks]
     progress(0.9)
-    advice = _advice(X, k, labels, data, settings, {w: each for w, (each, _) in spectra.items()})
     listed = mentioned(table)
     shown = map_rows(data.rows.size, listed, np.random.default_rng(key_of(seed)))
     listed = np.unique(np.concatenate([listed, *(np.ravel(each["batches"]) for each in uniform)]))
@@ -100,14 +104,14 @@ def build(
         "w": settings.w,
         "ks": ks,
         "ws": list(spectra),
-        "kernel": _in_words(settings),
+        "kernel": settings.in_words(),
         "classes": _classes(data),
         "choices": [[for_page(each, shown) for each in row] for row in table],
         "uniform": uniform,
         "spectra": [
             _curve(spectrum, ks) | {"seconds": seconds} for spectrum, seconds in spectra.values()
         ],
-        "advice": advice,
+        "advice": _advice(found),
         "extent": EXTENT,
         "points": {
             "row": packed(shown, "u4"),
@@ -159,35 +163,10 @@ def _rows_of(gradients: Any, n: int, rows: IntArray) -> FloatArray:
     return as_array(some)
 
 
-def _advice(
-    X: Matrix,
-    k: int,
-    labels: Any,
-    data: Data,
-    settings: Settings,
-    spectra: dict[float, Spectrum],
-) -> dict[str, Any] | None:
-    """Return the recommendation of `dmsgd inspect` for this kernel, None if it has no w = 0."""
-    if 0.0 not in spectra:
-        return None
-    y = None if labels is None else as_labels(labels)
-    prospects = [prospect("uniform", None, Uniform(X.shape[0], k), y)]
-    for w, spectrum in spectra.items():
-        design = KDPP(spectrum, k)
-        prospects.append(prospect(f"w = {w:g}", replace(settings, w=w), design, data.codes))
-    found = Examination(
-        k=k,
-        sampled=data.rows.size,
-        words=False,
-        rho=settings.rho,
-        linear=room(spectra[0.0], k),
-        prospects=tuple(prospects),
-        **facts(X if X.resident else recognise(data.X), X.n, y),
-    )
-    if settings.normalize or settings.kernel == "rbf":
-        found = replace(found, lengths=1.0)  # the kernel does not see them
+def _advice(found: Examination) -> dict[str, Any]:
+    """Return the recommendation of `dmsgd inspect`."""
     advice = advise(found)
-    code = advice.code(k)
+    code = advice.code(found.k)
     return {"kind": advice.kind, "reason": advice.reason, "code": code, "concerns": concerns(found)}
 
 
@@ -196,18 +175,21 @@ def _spectra(
 ) -> tuple[dict[float, tuple[Spectrum, float]], list[int]]:
     """Return the spectrum of each w with the seconds it took, and the batch sizes that fit all."""
     tried = [settings.w]
-    if data.codes is not None:
-        tried = sorted({*WEIGHTS, settings.w})
+    if data.codes is not None and settings.target is None:
+        tried = sorted({*WS, settings.w})
     found: dict[float, tuple[Spectrum, float]] = {}
     for number, w in enumerate(tried):
         began = time.perf_counter()
         try:
-            spectrum = replace(settings, w=w).design(data.X, k, data.codes).spectrum
+            with nullcontext() if w == settings.w else unasked():
+                spectrum = replace(settings, w=w).design(data.X, k, data.codes).spectrum
             found[w] = (spectrum, time.perf_counter() - began)
         except RankError:
             if w == settings.w:
                 raise
-        progress(0.7 * (number + 1) / len(tried))
+        progress(0.5 * (number + 1) / len(tried))
+    if settings.target is not None:
+        return found, [k]
     largest = min(min(spectrum.rank for spectrum, _ in found.values()), max(data.rows.size // 2, k))
     sizes = {min(max(round(factor * k), 2), largest) for factor in SIZES}
     return found, sorted(sizes | {k})
@@ -241,14 +223,3 @@ def _curve(spectrum: Spectrum, ks: list[int]) -> dict[str, Any]:
 
 def _texts(texts: list[str], rows: IntArray) -> dict[str, Any]:
     return {"of": packed(rows, "u4"), "text": [texts[i] for i in rows]}
-
-
-def _in_words(settings: Settings) -> str:
-    parts = [f"{settings.kernel} kernel"]
-    if settings.kernel == "rbf":
-        scale = "the median distance" if settings.scale is None else f"{settings.scale:.4g}"
-        parts.append(f"scale {scale}")
-    if settings.rho is not None:
-        parts.append(f"features to the power {settings.rho:g}")
-    parts.append("rows of length 1" if settings.normalize else "rows as they are")
-    return ", ".join(parts)

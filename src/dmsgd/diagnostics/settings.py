@@ -1,0 +1,109 @@
+"""The settings of a k-DPP, written once: as a design, as Python, as options of the commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+from dmsgd.designs import KDPP, KernelName, TargetName, diversify
+from dmsgd.features import anneal
+
+
+@final
+@dataclass(frozen=True)
+class Settings:
+    """How a k-DPP is made of features: the arguments of `diversify`, and rho for `anneal`.
+
+    The defaults are those of `diversify`. Equal settings are the same design in `examine`,
+    `dmsgd.report.build` and the commands `sample`, `inspect` and `report`.
+
+    >>> Settings(w=0.7, normalize=True).code(k=64)
+    'dmsgd.diversify(X, k=64, labels=y, w=0.7, normalize=True)'
+    >>> Settings(w=0.7, normalize=True).options()
+    '-w 0.7 --normalize'
+    """
+
+    w: float = 0.0
+    kernel: KernelName = "linear"
+    normalize: bool = False
+    scale: float | None = None
+    rho: float | None = None
+    target: TargetName | None = None
+
+    @property
+    def uses_labels(self) -> bool:
+        """Whether the law depends on the labels; without, they can only be counted."""
+        return self.w > 0 or self.target == "balanced"
+
+    def design(self, X: Any, k: int, labels: Any = None) -> KDPP:
+        """Return the k-DPP with these settings; labels that it does not use may be given."""
+        return diversify(
+            X if self.rho is None else anneal(X, self.rho),
+            k,
+            labels if self.uses_labels else None,
+            self.w,
+            self.kernel,
+            normalize=self.normalize,
+            scale=self.scale,
+            target=self.target,
+        )
+
+    def code(self, k: int) -> str:
+        """Return the Python that makes this very design from features X and labels y."""
+        words = ["X" if self.rho is None else f"dmsgd.anneal(X, {exactly(self.rho)})", f"k={k}"]
+        if self.uses_labels:
+            words.append("labels=y")
+        if self.w > 0:
+            words.append(f"w={exactly(self.w)}")
+        if self.kernel != "linear":
+            words.append(f"kernel={self.kernel!r}")
+        if self.normalize:
+            words.append("normalize=True")
+        if self.scale is not None:
+            words.append(f"scale={exactly(self.scale)}")
+        if self.target is not None:
+            words.append(f"target={self.target!r}")
+        return f"dmsgd.diversify({', '.join(words)})"
+
+    def options(self) -> str:
+        """Return the options of `dmsgd sample`, `inspect` and `report` for this very design.
+
+        Features, k and labels are left to the caller, who knows their files.
+        """
+        words = []
+        if self.w > 0:
+            words.append(f"-w {exactly(self.w)}")
+        if self.rho is not None:
+            words.append(f"--rho {exactly(self.rho)}")
+        if self.kernel != "linear":
+            words.append(f"--kernel {self.kernel}")
+        if self.scale is not None:
+            words.append(f"--scale {exactly(self.scale)}")
+        if self.normalize:
+            words.append("--normalize")
+        if self.target is not None:
+            words.append(f"--target {self.target}")
+        return " ".join(words)
+
+    def in_words(self) -> str:
+        """Return the settings but w in words, for people."""
+        parts = [f"{self.kernel} kernel"]
+        if self.kernel == "rbf":
+            scale = "the median distance" if self.scale is None else f"{self.scale:.4g}"
+            parts.append(f"scale {scale}")
+        if self.rho is not None:
+            parts.append(f"features to the power {self.rho:g}")
+        parts.append("rows of length 1" if self.normalize else "rows as they are")
+        if self.target is not None:
+            parts.append(f"target {self.target}")
+        return ", ".join(parts)
+
+
+def exactly(number: float) -> str:
+    """Return the shortest text that reads as this very number.
+
+    >>> exactly(0.70), exactly(5.0), exactly(1 / 3)
+    ('0.7', '5', '0.3333333333333333')
+    """
+    short = f"{number:g}"
+    return short if float(short) == number else repr(float(number))
