@@ -2,11 +2,11 @@
 
 Diverse batches show rare items more often, so training follows a balanced loss: usually the point.
 Where the mean over the data as it is must stay the objective, weight each item by k / (n b_i), with
-b_i its probability to be in a batch; `weights=True` hands that out as the last field.
+b_i its probability to be in a batch; `loss_weights=True` hands that out as the last field.
 
 DDP:     averages over ranks and over accumulation steps stay unbiased.
 Resume:  as in pytorch.py.
-Workers: any number; `dmsgd.torch.WithWeights` is a dataset around yours.
+Workers: any number; `dmsgd.torch.WithLossWeights` is a dataset around yours.
 """
 
 import torch
@@ -25,7 +25,7 @@ for name, (design, weighted) in arms.items():
     torch.manual_seed(0)
     model = torch.nn.Linear(64, 10)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    loader = dmsgd.torch.loader(TensorDataset(X, y), design, weights=True)
+    loader = dmsgd.torch.loader(TensorDataset(X, y), design, loss_weights=True)
     for _ in range(6):
         for inputs, targets, weights in loader:
             losses = loss(model(inputs), targets)

@@ -4,11 +4,17 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    IterableDataset,
+    TensorDataset,
+)
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import dmsgd
-from dmsgd.torch import DiverseSampler, WithWeights, embed, loader
+from dmsgd.torch import DiverseSampler, WithLossWeights, embed, loader
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes"),
@@ -80,12 +86,55 @@ def test_accumulation_splits_a_draw_over_consecutive_batches():
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_share_each_draw(world):
     parts = [
-        np.array(list(DiverseSampler(DESIGN, STEPS, rank=rank, world=world)))
+        np.array(list(DiverseSampler(DESIGN, STEPS, num_replicas=world, rank=rank)))
         for rank in range(world)
     ]
     assert [part.size for part in parts] == [STEPS * K // world] * world
     together = np.concatenate([part.reshape(STEPS, -1) for part in parts], axis=1)
     assert together.tolist() == draws()
+
+
+def test_attributes_are_those_of_torch():
+    """A sampler of torch's own over as many items, read by the same names."""
+    names = ("num_replicas", "rank", "epoch", "shuffle", "seed", "drop_last", "num_samples",
+             "total_size")  # fmt: skip
+    items = TensorDataset(torch.arange(STEPS * K))
+    for rank in (0, 1):
+        theirs = DistributedSampler(items, num_replicas=2, rank=rank, seed=3, drop_last=True)
+        ours = DiverseSampler(DESIGN, STEPS, seed=3, num_replicas=2, rank=rank)
+        assert {name: getattr(ours, name) for name in names} == {
+            name: getattr(theirs, name) for name in names
+        }
+        assert len(ours) == len(theirs) == len(list(ours))
+        assert len(ours.dataset) == N
+        for sampler in (theirs, ours):
+            sampler.set_epoch(4)
+            stream = iter(sampler)
+            next(stream)
+            assert sampler.epoch == 4  # of the pass under way
+        assert set(vars(theirs)) <= set(dir(ours))
+
+
+def test_epoch_is_that_of_the_pass_or_of_the_one_named_next():
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    assert [sampler.epoch, *(sampler.epoch for _ in range(2) for _ in sampler)] == [
+        0, *[0] * (STEPS * K), *[1] * (STEPS * K)
+    ]  # fmt: skip
+    sampler.epoch = 6  # some loops write the attribute
+    assert sampler.epoch == 6
+    assert list(sampler) == flat(draws(6))
+    again = DiverseSampler(DESIGN, steps=STEPS)
+    again.load_state_dict({**again.state_dict(), "epoch": 2, "consumed": K})
+    assert again.epoch == 2
+    assert pickle.loads(pickle.dumps(again)).epoch == 2
+
+
+def test_one_process_takes_whole_draws():
+    whole = DiverseSampler(DESIGN, STEPS)
+    left = DiverseSampler(DESIGN, STEPS, shard=False, num_replicas=2, rank=1)
+    for sampler in (whole, left):  # cut by nobody, or by the framework
+        assert (sampler.num_replicas, sampler.rank) == (1, 0)
+        assert sampler.num_samples == sampler.total_size == STEPS * K
 
 
 @pytest.mark.parametrize("position", [0, 1, 5, 6, 7, 31, STEPS * K - 1])
@@ -121,7 +170,7 @@ def test_frameworks_may_name_the_epoch_again_after_a_resume():
 
 
 def test_state_survives_another_number_of_ranks():
-    halves = [DiverseSampler(DESIGN, STEPS, rank=rank, world=2) for rank in (0, 1)]
+    halves = [DiverseSampler(DESIGN, STEPS, num_replicas=2, rank=rank) for rank in (0, 1)]
     for half in halves:
         list(islice(iter(half), 4 * K // 2))
     assert halves[0].state_dict() == halves[1].state_dict()
@@ -248,11 +297,13 @@ class Records(Dataset):
 
 def test_weights_reach_the_loss():
     weights = K * dmsgd.unbiased_weights(DESIGN)
-    for batch, draw in zip(loader(ITEMS, DESIGN, weights=True, steps=2), draws(), strict=False):
+    for batch, draw in zip(
+        loader(ITEMS, DESIGN, loss_weights=True, steps=2), draws(), strict=False
+    ):
         assert batch[0].tolist() == draw
         np.testing.assert_allclose(batch[1].numpy(), weights[draw])
-    assert WithWeights(Records(), DESIGN)[3] == {"x": 3, "weight": weights[3]}
-    assert WithWeights(list(range(N)), DESIGN)[4] == (4, weights[4])
+    assert WithLossWeights(Records(), DESIGN)[3] == {"x": 3, "loss_weight": weights[3]}
+    assert WithLossWeights(list(range(N)), DESIGN)[4] == (4, weights[4])
 
 
 @pytest.mark.parametrize(
@@ -263,8 +314,9 @@ def test_weights_reach_the_loss():
         (lambda: loader(ITEMS, DESIGN, batch_size=4), ValueError, "batch_size 4 x 1 ranks.*is 6"),
         (lambda: loader(ITEMS, DESIGN, accumulation=4), ValueError, "multiply out to k=6"),
         (lambda: loader(ITEMS, DESIGN, shuffle=True), TypeError, "shuffle is decided"),
-        (lambda: DiverseSampler(DESIGN, rank=0, world=4), ValueError, "multiple of 4"),
+        (lambda: DiverseSampler(DESIGN, num_replicas=4, rank=0), ValueError, "multiple of 4"),
         (lambda: DiverseSampler(DESIGN, rank=0), ValueError, "both or neither"),
+        (lambda: DiverseSampler(DESIGN, num_replicas=2, rank=2), ValueError, r"0\.\.1, got 2"),
         (lambda: DiverseSampler(DESIGN, shard="no"), ValueError, "shard must be"),
         (lambda: DiverseSampler(DESIGN, steps=0), ValueError, "steps must be at least 1"),
         (lambda: DiverseSampler(X), TypeError, "needs a design.*ndarray"),

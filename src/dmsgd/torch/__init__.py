@@ -7,7 +7,7 @@ or `dmsgd.torch.loader(dataset, design)`, which checks that everything fits and 
 """
 
 from dmsgd.torch.embedding import embed
-from dmsgd.torch.loader import Loader, WithWeights, loader
+from dmsgd.torch.loader import Loader, WithLossWeights, loader
 from dmsgd.torch.sampler import DiverseSampler
 
-__all__ = ["DiverseSampler", "Loader", "WithWeights", "embed", "loader"]
+__all__ = ["DiverseSampler", "Loader", "WithLossWeights", "embed", "loader"]

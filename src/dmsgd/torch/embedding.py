@@ -15,7 +15,12 @@ def embed(model: torch.nn.Module, data: Any, *, batch_size: int = 256) -> npt.ND
 
     `data` is a map-style dataset or a DataLoader that goes through one in order; the first field
     of a batch is the model's input. Pass the part of a network whose output you want, for example
-    model.features. The model is put in evaluation mode and back, and no gradients are kept.
+    model.features. The model is put in evaluation mode and back, and no gradients are kept. One
+    forward pass over the data; batch_size is how many items at a time.
+
+    >>> from torch.utils.data import TensorDataset
+    >>> embed(torch.nn.Linear(5, 3), TensorDataset(torch.randn(10, 5))).shape
+    (10, 3)
     """
     if isinstance(data, IterableDataset):
         raise TypeError("an IterableDataset has no item numbers; pass a map-style dataset")

@@ -18,7 +18,8 @@ from dmsgd.torch.sampler import DiverseSampler
 class Loader(DataLoader[Any]):
     """A DataLoader over a `DiverseSampler` that can be checkpointed, with any number of workers.
 
-    `state_dict()` counts the batches handed to the training loop, not those fetched ahead.
+    `state_dict()` counts the batches handed to the training loop, not those fetched ahead. Made by
+    `loader`.
     """
 
     sampler: DiverseSampler
@@ -52,16 +53,25 @@ def loader(
     accumulation: int = 1,
     steps: int | None = None,
     seed: Seed = 0,
-    weights: bool = False,
+    loss_weights: bool = False,
     shard: Shard = "auto",
     **options: Any,
 ) -> Loader:
     """Return a DataLoader whose every global step is one draw of `design`.
 
+    dataset:      map-style, of the n items that the design was made of.
     batch_size:   items per process and forward pass, by default k / (ranks x accumulation).
     accumulation: backward passes per optimiser step.
-    weights:      hand out each item's unbiased weight as well (see `WithWeights`).
+    steps, seed, shard: as for `DiverseSampler`.
+    loss_weights: hand out each item's loss weight as well (see `WithLossWeights`).
     options:      any other DataLoader argument (num_workers, collate_fn, pin_memory, ...).
+
+    >>> import dmsgd, torch
+    >>> from torch.utils.data import TensorDataset
+    >>> X = torch.randn(100, 5)
+    >>> batches = loader(TensorDataset(X), dmsgd.diversify(X, k=4), accumulation=2)
+    >>> len(batches), next(iter(batches))[0].shape
+    (50, torch.Size([2, 5]))
     """
     _refuse_unfit(dataset, design, options)
     accumulation = as_count(accumulation, "accumulation")
@@ -74,7 +84,7 @@ def loader(
             f"k={design.k}; every global step must be exactly one draw"
             + ("" if rest else f", so batch_size is {local}")
         )
-    data = WithWeights(dataset, design) if weights else dataset
+    data = WithLossWeights(dataset, design) if loss_weights else dataset
     sampler = DiverseSampler(design, steps, seed, shard=shard)
     return Loader(data, batch_size=local, sampler=sampler, drop_last=True, **options)
 
@@ -95,17 +105,22 @@ def _refuse_unfit(dataset: Any, design: Source, options: dict[str, Any]) -> None
             raise TypeError(f"{name} is decided by the design; leave it out")
 
 
-class WithWeights(Dataset[Any]):
-    """A dataset that adds each item's unbiased weight, k / (n b_i), as the last field.
+class WithLossWeights(Dataset[Any]):
+    """A dataset that adds each item's loss weight, k / (n b_i), as the last field.
 
-    (weights * losses).mean() over a batch is then an unbiased estimate of the mean loss over the
-    data, also when ranks or accumulation steps average their parts. A tuple gets one more
-    element, a dict a "weight", anything else becomes a pair.
+    It is k times `dmsgd.unbiased_weights`, for losses that are averaged over a batch rather than
+    summed: (loss_weights * losses).mean() is an unbiased estimate of the mean loss over the data,
+    also when ranks or accumulation steps average their parts. A tuple gets one more element, a
+    dict a "loss_weight", anything else becomes a pair. `loss_weights` has all n of them. O(n).
+
+    >>> import dmsgd
+    >>> WithLossWeights(["a", "b", "c"], dmsgd.Uniform(n=3, k=2))[1]
+    ('b', 1.0)
     """
 
     def __init__(self, dataset: Dataset[Any], design: Source) -> None:
         self.dataset = dataset
-        self.weights: FloatArray = design.k * unbiased_weights(design)
+        self.loss_weights: FloatArray = design.k * unbiased_weights(design)
 
     def __len__(self) -> int:
         return len(self.dataset)  # type: ignore[arg-type]
@@ -119,7 +134,7 @@ class WithWeights(Dataset[Any]):
         return [self._join(item, index) for item, index in zip(items, indices, strict=True)]
 
     def _join(self, item: Any, index: int) -> Any:
-        weight = float(self.weights[index])
+        weight = float(self.loss_weights[index])
         if isinstance(item, dict):
-            return {**item, "weight": weight}
+            return {**item, "loss_weight": weight}
         return (*item, weight) if isinstance(item, tuple) else (item, weight)

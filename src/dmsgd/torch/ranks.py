@@ -11,17 +11,17 @@ import torch.distributed
 Shard = bool | Literal["auto"]
 
 
-def part_of_draw(shard: Shard, rank: int | None, world: int | None) -> tuple[int, int]:
+def part_of_draw(shard: Shard, rank: int | None, num_replicas: int | None) -> tuple[int, int]:
     """Return (part, parts): this process takes part number `part` of each draw cut in `parts`.
 
     "auto" cuts draws over the ranks of torch.distributed, which is right for plain DDP and for
     Lightning (it leaves a DistributedSampler alone). Accelerate cuts what it is given itself, so
     where it runs nothing is cut here.
     """
-    if shard is False or (shard == "auto" and world is None and _accelerate() is not None):
+    if shard is False or (shard == "auto" and num_replicas is None and _accelerate() is not None):
         return 0, 1
-    if rank is not None and world is not None:
-        return rank, world
+    if rank is not None and num_replicas is not None:
+        return rank, num_replicas
     return (torch.distributed.get_rank(), process_count()) if _initialised() else (0, 1)
 
 

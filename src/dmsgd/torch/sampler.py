@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import DistributedSampler
 
@@ -33,8 +34,23 @@ class DiverseSampler(DistributedSampler[Any]):
             without talking, and any step can be resumed at once.
     shard:  whether to take this rank's part of each draw. "auto" does so under torch.distributed
             (plain DDP, Lightning), but not under Accelerate, which cuts by itself.
+    num_replicas, rank: number of processes and number of this one, by default as
+            torch.distributed knows them whenever they are needed.
 
-    Every pass over the sampler is the next epoch; `set_epoch` names the epoch of the next pass.
+    Every pass over the sampler is the next epoch; `set_epoch` names the epoch of the next pass. A
+    pass is steps * k / num_replicas ints, the draws' rows one after the other, each cut in
+    num_replicas equal parts. The cost is that of the draws, made ahead in the background; memory
+    is O(8192).
+
+    What its base class has is there, in torch's words: `dataset` (a stand-in with the length of the
+    data), `num_replicas`, `rank`, `epoch`, `seed`, `num_samples` (indices of this process in an
+    epoch), `total_size` (of all), `shuffle` and `drop_last` (true: the order is random, and there
+    are only whole draws).
+
+    >>> import dmsgd
+    >>> sampler = DiverseSampler(dmsgd.Uniform(n=100, k=8), steps=5, num_replicas=2, rank=0)
+    >>> len(list(sampler)), sampler.num_samples, sampler.total_size, len(sampler.dataset)
+    (20, 20, 40, 100)
     """
 
     def __init__(
@@ -44,8 +60,8 @@ class DiverseSampler(DistributedSampler[Any]):
         seed: Seed = 0,
         *,
         shard: Shard = "auto",
+        num_replicas: int | None = None,
         rank: int | None = None,
-        world: int | None = None,
     ) -> None:
         if not (hasattr(design, "sample") and isinstance(getattr(design, "k", None), int)):
             raise TypeError(
@@ -53,27 +69,61 @@ class DiverseSampler(DistributedSampler[Any]):
             )
         if shard not in (True, False, "auto"):
             raise ValueError(f"shard must be True, False or 'auto', got {shard!r}")
-        if (rank is None) != (world is None):
-            raise ValueError("rank and world belong together; pass both or neither")
+        if (rank is None) != (num_replicas is None):
+            raise ValueError("num_replicas and rank belong together; pass both or neither")
+        if rank is not None and num_replicas is not None and not 0 <= rank < num_replicas:
+            raise ValueError(f"rank must be one of 0..{num_replicas - 1}, got {rank}")
         self.design = design
         self.steps = as_count(max(design.n // design.k, 1) if steps is None else steps, "steps")
+        # The base class's own constructor is not called: it asks for a dataset, and for processes
+        # that a Trainer may start only later.
+        self.dataset: Any = range(design.n)
+        self.shuffle = self.drop_last = True
+        self.total_size = self.steps * design.k
         self._draw_seed = fixed_seed(design, seed)
-        self.seed = key_of(self._draw_seed)  # an int that tells samplers apart
+        self._key = key_of(self._draw_seed)  # tells samplers apart, whatever kind the seed is
+        given = self._draw_seed
+        self.seed = self._key if isinstance(given, np.random.SeedSequence) else int(given)
         self.shard: Shard = shard
-        self._place = rank, world
+        self._replica = rank, num_replicas
+        self._epoch = 0
         self._next_epoch = 0
         self._next_position = 0
         self._stream: _Stream | None = None
         self._part()
 
     def _part(self) -> tuple[int, int]:
-        part, parts = part_of_draw(self.shard, *self._place)
+        part, parts = part_of_draw(self.shard, *self._replica)
         if self.design.k % parts:
             raise ValueError(
                 f"k={self.design.k} cannot be cut into {parts} equal parts, one per rank; "
                 f"choose k as a multiple of {parts}"
             )
         return part, parts
+
+    @property
+    def num_replicas(self) -> int:  # type: ignore[override]
+        """Number of processes that share each draw here; 1 where each takes all of it."""
+        return self._part()[1]
+
+    @property
+    def rank(self) -> int:  # type: ignore[override]
+        """Which part of each draw this process takes."""
+        return self._part()[0]
+
+    @property
+    def num_samples(self) -> int:  # type: ignore[override]
+        """Number of indices this process takes in an epoch."""
+        return len(self)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the pass under way or, once it is named or loaded, of the next one."""
+        return self._epoch
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self.set_epoch(epoch)
 
     @property
     def next_place(self) -> tuple[int, int]:
@@ -85,23 +135,26 @@ class DiverseSampler(DistributedSampler[Any]):
         epoch = as_count(epoch, "epoch", least=0)
         if epoch != self._next_epoch:
             self._next_epoch, self._next_position = epoch, 0
+        self._epoch = epoch
 
     def __len__(self) -> int:
-        """Number of indices this process takes in an epoch."""
+        """Return the number of indices this process takes in an epoch."""
         return self.steps * (self.design.k // self._part()[1])
 
     def __iter__(self) -> Iterator[int]:
+        self._epoch = self._next_epoch
         self._stream = _Stream(self, self._next_epoch, self._next_position)
         self._next_epoch, self._next_position = self._next_epoch + 1, 0
         return self._stream
 
-    def update(self, features: Any) -> None:
+    def update(self, X: Any) -> None:
         """Draw from new features, or from another design of the same size, from the next pass on.
 
-        Features (for example `embed(model, dataset)`) are put through the `diversify` call that
-        made the present design, with its labels, w and kernel.
+        X: (n, d) features, for example `embed(model, dataset)`, which are put through the
+           `diversify` call that made the present design, with its labels, w and kernel; or a
+           design. The cost is one set-up of `diversify`.
         """
-        design = features if isinstance(features, Design) else self._rebuilt(features)
+        design = X if isinstance(X, Design) else self._rebuilt(X)
         if (design.n, design.k) != (self.design.n, self.design.k):
             raise ValueError(
                 f"the new design has n={design.n}, k={design.k}; "
@@ -109,14 +162,14 @@ class DiverseSampler(DistributedSampler[Any]):
             )
         self.design = design
 
-    def _rebuilt(self, features: Any) -> Source:
+    def _rebuilt(self, X: Any) -> Source:
         recipe = getattr(self.design, "_recipe", None)
         if recipe is None:
             raise TypeError(
                 "this sampler's design was not made by dmsgd.diversify from features, so it "
                 "cannot be made again from new ones; pass update() a design"
             )
-        design: Source = recipe(features)
+        design: Source = recipe(X)
         return design
 
     def state_dict(self, place: tuple[int, int] | None = None) -> dict[str, int]:
@@ -133,7 +186,7 @@ class DiverseSampler(DistributedSampler[Any]):
             "steps": self.steps,
             "k": self.design.k,
             "n": self.design.n,
-            "seed": self.seed,
+            "seed": self._key,
         }
 
     def _place_now(self) -> tuple[int, int]:
@@ -151,7 +204,7 @@ class DiverseSampler(DistributedSampler[Any]):
         epoch = as_count(state["epoch"], "epoch", least=0)
         position = as_count(state["consumed"], "consumed", least=0) // self._part()[1]
         finished = position >= len(self)
-        self._next_epoch = epoch + finished
+        self._epoch = self._next_epoch = epoch + finished
         self._next_position = 0 if finished else position
         self._stream = None
 
@@ -160,6 +213,7 @@ class DiverseSampler(DistributedSampler[Any]):
         return {
             **self.__dict__,
             "_stream": None,
+            "_epoch": epoch,
             "_next_epoch": epoch,
             "_next_position": position,
         }
