@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from imblearn.under_sampling.base import BaseUnderSampler  # type: ignore[import-untyped]
+from imblearn.under_sampling.base import BaseUnderSampler
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 

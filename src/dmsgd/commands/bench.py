@@ -38,7 +38,7 @@ def bench(
     regard to diversity. Features are generated; nothing is written.
     """
     from rich.console import Console
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     from dmsgd.inputs.seeding import key_of
 

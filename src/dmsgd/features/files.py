@@ -83,7 +83,7 @@ class _OneBlasThread:
         self._lock, self._passes, self._limits = threading.Lock(), 0, None
 
     def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+        from threadpoolctl import threadpool_limits
 
         with self._lock:
             self._passes += 1

@@ -21,7 +21,7 @@ def run_trials(
     `workers` processes share the jobs (then function and jobs must pickle); -1 is one a core. The
     results do not depend on it: a job must bring its own seed.
     """
-    from joblib import Parallel, delayed  # type: ignore[import-untyped]
+    from joblib import Parallel, delayed
 
     results: list[T] = []
     calls = (delayed(_on_one_thread)(function, job) for job in jobs)
@@ -33,7 +33,7 @@ def run_trials(
 
 
 def _on_one_thread(function: Callable[..., T], job: tuple[Any, ...]) -> T:
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
         return function(*job)

@@ -68,7 +68,7 @@ def build(
     >>> content["ks"], content["kernel"]
     ([2, 4, 8], 'linear kernel, rows as they are')
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     X = recognise(X)
     n, d = X.shape

@@ -28,7 +28,7 @@ def load(config: Config, data_dir: str | None = None) -> Flowers:
 
 def run(config: Config, data: Flowers, progress: Progress | None = None) -> Result:
     """Return histograms, accuracy curves, times and noise; everything on one thread."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
         task = make_task(config, data)

@@ -39,7 +39,7 @@ def run(config: Config, progress: Progress | None = None) -> Result:
     Everything runs on one thread: matrices this small gain nothing from more, and the idle threads
     of one method's set-up would spin through the next one's timing.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     builders = methods(config)
     trials: dict[str, list[_Trial]] = {name: [] for name in builders}

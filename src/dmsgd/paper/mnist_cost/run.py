@@ -28,7 +28,7 @@ def load(config: Config, data_dir: str | None = None) -> Images:
 
 def run(config: Config, data: Images, progress: Progress | None = None) -> Result:
     """Return the times."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     items, X, y = chosen(data, config.items)
     dmsgd.KDPP(dmsgd.exact(dmsgd.identity(8)), 2).sample(1, 0)  # compiled before the clock runs

@@ -32,7 +32,7 @@ def load(config: Config, data_dir: str | None = None) -> datasets.R8:
 
 def run(config: Config, data: datasets.R8, progress: Progress | None = None) -> Result:
     """Return the times; everything runs on one thread."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     settings = r8.Config()
     corpus = make_corpus(settings, data)

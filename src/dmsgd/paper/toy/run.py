@@ -21,7 +21,7 @@ def run(config: Config, data: None = None, progress: Progress | None = None) -> 
 
     On one thread: k-means and the eigendecomposition would fight over the cores otherwise.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     import_module("sklearn.cluster")  # the limit binds only libraries that are loaded
     scenes, rows = [], []

@@ -25,7 +25,7 @@ STRIDE = 3 * BLOCK // 2
 
 
 @njit(nogil=True, cache=True)
-def choose_eigenvectors(log_e, key, draws, J):  # type: ignore[no-untyped-def]
+def choose_eigenvectors(log_e, key, draws, J):
     """Fill row t of J with the eigenvectors of draw number draws[t]."""
     k = J.shape[1]
     uniforms = np.empty(k)
@@ -35,7 +35,7 @@ def choose_eigenvectors(log_e, key, draws, J):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def plan(J, sums, key, draws, first, columns, blocks, rests):  # type: ignore[no-untyped-def]
+def plan(J, sums, key, draws, first, columns, blocks, rests):
     """Say for each proposal which eigenvector it follows, and where in the data it falls.
 
     sums[j, b] is Σ V_ij² over the items before block b of the data. Proposal p of row t, counted
@@ -65,7 +65,7 @@ def plan(J, sums, key, draws, first, columns, blocks, rests):  # type: ignore[no
 
 
 @njit(nogil=True, cache=True)
-def answer(V, mass, columns, rests, J, draw, items, X):  # type: ignore[no-untyped-def]
+def answer(V, mass, columns, rests, J, draw, items, X):
     """Find the rows of a block of the data that proposals fall on, and their coordinates.
 
     X[p] = V[items[p]] at the eigenvectors of the draw that the proposal belongs to.
@@ -78,7 +78,7 @@ def answer(V, mass, columns, rests, J, draw, items, X):  # type: ignore[no-untyp
 
 
 @njit(nogil=True, cache=True)
-def decide(items, X, key, draws, first, W, left, out):  # type: ignore[no-untyped-def]
+def decide(items, X, key, draws, first, W, left, out):
     """Accept or reject the proposals of each draw in order; `left` says how many items it lacks.
 
     W[t] and left[t] carry a draw over to its next proposals; W[t] of a new draw is the identity.

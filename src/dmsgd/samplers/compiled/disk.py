@@ -12,7 +12,7 @@ DARTS = 64
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc"})
-def is_far(X, j, items, count, squared_radius):  # type: ignore[no-untyped-def]
+def is_far(X, j, items, count, squared_radius):
     """Return (((X[items[:count]] - X[j])**2).sum(axis=1) >= squared_radius).all()."""
     dart = X[j]
     for p in range(count):
@@ -25,7 +25,7 @@ def is_far(X, j, items, count, squared_radius):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def draw_disks(X, radius, misses, shrink, least, key, start, out, radii):  # type: ignore[no-untyped-def]
+def draw_disks(X, radius, misses, shrink, least, key, start, out, radii):
     """Fill row t of `out` with draw start + t, and radii[t] with the radius that it came down to.
 
     A dart is one of all items, at random. It misses if it has been hit already or is closer than

@@ -37,7 +37,7 @@ _MATH = {"contract", "nsz"}
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def block_squares(V, table):  # type: ignore[no-untyped-def]
+def block_squares(V, table):
     """table[j, b] = (V[b * ROWS : (b + 1) * ROWS, j]**2).sum(), transposed tile by tile."""
     n, r = V.shape
     tile = np.empty((64, r))
@@ -56,7 +56,7 @@ def block_squares(V, table):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def select_k(log_e, k, uniforms, J):  # type: ignore[no-untyped-def]
+def select_k(log_e, k, uniforms, J):
     """Choose the k eigenvectors of a k-DPP draw, by k binary searches.
 
     With l left to choose among the first n, the next one is at most m with probability
@@ -78,7 +78,7 @@ def select_k(log_e, k, uniforms, J):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def select_any(probabilities, uniforms, J):  # type: ignore[no-untyped-def]
+def select_any(probabilities, uniforms, J):
     """Choose each eigenvector of a DPP draw with its own probability; return how many."""
     k = 0
     for n in range(probabilities.size):
@@ -89,14 +89,14 @@ def select_any(probabilities, uniforms, J):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def choose_columns(J, uniforms, columns):  # type: ignore[no-untyped-def]
+def choose_columns(J, uniforms, columns):
     """columns[p] = j uniform in J, from the first of the three uniforms of proposal p."""
     for p in range(columns.size):
         columns[p] = J[np.uint64(uniforms[3 * p] * J.size)]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def locate(V, mass, columns, targets, items):  # type: ignore[no-untyped-def]
+def locate(V, mass, columns, targets, items):
     """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p].
 
     `mass` holds these sums at every 8th row. All p side by side, to hide memory latency.
@@ -127,7 +127,7 @@ def locate(V, mass, columns, targets, items):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _gather(V, J, items, X):  # type: ignore[no-untyped-def]
+def _gather(V, J, items, X):
     """X = V[items][:, J].T."""
     for p in range(items.size):
         row = V[items[p]]
@@ -136,7 +136,7 @@ def _gather(V, J, items, X):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def _squared_norm(Z, column):  # type: ignore[no-untyped-def]
+def _squared_norm(Z, column):
     """(Z[:, column]**2).sum()."""
     total = 0.0
     for i in range(Z.shape[0]):
@@ -145,7 +145,7 @@ def _squared_norm(Z, column):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _project(W, X, Z):  # type: ignore[no-untyped-def]
+def _project(W, X, Z):
     """Z = W @ X; a square W is still the identity."""
     if W.shape[0] == W.shape[1]:
         for c in range(X.shape[0]):
@@ -157,7 +157,7 @@ def _project(W, X, Z):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def workspace(k):  # type: ignore[no-untyped-def]
+def workspace(k):
     """Return the scratch arrays of `accept` for batches of k."""
     return (
         np.zeros((k, BLOCK)),
@@ -171,7 +171,7 @@ def workspace(k):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def accept(items, X, uniforms, W, left, scratch, out):  # type: ignore[no-untyped-def]
+def accept(items, X, uniforms, W, left, scratch, out):
     """Go through a block of proposals, put those accepted into `out`; return how many are left.
 
     X holds their coordinates as columns. The first `left` rows of W span what the items accepted
@@ -199,7 +199,7 @@ def accept(items, X, uniforms, W, left, scratch, out):  # type: ignore[no-untype
 
 
 @njit(nogil=True, cache=True)
-def identity(k):  # type: ignore[no-untyped-def]
+def identity(k):
     """Return W at the beginning of a draw."""
     W = np.zeros((k, k))
     for c in range(k):
@@ -208,7 +208,7 @@ def identity(k):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def select_items(V, mass, J, key, draw, block, out):  # type: ignore[no-untyped-def]
+def select_items(V, mass, J, key, draw, block, out):
     """Fill `out` with the items of the projection DPP of V[:, J]; return False if that fails.
 
     `block` is where the random numbers of this draw go on. The bound on proposals is one that an
@@ -231,7 +231,7 @@ def select_items(V, mass, J, key, draw, block, out):  # type: ignore[no-untyped-
 
 
 @njit(nogil=True, cache=True)
-def draw_fixed(V, mass, log_e, key, start, out):  # type: ignore[no-untyped-def]
+def draw_fixed(V, mass, log_e, key, start, out):
     """Fill row t of `out` with draw start + t of a k-DPP; return how many rows succeeded."""
     k = out.shape[1]
     J, uniforms = np.empty(k, np.uint64), np.empty(k)
@@ -245,7 +245,7 @@ def draw_fixed(V, mass, log_e, key, start, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def draw_any(V, mass, probabilities, key, draw, out):  # type: ignore[no-untyped-def]
+def draw_any(V, mass, probabilities, key, draw, out):
     """Fill the front of `out` with one draw of a DPP; return its size, or -1 if that fails."""
     J, uniforms = np.empty(probabilities.size, np.uint64), np.empty(probabilities.size)
     block = fill_uniform(key, np.uint64(draw), 0, uniforms)

@@ -13,14 +13,14 @@ _MATH = {"contract", "nsz"}
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def _add(a, x, out):  # type: ignore[no-untyped-def]
+def _add(a, x, out):
     """out += a * x."""
     for j in range(out.size):
         out[j] += a * x[j]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def _add_to_two(a, b, x, out, other):  # type: ignore[no-untyped-def]
+def _add_to_two(a, b, x, out, other):
     """out += a * x; other += b * x."""
     for j in range(out.size):
         out[j] += a * x[j]
@@ -28,14 +28,14 @@ def _add_to_two(a, b, x, out, other):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def _add_four(a, b, c, d, w, x, y, z, out):  # type: ignore[no-untyped-def]
+def _add_four(a, b, c, d, w, x, y, z, out):
     """out += a * w + b * x + c * y + d * z."""
     for j in range(out.size):
         out[j] += a * w[j] + b * x[j] + c * y[j] + d * z[j]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def _add_four_to_two(a, b, c, d, e, f, g, h, w, x, y, z, out, other):  # type: ignore[no-untyped-def]
+def _add_four_to_two(a, b, c, d, e, f, g, h, w, x, y, z, out, other):
     """out += a * w + b * x + c * y + d * z; other += e * w + f * x + g * y + h * z."""
     for j in range(out.size):
         wj, xj, yj, zj = w[j], x[j], y[j], z[j]
@@ -44,7 +44,7 @@ def _add_four_to_two(a, b, c, d, e, f, g, h, w, x, y, z, out, other):  # type: i
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def add_product(A, B, C):  # type: ignore[no-untyped-def]
+def add_product(A, B, C):
     """C += A[:, : len(B)] @ B."""
     rows, inner = A.shape[0], B.shape[0]
     fours = inner - inner % 4
@@ -66,7 +66,7 @@ def add_product(A, B, C):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def reflect(Z, v, tau, first, y):  # type: ignore[no-untyped-def]
+def reflect(Z, v, tau, first, y):
     """Z[:, first:] -= tau * outer(v, v @ Z[:, first:]), except for the last row, which is dropped.
 
     `y` is scratch of Z's width.
@@ -90,7 +90,7 @@ def reflect(Z, v, tau, first, y):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH | {"reassoc"})
-def _dot(a, b):  # type: ignore[no-untyped-def]
+def _dot(a, b):
     """a @ b."""
     total = 0.0
     for i in range(a.size):
@@ -99,7 +99,7 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def reflect_many(W, reflectors, taus, Y, columns):  # type: ignore[no-untyped-def]
+def reflect_many(W, reflectors, taus, Y, columns):
     """W = H_a ... H_1 W with H_i = I - tau_i v_i v_iᵀ, of which the last `a` rows are dropped.
 
     Reflector i (a row of `reflectors`) is zero in the last i rows of W. `Y` (group, k) and
@@ -126,7 +126,7 @@ def reflect_many(W, reflectors, taus, Y, columns):  # type: ignore[no-untyped-de
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def column_squares(X, out):  # type: ignore[no-untyped-def]
+def column_squares(X, out):
     """out = (X**2).sum(axis=0)."""
     out[:] = 0.0
     for c in range(X.shape[0]):
@@ -136,7 +136,7 @@ def column_squares(X, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def householder(Z, column, v):  # type: ignore[no-untyped-def]
+def householder(Z, column, v):
     """Set v so that I - tau v vᵀ maps Z[:, column] onto the last axis; return tau."""
     last = Z.shape[0] - 1
     squares = 0.0

@@ -17,7 +17,7 @@ _WEYL = (np.uint32(0x9E3779B9), np.uint32(0xBB67AE85))
 
 
 @njit(inline="always")
-def philox(key0, key1, c0, c1, c2, c3):  # type: ignore[no-untyped-def]
+def philox(key0, key1, c0, c1, c2, c3):
     """Return four random 32-bit words for a 64-bit key and a 128-bit counter."""
     for _ in range(10):
         product0 = _MULTIPLIERS[0] * _U64(c0)
@@ -32,14 +32,14 @@ def philox(key0, key1, c0, c1, c2, c3):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _uniform(high, low):  # type: ignore[no-untyped-def]
+def _uniform(high, low):
     """Return a float strictly inside (0, 1) from 52 random bits."""
     bits = (_U64(high) << _U64(20)) | (_U64(low) >> _U64(12))
     return (np.float64(bits) + 0.5) * 2.0**-52
 
 
 @njit(nogil=True, cache=True)
-def fill_uniform(key, draw, block, out):  # type: ignore[no-untyped-def]
+def fill_uniform(key, draw, block, out):
     """Fill `out` with the uniforms of `draw` from number 2 * block on; return the next block."""
     key0, key1 = _U32(key), _U32(key >> _SHIFT)
     draw0, draw1 = _U32(draw), _U32(draw >> _SHIFT)

@@ -38,7 +38,7 @@ _MATH = {"contract", "nsz", "reassoc"}
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def fill_similarities(kind, X, gamma, items, count, j, out):  # type: ignore[no-untyped-def]
+def fill_similarities(kind, X, gamma, items, count, j, out):
     """out[:count] = L[items[:count], j]."""
     other = X[j]
     for p in range(count):
@@ -56,7 +56,7 @@ def fill_similarities(kind, X, gamma, items, count, j, out):  # type: ignore[no-
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def solve(R, b, first, count):  # type: ignore[no-untyped-def]
+def solve(R, b, first, count):
     """b[:count] = solve(R[:count, :count].T, b[:count]), b being zero before `first`."""
     for p in range(first, count):
         b[p] /= R[p, p]
@@ -66,7 +66,7 @@ def solve(R, b, first, count):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def factor(kind, X, gamma, diagonal, Y, R):  # type: ignore[no-untyped-def]
+def factor(kind, X, gamma, diagonal, Y, R):
     """R = cholesky(L[Y, Y]).T, except below the diagonal; return log det(L[Y, Y]).
 
     Pivots are kept above rounding; those of a set that the chain can reach are far above it.
@@ -86,7 +86,7 @@ def factor(kind, X, gamma, diagonal, Y, R):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def rotate(x, y, c, s):  # type: ignore[no-untyped-def]
+def rotate(x, y, c, s):
     """x, y = c * x + s * y, c * y - s * x."""
     for q in range(x.size):
         a, b = x[q], y[q]
@@ -95,7 +95,7 @@ def rotate(x, y, c, s):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def exchange(Y, R, place, j, y, left):  # type: ignore[no-untyped-def]
+def exchange(Y, R, place, j, y, left):
     """Y = append(delete(Y, place), j), and R its factor; y = R^-T L[Y, j] is overwritten."""
     last = Y.size - 1
     for p in range(place, last):
@@ -118,7 +118,7 @@ def exchange(Y, R, place, j, y, left):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, fastmath=_MATH)
-def step(kind, X, gamma, diagonal, Y, R, place, j, threshold, e, y):  # type: ignore[no-untyped-def]
+def step(kind, X, gamma, diagonal, Y, R, place, j, threshold, e, y):
     """Make one step of the chain if its ratio exceeds `threshold`; return whether it did."""
     k = Y.size
     for p in range(k):
@@ -146,7 +146,7 @@ def step(kind, X, gamma, diagonal, Y, R, place, j, threshold, e, y):  # type: ig
 
 
 @njit(nogil=True, cache=True)
-def walk(kind, X, gamma, diagonal, Y, R, places, items, thresholds):  # type: ignore[no-untyped-def]
+def walk(kind, X, gamma, diagonal, Y, R, places, items, thresholds):
     """Make the steps with these proposals; return how many were moves. Y and R change in place."""
     e, y, moves = np.empty(Y.size), np.empty(Y.size), 0
     for t in range(items.size):
@@ -157,7 +157,7 @@ def walk(kind, X, gamma, diagonal, Y, R, places, items, thresholds):  # type: ig
 
 
 @njit(nogil=True, cache=True)
-def propose(n, k, uniforms, places, items, thresholds):  # type: ignore[no-untyped-def]
+def propose(n, k, uniforms, places, items, thresholds):
     """places, items, thresholds = k * u[0::3], n * u[1::3], u[2::3], the first two rounded down."""
     for t in range(items.size):
         places[t] = np.int64(uniforms[3 * t] * k)
@@ -166,7 +166,7 @@ def propose(n, k, uniforms, places, items, thresholds):  # type: ignore[no-untyp
 
 
 @njit(nogil=True, cache=True)
-def advance(kind, X, gamma, diagonal, Y, key, draw, block, steps):  # type: ignore[no-untyped-def]
+def advance(kind, X, gamma, diagonal, Y, key, draw, block, steps):
     """Make `steps` steps with the random numbers of `draw` from `block` on.
 
     Return the next block, how many steps were moves, and log det(L[Y, Y]) at the end.

@@ -9,7 +9,7 @@ from dmsgd.samplers.compiled.random import fill_uniform
 
 
 @njit(nogil=True, cache=True)
-def _choose(n, uniforms, table, out):  # type: ignore[no-untyped-def]
+def _choose(n, uniforms, table, out):
     """Fill `out` with a simple random sample of range(n) (Floyd's algorithm), O(len(out)).
 
     `table` is an open-addressing hash set of at least twice len(out) entries, a power of two.
@@ -33,7 +33,7 @@ def _choose(n, uniforms, table, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _shuffle(items, uniforms):  # type: ignore[no-untyped-def]
+def _shuffle(items, uniforms):
     """Put `items` in random order (Fisher-Yates)."""
     for i in range(items.size - 1, 0, -1):
         j = np.int64(uniforms[i] * (i + 1))
@@ -41,7 +41,7 @@ def _shuffle(items, uniforms):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _hash_table(most):  # type: ignore[no-untyped-def]
+def _hash_table(most):
     """Return room for a hash set of `most` items."""
     width = 4
     while width < 2 * most:
@@ -50,7 +50,7 @@ def _hash_table(most):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def draw_uniform(n, key, start, out):  # type: ignore[no-untyped-def]
+def draw_uniform(n, key, start, out):
     """Fill row t of `out` with draw start + t of a simple random sample of range(n)."""
     k = out.shape[1]
     uniforms, table = np.empty(2 * k), _hash_table(k)
@@ -62,7 +62,7 @@ def draw_uniform(n, key, start, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def draw_stratified(members, starts, base, extra, key, start, out):  # type: ignore[no-untyped-def]
+def draw_stratified(members, starts, base, extra, key, start, out):
     """Fill row t of `out` with draw start + t of a stratified sample, in random order.
 
     Stratum s is members[starts[s]:starts[s + 1]] and gives base[s] items; `extra` of the strata
