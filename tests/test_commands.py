@@ -356,7 +356,7 @@ def test_commands_that_describe_a_design_take_the_same_options():
 def test_demo_never_replaces_files_unasked(folder, monkeypatch):
     (folder / "dmsgd-demo").mkdir()
     (folder / "dmsgd-demo" / "accuracy.png").write_text("precious")
-    monkeypatch.setattr("dmsgd.experiments.toy.run", lambda *_: pytest.fail("work was done"))
+    monkeypatch.setattr("dmsgd.paper.toy.run.run", lambda *_: pytest.fail("work was done"))
     fails("demo --quick", "accuracy.png exists; use --force to replace it, or --out")
     assert (folder / "dmsgd-demo" / "accuracy.png").read_text() == "precious"
 

@@ -13,7 +13,8 @@ from dmsgd.commands.arguments import Force, bar, replacing
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dmsgd.experiments import longtail, toy
+    from dmsgd.paper.longtail import result as longtail
+    from dmsgd.paper.toy import result as toy
 
 #: How many of the rarest classes the table adds up.
 RARE = 3
@@ -44,16 +45,21 @@ def demo(
             raise FileExistsError(f"{out / name} exists; use --force to replace it, or --out")
     from rich.console import Console
 
-    from dmsgd.experiments import longtail, toy
+    from dmsgd.paper.longtail import result as longtail
+    from dmsgd.paper.longtail.figures import plot_accuracy, plot_shares
+    from dmsgd.paper.longtail.run import run as run_digits
+    from dmsgd.paper.toy import result as toy
+    from dmsgd.paper.toy.figures import plot as plot_points
+    from dmsgd.paper.toy.run import run as run_points
 
     out.mkdir(parents=True, exist_ok=True)
     with bar("Points in the plane") as progress:
-        points = toy.run(toy.Config(seeds=5) if quick else toy.Config(), None, progress)
+        points = run_points(toy.Config(seeds=5) if quick else toy.Config(), None, progress)
     with bar("Long-tailed digits (the first run compiles)") as progress:
-        digits = longtail.run(longtail.Config(seeds=min(seeds, 3) if quick else seeds), progress)
-    toy.plot(points, out)
-    longtail.plot_shares(digits, out / "class-shares.png")
-    longtail.plot_accuracy(digits, out / "accuracy.png")
+        digits = run_digits(longtail.Config(seeds=min(seeds, 3) if quick else seeds), progress)
+    plot_points(points, out)
+    plot_shares(digits, out / "class-shares.png")
+    plot_accuracy(digits, out / "accuracy.png")
     with bar("Report") as progress, replacing(out / PAGE) as file:
         file.write(digits_page(digits.config, progress).encode())
 
@@ -68,8 +74,8 @@ def demo(
 
 def toy_table(result: toy.Result) -> Table:
     """Return the imbalance that each way of sampling leaves, over all data sets."""
-    from dmsgd.experiments.intervals import margin
-    from dmsgd.experiments.toy import TITLES
+    from dmsgd.paper.intervals import margin
+    from dmsgd.paper.toy.result import TITLES
 
     count, cells = result.config.seeds, result.config.cells
     table = _table(
@@ -95,7 +101,7 @@ def _wins(result: toy.Result) -> dict[str, int]:
 
 def toy_summary(result: toy.Result) -> str:
     """Return one sentence: how the k-DPP compares on the points in the plane."""
-    from dmsgd.experiments.intervals import margin
+    from dmsgd.paper.intervals import margin
 
     designs = {name: result.imbalance[name] for name in result.scene.frequency}
     kdpp = designs.pop("k-DPP")
@@ -114,7 +120,7 @@ def toy_summary(result: toy.Result) -> str:
 
 def digits_table(result: longtail.Result) -> Table:
     """Return shares, accuracies and costs of all methods on the long-tailed digits."""
-    from dmsgd.experiments.intervals import margin
+    from dmsgd.paper.intervals import margin
 
     config, sizes = result.config, result.sizes
     early, final = config.early, config.checkpoints[-1]
@@ -161,7 +167,7 @@ def accuracy_summary(result: longtail.Result) -> str:
 
 def _compare(result: longtail.Result, name: str, other: str, step: int) -> str:
     """Return "3.0 ± 0.5 points above", "... below" or "level with", by the paired interval."""
-    from dmsgd.experiments.intervals import margin
+    from dmsgd.paper.intervals import margin
 
     difference = 100 * (result.accuracy(name, step) - result.accuracy(other, step))
     mean, half = float(difference.mean()), margin(difference)
@@ -185,8 +191,8 @@ def digits_page(config: longtail.Config, progress: Callable[[float], None]) -> s
     import numpy as np
 
     from dmsgd.diagnostics import Settings
-    from dmsgd.experiments.longtail import make_task
-    from dmsgd.experiments.softmax import initial_weights, probabilities
+    from dmsgd.paper.longtail.task import make_task
+    from dmsgd.paper.models.softmax import initial_weights, probabilities
     from dmsgd.report import build, render
 
     task = make_task(config, 0)
