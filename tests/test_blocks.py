@@ -16,8 +16,8 @@ from dmsgd import KDPP, Linear, exact
 from dmsgd.features import blocks as blocks_module
 from dmsgd.features import recognise
 from dmsgd.features.blocks import Blocks, even_bounds
-from dmsgd.features.files import FileStore, NpyStore
 from dmsgd.features.door import open_features
+from dmsgd.features.files import FileStore, NpyStore
 from dmsgd.spectra.vectors import VectorsInBlocks
 
 da = pytest.importorskip("dask.array")

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 import dmsgd
 from dmsgd.commands import app
-from dmsgd.features.cluster import connected, features_on_cluster
+from dmsgd.features.cluster import connected
+from dmsgd.features.door import open_features
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -79,7 +80,7 @@ def test_workers_read_files_themselves(
     np.save(tmp_path / "x.npy", features())
     monkeypatch.setattr("dmsgd.features.blocks.BLOCK_BYTES", 250 * 10 * 8)
     with client.as_current():
-        design = dmsgd.diversify(features_on_cluster(str(tmp_path / "x.npy")), 6)
+        design = dmsgd.diversify(open_features(tmp_path / "x.npy", on_cluster=True), 6)
         batches = design.sample(50, seed=0)
     np.testing.assert_array_equal(batches, dmsgd.diversify(features(), 6).sample(50, seed=0))
 

@@ -140,7 +140,9 @@ def test_many_classes_make_a_short_table(folder):
 
 def test_existing_output_is_refused_before_any_work(folder, monkeypatch):
     (folder / "out.npy").write_text("precious")
-    monkeypatch.setattr("dmsgd.files.load_features", lambda *_: pytest.fail("work was done"))
+    monkeypatch.setattr(
+        "dmsgd.commands.loading.load_features", lambda *_: pytest.fail("work was done")
+    )
     fails("sample features.npy -k 8 -n 5 -o out.npy", "out.npy exists; use --force")
     assert (folder / "out.npy").read_text() == "precious"
 

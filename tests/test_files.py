@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dmsgd.files import column_names, load_labels
-from dmsgd.files import load_features as features_of
+from dmsgd.commands.loading import column_names, load_labels
+from dmsgd.commands.loading import load_features as features_of
 
 X = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 0.0]])
 IRIS = "length,width,species\n1,2.5,setosa\n3,-4,virginica\n5,0,setosa\n"

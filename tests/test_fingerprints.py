@@ -2,10 +2,10 @@ import struct
 
 import numpy as np
 import pytest
-from dmsgd.features.fingerprints import fingerprint, row_hashes
 from scipy import sparse
 
 import dmsgd
+from dmsgd.features.fingerprints import fingerprint, row_hashes
 from dmsgd.samplers import reference
 
 RNG = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The paper's experiments stand at the end of all imports, which make no circle there."""
+"""Imports point one way, the paper's experiments stand at their end, and nobody asks for kinds."""
 
 from __future__ import annotations
 
@@ -120,8 +120,7 @@ def test_no_part_of_the_paper_imports_what_imports_it(top: bool) -> None:
 
 
 def test_only_commands_import_the_paper() -> None:
-    # `experiments` has the names by which `dmsgd demo` asks for parts of it.
-    allowed = ("dmsgd.paper", "dmsgd.commands.", "dmsgd.experiments.")
+    allowed = ("dmsgd.paper", "dmsgd.commands.")
     users = {name for name, others in graph(top=False).items() if "dmsgd.paper" in others}
     assert {name for name in users if not name.startswith(allowed)} == set()
 
@@ -136,3 +135,31 @@ def test_claims_and_figures_know_the_result_and_not_what_made_it() -> None:
             assert used <= allowed | {f"{folder}.result".removeprefix("dmsgd.paper.")}, name
             checked += 1
     assert checked >= 20
+
+
+def test_there_is_no_circle_on_import() -> None:
+    assert circles(graph(top=True)) == []
+
+
+#: Kinds of features and vectors, and the only folder that may ask for each.
+KINDS = {
+    "features": {"Resident", "Dense", "Sparse", "Blocks", "FileStore", "DaskStore", "Store"},
+    "spectra": {"Vectors", "ResidentVectors", "VectorsInBlocks"},
+}
+
+
+def asked_kinds(tree: ast.AST) -> set[str]:
+    """Return the names in the second arguments of isinstance calls."""
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance"
+    ]
+    return {n.id for call in calls for n in ast.walk(call.args[1]) if isinstance(n, ast.Name)}
+
+
+def test_nobody_asks_what_kind_features_or_vectors_are() -> None:
+    for name, path in modules().items():
+        for folder, kinds in KINDS.items():
+            if not name.startswith(f"dmsgd.{folder}"):
+                assert asked_kinds(ast.parse(path.read_text())) & kinds == set(), name

@@ -11,8 +11,8 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd import KDPP, Linear, Precomputed, exact, prescribe
-from dmsgd.inputs.seeding import key_of
 from dmsgd.features import recognise
+from dmsgd.inputs.seeding import key_of
 from dmsgd.prescription import targets
 from dmsgd.prescription.fixed_point import solve
 from dmsgd.prescription.marginals import FeatureMarginals, of_spectrum
@@ -167,7 +167,10 @@ def test_the_routes_agree() -> None:
     theta = np.random.default_rng(3).normal(size=20)
     tilted = F * np.exp(theta / 2)[:, None]
     spectra = [exact(Linear(tilted)), exact(Precomputed(tilted @ tilted.T))]
-    for b, log_z in (FeatureMarginals(recognise(F), k)(theta), *(of_spectrum(s, k) for s in spectra)):
+    for b, log_z in (
+        FeatureMarginals(recognise(F), k)(theta),
+        *(of_spectrum(s, k) for s in spectra),
+    ):
         np.testing.assert_allclose(b, inclusion(Linear(tilted), k), rtol=1e-9)
         assert log_z == pytest.approx(of_spectrum(spectra[0], k)[1], rel=1e-12)
 

@@ -2,7 +2,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dmsgd.spectra.symmetric import (
+from dmsgd.polynomials.symmetric import (
     log_polynomial,
     log_polynomials,
     pair_selection,

@@ -25,7 +25,7 @@ from dmsgd.paper.subgroups.run import _trial
 from dmsgd.paper.subgroups.task import make_task
 from dmsgd.paper.targets.methods import class_weights
 from dmsgd.paper.targets.tasks import digits_task
-from dmsgd.spectra.symmetric import pair_selection
+from dmsgd.polynomials.symmetric import pair_selection
 
 noise, targets, subgroups = map(experiment, ("noise", "targets", "subgroups"))
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
         KDPP as KDPP,
     )
     from dmsgd.designs import (
+        ClosedForm as ClosedForm,
+    )
+    from dmsgd.designs import (
         Design as Design,
     )
     from dmsgd.designs import (
@@ -135,9 +138,9 @@ __version__ = "0.1.0"
 #: The names users type, by the module they live in, which is loaded when one is first used.
 _HOMES = {
     "designs": (
-        "DPP", "KDPP", "Design", "KernelName", "PoissonDisk", "Stratified", "SwapChain",
-        "TargetName", "Uniform", "clustered", "correlation", "diversify", "suggest_scale",
-        "suggest_w", "unbiased_weights",
+        "DPP", "KDPP", "ClosedForm", "Design", "KernelName", "PoissonDisk", "Stratified",
+        "SwapChain", "TargetName", "Uniform", "clustered", "correlation", "diversify",
+        "suggest_scale", "suggest_w", "unbiased_weights",
     ),
     "errors": ("KernelWarning", "RankError", "SamplingError", "TargetError"),
     "features": ("anneal", "concat", "normalize", "one_hot"),

@@ -27,7 +27,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.measures import unbiased_weights
-from dmsgd.designs.source import Source
+from dmsgd.designs.source import Source, known
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.seeding import Seed
 from dmsgd.training.draws import as_indexable, draws, refuse_unfit, take
@@ -82,7 +82,7 @@ def train_torch(
     n, fetch = _reader(data)
     refuse_unfit(design, n, "data")
     batches = draws(design, steps, seed, start)
-    weights = torch.from_numpy(unbiased_weights(design)) if unbiased else None
+    weights = torch.from_numpy(unbiased_weights(known(design))) if unbiased else None
     parameter = next(model.parameters(), None)
     device = None if parameter is None else parameter.device
 
@@ -194,7 +194,7 @@ def train_sklearn(
             raise ValueError(f"y has {y.shape[0]} entries for {design.n} items; it needs one each")
     first_call = _first_call(estimator, y, classes, unbiased)
     batches = draws(design, steps, seed, start)
-    weights = design.k * unbiased_weights(design) if unbiased else None
+    weights = design.k * unbiased_weights(known(design)) if unbiased else None
     return _partial_fits(estimator, X, y, batches, weights, first_call)
 
 

@@ -101,7 +101,7 @@ def report(
 
 def _extras(texts: str | None, images: str | None, gradients: str | None, n: int) -> dict[str, Any]:
     """Return the optional arrays in these files."""
-    from dmsgd.files import load_features
+    from dmsgd.commands.loading import load_features
 
     return {
         "texts": None if texts is None else _load_texts(texts, n),
@@ -112,7 +112,7 @@ def _extras(texts: str | None, images: str | None, gradients: str | None, n: int
 
 def _load_texts(path: str, n: int) -> Any:
     """Return one text per item; unlike labels, lines of a .txt file may be empty."""
-    from dmsgd.files import load_labels
+    from dmsgd.commands.loading import load_labels
     from dmsgd.files.csv_files import open_text
     from dmsgd.files.paths import existing
 

@@ -89,8 +89,9 @@ def sample(
     refuse_output(output, (".npy", ".csv"), [features, labels], force)
     from rich.console import Console
 
-    from dmsgd.features.cluster import connected, features_on_cluster
-    from dmsgd.files import column_names
+    from dmsgd.commands.loading import column_names
+    from dmsgd.features.cluster import connected
+    from dmsgd.features.door import open_features
     from dmsgd.inputs.arrays import as_count
     from dmsgd.inputs.seeding import key_of
     from dmsgd.inputs.threads import thread_count
@@ -106,7 +107,9 @@ def sample(
         client = None if cluster is None else stack.enter_context(connected(cluster))
         X, y = load(features, labels)
         if client is not None:
-            X = features_on_cluster(features, labels if labels in column_names(features) else None)
+            X = open_features(
+                features, labels if labels in column_names(features) else None, on_cluster=True
+            )
         console.print(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
         design = _set_up(console, X, k, y, settings)
         console.print(f"set-up    {time.perf_counter() - began:.2f} s")

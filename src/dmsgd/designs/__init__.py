@@ -1,7 +1,7 @@
 """Designs: laws over mini-batches (survey sampling's word for them)."""
 
 from dmsgd.designs.build import KernelName, TargetName, clustered, diversify
-from dmsgd.designs.design import Design
+from dmsgd.designs.design import ClosedForm, Design
 from dmsgd.designs.dpp import DPP
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.measures import correlation, unbiased_weights
@@ -14,6 +14,7 @@ from dmsgd.designs.uniform import Uniform
 __all__ = [
     "DPP",
     "KDPP",
+    "ClosedForm",
     "Design",
     "KernelName",
     "PoissonDisk",

@@ -1,4 +1,4 @@
-"""The contract of a design. Training code sees nothing else of it."""
+"""The contract of a design: what can be drawn from, and what has closed forms besides."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from dmsgd.inputs.threads import thread_count
 
 
 class Design(ABC):
-    """A law over batches of k distinct items out of n; m_i = 1 if item i is in the batch."""
+    """A law over batches of k distinct items out of n, that can be drawn from.
+
+    seed: None, because it is an argument of `sample`; a schedule has one of its own.
+    """
 
     n: int
     k: int
+    seed: None = None
 
     @property
     def at_once(self) -> int | None:
@@ -38,6 +42,36 @@ class Design(ABC):
     @abstractmethod
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         """Return draws start..start+size of the random stream `key`."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a hash of everything that the law is a function of: other data, another hash."""
+
+    def provenance(self) -> dict[str, str]:
+        """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
+        return {"design": repr(self), "kernel": "", "data": "", "sampler": ""}
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: size and origin."""
+        return card(type(self).__name__, self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        rows = {"items": f"{self.n:,}", "batch size k": f"{self.k:,}"}
+        return rows | {name: text for name, text in self.provenance().items() if text}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle what defines the law; tables are made again where they are needed."""
+        cached = {
+            name
+            for kind in type(self).__mro__
+            for name, value in vars(kind).items()
+            if type(value).__name__ == "cached_property"
+        }
+        return {name: value for name, value in vars(self).items() if name not in cached}
+
+
+class ClosedForm(Design):
+    """A design whose probabilities have closed forms; m_i = 1 if item i is in the batch."""
 
     @abstractmethod
     def inclusion(self) -> FloatArray:
@@ -76,30 +110,7 @@ class Design(ABC):
     def _log_prob(self, batches: IntArray) -> FloatArray:
         """Return log P(Y) for each row of a (size, k) array of distinct items."""
 
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """Return a hash of everything that the law is a function of: other data, another hash."""
-
-    def provenance(self) -> dict[str, str]:
-        """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
-        return {"design": repr(self), "kernel": "", "data": "", "sampler": ""}
-
     def _repr_html_(self) -> str:
         """Return what notebooks show: size, origin, and how evenly items are drawn."""
-        rows = {"items": f"{self.n:,}", "batch size k": f"{self.k:,}"}
-        rows |= {name: text for name, text in self.provenance().items() if text}
-        try:
-            b = self.inclusion()
-        except NotImplementedError:
-            return card(type(self).__name__, rows)
-        return card(type(self).__name__, {**rows, "items are drawn": how_often(b)}, b)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle what defines the law; tables are made again where they are needed."""
-        cached = {
-            name
-            for kind in type(self).__mro__
-            for name, value in vars(kind).items()
-            if type(value).__name__ == "cached_property"
-        }
-        return {name: value for name, value in vars(self).items() if name not in cached}
+        b = self.inclusion()
+        return card(type(self).__name__, {**self._facts(), "items are drawn": how_often(b)}, b)

@@ -8,19 +8,19 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import Design
+from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.determinants import log_determinants
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size
+from dmsgd.polynomials.symmetric import log_polynomial, pair_selection, selection
 from dmsgd.samplers import Draw, Sampler, rejection
 from dmsgd.samplers.protocol import name_of
 from dmsgd.spectra.doubt import doubt, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
-from dmsgd.spectra.symmetric import log_polynomial, pair_selection, selection
 
 
 @final
-class KDPP(Design):
+class KDPP(ClosedForm):
     """Batches of k items with probability proportional to det(L_Y): similar items rarely meet.
 
     >>> import dmsgd
@@ -53,7 +53,8 @@ class KDPP(Design):
 
     @cached_property
     def _prepared(self) -> Draw:
-        return self.sampler(self.spectrum, self.k)
+        draw = self.sampler(self.spectrum, self.k)
+        return draw if isinstance(draw, Draw) else Draw(draw)  # a plain function will do
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         return self._prepared(key, start, size, workers)

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.design import Design
+from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.dpp import DPP
-from dmsgd.designs.source import Source
+from dmsgd.designs.source import KnownSource
 from dmsgd.inputs.arrays import FloatArray
 
 
-def correlation(design: Design | DPP, i: Any, j: Any) -> FloatArray:
+def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
     """Return C_ij = E[m_i m_j] / (b_i b_j) - 1 for broadcast item numbers (the paper's eq. for C).
 
     Negative: the two items avoid each other. The paper allows for positive C_ij between dissimilar
@@ -24,7 +24,7 @@ def correlation(design: Design | DPP, i: Any, j: Any) -> FloatArray:
     return np.asarray(joint / np.where(product > 0, product, np.nan) - 1)
 
 
-def unbiased_weights(design: Source | DPP) -> FloatArray:
+def unbiased_weights(design: KnownSource | DPP) -> FloatArray:
     """Return 1 / (N b_i), so that the weighted sum over a batch estimates the mean over the data.
 
     The paper's (1/k) Σ g/b has expectation N/k times the mean gradient; these weights give

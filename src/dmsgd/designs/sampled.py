@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any
 
 import numpy as np
 
 from dmsgd.designs.design import Design
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
+from dmsgd.inputs.arrays import FloatArray, as_count
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
 
 #: Draws counted at a time.
 PIECE = 1000
+
+#: What there is in place of closed forms.
+WAYS_OUT = {
+    "inclusion": "estimate_inclusion(draws, seed) counts draws",
+    "joint": "count pairs in sample(draws, seed)",
+    "log_prob": "only its draws are known",
+}
 
 
 class Sampled(Design):
@@ -31,18 +38,11 @@ class Sampled(Design):
             counts += np.bincount(batches.ravel(), minlength=self.n)
         return counts / draws
 
-    def inclusion(self) -> FloatArray:
-        """Raise: there is no closed form."""
-        self._refuse("inclusion probabilities have", "estimate_inclusion(draws, seed) counts draws")
-
-    def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
-        self._refuse("joint probabilities have", "count pairs in sample(draws, seed)")
-
-    def _log_prob(self, batches: IntArray) -> FloatArray:
-        self._refuse("the probability of a batch has", "only its draws are known")
-
-    def _refuse(self, what: str, way_out: str) -> NoReturn:
-        raise NotImplementedError(
-            f"{what} no closed form under {type(self).__name__}: {way_out}; for closed forms use "
-            f"KDPP(exact(kernel), k), or KDPP(pivoted_cholesky(kernel), k) when n is large"
-        )
+    def __getattr__(self, name: str) -> Any:
+        """Say why a closed form is missing, and what there is instead."""
+        if name in WAYS_OUT:
+            raise AttributeError(
+                f"{type(self).__name__} has no closed form for {name}: {WAYS_OUT[name]}; for such "
+                f"use KDPP(exact(kernel), k), or KDPP(pivoted_cholesky(kernel), k) when n is large"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs.build import diversify
-from dmsgd.designs.source import Source
+from dmsgd.designs.source import KnownSource
 from dmsgd.features import recognise
 from dmsgd.inputs.arrays import as_batch_size, as_fraction, as_labels
 from dmsgd.inputs.seeding import Seed, key_of
@@ -50,7 +50,7 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
     return float(np.exp((low + high) / 2))
 
 
-def class_shares(design: Source, labels: Any) -> dict[Any, float]:
+def class_shares(design: KnownSource, labels: Any) -> dict[Any, float]:
     """Return each class's expected share of a batch, by class; they sum to 1."""
     inclusion = design.inclusion()
     names, codes = np.unique(as_labels(labels, inclusion.size), return_inverse=True)

@@ -7,14 +7,14 @@ from typing import final
 import numpy as np
 from scipy.special import gammaln
 
-from dmsgd.designs.design import Design
+from dmsgd.designs.design import ClosedForm
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_count
 from dmsgd.samplers.parallel import fill
 
 
 @final
-class Uniform(Design):
+class Uniform(ClosedForm):
     """Every batch of k out of n items is equally likely; the k-DPP of the identity kernel."""
 
     def __init__(self, n: int, k: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-from dmsgd.designs import Design, Stratified, Uniform
+from dmsgd.designs import ClosedForm, Stratified, Uniform
 from dmsgd.diagnostics.examination import Examination, Prospect
 from dmsgd.diagnostics.settings import Settings
 
@@ -34,7 +34,7 @@ class Advice:
     settings: Settings | None
     reason: str
 
-    def design(self, X: Any, k: int, labels: Any = None) -> Design:
+    def design(self, X: Any, k: int, labels: Any = None) -> ClosedForm:
         """Return the recommended design of this data."""
         if self.settings is not None:
             return self.settings.design(X, k, labels)

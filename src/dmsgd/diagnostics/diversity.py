@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import DPP, KDPP, Design
+from dmsgd.designs import DPP, KDPP, ClosedForm
 from dmsgd.designs.determinants import log_determinants
 from dmsgd.designs.source import Source
 from dmsgd.diagnostics.estimates import Estimate, mean_of
@@ -52,7 +52,7 @@ def room(design: KDPP | DPP | Spectrum, k: int | None = None) -> Room:
     return Room(k, spectrum.rank, effective, k / effective, strength)
 
 
-def mean_similarity(design: Design, features: Any) -> float:
+def mean_similarity(design: ClosedForm, features: Any) -> float:
     """Return the expected f_iᵀf_j over the pairs of a batch, exactly; normalise rows for cosines.
 
     Compare with mean_similarity(Uniform(n, k), features). The cost is that of

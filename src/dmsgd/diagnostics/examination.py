@@ -18,7 +18,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import KDPP, Design, Stratified, Uniform, suggest_scale
+from dmsgd.designs import KDPP, ClosedForm, Stratified, Uniform, suggest_scale
 from dmsgd.designs.tuning import class_shares, evenness
 from dmsgd.diagnostics.diversity import Room, room
 from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items
@@ -270,7 +270,7 @@ def _rbf(S: Matrix, k: int, s: Any, w: float, rho: float | None, seed: Seed) -> 
     return Settings(w, "rbf", scale=float(f"{suggest_scale(F, k, seed):.4g}"), rho=rho)
 
 
-def prospect(name: str, settings: Settings | None, design: Design, labels: Any) -> Prospect:
+def prospect(name: str, settings: Settings | None, design: ClosedForm, labels: Any) -> Prospect:
     """Return what `design` would do, with the time of a few draws."""
     shares = {} if labels is None else class_shares(design, labels)
     design.sample(2, seed=0)  # compiling is no part of a draw

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.source import Source
+from dmsgd.designs.source import KnownSource
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_fraction
 
 
-def coverage(design: Source, steps: Any) -> FloatArray:
+def coverage(design: KnownSource, steps: Any) -> FloatArray:
     """Return the expected fraction of items seen at least once in `steps` batches.
 
     steps: a number or an array of numbers; the result has its shape. Draws are independent, so
@@ -28,7 +28,7 @@ def coverage(design: Source, steps: Any) -> FloatArray:
     return np.array(seen).reshape(counts.shape)
 
 
-def neglected(design: Source, below: float = 0.1) -> IntArray:
+def neglected(design: KnownSource, below: float = 0.1) -> IntArray:
     """Return the items with b_i < `below` times the uniform k/n, the least likely first.
 
     Their unbiased weights 1 / (N b_i) are more than 1 / `below` times those of uniform batches.
@@ -38,7 +38,7 @@ def neglected(design: Source, below: float = 0.1) -> IntArray:
     return order[b[order] < as_fraction(below, "below") * design.k / design.n]
 
 
-def effective_items(design: Source) -> float:
+def effective_items(design: KnownSource) -> float:
     """Return (Σ b)² / Σ b²: on how many equally likely items the batches would look as uneven.
 
     It is n for uniform batches; the objective of biased training rests on so many items.
@@ -47,7 +47,7 @@ def effective_items(design: Source) -> float:
     return float(b.sum() ** 2 / np.sum(b**2))
 
 
-def effective_batch(design: Source) -> float:
+def effective_batch(design: KnownSource) -> float:
     """Return n² / Σ (1/b_i): the effective size of a batch with weights 1 / (n b_i).
 
     Kish's (E Σ w)² / E Σ w² over the batch. It is k for uniform batches and 0 if an item is never

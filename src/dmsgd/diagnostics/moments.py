@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.designs import KDPP, Design, Stratified, Uniform
+from dmsgd.designs import KDPP, ClosedForm, Stratified, Uniform
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.spectra.symmetric import pair_selection
+from dmsgd.polynomials.symmetric import pair_selection
 
 #: Pairs of items asked of `joint` at a time.
 PAIRS = 2**20
 
 
-def second_moment(design: Design, Y: FloatArray) -> float:
+def second_moment(design: ClosedForm, Y: FloatArray) -> float:
     """Return E|Σ_{i in batch} y_i|² for the rows y_i of Y, shape (n, p)."""
     own = float(np.dot(design.inclusion(), np.einsum("ip,ip->i", Y, Y)))
     if isinstance(design, Uniform):
@@ -69,7 +69,7 @@ def _kdpp(design: KDPP, Y: FloatArray) -> float:
     return float(total)
 
 
-def _by_pairs(design: Design, Y: FloatArray) -> float:
+def _by_pairs(design: ClosedForm, Y: FloatArray) -> float:
     everyone, total = np.arange(design.n), 0.0
     step = max(1, PAIRS // design.n)
     for start in range(0, design.n, step):

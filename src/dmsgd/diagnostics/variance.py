@@ -19,8 +19,8 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import Design
-from dmsgd.designs.source import Source
+from dmsgd.designs import ClosedForm
+from dmsgd.designs.source import Source, known
 from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
 from dmsgd.features import recognise
@@ -73,7 +73,7 @@ class GradientVariance:
         )
 
 
-def gradient_variance(design: Design, gradients: Any, weights: Any = None) -> GradientVariance:
+def gradient_variance(design: ClosedForm, gradients: Any, weights: Any = None) -> GradientVariance:
     """Return the exact variance of the batch gradient, its two terms, and the baselines.
 
     gradients: (n, p), the gradient of each item's loss (`item_gradients` makes them with torch).
@@ -88,7 +88,7 @@ def gradient_variance(design: Design, gradients: Any, weights: Any = None) -> Gr
     >>> round(result.worth, 6), round(result.variance, 3) == round(result.uniform, 3)
     (8.0, True)
     """
-    if not isinstance(design, Design):
+    if not isinstance(design, ClosedForm):
         raise TypeError(
             f"gradient_variance needs a design with joint probabilities, got "
             f"{type(design).__name__}; estimate_variance works from draws"
@@ -120,7 +120,7 @@ def estimate_variance(
     The arguments are those of `gradient_variance`; a Schedule will do as the design. O(draws k p).
     """
     g, a = _checked(design, gradients, weights)
-    expected = (design.inclusion() * a) @ g
+    expected = (known(design).inclusion() * a) @ g
     draws = as_count(draws, "draws", least=2)
     distances = np.empty(draws)
     for t, (_, batch) in enumerate(drawn(design, draws, seed, 0)):

@@ -10,8 +10,8 @@ maps           normalize, anneal, concat, ...: maps wrap features and never chan
 fingerprints   hashes that tell whether two data sets are the same
 """
 
+from dmsgd.features.door import recognise
 from dmsgd.features.interface import Features, Map
 from dmsgd.features.maps import anneal, concat, normalize, one_hot
-from dmsgd.features.door import recognise
 
 __all__ = ["Features", "Map", "anneal", "concat", "normalize", "one_hot", "recognise"]

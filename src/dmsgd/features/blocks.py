@@ -20,8 +20,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.features.interface import Features, Map, as_array
 from dmsgd.features.fingerprints import digest, hash_of_rows, row_hashes
+from dmsgd.features.interface import Features, Map, as_array
 from dmsgd.features.resident import Resident, held, scaled_rows
 from dmsgd.features.similarity import row_squares, similarity
 from dmsgd.inputs.arrays import (

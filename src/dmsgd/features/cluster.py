@@ -14,10 +14,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from dmsgd.features.blocks import Blocks, Store, even_bounds
-from dmsgd.features.interface import Features
+from dmsgd.features.blocks import Store, even_bounds
 from dmsgd.features.files import FileStore
-from dmsgd.features.door import open_features
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.threads import thread_count
 
@@ -29,7 +27,7 @@ CONNECT_SECONDS = 10
 class DaskStore(Store):
     """An (n, d) Dask array or frame in its own blocks of rows, cut up where they are too large."""
 
-    kind = "on Dask"
+    kind = "distributed"
 
     def __init__(self, value: Any) -> None:
         array = value.to_dask_array(lengths=True) if hasattr(value, "to_dask_array") else value
@@ -66,7 +64,7 @@ class SharedFileStore(Store):
 
     def __init__(self, files: FileStore) -> None:
         self.files, self.n, self.d = files, files.n, files.d
-        self.kind = f"{files.kind}, on Dask"
+        self.kind = "distributed"
 
     def bounds(self, width: int) -> IntArray:
         """Return the bounds of the file's blocks."""
@@ -84,14 +82,6 @@ class SharedFileStore(Store):
     def refuse_changed(self) -> None:
         """Raise if the file has changed."""
         self.files.refuse_changed()
-
-
-def features_on_cluster(path: str, drop: str | None = None) -> Features:
-    """Return the features in a file that the workers of a cluster read; they must see the file."""
-    features = open_features(path, drop)
-    assert isinstance(features, Blocks)
-    assert isinstance(features.store, FileStore)
-    return Blocks(SharedFileStore(features.store))
 
 
 def _tasks(

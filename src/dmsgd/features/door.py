@@ -46,26 +46,23 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
     return held(matrix, shared=_shared(matrix, value))
 
 
-def open_features(path: str | os.PathLike[str], drop: str | None = None) -> Features:
+def open_features(
+    path: str | os.PathLike[str], drop: str | None = None, *, on_cluster: bool = False
+) -> Features:
     """Return the features in a .npy, .zarr or .parquet file, to be read in blocks.
 
-    `drop` is the column of a table that is no feature.
+    drop:       the column of a table that is no feature.
+    on_cluster: let the workers of a Dask cluster read them, who must see the file.
     """
     from dmsgd.features.blocks import Blocks
-    from dmsgd.features.files import NpyStore, ParquetStore, ZarrStore, open_zarr
-    from dmsgd.files.numpy_files import load_npy
+    from dmsgd.features.files import open_store
 
-    file = Path(path)
-    if not file.exists():
-        raise FileNotFoundError(f"there is no file {file}")
-    kind = file.suffix.lower()
-    if kind == ".npy":
-        return Blocks(NpyStore(load_npy(file)))
-    if kind == ".parquet":
-        return Blocks(ParquetStore(file, drop))
-    if kind == ".zarr":
-        return Blocks(ZarrStore(open_zarr(file)))
-    raise ValueError(f"{file}: only .npy, .zarr and .parquet files are read in blocks")
+    store = open_store(Path(path), drop)
+    if on_cluster:
+        from dmsgd.features.cluster import SharedFileStore
+
+        return Blocks(SharedFileStore(store))
+    return Blocks(store)
 
 
 def _is_large(array: np.memmap[Any, Any]) -> bool:

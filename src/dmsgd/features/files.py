@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.features.blocks import Store, even_bounds
+from dmsgd.files.numpy_files import load_npy
 from dmsgd.files.parquet_files import as_numbers, feature_columns, open_parquet
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.threads import thread_count
@@ -104,7 +105,7 @@ _one_blas_thread = _OneBlasThread()
 class NpyStore(FileStore):
     """The rows of a .npy file, or of an np.memmap: read, not mapped, so that memory stays free."""
 
-    kind = "in blocks, .npy"
+    kind = "streamed"
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         name = getattr(array, "filename", None)
@@ -141,7 +142,7 @@ class NpyStore(FileStore):
 class ZarrStore(FileStore):
     """The rows of a Zarr array, in blocks that follow its chunks."""
 
-    kind = "in blocks, Zarr"
+    kind = "streamed"
 
     def __init__(self, array: Any) -> None:
         if array.ndim != 2:
@@ -169,7 +170,7 @@ class ZarrStore(FileStore):
 class ParquetStore(FileStore):
     """The numeric columns of a Parquet file, in blocks that follow its row groups."""
 
-    kind = "in blocks, Parquet"
+    kind = "streamed"
 
     def __init__(self, path: str | os.PathLike[str], drop: str | None = None) -> None:
         self.path = Path(path)
@@ -195,7 +196,21 @@ class ParquetStore(FileStore):
         return rows[start - self.groups[group] : stop - self.groups[group]]
 
 
-def open_zarr(file: Path) -> Any:
+def open_store(file: Path, drop: str | None = None) -> FileStore:
+    """Return the rows of a .npy, .zarr or .parquet file; `drop` is a column that is no feature."""
+    if not file.exists():
+        raise FileNotFoundError(f"there is no file {file}")
+    kind = file.suffix.lower()
+    if kind == ".npy":
+        return NpyStore(load_npy(file))
+    if kind == ".parquet":
+        return ParquetStore(file, drop)
+    if kind == ".zarr":
+        return ZarrStore(_open_zarr(file))
+    raise ValueError(f"{file}: only .npy, .zarr and .parquet files are read in blocks")
+
+
+def _open_zarr(file: Path) -> Any:
     """Return the Zarr array at this path."""
     try:
         import zarr

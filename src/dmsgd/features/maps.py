@@ -15,9 +15,9 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.interface import Features, Map
-from dmsgd.features.fingerprints import digest
 from dmsgd.features.door import recognise
+from dmsgd.features.fingerprints import digest
+from dmsgd.features.interface import Features, Map
 from dmsgd.features.resident import Resident, scaled_rows
 from dmsgd.features.similarity import row_squares, similarity
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_fraction, as_labels, as_positive

@@ -9,8 +9,8 @@ from typing import final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.interface import Features, Map, as_array
 from dmsgd.features.fingerprints import digest, fingerprint
+from dmsgd.features.interface import Features, Map, as_array
 from dmsgd.features.similarity import row_squares, similarity
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 

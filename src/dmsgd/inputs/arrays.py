@@ -33,9 +33,10 @@ def as_dense(value: Any, name: str) -> npt.NDArray[Any]:
         value = value.float() if value.dtype.__repr__() == "torch.bfloat16" else value
         return np.asarray(value.numpy())
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        count = int(np.ma.getmaskarray(value).sum())
         raise ValueError(
-            f"{name} is masked at {int(np.ma.count_masked(value))} entries, which have no value; "
-            f"fill them ({name}.filled(...)) or leave those items out"
+            f"{name} is masked at {count} entries, which have no value; fill them "
+            f"({name}.filled(...)) or leave those items out"
         )
     if hasattr(value, "to_numpy"):  # pandas, polars
         return np.asarray(value.to_numpy())

@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import re
+from pathlib import Path
 
 log = logging.getLogger("dmsgd")
 
 #: From this size on, an allocation is announced in the log (level INFO).
 ANNOUNCED = 2**30
+
+#: More than any machine has: nothing is refused.
+UNKNOWN = 2**62
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -17,7 +21,8 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 def memory_limit() -> int:
     """Return how many bytes one step may take.
 
-    DMSGD_MEMORY (for example "8GB") if set, otherwise what the system has available now.
+    DMSGD_MEMORY (for example "8GB") if set, otherwise what the system, or the container, has
+    available now.
     """
     setting = os.environ.get("DMSGD_MEMORY")
     if setting is None:
@@ -29,6 +34,11 @@ def memory_limit() -> int:
 
 
 def _available() -> int:
+    """Return what the machine has left, or what the container it runs in has, if that is less."""
+    return min(_of_the_machine(), _of_the_container())
+
+
+def _of_the_machine() -> int:
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:
@@ -38,7 +48,23 @@ def _available() -> int:
         pass
     if hasattr(os, "sysconf"):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return 2**62  # unknown: nothing is refused
+    return UNKNOWN
+
+
+def _of_the_container(root: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return the limit of the control group less what is used and cannot be given back."""
+    for limit, used, cache in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        try:
+            most, now = int((root / limit).read_text()), int((root / used).read_text())
+            lines = (root / used).with_name("memory.stat").read_text().splitlines()
+        except (OSError, ValueError):  # no such group, or "max": no limit
+            continue
+        idle = dict(line.split() for line in lines).get(cache, "0")
+        return max(most - now + int(idle), 0)
+    return UNKNOWN
 
 
 def reserve(count: int, what: str, advice: str) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.features import Features, one_hot, recognise
-from dmsgd.features.interface import as_array
 from dmsgd.features.fingerprints import digest
+from dmsgd.features.interface import as_array
 from dmsgd.inputs.arrays import FloatArray, Matrix, as_count, as_items, as_labels, refuse_zero
 from dmsgd.kernels.kernel import Kernel
 
@@ -61,7 +61,7 @@ class Linear(Kernel):
         return self.origin or digest("Linear", self.features.fingerprint())
 
     def __repr__(self) -> str:
-        return f"Linear({self.n} items, {self.features.d} features, {self.features.kind})"
+        return f"Linear({self.n} items, {self.features.d} {self.features.kind} features)"
 
 
 def _stored(block: tuple[int, Matrix]) -> FloatArray:

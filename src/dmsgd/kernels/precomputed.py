@@ -6,8 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features.interface import as_array
 from dmsgd.features.fingerprints import digest, fingerprint
+from dmsgd.features.interface import as_array
 from dmsgd.inputs.arrays import FloatArray, as_items, as_matrix
 from dmsgd.kernels.kernel import Kernel
 

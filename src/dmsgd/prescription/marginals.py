@@ -15,11 +15,11 @@ import numpy as np
 from dmsgd.features import Features
 from dmsgd.features.maps import RowFactors
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.polynomials.symmetric import log_polynomial, selection
 from dmsgd.spectra.eigen import eigh
 from dmsgd.spectra.exact import of_features
 from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
 from dmsgd.spectra.spectrum import Spectrum
-from dmsgd.spectra.symmetric import log_polynomial, selection
 
 #: θ -> b(θ) and log Z(θ).
 Marginals = Callable[[FloatArray], tuple[FloatArray, float]]

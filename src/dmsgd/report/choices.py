@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.designs import KDPP, Design, Uniform
+from dmsgd.designs import KDPP, ClosedForm, Uniform
 from dmsgd.designs.tuning import evenness
 from dmsgd.diagnostics import coverage, effective_batch, estimate_similarity
 from dmsgd.inputs.arrays import IntArray, Matrix
@@ -56,7 +56,7 @@ def choice(design: KDPP, data: Data, seed: Seed) -> dict[str, Any]:
 
 
 def baseline(
-    design: Design, data: Data, seed: Seed, spectrum: Spectrum | None = None
+    design: ClosedForm, data: Data, seed: Seed, spectrum: Spectrum | None = None
 ) -> dict[str, Any]:
     """Return what uniform and diverse batches have in common."""
     batches = design.sample(DRAWS, seed)  # also compiles, which is no part of a draw
@@ -77,7 +77,7 @@ def baseline(
     return found
 
 
-def _seconds(design: Design, seed: Seed) -> float:
+def _seconds(design: ClosedForm, seed: Seed) -> float:
     """Return the median time of a draw."""
     rounds = []
     for _ in range(ROUNDS):
@@ -87,12 +87,12 @@ def _seconds(design: Design, seed: Seed) -> float:
     return float(np.median(rounds))
 
 
-def _steps(design: Design) -> IntArray:
+def _steps(design: ClosedForm) -> IntArray:
     """Return numbers of steps up to five epochs, evenly spaced."""
     return np.unique(np.linspace(0, 5 * design.n / design.k, 41).round().astype(np.int64))
 
 
-def _shares(design: Design, data: Data) -> list[float]:
+def _shares(design: ClosedForm, data: Data) -> list[float]:
     if data.codes is None:
         return []
     b = design.inclusion()

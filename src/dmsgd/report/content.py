@@ -22,6 +22,7 @@ from dmsgd.features import recognise
 from dmsgd.features.interface import as_array
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_batch_size, as_labels
 from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.polynomials.symmetric import selection
 from dmsgd.report.choices import EXTENT, Data, baseline, choice, for_page, mentioned
 from dmsgd.report.items import (
     checked_images,
@@ -33,7 +34,6 @@ from dmsgd.report.items import (
 )
 from dmsgd.report.variance import variance_section
 from dmsgd.spectra import Spectrum, effective_rank
-from dmsgd.spectra.symmetric import selection
 from dmsgd.training.draws import fixed_seed
 
 #: Batch sizes on the slider, as multiples of the one asked for.

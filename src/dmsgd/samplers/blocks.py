@@ -21,10 +21,10 @@ import numpy.typing as npt
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import memory_limit
+from dmsgd.polynomials.squares import weighed_squares
+from dmsgd.polynomials.symmetric import log_polynomials, selection
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Draw
-from dmsgd.spectra.squares import weighed_squares
-from dmsgd.spectra.symmetric import log_polynomials, selection
 
 if TYPE_CHECKING:
     from dmsgd.spectra.vectors import VectorsInBlocks

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.polynomials.symmetric import ratios
 from dmsgd.samplers.parallel import fill
 from dmsgd.samplers.protocol import Draw
-from dmsgd.spectra.symmetric import ratios
 
 if TYPE_CHECKING:
     from dmsgd.spectra.spectrum import Spectrum

@@ -9,9 +9,9 @@ import numpy as np
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.polynomials.symmetric import log_polynomials
 from dmsgd.samplers.parallel import fill
 from dmsgd.samplers.protocol import Draw
-from dmsgd.spectra.symmetric import log_polynomials
 
 if TYPE_CHECKING:
     from dmsgd.spectra.spectrum import Spectrum

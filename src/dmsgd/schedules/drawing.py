@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import dmsgd
-from dmsgd.designs.design import Design
+from dmsgd.designs.design import ClosedForm, Design
 from dmsgd.designs.source import FIXED_K
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
 from dmsgd.inputs.seeding import Seed, key_of
@@ -108,10 +108,7 @@ def _record(design: Design, steps: int, seed: Seed) -> Record:
 
 def _inclusion(design: Design) -> FloatArray | None:
     """Return b, or None for a design whose inclusion probabilities have no closed form."""
-    try:
-        return design.inclusion()
-    except NotImplementedError:
-        return None
+    return design.inclusion() if isinstance(design, ClosedForm) else None
 
 
 def _seed_found(files: Files) -> int | None:

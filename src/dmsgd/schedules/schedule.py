@@ -45,6 +45,7 @@ class Schedule:
         self.record = record
         self.path, self.checksum = path, checksum
         self.n, self.k, self.seed = record.n, record.k, record.seed
+        self.at_once = None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, check: bool = True) -> Schedule:
@@ -85,10 +86,10 @@ class Schedule:
     def inclusion(self) -> FloatArray:
         """Return b_i, the probability that item i is in a batch, shape (n,).
 
-        Raises NotImplementedError for draws of a design that has no closed form for it.
+        Raises ValueError for draws of a design that has no closed form for it.
         """
         if self._inclusion is None:
-            raise NotImplementedError(
+            raise ValueError(
                 f"inclusion probabilities have no closed form under {self.record.design}, which "
                 f"this schedule was drawn from: estimate_inclusion(draws, seed) of that design "
                 f"counts draws; for closed forms presample KDPP(exact(kernel), k), or "

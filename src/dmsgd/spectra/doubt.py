@@ -16,9 +16,9 @@ import numpy as np
 
 from dmsgd.errors import KernelWarning
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.polynomials.symmetric import ratios, selection
 from dmsgd.spectra.eigen import EPS
 from dmsgd.spectra.spectrum import Spectrum
-from dmsgd.spectra.symmetric import ratios, selection
 
 #: No larger estimate goes without a word.
 SILENT = 1e-8

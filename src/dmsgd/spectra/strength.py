@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
+from dmsgd.polynomials.symmetric import log_polynomial
 from dmsgd.spectra.spectrum import Spectrum
-from dmsgd.spectra.symmetric import log_polynomial
 
 
 def effective_rank(spectrum: Spectrum) -> float:

@@ -15,10 +15,10 @@ import numpy as np
 from dmsgd.features.blocks import Blocks
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
+from dmsgd.polynomials.squares import weighed_squares
 from dmsgd.samplers.blocks import of_blocks
 from dmsgd.samplers.protocol import Draw
 from dmsgd.samplers.rejection import of_any_size, of_array
-from dmsgd.spectra.squares import weighed_squares
 
 
 class Vectors(ABC):

@@ -8,7 +8,7 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from dmsgd.designs.measures import unbiased_weights
-from dmsgd.designs.source import Source
+from dmsgd.designs.source import Source, known
 from dmsgd.inputs.arrays import FloatArray, as_count
 from dmsgd.inputs.seeding import Seed
 from dmsgd.torch.ranks import Shard, process_count
@@ -120,7 +120,7 @@ class WithLossWeights(Dataset[Any]):
 
     def __init__(self, dataset: Dataset[Any], design: Source) -> None:
         self.dataset = dataset
-        self.loss_weights: FloatArray = design.k * unbiased_weights(design)
+        self.loss_weights: FloatArray = design.k * unbiased_weights(known(design))
 
     def __len__(self) -> int:
         return len(self.dataset)  # type: ignore[arg-type]

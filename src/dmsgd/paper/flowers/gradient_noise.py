@@ -19,7 +19,7 @@ from dmsgd.paper.flowers.result import Noise
 
 def measure(
     name: str,
-    design: dmsgd.Design,
+    design: dmsgd.ClosedForm,
     X: FloatArray,
     errors: Sequence[FloatArray],
     item_weights: FloatArray | None = None,

@@ -50,7 +50,7 @@ class Method:
     """
 
     name: str
-    build: Callable[[int], dmsgd.Design | None]
+    build: Callable[[int], dmsgd.ClosedForm | None]
     seconds: float = 0.0
     unbiased: bool = False
 
@@ -69,7 +69,7 @@ def methods(
     "stratified".
     """
     task = kernels.task
-    plain: dict[str, Callable[[int], dmsgd.Design | None]] = {
+    plain: dict[str, Callable[[int], dmsgd.ClosedForm | None]] = {
         "random": lambda seed: dmsgd.Uniform(task.y.size, k),
         "shuffled": lambda seed: None,
         "stratified": lambda seed: dmsgd.Stratified(task.y, k),

@@ -164,7 +164,7 @@ def _noise(
         )
         errors.append(softmax.probabilities(weights, task.inputs) - task.targets)
         first = last
-    designs: dict[str, dmsgd.Design] = {
+    designs: dict[str, dmsgd.ClosedForm] = {
         "random": dmsgd.Uniform(task.y.size, k),
         "stratified": dmsgd.Stratified(task.y, k),
         "clustered": dmsgd.clustered(task.X, k),

@@ -16,11 +16,11 @@ from dmsgd.paper.models import softmax
 from dmsgd.paper.protocol import Progress
 
 
-def methods(config: Config) -> dict[str, Callable[[Task, int], dmsgd.Design]]:
+def methods(config: Config) -> dict[str, Callable[[Task, int], dmsgd.ClosedForm]]:
     """Return the five ways to draw batches: name -> (task, seed) -> design."""
     k = config.k
 
-    def kdpp(w: float) -> Callable[[Task, int], dmsgd.Design]:
+    def kdpp(w: float) -> Callable[[Task, int], dmsgd.ClosedForm]:
         return lambda task, seed: dmsgd.diversify(
             task.X, k, task.y if w > 0 else None, w, normalize=True
         )
@@ -62,7 +62,7 @@ class _Trial:
     times: tuple[float, float, float]
 
 
-def _warm_up(config: Config, builders: dict[str, Callable[[Task, int], dmsgd.Design]]) -> None:
+def _warm_up(config: Config, builders: dict[str, Callable[[Task, int], dmsgd.ClosedForm]]) -> None:
     """Draw once from every design, so that no compilation or import is timed later."""
     task = make_task(config, 0)
     for build in builders.values():
@@ -70,7 +70,7 @@ def _warm_up(config: Config, builders: dict[str, Callable[[Task, int], dmsgd.Des
 
 
 def _trial(
-    config: Config, task: Task, build: Callable[[Task, int], dmsgd.Design], seed: int
+    config: Config, task: Task, build: Callable[[Task, int], dmsgd.ClosedForm], seed: int
 ) -> _Trial:
     steps, rng = config.checkpoints[-1], np.random.default_rng([seed, 1])
     started = perf_counter()

@@ -55,7 +55,7 @@ def draw(config: Config, data: Images) -> Drawn:
     kernel, spectrum = factor(X, y, config.w, config.rank)
     batches, weights, shares = {}, {}, {}
     for k, checkpoints in zip(config.ks, config.checkpoints, strict=True):
-        designs: dict[str, dmsgd.Design] = {
+        designs: dict[str, dmsgd.ClosedForm] = {
             "random": dmsgd.Uniform(len(items), k),
             "stratified": dmsgd.Stratified(y, k),
             "clustered": dmsgd.clustered(X, k),

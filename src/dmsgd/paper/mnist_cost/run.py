@@ -52,12 +52,12 @@ def run(config: Config, data: Images, progress: Progress | None = None) -> Resul
     )
 
 
-def _draw_seconds(design: dmsgd.Design, draws: int, seed: int) -> float:
+def _draw_seconds(design: dmsgd.ClosedForm, draws: int, seed: int) -> float:
     return timed(partial(design.sample, draws, seed))[1] / draws
 
 
 def _step_seconds(
-    images: np.ndarray, labels: np.ndarray, design: dmsgd.Design, steps: int
+    images: np.ndarray, labels: np.ndarray, design: dmsgd.ClosedForm, steps: int
 ) -> list[float]:
     """Return the CPU seconds of each step of the MNIST experiment's network, on one thread."""
     import torch

@@ -13,7 +13,7 @@ import numpy as np
 
 import dmsgd
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.spectra.symmetric import selection
+from dmsgd.polynomials.symmetric import selection
 
 
 def joint_matrix(design: dmsgd.KDPP) -> FloatArray:

@@ -27,7 +27,7 @@ class Corpus:
 
 
 #: How a method draws its batches: (config, corpus) -> design.
-METHODS: dict[str, Callable[[Config, Corpus], dmsgd.Design]] = {
+METHODS: dict[str, Callable[[Config, Corpus], dmsgd.ClosedForm]] = {
     "SVI": lambda config, corpus: dmsgd.Uniform(corpus.y.size, config.k),
     "DM-SVI": lambda config, corpus: dmsgd.diversify(
         dmsgd.anneal(corpus.tfidf, config.rho), config.k

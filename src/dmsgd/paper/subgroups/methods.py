@@ -19,7 +19,7 @@ class Method:
     """A design for a task, and the weights of items in the update (None: 1/k)."""
 
     name: str
-    design: Callable[[Task, Config, int], dmsgd.Design]
+    design: Callable[[Task, Config, int], dmsgd.ClosedForm]
     weights: Callable[[Task, Config], FloatArray] | None = None
 
 
@@ -29,7 +29,7 @@ def linear(
     seed: int,
     target: dmsgd.TargetName | None = None,
     strength: float | None = None,
-) -> dmsgd.Design:
+) -> dmsgd.ClosedForm:
     """Return the k-DPP that is linear in the pixels, rows of unit length."""
     if strength is not None:
         X = dmsgd.normalize(task.X)
@@ -41,7 +41,7 @@ def linear(
 
 def rbf(
     task: Task, config: Config, seed: int, target: dmsgd.TargetName | None = None, w: float = 0.0
-) -> dmsgd.Design:
+) -> dmsgd.ClosedForm:
     """Return the k-DPP with an RBF kernel on the pixels, by a factor of rank `config.rank`."""
     factor = partial(dmsgd.pivoted_cholesky, rank=config.rank, oversampling=1.0)
     labels = task.y if w > 0 or target == "balanced" else None

@@ -16,7 +16,7 @@ from dmsgd.paper.synthetic_lda.result import Config, Outcome, Result
 from dmsgd.paper.trials import run_trials
 
 #: How a method draws its batches: (word counts, k, seed) -> design.
-METHODS: dict[str, Callable[[Any, int, int], dmsgd.Design]] = {
+METHODS: dict[str, Callable[[Any, int, int], dmsgd.ClosedForm]] = {
     "SVI": lambda counts, k, seed: dmsgd.Uniform(len(counts), k),
     "DM-SVI": lambda counts, k, seed: dmsgd.diversify(counts, k),
     "pre-clustered": lambda counts, k, seed: dmsgd.clustered(counts, k, seed=seed),

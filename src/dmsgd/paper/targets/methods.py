@@ -16,17 +16,17 @@ class Method:
     """A design for features X, labels y and k, and the weights of its items (None: 1/k)."""
 
     name: str
-    design: Callable[[FloatArray, IntArray, int], dmsgd.Design]
-    weights: Callable[[dmsgd.Design, IntArray], FloatArray] | None = None
+    design: Callable[[FloatArray, IntArray, int], dmsgd.ClosedForm]
+    weights: Callable[[dmsgd.ClosedForm, IntArray], FloatArray] | None = None
 
 
-def kdpp(w: float, target: dmsgd.TargetName | None = None) -> Callable[..., dmsgd.Design]:
+def kdpp(w: float, target: dmsgd.TargetName | None = None) -> Callable[..., dmsgd.ClosedForm]:
     """Return what makes the k-DPP on [(1-w)X, wH] with this target."""
     counts = w > 0 or target == "balanced"
     return lambda X, y, k: dmsgd.diversify(X, k, y if counts else None, w, target=target)
 
 
-def class_weights(design: dmsgd.Design, y: IntArray) -> FloatArray:
+def class_weights(design: dmsgd.ClosedForm, y: IntArray) -> FloatArray:
     """Return n / (C n_c) / k: the weighted loss gives every class the same weight."""
     sizes = np.bincount(y)
     return np.asarray(y.size / (np.count_nonzero(sizes) * sizes[y]) / design.k)

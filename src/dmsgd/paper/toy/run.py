@@ -45,7 +45,7 @@ def make_scene(config: Config, seed: list[int]) -> Scene:
     cluster, centres = _k_means(observed, config.clusters, rng)
     strips = np.floor(observed[:, 0] * config.strata).astype(np.int64)
     scale = 1 / np.sqrt(config.k)
-    designs: dict[str, dmsgd.Design] = {
+    designs: dict[str, dmsgd.ClosedForm] = {
         "stratified": dmsgd.Stratified(strips, config.k),
         "clustered": dmsgd.Stratified(cluster, config.k),
         "k-DPP": dmsgd.diversify(observed, config.k, kernel="rbf", scale=scale),

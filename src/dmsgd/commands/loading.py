@@ -1,0 +1,90 @@
+"""Features and labels from files: .npy, .npz (NumPy or SciPy sparse), .csv, .parquet, .zarr, .txt.
+
+`file:NAME` names one array of an .npz archive or one column of a table. A column of a CSV file
+without a header is named by its number, from 1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from dmsgd.features import Features, recognise
+from dmsgd.features.door import open_features
+from dmsgd.files import csv_files, parquet_files
+from dmsgd.files.numpy_files import load_npy, load_npz
+from dmsgd.files.paths import column_number, existing
+from dmsgd.inputs.arrays import as_labels
+from dmsgd.inputs.memory import memory_limit
+
+TABLES = (".csv", ".parquet")
+LABEL_FILES = (".npy", ".npz", *TABLES, ".txt")
+FEATURE_FILES = (".npy", ".npz", *TABLES, ".zarr")
+
+
+def load_features(path: str | Path, drop: str | None = None) -> Features:
+    """Return the features in the file at `path`.
+
+    .zarr files, and .npy and .parquet files that would take more than an eighth of the memory, are
+    read in blocks. Smaller .npy files of float64 stay on disk as a memory
+    map. `drop` is the column of a table that is not a feature (the labels).
+    """
+    file, name = existing(path, FEATURE_FILES)
+    kind = file.suffix.lower()
+    value: Any
+    if kind in TABLES:
+        if name is not None:
+            raise ValueError(f"{path}: features are all columns of a table; give the file alone")
+        if drop is not None:
+            column_number(file, column_names(file), drop)
+        if kind == ".csv":
+            value = csv_files.numbers(file, drop)
+        elif 8 * parquet_files.entries(file) > memory_limit() // 8:
+            return open_features(file, drop)
+        else:
+            value = parquet_files.numbers(file, drop)
+    elif drop is not None:
+        raise ValueError(f"{path} has no columns to drop {drop!r} from; only tables do")
+    elif kind == ".zarr":
+        return open_features(file)
+    else:
+        value = load_npy(file) if kind == ".npy" else load_npz(file, name, ("X", "features", "x"))
+    if value.ndim == 1:
+        raise ValueError(
+            f"{path} has shape {value.shape}, features need (items, features); "
+            f"save a single feature as X.reshape(-1, 1)"
+        )
+    return recognise(value, str(path))
+
+
+def load_labels(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
+    """Return the labels in the file at `path`, a 1-D array: whole numbers or text.
+
+    `n`, the number of items, tells a header from a label when a CSV file holds text: a first line
+    that occurs nowhere else is the header if there is one line too many.
+    """
+    file, name = existing(path, LABEL_FILES)
+    kind = file.suffix.lower()
+    value: Any
+    if kind == ".txt":
+        with csv_files.open_text(file) as text:
+            value = csv_files.typed(file, text.read().rstrip().splitlines())
+    elif kind in TABLES:
+        value = (
+            csv_files.labels(file, name, n) if kind == ".csv" else parquet_files.labels(file, name)
+        )
+    else:
+        value = load_npy(file) if kind == ".npy" else load_npz(file, name, ("y", "labels", "label"))
+    return as_labels(value, name=str(path))
+
+
+def column_names(path: str | Path) -> list[str]:
+    """Return the names of the columns of a table, and none for other kinds of file."""
+    if Path(path).suffix.lower() not in TABLES:
+        return []
+    file, _ = existing(path, TABLES)
+    if file.suffix.lower() == ".csv":
+        return csv_files.layout(file).names
+    return list(parquet_files.open_parquet(file).schema_arrow.names)

@@ -1,5 +1,0 @@
-"""See `dmsgd.paper.intervals`."""
-
-from dmsgd.paper.intervals import margin
-
-__all__ = ["margin"]

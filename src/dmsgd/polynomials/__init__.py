@@ -1,0 +1,1 @@
+"""Elementary symmetric polynomials of eigenvalues: which eigenvectors a draw uses."""
