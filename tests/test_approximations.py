@@ -82,7 +82,7 @@ def test_pivoted_cholesky_is_within_twice_the_best(decay):
 
 def test_tolerance_stops_early_and_full_rank_is_exact():
     kernel = dmsgd.RBF(CLOUD)
-    spectrum = pivoted_cholesky(kernel, tolerance=0.01)
+    spectrum = pivoted_cholesky(kernel, tol=0.01)
     assert spectrum.trace_error <= 0.01
     assert 10 < spectrum.rank < 400
     low = dmsgd.Linear(RNG.normal(size=(300, 7)))
@@ -135,7 +135,7 @@ def test_given_landmarks_and_bad_ones():
         (lambda: coreset(dmsgd.Precomputed(np.eye(9)), 3), TypeError, "Precomputed has none"),
         (lambda: coreset(kernel, 601), ValueError, "cores=601"),
         (lambda: pivoted_cholesky(kernel, 10, oversampling=0.5), ValueError, "at least 1"),
-        (lambda: pivoted_cholesky(kernel, tolerance=2.0), ValueError, r"\[0, 1\]"),
+        (lambda: pivoted_cholesky(kernel, tol=2.0), ValueError, r"\[0, 1\]"),
     ]:
         with pytest.raises(error, match=message):
             call()

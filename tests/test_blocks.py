@@ -159,9 +159,10 @@ def test_memory_decides_how_many_draws_are_made_together(
 def test_maps_are_applied_as_blocks_are_read(cut) -> None:
     X, y = np.abs(features()), np.random.default_rng(1).integers(4, size=300)
     for w in (0.0, 0.4, 1.0):
-        memory = dmsgd.diversify(dmsgd.anneal(X, 0.5), 4, labels=y, w=w, normalize=True)
+        labels = y if w else None
+        memory = dmsgd.diversify(dmsgd.anneal(X, 0.5), 4, labels=labels, w=w, normalize=True)
         data = dmsgd.anneal(cut(X, 0, 90, 91), 0.5)
-        blocks = dmsgd.diversify(data, 4, labels=y, w=w, normalize=True)
+        blocks = dmsgd.diversify(data, 4, labels=labels, w=w, normalize=True)
         np.testing.assert_allclose(blocks.inclusion(), memory.inclusion(), rtol=1e-9)
         if w < 1:
             np.testing.assert_array_equal(blocks.sample(20, seed=0), memory.sample(20, seed=0))
@@ -456,8 +457,9 @@ def test_dask_arrays(chunks: tuple[tuple[int, ...], ...]) -> None:
     X, y = features(), np.random.default_rng(1).integers(4, size=300)
     array = da.from_array(X, chunks=chunks)
     for w, normalize in ((0.0, False), (0.4, True)):
-        memory = dmsgd.diversify(X, 4, labels=y, w=w, normalize=normalize)
-        design = dmsgd.diversify(array, 4, labels=da.from_array(y), w=w, normalize=normalize)
+        here, there = (y, da.from_array(y)) if w else (None, None)
+        memory = dmsgd.diversify(X, 4, labels=here, w=w, normalize=normalize)
+        design = dmsgd.diversify(array, 4, labels=there, w=w, normalize=normalize)
         np.testing.assert_array_equal(design.sample(20, seed=0), memory.sample(20, seed=0))
         np.testing.assert_allclose(design.inclusion(), memory.inclusion(), rtol=1e-9)
         assert design.fingerprint() == memory.fingerprint()

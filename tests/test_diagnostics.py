@@ -24,7 +24,7 @@ DESIGNS = {
 every_design = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
 
 
-class Pairs(dmsgd.Design):
+class Pairs(dmsgd.ClosedForm):
     """A k-DPP that shows nothing but the contract, so that the general route is taken."""
 
     def __init__(self, design):

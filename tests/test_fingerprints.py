@@ -109,9 +109,9 @@ def test_csr_is_hashed_in_canonical_form_and_left_alone():
 def test_exact_says_what_it_is_the_spectrum_of():
     kernel = dmsgd.RBF(FIXED, 1.0)
     spectrum = dmsgd.exact(kernel)
-    assert (spectrum.kernel, spectrum.fingerprint) == (repr(kernel), kernel.fingerprint())
+    assert (spectrum.kernel, spectrum.data) == (repr(kernel), kernel.fingerprint())
     by_hand = dmsgd.Spectrum(spectrum.values, spectrum.vectors)
-    assert (by_hand.kernel, by_hand.fingerprint) == ("", "")
+    assert (by_hand.kernel, by_hand.data) == ("", "")
 
 
 def test_a_design_is_its_law():

@@ -373,7 +373,7 @@ def test_what_is_asked_is_part_of_the_identity():
         dmsgd.pivoted_cholesky(rbf, 31),
         dmsgd.pivoted_cholesky(rbf, 30, seed=1),
         dmsgd.pivoted_cholesky(rbf, 30, block=16),
-        dmsgd.pivoted_cholesky(rbf, tolerance=0.1),
+        dmsgd.pivoted_cholesky(rbf, tol=0.1),
         dmsgd.coreset(rbf, 20),
         dmsgd.coreset(rbf, 21),
         dmsgd.coreset(rbf, 20, seed=1),
@@ -385,13 +385,13 @@ def test_what_is_asked_is_part_of_the_identity():
         dmsgd.exact(dmsgd.prescribe(dmsgd.exact(linear), 4, "uniform")),
         dmsgd.Spectrum([1.0], orthonormal(70, 1)),
     ]
-    assert len({spectrum.identity() for spectrum in spectra}) == len(spectra)
+    assert len({spectrum.fingerprint() for spectrum in spectra}) == len(spectra)
 
 
 def test_rounding_is_no_part_of_the_identity():
     spectrum = dmsgd.nystrom(dmsgd.RBF(RNG.normal(size=(70, 6))), 30)
     rounded = replace(spectrum, values=spectrum.values * (1 + 1e-15), route="another way")
-    assert rounded.identity() == spectrum.identity()
+    assert rounded.fingerprint() == spectrum.fingerprint()
 
 
 def test_tied_eigenvectors_do_not_depend_on_how_they_were_found():

@@ -91,7 +91,9 @@ def test_a_ratio_is_that_of_two_classes():
 def test_a_number_of_samples_is_one_draw_of_the_kdpp(options, same):
     sampler = DiverseUnderSampler(random_state=3, **options)
     sampler.fit_resample(X, Y)
-    design = dmsgd.diversify(X, options["n_samples"], labels=Y, **{"w": 0.7, **same})
+    asked = {"w": 0.7, **same}
+    asked |= {"labels": Y} if asked["w"] else {}
+    design = dmsgd.diversify(X, options["n_samples"], **asked)
     expected = design.sample(1, np.random.RandomState(3))[0]
     assert sampler.route_ == "k-DPP"
     np.testing.assert_array_equal(sampler.sample_indices_, np.sort(expected))

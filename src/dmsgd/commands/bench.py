@@ -89,15 +89,15 @@ def _draw_seconds(design: Design) -> float:
     return cpu_seconds(lambda: design.sample(draws, seed=1)) / draws
 
 
-def cpu_seconds(work: Callable[[], Any]) -> float:
-    """Return the CPU time of one call: the best of a few rounds of many calls."""
-    best, repeats, rounds = float("inf"), 1, ROUNDS
+def cpu_seconds(work: Callable[[], Any], rounds: int = ROUNDS, least: float = LEAST) -> float:
+    """Return the CPU time of one call: the best of `rounds` rounds of at least `least` seconds."""
+    best, repeats = float("inf"), 1
     while rounds:
         began = time.process_time()
         for _ in range(repeats):
             work()
         spent = time.process_time() - began
-        if spent < LEAST:
+        if spent < least:
             repeats *= 2
             continue
         best, rounds = min(best, spent / repeats), rounds - 1

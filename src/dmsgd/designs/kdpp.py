@@ -93,12 +93,12 @@ class KDPP(ClosedForm):
 
     def fingerprint(self) -> str:
         """Return the hash of the spectrum and k; the sampler does not change the law."""
-        return digest("KDPP", self.k, self.spectrum.identity())
+        return digest("KDPP", self.k, self.spectrum.fingerprint())
 
     def provenance(self) -> dict[str, str]:
         """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
         spectrum = self.spectrum
-        origin = {"kernel": spectrum.kernel, "data": spectrum.fingerprint}
+        origin = {"kernel": spectrum.kernel, "data": spectrum.data}
         return {"design": repr(self), **origin, "sampler": name_of(self.sampler)}
 
     def __repr__(self) -> str:

@@ -7,9 +7,9 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.design import ClosedForm
-from dmsgd.designs.uniform import log_binomial
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_labels
+from dmsgd.polynomials.binomial import log_binomial
 from dmsgd.samplers.parallel import fill
 
 
@@ -19,18 +19,18 @@ class Stratified(ClosedForm):
 
     With k = sM for M strata each gives s items; otherwise each gives floor(k/M) and the rest go to
     strata chosen at random, one each. A stratum with fewer items than its share gives all it has,
-    and the others share what is missing equally. With k = M it is the k-DPP of `strata(y)`.
+    and the others share what is missing equally. With k = M it is the k-DPP of `strata(labels)`.
 
     >>> Stratified(["a", "a", "a", "b"], k=2).inclusion()
     array([0.33333333, 0.33333333, 0.33333333, 1.        ])
     """
 
-    def __init__(self, y: Any, k: int) -> None:
-        labels = as_labels(y, name="y")
-        self.n = int(labels.size)
+    def __init__(self, labels: Any, k: int) -> None:
+        names = as_labels(labels)
+        self.n = int(names.size)
         self.k = as_batch_size(k, self.n)
         #: The names of the strata, and for each item the number of its stratum.
-        self.strata, codes = np.unique(labels, return_inverse=True)
+        self.strata, codes = np.unique(names, return_inverse=True)
         self.stratum: IntArray = codes.astype(np.int64)
         self._sizes = np.bincount(self.stratum)
         self._members = np.argsort(self.stratum, kind="stable")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import final
 
 import numpy as np
-from scipy.special import gammaln
 
 from dmsgd.designs.design import ClosedForm
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_count
+from dmsgd.polynomials.binomial import log_binomial
 from dmsgd.samplers.parallel import fill
 
 
@@ -45,10 +45,3 @@ class Uniform(ClosedForm):
 
     def __repr__(self) -> str:
         return f"Uniform(n={self.n}, k={self.k})"
-
-
-def log_binomial(n: int | IntArray, k: int | IntArray) -> FloatArray:
-    """Return log of the number of k-subsets of n items."""
-    return np.asarray(
-        gammaln(np.add(n, 1)) - gammaln(np.add(k, 1)) - gammaln(np.subtract(n, k) + 1)
-    )

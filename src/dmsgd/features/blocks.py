@@ -229,7 +229,7 @@ class Blocks(Features):
         found = self._known.fingerprint
         assert found is not None
         for map in self.maps:
-            found = digest(found, map.identity())
+            found = digest(found, map.fingerprint())
         return found
 
 

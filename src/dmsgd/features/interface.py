@@ -28,7 +28,7 @@ class Map(Protocol):
     def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
         """Return the function for the rows start..stop; it can be pickled."""
 
-    def identity(self) -> str:
+    def fingerprint(self) -> str:
         """Return what tells this map from all others: its name and parameters."""
 
 

@@ -26,7 +26,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_fraction, as_la
 SHORT, STRETCH = 1e-140, 2.0**900
 
 
-def one_hot(y: Any) -> Matrix:
+def one_hot(labels: Any) -> Matrix:
     """Return H, the (n, classes) CSR indicator matrix of the labels, classes in sorted order.
 
     >>> one_hot(["cat", "ant", "cat"]).toarray()
@@ -34,7 +34,7 @@ def one_hot(y: Any) -> Matrix:
            [1., 0.],
            [0., 1.]])
     """
-    classes, codes = np.unique(as_labels(y), return_inverse=True)
+    classes, codes = np.unique(as_labels(labels), return_inverse=True)
     return _indicators(codes.astype(np.int64), classes.size)
 
 
@@ -63,7 +63,7 @@ def normalize(X: Any) -> Matrix | Features:
     return _applied(X, UnitRows())
 
 
-def concat(X: Any, y: Any, w: float) -> Matrix | Features:
+def concat(X: Any, labels: Any, w: float) -> Matrix | Features:
     """Return F = [(1-w)X, wH]: features and one-hot labels side by side (the paper's eq. for F).
 
     w = 0 looks at the features alone, w = 1 at the labels alone (stratified sampling); a part of
@@ -74,12 +74,12 @@ def concat(X: Any, y: Any, w: float) -> Matrix | Features:
            [2. , 0. , 0.5]])
     """
     F = recognise(X)
-    return _native(with_labels(F, y, as_fraction(w, "w")))
+    return _native(with_labels(F, labels, as_fraction(w, "w")))
 
 
-def with_labels(F: Features, y: Any, w: float) -> Features:
+def with_labels(F: Features, labels: Any, w: float) -> Features:
     """Return the features [(1-w)X, wH]; for w = 0 those that were given."""
-    classes, codes = np.unique(as_labels(y, F.n), return_inverse=True)
+    classes, codes = np.unique(as_labels(labels, F.n), return_inverse=True)
     return F.mapped(WithLabels(codes.astype(np.int64), classes.size, w)) if w > 0 else F
 
 
@@ -105,7 +105,7 @@ class Power:
     def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
         return partial(_power, rho=self.rho)
 
-    def identity(self) -> str:
+    def fingerprint(self) -> str:
         return f"power {self.rho.hex()}"
 
 
@@ -120,7 +120,7 @@ class UnitRows:
     def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
         return _unit_rows
 
-    def identity(self) -> str:
+    def fingerprint(self) -> str:
         return "unit rows"
 
 
@@ -139,7 +139,7 @@ class WithLabels:
     def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
         return partial(_labelled, codes=self.codes[start:stop], classes=self.classes, w=self.w)
 
-    def identity(self) -> str:
+    def fingerprint(self) -> str:
         return f"labels {digest(self.codes)} {self.w.hex()}"
 
 
@@ -156,7 +156,7 @@ class RowFactors:
     def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
         return partial(scaled_rows, factors=self.factors[start:stop])
 
-    def identity(self) -> str:
+    def fingerprint(self) -> str:
         return f"row factors {digest(self.factors)}"
 
 
@@ -177,7 +177,7 @@ class LandmarkFeatures:
             _whitened, landmarks=self.landmarks, scale=self.scale, whitening=self.whitening
         )
 
-    def identity(self) -> str:
+    def fingerprint(self) -> str:
         return f"landmarks {self.scale.hex()} {digest(self.whitening)}"
 
 

@@ -70,7 +70,7 @@ class Resident(Features):
         return as_array(self.matrix.T @ C), float(np.einsum("ij,ij->", C, C))
 
     def mapped(self, map: Map) -> Features:
-        origin = digest(self.fingerprint(), map.identity())
+        origin = digest(self.fingerprint(), map.fingerprint())
         return held(map.part(0, self.n)(self.matrix), origin)
 
     def whole(self) -> Resident:

@@ -10,7 +10,7 @@ from scipy import sparse
 from dmsgd.features import Features, one_hot, recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, Matrix, as_count, as_items, as_labels, refuse_zero
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_count, as_items, refuse_zero
 from dmsgd.kernels.kernel import Kernel
 
 
@@ -69,14 +69,14 @@ def _stored(block: tuple[int, Matrix]) -> FloatArray:
     return np.asarray(block[1].data if sparse.issparse(block[1]) else block[1])
 
 
-def strata(y: Any, balanced: bool = False) -> Linear:
+def strata(labels: Any, balanced: bool = False) -> Linear:
     """Return the kernel of stratified sampling: L_ij = 1 within a stratum, else 0 (Proposition 1).
 
     With k = number of strata every batch holds one item of each. With smaller k, large strata are
     still drawn more often; `balanced=True` divides each block by its size, and then all strata are
     equally likely for every k.
     """
-    H = one_hot(as_labels(y, name="y"))
+    H = one_hot(labels)
     if balanced:
         H = sparse.csr_array(H @ sparse.diags_array(1 / np.sqrt(H.sum(axis=0))))
     return Linear(H)

@@ -78,7 +78,7 @@ def tilted(
     `named` tells the target from all others: its name, or a hash of what was given. The result is
     known by it, because its own last digits differ between processors.
     """
-    origin = kernel.identity() if isinstance(kernel, Spectrum) else kernel.fingerprint()
+    origin = kernel.fingerprint()
     begun = "" if start is None else start.fingerprint()
     _refuse_empty(kernel)
     unit, narrow = _unit_rows(kernel, k)

@@ -24,14 +24,14 @@ from dmsgd.spectra.spectrum import Spectrum
 #: Proposals at a time.
 BLOCK = 128
 
-#: Rank reached when neither rank nor tolerance is given.
+#: Rank reached when neither rank nor tol is given.
 DEFAULT_RANK = 1000
 
 
 def pivoted_cholesky(
     kernel: Kernel,
     rank: int | None = None,
-    tolerance: float | None = None,
+    tol: float | None = None,
     seed: Seed = 0,
     *,
     oversampling: float = 1.5,
@@ -41,29 +41,29 @@ def pivoted_cholesky(
 
     rank:         the factor gets `oversampling` times as many columns, of whose span the best
                   `rank` directions are kept: about the error of the best L̂ of that rank.
-    tolerance:    stop as soon as the factor leaves out at most this share of trace(L).
+    tol:          stop as soon as the factor leaves out at most this share of trace(L).
 
     For p columns: N·p kernel entries, O(N p²) operations, one (N, p) factor; L is never formed.
     Draws are exact for L̂, and `trace_error` says how far that is from L.
     """
-    if rank is None and tolerance is None:
+    if rank is None and tol is None:
         rank = DEFAULT_RANK
     rank = kernel.n if rank is None else min(as_count(rank, "rank"), kernel.n)
-    share = 0.0 if tolerance is None else as_fraction(tolerance, "tolerance")
+    share = 0.0 if tol is None else as_fraction(tol, "tol")
     if as_positive(oversampling, "oversampling") < 1:
         raise ValueError(f"oversampling must be at least 1, got {oversampling}")
     most = min(int(np.ceil(oversampling * rank)), kernel.n)
     key, block = key_of(seed), as_count(block, "block")
     F, _, _ = factor(kernel, most, share, key, block)
     method = (
-        f"pivoted_cholesky(rank={rank}, tolerance={share.hex()}, columns={most}, block={block}, "
+        f"pivoted_cholesky(rank={rank}, tol={share.hex()}, columns={most}, block={block}, "
         f"seed={key})"
     )
     return of_factor(kernel, recognise(F, part=True), "pivoted Cholesky", method, rank)
 
 
 def factor(
-    kernel: Kernel, rank: int, tolerance: float, key: int, block: int = BLOCK
+    kernel: Kernel, rank: int, tol: float, key: int, block: int = BLOCK
 ) -> tuple[FloatArray, IntArray, float]:
     """Return F, shape (n, at most rank), its pivots, and the share of the trace it leaves out."""
     rng = np.random.default_rng(key)
@@ -71,11 +71,11 @@ def factor(
     residual, trace = diagonal.copy(), diagonal.sum()
     # Below this the residual is rounding, and a pivot would add noise.
     noise = 10 * kernel.n * np.finfo(float).eps * trace
-    advice = "lower rank (or oversampling), or set a tolerance with a lower rank"
+    advice = "lower rank (or oversampling), or set a tol with a lower rank"
     reserve(kernel.n * (rank + 3 * block), f"a factor of {kernel.n} items x {rank}", advice)
     F = np.empty((kernel.n, rank))
     done, chosen = 0, np.empty(rank, np.int64)
-    while done < rank and residual.sum() > max(tolerance * trace, noise):
+    while done < rank and residual.sum() > max(tol * trace, noise):
         chance = residual / residual.sum()
         proposals = rng.choice(kernel.n, size=min(block, rank - done), p=chance)
         H = kernel.block(proposals, proposals) - F[proposals, :done] @ F[proposals, :done].T

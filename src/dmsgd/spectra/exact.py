@@ -57,7 +57,7 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     return replace(
         spectrum,
         kernel=repr(kernel),
-        fingerprint=kernel.fingerprint(),
+        data=kernel.fingerprint(),
         method=f"exact(tol={tol.hex()})",
     )
 

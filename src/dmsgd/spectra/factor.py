@@ -38,6 +38,6 @@ def marked(spectrum: Spectrum, kernel: Kernel, method: str, trace_error: float) 
         spectrum,
         trace_error=trace_error,
         kernel=repr(kernel),
-        fingerprint=kernel.fingerprint(),
+        data=kernel.fingerprint(),
         method=method,
     )

@@ -50,7 +50,7 @@ class Spectrum:
     trace_error: how far L is from the kernel it stands for, as a share of that kernel's trace; 0
              for `dmsgd.exact` without a tol.
     rounding: what numbers of 53 bits do to it; `dmsgd.KDPP` warns where that can be seen.
-    kernel, fingerprint: the kernel it stands for, in words and as a hash ("" if made by hand).
+    kernel, data: the kernel it stands for, in words and as a hash ("" if made by hand).
     method:  the function of that kernel that it is, with all its arguments ("" if made by hand).
 
     Spectrum(values, vectors) is yours to make; values and vectors are then checked.
@@ -66,7 +66,7 @@ class Spectrum:
     trace_error: float = field(default=0.0, kw_only=True)
     rounding: Rounding = field(default=Rounding(), kw_only=True)
     kernel: str = field(default="", kw_only=True)
-    fingerprint: str = field(default="", kw_only=True)
+    data: str = field(default="", kw_only=True)
     method: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
@@ -107,14 +107,14 @@ class Spectrum:
             cut = "a batch of more items has determinant zero"
         raise RankError(k, self.rank, cut)
 
-    def identity(self) -> str:
+    def fingerprint(self) -> str:
         """Return a hash of what draws depend on; another spectrum has another.
 
         That is the kernel and what was done to it, the same on every machine; of a spectrum made
         by hand, its numbers.
         """
-        if self.fingerprint:
-            return digest(self.fingerprint, self.method)
+        if self.data:
+            return digest(self.data, self.method)
         return digest(self.values, fingerprint_of(self.vectors))
 
     def __repr__(self) -> str:

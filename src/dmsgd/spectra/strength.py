@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln
 
+from dmsgd.polynomials.binomial import log_binomial
 from dmsgd.polynomials.symmetric import log_polynomial
 from dmsgd.spectra.spectrum import Spectrum
 
@@ -22,7 +22,5 @@ def repulsion(spectrum: Spectrum, k: int) -> float:
     so the total variation between the k-DPP and uniform batches is at most 1 - e^-δ.
     """
     mean = spectrum.values.sum() / spectrum.n
-    n = spectrum.n
-    log_batches = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    most = log_batches + k * np.log(mean)
+    most = log_binomial(spectrum.n, k) + k * np.log(mean)
     return max(float(most) - log_polynomial(spectrum.values, k), 0.0)
