@@ -140,7 +140,7 @@ def test_worth_is_the_uniform_batch_size_of_the_same_variance():
 
 
 @pytest.mark.parametrize(
-    ("gradients", "weights", "message"),
+    ("gradients", "coefficients", "message"),
     [
         (np.ones((5, 2)), None, "gradients has 5 items, the design 8"),
         (np.ones(N), None, "two dimensions"),
@@ -148,9 +148,9 @@ def test_worth_is_the_uniform_batch_size_of_the_same_variance():
         (np.ones((N, 1)), np.ones(3), r"8 finite numbers, .* got shape \(3,\)"),
     ],
 )
-def test_bad_gradients_are_refused(gradients, weights, message):
+def test_bad_gradients_are_refused(gradients, coefficients, message):
     with pytest.raises(ValueError, match=message):
-        diagnostics.gradient_variance(DESIGNS["uniform"], gradients, weights)
+        diagnostics.gradient_variance(DESIGNS["uniform"], gradients, coefficients)
 
 
 def test_a_schedule_has_no_exact_variance_but_an_estimate():

@@ -36,12 +36,12 @@ class Update:
 
     step:  number of the draw; start=step+1 goes on after it.
     batch: the documents it used, shape (k,).
-    rho:   ρ_t, the weight of this batch's topics in the new λ.
+    rate:  ρ_t, the share of this batch's topics in the new λ.
     """
 
     step: int
     batch: IntArray
-    rho: float
+    rate: float
 
 
 def sklearn_settings(design: Source) -> dict[str, int]:
@@ -73,7 +73,7 @@ def train(
     >>> counts = np.random.default_rng(0).poisson(0.5, size=(60, 12))
     >>> design = dmsgd.diversify(counts, k=5)
     >>> model = LatentDirichletAllocation(3, **sklearn_settings(design))
-    >>> [round(record.rho, 4) for record in train(model, counts, design, steps=2)]
+    >>> [round(record.rate, 4) for record in train(model, counts, design, steps=2)]
     [0.1866, 0.1756]
     """
     counts = as_indexable(counts, "counts")
@@ -86,8 +86,8 @@ def train(
         for t, batch in batches:
             age = getattr(model, "n_batch_iter_", 1)
             model.partial_fit(take(counts, batch))
-            rho = float((model.learning_offset + age) ** -model.learning_decay)
-            yield Update(t, batch, rho)
+            rate = float((model.learning_offset + age) ** -model.learning_decay)
+            yield Update(t, batch, rate)
 
     return updates()
 
@@ -185,6 +185,14 @@ def train_gensim(model: Any, corpus: GensimCorpus) -> None:
     `LdaModel.update` sets D = model.state.numdocs + len(corpus), so numdocs is set to
     N - len(corpus) before; afterwards it is N, and the next call starts from there. gensim counts
     t from 0 over the model's life: ρ_t = (offset + t)^-decay.
+
+    >>> from dmsgd import Uniform
+    >>> from gensim.models import LdaModel
+    >>> design, words = Uniform(n=9, k=4), {i: f"word{i}" for i in range(9)}
+    >>> model = LdaModel(id2word=words, num_topics=2, random_state=0, **gensim_settings(design))
+    >>> train_gensim(model, GensimCorpus([[(i, 1)] for i in range(9)], design, steps=3))
+    >>> model.num_updates
+    12
     """
     if not isinstance(corpus, GensimCorpus):
         raise TypeError(f"train_gensim needs a GensimCorpus, got {type(corpus).__name__}")

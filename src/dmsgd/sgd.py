@@ -82,7 +82,7 @@ def train_torch(
     n, fetch = _reader(data)
     refuse_unfit(design, n, "data")
     batches = draws(design, steps, seed, start)
-    weights = torch.from_numpy(unbiased_weights(known(design))) if unbiased else None
+    in_sum = torch.from_numpy(unbiased_weights(known(design))) if unbiased else None
     parameter = next(model.parameters(), None)
     device = None if parameter is None else parameter.device
 
@@ -92,10 +92,10 @@ def train_torch(
             *inputs, targets = (field.to(device) for field in fetch(items))
             losses = loss(model(*inputs), targets)
             _refuse_reduced(losses, design.k)
-            if weights is None:
+            if in_sum is None:
                 objective = losses.mean()
             else:
-                objective = (losses * weights[items].to(losses)).sum()
+                objective = (losses * in_sum[items].to(losses)).sum()
             optimizer.zero_grad()
             objective.backward()
             optimizer.step()
@@ -169,8 +169,8 @@ def train_sklearn(
     X, y:     array, CSR, pandas or polars; rows are taken by position. y is None for estimators
               that need none (MiniBatchKMeans).
     classes:  passed at the first call where partial_fit takes it; by default the values of y.
-    unbiased: pass sample_weight = k / (N b_i), the weight 1/(N b_i) scaled so that its mean over
-              batches is 1, which leaves learning rates as they are.
+    unbiased: pass sample_weight = k / (N b_i), the unbiased weight 1/(N b_i) scaled so that its
+              mean over batches is 1, which leaves learning rates as they are.
 
     What an estimator does with a batch is its own: SGDClassifier makes k updates of one item each,
     and MLPClassifier divides by the sum of the batch's weights, so that its "unbiased" gradient
@@ -194,8 +194,8 @@ def train_sklearn(
             raise ValueError(f"y has {y.shape[0]} entries for {design.n} items; it needs one each")
     first_call = _first_call(estimator, y, classes, unbiased)
     batches = draws(design, steps, seed, start)
-    weights = design.k * unbiased_weights(known(design)) if unbiased else None
-    return _partial_fits(estimator, X, y, batches, weights, first_call)
+    sample_weight = design.k * unbiased_weights(known(design)) if unbiased else None
+    return _partial_fits(estimator, X, y, batches, sample_weight, first_call)
 
 
 def _partial_fits(
@@ -203,14 +203,14 @@ def _partial_fits(
     X: Any,
     y: Any,
     batches: Iterator[tuple[int, IntArray]],
-    weights: FloatArray | None,
+    sample_weight: FloatArray | None,
     first_call: dict[str, Any],
 ) -> Iterator[Step]:
     extra = first_call
     for t, batch in batches:
         arguments = [take(X, batch)] if y is None else [take(X, batch), take(y, batch)]
-        if weights is not None:
-            extra = {**extra, "sample_weight": weights[batch]}
+        if sample_weight is not None:
+            extra = {**extra, "sample_weight": sample_weight[batch]}
         estimator.partial_fit(*arguments, **extra)
         extra = {}
         yield Step(t, batch, None)

@@ -51,7 +51,12 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
 
 
 def class_shares(design: KnownSource, labels: Any) -> dict[Any, float]:
-    """Return each class's expected share of a batch, by class; they sum to 1."""
+    """Return each class's expected share of a batch, by class; they sum to 1. O(n).
+
+    >>> from dmsgd import Uniform
+    >>> class_shares(Uniform(n=4, k=2), ["a", "a", "a", "b"])
+    {'a': 0.75, 'b': 0.25}
+    """
     inclusion = design.inclusion()
     names, codes = np.unique(as_labels(labels, inclusion.size), return_inverse=True)
     shares = np.bincount(codes, inclusion) / inclusion.sum()
@@ -59,7 +64,11 @@ def class_shares(design: KnownSource, labels: Any) -> dict[Any, float]:
 
 
 def evenness(shares: Mapping[Any, float]) -> float:
-    """Return exp(entropy of the shares) / number of classes: 1 if all are equal."""
+    """Return exp(entropy of the shares) / number of classes: 1 if all are equal.
+
+    >>> evenness({"a": 0.5, "b": 0.5}), evenness({"a": 1.0, "b": 0.0})
+    (1.0, 0.5)
+    """
     p = np.array([share for share in shares.values() if share > 0])
     return float(np.exp(-np.sum(p * np.log(p))) / len(shares))
 
@@ -77,7 +86,7 @@ def suggest_w(
     >>> X = np.random.default_rng(0).normal(size=(100, 8))
     >>> y = np.repeat(["common", "rare"], [90, 10])
     >>> suggest_w(X, 4, y, balance=0.9, normalize=True)
-    0.7
+    0.9
     """
     balance = as_fraction(balance, "balance")
     classes = np.unique(as_labels(labels)).size

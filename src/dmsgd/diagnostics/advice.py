@@ -131,7 +131,13 @@ def _balance(found: Examination, uniform: Prospect) -> Advice:
 
 
 def concerns(found: Examination) -> list[str]:
-    """Return what about the data is worth a warning, in sentences."""
+    """Return what about the data is worth a warning, in sentences.
+
+    >>> import numpy as np
+    >>> from dmsgd.diagnostics import examine
+    >>> concerns(examine(np.vstack([np.eye(20), np.zeros((1, 20))]), 4))[-1]
+    '1 items have only zeros as features: a linear kernel never draws them'
+    """
     n, k, room = found.n, found.k, found.room
     linear = found.settings.kernel == "linear"
     by_length = linear and not found.settings.normalize and found.settings.target is None

@@ -44,6 +44,11 @@ def room(design: KDPP | DPP | Spectrum, k: int | None = None) -> Room:
     """Return the rank and the effective rank of a design's kernel, and how close k is to them.
 
     k: the batch size for a Spectrum or a DPP; a k-DPP has its own. O(r k).
+
+    >>> import dmsgd
+    >>> found = room(dmsgd.KDPP(dmsgd.exact(dmsgd.identity(10)), 5))
+    >>> found.rank, round(found.effective_rank), round(found.crowding, 3)
+    (10, 10, 0.5)
     """
     spectrum = design if isinstance(design, Spectrum) else _spectrum_of(design)
     k = as_count(design.k if k is None and isinstance(design, KDPP) else k, "k")
@@ -52,11 +57,11 @@ def room(design: KDPP | DPP | Spectrum, k: int | None = None) -> Room:
     return Room(k, spectrum.rank, effective, k / effective, strength)
 
 
-def mean_similarity(design: ClosedForm, features: Any) -> float:
+def mean_similarity(design: ClosedForm, X: Any) -> float:
     """Return the expected f_iᵀf_j over the pairs of a batch, exactly; normalise rows for cosines.
 
-    Compare with mean_similarity(Uniform(n, k), features). The cost is that of
-    `gradient_variance` with p features; `estimate_similarity` does with draws.
+    X: (n, d) features f_i. Compare with mean_similarity(Uniform(n, k), X). The cost is that of
+    `gradient_variance` with p = d; `estimate_similarity` does with draws.
 
     >>> import dmsgd, numpy as np
     >>> F = np.repeat(np.eye(3), 4, axis=0)
@@ -64,8 +69,8 @@ def mean_similarity(design: ClosedForm, features: Any) -> float:
     >>> round(mean_similarity(design, F), 6), round(mean_similarity(dmsgd.Uniform(12, 3), F), 3)
     (0.0, 0.273)
     """
-    F = as_array(recognise(features, "features").whole().matrix)
-    refuse_unfit(design, F.shape[0], "features")
+    F = as_array(recognise(X, "X").whole().matrix)
+    refuse_unfit(design, F.shape[0], "X")
     if design.k < 2:
         raise ValueError("a batch of one item has no pairs; use k >= 2")
     own = design.inclusion() @ np.einsum("ip,ip->i", F, F)
@@ -92,6 +97,13 @@ def estimate_similarity(
 
     spectrum: the kernel that judges; by default the design's own. Uniform batches by the same
     measure are estimate_similarity(Uniform(n, k), design.spectrum). O(draws k r).
+
+    >>> import dmsgd, numpy as np
+    >>> design = dmsgd.diversify(np.repeat(np.eye(3), 4, axis=0), k=3)
+    >>> estimate_similarity(design).value < estimate_similarity(
+    ...     dmsgd.Uniform(12, 3), design.spectrum
+    ... ).value
+    True
     """
     spectrum, batches = _drawn(design, spectrum, draws, seed)
     return mean_of(_cosines(spectrum, batches))
@@ -103,6 +115,12 @@ def estimate_log_determinant(
     """Return the mean of log det L_Y, which has no closed form, estimated from `draws` batches.
 
     The arguments are those of `estimate_similarity`. O(draws k² r).
+
+    >>> import dmsgd, numpy as np
+    >>> design = dmsgd.diversify(np.repeat(np.eye(3), 4, axis=0), k=3)
+    >>> found = estimate_log_determinant(dmsgd.Uniform(12, 3), design.spectrum)
+    >>> found.dependent > 0.5 > estimate_log_determinant(design).dependent  # copies in a batch
+    True
     """
     spectrum, batches = _drawn(design, spectrum, draws, seed)
     possible = design.k <= spectrum.rank

@@ -15,13 +15,19 @@ def item_gradients(
 ) -> FloatArray:
     """Return the gradient of each item's loss in all trainable parameters, shape (n, p).
 
+    inputs, targets: tensors with a row per item.
     loss:  (outputs, targets) -> a single number for a batch of one, such as
            torch.nn.functional.cross_entropy.
     chunk: items differentiated at a time.
 
     Every item is a batch of its own (`torch.func`), so the model must not mix items: put batch
     normalisation and dropout in evaluation mode. n p numbers are kept; for large models pass the
-    last layer alone, with its inputs.
+    last layer alone, with its inputs. One forward and backward pass over the data.
+
+    >>> import torch
+    >>> model, loss = torch.nn.Linear(5, 3), torch.nn.functional.cross_entropy
+    >>> item_gradients(model, loss, torch.randn(10, 5), torch.randint(3, (10,))).shape
+    (10, 18)
     """
     import torch
     from torch.func import functional_call, grad, vmap

@@ -35,6 +35,12 @@ def observed_inclusion(schedule: Schedule) -> Observed:
 
     Each count is binomial, because draws are independent. The p-value is the smallest two-sided
     binomial one times n (Bonferroni), which holds although items of a batch depend on each other.
+    O(steps k + n).
+
+    >>> import dmsgd
+    >>> found = observed_inclusion(dmsgd.presample(dmsgd.Uniform(n=20, k=4), steps=50))
+    >>> int(found.counts.sum()), bool(found.p_value > 1e-4)
+    (200, True)
     """
     from scipy.stats import binom
 

@@ -13,6 +13,12 @@ def render(content: dict[str, Any], title: str = "Diverse batches") -> str:
 
     All text is escaped: Jinja2 does so in the markup, `tojson` in the data, and the page's script
     writes text as text. A Content-Security-Policy forbids every request.
+
+    >>> import numpy as np
+    >>> from dmsgd.report import build
+    >>> page = render(build(np.random.default_rng(0).normal(size=(60, 12)), k=4), "My data")
+    >>> "<title>My data</title>" in page
+    True
     """
     from jinja2 import Environment, StrictUndefined
 

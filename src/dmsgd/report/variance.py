@@ -19,11 +19,11 @@ def variance_section(design: KDPP, gradients: FloatArray, seed: Seed) -> dict[st
     """Return the variances of biased and unbiased training with this design."""
     n, p = gradients.shape
     exact = n * design.spectrum.rank**2 * min(n, p) <= OPERATIONS
-    weights: dict[str, Any] = {"biased": None}
+    coefficients: dict[str, Any] = {"biased": None}
     if (design.inclusion() > 0).all():
-        weights["unbiased"] = unbiased_weights(design)
+        coefficients["unbiased"] = unbiased_weights(design)
     rows = []
-    for name, a in weights.items():
+    for name, a in coefficients.items():
         if exact:
             found = gradient_variance(design, gradients, a)
             row = {
