@@ -79,21 +79,19 @@ def test_a_ratio_is_that_of_two_classes():
 
 
 @pytest.mark.parametrize(
-    ("options", "same"),
+    ("n_samples", "options"),
     [
-        ({"n_samples": 7}, {"normalize": True}),
-        ({"n_samples": 9, "w": 0.2, "normalize": False}, {"w": 0.2}),
-        ({"n_samples": 40, "kernel": "rbf"}, {"kernel": "rbf", "normalize": True}),
-        ({"n_samples": 40, "kernel": "rbf", "scale": 0.3, "w": 0.0},
-         {"kernel": "rbf", "scale": 0.3, "w": 0.0, "normalize": True}),
+        (4, {}),
+        (7, {"w": 0.7, "normalize": True}),
+        (9, {"w": 0.2}),
+        (40, {"kernel": "rbf", "w": 0.7, "normalize": True}),
+        (40, {"kernel": "rbf", "scale": 1.5}),
     ],
-)  # fmt: skip
-def test_a_number_of_samples_is_one_draw_of_the_kdpp(options, same):
-    sampler = DiverseUnderSampler(random_state=3, **options)
+)
+def test_a_number_of_samples_is_one_draw_of_diversify_with_the_same_options(n_samples, options):
+    sampler = DiverseUnderSampler(n_samples=n_samples, random_state=3, **options)
     sampler.fit_resample(X, Y)
-    asked = {"w": 0.7, **same}
-    asked |= {"labels": Y} if asked["w"] else {}
-    design = dmsgd.diversify(X, options["n_samples"], **asked)
+    design = dmsgd.diversify(X, n_samples, Y if "w" in options else None, **options)
     expected = design.sample(1, np.random.RandomState(3))[0]
     assert sampler.route_ == "k-DPP"
     np.testing.assert_array_equal(sampler.sample_indices_, np.sort(expected))
@@ -109,6 +107,8 @@ def test_a_class_is_drawn_from_the_kernel_restricted_to_it(kernel):
     sampler = DiverseUnderSampler(
         kernel=kernel,
         scale=0.1 if kernel == "rbf" else None,
+        w=0.7,
+        normalize=True,
         random_state=np.random.RandomState(0),
     )
     counts, size = dict.fromkeys(law, 0), 600

@@ -36,8 +36,8 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
                  union of draws of at most that size. Items that come twice count once, and are
                  replaced by draws from what is left until the number is reached; items that are
                  zero in F come last, at random.
-    "k-DPP":     one draw with k = n_samples over all items. The class counts are random; they lean
-                 towards balance, but are not balanced exactly.
+    "k-DPP":     one draw with k = n_samples over all items. The class counts are random; with w > 0
+                 they lean towards balance, but are not balanced exactly.
 
     sampling_strategy: imbalanced-learn's: {class: number of items}, a function from y to that, a
                        name ("majority", "all", ...) or, for two classes, the ratio of the smaller
@@ -46,7 +46,8 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
     n_samples:         instead of it, how many items to keep in all. Takes the route "k-DPP"; above
                        the rank (linear kernel: features + classes) no such k-DPP exists, and the
                        classes give equal numbers (one that has fewer gives all), "per class".
-    w:                 weight of the labels, for a number n_samples; 0 ignores them, 1 ignores X.
+    w:                 weight of the labels, for a number n_samples; 0 ignores them, 1 ignores X. As
+                       in `diversify`, they have to be asked for: w=0.7 is a good start.
     kernel:            "linear", or "rbf" (full rank for distinct items; O(n³) time, n² memory).
     scale:             of the RBF kernel, by default the median distance over all items.
     normalize:         scale the rows of X to length 1; otherwise long rows are kept more often.
@@ -78,10 +79,10 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         *,
         sampling_strategy: Any = "auto",
         n_samples: int | str = "auto",
-        w: float = 0.7,
+        w: float = 0.0,
         kernel: str = "linear",
         scale: float | None = None,
-        normalize: bool = True,
+        normalize: bool = False,
         random_state: Any = None,
     ) -> None:
         super().__init__(sampling_strategy=sampling_strategy)
