@@ -37,7 +37,7 @@ def test_flowers_become_flatter_as_w_grows(flowers):
     X, y = flowers
     spread = []
     for w in (0.0, 0.3, 0.9):
-        design = dmsgd.diversify(X, 50, labels=y, w=w, normalize=True)
+        design = dmsgd.diversify(X, 50, y if w > 0 else None, w, normalize=True)
         assert design.inclusion().sum() == pytest.approx(50, abs=1e-6)
         spread.append(np.bincount(y, design.inclusion()).std())
     assert np.bincount(y).std() * 50 / y.size > spread[0] > spread[1] > spread[2]
