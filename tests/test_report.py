@@ -334,6 +334,22 @@ def test_every_chart_has_words_and_figures(page):
     assert "worth a uniform one of" in text(page, "#variance-text")
 
 
+def test_a_slider_with_one_position_is_not_shown(tmp_path):
+    """A target is prescribed for one w and one k, so there is nothing to slide."""
+    content = dmsgd.report.build(X, 10, LABELS, Settings(target="uniform"))
+    (tmp_path / "report.html").write_text(dmsgd.report.render(content))
+    shown = "return ['w', 'k'].map((name) => document.getElementById(name).offsetParent !== null)"
+    with browser(tmp_path / "profile") as other:
+        other.get(f"file://{tmp_path / 'report.html'}")
+        assert other.execute_script(shown) == [False, False]
+        assert "w = 0 and k = 10" in text(other, "#summary")
+
+
+def test_both_sliders_are_shown_where_there_is_something_to_slide(page):
+    shown = "return ['w', 'k'].map((name) => document.getElementById(name).offsetParent !== null)"
+    assert page.execute_script(shown) == [True, True]
+
+
 def test_printed_page_is_light(page):
     document = page.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
     assert base64.b64decode(document["data"]).startswith(b"%PDF")
