@@ -144,6 +144,7 @@ def test_the_command_line_on_a_cluster(client: Any, tmp_path: Path) -> None:
         app,
         ["sample", str(tmp_path / "x.zarr"), "-k", "6", "-n", "40", "-o", str(tmp_path / "b.npy"),
          "--cluster", client.scheduler.address, "--target", "uniform"],
+        catch_exceptions=False,
     )  # fmt: skip
     assert outcome.exit_code == 0, outcome.output
     batches = np.load(tmp_path / "b.npy")

@@ -43,7 +43,7 @@ def with_near_copy(gap):
     return X
 
 
-LABELLED = dmsgd.concat(RNG.normal(size=(30, 3)), np.arange(30) % 4, 1 - 1e-6)
+FEW = RNG.normal(size=(30, 3))
 
 EDGES = {
     "six eigenvalues around the old cut-off": (
@@ -55,7 +55,8 @@ EDGES = {
     "condition 1e6, more columns than rows": (conditioned(6).T, 7),
     "condition 1e7.5, more columns than rows": (conditioned(7.5).T, 8),
     "one row times 1e7": (with_row(1e7), 8),
-    "labels, and features of weight 1e-6": (LABELLED, 6),
+    "features of weight 1e-6": (dmsgd.concat(FEW, np.arange(30) % 4, 1 - 1e-6), 6),
+    "labels of weight 1e-6": (dmsgd.concat(FEW, np.arange(30) % 4, 1e-6), 6),
     "a near copy at 1e-5": (with_near_copy(1e-5), 8),
 }
 

@@ -110,7 +110,7 @@ def _results(tasks: list[Any]) -> Iterator[Any]:
     if client is None:
         step = 2 * thread_count(-1)  # a few at a time, so that not all results are held at once
         for first in range(0, len(tasks), step):
-            yield from dask.compute(*tasks[first : first + step])
+            yield from dask.compute(*tasks[first : first + step], scheduler=_here())
         return
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")  # proposals are the graph
@@ -121,6 +121,14 @@ def _results(tasks: list[Any]) -> Iterator[Any]:
             future.release()
     finally:
         client.cancel(futures)
+
+
+def _here() -> str | None:
+    """Return threads where a client that is gone has left Dask asking for it, else Dask's choice."""
+    import dask
+
+    chosen = dask.config.get("scheduler", None)
+    return "threads" if chosen in ("distributed", "dask.distributed") else None
 
 
 def _client() -> Any:
