@@ -124,7 +124,7 @@ def _results(tasks: list[Any]) -> Iterator[Any]:
 
 
 def _here() -> str | None:
-    """Return threads where a client that is gone has left Dask asking for it, else Dask's choice."""
+    """Return "threads" where a client that is gone is still asked for, else leave it to Dask."""
     import dask
 
     chosen = dask.config.get("scheduler", None)
