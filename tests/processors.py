@@ -34,7 +34,7 @@ NUMERICAL = [
     "features",
     "lda",
     "poisson_disk",
-    "streams",
+    "blocks",
     "swap_chain",
     "tuning",
 ]

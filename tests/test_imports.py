@@ -137,13 +137,24 @@ def test_claims_and_figures_know_the_result_and_not_what_made_it() -> None:
     assert checked >= 20
 
 
-def test_there_is_no_circle_on_import() -> None:
-    assert circles(graph(top=True)) == []
+@pytest.mark.parametrize("top", [True, False], ids=["on import", "ever"])
+def test_there_is_no_circle(top: bool) -> None:
+    assert circles(graph(top)) == []
 
 
 #: Kinds of features and vectors, and the only folder that may ask for each.
 KINDS = {
-    "features": {"Resident", "Dense", "Sparse", "Blocks", "FileStore", "DaskStore", "Store"},
+    "features": {
+        "InMemory",
+        "InPasses",
+        "Resident",
+        "Dense",
+        "Sparse",
+        "Blocks",
+        "FileStore",
+        "DaskStore",
+        "Store",
+    },
     "spectra": {"Vectors", "ResidentVectors", "VectorsInBlocks"},
 }
 

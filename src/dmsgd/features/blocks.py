@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.features.fingerprints import digest, hash_of_rows, row_hashes
-from dmsgd.features.interface import Features, Map, as_array
+from dmsgd.features.interface import InPasses, Map, as_array
 from dmsgd.features.resident import Resident, held, scaled_rows
 from dmsgd.features.similarity import row_squares, similarity
 from dmsgd.inputs.arrays import (
@@ -79,10 +79,8 @@ class _Known:
 
 
 @final
-class Blocks(Features):
+class Blocks(InPasses):
     """The rows of a store, mapped."""
-
-    resident = False
 
     def __init__(
         self, store: Store, maps: tuple[Map, ...] = (), known: _Known | None = None
@@ -98,11 +96,6 @@ class Blocks(Features):
         self._grams: list[FloatArray] | None = None
 
     def run(self, work: Work, name: str, arguments: Sequence[Any] | None = None) -> Iterator[Any]:
-        """Yield work(rows, argument) for each block, in order. `name` is for where tasks have one.
-
-        Blocks whose argument is None are not read, and None is yielded for them; without
-        `arguments` all are read.
-        """
         self.store.refuse_changed()
         starts, stops = self.bounds[:-1].tolist(), self.bounds[1:].tolist()
         given: Sequence[Any] = [()] * len(starts) if arguments is None else arguments
@@ -195,16 +188,11 @@ class Blocks(Features):
         return np.sum([part for part, _ in found], axis=0), float(sum(size for _, size in found))
 
     def block_masses(self, B: FloatArray, precise: bool) -> FloatArray | None:
-        """Return Σ_i (f_i B)_j² over each block, shape (blocks, columns of B), if it is known.
-
-        From the Gram matrices of the blocks, unless that is not `precise` enough.
-        """
         if self._grams is None or precise:
             return None
         return np.array([np.einsum("in,in->n", B, G @ B) for G in self._grams])
 
     def survey(self, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return Σ_i (f_i B)_j² over each block, and Σ_j (f_i B)_j² weights_j for each row."""
         found = list(self.run(partial(_surveyed, B=B, weights=weights), "survey"))
         return np.array([mass for mass, _ in found]), np.concatenate([b for _, b in found])
 

@@ -7,16 +7,12 @@ kind is one file in this folder, one line in `door` and one in tests/test_featur
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
-
-if TYPE_CHECKING:
-    from dmsgd.features.blocks import Blocks
-    from dmsgd.features.resident import Resident
 
 
 class Map(Protocol):
@@ -90,7 +86,7 @@ class Features(ABC):
         """Return the features that `map` makes of these, which stay as they are."""
 
     @abstractmethod
-    def whole(self) -> Resident:
+    def whole(self) -> InMemory:
         """Return the same features in memory, or raise MemoryError if they do not fit."""
 
     @abstractmethod
@@ -112,7 +108,7 @@ class Features(ABC):
         """Return the array itself, if that is what these features are."""
         return None
 
-    def passes(self) -> Blocks | None:
+    def passes(self) -> InPasses | None:
         """Return these features as what passes go over, if that is how they are read."""
         return None
 
@@ -125,6 +121,49 @@ class Features(ABC):
 
     def __repr__(self) -> str:
         return f"Features({self.n:,} x {self.d:,}, {self.kind})"
+
+
+class InMemory(Features):
+    """Features that are an array or a CSR array."""
+
+    resident = True
+    matrix: Matrix
+
+    @abstractmethod
+    def transposed(self) -> InMemory:
+        """Return Fᵀ."""
+
+
+class InPasses(Features):
+    """Features that are read block by block: a pass computes something from every block.
+
+    bounds: row numbers at which blocks begin and end, from 0 to n; blocks may be empty.
+    """
+
+    resident = False
+    bounds: IntArray
+
+    @abstractmethod
+    def run(
+        self, work: Callable[[FloatArray, Any], Any], name: str,
+        arguments: Sequence[Any] | None = None,
+    ) -> Iterator[Any]:  # fmt: skip
+        """Yield work(rows, argument) for each block, in order. `name` is for where tasks have one.
+
+        Blocks whose argument is None are not read, and None is yielded for them; without
+        `arguments` all are read.
+        """
+
+    @abstractmethod
+    def block_masses(self, B: FloatArray, precise: bool) -> FloatArray | None:
+        """Return Σ_i (f_i B)_j² over each block, shape (blocks, columns of B), if it is known.
+
+        From what a pass has left behind, unless that is not `precise` enough.
+        """
+
+    @abstractmethod
+    def survey(self, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return Σ_i (f_i B)_j² over each block, and Σ_j (f_i B)_j² weights_j for each row."""
 
 
 def as_array(product: Any) -> FloatArray:

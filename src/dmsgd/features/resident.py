@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.features.fingerprints import digest, fingerprint
-from dmsgd.features.interface import Features, Map, as_array
+from dmsgd.features.interface import Features, InMemory, Map, as_array
 from dmsgd.features.similarity import row_squares, similarity
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 
@@ -18,15 +18,12 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 BLOCK = 2**20
 
 
-class Resident(Features):
+class Resident(InMemory):
     """A matrix in memory.
 
     origin: the fingerprint of what a map made it from, and of the map; its own numbers are rounded.
     shared: whether the memory may be the caller's.
     """
-
-    resident = True
-    matrix: Matrix
 
     def __init__(self, matrix: Matrix, origin: str | None = None, shared: bool = False) -> None:
         self.matrix, self.origin, self.shared = matrix, origin, shared
@@ -80,7 +77,6 @@ class Resident(Features):
         return held(self.matrix.copy(), self.origin) if self.shared else self
 
     def transposed(self) -> Resident:
-        """Return Fᵀ."""
         return held(self.matrix.T)
 
     @cached_property

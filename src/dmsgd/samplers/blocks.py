@@ -13,21 +13,19 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from dmsgd.errors import SamplingError
+from dmsgd.features.interface import InPasses
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import memory_limit
 from dmsgd.polynomials.squares import weighed_squares
 from dmsgd.polynomials.symmetric import log_polynomials, selection
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Draw
-
-if TYPE_CHECKING:
-    from dmsgd.spectra.vectors import VectorsInBlocks
 
 #: Proposals of all draws at a time take at most this many bytes, or an 8th of the memory.
 PROPOSAL_BYTES = 2**29
@@ -37,7 +35,23 @@ PROPOSAL_BYTES = 2**29
 EXTRA = (8, 30, 60)
 
 
-def of_blocks(V: VectorsInBlocks, values: FloatArray, k: int) -> Draw:
+class AskedInBlocks(Protocol):
+    """What is asked here of eigenvectors V = F basis; see `dmsgd.spectra.vectors`."""
+
+    features: InPasses
+    basis: FloatArray
+
+    def masses(self, pi: FloatArray) -> FloatArray:
+        """Return Σ_{i in block} V_in², shape (blocks, rank)."""
+
+    def knows(self, pi: FloatArray) -> bool:
+        """Return whether Σ_n V_in² π_n is known."""
+
+    def remember(self, pi: FloatArray, weighed: FloatArray) -> None:
+        """Keep Σ_n V_in² π_n."""
+
+
+def of_blocks(V: AskedInBlocks, values: FloatArray, k: int) -> Draw:
     """Return what draws from the k-DPP with eigenvectors V that are made block by block.
 
     Every call reads the data once or twice, however many draws it makes, as long as their proposals
@@ -74,7 +88,7 @@ def _proposals(k: int, extra: float) -> int:
 
 
 def _together(
-    V: VectorsInBlocks,
+    V: AskedInBlocks,
     pi: FloatArray,
     log_e: FloatArray,
     sums: FloatArray,
@@ -119,7 +133,7 @@ def _parts(size: int, workers: int) -> list[slice]:
 
 
 def _answers(
-    V: VectorsInBlocks,
+    V: AskedInBlocks,
     pi: FloatArray,
     sums: FloatArray,
     key: np.uint64,

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, final
+from typing import Any, Protocol, final
 
-from dmsgd.inputs.arrays import IntArray
-
-if TYPE_CHECKING:
-    from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 
 @final
@@ -31,8 +28,30 @@ class Draw:
         return self.rows(key, start, size, workers)
 
 
+class Eigenvectors(Protocol):
+    """What samplers ask of eigenvectors; see `dmsgd.spectra.vectors`."""
+
+    def columns(self, J: Any) -> FloatArray:
+        """Return V[:, J] in memory."""
+
+    def rejection(self, values: FloatArray, k: int) -> Draw:
+        """Return what draws by the default sampler."""
+
+
+class Eigenpairs(Protocol):
+    """What samplers ask of a spectrum; see `dmsgd.spectra.spectrum`."""
+
+    @property
+    def values(self) -> FloatArray:
+        """Eigenvalues, largest first."""
+
+    @property
+    def held(self) -> Eigenvectors:
+        """Their eigenvectors."""
+
+
 #: sampler(spectrum, k): pays the set-up once and returns what draws.
-Sampler = Callable[["Spectrum", int], Draw]
+Sampler = Callable[[Eigenpairs, int], Draw]
 
 
 def name_of(sampler: Callable[..., Draw]) -> str:

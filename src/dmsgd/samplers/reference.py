@@ -5,20 +5,15 @@ O(N k³) a draw. Use it to read, to teach and to test; the default sampler has t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.polynomials.symmetric import ratios
 from dmsgd.samplers.parallel import fill
-from dmsgd.samplers.protocol import Draw
-
-if TYPE_CHECKING:
-    from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.samplers.protocol import Draw, Eigenpairs
 
 
-def reference(spectrum: Spectrum, k: int) -> Draw:
+def reference(spectrum: Eigenpairs, k: int) -> Draw:
     """Return what draws from the k-DPP of `spectrum` by the supplement's algorithm."""
     R = ratios(spectrum.values, k)
 

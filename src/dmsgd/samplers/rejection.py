@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,16 +10,13 @@ from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.polynomials.symmetric import log_polynomials
 from dmsgd.samplers.parallel import fill
-from dmsgd.samplers.protocol import Draw
-
-if TYPE_CHECKING:
-    from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.samplers.protocol import Draw, Eigenpairs
 
 #: What it means if a draw cannot be completed.
 NOT_ORTHONORMAL = "the vectors of the spectrum are not orthonormal; build it with dmsgd.exact"
 
 
-def rejection(spectrum: Spectrum, k: int) -> Draw:
+def rejection(spectrum: Eigenpairs, k: int) -> Draw:
     """Return what draws from the k-DPP of `spectrum`.
 
     Set-up O(n r + r k); a draw costs about 4k³ operations and k² log k look-ups, whatever n is.

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from dmsgd.features import Features
-from dmsgd.features.resident import Resident
+from dmsgd.features.interface import InMemory
 from dmsgd.inputs.arrays import FloatArray, Matrix, as_fraction
 from dmsgd.inputs.memory import reserve
 from dmsgd.kernels import Kernel
@@ -122,7 +122,7 @@ def _diagonal(F: Matrix, tol: float) -> Spectrum:
 
 
 def _left_vectors(
-    F: Resident, values: FloatArray, U: FloatArray, overwrite: bool
+    F: InMemory, values: FloatArray, U: FloatArray, overwrite: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return eigenvalues and V = F U Λ^(-1/2), in the memory of F if `overwrite`."""
     scratch = F.dense() if overwrite and U.shape[0] == U.shape[1] else None

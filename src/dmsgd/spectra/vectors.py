@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features.blocks import Blocks
+from dmsgd.features.interface import InPasses
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
 from dmsgd.polynomials.squares import weighed_squares
@@ -90,7 +90,7 @@ class VectorsInBlocks(Vectors):
 
     ndim = 2
 
-    def __init__(self, features: Blocks, basis: FloatArray, precise: bool) -> None:
+    def __init__(self, features: InPasses, basis: FloatArray, precise: bool) -> None:
         self.features, self.basis, self.precise = features, basis, precise
         self.shape = (features.n, int(basis.shape[1]))
         self._masses = features.block_masses(basis, precise)
@@ -98,7 +98,7 @@ class VectorsInBlocks(Vectors):
 
     def rows(self, items: IntArray) -> FloatArray:
         items = np.asarray(items)
-        found = self.features.take(items.ravel().astype(np.int64)) @ self.basis
+        found = np.asarray(self.features.take(items.ravel().astype(np.int64)) @ self.basis)
         return found.reshape(*items.shape, self.shape[1])
 
     def columns(self, J: Any) -> FloatArray:
