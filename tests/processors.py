@@ -29,12 +29,15 @@ CORE = ["spectra", "symmetric", "guarantees", "kdpp", "compiled", "prescription"
 NUMERICAL = [
     *CORE,
     "approximations",
+    "blocks",
     "designs",
     "diagnostics",
     "features",
+    "kernels",
     "lda",
+    "maps",
     "poisson_disk",
-    "blocks",
+    "stored_draws",
     "swap_chain",
     "tuning",
 ]
