@@ -94,6 +94,14 @@ def test_every_public_name_is_documented():
         assert found.__doc__ or get_origin(found) is Literal, name  # a type alias has none
 
 
+def test_every_function_and_class_that_users_call_has_an_example():
+    for name in dmsgd.__all__:
+        found = getattr(dmsgd, name)
+        called = get_origin(found) is None and not inspect.isabstract(found)
+        if called and not (isinstance(found, type) and issubclass(found, Exception)):
+            assert ">>>" in found.__doc__, name
+
+
 def test_the_papers_page_is_what_the_results_say():
     outcome = subprocess.run(
         [sys.executable, ROOT / "docs/claims.py", "--check"], capture_output=True, text=True

@@ -182,7 +182,12 @@ def _concern(spectrum: Spectrum, k: int) -> str | None:
 def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> Stratified:
     """Return stratified sampling over k-means clusters of X: pre-clustering (Proposition 2).
 
-    `clusters` defaults to k, one item of each cluster per batch.
+    `clusters` defaults to k, one item of each cluster per batch. The features, shape (n, d), are
+    taken into memory.
+
+    >>> design = clustered([[0.0], [0.1], [5.0], [5.1], [5.2]], k=2)
+    >>> [round(float(b), 3) for b in design.inclusion()]
+    [0.5, 0.5, 0.333, 0.333, 0.333]
     """
     X = recognise(X)
     k = as_batch_size(k, X.n)

@@ -23,6 +23,10 @@ class DPP:
 
     It has the methods of a `Design`, but no k: `sample` returns a list of arrays and `log_prob`
     takes one. Scaling L up makes batches larger; `expected_size` is their mean.
+
+    >>> import dmsgd
+    >>> DPP(dmsgd.exact(dmsgd.identity(6))).expected_size
+    3.0
     """
 
     def __init__(self, spectrum: Spectrum) -> None:

@@ -53,8 +53,8 @@ class KDPP(ClosedForm):
 
     @cached_property
     def _prepared(self) -> Draw:
-        draw = self.sampler(self.spectrum, self.k)
-        return draw if isinstance(draw, Draw) else Draw(draw)  # a plain function will do
+        draw = self.sampler(self.spectrum, self.k)  # a Draw, or a plain function
+        return draw if isinstance(draw, Draw) else Draw(name_of(self.sampler), draw)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         return self._prepared(key, start, size, workers)

@@ -18,6 +18,10 @@ def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
     Negative: the two items avoid each other. The paper allows for positive C_ij between dissimilar
     items, but k-DPPs and DPPs are strongly Rayleigh measures (Borcea, Brändén, Liggett 2009), so
     that C_ij <= 0 for all i != j. Items that are never drawn give NaN.
+
+    >>> import dmsgd
+    >>> float(correlation(dmsgd.Uniform(3, 2), 0, 1))
+    -0.25
     """
     joint, b = design.joint(i, j), design.inclusion()
     product = b[np.asarray(i)] * b[np.asarray(j)]
@@ -29,6 +33,10 @@ def unbiased_weights(design: KnownSource | DPP) -> FloatArray:
 
     The paper's (1/k) Σ g/b has expectation N/k times the mean gradient; these weights give
     E[Σ_{i in batch} weight_i g_i] = (1/N) Σ_i g_i exactly.
+
+    >>> import dmsgd
+    >>> unbiased_weights(dmsgd.Stratified(["a", "a", "b"], k=2))
+    array([0.66666667, 0.66666667, 0.33333333])
     """
     b = design.inclusion()
     never = np.flatnonzero(b <= 0)

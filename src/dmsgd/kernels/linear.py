@@ -75,6 +75,9 @@ def strata(labels: Any, balanced: bool = False) -> Linear:
     With k = number of strata every batch holds one item of each. With smaller k, large strata are
     still drawn more often; `balanced=True` divides each block by its size, and then all strata are
     equally likely for every k.
+
+    >>> strata(["a", "b", "a"]).block([0], [0, 1, 2])
+    array([[1., 0., 1.]])
     """
     H = one_hot(labels)
     if balanced:
@@ -86,5 +89,9 @@ def identity(n: int) -> Linear:
     """Return the kernel of plain SGD, L = I: every batch is equally likely.
 
     The batches are drawn *without* replacement, so C_ij is slightly negative rather than 0.
+
+    >>> identity(2).block([0, 1], [0, 1])
+    array([[1., 0.],
+           [0., 1.]])
     """
     return Linear(sparse.eye_array(as_count(n, "n"), format="csr"))

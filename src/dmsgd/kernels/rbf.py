@@ -84,7 +84,11 @@ class RBF(Kernel):
 
 
 def median_scale(X: Any, seed: Seed = 0) -> float:
-    """Return the median distance between distinct items among 1,000 drawn from X."""
+    """Return the median distance between distinct items among 1,000 drawn from X, shape (n, d).
+
+    >>> median_scale([[0.0], [1.0], [3.0]])
+    2.0
+    """
     X = recognise(X)
     rng = np.random.default_rng(key_of(seed))
     items = np.sort(rng.choice(X.n, min(X.n, MEDIAN_SUBSAMPLE), replace=False))

@@ -71,7 +71,7 @@ def of_blocks(V: AskedInBlocks, values: FloatArray, k: int) -> Draw:
             out[first : first + step] = together
         return out
 
-    return Draw(draw, step)
+    return Draw("rejection", draw, step)
 
 
 def draws_at_once(k: int) -> int:

@@ -27,7 +27,7 @@ def reference(spectrum: Eigenpairs, k: int) -> Draw:
 
         return fill(rows, start, size, k, workers)
 
-    return Draw(draw)
+    return Draw("reference", draw)
 
 
 def select_eigenvectors(

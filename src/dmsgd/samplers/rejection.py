@@ -37,7 +37,7 @@ def of_array(V: FloatArray, values: FloatArray, k: int) -> Draw:
 
         return fill(rows, start, size, k, workers, NOT_ORTHONORMAL)
 
-    return Draw(draw)
+    return Draw("rejection", draw)
 
 
 def of_any_size(V: FloatArray, probabilities: FloatArray) -> Callable[[int, int], IntArray]:

@@ -29,6 +29,11 @@ class Schedule:
     seed:    the int for which design.sample(steps, seed) gives these batches.
     record:  provenance.
     path, checksum: the .npy file and its sha256; None and "" in memory.
+
+    >>> import dmsgd
+    >>> schedule = dmsgd.presample(dmsgd.Uniform(9, 3), steps=5)
+    >>> len(schedule), schedule.batches.shape
+    (5, (5, 3))
     """
 
     def __init__(

@@ -21,6 +21,10 @@ def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
     spectrum comes from a matrix of size `cores`, which is also the largest possible rank: items of
     one cluster never share a batch. Its `trace_error` is Σ_i |φ_i - φ_core(i)|² / trace(L), the
     squared distance in feature space that items are moved by.
+
+    >>> import dmsgd
+    >>> coreset(dmsgd.RBF(np.repeat([[0.0], [1.0], [3.0]], 5, axis=0)), cores=3).rank
+    3
     """
     count = as_count(cores, "cores")
     if count > kernel.n:

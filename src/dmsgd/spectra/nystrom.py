@@ -27,6 +27,10 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
 
     N·m kernel entries and O(N m²) operations for m landmarks. The result is exact for L̂ <= L.
     For an RBF kernel over features in blocks, C is made block by block and never kept.
+
+    >>> import dmsgd
+    >>> nystrom(dmsgd.RBF(np.arange(9.0)[:, None], scale=2.0), [0, 4, 8])
+    Spectrum(9 items, rank 3, route='Nyström, 3 landmarks (given)', trace error 15.53%)
     """
     key = key_of(seed)
     items, how = choose_landmarks(kernel, landmarks, how, key)
