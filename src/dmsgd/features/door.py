@@ -1,9 +1,10 @@
 """The door: whatever users pass as features becomes `Features` here, and only here.
 
 Arrays of any kind that fits in memory, SciPy sparse matrices, pandas and polars frames, torch CPU
-tensors and lists are held in memory. Read in blocks are: paths of .npy, .zarr and .parquet files,
-Zarr arrays, memory maps that would take more than an eighth of the memory as float64; and Dask
-arrays and data frames, where they are. No framework is imported: theirs are recognised by name.
+tensors, lists, and paths of .npz files are held in memory. Read in blocks are: paths of .npy, .zarr
+and .parquet files, Zarr arrays, memory maps that would take more than an eighth of the memory as
+float64; and Dask arrays and data frames, where they are. No framework is
+imported: theirs are recognised by name.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
     if isinstance(value, Features):
         return value
     if isinstance(value, str | os.PathLike):
-        return open_features(value)
+        archive = Path(value).suffix.lower() == ".npz"
+        return _in_archive(Path(value)) if archive else open_features(value)
     if isinstance(value, np.memmap) and _is_large(value):
         from dmsgd.features.blocks import Blocks
         from dmsgd.features.files import NpyStore
@@ -44,6 +46,15 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
         return Blocks(DaskStore(value))
     matrix = as_matrix(value, name, part=part)
     return held(matrix, shared=_shared(matrix, value))
+
+
+def _in_archive(file: Path) -> Features:
+    """Return the features in a .npz file, NumPy's or SciPy's sparse one, in memory."""
+    from dmsgd.files.numpy_files import load_npz
+    from dmsgd.files.paths import existing
+
+    existing(file, (".npz",))
+    return recognise(load_npz(file, None, ("X", "features", "x")), str(file))
 
 
 def open_features(
