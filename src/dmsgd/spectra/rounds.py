@@ -41,8 +41,11 @@ def right_vectors(F: Features) -> tuple[FloatArray, FloatArray]:
         squared, length = F.normal(S)
         if length <= least:
             return values[:done], W
-        gram = F.gram_of(S - W @ (W.T @ squared / values[:done, None]))
+        hidden = W.T @ squared / values[:done, None]
+        turned = S - W @ hidden
+        gram = F.gram_of(turned)
         if np.trace(gram) <= least:
             return values[:done], W
+        W += S @ hidden.T  # the same turn for both keeps them orthogonal
         values[done:], R = eigh(gram)
-        U[:, done:] = S @ R
+        U[:, done:] = turned @ R
