@@ -20,10 +20,10 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from dmsgd.features import passes
 from dmsgd.features.fingerprints import digest, hash_of_rows, row_hashes
 from dmsgd.features.interface import InPasses, Map, as_array
-from dmsgd.features.resident import Resident, held, scaled_rows
-from dmsgd.features.similarity import row_squares, similarity
+from dmsgd.features.resident import Resident, held
 from dmsgd.inputs.arrays import (
     FloatArray,
     IntArray,
@@ -136,42 +136,43 @@ class Blocks(InPasses):
             for (a, b), start in zip(pairwise(cuts.tolist()), self.bounds[:-1], strict=True)
         ]
         out = np.empty((items.size, self.d))
-        found = [part for part in self.run(_rows_at, "take", arguments) if part is not None]
+        found = [part for part in self.run(passes.rows_at, "take", arguments) if part is not None]
         if found:
             out[order] = np.concatenate(found)
         return out
 
     def blocks(self) -> Iterator[tuple[int, FloatArray]]:
-        for start, rows in zip(self.bounds[:-1].tolist(), self.run(_whole, "load"), strict=True):
+        parts = self.run(passes.whole, "load")
+        for start, rows in zip(self.bounds[:-1].tolist(), parts, strict=True):
             if len(rows):
                 yield start, rows
 
     def row_squares(self) -> FloatArray:
-        return np.concatenate(list(self.run(_squares, "squares")))
+        return np.concatenate(list(self.run(passes.squares, "squares")))
 
     def squares_of(self, B: FloatArray) -> FloatArray:
-        return np.concatenate(list(self.run(partial(_squares_of, B=B), "squares")))
+        return np.concatenate(list(self.run(partial(passes.squares_of, B=B), "squares")))
 
     def times(self, B: Matrix) -> FloatArray:
         reserve(self.n * B.shape[1], f"{B.shape[1]} columns for {self!r}", "ask for fewer")
-        return np.concatenate(list(self.run(partial(_times, B=B), "times")))
+        return np.concatenate(list(self.run(partial(passes.times, B=B), "times")))
 
     def similarities(self, points: Matrix, scale: float) -> FloatArray:
         reserve(
             self.n * points.shape[0], f"{points.shape[0]} columns for {self!r}", "ask for fewer"
         )
-        work = partial(_similar, points=points, scale=scale)
+        work = partial(passes.similar, points=points, scale=scale)
         return np.concatenate(list(self.run(work, "similarities")))
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         if weights is not None:
             root = np.sqrt(weights)
             arguments = [(root[a:b],) for a, b in pairwise(self.bounds.tolist())]
-            return _total(self.run(_weighted_gram, "gram", arguments))
+            return _total(self.run(passes.weighted_gram, "gram", arguments))
         keep = 8 * self.d**2 * (self.bounds.size - 1) <= KEPT_BYTES
         grams: list[FloatArray] = []
         total = np.zeros((self.d, self.d))
-        for part in self.run(_gram, "gram"):
+        for part in self.run(passes.gram, "gram"):
             total += part
             if keep:
                 grams.append(part)
@@ -181,10 +182,10 @@ class Blocks(InPasses):
         return total
 
     def gram_of(self, S: FloatArray) -> FloatArray:
-        return _total(self.run(partial(_gram_of, S=S), "gram"))
+        return _total(self.run(partial(passes.gram_of, S=S), "gram"))
 
     def normal(self, S: FloatArray) -> tuple[FloatArray, float]:
-        found = list(self.run(partial(_normal, S=S), "normal"))
+        found = list(self.run(partial(passes.normal, S=S), "normal"))
         return np.sum([part for part, _ in found], axis=0), float(sum(size for _, size in found))
 
     def block_masses(self, B: FloatArray, precise: bool) -> FloatArray | None:
@@ -193,7 +194,7 @@ class Blocks(InPasses):
         return np.array([np.einsum("in,in->n", B, G @ B) for G in self._grams])
 
     def survey(self, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        found = list(self.run(partial(_surveyed, B=B, weights=weights), "survey"))
+        found = list(self.run(partial(passes.surveyed, B=B, weights=weights), "survey"))
         return np.array([mass for mass, _ in found]), np.concatenate([b for _, b in found])
 
     def mapped(self, map: Map) -> Blocks:
@@ -212,7 +213,7 @@ class Blocks(InPasses):
 
     def fingerprint(self) -> str:
         if self._known.fingerprint is None:
-            for _ in Blocks(self.store, (), self._known).run(_nothing, "fingerprint"):
+            for _ in Blocks(self.store, (), self._known).run(passes.nothing, "fingerprint"):
                 pass
         found = self._known.fingerprint
         assert found is not None
@@ -255,53 +256,3 @@ def _piece(
     for part in parts:
         block = part(block)
     return work(as_array(block), argument), hashes
-
-
-def _nothing(rows: FloatArray, argument: Any) -> None:
-    return None
-
-
-def _whole(rows: FloatArray, argument: Any) -> FloatArray:
-    return rows
-
-
-def _rows_at(rows: FloatArray, items: IntArray) -> FloatArray:
-    return rows[items]
-
-
-def _squares(rows: FloatArray, argument: Any) -> FloatArray:
-    return row_squares(rows)
-
-
-def _squares_of(rows: FloatArray, argument: Any, B: FloatArray) -> FloatArray:
-    return row_squares(rows @ B)
-
-
-def _times(rows: FloatArray, argument: Any, B: Matrix) -> FloatArray:
-    return as_array(rows @ B)
-
-
-def _similar(rows: FloatArray, argument: Any, points: Matrix, scale: float) -> FloatArray:
-    return similarity(rows, points, scale)
-
-
-def _surveyed(rows: FloatArray, argument: Any, B: FloatArray, weights: FloatArray) -> Any:
-    squares = (rows @ B) ** 2
-    return squares.sum(axis=0), squares @ weights
-
-
-def _gram(rows: FloatArray, argument: Any) -> FloatArray:
-    return np.asarray(rows.T @ rows)
-
-
-def _weighted_gram(rows: FloatArray, argument: tuple[FloatArray]) -> FloatArray:
-    return _gram(scaled_rows(rows, argument[0]), None)
-
-
-def _gram_of(rows: FloatArray, argument: Any, S: FloatArray) -> FloatArray:
-    return _gram(rows @ S, None)
-
-
-def _normal(rows: FloatArray, argument: Any, S: FloatArray) -> tuple[FloatArray, float]:
-    C = rows @ S
-    return rows.T @ C, float(np.einsum("ij,ij->", C, C))
