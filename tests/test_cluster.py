@@ -134,6 +134,18 @@ def test_no_scheduler_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.Monk
         pass
 
 
+def test_a_client_that_never_connected_is_not_waited_for() -> None:
+    with pytest.raises(ValueError, match="nonsense"):
+        distributed.Client("nonsense://x", timeout=1)  # stays Dask's default client, connecting
+    stale = distributed.get_client()
+    try:
+        design = dmsgd.diversify(da.from_array(features(), chunks=(150, 10)), 6)
+        batches = design.sample(9, seed=0)
+    finally:
+        stale.close(timeout=1)
+    np.testing.assert_array_equal(batches, dmsgd.diversify(features(), 6).sample(9, seed=0))
+
+
 def test_the_command_line_on_a_cluster(client: Any, tmp_path: Path) -> None:
     zarr = pytest.importorskip("zarr")
     store = zarr.create_array(

@@ -132,15 +132,19 @@ def _here() -> str | None:
 
 
 def _client() -> Any:
-    """Return the client that Dask would use now, if any."""
+    """Return the client that Dask would use now, if there is one and it is connected.
+
+    One that never was, or is closed, would wait for results for ever.
+    """
     try:
         from distributed import get_client
     except ImportError:
         return None
     try:
-        return get_client()
+        client = get_client()
     except ValueError:
         return None
+    return client if client.status == "running" else None
 
 
 @contextmanager
@@ -155,13 +159,14 @@ def connected(address: str) -> Iterator[Any]:
             yield client
         return
     try:
-        client = Client(address, timeout=CONNECT_SECONDS)
+        # Not Dask's default client before it is connected: a failed one would stay that.
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise ConnectionError(
             f"there is no Dask scheduler at {address} ({type(error).__name__}); give the address "
             f"that `dask scheduler` prints, or use --cluster local"
         ) from None
-    with client:
+    with client, client.as_current():
         yield client
 
 
