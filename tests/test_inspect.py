@@ -89,6 +89,12 @@ def test_classes_that_no_w_evens_get_strata():
     assert advice.options() == ""
 
 
+def test_what_cannot_be_advised_is_not_decomposed():
+    even, uneven = np.arange(len(FEATURES)) % 4, LABELS
+    assert [each.settings.w for each in examine(FEATURES, 8, even).candidates] == [0.0]
+    assert len(examine(FEATURES, 8, uneven).candidates) == 5
+
+
 def test_even_classes_and_equal_items_get_uniform_batches():
     X = np.kron(np.eye(100), np.ones((2, 1)))
     advice = advise(examine(X, 8, np.arange(200) % 2))

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import dmsgd
-from dmsgd.designs.tuning import class_shares, evenness, suggest_scale, suggest_w
+from dmsgd import suggest_scale
+from dmsgd.designs.tuning import class_shares, evenness, suggest_w
 from dmsgd.spectra import effective_rank, repulsion
 
 RNG = np.random.default_rng(8)
@@ -35,6 +36,22 @@ def test_suggested_scale_has_the_effective_rank_it_promises():
     few = X[:60]  # at k = 25 a rank of 2k would leave nearly every item alone
     spectrum = dmsgd.exact(dmsgd.RBF(few, suggest_scale(few, 25)))
     assert effective_rank(spectrum) == pytest.approx(30, rel=0.05)
+
+
+@pytest.mark.parametrize("k", [8, 40])
+def test_the_rank_of_all_items_is_known_from_some(k):
+    rng = np.random.default_rng(8)
+    for X in (rng.normal(size=(1500, 20)), rng.standard_t(2, size=(1500, 10))):
+        spectrum = dmsgd.exact(dmsgd.RBF(X, suggest_scale(X, k)))  # from 500: without 1.1 to 1.4
+        assert effective_rank(spectrum) == pytest.approx(2 * k, rel=0.1)
+
+
+def test_ranks_out_of_reach_give_the_ends_of_the_range():
+    groups = np.repeat(RNG.normal(size=(10, 3)), 30, axis=0)
+    assert suggest_scale(groups, 8) == pytest.approx(dmsgd.median_scale(groups) / 100)
+    assert suggest_scale([[0.0], [1.0]], 1) == pytest.approx(10)
+    with pytest.raises(ValueError, match="all items look alike"):
+        suggest_scale(np.ones((9, 2)), 2)
 
 
 def test_rbf_scales_that_make_no_sense_are_named():

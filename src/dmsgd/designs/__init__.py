@@ -6,9 +6,10 @@ from dmsgd.designs.dpp import DPP
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.measures import correlation, unbiased_weights
 from dmsgd.designs.poisson_disk import PoissonDisk
+from dmsgd.designs.scale import suggest_scale
 from dmsgd.designs.stratified import Stratified
 from dmsgd.designs.swap_chain import SwapChain
-from dmsgd.designs.tuning import suggest_scale, suggest_w
+from dmsgd.designs.tuning import suggest_w
 from dmsgd.designs.uniform import Uniform
 
 __all__ = [

@@ -1,10 +1,7 @@
-"""Choosing the RBF scale and the weight of labels without training anything.
+"""Choosing the weight of labels without training anything: expected class shares are closed forms.
 
-Both follow from closed forms. The scale is right when the kernel can tell about as many groups of
-items apart as a batch has places: with a far smaller one every item is alone and the k-DPP is
-uniform, with a far larger one there are fewer independent directions than places. The weight of
-labels is right when classes are as balanced as you want them, and no larger, because what is given
-to labels is taken from diversity within classes.
+It is right when classes are as balanced as you want them, and no larger, because what is given to
+labels is taken from diversity within classes.
 """
 
 from __future__ import annotations
@@ -16,42 +13,7 @@ import numpy as np
 
 from dmsgd.designs.build import diversify
 from dmsgd.designs.source import KnownSource
-from dmsgd.features import recognise
-from dmsgd.inputs.arrays import as_batch_size, as_fraction, as_labels
-from dmsgd.inputs.seeding import Seed, key_of
-from dmsgd.kernels import RBF, median_scale
-from dmsgd.spectra import effective_rank, exact
-
-#: Effective rank that `suggest_scale` aims at, in batch sizes, where there are items enough.
-GROUPS_PER_PLACE = 2.0
-
-
-def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
-    """Return the RBF scale at which a sample of the data has effective rank 2k.
-
-    With fewer than 4k items it is n/2 instead: near 2k every item would be alone. The sample has
-    max(500, 10k) items, or all there are. The scale is found to 1 % by bisection between a
-    hundredth of the median distance and ten times it, and is an end of that range where the rank
-    is out of reach within it. About ten eigendecompositions of the sample.
-
-    >>> X = np.random.default_rng(0).normal(size=(100, 3))
-    >>> 0.3 < suggest_scale(X, k=5) < 3.0
-    True
-    """
-    X = recognise(X)
-    k = as_batch_size(k, X.n)
-    size = min(X.n, max(500, 10 * k))
-    rows = np.random.default_rng(key_of(seed)).choice(X.n, size, replace=False)
-    sample, middle = recognise(X.take(np.sort(rows))), median_scale(X, seed)
-    target = min(GROUPS_PER_PLACE * k, 0.5 * size)
-    low, high = np.log(middle / 100), np.log(middle * 10)
-    while high - low > 0.01:
-        scale = (low + high) / 2
-        if effective_rank(exact(RBF(sample, float(np.exp(scale))))) > target:
-            low = scale
-        else:
-            high = scale
-    return float(np.exp((low + high) / 2))
+from dmsgd.inputs.arrays import as_fraction, as_labels
 
 
 def class_shares(design: KnownSource, labels: Any) -> dict[Any, float]:

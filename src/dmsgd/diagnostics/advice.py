@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dmsgd.designs import ClosedForm, Stratified, Uniform
-from dmsgd.diagnostics.examination import Examination, Prospect
+from dmsgd.diagnostics.examination import EVEN, Examination, Prospect
 from dmsgd.diagnostics.settings import Settings
 
-#: Classes this even need no help.
-EVEN = 0.95
 #: Where no w makes classes more even than this, strata are the better tool.
 UNEVEN = 0.75
 #: The smallest w that gets this part of the evenness that any w gets.

@@ -25,7 +25,8 @@ from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_item
 from dmsgd.diagnostics.settings import Settings
 from dmsgd.errors import KernelWarning, RankError
 from dmsgd.features import Features, anneal, concat, normalize, recognise
-from dmsgd.inputs.arrays import IntArray, Matrix, as_batch_size, as_labels
+from dmsgd.features.interface import InMemory
+from dmsgd.inputs.arrays import IntArray, as_batch_size, as_labels
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import Linear
 from dmsgd.spectra import Spectrum, exact, repulsion
@@ -38,6 +39,8 @@ WORD_POWER = 0.1
 OPERATIONS = 2.5e10
 #: Sizes of samples to choose from.
 SAMPLES = (100_000, 50_000, 20_000, 10_000, 5000, 3000, 2000, 1500)
+#: Classes this even need no help.
+EVEN = 0.95
 #: A linear kernel with fewer dimensions than this times k leaves the batch no choice.
 SPARE_RANK = 1.25
 #: Batches drawn to see what one costs.
@@ -88,7 +91,8 @@ class Examination:
                 stratified batches if there are labels.
     candidates: the k-DPPs that `advise` chooses from: rows of length 1 or, where a linear kernel
                 has too few dimensions for k, an RBF kernel with `suggest_scale`; words annealed.
-                Settings with kernel="rbf" or a target are kept as they are.
+                With several w where classes are uneven, else with w = 0 alone. Settings with
+                kernel="rbf" or a target are kept as they are.
     """
 
     n: int
@@ -126,7 +130,8 @@ def examine(
     ws:        w to look at beside that of the settings; without labels or with a target, none.
     made:      spectra that are known already, of the items that `sample_rows` chooses.
 
-    About ten eigendecompositions, five where the settings are those that would be advised.
+    One eigendecomposition for each w; where the settings are not those that would be advised, one
+    more, or as many again if classes are uneven.
 
     >>> X = np.random.default_rng(0).normal(size=(200, 20))
     >>> y = np.repeat(["common", "rare"], [190, 10])
@@ -143,7 +148,7 @@ def examine(
     rbf = settings.kernel == "rbf"
     rows = sample_rows(n, n if rbf else d, k, seed, n if X.resident else SAMPLES[0])
     S, s = taken(X, rows), None if y is None else y[rows]
-    known = X if X.resident else recognise(S)
+    known = X if X.resident else S
     plain = replace(settings, w=0.0, target=None)
     made = dict(made)
     if plain not in made:
@@ -153,12 +158,14 @@ def examine(
     tried = sorted({settings.w, *(ws if several else ())})
     asked = [replace(settings, w=w) for w in tried]
     advised = asked
+    uniform = prospect("uniform", None, Uniform(n, k), y)
     if not rbf and settings.target is None:
         rho = WORD_POWER if words and settings.rho is None else settings.rho
         unit = Settings(normalize=True, rho=rho)
         if unit not in made:
             made[unit] = _unlabelled(unit, S, k)
-        advised = [replace(unit, w=w) for w in (tried if several else [0.0])]
+        balanced = several and uniform.evenness < EVEN
+        advised = [replace(unit, w=w) for w in (tried if balanced else [0.0])]
         if made[unit].rank < min(SPARE_RANK * k, S.shape[0]):
             rows, made = sample_rows(n, n, k, seed), {}
             S, s = taken(X, rows), None if y is None else y[rows]
@@ -171,8 +178,7 @@ def examine(
         if design is not None:
             found[each] = prospect(f"w = {each.w:g}", each, design, s)
         progress(0.2 + 0.8 * (number + 1) / len(everyone))
-    prospects = [prospect("uniform", None, Uniform(n, k), y)]
-    prospects += [found[each] for each in asked if each in found]
+    prospects = [uniform, *(found[each] for each in asked if each in found)]
     if y is not None:
         prospects.append(prospect("stratified", None, Stratified(y, k), y))
     return Examination(
@@ -187,17 +193,17 @@ def examine(
     )
 
 
-def _unlabelled(settings: Settings, S: Matrix, k: int) -> Spectrum:
+def _unlabelled(settings: Settings, S: Features, k: int) -> Spectrum:
     """Return the spectrum of the kernel alone, which a linear one has for any k."""
     if settings.kernel == "rbf":
         return settings.design(S, k).spectrum
-    F = S if settings.rho is None else anneal(S, settings.rho)
+    F: Any = S if settings.rho is None else anneal(S, settings.rho)
     return exact(Linear(normalize(F) if settings.normalize else F))
 
 
 def _design(
     settings: Settings,
-    S: Matrix,
+    S: Features,
     k: int,
     s: Any,
     made: Mapping[Settings, Spectrum],
@@ -225,9 +231,9 @@ def unasked() -> Iterator[None]:
         yield
 
 
-def taken(X: Features, rows: IntArray) -> Matrix:
+def taken(X: Features, rows: IntArray) -> InMemory:
     """Return these rows of X in memory."""
-    return X.whole().matrix if rows.size == X.n else X.take(rows)
+    return X.whole() if rows.size == X.n else recognise(X.take(rows), part=True).whole()
 
 
 def facts(X: Features, n: int, y: Any) -> dict[str, Any]:
@@ -262,9 +268,9 @@ def sample_rows(n: int, d: int, k: int, seed: Seed = 0, most: int | None = None)
     return np.sort(np.random.default_rng(key_of(seed)).choice(n, size, replace=False))
 
 
-def _rbf(S: Matrix, k: int, s: Any, w: float, rho: float | None, seed: Seed) -> Settings:
+def _rbf(S: Features, k: int, s: Any, w: float, rho: float | None, seed: Seed) -> Settings:
     """Return the settings with the suggested scale, in digits that people can copy."""
-    F = S if rho is None else anneal(S, rho)
+    F: Any = S if rho is None else anneal(S, rho)
     F = concat(F, s, w) if w > 0 else F
     return Settings(w, "rbf", scale=float(f"{suggest_scale(F, k, seed):.4g}"), rho=rho)
 

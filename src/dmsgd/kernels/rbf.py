@@ -93,7 +93,12 @@ def median_scale(X: Any, seed: Seed = 0) -> float:
     rng = np.random.default_rng(key_of(seed))
     items = np.sort(rng.choice(X.n, min(X.n, MEDIAN_SUBSAMPLE), replace=False))
     sample = X.take(items)
-    squares = squared_distances(sample, sample)[np.triu_indices(items.size, 1)]
+    return median_distance(squared_distances(sample, sample))
+
+
+def median_distance(squares: FloatArray) -> float:
+    """Return the median distance between distinct items, from their (m, m) squared distances."""
+    squares = squares[np.triu_indices(len(squares), 1)]
     positive = squares[squares > 1e-12 * squares.max(initial=0.0)]
     if positive.size == 0:
         raise ValueError("all items look alike, so there is no median distance; pass scale=")

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from dmsgd.designs import KDPP, ClosedForm, Uniform
 from dmsgd.designs.tuning import evenness
 from dmsgd.diagnostics import coverage, effective_batch, estimate_similarity
-from dmsgd.inputs.arrays import IntArray, Matrix
+from dmsgd.features import Features
+from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.seeding import Seed
 from dmsgd.report.items import packed
 from dmsgd.spectra import Spectrum
@@ -33,7 +34,7 @@ EXTENT = 6.0
 class Data:
     """The items that the report looks at, a sample where there are very many."""
 
-    X: Matrix
+    X: Features
     codes: npt.NDArray[np.int64] | None
     names: list[str]
     rows: IntArray

@@ -62,7 +62,7 @@ def build(
                but for a target, which is prescribed for one design.
     texts, images, gradients: (n,), (n, height, width[, 3]) and (n, p), each optional.
 
-    About ten eigendecompositions.
+    As many eigendecompositions as `examine` makes.
 
     >>> content = build(np.random.default_rng(0).normal(size=(60, 12)), k=4)
     >>> content["ks"], content["kernel"]
@@ -159,8 +159,7 @@ def _rows_of(gradients: Any, n: int, rows: IntArray) -> FloatArray:
     g = recognise(gradients)
     if g.shape[0] != n:
         raise ValueError(f"gradients has {g.shape[0]} items, the features {n}")
-    some = taken(g, rows)
-    return as_array(some)
+    return as_array(taken(g, rows).matrix)
 
 
 def _advice(found: Examination) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import linalg
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_dense
 from dmsgd.spectra import Spectrum
@@ -28,14 +29,16 @@ def packed(values: Any, dtype: str) -> str:
 def positions(spectrum: Spectrum) -> FloatArray:
     """Return the first two principal components of the kernel's features, scaled to 0..1.
 
-    V Λ^(1/2) has the distances of the features, so its principal components are theirs. O(n r²).
+    F = V Λ^(1/2) has the distances of the features, so its principal components are theirs; of FᵀF
+    = Λ they need the mean μ alone, as Λ - n μ μᵀ. O(n r + r³).
     """
-    F = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values)
-    F -= F.mean(axis=0)
-    _, directions = np.linalg.eigh(F.T @ F)
+    V, roots = np.asarray(spectrum.vectors), np.sqrt(spectrum.values)
+    mean, count = roots * V.mean(axis=0), min(2, spectrum.rank)
+    scatter = np.diag(spectrum.values) - spectrum.n * np.outer(mean, mean)
+    last = [spectrum.rank - count, spectrum.rank - 1]
+    _, directions = linalg.eigh(scatter, subset_by_index=last, check_finite=False)
     plane = np.zeros((spectrum.n, 2))
-    count = min(2, F.shape[1])
-    plane[:, :count] = F @ directions[:, ::-1][:, :count]
+    plane[:, :count] = V @ (roots[:, None] * directions[:, ::-1])
     low, high = plane.min(axis=0), plane.max(axis=0)
     return np.asarray((plane - low) / np.where(high > low, high - low, 1.0))
 

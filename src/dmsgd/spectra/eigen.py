@@ -37,6 +37,12 @@ def eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
     return values[::-1], vectors[:, ::-1]
 
 
+def eigenvalues(symmetric: FloatArray) -> FloatArray:
+    """Return the eigenvalues that rounding can tell from zero; the matrix is overwritten."""
+    values = linalg.eigh(symmetric.T, eigvals_only=True, overwrite_a=True, check_finite=False)
+    return np.asarray(values[values > noise(values.size) * values[-1]])
+
+
 def settle_ties(values: FloatArray, vectors: FloatArray, spread: float) -> None:
     """Replace the vectors of eigenvalues within `spread` of each other by one basis of their span.
 

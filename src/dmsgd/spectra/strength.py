@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.polynomials.binomial import log_binomial
 from dmsgd.polynomials.symmetric import log_polynomial
 from dmsgd.spectra.spectrum import Spectrum
@@ -11,8 +12,13 @@ from dmsgd.spectra.spectrum import Spectrum
 
 def effective_rank(spectrum: Spectrum) -> float:
     """Return exp(entropy of λ / Σλ): how many groups of items the kernel tells apart."""
-    share = spectrum.values / spectrum.values.sum()
-    return float(np.exp(-np.sum(share * np.log(share))))
+    return float(np.exp(entropy(spectrum.values)))
+
+
+def entropy(values: FloatArray) -> float:
+    """Return the entropy of λ / Σλ for eigenvalues above zero, in nats."""
+    share = values / values.sum()
+    return float(-np.sum(share * np.log(share)))
 
 
 def repulsion(spectrum: Spectrum, k: int) -> float:
