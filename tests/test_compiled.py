@@ -1,12 +1,17 @@
 """Each compiled loop against the NumPy line it stands for."""
 
+
 import numpy as np
 import pytest
+from numba import njit
 
+from dmsgd.samplers.compiled import basis as basis_of
 from dmsgd.samplers.compiled import linear_algebra as la
-from dmsgd.samplers.compiled.kdpp import ROWS
+from dmsgd.samplers.compiled.jit import address
 from dmsgd.samplers.compiled.random import fill_uniform, philox
-from dmsgd.samplers.rejection import mass_table
+from dmsgd.samplers.compiled.registers import BLOCK, doubles_at, halves_at, pointer_to, words_at
+from dmsgd.samplers.compiled.tables import BEYOND, ROWS, Tables, locate, search
+from dmsgd.samplers.rejection import tables_of
 
 RNG = np.random.default_rng(0)
 
@@ -45,49 +50,177 @@ def test_uniforms_are_uniform_and_continue_where_they_stopped():
     np.testing.assert_array_equal(np.append(first, rest), out[:21])
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5, 8])
-@pytest.mark.parametrize("inner", [1, 4, 7])
-def test_add_product(rows, inner):
-    A, B, C = (
-        RNG.normal(size=(rows, inner)),
-        RNG.normal(size=(inner, 9)),
-        RNG.normal(size=(rows, 9)),
+# Loops that only compiled code calls, as Python can call them.
+
+
+@njit
+def product(A, a_row, a_step, B, b_row, b_panel, C, c_row, c_panel, rows, inner, columns, add):
+    la.product(
+        pointer_to(A), a_row, a_step, pointer_to(B), b_row, b_panel, pointer_to(C), c_row, c_panel,
+        rows, inner, columns, add,
+    )  # fmt: skip
+
+
+@njit
+def householder(Z, rows, column, square, v):
+    return la.householder(pointer_to(Z), rows, column, square, pointer_to(v))
+
+
+@njit
+def reflect(Z, rows, v, tau, y, squares):
+    la.reflect(pointer_to(Z), rows, pointer_to(v), tau, pointer_to(y), pointer_to(squares))
+
+
+@njit
+def join(gram, taus, S):
+    la.join(pointer_to(gram), pointer_to(taus), taus.size, pointer_to(S))
+
+
+@njit
+def located(n, r, stretches, last, V, mass, guides, shares, columns, uniforms, items):
+    tables = Tables(
+        n, r, stretches, last, doubles_at(V), doubles_at(mass), halves_at(guides), words_at(shares)
     )
-    expected = C + A @ B
-    la.add_product(A, B, C)
-    np.testing.assert_allclose(C, expected, atol=1e-13)
+    locate(tables, pointer_to(columns), pointer_to(uniforms), pointer_to(items), items.size)
+
+
+@njit
+def accepted(k, doubles, integers, items, X, uniforms, out):
+    basis = basis_of.lay_out(k, pointer_to(doubles), pointer_to(integers))
+    basis_of.begin(basis)
+    left = k
+    for block in range(X.shape[0]):
+        left = basis_of.accept(
+            basis, pointer_to(items[block]), pointer_to(X[block]), pointer_to(uniforms[block]),
+            pointer_to(out),
+        )  # fmt: skip
+        if left == 0:
+            break
+    return left
+
+
+def padded(matrix, rows, columns):
+    """The matrix with room to the right and below, filled with what must not matter."""
+    room = np.full((rows, columns), np.nan)
+    room[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return room
+
+
+@pytest.mark.parametrize("rows", [1, 4, 7, 8, 19])
+@pytest.mark.parametrize("inner", [0, 1, 5])
+@pytest.mark.parametrize("columns", [1, 8, 9, 16, 17, 32])
+@pytest.mark.parametrize("add", [False, True])
+def test_product(rows, inner, columns, add):
+    A, B = RNG.normal(size=(rows, inner)), RNG.normal(size=(inner, columns))
+    C = padded(RNG.normal(size=(rows, columns)), 24, 32)
+    expected = A @ B + (C[:rows, :columns] if add else 0)
+    left, right = padded(A, 24, 6), padded(B, inner + 1, 32)
+    product(left, 6, 1, right, 32, 16, C, 32, 16, rows, inner, columns, add)
+    np.testing.assert_allclose(C[:rows, :columns], expected, atol=1e-13)
+
+
+def test_product_of_a_transposed_factor_in_panels():
+    A, B = RNG.normal(size=(5, 8)), RNG.normal(size=(5, 20))
+    panels = np.zeros((2, 5, 16))
+    panels[0], panels[1, :, :4] = B[:, :16], B[:, 16:]
+    C = np.zeros((2, 8, 16))
+    product(A, 1, 8, panels, 16, 80, C, 16, 128, 8, 5, 20, False)
+    np.testing.assert_allclose(np.hstack([C[0], C[1, :, :4]]), A.T @ B, atol=1e-13)
 
 
 @pytest.mark.parametrize("rows", [2, 3, 6, 9])
 def test_reflections_send_a_column_to_the_last_axis(rows):
-    Z, v = RNG.normal(size=(rows, 7)), np.zeros(rows)
-    tau = la.householder(Z, 2, v)
+    Z, v, squares = RNG.normal(size=(rows, BLOCK)), np.zeros(rows), np.zeros(BLOCK)
+    tau = householder(Z, rows, 2, (Z[:, 2] ** 2).sum(), v)
     H = np.eye(rows) - tau * np.outer(v, v)
     np.testing.assert_allclose(H @ H.T, np.eye(rows), atol=1e-13)
     np.testing.assert_allclose((H @ Z[:, 2])[:-1], 0, atol=1e-13)
-    expected = (H @ Z)[:-1, 3:]
-    la.reflect(Z, v, tau, 3, np.empty(7))
-    np.testing.assert_allclose(Z[:-1, 3:], expected, atol=1e-13)
+    expected = (H @ Z)[:-1]
+    reflect(Z, rows, v, tau, np.empty(BLOCK), squares)
+    np.testing.assert_allclose(Z[:-1], expected, atol=1e-13)
+    np.testing.assert_allclose(squares, (expected**2).sum(axis=0), atol=1e-13)
 
 
-@pytest.mark.parametrize("count", [1, 3, 4, 9])
-def test_reflect_many_equals_one_by_one(count):
-    k, group = 12, 4
-    W = RNG.normal(size=(k, k))
-    expected, reflectors, taus = W.copy(), np.zeros((count, k)), np.empty(count)
+@pytest.mark.parametrize("count", [1, 2, 9, BLOCK])
+def test_a_group_is_the_product_of_its_reflections(count):
+    k = 40
+    V, taus, expected = RNG.normal(size=(k, count)), np.empty(count), np.eye(k)
     for i in range(count):
-        v = np.zeros(k - i)
-        taus[i] = la.householder(RNG.normal(size=(k - i, 1)), 0, v)
-        reflectors[i, : k - i] = v
-        expected = (np.eye(k - i) - taus[i] * np.outer(v, v)) @ expected
-        expected = expected[:-1]
-    la.reflect_many(W, reflectors, taus, np.empty((group, k)), np.empty((k, group)))
-    np.testing.assert_allclose(W[: k - count], expected, atol=1e-12)
+        taus[i] = 2 / (V[:, i] @ V[:, i])
+        expected = (np.eye(k) - taus[i] * np.outer(V[:, i], V[:, i])) @ expected
+    S = np.full((BLOCK, BLOCK), np.nan)
+    join(padded(V.T @ V, BLOCK, BLOCK), taus, S)
+    S = S[:count, :count]
+    np.testing.assert_allclose(np.eye(k) + V @ S @ V.T, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, ROWS, ROWS + 1, 1000])
-def test_mass_table_is_the_running_sum_of_squares(n):
-    V = RNG.normal(size=(n, 3))
-    V /= np.linalg.norm(V, axis=0)
+@pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 50, 130])
+def test_a_draw_accepts_what_gram_schmidt_accepts(k):
+    """The same proposals, decided one by one by projection on all that was accepted before."""
+    blocks = 40
+    X = RNG.normal(size=(blocks, k, BLOCK)) + 0.3
+    uniforms = RNG.uniform(size=(blocks, 3 * BLOCK))
+    Q, expected = np.zeros((k, 0)), []
+    for block in range(blocks):
+        for p in range(BLOCK):
+            x, u = X[block, :, p], uniforms[block, 3 * p + 2]
+            rest = x - Q @ (Q.T @ x)
+            rest -= Q @ (Q.T @ rest)
+            if len(expected) < k and rest @ rest > u * (x @ x):
+                Q = np.column_stack([Q, rest / np.linalg.norm(rest)])
+                expected.append(block * BLOCK + p)
+    doubles, integers = basis_of.room_for_basis(k)
+    room = np.full(doubles, np.nan)  # nothing may depend on what is there before
+    padded_X = np.full((blocks, k + 16, BLOCK), np.nan)
+    padded_X[:, :k] = X
+    items, out = np.arange(blocks * BLOCK).reshape(blocks, BLOCK), np.full(k, -1)
+    left = accepted(k, room, np.zeros(integers, np.int64), items, padded_X, uniforms, out)
+    assert k - left == len(expected)
+    assert out[: k - left].tolist() == expected
+
+
+def columns_to_search(n):
+    """Columns whose squares lie evenly, in one place, in a few, at the ends and on plateaus."""
+    V = np.zeros((n, 7))
+    V[:, 0] = RNG.normal(size=n)
+    V[n // 2, 1] = 1.0
+    V[:: max(n // 5, 1), 2] = RNG.normal(size=V[:: max(n // 5, 1), 2].size)
+    V[0, 3] = V[-1, 3] = 1.0
+    V[:, 4] = np.logspace(0, -12, n)
+    V[:, 5] = np.logspace(-12, 0, n)
+    V[:, 6] = 1.0
+    return V / np.linalg.norm(V, axis=0)
+
+
+@pytest.mark.parametrize("n", [1, ROWS - 1, ROWS, ROWS + 1, 100, 1000])
+def test_tables_find_the_row_that_running_sums_find(n):
+    V = columns_to_search(n)
+    count = 20_000
+    columns = RNG.integers(0, V.shape[1], count)
+    uniforms = RNG.uniform(size=(count, 3))
+    uniforms[:2, 1] = 2.0**-53, 1 - 2.0**-53
+    mass, guides, shares = tables_of(V)
     ends = np.append(np.arange(ROWS, n, ROWS), n) - 1
-    np.testing.assert_allclose(mass_table(V), np.cumsum(V**2, axis=0)[ends].T, atol=1e-12)
+    np.testing.assert_allclose(mass[:, :-BEYOND], np.cumsum(V**2, axis=0)[ends].T, atol=1e-12)
+    items = np.full(count, -1)
+    located(
+        *V.shape, shares.shape[1], guides.shape[1] - 1, address(V, float), address(mass, float),
+        address(guides, np.uint32), address(shares, np.uint64), columns, uniforms, items,
+    )  # fmt: skip
+    sums = np.cumsum(V**2, axis=0)
+    targets = uniforms[:, 1] * sums[-1, columns]
+    assert (items >= 0).all()
+    assert (items < n).all()
+    assert (sums[items, columns] > targets - 1e-12).all()
+    before = np.where(items > 0, sums[items - 1, columns], 0.0)
+    assert (before < targets + 1e-12).all()
+    assert (V[items, columns] != 0).all()
+    found = np.full(count, -1)
+    search(V, mass, columns, uniforms[:, 1] * mass[columns, -BEYOND - 1], found)
+    np.testing.assert_array_equal(items, found)
+
+
+@pytest.mark.parametrize("array", [np.zeros(3, np.float32), np.zeros((4, 4))[:, ::2]])
+def test_addresses_are_of_contiguous_arrays_of_the_right_kind(array):
+    with pytest.raises(TypeError, match="contiguous array of"):
+        address(array, float)

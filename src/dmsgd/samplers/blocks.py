@@ -26,6 +26,7 @@ from dmsgd.polynomials.squares import weighed_squares
 from dmsgd.polynomials.symmetric import log_polynomials, selection
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Draw
+from dmsgd.samplers.rejection import eigenvectors, running_sums
 
 #: Proposals of all draws at a time take at most this many bytes, or an 8th of the memory.
 PROPOSAL_BYTES = 2**29
@@ -81,7 +82,7 @@ def draws_at_once(k: int) -> int:
 
 
 def _proposals(k: int, extra: float) -> int:
-    from dmsgd.samplers.compiled.kdpp import BLOCK
+    from dmsgd.samplers.compiled.registers import BLOCK
 
     expected = k * ((1 / np.arange(1, k + 1)).sum() + extra)
     return -(-int(expected) // BLOCK) * BLOCK
@@ -98,13 +99,15 @@ def _together(
     workers: int,
 ) -> IntArray:
     """Return the draws with these numbers, in a few rounds of proposals."""
-    from dmsgd.samplers.compiled.blocks import BLOCK, choose_eigenvectors, decide
+    from dmsgd.samplers.compiled.basis import room_for_W
+    from dmsgd.samplers.compiled.blocks import decide
+    from dmsgd.samplers.compiled.kdpp import room_for_draws
+    from dmsgd.samplers.compiled.registers import BLOCK
 
-    J = np.empty((draws.size, k), dtype=np.uint64)
-    choose_eigenvectors(log_e, key, draws, J)
+    J = eigenvectors(log_e, int(key), int(draws[0]), draws.size)
     out = np.empty((draws.size, k), dtype=np.int64)
     pending = np.arange(draws.size)
-    W = np.repeat(np.eye(k)[None], draws.size, axis=0)
+    W = np.empty((draws.size, room_for_W(k)))  # touched only where a draw lacks items
     left = np.full(draws.size, k)
     first = 0
     for extra in EXTRA:
@@ -112,7 +115,17 @@ def _together(
         items, X = _answers(V, pi, sums, key, draws[pending], J[pending], first, count)
         rows = out[pending]
         parts = [
-            (items[p], X[p], key, draws[pending[p]], first, W[p], left[p], rows[p])
+            (
+                items[p],
+                X[p],
+                key,
+                draws[pending[p]],
+                first,
+                left[p],
+                W[p],
+                *room_for_draws(k),
+                rows[p],
+            )
             for p in _parts(pending.size, workers)
         ]
         spread(lambda part: decide(*part), parts, workers)
@@ -138,17 +151,18 @@ def _answers(
     sums: FloatArray,
     key: np.uint64,
     draws: npt.NDArray[np.uint64],
-    J: npt.NDArray[np.uint64],
+    J: IntArray,
     first: int,
     count: int,
-) -> tuple[npt.NDArray[np.uint64], FloatArray]:
+) -> tuple[IntArray, FloatArray]:
     """Return the items that `count` proposals of each draw fall on, and their coordinates."""
     from dmsgd.samplers.compiled.blocks import plan
+    from dmsgd.samplers.compiled.registers import BLOCK
 
-    columns = np.empty((draws.size, count), dtype=np.uint64)
+    columns = np.empty((draws.size, count), dtype=np.int64)
     blocks = np.empty((draws.size, count), dtype=np.int64)
     rests = np.empty((draws.size, count))
-    plan(J, sums, key, draws, first, columns, blocks, rests)
+    plan(J, sums, key, draws, first, np.empty(3 * BLOCK), columns, blocks, rests)
     order = np.argsort(blocks, axis=None, kind="stable")
     bounds = np.searchsorted(blocks.ravel()[order], np.arange(sums.shape[1]))
     arguments: list[Any] = []
@@ -159,7 +173,7 @@ def _answers(
         question = (rests.ravel()[mine], *(part.astype(np.uint32) for part in small))
         arguments.append(question if mine.size else None)
     del columns, blocks, rests
-    items = np.empty(draws.size * count, dtype=np.uint64)
+    items = np.empty(draws.size * count, dtype=np.int64)
     X = np.empty((draws.size * count, J.shape[1]))
     unknown = not V.knows(pi) and all(argument is not None for argument in arguments)
     weighed = []
@@ -167,7 +181,7 @@ def _answers(
     for block, part in enumerate(V.features.run(work, "answer", arguments)):
         if part is not None:
             mine = order[bounds[block] : bounds[block + 1]]
-            items[mine] = part[0] + np.uint64(V.features.bounds[block])
+            items[mine] = part[0] + V.features.bounds[block]
             X[mine] = part[1]
             weighed.append(part[2])
     if unknown:
@@ -181,15 +195,11 @@ def answer_block(block: FloatArray, question: Any, basis: FloatArray, pi: FloatA
 
     And Σ_n V_in² π_n of all its rows, if π is given.
     """
-    from dmsgd.samplers.compiled.blocks import answer, block_squares
-    from dmsgd.samplers.compiled.kdpp import ROWS
+    from dmsgd.samplers.compiled.blocks import answer
 
     rests, columns, J, draw = question
     V = np.ascontiguousarray(block @ basis)
-    mass = np.empty((V.shape[1], -(-V.shape[0] // ROWS)))
-    block_squares(V, mass)
-    np.cumsum(mass, axis=1, out=mass)
-    items = np.empty(columns.size, dtype=np.uint64)
+    items = np.empty(columns.size, dtype=np.int64)
     X = np.empty((columns.size, J.shape[1]))
-    answer(V, mass, columns, rests, J, draw, items, X)
+    answer(V, running_sums(V), columns, rests, J, draw, items, X)
     return items, X, None if pi is None else weighed_squares(V, pi)

@@ -5,53 +5,49 @@ The random numbers are those of `draw_fixed`, used for the same things, so the d
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
-
-from dmsgd.samplers.compiled.kdpp import (
-    BLOCK,
-    accept,
-    block_squares,
-    choose_columns,
-    identity,
-    locate,
-    select_k,
-    workspace,
+from dmsgd.samplers.compiled.basis import accept, begin, lay_out, resume, suspend
+from dmsgd.samplers.compiled.jit import (
+    INT,
+    NOTHING,
+    REAL,
+    WORD,
+    compiled,
+    to_fill,
+    to_read,
 )
-from dmsgd.samplers.compiled.random import fill_uniform
+from dmsgd.samplers.compiled.kdpp import choose_columns
+from dmsgd.samplers.compiled.random import uniforms_at
+from dmsgd.samplers.compiled.registers import BLOCK, pointer_to, shift
+from dmsgd.samplers.compiled.tables import search
 
 #: Blocks of random numbers that a block of proposals takes: three numbers each, two a block.
 STRIDE = 3 * BLOCK // 2
 
 
-@njit(nogil=True, cache=True)
-def choose_eigenvectors(log_e, key, draws, J):
-    """Fill row t of J with the eigenvectors of draw number draws[t]."""
-    k = J.shape[1]
-    uniforms = np.empty(k)
-    for t in range(draws.size):
-        fill_uniform(key, draws[t], 0, uniforms)
-        select_k(log_e, k, uniforms, J[t])
-
-
-@njit(nogil=True, cache=True)
-def plan(J, sums, key, draws, first, columns, blocks, rests):
+@compiled(
+    NOTHING(
+        to_read(INT), to_read(REAL), WORD, to_read(WORD, 1), INT, to_fill(REAL, 1), to_fill(INT),
+        to_fill(INT), to_fill(REAL),
+    ),
+    called_from_python=True,
+)  # fmt: skip
+def plan(J, sums, key, draws, first, uniforms, columns, blocks, rests):
     """Say for each proposal which eigenvector it follows, and where in the data it falls.
 
     sums[j, b] is Σ V_ij² over the items before block b of the data. Proposal p of row t, counted
     from the proposal block `first` of its draw, is in the block blocks[t, p] of the data, where
-    V[:, columns[t, p]]² has added up to rests[t, p].
+    V[:, columns[t, p]]² has added up to rests[t, p]. `uniforms` is scratch.
     """
     k, count = J.shape[1], sums.shape[1] - 1
-    uniforms = np.empty(3 * BLOCK)
     begin = (k + 1) // 2  # after the numbers that chose J
     for t in range(draws.size):
         for q in range(columns.shape[1] // BLOCK):
-            fill_uniform(key, draws[t], begin + (first + q) * STRIDE, uniforms)
-            part = slice(q * BLOCK, (q + 1) * BLOCK)
-            choose_columns(J[t], uniforms, columns[t, part])
+            at = begin + (first + q) * STRIDE
+            uniforms_at(key, draws[t], at, pointer_to(uniforms), 3 * BLOCK)
+            part = shift(pointer_to(columns), t * columns.shape[1] + q * BLOCK)
+            choose_columns(shift(pointer_to(J), t * k), k, pointer_to(uniforms), part)
             for p in range(BLOCK):
-                row = sums[columns[t, q * BLOCK + p]]
+                row = sums[part[p]]
                 target = uniforms[3 * p + 1] * row[count]
                 below, above = 0, count
                 while above - below > 1:
@@ -64,39 +60,48 @@ def plan(J, sums, key, draws, first, columns, blocks, rests):
                 rests[t, q * BLOCK + p] = target - row[below]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def answer(V, mass, columns, rests, J, draw, items, X):
     """Find the rows of a block of the data that proposals fall on, and their coordinates.
 
     X[p] = V[items[p]] at the eigenvectors of the draw that the proposal belongs to.
     """
-    locate(V, mass, columns, rests, items)
+    search(V, mass, columns, rests, items)
     for p in range(items.size):
         row, chosen = V[items[p]], J[draw[p]]
         for c in range(chosen.size):
             X[p, c] = row[chosen[c]]
 
 
-@njit(nogil=True, cache=True)
-def decide(items, X, key, draws, first, W, left, out):
+@compiled(
+    NOTHING(
+        to_read(INT), to_read(REAL, 3), WORD, to_read(WORD, 1), INT, to_fill(INT, 1), to_fill(REAL),
+        to_fill(REAL, 1), to_fill(INT, 1), to_fill(INT),
+    ),
+    called_from_python=True,
+)  # fmt: skip
+def decide(items, X, key, draws, first, left, W, doubles, integers, out):
     """Accept or reject the proposals of each draw in order; `left` says how many items it lacks.
 
-    W[t] and left[t] carry a draw over to its next proposals; W[t] of a new draw is the identity.
+    W[t] carries a draw that lacks some over to its next proposals.
     """
-    k = out.shape[1]
-    scratch, uniforms = workspace(k), np.empty(3 * BLOCK)
-    part = np.empty((k, BLOCK))
-    begin = (k + 1) // 2
+    count, k = items.shape[1], out.shape[1]
+    basis = lay_out(k, pointer_to(doubles), pointer_to(integers))
+    uniforms, part = basis.end, shift(basis.end, 3 * BLOCK)
     for t in range(draws.size):
-        for q in range(items.shape[1] // BLOCK):
-            if left[t] == 0:
-                break
-            fill_uniform(key, draws[t], begin + (first + q) * STRIDE, uniforms)
+        if left[t] == k:
+            begin(basis)
+        else:
+            resume(basis, left[t], shift(pointer_to(W), t * W.shape[1]))
+        for q in range(count // BLOCK):
+            at = (k + 1) // 2 + (first + q) * STRIDE
+            uniforms_at(key, draws[t], at, uniforms, 3 * BLOCK)
             for p in range(BLOCK):
                 for c in range(k):
-                    part[c, p] = X[t, q * BLOCK + p, c]
-            rows = items[t, q * BLOCK : (q + 1) * BLOCK]
-            left[t] = accept(rows, part, uniforms, W[t], left[t], scratch, out[t])
-
-
-__all__ = ["BLOCK", "answer", "block_squares", "choose_eigenvectors", "decide", "identity", "plan"]
+                    part[c * BLOCK + p] = X[t, q * BLOCK + p, c]
+            rows = shift(pointer_to(items), t * count + q * BLOCK)
+            left[t] = accept(basis, rows, part, uniforms, shift(pointer_to(out), t * k))
+            if left[t] == 0:
+                break
+        if left[t] > 0:
+            suspend(basis, shift(pointer_to(W), t * W.shape[1]))

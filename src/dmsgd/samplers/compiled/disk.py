@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dmsgd.samplers.compiled.jit import compiled
 from dmsgd.samplers.compiled.random import fill_uniform
 
 #: Darts whose random numbers are made at a time; even, as random numbers come in pairs.
 DARTS = 64
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc"})
+@compiled(fastmath={"contract", "nsz", "reassoc"})
 def is_far(X, j, items, count, squared_radius):
     """Return (((X[items[:count]] - X[j])**2).sum(axis=1) >= squared_radius).all()."""
     dart = X[j]
@@ -24,7 +24,7 @@ def is_far(X, j, items, count, squared_radius):
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def draw_disks(X, radius, misses, shrink, least, key, start, out, radii):
     """Fill row t of `out` with draw start + t, and radii[t] with the radius that it came down to.
 

@@ -1,149 +1,88 @@
 """Small dense linear algebra for one draw, in a fixed order of operations.
 
-The matrices fit in cache and a draw must not depend on how many threads a BLAS uses, so these are
-our own loops. Four rows of the second factor and two of the result are in registers at a time.
+A draw must not depend on how many threads a BLAS uses, nor on the processor, so these are our own
+loops. Columns of a right factor and of a result are in panels of PANEL: side by side within one,
+and from one panel to the next there is a stride of its own. Rows are taken TILE_ROWS at a time and
+columns 8 at a time, so matrices have room to the next multiple, and what lies there is overwritten.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-_MATH = {"contract", "nsz"}
+from dmsgd.samplers.compiled.jit import DOUBLES, INT, NOTHING, REAL, YES_NO, compiled
+from dmsgd.samplers.compiled.registers import (
+    BLOCK,
+    LANES,
+    TILE_COLUMNS,
+    TILE_ROWS,
+    add_outer,
+    narrow_tile,
+    row_tile,
+    shift,
+    wide_tile,
+)
 
-
-@njit(nogil=True, cache=True, fastmath=_MATH)
-def _add(a, x, out):
-    """out += a * x."""
-    for j in range(out.size):
-        out[j] += a * x[j]
-
-
-@njit(nogil=True, cache=True, fastmath=_MATH)
-def _add_to_two(a, b, x, out, other):
-    """out += a * x; other += b * x."""
-    for j in range(out.size):
-        out[j] += a * x[j]
-        other[j] += b * x[j]
+#: Columns of a panel.
+PANEL = 16
 
 
-@njit(nogil=True, cache=True, fastmath=_MATH)
-def _add_four(a, b, c, d, w, x, y, z, out):
-    """out += a * w + b * x + c * y + d * z."""
-    for j in range(out.size):
-        out[j] += a * w[j] + b * x[j] + c * y[j] + d * z[j]
+@compiled(
+    NOTHING(
+        DOUBLES, INT, INT, DOUBLES, INT, INT, DOUBLES, INT, INT, INT, INT, INT, YES_NO
+    )
+)  # fmt: skip
+def product(
+    A, a_row, a_step, B, b_row, b_panel, C, c_row, c_panel, rows, inner, columns, add
+):  # fmt: skip
+    """C = A @ B, or C += A @ B; a_row and a_step lead to the next row and column of A."""
+    for first in range(0, columns, TILE_COLUMNS):
+        b = shift(B, first // PANEL * b_panel + first % PANEL)
+        c = shift(C, first // PANEL * c_panel + first % PANEL)
+        if TILE_COLUMNS > LANES and columns - first > LANES:
+            for i in range(0, rows, TILE_ROWS):
+                wide_tile(
+                    shift(A, i * a_row), a_row, a_step, b, b_row, shift(c, i * c_row), c_row,
+                    inner, add,
+                )  # fmt: skip
+        else:
+            for i in range(0, rows, TILE_ROWS):
+                narrow_tile(
+                    shift(A, i * a_row), a_row, a_step, b, b_row, shift(c, i * c_row), c_row,
+                    inner, add,
+                )  # fmt: skip
 
 
-@njit(nogil=True, cache=True, fastmath=_MATH)
-def _add_four_to_two(a, b, c, d, e, f, g, h, w, x, y, z, out, other):
-    """out += a * w + b * x + c * y + d * z; other += e * w + f * x + g * y + h * z."""
-    for j in range(out.size):
-        wj, xj, yj, zj = w[j], x[j], y[j], z[j]
-        out[j] += a * wj + b * xj + c * yj + d * zj
-        other[j] += e * wj + f * xj + g * yj + h * zj
+@compiled(REAL(DOUBLES, INT, INT, REAL, DOUBLES))
+def householder(Z, rows, column, square, v):
+    """Set v so that I - tau v vᵀ maps Z[:rows, column] onto the last axis; return tau.
 
-
-@njit(nogil=True, cache=True, fastmath=_MATH)
-def add_product(A, B, C):
-    """C += A[:, : len(B)] @ B."""
-    rows, inner = A.shape[0], B.shape[0]
-    fours = inner - inner % 4
-    for i in range(0, rows - 1, 2):
-        p, q = A[i], A[i + 1]
-        for c in range(0, fours, 4):
-            _add_four_to_two(
-                p[c], p[c + 1], p[c + 2], p[c + 3], q[c], q[c + 1], q[c + 2], q[c + 3],
-                B[c], B[c + 1], B[c + 2], B[c + 3], C[i], C[i + 1],
-            )  # fmt: skip
-        for c in range(fours, inner):
-            _add_to_two(p[c], q[c], B[c], C[i], C[i + 1])
-    if rows % 2:
-        p, out = A[rows - 1], C[rows - 1]
-        for c in range(0, fours, 4):
-            _add_four(p[c], p[c + 1], p[c + 2], p[c + 3], B[c], B[c + 1], B[c + 2], B[c + 3], out)
-        for c in range(fours, inner):
-            _add(p[c], B[c], out)
-
-
-@njit(nogil=True, cache=True, fastmath=_MATH)
-def reflect(Z, v, tau, first, y):
-    """Z[:, first:] -= tau * outer(v, v @ Z[:, first:]), except for the last row, which is dropped.
-
-    `y` is scratch of Z's width.
+    `square` is the squared length of that column. Z has rows of BLOCK.
     """
-    rows = Z.shape[0]
-    y = y[first:]
-    y[:] = 0.0
-    fours = rows - rows % 4
-    for i in range(0, fours, 4):
-        _add_four(
-            v[i], v[i + 1], v[i + 2], v[i + 3],
-            Z[i, first:], Z[i + 1, first:], Z[i + 2, first:], Z[i + 3, first:], y,
-        )  # fmt: skip
-    for i in range(fours, rows):
-        _add(v[i], Z[i, first:], y)
-    kept = rows - 1
-    for i in range(0, kept - 1, 2):
-        _add_to_two(-tau * v[i], -tau * v[i + 1], y, Z[i, first:], Z[i + 1, first:])
-    if kept % 2:
-        _add(-tau * v[kept - 1], y, Z[kept - 1, first:])
+    for i in range(rows):
+        v[i] = Z[i * BLOCK + column]
+    norm, last = np.sqrt(square), v[rows - 1]
+    v[rows - 1] = last + norm if last > 0 else last - norm
+    return 1.0 / (square + abs(last) * norm)
 
 
-@njit(nogil=True, cache=True, fastmath=_MATH | {"reassoc"})
-def _dot(a, b):
-    """a @ b."""
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
+@compiled(NOTHING(DOUBLES, INT, DOUBLES, REAL, DOUBLES, DOUBLES))
+def reflect(Z, rows, v, tau, y, squares):
+    """Z = ((I - tau v vᵀ) Z)[:-1]; squares = (Z**2).sum(axis=0). `y` is scratch for a row."""
+    row_tile(v, 0, 1, Z, BLOCK, y, 0, rows, False)
+    add_outer(Z, rows - 1, v, -tau, y, squares)
 
 
-@njit(nogil=True, cache=True, fastmath=_MATH)
-def reflect_many(W, reflectors, taus, Y, columns):
-    """W = H_a ... H_1 W with H_i = I - tau_i v_i v_iᵀ, of which the last `a` rows are dropped.
+@compiled(NOTHING(DOUBLES, DOUBLES, INT, DOUBLES))
+def join(gram, taus, count, S):
+    """Set S so that H_count ... H_1 = I + V S Vᵀ for reflections H_i = I - tau_i v_i v_iᵀ.
 
-    Reflector i (a row of `reflectors`) is zero in the last i rows of W. `Y` (group, k) and
-    `columns` (rows, group) are scratch; a group of reflectors is applied in two matrix products:
-    W -= Vᵀ Y, Y_i = tau_i (v_i W - Σ_{j<i} (v_i·v_j) Y_j).
+    The columns of V are v_i, and gram = Vᵀ V. The share of v_i that is taken away from z is
+    y_i = tau_i (v_i z - Σ_{j<i} (v_i v_j) y_j), and y = -S Vᵀ z. S and gram have rows of BLOCK.
     """
-    rows = W.shape[0]
-    for start in range(0, taus.size, Y.shape[0]):
-        group = min(Y.shape[0], taus.size - start)
-        V = reflectors[start : start + group]
-        Yg = Y[:group]
-        Yg[:] = 0.0
-        add_product(V, W[:rows], Yg)
-        for i in range(group):
-            for j in range(i):
-                _add(-_dot(V[i, :rows], V[j, :rows]), Yg[j], Yg[i])
-            for j in range(Yg.shape[1]):
-                Yg[i, j] *= taus[start + i]
-        rows -= group
-        for i in range(rows):
-            for j in range(group):
-                columns[i, j] = -V[j, i]
-        add_product(columns[:rows], Yg, W[:rows])
-
-
-@njit(nogil=True, cache=True, fastmath=_MATH)
-def column_squares(X, out):
-    """out = (X**2).sum(axis=0)."""
-    out[:] = 0.0
-    for c in range(X.shape[0]):
-        row = X[c]
-        for p in range(out.size):
-            out[p] += row[p] * row[p]
-
-
-@njit(nogil=True, cache=True, fastmath=_MATH)
-def householder(Z, column, v):
-    """Set v so that I - tau v vᵀ maps Z[:, column] onto the last axis; return tau."""
-    last = Z.shape[0] - 1
-    squares = 0.0
-    for i in range(last + 1):
-        v[i] = Z[i, column]
-        squares += v[i] * v[i]
-    norm = np.sqrt(squares)
-    tau = 1.0 / (squares + abs(v[last]) * norm)
-    v[last] += norm if v[last] > 0 else -norm
-    return tau
+    for i in range(count):
+        row = shift(S, i * BLOCK)
+        row_tile(shift(gram, i * BLOCK), 0, 1, S, BLOCK, row, 0, i, False)
+        row[i] = 1.0
+        for j in range(i + 1):
+            row[j] *= -taus[i]

@@ -9,6 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dmsgd.samplers.compiled.jit import DOUBLES, INT, REAL, WORD, compiled, to_fill
+from dmsgd.samplers.compiled.registers import pointer_to
+
 _U32 = np.uint32
 _U64 = np.uint64
 _SHIFT = np.uint64(32)
@@ -38,15 +41,21 @@ def _uniform(high, low):
     return (np.float64(bits) + 0.5) * 2.0**-52
 
 
-@njit(nogil=True, cache=True)
-def fill_uniform(key, draw, block, out):
-    """Fill `out` with the uniforms of `draw` from number 2 * block on; return the next block."""
+@compiled(INT(WORD, WORD, INT, DOUBLES, INT))
+def uniforms_at(key, draw, block, out, size):
+    """Fill `out` with `size` uniforms of `draw` from number 2 * block on; return the next block."""
     key0, key1 = _U32(key), _U32(key >> _SHIFT)
     draw0, draw1 = _U32(draw), _U32(draw >> _SHIFT)
-    blocks = (out.size + 1) // 2
+    blocks = (size + 1) // 2
     for b in range(blocks):
         a0, a1, a2, a3 = philox(key0, key1, _U32(block + b), _U32(0), draw0, draw1)
         out[2 * b] = _uniform(a0, a1)
-        if 2 * b + 1 < out.size:
+        if 2 * b + 1 < size:
             out[2 * b + 1] = _uniform(a2, a3)
     return block + blocks
+
+
+@compiled(INT(WORD, WORD, INT, to_fill(REAL, 1)), called_from_python=True)
+def fill_uniform(key, draw, block, out):
+    """Fill `out` with the uniforms of `draw` from number 2 * block on; return the next block."""
+    return uniforms_at(key, draw, block, pointer_to(out), out.size)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dmsgd.samplers.compiled.jit import compiled
 from dmsgd.samplers.compiled.random import fill_uniform
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _choose(n, uniforms, table, out):
     """Fill `out` with a simple random sample of range(n) (Floyd's algorithm), O(len(out)).
 
@@ -32,7 +32,7 @@ def _choose(n, uniforms, table, out):
         out[i] = item
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _shuffle(items, uniforms):
     """Put `items` in random order (Fisher-Yates)."""
     for i in range(items.size - 1, 0, -1):
@@ -40,7 +40,7 @@ def _shuffle(items, uniforms):
         items[i], items[j] = items[j], items[i]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _hash_table(most):
     """Return room for a hash set of `most` items."""
     width = 4
@@ -49,7 +49,7 @@ def _hash_table(most):
     return np.empty(width, np.int64)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def draw_uniform(n, key, start, out):
     """Fill row t of `out` with draw start + t of a simple random sample of range(n)."""
     k = out.shape[1]
@@ -61,7 +61,7 @@ def draw_uniform(n, key, start, out):
     return out.shape[0]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def draw_stratified(members, starts, base, extra, key, start, out):
     """Fill row t of `out` with draw start + t of a stratified sample, in random order.
 

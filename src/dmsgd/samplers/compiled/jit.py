@@ -1,0 +1,164 @@
+"""How the loops are compiled: once for a processor, into the first folder that can be written.
+
+`compiled(signature)` is numba's `njit` with three differences. A function with a signature is
+compiled for these types alone, so that a number in the code is no type of its own. What is kept on
+disk belongs to the text of all files of this folder, because a function contains those it calls.
+And where neither the package's folder nor the user's can be written, a folder for temporary files
+will do.
+
+Functions that call each other pass pointers (DOUBLES and so on) and not arrays, and those that
+Python calls get `address(array)`: a function of pointers compiles in a tenth of a second, one of
+arrays takes several times as long.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba import njit, types
+from numba.core import caching
+
+INT, WORD, REAL, YES_NO = types.int64, types.uint64, types.float64, types.boolean
+DOUBLES, INTS = types.CPointer(REAL), types.CPointer(INT)
+HALF = types.uint32
+WORDS, HALVES = types.CPointer(WORD), types.CPointer(HALF)
+NOTHING = types.void
+
+
+def to_read(kind: Any, dimensions: int = 2) -> Any:
+    """Return the type of arrays that are only read."""
+    return types.Array(kind, dimensions, "C", readonly=True)
+
+
+def to_fill(kind: Any, dimensions: int = 2) -> Any:
+    """Return the type of arrays that are written."""
+    return types.Array(kind, dimensions, "C")
+
+
+def address(array: Any, kind: type) -> int:
+    """Return where an array of this kind begins, which must be contiguous."""
+    if array.dtype != kind or not array.flags.c_contiguous:
+        raise TypeError(f"compiled loops need a contiguous array of {kind}, got {array.dtype}")
+    return int(array.__array_interface__["data"][0])
+
+
+def compiled(
+    signature: Any = None, called_from_python: bool = False, fastmath: Any = False
+) -> Callable[[Any], Any]:
+    """Return the decorator of compiled functions; each is compiled when it is first needed.
+
+    signature: the types of its arguments and result; without it they are those it is called with.
+    called_from_python: whether a function with a signature is; others are called by those.
+    fastmath: what numba calls so.
+    """
+    inner = signature is not None and not called_from_python
+
+    def decorate(function: Any) -> Any:
+        options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} if inner else {}
+        dispatcher = njit(nogil=True, fastmath=fastmath, **options)(function)
+        with suppress(RuntimeError):  # no folder can be written: compile every time
+            dispatcher._cache = _Cache(function)
+        if signature is not None:
+            _fix(dispatcher, signature)
+        return dispatcher
+
+    return decorate
+
+
+def _fix(dispatcher: Any, signature: Any) -> None:
+    """Let a function be compiled for this signature alone, at its first use by anyone."""
+    resolve = dispatcher.get_call_template
+
+    def compile_it(*_: Any, **__: Any) -> Any:
+        entry = dispatcher.compile(signature)
+        dispatcher.disable_compile()
+        return entry
+
+    def called_by_compiled(args: Any, kws: Any) -> Any:
+        if not dispatcher.overloads:
+            compile_it()
+        return resolve(args, kws)
+
+    dispatcher.get_call_template = called_by_compiled
+    dispatcher._compile_for_args = compile_it
+
+
+@cache
+def _sources() -> str:
+    """Return a hash of all files of this folder."""
+    text = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        text.update(path.read_bytes())
+    return text.hexdigest()
+
+
+@cache
+def _say() -> None:
+    """Say once that this will take a moment."""
+    print("dmsgd: compiling for this processor (once, a few seconds) ...", file=sys.stderr)
+
+
+def _named(name: str) -> Any:
+    """Return a class of numba's cache, which older versions name with an underscore."""
+    return getattr(caching, name, None) or getattr(caching, "_" + name)
+
+
+_Provided: Any = _named("UserProvidedCacheLocator")
+_InTree: Any = _named("InTreeCacheLocator")
+_UserWide: Any = _named("UserWideCacheLocator")
+
+
+class _OfAllSources:
+    def get_source_stamp(self) -> str:
+        return _sources()
+
+
+class _Chosen(_OfAllSources, _Provided):
+    """Where NUMBA_CACHE_DIR says."""
+
+
+class _InPackage(_OfAllSources, _InTree):
+    """In __pycache__."""
+
+
+class _OfUser(_OfAllSources, _UserWide):
+    """In the user's folder for such things."""
+
+
+class _Temporary(_OfAllSources, _InTree):
+    """In a folder for temporary files that nobody else can write."""
+
+    def get_cache_path(self) -> str:
+        user = os.getuid() if hasattr(os, "getuid") else "user"
+        return str(Path(tempfile.gettempdir()) / f"dmsgd-{user}")
+
+    def ensure_cache_path(self) -> None:
+        path = Path(self.get_cache_path())
+        path.mkdir(mode=0o700, exist_ok=True)
+        if hasattr(os, "getuid"):
+            found = path.lstat()
+            if found.st_uid != os.getuid() or found.st_mode & 0o022 or path.is_symlink():
+                raise OSError(f"{path} belongs to somebody else, or others can write to it")
+        super().ensure_cache_path()
+
+
+class _Folders(caching.CompileResultCacheImpl):
+    _locator_classes = (_Chosen, _InPackage, _OfUser, _Temporary)
+
+
+class _Cache(caching.FunctionCache):
+    _impl_class = _Folders
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            _say()
+        return found

@@ -1,0 +1,247 @@
+"""The innermost loops of a draw: what they add up stays in registers until the loop is over.
+
+numba cannot be told to keep a tile of a matrix in registers, so these loops are written as vector
+instructions of LLVM, which every processor has in some width. They work on pointers, and strides
+are counted in elements. Nothing is checked: read a tile too many and the process dies.
+
+Each element of a result is added up in the order of the inner index by fused multiply-adds, however
+large the tile is. So the result has the same bits on every processor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, config
+from numba.extending import intrinsic
+
+from dmsgd.samplers.compiled.jit import (
+    DOUBLES,
+    HALVES,
+    INT,
+    INTS,
+    NOTHING,
+    REAL,
+    WORDS,
+    YES_NO,
+)
+
+_DOUBLE, _INDEX, _SHORT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
+
+#: Doubles in a vector of the code; the compiler cuts it into what the processor has.
+LANES = 8
+
+
+def _has_wide_vectors() -> bool:
+    """Return whether there are 32 registers of 8 doubles, for what numba compiles for."""
+    if config.CPU_NAME or config.CPU_FEATURES:
+        return "+avx512f" in (config.CPU_FEATURES or "")
+    return bool(llvm.get_host_cpu_features().get("avx512f", False))
+
+
+#: Rows and columns of the tile of a product that is in registers at a time.
+TILE_ROWS, TILE_COLUMNS = (8, 16) if _has_wide_vectors() else (4, 8)
+
+
+def _vector(count: int) -> Any:
+    return ir.VectorType(_DOUBLE, count)
+
+
+def _number(value: int) -> Any:
+    return ir.Constant(_INDEX, value)
+
+
+def _at(builder: Any, pointer: Any, index: Any, stride: Any) -> Any:
+    return builder.gep(pointer, [builder.mul(index, stride)])
+
+
+def _load(builder: Any, pointer: Any) -> Any:
+    return builder.load(builder.bitcast(pointer, _vector(LANES).as_pointer()), align=8)
+
+
+def _store(builder: Any, vector: Any, pointer: Any) -> None:
+    builder.store(vector, builder.bitcast(pointer, vector.type.as_pointer()), align=8)
+
+
+def _broadcast(builder: Any, scalar: Any) -> Any:
+    empty = ir.Constant(_vector(LANES), ir.Undefined)
+    first = builder.insert_element(empty, scalar, ir.Constant(_SHORT, 0))
+    zeros = ir.Constant(ir.VectorType(_SHORT, LANES), [0] * LANES)
+    return builder.shuffle_vector(first, empty, zeros)
+
+
+def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a * b + c, rounded once."""
+    kind = ir.FunctionType(a.type, [a.type] * 3)
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f64")
+    return builder.call(function, [a, b, c])
+
+
+def _variables(builder: Any, count: int) -> list[Any]:
+    """Return `count` vectors, which the compiler puts into registers."""
+    return [cgutils.alloca_once(builder, _vector(LANES)) for _ in range(count)]
+
+
+def _zero(builder: Any, variables: list[Any]) -> None:
+    for variable in variables:
+        builder.store(ir.Constant(_vector(LANES), [0.0] * LANES), variable)
+
+
+def _accumulate(builder: Any, a: Any, b: Any, variable: Any) -> None:
+    builder.store(_multiply_add(builder, a, b, builder.load(variable)), variable)
+
+
+def _vectors_of(builder: Any, pointer: Any, count: int) -> list[Any]:
+    return [builder.gep(pointer, [_number(q * LANES)]) for q in range(count)]
+
+
+def _tile(rows: int, columns: int) -> Any:
+    """Return the product of a tile of `rows` by `columns` (whole vectors)."""
+    width = columns // LANES
+
+    @intrinsic
+    def tile(typing, A, a_row, a_step, B, b_step, C, c_row, inner, add):
+        """C[i c_row + j] (+)= Σ_t A[i a_row + t a_step] B[t b_step + j]."""
+        return NOTHING(DOUBLES, INT, INT, DOUBLES, INT, DOUBLES, INT, INT, YES_NO), code
+
+    def code(context, builder, signature, arguments):
+        A, a_row, a_step, B, b_step, C, c_row, inner, add = arguments
+        sums = _variables(builder, rows * width)
+        places = [
+            place
+            for i in range(rows)
+            for place in _vectors_of(builder, _at(builder, C, _number(i), c_row), width)
+        ]
+        with builder.if_else(add) as (then, otherwise):
+            with then:
+                for place, variable in zip(places, sums, strict=True):
+                    builder.store(_load(builder, place), variable)
+            with otherwise:
+                _zero(builder, sums)
+        lines = [_at(builder, A, _number(i), a_row) for i in range(rows)]
+        with cgutils.for_range(builder, inner) as loop:
+            step = _vectors_of(builder, _at(builder, B, loop.index, b_step), width)
+            vectors = [_load(builder, place) for place in step]
+            for i in range(rows):
+                factor = builder.load(_at(builder, lines[i], loop.index, a_step))
+                factor = _broadcast(builder, factor)
+                for q in range(width):
+                    _accumulate(builder, factor, vectors[q], sums[i * width + q])
+        for place, variable in zip(places, sums, strict=True):
+            _store(builder, builder.load(variable), place)
+        return context.get_dummy_value()
+
+    return tile
+
+
+#: Proposals in a block: the columns of the matrices below.
+BLOCK = 32
+
+#: Tiles: of a product, of what it leaves at its right edge, and one row of BLOCK columns.
+wide_tile = _tile(TILE_ROWS, TILE_COLUMNS)
+narrow_tile = _tile(TILE_ROWS, LANES)
+row_tile = _tile(1, BLOCK)
+
+
+def _sweep(builder: Any, Z: Any, rows: Any, squares: Any, change: Any) -> None:
+    """Go down the rows of Z, change them, and leave their squared lengths by column."""
+    count = BLOCK // LANES
+    sums = _variables(builder, count)
+    _zero(builder, sums)
+    with cgutils.for_range(builder, rows) as loop:
+        row = _vectors_of(builder, _at(builder, Z, loop.index, _number(BLOCK)), count)
+        for variable, new in zip(sums, change(loop.index, row), strict=True):
+            _accumulate(builder, new, new, variable)
+    for place, variable in zip(_vectors_of(builder, squares, count), sums, strict=True):
+        _store(builder, builder.load(variable), place)
+
+
+@intrinsic
+def column_squares(typing, Z, rows, squares):
+    """squares = (Z[:rows]**2).sum(axis=0); Z has rows of BLOCK."""
+
+    def code(context, builder, signature, arguments):
+        Z, rows, squares = arguments
+        _sweep(builder, Z, rows, squares, lambda i, row: [_load(builder, at) for at in row])
+        return context.get_dummy_value()
+
+    return NOTHING(DOUBLES, INT, DOUBLES), code
+
+
+@intrinsic
+def add_outer(typing, Z, rows, v, factor, y, squares):
+    """Z[i] += factor * v[i] * y for i < rows; squares = (Z[:rows]**2).sum(axis=0)."""
+
+    def code(context, builder, signature, arguments):
+        Z, rows, v, factor, y, squares = arguments
+        vectors = [_load(builder, at) for at in _vectors_of(builder, y, BLOCK // LANES)]
+
+        def change(i: Any, row: list[Any]) -> list[Any]:
+            entry = builder.fmul(factor, builder.load(builder.gep(v, [i])))
+            entry = _broadcast(builder, entry)
+            new = [
+                _multiply_add(builder, entry, vector, _load(builder, at))
+                for vector, at in zip(vectors, row, strict=True)
+            ]
+            for vector, at in zip(new, row, strict=True):
+                _store(builder, vector, at)
+            return new
+
+        _sweep(builder, Z, rows, squares, change)
+        return context.get_dummy_value()
+
+    return NOTHING(DOUBLES, INT, DOUBLES, REAL, DOUBLES, DOUBLES), code
+
+
+@intrinsic
+def shift(typing, pointer, count):
+    """Return pointer + count."""
+
+    def code(context, builder, signature, arguments):
+        return builder.gep(arguments[0], [arguments[1]])
+
+    return pointer(pointer, INT), code
+
+
+@intrinsic
+def pointer_to(typing, array):
+    """Return a pointer to the first element of a contiguous array."""
+
+    def code(context, builder, signature, arguments):
+        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    return types.CPointer(array.dtype)(array), code
+
+
+def _pointer_at(kind: Any) -> Any:
+    @intrinsic
+    def pointer_at(typing, address):
+        """Return a pointer to this address."""
+
+        def code(context, builder, signature, arguments):
+            return builder.inttoptr(arguments[0], context.get_value_type(kind))
+
+        return kind(INT), code
+
+    return pointer_at
+
+
+doubles_at, ints_at = _pointer_at(DOUBLES), _pointer_at(INTS)
+words_at, halves_at = _pointer_at(WORDS), _pointer_at(HALVES)
+
+
+@intrinsic
+def prefetch(typing, pointer):
+    """Ask for what is there: it will be read soon."""
+
+    def code(context, builder, signature, arguments):
+        place = builder.bitcast(arguments[0], ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [place.type, _SHORT, _SHORT, _SHORT])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, *(ir.Constant(_SHORT, how) for how in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return NOTHING(pointer), code
