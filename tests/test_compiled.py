@@ -1,6 +1,5 @@
 """Each compiled loop against the NumPy line it stands for."""
 
-
 import numpy as np
 import pytest
 from numba import njit
@@ -9,8 +8,8 @@ from dmsgd.samplers.compiled import basis as basis_of
 from dmsgd.samplers.compiled import linear_algebra as la
 from dmsgd.samplers.compiled.jit import address
 from dmsgd.samplers.compiled.random import fill_uniform, philox
-from dmsgd.samplers.compiled.registers import BLOCK, doubles_at, halves_at, pointer_to, words_at
-from dmsgd.samplers.compiled.tables import BEYOND, ROWS, Tables, locate, search
+from dmsgd.samplers.compiled.registers import BLOCK, pointer_to
+from dmsgd.samplers.compiled.tables import ENTRY, GROUP, STRETCH, locate, tables_at
 from dmsgd.samplers.rejection import tables_of
 
 RNG = np.random.default_rng(0)
@@ -77,11 +76,9 @@ def join(gram, taus, S):
 
 
 @njit
-def located(n, r, stretches, last, V, mass, guides, shares, columns, uniforms, items):
-    tables = Tables(
-        n, r, stretches, last, doubles_at(V), doubles_at(mass), halves_at(guides), words_at(shares)
-    )
-    locate(tables, pointer_to(columns), pointer_to(uniforms), pointer_to(items), items.size)
+def located(n, r, groups, width, last, V, sums, totals, guides, columns, targets, items):
+    tables = tables_at(n, r, groups, width, last, V, sums, totals, guides)
+    locate(tables, pointer_to(columns), pointer_to(targets), pointer_to(items), items.size)
 
 
 @njit
@@ -192,32 +189,28 @@ def columns_to_search(n):
     return V / np.linalg.norm(V, axis=0)
 
 
-@pytest.mark.parametrize("n", [1, ROWS - 1, ROWS, ROWS + 1, 100, 1000])
-def test_tables_find_the_row_that_running_sums_find(n):
-    V = columns_to_search(n)
-    count = 20_000
-    columns = RNG.integers(0, V.shape[1], count)
-    uniforms = RNG.uniform(size=(count, 3))
-    uniforms[:2, 1] = 2.0**-53, 1 - 2.0**-53
-    mass, guides, shares = tables_of(V)
-    ends = np.append(np.arange(ROWS, n, ROWS), n) - 1
-    np.testing.assert_allclose(mass[:, :-BEYOND], np.cumsum(V**2, axis=0)[ends].T, atol=1e-12)
-    items = np.full(count, -1)
-    located(
-        *V.shape, shares.shape[1], guides.shape[1] - 1, address(V, float), address(mass, float),
-        address(guides, np.uint32), address(shares, np.uint64), columns, uniforms, items,
-    )  # fmt: skip
-    sums = np.cumsum(V**2, axis=0)
-    targets = uniforms[:, 1] * sums[-1, columns]
+@pytest.mark.parametrize("columns", [slice(0, 7), slice(2, 3), np.arange(19) % 7])
+@pytest.mark.parametrize("n", [1, STRETCH, GROUP - 1, GROUP, GROUP + 1, 1000])
+def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
+    V = np.ascontiguousarray(columns_to_search(n)[:, columns])
+    count, r = 20_000, V.shape[1]
+    tables, sums = tables_of(V), np.cumsum(V**2, axis=0)
+    table, totals = tables.arrays[1:3]
+    np.testing.assert_allclose(totals[:r], sums[-1], rtol=1e-12)
+    ends = np.minimum(np.arange(STRETCH, GROUP * table.shape[0] + 1, STRETCH), n) - 1
+    found = table[:, :r, : ENTRY // 2].transpose(0, 2, 1).reshape(-1, r)
+    np.testing.assert_allclose(found, sums[ends], rtol=1e-12, atol=1e-15)
+
+    chosen, shares = RNG.integers(0, r, count), RNG.uniform(size=count)
+    shares[:2] = 2.0**-53, 1 - 2.0**-53
+    targets, items = shares * totals[chosen], np.full(count, -1)
+    tables.call(located, chosen, targets, items)
     assert (items >= 0).all()
     assert (items < n).all()
-    assert (sums[items, columns] > targets - 1e-12).all()
-    before = np.where(items > 0, sums[items - 1, columns], 0.0)
-    assert (before < targets + 1e-12).all()
-    assert (V[items, columns] != 0).all()
-    found = np.full(count, -1)
-    search(V, mass, columns, uniforms[:, 1] * mass[columns, -BEYOND - 1], found)
-    np.testing.assert_array_equal(items, found)
+    assert (sums[items, chosen] > targets * (1 - 1e-12)).all()
+    before = np.where(items > 0, sums[items - 1, chosen], 0.0)
+    assert (before < targets * (1 + 1e-12)).all()
+    assert (V[items, chosen] != 0).all()
 
 
 @pytest.mark.parametrize("array", [np.zeros(3, np.float32), np.zeros((4, 4))[:, ::2]])

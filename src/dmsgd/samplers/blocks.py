@@ -26,7 +26,7 @@ from dmsgd.polynomials.squares import weighed_squares
 from dmsgd.polynomials.symmetric import log_polynomials, selection
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Draw
-from dmsgd.samplers.rejection import eigenvectors, running_sums
+from dmsgd.samplers.rejection import eigenvectors, tables_of
 
 #: Proposals of all draws at a time take at most this many bytes, or an 8th of the memory.
 PROPOSAL_BYTES = 2**29
@@ -162,7 +162,8 @@ def _answers(
     columns = np.empty((draws.size, count), dtype=np.int64)
     blocks = np.empty((draws.size, count), dtype=np.int64)
     rests = np.empty((draws.size, count))
-    plan(J, sums, key, draws, first, np.empty(3 * BLOCK), columns, blocks, rests)
+    totals = np.ascontiguousarray(sums[:, -1])
+    plan(J, sums, totals, key, draws, first, np.empty(3 * BLOCK), columns, blocks, rests)
     order = np.argsort(blocks, axis=None, kind="stable")
     bounds = np.searchsorted(blocks.ravel()[order], np.arange(sums.shape[1]))
     arguments: list[Any] = []
@@ -201,5 +202,6 @@ def answer_block(block: FloatArray, question: Any, basis: FloatArray, pi: FloatA
     V = np.ascontiguousarray(block @ basis)
     items = np.empty(columns.size, dtype=np.int64)
     X = np.empty((columns.size, J.shape[1]))
-    answer(V, running_sums(V), columns, rests, J, draw, items, X)
+    columns, J, draw = (part.astype(np.int64) for part in (columns, J, draw))
+    tables_of(V).call(answer, columns, rests, J, draw, items, X)
     return items, X, None if pi is None else weighed_squares(V, pi)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
@@ -81,52 +82,56 @@ def items_of(V: FloatArray) -> Callable[[IntArray, int, int, int, IntArray], int
     from dmsgd.samplers.compiled.jit import address
     from dmsgd.samplers.compiled.kdpp import draw, room_for_draws
 
-    mass, guides, shares = tables_of(V)
-    sizes = (*V.shape, shares.shape[1], guides.shape[1] - 1)
+    tables = tables_of(V)
 
     def fill_rows(J: IntArray, key: int, start: int, block: int, out: IntArray) -> int:
         size, k = out.shape
         doubles, integers = room_for_draws(k)
-        return int(
-            draw(
-                *sizes, address(V, float), address(mass, float), address(guides, np.uint32),
-                address(shares, np.uint64), address(J, np.int64), k, np.uint64(key),
-                np.uint64(start), block, address(doubles, float), address(integers, np.int64),
-                address(out, np.int64), size,
-            )
-        )  # fmt: skip
+        scratch = address(doubles, float), address(integers, np.int64)
+        chosen, number = address(J, np.int64), (np.uint64(key), np.uint64(start))
+        filled = address(out, np.int64)
+        return int(tables.call(draw, chosen, k, *number, block, *scratch, filled, size))
 
     return fill_rows
 
 
-def tables_of(V: FloatArray) -> tuple[FloatArray, Any, Any]:
-    """Return what finds the item at which a column's squares reach a sum: mass, guides, shares.
+@final
+@dataclass(frozen=True)
+class Tables:
+    """What finds the item at which a column's squares reach a sum; a quarter of V in memory.
 
-    They take 17/64 of V; see `dmsgd.samplers.compiled.tables`.
+    sizes:  n, r, groups, width and last, and
+    arrays: V, sums, totals and guides, as in `dmsgd.samplers.compiled.tables`.
     """
-    from dmsgd.samplers.compiled.tables import ROWS, STRETCHES
 
-    stretches = -(-V.shape[0] // ROWS)
-    shares = np.empty((V.shape[1], stretches), dtype=np.uint64)
-    return *_sums(V, -(-stretches // STRETCHES), shares), shares
+    sizes: tuple[int, ...]
+    arrays: tuple[Any, ...]
+
+    def call(self, function: Any, *arguments: Any) -> Any:
+        """Return function(*sizes, *addresses of the arrays, *arguments)."""
+        from dmsgd.samplers.compiled.jit import address
+
+        where = (address(array, array.dtype) for array in self.arrays)
+        return function(*self.sizes, *where, *arguments)
 
 
-def running_sums(V: FloatArray) -> FloatArray:
-    """Return the mass table alone, for a few look-ups by `search`."""
-    return _sums(V, 1, None)[0]
-
-
-def _sums(V: FloatArray, last: int, shares: Any) -> tuple[FloatArray, Any]:
-    """Return the mass table and last + 1 guides a column; fill the shares, if any."""
+def tables_of(V: FloatArray) -> Tables:
+    """Return the tables of V, which is contiguous."""
     from dmsgd.samplers.compiled.jit import address
-    from dmsgd.samplers.compiled.tables import BEYOND, ROWS, TILE, add_up, fill_stretches
+    from dmsgd.samplers.compiled.registers import LANES
+    from dmsgd.samplers.compiled.tables import ENTRY, GROUP, fill_guides, fill_sums
 
     n, r = V.shape
-    stretches = -(-n // ROWS)
-    mass, guides = np.empty((r, stretches + BEYOND)), np.empty((r, last + 1), np.uint32)
-    sums, words = np.empty((ROWS + TILE, r)), np.empty((TILE, r), np.uint64)
-    where = 0 if shares is None else address(shares, np.uint64)
-    scratch = address(sums, float), address(words, np.uint64)
-    fill_stretches(address(V, float), n, r, address(mass, float), where, *scratch)
-    add_up(address(mass, float), r, stretches, address(guides, np.uint32), last)
-    return mass, guides
+    F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
+    width, whole, groups = F.shape[1], n // GROUP, -(-n // GROUP)
+    rest = np.zeros((GROUP, width))
+    rest[: n - whole * GROUP] = F[whole * GROUP :]
+    sums, guides = np.empty((groups, width, ENTRY)), np.empty((width, 2 * groups + 1), np.uint32)
+    ends, filled = np.zeros((groups + 1, width)), np.zeros(width, np.int64)
+    fill_sums(address(F, float), whole, width, address(ends, float), address(sums, float))
+    if whole < groups:
+        behind = address(ends[whole:], float), address(sums[whole:], float)
+        fill_sums(address(rest, float), 1, width, *behind)
+    counted = address(ends, float), address(filled, np.int64), address(guides, np.uint32)
+    fill_guides(groups, width, 2 * groups, *counted)
+    return Tables((n, r, groups, width, 2 * groups), (V, sums, ends[-1].copy(), guides))

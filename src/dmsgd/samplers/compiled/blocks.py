@@ -15,10 +15,10 @@ from dmsgd.samplers.compiled.jit import (
     to_fill,
     to_read,
 )
-from dmsgd.samplers.compiled.kdpp import choose_columns
+from dmsgd.samplers.compiled.kdpp import propose
 from dmsgd.samplers.compiled.random import uniforms_at
 from dmsgd.samplers.compiled.registers import BLOCK, pointer_to, shift
-from dmsgd.samplers.compiled.tables import search
+from dmsgd.samplers.compiled.tables import locate, tables_at
 
 #: Blocks of random numbers that a block of proposals takes: three numbers each, two a block.
 STRIDE = 3 * BLOCK // 2
@@ -26,17 +26,19 @@ STRIDE = 3 * BLOCK // 2
 
 @compiled(
     NOTHING(
-        to_read(INT), to_read(REAL), WORD, to_read(WORD, 1), INT, to_fill(REAL, 1), to_fill(INT),
+        to_read(INT), to_read(REAL), to_read(REAL, 1), WORD, to_read(WORD, 1), INT,
+        to_fill(REAL, 1), to_fill(INT),
         to_fill(INT), to_fill(REAL),
     ),
     called_from_python=True,
 )  # fmt: skip
-def plan(J, sums, key, draws, first, uniforms, columns, blocks, rests):
+def plan(J, sums, totals, key, draws, first, uniforms, columns, blocks, rests):
     """Say for each proposal which eigenvector it follows, and where in the data it falls.
 
-    sums[j, b] is Σ V_ij² over the items before block b of the data. Proposal p of row t, counted
-    from the proposal block `first` of its draw, is in the block blocks[t, p] of the data, where
-    V[:, columns[t, p]]² has added up to rests[t, p]. `uniforms` is scratch.
+    sums[j, b] is Σ V_ij² over the items before block b of the data, and totals[j] over all.
+    Proposal p of row t, counted from the proposal block `first` of its draw, is in the block
+    blocks[t, p] of the data, where V[:, columns[t, p]]² has added up to rests[t, p]. `uniforms` is
+    scratch.
     """
     k, count = J.shape[1], sums.shape[1] - 1
     begin = (k + 1) // 2  # after the numbers that chose J
@@ -44,11 +46,12 @@ def plan(J, sums, key, draws, first, uniforms, columns, blocks, rests):
         for q in range(columns.shape[1] // BLOCK):
             at = begin + (first + q) * STRIDE
             uniforms_at(key, draws[t], at, pointer_to(uniforms), 3 * BLOCK)
-            part = shift(pointer_to(columns), t * columns.shape[1] + q * BLOCK)
-            choose_columns(shift(pointer_to(J), t * k), k, pointer_to(uniforms), part)
+            place = t * columns.shape[1] + q * BLOCK
+            part, targets = shift(pointer_to(columns), place), shift(pointer_to(rests), place)
+            chosen = shift(pointer_to(J), t * k)
+            propose(chosen, k, pointer_to(uniforms), pointer_to(totals), part, targets)
             for p in range(BLOCK):
-                row = sums[part[p]]
-                target = uniforms[3 * p + 1] * row[count]
+                row, target = sums[part[p]], targets[p]
                 below, above = 0, count
                 while above - below > 1:
                     middle = (below + above) >> 1
@@ -57,20 +60,30 @@ def plan(J, sums, key, draws, first, uniforms, columns, blocks, rests):
                     else:
                         above = middle
                 blocks[t, q * BLOCK + p] = below
-                rests[t, q * BLOCK + p] = target - row[below]
+                targets[p] = target - row[below]
 
 
-@compiled()
-def answer(V, mass, columns, rests, J, draw, items, X):
+@compiled(
+    NOTHING(*[INT] * 9, to_read(INT, 1), to_read(REAL, 1), to_read(INT), to_read(INT, 1),
+            to_fill(INT, 1), to_fill(REAL)),
+    called_from_python=True,
+)  # fmt: skip
+def answer(
+    n, r, groups, width, last, V, sums, totals, guides, columns, rests, J, draw, items, X
+):  # fmt: skip
     """Find the rows of a block of the data that proposals fall on, and their coordinates.
 
-    X[p] = V[items[p]] at the eigenvectors of the draw that the proposal belongs to.
+    X[p] = V[items[p]] at the eigenvectors of the draw that the proposal belongs to, J[draw[p]].
     """
-    search(V, mass, columns, rests, items)
+    tables = tables_at(n, r, groups, width, last, V, sums, totals, guides)
+    for first in range(0, items.size, BLOCK):
+        locate(
+            tables, shift(pointer_to(columns), first), shift(pointer_to(rests), first),
+            shift(pointer_to(items), first), min(BLOCK, items.size - first),
+        )  # fmt: skip
     for p in range(items.size):
-        row, chosen = V[items[p]], J[draw[p]]
-        for c in range(chosen.size):
-            X[p, c] = row[chosen[c]]
+        for c in range(J.shape[1]):
+            X[p, c] = tables.V[items[p] * r + J[draw[p], c]]
 
 
 @compiled(
@@ -87,7 +100,7 @@ def decide(items, X, key, draws, first, left, W, doubles, integers, out):
     """
     count, k = items.shape[1], out.shape[1]
     basis = lay_out(k, pointer_to(doubles), pointer_to(integers))
-    uniforms, part = basis.end, shift(basis.end, 3 * BLOCK)
+    uniforms, part = basis.end, shift(basis.end, 4 * BLOCK)
     for t in range(draws.size):
         if left[t] == k:
             begin(basis)

@@ -27,12 +27,10 @@ from dmsgd.samplers.compiled.random import uniforms_at
 from dmsgd.samplers.compiled.registers import (
     BLOCK,
     doubles_at,
-    halves_at,
     ints_at,
     shift,
-    words_at,
 )
-from dmsgd.samplers.compiled.tables import TABLES, Tables, locate
+from dmsgd.samplers.compiled.tables import TABLES, locate, tables_at
 
 
 @compiled(NOTHING(DOUBLES, INT, INT, DOUBLES, INTS))
@@ -56,11 +54,15 @@ def select_k(log_e, n, k, uniforms, J):
         J[k - left] = n
 
 
-@compiled(NOTHING(INTS, INT, DOUBLES, INTS))
-def choose_columns(J, k, uniforms, columns):
-    """columns[p] = j uniform in J, from the first of the three uniforms of proposal p."""
+@compiled(NOTHING(INTS, INT, DOUBLES, DOUBLES, INTS, DOUBLES))
+def propose(J, k, uniforms, totals, columns, targets):
+    """columns[p] = j uniform in J; targets[p] uniform below totals[j], the sum of V[:, j]².
+
+    From the first and the second of the three uniforms of proposal p.
+    """
     for p in range(BLOCK):
         columns[p] = J[np.int64(uniforms[3 * p] * k)]
+        targets[p] = uniforms[3 * p + 1] * totals[columns[p]]
 
 
 @compiled(NOTHING(TABLES, INTS, INT, INTS, DOUBLES))
@@ -102,15 +104,12 @@ def choose_any(probabilities, rank, key, draw, uniforms, J):
 def room_for_draws(k: int) -> tuple[FloatArray, IntArray]:
     """Return the scratch of `draw` for batches of k."""
     doubles, integers = room_for_basis(k)
-    return np.zeros(doubles + (k + 19) * BLOCK), np.zeros(integers + 2 * BLOCK, np.int64)
+    return np.zeros(doubles + (k + 20) * BLOCK), np.zeros(integers + 2 * BLOCK, np.int64)
 
 
-@compiled(
-    INT(*[INT] * 10, WORD, WORD, *[INT] * 5),
-    called_from_python=True,
-)
+@compiled(INT(*[INT] * 11, WORD, WORD, *[INT] * 5), called_from_python=True)
 def draw(
-    n, r, stretches, last, V, mass, guides, shares,
+    n, r, groups, width, last, V, sums, totals, guides,
     J, k, key, start, block, doubles, integers, out, size,
 ):  # fmt: skip
     """Fill row t of `out` (size, k) with the items of the projection DPP of V[:, J[t]].
@@ -119,11 +118,10 @@ def draw(
     start + t go on at `block`. The bound on proposals is one that an orthonormal V exceeds with
     probability below e^-90.
     """
-    tables = Tables(
-        n, r, stretches, last, doubles_at(V), doubles_at(mass), halves_at(guides), words_at(shares)
-    )
+    tables = tables_at(n, r, groups, width, last, V, sums, totals, guides)
     basis = lay_out(k, doubles_at(doubles), ints_at(integers))
-    uniforms, X = basis.end, shift(basis.end, 3 * BLOCK)
+    uniforms, targets = basis.end, shift(basis.end, 3 * BLOCK)
+    X = shift(basis.end, 4 * BLOCK)
     items, columns = basis.stop, shift(basis.stop, BLOCK)
     for t in range(size):
         chosen, row = shift(ints_at(J), t * k), shift(ints_at(out), t * k)
@@ -131,8 +129,8 @@ def draw(
         left, at = k, block
         for _ in range(100 * k // BLOCK + 100):
             at = uniforms_at(key, start + np.uint64(t), at, uniforms, 3 * BLOCK)
-            choose_columns(chosen, k, uniforms, columns)
-            locate(tables, columns, uniforms, items, BLOCK)
+            propose(chosen, k, uniforms, tables.totals, columns, targets)
+            locate(tables, columns, targets, items, BLOCK)
             gather(tables, chosen, k, items, X)
             left = accept(basis, items, X, uniforms, row)
             if left == 0:

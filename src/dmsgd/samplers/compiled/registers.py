@@ -196,6 +196,68 @@ def add_outer(typing, Z, rows, v, factor, y, squares):
     return NOTHING(DOUBLES, INT, DOUBLES, REAL, DOUBLES, DOUBLES), code
 
 
+def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
+    """Return the columns of a square of LANES vectors, as vectors."""
+    half = LANES
+    while half > 1:
+        half //= 2
+        # Swap the blocks off the diagonal, of `half` by `half`, of every block twice as large.
+        first = [i if not i & half else i + LANES - half for i in range(LANES)]
+        second = [i + half if not i & half else i + LANES for i in range(LANES)]
+        new = list(rows)
+        for i in range(LANES):
+            if not i & half:
+                for place, order in ((i, first), (i + half, second)):
+                    mask = ir.Constant(ir.VectorType(_SHORT, LANES), order)
+                    new[place] = builder.shuffle_vector(rows[i], rows[i + half], mask)
+        rows = new
+    return rows
+
+
+@intrinsic
+def survey(typing, V, r, before, after, table):
+    """Add up the squares of 64 rows of V, of r columns each, in the first LANES columns.
+
+    after = before + (V**2).sum(axis=0). The table has 16 entries a column: the running sums at the
+    end of each stretch of 8 rows, and for each stretch a word, whose byte s is the share of its
+    first s + 1 rows in its sum, in 256ths rounded down and at most 255.
+    """
+
+    def code(context, builder, signature, arguments):
+        V, r, before, after, table = arguments
+        words_of = ir.VectorType(_INDEX, LANES)
+        limit = ir.Constant(_vector(LANES), [255.0] * LANES)
+        running, sums, words = _load(builder, before), [], []
+        for stretch in range(LANES):
+            partial, parts = ir.Constant(_vector(LANES), [0.0] * LANES), []
+            for s in range(8):
+                row = _load(builder, _at(builder, V, _number(8 * stretch + s), r))
+                partial = _multiply_add(builder, row, row, partial)
+                parts.append(partial)
+            running = builder.fadd(running, partial)
+            sums.append(running)
+            scale = builder.fdiv(ir.Constant(_vector(LANES), [256.0] * LANES), partial)
+            word = ir.Constant(words_of, [0] * LANES)
+            for s, part in enumerate(parts[:-1]):
+                share = builder.fmul(part, scale)
+                below = builder.fcmp_ordered("<", share, limit)  # not so where all squares are 0
+                number = builder.fptosi(
+                    builder.select(below, share, limit), ir.VectorType(_SHORT, LANES)
+                )
+                number = builder.zext(number, words_of)
+                place = ir.Constant(words_of, [8 * s] * LANES)
+                word = builder.or_(word, builder.shl(number, place))
+            words.append(builder.bitcast(word, _vector(LANES)))
+        _store(builder, running, after)
+        for part, rows in enumerate((sums, words)):
+            for column, vector in enumerate(_transposed(builder, rows)):
+                place = builder.gep(table, [_number(2 * LANES * column + LANES * part)])
+                _store(builder, vector, place)
+        return context.get_dummy_value()
+
+    return NOTHING(DOUBLES, INT, DOUBLES, DOUBLES, DOUBLES), code
+
+
 @intrinsic
 def shift(typing, pointer, count):
     """Return pointer + count."""

@@ -1,10 +1,12 @@
-"""Where in a column of V a share of its squares is reached: by tables, in three look-ups.
+"""Where in a column of V the running sum of its squares passes a target: in three look-ups.
 
-mass:   the running sums of V² at the end of every 8 rows (a stretch), and then 8 times infinity.
-guides: how many stretches end before each of a row of evenly spaced sums, so that a search begins
-        next to where it ends.
-shares: where in a stretch the rows end, in 256ths of its mass, a byte a row. What falls between two
-        rows of the same 256th is added up from V itself, so that the row found is exact.
+Rows of V come in stretches of 8, and stretches in groups of 8. For every group and column there is
+a line of sums, the running sums at the end of its stretches, and beside it a line of shares: where
+in a stretch its rows end, in 256ths of its sum, a byte a row. Guides say which group each of a row
+of evenly spaced sums falls into, so that a search begins next to where it ends.
+
+A target that falls into the same 256th as the end of a row is looked up in V itself, so that the
+row found is exact.
 """
 
 from __future__ import annotations
@@ -14,186 +16,129 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from dmsgd.samplers.compiled.jit import (
-    DOUBLES,
-    HALVES,
-    INT,
-    INTS,
-    NOTHING,
-    REAL,
-    WORD,
-    WORDS,
-    compiled,
-)
+from dmsgd.samplers.compiled.jit import DOUBLES, HALVES, INT, INTS, NOTHING, REAL, WORDS, compiled
 from dmsgd.samplers.compiled.registers import (
+    LANES,
     doubles_at,
     halves_at,
-    pointer_to,
+    ints_at,
     prefetch,
     shift,
+    survey,
     words_at,
 )
 
-#: V, shape (n, r), and its tables: `stretches` sums a column, `last` the number of its last guide.
-Tables = namedtuple("Tables", "n r stretches last V mass guides shares")
-TABLES = types.NamedTuple([INT] * 4 + [DOUBLES, DOUBLES, HALVES, WORDS], Tables)
-
-#: Rows of V in a stretch.
-ROWS = 8
-#: Entries of infinity at the end of each row of the mass table.
-BEYOND = 8
-#: Stretches between two guides, on average.
-STRETCHES = 4
+#: Rows of V in a stretch and in a group; entries of the table for a group and column.
+STRETCH, GROUP, ENTRY = 8, 64, 16
 #: A share this close to the end of a 256th is looked up in V: far above rounding.
 _DOUBT = 2.0**-20
-#: Stretches that are added up, of all columns, before they are transposed.
-TILE = 64
+
+#: V, shape (n, r); sums and shares, (groups, width, ENTRY), are the same memory; totals, (width,),
+#: are the last sums; guides, (width, last + 1). The width is r, or LANES if that is more.
+Tables = namedtuple(
+    "Tables", "n r groups width last V sums shares totals guides"
+)
+TABLES = types.NamedTuple([INT] * 5 + [DOUBLES, DOUBLES, WORDS, DOUBLES, HALVES], Tables)
 
 
-@compiled(NOTHING(INT, INT, INT, INT, INT, INT, INT), called_from_python=True)
-def fill_stretches(V, n, r, mass, shares, sums, words):
-    """mass[j, b] = (V[b * ROWS : (b + 1) * ROWS, j]**2).sum(), and shares[j, b].
+@compiled(TABLES(*[INT] * 9))
+def tables_at(n, r, groups, width, last, V, sums, totals, guides):
+    """Return the tables at these addresses."""
+    return Tables(
+        n, r, groups, width, last,
+        doubles_at(V), doubles_at(sums), words_at(sums), doubles_at(totals), halves_at(guides),
+    )  # fmt: skip
 
-    All are addresses; `sums` (ROWS + TILE, r) and `words` (TILE, r) are scratch. Without an
-    address (0) shares are left out.
+
+@compiled(NOTHING(*[INT] * 5), called_from_python=True)
+def fill_sums(V, groups, width, ends, sums):
+    """Fill the sums and shares of whole groups of rows of V, which has this width.
+
+    ends[0], (width,), are the running sums before them, and ends[g + 1] = those behind group g.
+    All but the numbers are addresses.
     """
-    shared = shares != 0
-    V, mass, sums = doubles_at(V), doubles_at(mass), doubles_at(sums)
-    shares, words = words_at(shares), words_at(words)
-    stretches = (n + ROWS - 1) // ROWS
-    scale = shift(sums, (ROWS - 1) * r)
-    for first in range(0, stretches, TILE):
-        count = min(TILE, stretches - first)
-        for b in range(count):
-            total, word = shift(sums, (ROWS + b) * r), shift(words, b * r)
-            start = (first + b) * ROWS
-            for j in range(r):
-                total[j] = 0.0
-                word[j] = 0
-            for s in range(ROWS):
-                row, part = shift(V, min(start + s, n - 1) * r), shift(sums, s * r)
-                weight = 1.0 if start + s < n else 0.0
-                for j in range(r):
-                    total[j] += weight * (row[j] * row[j])
-                    part[j] = total[j]
-            if not shared:
-                continue
-            for j in range(r):
-                scale[j] = 256.0 / total[j] if total[j] > 0.0 else 0.0
-            for s in range(ROWS - 1):
-                part = shift(sums, s * r)
-                for j in range(r):
-                    share = np.uint32(np.int32(min(part[j] * scale[j], 255.0)))
-                    word[j] |= np.uint64(share) << np.uint64(8 * s)
-        for j in range(r):
-            for b in range(count):
-                mass[j * (stretches + BEYOND) + first + b] = sums[(ROWS + b) * r + j]
-            if shared:
-                for b in range(count):
-                    shares[j * stretches + first + b] = words[b * r + j]
+    V, sums, ends = doubles_at(V), doubles_at(sums), doubles_at(ends)
+    for group in range(groups):
+        rows, table = shift(V, group * GROUP * width), shift(sums, group * width * ENTRY)
+        before, after = shift(ends, group * width), shift(ends, (group + 1) * width)
+        for j in range(0, width, LANES):
+            c = min(j, width - LANES)
+            survey(
+                shift(rows, c), width, shift(before, c), shift(after, c), shift(table, c * ENTRY)
+            )
 
 
-@compiled(NOTHING(INT, INT, INT, INT, INT), called_from_python=True)
-def add_up(mass, r, stretches, guides, last):
-    """Add up the mass of stretches along each row, put infinity behind them, and fill the guides.
+@compiled(NOTHING(*[INT] * 6), called_from_python=True)
+def fill_guides(groups, width, last, ends, filled, guides):
+    """guides[j, g] = the first group with ends[group + 1, j] > g / last * ends[groups, j].
 
-    guides[j, g] = np.searchsorted(mass[j], g / last * mass[j, stretches - 1], "right"), at most
-    stretches - 1, for g = 0..last.
+    The last group if there is none, for g = 0..last. All but the numbers are addresses; `filled`,
+    (width,), is how many guides of each column are filled, none at first.
     """
-    mass, guides = doubles_at(mass), halves_at(guides)
-    for j in range(r):
-        sums, guide = shift(mass, j * (stretches + BEYOND)), shift(guides, j * (last + 1))
-        total = 0.0
-        for b in range(stretches):
-            total += sums[b]
-            sums[b] = total
-        for b in range(BEYOND):
-            sums[stretches + b] = np.inf
-        step, b = total / last, 0
-        for g in range(last + 1):
-            while b < stretches - 1 and sums[b] <= g * step:
-                b += 1
-            guide[g] = b
+    ends, filled, guides = doubles_at(ends), ints_at(filled), halves_at(guides)
+    totals = shift(ends, groups * width)
+    for group in range(groups):
+        for j in range(width):
+            end, total, g = ends[(group + 1) * width + j] * last, totals[j], filled[j]
+            while g <= last and (end > g * total or group == groups - 1):
+                guides[j * (last + 1) + g] = group
+                g += 1
+            filled[j] = g
 
 
 @compiled(INT(DOUBLES, INT, INT, INT, INT, REAL))
 def row_within(V, n, r, column, stretch, rest):
     """Return the row of a stretch at which the sum of V[:, column]² from its start passes rest."""
-    row, total, passed = stretch * ROWS, 0.0, 0
-    for s in range(ROWS - 1):
+    row, total, passed = stretch * STRETCH, 0.0, 0
+    for s in range(STRETCH - 1):
         x = V[min(row + s, n - 1) * r + column]
         total += x * x
         passed += total <= rest
     return min(row + passed, n - 1)
 
 
-@compiled(INT(WORD, INT))
-def _rows_before(word, share):
-    """Return how many rows of a stretch end before this 256th; -1 if one ends in it."""
-    before, within = 0, 0
-    for s in range(ROWS - 1):
-        end = np.int64((word >> np.uint64(8 * s)) & np.uint64(255))
-        before += end < share
-        within += end == share
-    return -1 if within else before
-
-
 @compiled(NOTHING(TABLES, INTS, DOUBLES, INTS, INT))
-def locate(tables, columns, uniforms, items, count):
-    """items[p] = the row where the running sum of V[:, columns[p]]² passes a share of the whole.
-
-    The share of proposal p is uniforms[3 p + 1]. All p go side by side, so that they wait for
-    memory together.
-    """
-    n, stretches, last = tables.n, tables.stretches, tables.last
-    width = stretches + BEYOND
-    for p in range(count):
-        guide = np.int64(uniforms[3 * p + 1] * last)
-        prefetch(shift(tables.guides, columns[p] * (last + 1) + guide))
-        prefetch(shift(tables.mass, columns[p] * width + stretches - 1))
-    for p in range(count):
-        guide = np.int64(uniforms[3 * p + 1] * last)
-        items[p] = tables.guides[columns[p] * (last + 1) + guide]
-        prefetch(shift(tables.mass, columns[p] * width + items[p]))
-        prefetch(shift(tables.shares, columns[p] * stretches + items[p]))
-    for p in range(count):
-        j, b = columns[p], items[p]
-        sums = shift(tables.mass, j * width)
-        target = uniforms[3 * p + 1] * sums[stretches - 1]
-        while b > 0 and sums[b - 1] > target:  # rounding put it beyond its guide
-            b -= 1
-        while sums[b + BEYOND - 1] <= target:
-            b += BEYOND
-        passed = 0
-        for s in range(BEYOND):
-            passed += sums[b + s] <= target
-        b = min(b + passed, stretches - 1)
-        before = sums[b - 1] if b > 0 else 0.0
-        rest, whole = target - before, sums[b] - before
-        share = rest / whole * 256.0 if whole > 0.0 else 0.0
-        here, found = np.int64(share), -1
-        if here + _DOUBT < share < here + (1.0 - _DOUBT):
-            found = _rows_before(tables.shares[j * stretches + b], here)
-        if found < 0:
-            items[p] = row_within(tables.V, n, tables.r, j, b, rest)
-        else:
-            items[p] = min(b * ROWS + found, n - 1)
-
-
-@compiled()
-def search(V, mass, columns, targets, items):
+def locate(tables, columns, targets, items, count):
     """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p].
 
-    What `locate` finds, without tables other than the running sums: for a few look-ups.
+    A step for all p and then the next, so that they wait for memory together.
     """
-    n, r = V.shape
-    for p in range(items.size):
-        row, below, above = mass[columns[p]], 0, mass.shape[1] - BEYOND - 1
-        while below < above:
-            middle = (below + above) >> 1
-            if row[middle] <= targets[p]:
-                below = middle + 1
-            else:
-                above = middle
-        rest = targets[p] - row[below - 1] if below > 0 else targets[p]
-        items[p] = row_within(pointer_to(V), n, r, columns[p], below, rest)
+    n, width, guides = tables.n, tables.width, tables.guides
+    for p in range(count):
+        j = columns[p]
+        guide = np.int64(min(targets[p] / tables.totals[j], 1.0) * tables.last)
+        items[p] = j * (tables.last + 1) + guide
+        prefetch(shift(guides, items[p]))
+    for p in range(count):
+        items[p] = guides[items[p]]
+        line = shift(tables.sums, (items[p] * width + columns[p]) * ENTRY)
+        prefetch(line)
+        prefetch(shift(line, STRETCH))
+    for p in range(count):
+        j, group, target = columns[p], items[p], targets[p]
+        line = shift(tables.sums, (group * width + j) * ENTRY)
+        while group > 0 and shift(line, -width * ENTRY)[7] > target:  # rounding put it too far
+            group, line = group - 1, shift(line, -width * ENTRY)
+        while group < tables.groups - 1 and line[7] <= target:
+            group, line = group + 1, shift(line, width * ENTRY)
+        b = 0
+        for s in range(7):
+            b += line[s] <= target
+        if b > 0:
+            before = line[b - 1]
+        else:
+            before = shift(line, -width * ENTRY)[7] if group > 0 else 0.0
+        rest, whole = target - before, line[b] - before
+        share = rest / whole * 256.0 if whole > 0.0 else 0.0
+        here = np.int64(share)
+        word = tables.shares[(group * width + j) * ENTRY + STRETCH + b]
+        passed, unsure = 0, not (here + _DOUBT < share < here + (1.0 - _DOUBT))
+        for s in range(STRETCH - 1):
+            end = np.int64((word >> np.uint64(8 * s)) & np.uint64(255))
+            passed += int(end < here)
+            unsure |= end == here
+        stretch = group * STRETCH + b
+        if unsure:
+            items[p] = row_within(tables.V, n, tables.r, j, stretch, rest)
+        else:
+            items[p] = min(stretch * STRETCH + passed, n - 1)
