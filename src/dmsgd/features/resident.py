@@ -16,6 +16,8 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.
 BLOCK = 2**20
+#: The share of entries that are not zero above which a sparse row is one for products of arrays.
+FULL = 1 / 32
 
 
 class Resident(InMemory):
@@ -51,11 +53,10 @@ class Resident(InMemory):
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         if weights is None:
-            return as_array(self.matrix.T @ self.matrix)
+            return gram(self.matrix)
         total, root = np.zeros((self.d, self.d)), np.sqrt(weights)
         for start, rows in self.blocks():
-            scaled = scaled_rows(rows, root[start : start + rows.shape[0]])
-            total += as_array(scaled.T @ scaled)
+            total += gram(scaled_rows(rows, root[start : start + rows.shape[0]]))
         return total
 
     def gram_of(self, S: FloatArray) -> FloatArray:
@@ -113,6 +114,21 @@ class Sparse(Resident):
 def held(matrix: Matrix, origin: str | None = None, shared: bool = False) -> Resident:
     """Return the features that are this array or CSR array."""
     return (Sparse if sparse.issparse(matrix) else Dense)(matrix, origin, shared)
+
+
+def gram(X: Matrix) -> FloatArray:
+    """Return XᵀX. Sparse rows with many entries are multiplied as arrays, which is faster."""
+    if not sparse.issparse(X):
+        return np.asarray(X.T @ X)
+    X = X.tocsr()
+    full = np.diff(X.indptr) > X.shape[1] * FULL
+    rare = X[~full]
+    total = as_array(rare.T @ rare)
+    rows, step = np.flatnonzero(full), max(BLOCK // X.shape[1], X.shape[1] // 4)
+    for start in range(0, rows.size, step):
+        block = X[rows[start : start + step]].toarray()
+        total += block.T @ block
+    return total
 
 
 def scaled_rows(X: Matrix, factors: FloatArray) -> Matrix:

@@ -27,20 +27,29 @@ def noise(size: int) -> float:
 
 
 def eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return eigenvalues, largest first, and eigenvectors; the matrix is overwritten."""
+    """Return eigenvalues, largest first, and eigenvectors; the matrix is overwritten.
+
+    By divide and conquer: R8 takes four fifths of the time of "evr", for twice the matrix of
+    scratch. The signs are turned so that vectors come in order: products copy reversed columns.
+    """
+    np.negative(symmetric, out=symmetric)
     values, vectors = linalg.eigh(
-        symmetric.T,  # LAPACK wants columns; the transpose of a symmetric matrix costs nothing
-        driver="evr",
-        overwrite_a=True,
-        check_finite=False,
+        _by_columns(symmetric), driver="evd", overwrite_a=True, check_finite=False
     )
-    return values[::-1], vectors[:, ::-1]
+    return -values, vectors
 
 
 def eigenvalues(symmetric: FloatArray) -> FloatArray:
     """Return the eigenvalues that rounding can tell from zero; the matrix is overwritten."""
-    values = linalg.eigh(symmetric.T, eigvals_only=True, overwrite_a=True, check_finite=False)
+    values = linalg.eigh(
+        _by_columns(symmetric), eigvals_only=True, overwrite_a=True, check_finite=False
+    )
     return np.asarray(values[values > noise(values.size) * values[-1]])
+
+
+def _by_columns(symmetric: FloatArray) -> FloatArray:
+    """Return the matrix as LAPACK wants it; the transpose of a symmetric one costs nothing."""
+    return symmetric if symmetric.flags.f_contiguous else symmetric.T
 
 
 def settle_ties(values: FloatArray, vectors: FloatArray, spread: float) -> None:

@@ -46,6 +46,6 @@ def right_vectors(F: Features) -> tuple[FloatArray, FloatArray]:
         gram = F.gram_of(turned)
         if np.trace(gram) <= least:
             return values[:done], W
-        W += S @ hidden.T  # the same turn for both keeps them orthogonal
+        W += (hidden @ S.T).T  # the same turn for both keeps them orthogonal; laid out as W is
         values[done:], R = eigh(gram)
         U[:, done:] = turned @ R
