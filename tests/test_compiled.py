@@ -1,5 +1,7 @@
 """Each compiled loop against the NumPy line it stands for."""
 
+import importlib
+
 import numpy as np
 import pytest
 from numba import njit
@@ -76,20 +78,20 @@ def join(gram, taus, S):
 
 
 @njit
-def located(n, r, groups, width, last, V, sums, totals, guides, columns, targets, items):
-    tables = tables_at(n, r, groups, width, last, V, sums, totals, guides)
+def located(n, r, groups, width, last, V, sums, totals, guides, coarse, columns, targets, items):
+    tables = tables_at(n, r, groups, width, last, V, sums, totals, guides, coarse)
     locate(tables, pointer_to(columns), pointer_to(targets), pointer_to(items), items.size)
 
 
 @njit
-def accepted(k, doubles, integers, items, X, uniforms, out):
+def accepted(k, doubles, integers, items, X, thresholds, out):
     basis = basis_of.lay_out(k, pointer_to(doubles), pointer_to(integers))
     basis_of.begin(basis)
     left = k
     for block in range(X.shape[0]):
         left = basis_of.accept(
-            basis, pointer_to(items[block]), pointer_to(X[block]), pointer_to(uniforms[block]),
-            pointer_to(out),
+            basis, pointer_to(items[block]), pointer_to(X[block]), pointer_to(thresholds[block]),
+            BLOCK, pointer_to(out),
         )  # fmt: skip
         if left == 0:
             break
@@ -156,11 +158,11 @@ def test_a_draw_accepts_what_gram_schmidt_accepts(k):
     """The same proposals, decided one by one by projection on all that was accepted before."""
     blocks = 40
     X = RNG.normal(size=(blocks, k, BLOCK)) + 0.3
-    uniforms = RNG.uniform(size=(blocks, 3 * BLOCK))
+    thresholds = RNG.uniform(size=(blocks, BLOCK))
     Q, expected = np.zeros((k, 0)), []
     for block in range(blocks):
         for p in range(BLOCK):
-            x, u = X[block, :, p], uniforms[block, 3 * p + 2]
+            x, u = X[block, :, p], thresholds[block, p]
             rest = x - Q @ (Q.T @ x)
             rest -= Q @ (Q.T @ rest)
             if len(expected) < k and rest @ rest > u * (x @ x):
@@ -171,7 +173,7 @@ def test_a_draw_accepts_what_gram_schmidt_accepts(k):
     padded_X = np.full((blocks, k + 16, BLOCK), np.nan)
     padded_X[:, :k] = X
     items, out = np.arange(blocks * BLOCK).reshape(blocks, BLOCK), np.full(k, -1)
-    left = accepted(k, room, np.zeros(integers, np.int64), items, padded_X, uniforms, out)
+    left = accepted(k, room, np.zeros(integers, np.int64), items, padded_X, thresholds, out)
     assert k - left == len(expected)
     assert out[: k - left].tolist() == expected
 
@@ -217,3 +219,20 @@ def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
 def test_addresses_are_of_contiguous_arrays_of_the_right_kind(array):
     with pytest.raises(TypeError, match="contiguous array of"):
         address(array, float)
+@pytest.mark.parametrize("kind", ["gaussian", "heavy tails", "one row stands out", "sparse"])
+@pytest.mark.parametrize("k", [1, 2, 40, 130])
+def test_the_sieve_changes_no_draw(monkeypatch, kind, k):
+    n, r = 700, 130
+    X = np.random.default_rng(k).normal(size=(n, r))
+    if kind == "heavy tails":
+        X **= 5
+    elif kind == "one row stands out":
+        X[3] *= 1e6
+    elif kind == "sparse":
+        X *= np.random.default_rng(1).uniform(size=X.shape) < 0.05
+    V, values = np.ascontiguousarray(np.linalg.qr(X)[0]), np.logspace(0, -8, r)
+    rejection = importlib.import_module("dmsgd.samplers.rejection")
+    assert r >= rejection.COARSE
+    sifted = rejection.of_array(V, values, k)(5, 0, 200, 1)
+    monkeypatch.setattr(rejection, "COARSE", r + 1)
+    np.testing.assert_array_equal(sifted, rejection.of_array(V, values, k)(5, 0, 200, 1))

@@ -14,6 +14,9 @@ from dmsgd.polynomials.symmetric import log_polynomials
 from dmsgd.samplers.parallel import fill
 from dmsgd.samplers.protocol import Draw, Eigenpairs
 
+#: Rows this long or longer are kept as bytes, too; shorter ones are read as fast without.
+COARSE = 128
+
 #: What it means if a draw cannot be completed.
 NOT_ORTHONORMAL = "the vectors of the spectrum are not orthonormal; build it with dmsgd.exact"
 
@@ -98,10 +101,10 @@ def items_of(V: FloatArray) -> Callable[[IntArray, int, int, int, IntArray], int
 @final
 @dataclass(frozen=True)
 class Tables:
-    """What finds the item at which a column's squares reach a sum; a quarter of V in memory.
+    """What finds the item at which a column's squares reach a sum; three eighths of V in memory.
 
     sizes:  n, r, groups, width and last, and
-    arrays: V, sums, totals and guides, as in `dmsgd.samplers.compiled.tables`.
+    arrays: V, sums, totals, guides and coarse, as in `dmsgd.samplers.compiled.tables`.
     """
 
     sizes: tuple[int, ...]
@@ -111,7 +114,7 @@ class Tables:
         """Return function(*sizes, *addresses of the arrays, *arguments)."""
         from dmsgd.samplers.compiled.jit import address
 
-        where = (address(array, array.dtype) for array in self.arrays)
+        where = (0 if array is None else address(array, array.dtype) for array in self.arrays)
         return function(*self.sizes, *where, *arguments)
 
 
@@ -119,7 +122,7 @@ def tables_of(V: FloatArray) -> Tables:
     """Return the tables of V, which is contiguous."""
     from dmsgd.samplers.compiled.jit import address
     from dmsgd.samplers.compiled.registers import LANES
-    from dmsgd.samplers.compiled.tables import ENTRY, GROUP, fill_guides, fill_sums
+    from dmsgd.samplers.compiled.tables import ENTRY, GROUP, fill_coarse, fill_guides, fill_sums
 
     n, r = V.shape
     F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
@@ -134,4 +137,7 @@ def tables_of(V: FloatArray) -> Tables:
         fill_sums(address(rest, float), 1, width, *behind)
     counted = address(ends, float), address(filled, np.int64), address(guides, np.uint32)
     fill_guides(groups, width, 2 * groups, *counted)
-    return Tables((n, r, groups, width, 2 * groups), (V, sums, ends[-1].copy(), guides))
+    coarse = np.empty(n * r + 3, np.int8) if r >= COARSE else None  # 4 bytes are read at a time
+    if coarse is not None:
+        fill_coarse(address(V, float), n, r, address(coarse, np.int8))
+    return Tables((n, r, groups, width, 2 * groups), (V, sums, ends[-1].copy(), guides, coarse))

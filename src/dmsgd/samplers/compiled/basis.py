@@ -13,31 +13,34 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+import numpy as np
 from numba import types
 
-from dmsgd.samplers.compiled.jit import DOUBLES, INT, INTS, NOTHING, compiled
+from dmsgd.samplers.compiled.jit import DOUBLES, INT, INTS, NOTHING, SINGLES, compiled
 from dmsgd.samplers.compiled.linear_algebra import PANEL, householder, join, product, reflect
-from dmsgd.samplers.compiled.registers import BLOCK, column_squares, shift
+from dmsgd.samplers.compiled.registers import BLOCK, as_singles, column_squares, shift
 
 #: k, height: the size of a batch, and the same up to a multiple of PANEL.
 #: state:     how many items are left to find, groups not in W yet, and whether W is formed.
 #: W:         Wᵀ in panels: W[i, c] is at (i // PANEL * height + c) * PANEL + i % PANEL.
+#: coarse:    W as singles, in the same places.
 #: Z:         proposals on the axes that are left, a column each.
 #: rows:      reflections of the current group, one a row, and their taus.
 #: V, S:      of each group; spans, counts: how many axes it acts on and reflections it has.
 #: stop, end: what is behind it in memory. The rest is scratch.
 Basis = namedtuple(
-    "Basis", "k height state spans counts stop W Z rows taus V S U other y squares bound end"
+    "Basis", "k height state spans counts stop W coarse Z rows taus V S U other y squares bound end"
 )
-_BASIS = types.NamedTuple([INT] * 2 + [INTS] * 4 + [DOUBLES] * 12, Basis)
-_LEFT, _GROUPS, _FORMED = 0, 1, 2
+BASIS = types.NamedTuple([INT] * 2 + [INTS] * 4 + [DOUBLES, SINGLES] + [DOUBLES] * 11, Basis)
+LEFT, _GROUPS, FORMED = 0, 1, 2
 
 
 def room_for_basis(k: int) -> tuple[int, int]:
     """Return how many doubles and integers `lay_out` needs."""
     height, most = -(-k // PANEL) * PANEL, k // PANEL + 2
     panels = 4 * max(height, BLOCK) * BLOCK
-    return height * height + panels + most * (height + BLOCK) * BLOCK + 4 * BLOCK, 3 + 2 * most
+    squares = height * height + height * height // 2
+    return squares + panels + most * (height + BLOCK) * BLOCK + 4 * BLOCK, 3 + 2 * most
 
 
 def room_for_W(k: int) -> int:
@@ -45,12 +48,13 @@ def room_for_W(k: int) -> int:
     return int((-(-k // PANEL) * PANEL) ** 2)
 
 
-@compiled(_BASIS(INT, DOUBLES, INTS))
+@compiled(BASIS(INT, DOUBLES, INTS))
 def lay_out(k, doubles, integers):
     """Return a basis in this room, which is zero or has been one for this k."""
     height, most = (k + PANEL - 1) // PANEL * PANEL, k // PANEL + 2
     panel = max(height, BLOCK) * BLOCK
-    Z = shift(doubles, height * height)
+    coarse = shift(doubles, height * height)
+    Z = shift(coarse, height * height // 2)
     rows, U, other, V = (
         shift(Z, panel), shift(Z, 2 * panel), shift(Z, 3 * panel), shift(Z, 4 * panel)
     )  # fmt: skip
@@ -59,31 +63,31 @@ def lay_out(k, doubles, integers):
     y, squares, bound = shift(taus, BLOCK), shift(taus, 2 * BLOCK), shift(taus, 3 * BLOCK)
     spans, counts = shift(integers, 3), shift(integers, 3 + most)
     return Basis(
-        k, height, integers, spans, counts, shift(counts, most), doubles, Z, rows, taus, V, S, U,
-        other, y, squares, bound, shift(bound, BLOCK),
+        k, height, integers, spans, counts, shift(counts, most), doubles, as_singles(coarse), Z,
+        rows, taus, V, S, U, other, y, squares, bound, shift(bound, BLOCK),
     )  # fmt: skip
 
 
-@compiled(NOTHING(_BASIS))
+@compiled(NOTHING(BASIS))
 def begin(basis):
     """All of R^k is left."""
-    basis.state[_LEFT] = basis.k
-    basis.state[_GROUPS] = basis.state[_FORMED] = 0
+    basis.state[LEFT] = basis.k
+    basis.state[_GROUPS] = basis.state[FORMED] = 0
 
 
-@compiled(NOTHING(_BASIS, DOUBLES))
-def project(basis, X):
-    """Z = W @ X."""
-    left, panel = basis.state[_LEFT], basis.height * PANEL
+@compiled(NOTHING(BASIS, DOUBLES, INT))
+def project(basis, X, count):
+    """Z = W @ X, of the first `count` columns."""
+    left, panel = basis.state[LEFT], basis.height * PANEL
     for q in range((left + PANEL - 1) // PANEL):
         product(
             shift(basis.W, q * panel), 1, PANEL, X, BLOCK, PANEL,
             shift(basis.Z, q * PANEL * BLOCK), BLOCK, PANEL,
-            min(PANEL, left - q * PANEL), basis.k, BLOCK, False,
+            min(PANEL, left - q * PANEL), basis.k, count, False,
         )  # fmt: skip
 
 
-@compiled(NOTHING(_BASIS, INT, DOUBLES))
+@compiled(NOTHING(BASIS, INT, DOUBLES))
 def turn(basis, group, Z):
     """Z = ((I + V S Vᵀ) Z)[:-count] with V and S of this group."""
     span, count = basis.spans[group], basis.counts[group]
@@ -94,7 +98,7 @@ def turn(basis, group, Z):
     product(V, BLOCK, 1, other, BLOCK, PANEL, Z, BLOCK, PANEL, span - count, count, BLOCK, True)
 
 
-@compiled(NOTHING(_BASIS, INT, INT))
+@compiled(NOTHING(BASIS, INT, INT))
 def fold(basis, left, count):
     """W = ((I + V S Vᵀ) W)[:-count] with the group of this block, which acts on `left` axes."""
     k, height, panel = basis.k, basis.height, basis.height * PANEL
@@ -108,10 +112,10 @@ def fold(basis, left, count):
     product(U, BLOCK, 1, other, height, PANEL, W, PANEL, panel, k, count, rest, True)
 
 
-@compiled(NOTHING(_BASIS))
+@compiled(NOTHING(BASIS))
 def form(basis):
     """Form W from all groups: its transpose is the identity's first columns, turned backwards."""
-    left, panel, flat = basis.state[_LEFT], basis.height * PANEL, BLOCK * PANEL
+    left, panel, flat = basis.state[LEFT], basis.height * PANEL, BLOCK * PANEL
     W, U, other = basis.W, basis.U, basis.other
     for i in range((left + PANEL - 1) // PANEL * panel):
         W[i] = 0.0
@@ -125,21 +129,28 @@ def form(basis):
         product(S, 1, BLOCK, U, PANEL, flat, other, PANEL, flat, count, count, left, False)
         product(V, BLOCK, 1, other, PANEL, flat, W, PANEL, panel, span, count, left, True)
         reached = span
-    basis.state[_GROUPS], basis.state[_FORMED] = 0, 1
+    basis.state[_GROUPS], basis.state[FORMED] = 0, 1
 
 
-@compiled(INT(_BASIS, INTS, DOUBLES, DOUBLES, INTS))
-def accept(basis, items, X, uniforms, out):
-    """Go through a block of proposals, put those accepted into `out`; return how many are left.
+@compiled(NOTHING(BASIS))
+def round_off(basis):
+    """coarse = W.astype(np.float32)."""
+    for i in range((basis.state[LEFT] + PANEL - 1) // PANEL * PANEL * basis.height):
+        basis.coarse[i] = np.float32(basis.W[i])
 
-    X holds their coordinates as columns, and is overwritten; `uniforms` has three for each, of
-    which the last decides.
+
+@compiled(INT(BASIS, INTS, DOUBLES, DOUBLES, INT, INTS))
+def accept(basis, items, X, thresholds, size, out):
+    """Go through `size` proposals, put those accepted into `out`; return how many are left.
+
+    X holds their coordinates as columns, and is overwritten. One is accepted if what is left of it
+    has more than the threshold's share of its squared length.
     """
-    k, height, left = basis.k, basis.height, basis.state[_LEFT]
+    k, height, left = basis.k, basis.height, basis.state[LEFT]
     squares, bound = basis.squares, basis.bound
     column_squares(X, k, bound)
-    if basis.state[_FORMED]:
-        project(basis, X)
+    if basis.state[FORMED]:
+        project(basis, X, size)
         Z = basis.Z
     else:
         for group in range(basis.state[_GROUPS]):
@@ -148,13 +159,13 @@ def accept(basis, items, X, uniforms, out):
     column_squares(Z, left, squares)
     group, count = basis.state[_GROUPS], 0
     V, S = shift(basis.V, group * height * BLOCK), shift(basis.S, group * BLOCK * BLOCK)
-    for p in range(BLOCK):
-        if squares[p] <= uniforms[3 * p + 2] * bound[p]:
+    for p in range(size):
+        if squares[p] <= thresholds[p] * bound[p]:
             continue
         rest = left - count
         out[k - rest] = items[p]
         if rest == 1:
-            basis.state[_LEFT] = 0
+            basis.state[LEFT] = 0
             return 0
         v = shift(basis.rows, count * height)
         basis.taus[count] = householder(Z, rest, p, squares[p], v)
@@ -169,8 +180,8 @@ def accept(basis, items, X, uniforms, out):
     product(V, 1, BLOCK, V, BLOCK, PANEL, basis.U, BLOCK, PANEL, count, left, count, False)
     join(basis.U, basis.taus, count, S)
     basis.spans[group], basis.counts[group] = left, count
-    basis.state[_LEFT] = left - count
-    if basis.state[_FORMED]:
+    basis.state[LEFT] = left - count
+    if basis.state[FORMED]:
         fold(basis, left, count)
     else:
         basis.state[_GROUPS] += 1
@@ -179,18 +190,18 @@ def accept(basis, items, X, uniforms, out):
     return left - count
 
 
-@compiled(NOTHING(_BASIS, DOUBLES))
+@compiled(NOTHING(BASIS, DOUBLES))
 def suspend(basis, W):
     """Fill W with what the draw can go on from."""
-    if not basis.state[_FORMED]:
+    if not basis.state[FORMED]:
         form(basis)
     for i in range(basis.height * basis.height):
         W[i] = basis.W[i]
 
 
-@compiled(NOTHING(_BASIS, INT, DOUBLES))
+@compiled(NOTHING(BASIS, INT, DOUBLES))
 def resume(basis, left, W):
     """Go on from what `suspend` returned, with this many items left to find."""
-    basis.state[_LEFT], basis.state[_GROUPS], basis.state[_FORMED] = left, 0, 1
+    basis.state[LEFT], basis.state[_GROUPS], basis.state[FORMED] = left, 0, 1
     for i in range(basis.height * basis.height):
         basis.W[i] = W[i]

@@ -49,7 +49,7 @@ def plan(J, sums, totals, key, draws, first, uniforms, columns, blocks, rests):
             place = t * columns.shape[1] + q * BLOCK
             part, targets = shift(pointer_to(columns), place), shift(pointer_to(rests), place)
             chosen = shift(pointer_to(J), t * k)
-            propose(chosen, k, pointer_to(uniforms), pointer_to(totals), part, targets)
+            propose(chosen, k, pointer_to(uniforms), pointer_to(totals), part, targets, pointer_to(uniforms))
             for p in range(BLOCK):
                 row, target = sums[part[p]], targets[p]
                 below, above = 0, count
@@ -64,18 +64,18 @@ def plan(J, sums, totals, key, draws, first, uniforms, columns, blocks, rests):
 
 
 @compiled(
-    NOTHING(*[INT] * 9, to_read(INT, 1), to_read(REAL, 1), to_read(INT), to_read(INT, 1),
+    NOTHING(*[INT] * 10, to_read(INT, 1), to_read(REAL, 1), to_read(INT), to_read(INT, 1),
             to_fill(INT, 1), to_fill(REAL)),
     called_from_python=True,
 )  # fmt: skip
 def answer(
-    n, r, groups, width, last, V, sums, totals, guides, columns, rests, J, draw, items, X
+    n, r, groups, width, last, V, sums, totals, guides, coarse, columns, rests, J, draw, items, X
 ):  # fmt: skip
     """Find the rows of a block of the data that proposals fall on, and their coordinates.
 
     X[p] = V[items[p]] at the eigenvectors of the draw that the proposal belongs to, J[draw[p]].
     """
-    tables = tables_at(n, r, groups, width, last, V, sums, totals, guides)
+    tables = tables_at(n, r, groups, width, last, V, sums, totals, guides, coarse)
     for first in range(0, items.size, BLOCK):
         locate(
             tables, shift(pointer_to(columns), first), shift(pointer_to(rests), first),
@@ -100,7 +100,7 @@ def decide(items, X, key, draws, first, left, W, doubles, integers, out):
     """
     count, k = items.shape[1], out.shape[1]
     basis = lay_out(k, pointer_to(doubles), pointer_to(integers))
-    uniforms, part = basis.end, shift(basis.end, 4 * BLOCK)
+    uniforms, part = basis.end, shift(basis.end, 3 * BLOCK)
     for t in range(draws.size):
         if left[t] == k:
             begin(basis)
@@ -113,7 +113,9 @@ def decide(items, X, key, draws, first, left, W, doubles, integers, out):
                 for c in range(k):
                     part[c * BLOCK + p] = X[t, q * BLOCK + p, c]
             rows = shift(pointer_to(items), t * count + q * BLOCK)
-            left[t] = accept(basis, rows, part, uniforms, shift(pointer_to(out), t * k))
+            for p in range(BLOCK):
+                uniforms[p] = uniforms[3 * p + 2]
+            left[t] = accept(basis, rows, part, uniforms, BLOCK, shift(pointer_to(out), t * k))
             if left[t] == 0:
                 break
         if left[t] > 0:

@@ -21,15 +21,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from numba import njit, types
 from numba.core import caching
 
+#: Two threads may need a function for the first time at once.
+_LOCK = RLock()
+
 INT, WORD, REAL, YES_NO = types.int64, types.uint64, types.float64, types.boolean
 DOUBLES, INTS = types.CPointer(REAL), types.CPointer(INT)
 HALF = types.uint32
 WORDS, HALVES = types.CPointer(WORD), types.CPointer(HALF)
+SINGLES, BYTES = types.CPointer(types.float32), types.CPointer(types.int8)
 NOTHING = types.void
 
 
@@ -78,13 +83,15 @@ def _fix(dispatcher: Any, signature: Any) -> None:
     resolve = dispatcher.get_call_template
 
     def compile_it(*_: Any, **__: Any) -> Any:
-        entry = dispatcher.compile(signature)
-        dispatcher.disable_compile()
-        return entry
+        with _LOCK:
+            if not dispatcher.overloads:
+                dispatcher.compile(signature)
+                dispatcher.disable_compile()
+        (found,) = dispatcher.overloads.values()
+        return found.entry_point
 
     def called_by_compiled(args: Any, kws: Any) -> Any:
-        if not dispatcher.overloads:
-            compile_it()
+        compile_it()
         return resolve(args, kws)
 
     dispatcher.get_call_template = called_by_compiled

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.samplers.compiled.basis import accept, begin, lay_out, room_for_basis
+from dmsgd.samplers.compiled.basis import accept, begin, lay_out, room_for_basis, round_off
 from dmsgd.samplers.compiled.jit import (
     DOUBLES,
     INT,
@@ -26,11 +26,16 @@ from dmsgd.samplers.compiled.jit import (
 from dmsgd.samplers.compiled.random import uniforms_at
 from dmsgd.samplers.compiled.registers import (
     BLOCK,
+    as_singles,
     doubles_at,
     ints_at,
     shift,
 )
+from dmsgd.samplers.compiled.sieve import expect, sift
 from dmsgd.samplers.compiled.tables import TABLES, locate, tables_at
+
+#: Proposals are sifted once less than one in so many is accepted: by then it saves time.
+SIEVE = 3
 
 
 @compiled(NOTHING(DOUBLES, INT, INT, DOUBLES, INTS))
@@ -54,23 +59,26 @@ def select_k(log_e, n, k, uniforms, J):
         J[k - left] = n
 
 
-@compiled(NOTHING(INTS, INT, DOUBLES, DOUBLES, INTS, DOUBLES))
-def propose(J, k, uniforms, totals, columns, targets):
-    """columns[p] = j uniform in J; targets[p] uniform below totals[j], the sum of V[:, j]².
+@compiled(NOTHING(INTS, INT, DOUBLES, DOUBLES, INTS, DOUBLES, DOUBLES))
+def propose(J, k, uniforms, totals, columns, targets, thresholds):
+    """columns[p] = j uniform in J, targets[p] uniform below totals[j], thresholds[p] below 1.
 
-    From the first and the second of the three uniforms of proposal p.
+    From the three uniforms of proposal p; totals[j] is the sum of V[:, j]².
     """
     for p in range(BLOCK):
         columns[p] = J[np.int64(uniforms[3 * p] * k)]
         targets[p] = uniforms[3 * p + 1] * totals[columns[p]]
+        thresholds[p] = uniforms[3 * p + 2]
 
 
-@compiled(NOTHING(TABLES, INTS, INT, INTS, DOUBLES))
-def gather(tables, J, k, items, X):
-    """X = V[items][:, J].T, in rows of BLOCK."""
+@compiled(NOTHING(TABLES, INTS, INT, INTS, INT, DOUBLES, INTS))
+def gather(tables, J, k, items, count, X, rows):
+    """X = V[items][:, J].T, in rows of BLOCK; `rows` is scratch for one."""
+    for p in range(count):
+        rows[p] = items[p] * tables.r
     for c in range(k):
-        for p in range(BLOCK):
-            X[c * BLOCK + p] = tables.V[items[p] * tables.r + J[c]]
+        for p in range(count):
+            X[c * BLOCK + p] = tables.V[rows[p] + J[c]]
 
 
 @compiled(NOTHING(INT, INT, WORD, WORD, INT, INT, INT, INT), called_from_python=True)
@@ -104,12 +112,12 @@ def choose_any(probabilities, rank, key, draw, uniforms, J):
 def room_for_draws(k: int) -> tuple[FloatArray, IntArray]:
     """Return the scratch of `draw` for batches of k."""
     doubles, integers = room_for_basis(k)
-    return np.zeros(doubles + (k + 20) * BLOCK), np.zeros(integers + 2 * BLOCK, np.int64)
+    return np.zeros(doubles + (2 * k + 60) * BLOCK), np.zeros(integers + 3 * BLOCK, np.int64)
 
 
-@compiled(INT(*[INT] * 11, WORD, WORD, *[INT] * 5), called_from_python=True)
+@compiled(INT(*[INT] * 12, WORD, WORD, *[INT] * 5), called_from_python=True)
 def draw(
-    n, r, groups, width, last, V, sums, totals, guides,
+    n, r, groups, width, last, V, sums, totals, guides, coarse,
     J, k, key, start, block, doubles, integers, out, size,
 ):  # fmt: skip
     """Fill row t of `out` (size, k) with the items of the projection DPP of V[:, J[t]].
@@ -118,23 +126,38 @@ def draw(
     start + t go on at `block`. The bound on proposals is one that an orthonormal V exceeds with
     probability below e^-90.
     """
-    tables = tables_at(n, r, groups, width, last, V, sums, totals, guides)
+    tables = tables_at(n, r, groups, width, last, V, sums, totals, guides, coarse)
     basis = lay_out(k, doubles_at(doubles), ints_at(integers))
     uniforms, targets = basis.end, shift(basis.end, 3 * BLOCK)
-    X = shift(basis.end, 4 * BLOCK)
-    items, columns = basis.stop, shift(basis.stop, BLOCK)
+    thresholds, later = shift(basis.end, 4 * BLOCK), shift(basis.end, 5 * BLOCK)
+    X = shift(basis.end, 6 * BLOCK)
+    room = as_singles(shift(X, (k + 16) * BLOCK))
+    items, next_items, columns = basis.stop, shift(basis.stop, BLOCK), shift(basis.stop, 2 * BLOCK)
     for t in range(size):
-        chosen, row = shift(ints_at(J), t * k), shift(ints_at(out), t * k)
+        chosen, row, number = shift(ints_at(J), t * k), shift(ints_at(out), t * k), start + np.uint64(t)
         begin(basis)
-        left, at = k, block
+        left = k
+        at = uniforms_at(key, number, block, uniforms, 3 * BLOCK)
+        propose(chosen, k, uniforms, tables.totals, columns, targets, thresholds)
+        locate(tables, columns, targets, items, BLOCK)
         for _ in range(100 * k // BLOCK + 100):
-            at = uniforms_at(key, start + np.uint64(t), at, uniforms, 3 * BLOCK)
-            propose(chosen, k, uniforms, tables.totals, columns, targets)
-            locate(tables, columns, targets, items, BLOCK)
-            gather(tables, chosen, k, items, X)
-            left = accept(basis, items, X, uniforms, row)
-            if left == 0:
-                break
+            # The next proposals are found first, so that memory has time to bring their bytes.
+            sifted = coarse != 0 and SIEVE * left <= k
+            at = uniforms_at(key, number, at, uniforms, 3 * BLOCK)
+            propose(chosen, k, uniforms, tables.totals, columns, targets, later)
+            locate(tables, columns, targets, next_items, BLOCK)
+            if sifted:
+                expect(tables, next_items)
+            count = sift(basis, tables, chosen, items, thresholds, room, columns) if sifted else BLOCK
+            if count > 0:
+                gather(tables, chosen, k, items, count, X, columns)
+                left = accept(basis, items, X, thresholds, count, row)
+                if left == 0:
+                    break
+                if coarse != 0 and SIEVE * left <= k:
+                    round_off(basis)
+            items, next_items = next_items, items
+            thresholds, later = later, thresholds
         if left > 0:
             return t
     return size

@@ -16,9 +16,21 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from dmsgd.samplers.compiled.jit import DOUBLES, HALVES, INT, INTS, NOTHING, REAL, WORDS, compiled
+from dmsgd.samplers.compiled.jit import (
+    BYTES,
+    DOUBLES,
+    HALVES,
+    INT,
+    INTS,
+    NOTHING,
+    REAL,
+    WORDS,
+    compiled,
+)
 from dmsgd.samplers.compiled.registers import (
     LANES,
+    bytes_at,
+    coarsen,
     doubles_at,
     halves_at,
     ints_at,
@@ -35,18 +47,18 @@ _DOUBT = 2.0**-20
 
 #: V, shape (n, r); sums and shares, (groups, width, ENTRY), are the same memory; totals, (width,),
 #: are the last sums; guides, (width, last + 1). The width is r, or LANES if that is more.
-Tables = namedtuple(
-    "Tables", "n r groups width last V sums shares totals guides"
-)
-TABLES = types.NamedTuple([INT] * 5 + [DOUBLES, DOUBLES, WORDS, DOUBLES, HALVES], Tables)
+#: coarse, (n, r): each row of V as bytes, in units of its own; nothing (0) if it has few columns.
+Tables = namedtuple("Tables", "n r groups width last V sums shares totals guides coarse")
+TABLES = types.NamedTuple([INT] * 5 + [DOUBLES, DOUBLES, WORDS, DOUBLES, HALVES, BYTES], Tables)
 
 
-@compiled(TABLES(*[INT] * 9))
-def tables_at(n, r, groups, width, last, V, sums, totals, guides):
+@compiled(TABLES(*[INT] * 10))
+def tables_at(n, r, groups, width, last, V, sums, totals, guides, coarse):
     """Return the tables at these addresses."""
     return Tables(
         n, r, groups, width, last,
         doubles_at(V), doubles_at(sums), words_at(sums), doubles_at(totals), halves_at(guides),
+        bytes_at(coarse),
     )  # fmt: skip
 
 
@@ -84,6 +96,14 @@ def fill_guides(groups, width, last, ends, filled, guides):
                 guides[j * (last + 1) + g] = group
                 g += 1
             filled[j] = g
+
+
+@compiled(NOTHING(*[INT] * 4), called_from_python=True)
+def fill_coarse(V, n, r, coarse):
+    """coarse[i] = np.rint(V[i] * (127 / abs(V[i]).max())); both are addresses, and r >= LANES."""
+    V, coarse = doubles_at(V), bytes_at(coarse)
+    for i in range(n):
+        coarsen(shift(V, i * r), r, shift(coarse, i * r))
 
 
 @compiled(INT(DOUBLES, INT, INT, INT, INT, REAL))
