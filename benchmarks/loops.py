@@ -129,6 +129,16 @@ def softmax(k=102):
     yield Loop(f"(b) softmax, k={k}, TensorDataset", model, TensorDataset(*tensors), design, 60)
 
 
+def large(n=50_000, d=1024, k=512):
+    """A batch of 512 and a step of about 4 ms on two cores."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, d)).astype(np.float32), rng.integers(10, size=n)
+    design = dmsgd.diversify(X, k)
+    model = torch.nn.Sequential(torch.nn.Linear(d, 160), torch.nn.ReLU(), torch.nn.Linear(160, 10))
+    data = Rows(torch.from_numpy(X), torch.from_numpy(y))
+    yield Loop(f"(c) two layers, k={k}, {n:,} x {d:,}", model, data, design, 20, target=3.0)
+
+
 def flowers():
     """Return features (6149, 1280) and labels: Oxford-102, or generated without DMSGD_DATA."""
     folder = problems.data_folder()
@@ -204,7 +214,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=20, help="for each row of the first table")
     seconds = parser.parse_args().seconds
     console = Console(width=170)
-    loops = [*convolutional(), *softmax()]
+    loops = [*convolutional(), *softmax(), *large()]
     console.print(indices([loop.design for loop in loops[:2]]))
     console.print(steps(loops, seconds))
     threads, load = torch.get_num_threads(), os.getloadavg()[0]

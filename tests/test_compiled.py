@@ -11,7 +11,7 @@ from dmsgd.samplers.compiled import linear_algebra as la
 from dmsgd.samplers.compiled.jit import address
 from dmsgd.samplers.compiled.random import fill_uniform, philox
 from dmsgd.samplers.compiled.registers import BLOCK, pointer_to
-from dmsgd.samplers.compiled.tables import ENTRY, GROUP, STRETCH, locate, tables_at
+from dmsgd.samplers.compiled.tables import ENTRY, GROUP, STRETCH, locate
 from dmsgd.samplers.rejection import tables_of
 
 RNG = np.random.default_rng(0)
@@ -78,9 +78,10 @@ def join(gram, taus, S):
 
 
 @njit
-def located(n, r, groups, width, last, V, sums, totals, guides, coarse, columns, targets, items):
-    tables = tables_at(n, r, groups, width, last, V, sums, totals, guides, coarse)
-    locate(tables, pointer_to(columns), pointer_to(targets), pointer_to(items), items.size)
+def located(plan, columns, targets, items):
+    locate(
+        pointer_to(plan), pointer_to(columns), pointer_to(targets), pointer_to(items), items.size
+    )
 
 
 @njit
@@ -90,8 +91,8 @@ def accepted(k, doubles, integers, items, X, thresholds, out):
     left = k
     for block in range(X.shape[0]):
         left = basis_of.accept(
-            basis, pointer_to(items[block]), pointer_to(X[block]), pointer_to(thresholds[block]),
-            BLOCK, pointer_to(out),
+            k, pointer_to(doubles), pointer_to(integers), pointer_to(items[block]),
+            pointer_to(X[block]), pointer_to(thresholds[block]), BLOCK, pointer_to(out),
         )  # fmt: skip
         if left == 0:
             break
@@ -197,7 +198,7 @@ def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
     V = np.ascontiguousarray(columns_to_search(n)[:, columns])
     count, r = 20_000, V.shape[1]
     tables, sums = tables_of(V), np.cumsum(V**2, axis=0)
-    table, totals = tables.arrays[1:3]
+    table, totals = tables.sums, tables.totals
     np.testing.assert_allclose(totals[:r], sums[-1], rtol=1e-12)
     ends = np.minimum(np.arange(STRETCH, GROUP * table.shape[0] + 1, STRETCH), n) - 1
     found = table[:, :r, : ENTRY // 2].transpose(0, 2, 1).reshape(-1, r)
@@ -206,7 +207,7 @@ def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
     chosen, shares = RNG.integers(0, r, count), RNG.uniform(size=count)
     shares[:2] = 2.0**-53, 1 - 2.0**-53
     targets, items = shares * totals[chosen], np.full(count, -1)
-    tables.call(located, chosen, targets, items)
+    located(tables.plan, chosen, targets, items)
     assert (items >= 0).all()
     assert (items < n).all()
     assert (sums[items, chosen] > targets * (1 - 1e-12)).all()
@@ -219,6 +220,8 @@ def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
 def test_addresses_are_of_contiguous_arrays_of_the_right_kind(array):
     with pytest.raises(TypeError, match="contiguous array of"):
         address(array, float)
+
+
 @pytest.mark.parametrize("kind", ["gaussian", "heavy tails", "one row stands out", "sparse"])
 @pytest.mark.parametrize("k", [1, 2, 40, 130])
 def test_the_sieve_changes_no_draw(monkeypatch, kind, k):

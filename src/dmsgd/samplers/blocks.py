@@ -197,11 +197,13 @@ def answer_block(block: FloatArray, question: Any, basis: FloatArray, pi: FloatA
     And Σ_n V_in² π_n of all its rows, if π is given.
     """
     from dmsgd.samplers.compiled.blocks import answer
+    from dmsgd.samplers.compiled.jit import address
 
     rests, columns, J, draw = question
     V = np.ascontiguousarray(block @ basis)
     items = np.empty(columns.size, dtype=np.int64)
     X = np.empty((columns.size, J.shape[1]))
     columns, J, draw = (part.astype(np.int64) for part in (columns, J, draw))
-    tables_of(V).call(answer, columns, rests, J, draw, items, X)
+    tables = tables_of(V)
+    answer(address(tables.plan, np.int64), columns, rests, J, draw, items, X)
     return items, X, None if pi is None else weighed_squares(V, pi)

@@ -82,18 +82,23 @@ def items_of(V: FloatArray) -> Callable[[IntArray, int, int, int, IntArray], int
     Row t is a draw of the projection DPP of V[:, J[t]], by the random numbers of draw start + t
     from `block` on.
     """
-    from dmsgd.samplers.compiled.jit import address
+    from dmsgd.samplers.compiled.basis import accept
+    from dmsgd.samplers.compiled.jit import address, address_of
     from dmsgd.samplers.compiled.kdpp import draw, room_for_draws
+    from dmsgd.samplers.compiled.sieve import sift
+    from dmsgd.samplers.compiled.tables import locate
 
     tables = tables_of(V)
+    sieve = 0 if tables.coarse is None else address_of(sift)
+    parts = address_of(locate), sieve, address_of(accept)
 
     def fill_rows(J: IntArray, key: int, start: int, block: int, out: IntArray) -> int:
         size, k = out.shape
         doubles, integers = room_for_draws(k)
         scratch = address(doubles, float), address(integers, np.int64)
         chosen, number = address(J, np.int64), (np.uint64(key), np.uint64(start))
-        filled = address(out, np.int64)
-        return int(tables.call(draw, chosen, k, *number, block, *scratch, filled, size))
+        plan, filled = address(tables.plan, np.int64), address(out, np.int64)
+        return int(draw(plan, *parts, chosen, k, *number, block, *scratch, filled, size))
 
     return fill_rows
 
@@ -103,19 +108,16 @@ def items_of(V: FloatArray) -> Callable[[IntArray, int, int, int, IntArray], int
 class Tables:
     """What finds the item at which a column's squares reach a sum; three eighths of V in memory.
 
-    sizes:  n, r, groups, width and last, and
-    arrays: V, sums, totals, guides and coarse, as in `dmsgd.samplers.compiled.tables`.
+    See `dmsgd.samplers.compiled.tables`. `plan` has sizes and addresses, so that it is good for as
+    long as the arrays are kept here.
     """
 
-    sizes: tuple[int, ...]
-    arrays: tuple[Any, ...]
-
-    def call(self, function: Any, *arguments: Any) -> Any:
-        """Return function(*sizes, *addresses of the arrays, *arguments)."""
-        from dmsgd.samplers.compiled.jit import address
-
-        where = (0 if array is None else address(array, array.dtype) for array in self.arrays)
-        return function(*self.sizes, *where, *arguments)
+    V: FloatArray
+    sums: FloatArray
+    totals: FloatArray
+    guides: Any
+    coarse: Any
+    plan: IntArray
 
 
 def tables_of(V: FloatArray) -> Tables:
@@ -140,4 +142,9 @@ def tables_of(V: FloatArray) -> Tables:
     coarse = np.empty(n * r + 3, np.int8) if r >= COARSE else None  # 4 bytes are read at a time
     if coarse is not None:
         fill_coarse(address(V, float), n, r, address(coarse, np.int8))
-    return Tables((n, r, groups, width, 2 * groups), (V, sums, ends[-1].copy(), guides, coarse))
+    totals = ends[-1].copy()
+    where = address(V, float), address(sums, float), address(totals, float)
+    bytes_at = 0 if coarse is None else address(coarse, np.int8)
+    sizes = n, r, groups, width, 2 * groups
+    plan = np.array([*sizes, *where, address(guides, np.uint32), bytes_at], dtype=np.int64)
+    return Tables(V, sums, totals, guides, coarse, plan)

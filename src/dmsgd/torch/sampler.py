@@ -21,8 +21,9 @@ from dmsgd.inputs.threads import thread_count
 from dmsgd.torch.ranks import Shard, part_of_draw
 from dmsgd.training.draws import fixed_seed
 
-#: Indices drawn ahead of the training loop at a time, in the background.
-AHEAD = 8192
+#: Indices drawn ahead of the training loop at a time, in the background; at least this many draws
+#: for each thread that draws.
+AHEAD, EACH = 8192, 2
 
 
 class DiverseSampler(DistributedSampler[Any]):
@@ -39,8 +40,8 @@ class DiverseSampler(DistributedSampler[Any]):
 
     Every pass over the sampler is the next epoch; `set_epoch` names the epoch of the next pass. A
     pass is steps * k / num_replicas ints, the draws' rows one after the other, each cut in
-    num_replicas equal parts. The cost is that of the draws, made ahead in the background; memory
-    is O(8192).
+    num_replicas equal parts. The cost is that of the draws, made ahead in the background, on the
+    cores that torch leaves free if there are any; memory is that of some 10,000 indices.
 
     What its base class has is there, in torch's words: `dataset` (a stand-in with the length of the
     data), `num_replicas`, `rank`, `epoch`, `seed`, `num_samples` (indices of this process in an
@@ -222,11 +223,12 @@ class DiverseSampler(DistributedSampler[Any]):
 def _draw_threads() -> int:
     """Return how many threads draw in the background.
 
-    One where torch leaves a core free. Otherwise all, for a short time: a single one slows down one
-    of torch's threads, for which all the others wait.
+    As many as torch leaves cores free. If none is free all draw, for a short time: a single one
+    slows down one of torch's threads, for which all the others wait.
     """
     cores = thread_count(-1)
-    return 1 if torch.get_num_threads() < cores else cores
+    free = cores - torch.get_num_threads()
+    return free if free > 0 else cores
 
 
 class _Stream(Iterator[int]):
@@ -244,9 +246,9 @@ class _Stream(Iterator[int]):
         self._step, skip = divmod(position, self._width)
         self._workers = _draw_threads()
         at_once = getattr(self._design, "at_once", None)  # set if every call reads the data
-        self._most = at_once or AHEAD // self._width + 1  # draws at a time
-        # A single thread starts with few, so that training starts at once; several are soon done.
-        self._lot = 2 if self._workers == 1 and at_once is None else self._most
+        # Draws at a time: few at first, so that training starts at once.
+        self._most = at_once or max(AHEAD // self._width + 1, EACH * self._workers)
+        self._lot = at_once or EACH * self._workers
         self._ready = iter(self._draw(*self._reserve())[skip:])
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="dmsgd")
         self._ahead = self._pool.submit(self._draw, *self._reserve())

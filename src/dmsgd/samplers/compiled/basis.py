@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-import numpy as np
 from numba import types
 
 from dmsgd.samplers.compiled.jit import DOUBLES, INT, INTS, NOTHING, SINGLES, compiled
@@ -32,7 +31,7 @@ Basis = namedtuple(
     "Basis", "k height state spans counts stop W coarse Z rows taus V S U other y squares bound end"
 )
 BASIS = types.NamedTuple([INT] * 2 + [INTS] * 4 + [DOUBLES, SINGLES] + [DOUBLES] * 11, Basis)
-LEFT, _GROUPS, FORMED = 0, 1, 2
+LEFT, _GROUPS, _FORMED, _STATE = 0, 1, 2, 3
 
 
 def room_for_basis(k: int) -> tuple[int, int]:
@@ -40,7 +39,7 @@ def room_for_basis(k: int) -> tuple[int, int]:
     height, most = -(-k // PANEL) * PANEL, k // PANEL + 2
     panels = 4 * max(height, BLOCK) * BLOCK
     squares = height * height + height * height // 2
-    return squares + panels + most * (height + BLOCK) * BLOCK + 4 * BLOCK, 3 + 2 * most
+    return squares + panels + most * (height + BLOCK) * BLOCK + 4 * BLOCK, _STATE + 2 * most
 
 
 def room_for_W(k: int) -> int:
@@ -52,7 +51,7 @@ def room_for_W(k: int) -> int:
 def lay_out(k, doubles, integers):
     """Return a basis in this room, which is zero or has been one for this k."""
     height, most = (k + PANEL - 1) // PANEL * PANEL, k // PANEL + 2
-    panel = max(height, BLOCK) * BLOCK
+    panel = (height if height > BLOCK else BLOCK) * BLOCK
     coarse = shift(doubles, height * height)
     Z = shift(coarse, height * height // 2)
     rows, U, other, V = (
@@ -61,7 +60,7 @@ def lay_out(k, doubles, integers):
     S = shift(V, most * height * BLOCK)
     taus = shift(S, most * BLOCK * BLOCK)
     y, squares, bound = shift(taus, BLOCK), shift(taus, 2 * BLOCK), shift(taus, 3 * BLOCK)
-    spans, counts = shift(integers, 3), shift(integers, 3 + most)
+    spans, counts = shift(integers, _STATE), shift(integers, _STATE + most)
     return Basis(
         k, height, integers, spans, counts, shift(counts, most), doubles, as_singles(coarse), Z,
         rows, taus, V, S, U, other, y, squares, bound, shift(bound, BLOCK),
@@ -72,7 +71,7 @@ def lay_out(k, doubles, integers):
 def begin(basis):
     """All of R^k is left."""
     basis.state[LEFT] = basis.k
-    basis.state[_GROUPS] = basis.state[FORMED] = 0
+    basis.state[_GROUPS] = basis.state[_FORMED] = 0
 
 
 @compiled(NOTHING(BASIS, DOUBLES, INT))
@@ -80,10 +79,10 @@ def project(basis, X, count):
     """Z = W @ X, of the first `count` columns."""
     left, panel = basis.state[LEFT], basis.height * PANEL
     for q in range((left + PANEL - 1) // PANEL):
+        part = left - q * PANEL if left - q * PANEL < PANEL else PANEL
         product(
             shift(basis.W, q * panel), 1, PANEL, X, BLOCK, PANEL,
-            shift(basis.Z, q * PANEL * BLOCK), BLOCK, PANEL,
-            min(PANEL, left - q * PANEL), basis.k, count, False,
+            shift(basis.Z, q * PANEL * BLOCK), BLOCK, PANEL, part, basis.k, count, 0,
         )  # fmt: skip
 
 
@@ -93,9 +92,9 @@ def turn(basis, group, Z):
     span, count = basis.spans[group], basis.counts[group]
     V, S = shift(basis.V, group * basis.height * BLOCK), shift(basis.S, group * BLOCK * BLOCK)
     U, other = basis.U, basis.other
-    product(V, 1, BLOCK, Z, BLOCK, PANEL, U, BLOCK, PANEL, count, span, BLOCK, False)
-    product(S, BLOCK, 1, U, BLOCK, PANEL, other, BLOCK, PANEL, count, count, BLOCK, False)
-    product(V, BLOCK, 1, other, BLOCK, PANEL, Z, BLOCK, PANEL, span - count, count, BLOCK, True)
+    product(V, 1, BLOCK, Z, BLOCK, PANEL, U, BLOCK, PANEL, count, span, BLOCK, 0)
+    product(S, BLOCK, 1, U, BLOCK, PANEL, other, BLOCK, PANEL, count, count, BLOCK, 0)
+    product(V, BLOCK, 1, other, BLOCK, PANEL, Z, BLOCK, PANEL, span - count, count, BLOCK, 1)
 
 
 @compiled(NOTHING(BASIS, INT, INT))
@@ -104,12 +103,13 @@ def fold(basis, left, count):
     k, height, panel = basis.k, basis.height, basis.height * PANEL
     W, V, S, U, other, rest = basis.W, basis.V, basis.S, basis.U, basis.other, left - count
     for q in range((left + PANEL - 1) // PANEL):
+        part = left - q * PANEL if left - q * PANEL < PANEL else PANEL
         product(
             shift(W, q * panel), PANEL, 1, shift(V, q * PANEL * BLOCK), BLOCK, PANEL,
-            U, BLOCK, PANEL, k, min(PANEL, left - q * PANEL), count, q > 0,
+            U, BLOCK, PANEL, k, part, count, q,
         )  # fmt: skip
-    product(S, 1, BLOCK, basis.rows, height, PANEL, other, height, PANEL, count, count, rest, False)
-    product(U, BLOCK, 1, other, height, PANEL, W, PANEL, panel, k, count, rest, True)
+    product(S, 1, BLOCK, basis.rows, height, PANEL, other, height, PANEL, count, count, rest, 0)
+    product(U, BLOCK, 1, other, height, PANEL, W, PANEL, panel, k, count, rest, 1)
 
 
 @compiled(NOTHING(BASIS))
@@ -125,31 +125,25 @@ def form(basis):
     for group in range(basis.state[_GROUPS] - 1, -1, -1):
         span, count = basis.spans[group], basis.counts[group]
         V, S = shift(basis.V, group * basis.height * BLOCK), shift(basis.S, group * BLOCK * BLOCK)
-        product(V, 1, BLOCK, W, PANEL, panel, U, PANEL, flat, count, reached, left, False)
-        product(S, 1, BLOCK, U, PANEL, flat, other, PANEL, flat, count, count, left, False)
-        product(V, BLOCK, 1, other, PANEL, flat, W, PANEL, panel, span, count, left, True)
+        product(V, 1, BLOCK, W, PANEL, panel, U, PANEL, flat, count, reached, left, 0)
+        product(S, 1, BLOCK, U, PANEL, flat, other, PANEL, flat, count, count, left, 0)
+        product(V, BLOCK, 1, other, PANEL, flat, W, PANEL, panel, span, count, left, 1)
         reached = span
-    basis.state[_GROUPS], basis.state[FORMED] = 0, 1
+    basis.state[_GROUPS], basis.state[_FORMED] = 0, 1
 
 
-@compiled(NOTHING(BASIS))
-def round_off(basis):
-    """coarse = W.astype(np.float32)."""
-    for i in range((basis.state[LEFT] + PANEL - 1) // PANEL * PANEL * basis.height):
-        basis.coarse[i] = np.float32(basis.W[i])
-
-
-@compiled(INT(BASIS, INTS, DOUBLES, DOUBLES, INT, INTS))
-def accept(basis, items, X, thresholds, size, out):
+@compiled(INT(INT, DOUBLES, INTS, INTS, DOUBLES, DOUBLES, INT, INTS), called_by_address=True)
+def accept(k, doubles, integers, items, X, thresholds, size, out):
     """Go through `size` proposals, put those accepted into `out`; return how many are left.
 
     X holds their coordinates as columns, and is overwritten. One is accepted if what is left of it
     has more than the threshold's share of its squared length.
     """
-    k, height, left = basis.k, basis.height, basis.state[LEFT]
+    basis = lay_out(k, doubles, integers)
+    height, left = basis.height, basis.state[LEFT]
     squares, bound = basis.squares, basis.bound
     column_squares(X, k, bound)
-    if basis.state[FORMED]:
+    if basis.state[_FORMED]:
         project(basis, X, size)
         Z = basis.Z
     else:
@@ -171,17 +165,17 @@ def accept(basis, items, X, thresholds, size, out):
         basis.taus[count] = householder(Z, rest, p, squares[p], v)
         for i in range(rest):
             V[i * BLOCK + count] = v[i]
-        for i in range(rest, min(left + PANEL, height)):
+        for i in range(rest, left + PANEL if left + PANEL < height else height):
             v[i] = V[i * BLOCK + count] = 0.0
         reflect(Z, rest, v, basis.taus[count], basis.y, squares)
         count += 1
     if count == 0:
         return left
-    product(V, 1, BLOCK, V, BLOCK, PANEL, basis.U, BLOCK, PANEL, count, left, count, False)
+    product(V, 1, BLOCK, V, BLOCK, PANEL, basis.U, BLOCK, PANEL, count, left, count, 0)
     join(basis.U, basis.taus, count, S)
     basis.spans[group], basis.counts[group] = left, count
     basis.state[LEFT] = left - count
-    if basis.state[FORMED]:
+    if basis.state[_FORMED]:
         fold(basis, left, count)
     else:
         basis.state[_GROUPS] += 1
@@ -193,7 +187,7 @@ def accept(basis, items, X, thresholds, size, out):
 @compiled(NOTHING(BASIS, DOUBLES))
 def suspend(basis, W):
     """Fill W with what the draw can go on from."""
-    if not basis.state[FORMED]:
+    if not basis.state[_FORMED]:
         form(basis)
     for i in range(basis.height * basis.height):
         W[i] = basis.W[i]
@@ -202,6 +196,6 @@ def suspend(basis, W):
 @compiled(NOTHING(BASIS, INT, DOUBLES))
 def resume(basis, left, W):
     """Go on from what `suspend` returned, with this many items left to find."""
-    basis.state[LEFT], basis.state[_GROUPS], basis.state[FORMED] = left, 0, 1
+    basis.state[LEFT], basis.state[_GROUPS], basis.state[_FORMED] = left, 0, 1
     for i in range(basis.height * basis.height):
         basis.W[i] = W[i]

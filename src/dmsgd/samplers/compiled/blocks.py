@@ -17,7 +17,7 @@ from dmsgd.samplers.compiled.jit import (
 )
 from dmsgd.samplers.compiled.kdpp import propose
 from dmsgd.samplers.compiled.random import uniforms_at
-from dmsgd.samplers.compiled.registers import BLOCK, pointer_to, shift
+from dmsgd.samplers.compiled.registers import BLOCK, ints_at, pointer_to, shift
 from dmsgd.samplers.compiled.tables import locate, tables_at
 
 #: Blocks of random numbers that a block of proposals takes: three numbers each, two a block.
@@ -49,7 +49,15 @@ def plan(J, sums, totals, key, draws, first, uniforms, columns, blocks, rests):
             place = t * columns.shape[1] + q * BLOCK
             part, targets = shift(pointer_to(columns), place), shift(pointer_to(rests), place)
             chosen = shift(pointer_to(J), t * k)
-            propose(chosen, k, pointer_to(uniforms), pointer_to(totals), part, targets, pointer_to(uniforms))
+            propose(
+                chosen,
+                k,
+                pointer_to(uniforms),
+                pointer_to(totals),
+                part,
+                targets,
+                pointer_to(uniforms),
+            )
             for p in range(BLOCK):
                 row, target = sums[part[p]], targets[p]
                 below, above = 0, count
@@ -64,26 +72,27 @@ def plan(J, sums, totals, key, draws, first, uniforms, columns, blocks, rests):
 
 
 @compiled(
-    NOTHING(*[INT] * 10, to_read(INT, 1), to_read(REAL, 1), to_read(INT), to_read(INT, 1),
-            to_fill(INT, 1), to_fill(REAL)),
+    NOTHING(
+        INT, to_read(INT, 1), to_read(REAL, 1), to_read(INT), to_read(INT, 1), to_fill(INT, 1),
+        to_fill(REAL),
+    ),
     called_from_python=True,
 )  # fmt: skip
-def answer(
-    n, r, groups, width, last, V, sums, totals, guides, coarse, columns, rests, J, draw, items, X
-):  # fmt: skip
+def answer(plan, columns, rests, J, draw, items, X):
     """Find the rows of a block of the data that proposals fall on, and their coordinates.
 
     X[p] = V[items[p]] at the eigenvectors of the draw that the proposal belongs to, J[draw[p]].
     """
-    tables = tables_at(n, r, groups, width, last, V, sums, totals, guides, coarse)
+    plan = ints_at(plan)
+    tables = tables_at(plan)
     for first in range(0, items.size, BLOCK):
         locate(
-            tables, shift(pointer_to(columns), first), shift(pointer_to(rests), first),
+            plan, shift(pointer_to(columns), first), shift(pointer_to(rests), first),
             shift(pointer_to(items), first), min(BLOCK, items.size - first),
         )  # fmt: skip
     for p in range(items.size):
         for c in range(J.shape[1]):
-            X[p, c] = tables.V[items[p] * r + J[draw[p], c]]
+            X[p, c] = tables.V[items[p] * tables.r + J[draw[p], c]]
 
 
 @compiled(
@@ -115,7 +124,10 @@ def decide(items, X, key, draws, first, left, W, doubles, integers, out):
             rows = shift(pointer_to(items), t * count + q * BLOCK)
             for p in range(BLOCK):
                 uniforms[p] = uniforms[3 * p + 2]
-            left[t] = accept(basis, rows, part, uniforms, BLOCK, shift(pointer_to(out), t * k))
+            left[t] = accept(
+                k, pointer_to(doubles), pointer_to(integers), rows, part, uniforms, BLOCK,
+                shift(pointer_to(out), t * k),
+            )  # fmt: skip
             if left[t] == 0:
                 break
         if left[t] > 0:

@@ -56,19 +56,28 @@ def address(array: Any, kind: type) -> int:
 
 
 def compiled(
-    signature: Any = None, called_from_python: bool = False, fastmath: Any = False
+    signature: Any = None,
+    called_from_python: bool = False,
+    called_by_address: bool = False,
+    fastmath: Any = False,
 ) -> Callable[[Any], Any]:
     """Return the decorator of compiled functions; each is compiled when it is first needed.
 
     signature: the types of its arguments and result; without it they are those it is called with.
-    called_from_python: whether a function with a signature is; others are called by those.
-    fastmath: what numba calls so.
+    called_from_python, called_by_address: whether a function with a signature is. Others are called
+               by name, and then the caller contains them.
+    fastmath:  what numba calls so.
     """
-    inner = signature is not None and not called_from_python
+    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath}
+    if signature is not None:
+        options |= {
+            "error_model": "numpy",
+            "no_cpython_wrapper": not called_from_python,
+            "no_cfunc_wrapper": not called_by_address,
+        }
 
     def decorate(function: Any) -> Any:
-        options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} if inner else {}
-        dispatcher = njit(nogil=True, fastmath=fastmath, **options)(function)
+        dispatcher = njit(**options)(function)
         with suppress(RuntimeError):  # no folder can be written: compile every time
             dispatcher._cache = _Cache(function)
         if signature is not None:
@@ -76,6 +85,16 @@ def compiled(
         return dispatcher
 
     return decorate
+
+
+def address_of(function: Any) -> int:
+    """Return the address of a function, for `registers.call`.
+
+    A function that is called so is compiled once, and not again within each that calls it.
+    """
+    function._compile_for_args()
+    (found,) = function.overloads.values()
+    return int(found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name))
 
 
 def _fix(dispatcher: Any, signature: Any) -> None:

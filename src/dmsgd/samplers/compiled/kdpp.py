@@ -11,10 +11,12 @@ Proposals are independent given J, so they come in blocks (`dmsgd.samplers.compi
 
 from __future__ import annotations
 
+from math import log
+
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.samplers.compiled.basis import accept, begin, lay_out, room_for_basis, round_off
+from dmsgd.samplers.compiled.basis import begin, lay_out, room_for_basis
 from dmsgd.samplers.compiled.jit import (
     DOUBLES,
     INT,
@@ -27,12 +29,12 @@ from dmsgd.samplers.compiled.random import uniforms_at
 from dmsgd.samplers.compiled.registers import (
     BLOCK,
     as_singles,
+    call,
     doubles_at,
     ints_at,
     shift,
 )
-from dmsgd.samplers.compiled.sieve import expect, sift
-from dmsgd.samplers.compiled.tables import TABLES, locate, tables_at
+from dmsgd.samplers.compiled.tables import tables_at
 
 #: Proposals are sifted once less than one in so many is accepted: by then it saves time.
 SIEVE = 3
@@ -47,7 +49,7 @@ def select_k(log_e, n, k, uniforms, J):
     """
     width = n + 1
     for left in range(k, 0, -1):
-        target = log_e[left * width + n] + np.log(uniforms[k - left])
+        target = log_e[left * width + n] + log(uniforms[k - left])
         below, reached = left - 1, n
         while reached - below > 1:
             middle = (below + reached) >> 1
@@ -69,16 +71,6 @@ def propose(J, k, uniforms, totals, columns, targets, thresholds):
         columns[p] = J[np.int64(uniforms[3 * p] * k)]
         targets[p] = uniforms[3 * p + 1] * totals[columns[p]]
         thresholds[p] = uniforms[3 * p + 2]
-
-
-@compiled(NOTHING(TABLES, INTS, INT, INTS, INT, DOUBLES, INTS))
-def gather(tables, J, k, items, count, X, rows):
-    """X = V[items][:, J].T, in rows of BLOCK; `rows` is scratch for one."""
-    for p in range(count):
-        rows[p] = items[p] * tables.r
-    for c in range(k):
-        for p in range(count):
-            X[c * BLOCK + p] = tables.V[rows[p] + J[c]]
 
 
 @compiled(NOTHING(INT, INT, WORD, WORD, INT, INT, INT, INT), called_from_python=True)
@@ -115,47 +107,51 @@ def room_for_draws(k: int) -> tuple[FloatArray, IntArray]:
     return np.zeros(doubles + (2 * k + 60) * BLOCK), np.zeros(integers + 3 * BLOCK, np.int64)
 
 
-@compiled(INT(*[INT] * 12, WORD, WORD, *[INT] * 5), called_from_python=True)
+@compiled(INT(*[INT] * 6, WORD, WORD, *[INT] * 5), called_from_python=True)
 def draw(
-    n, r, groups, width, last, V, sums, totals, guides, coarse,
-    J, k, key, start, block, doubles, integers, out, size,
+    plan, locate, sift, accept, J, k, key, start, block, doubles, integers, out, size
 ):  # fmt: skip
     """Fill row t of `out` (size, k) with the items of the projection DPP of V[:, J[t]].
 
-    Return how many rows succeeded. All but the numbers are addresses. The random numbers of draw
+    Return how many rows succeeded. All but k, key, start, block and size are addresses, among them
+    those of three functions, of which `sift` may be missing (0). The random numbers of draw
     start + t go on at `block`. The bound on proposals is one that an orthonormal V exceeds with
     probability below e^-90.
     """
-    tables = tables_at(n, r, groups, width, last, V, sums, totals, guides, coarse)
-    basis = lay_out(k, doubles_at(doubles), ints_at(integers))
+    plan, doubles, integers = ints_at(plan), doubles_at(doubles), ints_at(integers)
+    tables, basis = tables_at(plan), lay_out(k, doubles, integers)
     uniforms, targets = basis.end, shift(basis.end, 3 * BLOCK)
     thresholds, later = shift(basis.end, 4 * BLOCK), shift(basis.end, 5 * BLOCK)
     X = shift(basis.end, 6 * BLOCK)
     room = as_singles(shift(X, (k + 16) * BLOCK))
     items, next_items, columns = basis.stop, shift(basis.stop, BLOCK), shift(basis.stop, 2 * BLOCK)
     for t in range(size):
-        chosen, row, number = shift(ints_at(J), t * k), shift(ints_at(out), t * k), start + np.uint64(t)
+        number, left = start + np.uint64(t), k
+        chosen, row = shift(ints_at(J), t * k), shift(ints_at(out), t * k)
         begin(basis)
-        left = k
         at = uniforms_at(key, number, block, uniforms, 3 * BLOCK)
         propose(chosen, k, uniforms, tables.totals, columns, targets, thresholds)
-        locate(tables, columns, targets, items, BLOCK)
+        call(locate, plan, columns, targets, items, BLOCK)
         for _ in range(100 * k // BLOCK + 100):
             # The next proposals are found first, so that memory has time to bring their bytes.
-            sifted = coarse != 0 and SIEVE * left <= k
             at = uniforms_at(key, number, at, uniforms, 3 * BLOCK)
             propose(chosen, k, uniforms, tables.totals, columns, targets, later)
-            locate(tables, columns, targets, next_items, BLOCK)
-            if sifted:
-                expect(tables, next_items)
-            count = sift(basis, tables, chosen, items, thresholds, room, columns) if sifted else BLOCK
+            call(locate, plan, columns, targets, next_items, BLOCK)
+            count = BLOCK
+            if sift != 0 and SIEVE * left <= k:
+                count = call(
+                    sift, plan, k, doubles, integers, chosen, items, thresholds, next_items, room,
+                    columns,
+                )  # fmt: skip
+            for p in range(count):
+                columns[p] = items[p] * tables.r
+            for c in range(k):
+                for p in range(count):
+                    X[c * BLOCK + p] = tables.V[columns[p] + chosen[c]]
             if count > 0:
-                gather(tables, chosen, k, items, count, X, columns)
-                left = accept(basis, items, X, thresholds, count, row)
+                left = call(accept, k, doubles, integers, items, X, thresholds, count, row)
                 if left == 0:
                     break
-                if coarse != 0 and SIEVE * left <= k:
-                    round_off(basis)
             items, next_items = next_items, items
             thresholds, later = later, thresholds
         if left > 0:

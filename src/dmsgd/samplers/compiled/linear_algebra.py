@@ -8,9 +8,9 @@ columns 8 at a time, so matrices have room to the next multiple, and what lies t
 
 from __future__ import annotations
 
-import numpy as np
+from math import sqrt
 
-from dmsgd.samplers.compiled.jit import DOUBLES, INT, NOTHING, REAL, YES_NO, compiled
+from dmsgd.samplers.compiled.jit import DOUBLES, INT, NOTHING, REAL, compiled
 from dmsgd.samplers.compiled.registers import (
     BLOCK,
     LANES,
@@ -27,15 +27,14 @@ from dmsgd.samplers.compiled.registers import (
 PANEL = 16
 
 
-@compiled(
-    NOTHING(
-        DOUBLES, INT, INT, DOUBLES, INT, INT, DOUBLES, INT, INT, INT, INT, INT, YES_NO
-    )
-)  # fmt: skip
+@compiled(NOTHING(DOUBLES, INT, INT, DOUBLES, INT, INT, DOUBLES, INT, INT, INT, INT, INT, INT))
 def product(
     A, a_row, a_step, B, b_row, b_panel, C, c_row, c_panel, rows, inner, columns, add
 ):  # fmt: skip
-    """C = A @ B, or C += A @ B; a_row and a_step lead to the next row and column of A."""
+    """C = A @ B, or C += A @ B if `add` is not 0.
+
+    a_row and a_step lead to the next row and the next column of A.
+    """
     for first in range(0, columns, TILE_COLUMNS):
         b = shift(B, first // PANEL * b_panel + first % PANEL)
         c = shift(C, first // PANEL * c_panel + first % PANEL)
@@ -43,13 +42,13 @@ def product(
             for i in range(0, rows, TILE_ROWS):
                 wide_tile(
                     shift(A, i * a_row), a_row, a_step, b, b_row, shift(c, i * c_row), c_row,
-                    inner, add,
+                    inner, add != 0,
                 )  # fmt: skip
         else:
             for i in range(0, rows, TILE_ROWS):
                 narrow_tile(
                     shift(A, i * a_row), a_row, a_step, b, b_row, shift(c, i * c_row), c_row,
-                    inner, add,
+                    inner, add != 0,
                 )  # fmt: skip
 
 
@@ -61,7 +60,7 @@ def householder(Z, rows, column, square, v):
     """
     for i in range(rows):
         v[i] = Z[i * BLOCK + column]
-    norm, last = np.sqrt(square), v[rows - 1]
+    norm, last = sqrt(square), v[rows - 1]
     v[rows - 1] = last + norm if last > 0 else last - norm
     return 1.0 / (square + abs(last) * norm)
 

@@ -385,6 +385,19 @@ bytes_at = _pointer_at(BYTES)
 
 
 @intrinsic
+def call(typing, address, *arguments):
+    """Return the integer that the function at this address returns (see `jit.address_of`)."""
+
+    def code(context, builder, signature, values):
+        kinds = [context.get_value_type(argument) for argument in arguments]
+        kind = ir.FunctionType(_INDEX, kinds)
+        function = builder.inttoptr(values[0], kind.as_pointer())
+        return builder.call(function, cgutils.unpack_tuple(builder, values[1]))
+
+    return INT(INT, types.StarArgTuple(arguments)), code
+
+
+@intrinsic
 def as_singles(typing, pointer):
     """Return the same pointer, to singles."""
 

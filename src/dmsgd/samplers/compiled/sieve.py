@@ -12,9 +12,11 @@ all proposals are rejected, and their rows are read an eighth as far.
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 
-from dmsgd.samplers.compiled.basis import BASIS, LEFT
+from dmsgd.samplers.compiled.basis import LEFT, lay_out
 from dmsgd.samplers.compiled.jit import DOUBLES, INT, INTS, NOTHING, SINGLES, compiled
 from dmsgd.samplers.compiled.linear_algebra import PANEL
 from dmsgd.samplers.compiled.registers import (
@@ -26,19 +28,10 @@ from dmsgd.samplers.compiled.registers import (
     shift,
     single_tile,
 )
-from dmsgd.samplers.compiled.tables import TABLES
+from dmsgd.samplers.compiled.tables import tables_at
 
 #: Bytes that memory brings at a time.
 LINE = 64
-
-
-@compiled(NOTHING(TABLES, INTS))
-def expect(tables, items):
-    """Ask for the bytes of these rows, which `sift` will read."""
-    for p in range(BLOCK):
-        row = shift(tables.coarse, items[p] * tables.r)
-        for line in range(0, tables.r, LINE):
-            prefetch(shift(row, line))
 
 
 @compiled(NOTHING(SINGLES, INT, SINGLES))
@@ -50,18 +43,28 @@ def _lengths(X, rows, out):
         for p in range(BLOCK):
             out[p] += X[i * BLOCK + p] * X[i * BLOCK + p]
     for p in range(BLOCK):
-        out[p] = np.sqrt(out[p])
+        out[p] = np.float32(sqrt(out[p]))
 
 
-@compiled(INT(BASIS, TABLES, INTS, INTS, DOUBLES, SINGLES, INTS))
-def sift(basis, tables, J, items, thresholds, room, rows):
+@compiled(
+    INT(INTS, INT, DOUBLES, INTS, INTS, INTS, DOUBLES, INTS, SINGLES, INTS), called_by_address=True
+)
+def sift(plan, k, doubles, integers, J, items, thresholds, next_items, room, rows):
     """Drop proposals that are rejected for certain, keep the order; return how many stay.
 
-    Scratch: `room` for 2 k + 34 rows of BLOCK, `rows` for one.
+    The bytes of `next_items` are asked for, so that they are there next time. Scratch: `room` for
+    2 k + 34 rows of BLOCK, `rows` for one.
     """
-    k, left, panel = basis.k, basis.state[LEFT], basis.height * PANEL
+    tables, basis = tables_at(plan), lay_out(k, doubles, integers)
+    left, panel = basis.state[LEFT], basis.height * PANEL
+    for p in range(BLOCK):
+        row = shift(tables.coarse, next_items[p] * tables.r)
+        for line in range(0, tables.r, LINE):
+            prefetch(shift(row, line))
+    for i in range((left + PANEL - 1) // PANEL * panel):
+        basis.coarse[i] = np.float32(basis.W[i])
     q, Z = room, shift(room, k * BLOCK)
-    full, rest = shift(Z, (basis.height) * BLOCK), shift(Z, (basis.height + 1) * BLOCK)
+    full, rest = shift(Z, basis.height * BLOCK), shift(Z, (basis.height + 1) * BLOCK)
     for p in range(BLOCK):
         rows[p] = items[p] * tables.r
     for c in range(k):
@@ -74,10 +77,10 @@ def sift(basis, tables, J, items, thresholds, room, rows):
     _lengths(q, k, full)
     _lengths(Z, left, rest)
     unit = 2.0**-23 * (k + 8)  # of a sum of k rounded products, with room to spare
-    half, kept = 0.5 * np.sqrt(k), 0
+    half, kept = 0.5 * sqrt(k), 0
     for p in range(BLOCK):
-        most = rest[p] * (1.0 + unit) + np.sqrt(left) * unit * full[p] + half
-        least = np.sqrt(thresholds[p]) * (full[p] * (1.0 - unit) - half)
+        most = rest[p] * (1.0 + unit) + sqrt(left) * unit * full[p] + half
+        least = sqrt(thresholds[p]) * (full[p] * (1.0 - unit) - half)
         if most > least * (1.0 - 1e-6):
             items[kept], thresholds[kept] = items[p], thresholds[p]
             kept += 1

@@ -52,13 +52,13 @@ Tables = namedtuple("Tables", "n r groups width last V sums shares totals guides
 TABLES = types.NamedTuple([INT] * 5 + [DOUBLES, DOUBLES, WORDS, DOUBLES, HALVES, BYTES], Tables)
 
 
-@compiled(TABLES(*[INT] * 10))
-def tables_at(n, r, groups, width, last, V, sums, totals, guides, coarse):
-    """Return the tables at these addresses."""
+@compiled(TABLES(INTS))
+def tables_at(plan):
+    """Return the tables whose sizes and addresses these are."""
     return Tables(
-        n, r, groups, width, last,
-        doubles_at(V), doubles_at(sums), words_at(sums), doubles_at(totals), halves_at(guides),
-        bytes_at(coarse),
+        plan[0], plan[1], plan[2], plan[3], plan[4],
+        doubles_at(plan[5]), doubles_at(plan[6]), words_at(plan[6]), doubles_at(plan[7]),
+        halves_at(plan[8]), bytes_at(plan[9]),
     )  # fmt: skip
 
 
@@ -111,23 +111,24 @@ def row_within(V, n, r, column, stretch, rest):
     """Return the row of a stretch at which the sum of V[:, column]² from its start passes rest."""
     row, total, passed = stretch * STRETCH, 0.0, 0
     for s in range(STRETCH - 1):
-        x = V[min(row + s, n - 1) * r + column]
+        x = V[(row + s if row + s < n else n - 1) * r + column]
         total += x * x
         passed += total <= rest
-    return min(row + passed, n - 1)
+    return row + passed if row + passed < n else n - 1
 
 
-@compiled(NOTHING(TABLES, INTS, DOUBLES, INTS, INT))
-def locate(tables, columns, targets, items, count):
+@compiled(INT(INTS, INTS, DOUBLES, INTS, INT), called_by_address=True)
+def locate(plan, columns, targets, items, count):
     """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p].
 
     A step for all p and then the next, so that they wait for memory together.
     """
+    tables = tables_at(plan)
     n, width, guides = tables.n, tables.width, tables.guides
     for p in range(count):
         j = columns[p]
-        guide = np.int64(min(targets[p] / tables.totals[j], 1.0) * tables.last)
-        items[p] = j * (tables.last + 1) + guide
+        guide = np.int64(targets[p] / tables.totals[j] * tables.last)
+        items[p] = j * (tables.last + 1) + (guide if guide < tables.last else tables.last)
         prefetch(shift(guides, items[p]))
     for p in range(count):
         items[p] = guides[items[p]]
@@ -155,10 +156,12 @@ def locate(tables, columns, targets, items, count):
         passed, unsure = 0, not (here + _DOUBT < share < here + (1.0 - _DOUBT))
         for s in range(STRETCH - 1):
             end = np.int64((word >> np.uint64(8 * s)) & np.uint64(255))
-            passed += int(end < here)
-            unsure |= end == here
+            passed += 1 if end < here else 0
+            unsure = unsure or end == here
         stretch = group * STRETCH + b
         if unsure:
             items[p] = row_within(tables.V, n, tables.r, j, stretch, rest)
         else:
-            items[p] = min(stretch * STRETCH + passed, n - 1)
+            row = stretch * STRETCH + passed
+            items[p] = row if row < n else n - 1
+    return 0
