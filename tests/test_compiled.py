@@ -68,8 +68,10 @@ def householder(Z, rows, column, square, v):
 
 
 @njit
-def reflect(Z, rows, v, tau, y, squares):
-    la.reflect(pointer_to(Z), rows, pointer_to(v), tau, pointer_to(y), pointer_to(squares))
+def reflect(Z, rows, first, last, v, tau, y, squares):
+    la.reflect(
+        pointer_to(Z), rows, first, last, pointer_to(v), tau, pointer_to(y), pointer_to(squares)
+    )
 
 
 @njit
@@ -129,16 +131,17 @@ def test_product_of_a_transposed_factor_in_panels():
 
 
 @pytest.mark.parametrize("rows", [2, 3, 6, 9])
-def test_reflections_send_a_column_to_the_last_axis(rows):
+@pytest.mark.parametrize(("first", "last"), [(0, BLOCK), (3, 17), (3, 16), (16, 32), (31, 32)])
+def test_reflections_send_a_column_to_the_last_axis(rows, first, last):
     Z, v, squares = RNG.normal(size=(rows, BLOCK)), np.zeros(rows), np.zeros(BLOCK)
     tau = householder(Z, rows, 2, (Z[:, 2] ** 2).sum(), v)
     H = np.eye(rows) - tau * np.outer(v, v)
     np.testing.assert_allclose(H @ H.T, np.eye(rows), atol=1e-13)
     np.testing.assert_allclose((H @ Z[:, 2])[:-1], 0, atol=1e-13)
-    expected = (H @ Z)[:-1]
-    reflect(Z, rows, v, tau, np.empty(BLOCK), squares)
-    np.testing.assert_allclose(Z[:-1], expected, atol=1e-13)
-    np.testing.assert_allclose(squares, (expected**2).sum(axis=0), atol=1e-13)
+    expected = (H @ Z)[:-1, first:last]
+    reflect(Z, rows, first, last, v, tau, np.empty(BLOCK), squares)
+    np.testing.assert_allclose(Z[:-1, first:last], expected, atol=1e-13)
+    np.testing.assert_allclose(squares[first:last], (expected**2).sum(axis=0), atol=1e-13)
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, BLOCK])

@@ -12,6 +12,9 @@ import numpy as np
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import IntArray
 
+#: Pieces of work for each thread.
+SHARES = 4
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -30,7 +33,10 @@ def fill(
     that is less than all.
     """
     out = np.empty((size, k), dtype=np.int64)
-    bounds = np.linspace(0, size, min(workers, max(size, 1)) + 1).astype(int)
+    count = (
+        1 if workers == 1 else SHARES * workers
+    )  # a thread that is held up leaves some to others
+    bounds = np.linspace(0, size, min(count, max(size, 1)) + 1).astype(int)
     parts = list(pairwise(bounds.tolist()))
 
     def work(part: tuple[int, int]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -220,19 +221,18 @@ class DiverseSampler(DistributedSampler[Any]):
         }
 
 
-def _draw_threads() -> int:
-    """Return how many threads draw in the background.
-
-    As many as torch leaves cores free. If none is free all draw, for a short time: a single one
-    slows down one of torch's threads, for which all the others wait.
-    """
-    cores = thread_count(-1)
-    free = cores - torch.get_num_threads()
-    return free if free > 0 else cores
+def _free_cores() -> int:
+    """Return how many cores torch leaves free: by default none."""
+    return max(thread_count(-1) - torch.get_num_threads(), 0)
 
 
 class _Stream(Iterator[int]):
-    """One pass over a sampler: its indices from `position` on, drawn ahead in the background."""
+    """One pass over a sampler: its indices from `position` on, drawn ahead a lot at a time.
+
+    Where torch leaves cores free, they draw the next lot in the background. Where it does not, all
+    cores draw it while training waits: torch's threads wait for each other, so that a draw beside
+    them would cost several times its own time.
+    """
 
     def __init__(self, sampler: DiverseSampler, epoch: int, position: int) -> None:
         part, parts = sampler._part()
@@ -244,14 +244,15 @@ class _Stream(Iterator[int]):
         self._offset = epoch * sampler.steps
         self._steps = sampler.steps
         self._step, skip = divmod(position, self._width)
-        self._workers = _draw_threads()
+        free = _free_cores()
+        self._workers = free or thread_count(-1)
         at_once = getattr(self._design, "at_once", None)  # set if every call reads the data
         # Draws at a time: few at first, so that training starts at once.
         self._most = at_once or max(AHEAD // self._width + 1, EACH * self._workers)
         self._lot = at_once or EACH * self._workers
         self._ready = iter(self._draw(*self._reserve())[skip:])
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="dmsgd")
-        self._ahead = self._pool.submit(self._draw, *self._reserve())
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="dmsgd") if free else None
+        self._next_lot()
 
     def _reserve(self) -> tuple[int, int]:
         """Return (first step, number of steps) of the next lot of draws, and grow the lot."""
@@ -268,14 +269,20 @@ class _Stream(Iterator[int]):
         indices: list[int] = batches[:, self._columns].ravel().tolist()
         return indices
 
+    def _next_lot(self) -> None:
+        """Have the next lot drawn: from now on, or when it is asked for."""
+        work = partial(self._draw, *self._reserve())
+        self._ahead = work if self._pool is None else self._pool.submit(work).result
+
     def __next__(self) -> int:
         index = next(self._ready, None)
         if index is None:
-            self._ready = iter(self._ahead.result())
+            self._ready = iter(self._ahead())
             index = next(self._ready, None)
             if index is None:
-                self._pool.shutdown()
+                if self._pool is not None:
+                    self._pool.shutdown()
                 raise StopIteration
-            self._ahead = self._pool.submit(self._draw, *self._reserve())
+            self._next_lot()
         self.position += 1
         return index

@@ -167,7 +167,7 @@ def accept(k, doubles, integers, items, X, thresholds, size, out):
             V[i * BLOCK + count] = v[i]
         for i in range(rest, left + PANEL if left + PANEL < height else height):
             v[i] = V[i * BLOCK + count] = 0.0
-        reflect(Z, rest, v, basis.taus[count], basis.y, squares)
+        reflect(Z, rest, p + 1, size, v, basis.taus[count], basis.y, squares)
         count += 1
     if count == 0:
         return left

@@ -17,6 +17,8 @@ from dmsgd.samplers.compiled.registers import (
     TILE_COLUMNS,
     TILE_ROWS,
     add_outer,
+    half_add_outer,
+    half_row_tile,
     narrow_tile,
     row_tile,
     shift,
@@ -65,11 +67,21 @@ def householder(Z, rows, column, square, v):
     return 1.0 / (square + abs(last) * norm)
 
 
-@compiled(NOTHING(DOUBLES, INT, DOUBLES, REAL, DOUBLES, DOUBLES))
-def reflect(Z, rows, v, tau, y, squares):
-    """Z = ((I - tau v vᵀ) Z)[:-1]; squares = (Z**2).sum(axis=0). `y` is scratch for a row."""
-    row_tile(v, 0, 1, Z, BLOCK, y, 0, rows, False)
-    add_outer(Z, rows - 1, v, -tau, y, squares)
+@compiled(NOTHING(DOUBLES, INT, INT, INT, DOUBLES, REAL, DOUBLES, DOUBLES))
+def reflect(Z, rows, first, last, v, tau, y, squares):
+    """Z = ((I - tau v vᵀ) Z)[:-1]; squares = (Z**2).sum(axis=0). `y` is scratch for a row.
+
+    In the columns first..last at least; a half of Z is left out where it has none of them.
+    """
+    half = BLOCK // 2
+    if first < half < last:
+        row_tile(v, 0, 1, Z, BLOCK, y, 0, rows, False)
+        add_outer(Z, rows - 1, v, -tau, y, squares)
+    else:
+        start = 0 if first < half else half
+        Z, squares = shift(Z, start), shift(squares, start)
+        half_row_tile(v, 0, 1, Z, BLOCK, y, 0, rows, False)
+        half_add_outer(Z, rows - 1, v, -tau, y, squares)
 
 
 @compiled(NOTHING(DOUBLES, DOUBLES, INT, DOUBLES))

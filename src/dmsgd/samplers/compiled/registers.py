@@ -147,19 +147,18 @@ def _tile(rows: int, columns: int, kind: Any = _DOUBLE_VECTOR) -> Any:
 #: Proposals in a block: the columns of the matrices below.
 BLOCK = 32
 
-#: Tiles: of a product, of what it leaves at its right edge, and one row of BLOCK columns.
+#: Tiles: of a product, of what it leaves at its right edge, one row of BLOCK columns, and half.
 wide_tile = _tile(TILE_ROWS, TILE_COLUMNS)
 narrow_tile = _tile(TILE_ROWS, LANES)
-row_tile = _tile(1, BLOCK)
+row_tile, half_row_tile = _tile(1, BLOCK), _tile(1, BLOCK // 2)
 
 #: A tile of a product of singles.
 SINGLE_COLUMNS = 2 * TILE_COLUMNS
 single_tile = _tile(TILE_ROWS, SINGLE_COLUMNS, _SINGLE_VECTOR)
 
 
-def _sweep(builder: Any, Z: Any, rows: Any, squares: Any, change: Any) -> None:
-    """Go down the rows of Z, change them, and leave their squared lengths by column."""
-    count = BLOCK // LANES
+def _sweep(builder: Any, Z: Any, rows: Any, squares: Any, count: int, change: Any) -> None:
+    """Go down the first `count` vectors of the rows of Z, change them, and leave their squares."""
     sums = _variables(builder, count)
     _zero(builder, sums)
     with cgutils.for_range(builder, rows) as loop:
@@ -176,19 +175,27 @@ def column_squares(typing, Z, rows, squares):
 
     def code(context, builder, signature, arguments):
         Z, rows, squares = arguments
-        _sweep(builder, Z, rows, squares, lambda i, row: [_load(builder, at) for at in row])
+        count = BLOCK // LANES
+        _sweep(builder, Z, rows, squares, count, lambda i, row: [_load(builder, at) for at in row])
         return context.get_dummy_value()
 
     return NOTHING(DOUBLES, INT, DOUBLES), code
 
 
-@intrinsic
-def add_outer(typing, Z, rows, v, factor, y, squares):
-    """Z[i] += factor * v[i] * y for i < rows; squares = (Z[:rows]**2).sum(axis=0)."""
+def _add_outer(columns: int) -> Any:
+    count = columns // LANES
+
+    @intrinsic
+    def add_outer(typing, Z, rows, v, factor, y, squares):
+        """Z[i] += factor * v[i] * y for i < rows; squares = (Z[:rows]**2).sum(axis=0).
+
+        In the first columns; Z has rows of BLOCK.
+        """
+        return NOTHING(DOUBLES, INT, DOUBLES, REAL, DOUBLES, DOUBLES), code
 
     def code(context, builder, signature, arguments):
         Z, rows, v, factor, y, squares = arguments
-        vectors = [_load(builder, at) for at in _vectors_of(builder, y, BLOCK // LANES)]
+        vectors = [_load(builder, at) for at in _vectors_of(builder, y, count)]
 
         def change(i: Any, row: list[Any]) -> list[Any]:
             entry = builder.fmul(factor, builder.load(builder.gep(v, [i])))
@@ -201,10 +208,13 @@ def add_outer(typing, Z, rows, v, factor, y, squares):
                 _store(builder, vector, at)
             return new
 
-        _sweep(builder, Z, rows, squares, change)
+        _sweep(builder, Z, rows, squares, count, change)
         return context.get_dummy_value()
 
-    return NOTHING(DOUBLES, INT, DOUBLES, REAL, DOUBLES, DOUBLES), code
+    return add_outer
+
+
+add_outer, half_add_outer = _add_outer(BLOCK), _add_outer(BLOCK // 2)
 
 
 def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
