@@ -134,7 +134,7 @@ def large(n=50_000, d=1024, k=512):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)).astype(np.float32), rng.integers(10, size=n)
     design = dmsgd.diversify(X, k)
-    model = torch.nn.Sequential(torch.nn.Linear(d, 160), torch.nn.ReLU(), torch.nn.Linear(160, 10))
+    model = torch.nn.Sequential(torch.nn.Linear(d, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
     data = Rows(torch.from_numpy(X), torch.from_numpy(y))
     yield Loop(f"(c) two layers, k={k}, {n:,} x {d:,}", model, data, design, 20, target=3.0)
 

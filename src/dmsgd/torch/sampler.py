@@ -22,9 +22,13 @@ from dmsgd.inputs.threads import thread_count
 from dmsgd.torch.ranks import Shard, part_of_draw
 from dmsgd.training.draws import fixed_seed
 
-#: Indices drawn ahead of the training loop at a time, in the background; at least this many draws
-#: for each thread that draws.
+#: Indices drawn ahead of the training loop at a time; at least this many draws for each thread.
 AHEAD, EACH = 8192, 2
+
+#: A draw costs about k³ operations. The first lot has at most so many, some 20 ms, so that training
+#: starts at once; and only a lot of more than so many is worth waking up threads that torch keeps
+#: busy.
+FIRST, SHARED = 2**27, 2**28
 
 
 class DiverseSampler(DistributedSampler[Any]):
@@ -229,9 +233,9 @@ def _free_cores() -> int:
 class _Stream(Iterator[int]):
     """One pass over a sampler: its indices from `position` on, drawn ahead a lot at a time.
 
-    Where torch leaves cores free, they draw the next lot in the background. Where it does not, all
-    cores draw it while training waits: torch's threads wait for each other, so that a draw beside
-    them would cost several times its own time.
+    Where torch leaves cores free, they draw the next lot in the background. Where it does not, the
+    lot is drawn while training waits, a large one on all cores: torch's threads wait for each
+    other, so that a draw beside them would cost several times its own time.
     """
 
     def __init__(self, sampler: DiverseSampler, epoch: int, position: int) -> None:
@@ -247,11 +251,10 @@ class _Stream(Iterator[int]):
         free = _free_cores()
         self._workers = free or thread_count(-1)
         at_once = getattr(self._design, "at_once", None)  # set if every call reads the data
-        # Draws at a time: few at first, so that training starts at once.
-        self._most = at_once or max(AHEAD // self._width + 1, EACH * self._workers)
-        self._lot = at_once or EACH * self._workers
-        self._ready = iter(self._draw(*self._reserve())[skip:])
+        self._most = at_once or max(AHEAD // self._width + 1, EACH * self._workers)  # draws a lot
+        self._lot = at_once or max(1, min(self._most, FIRST // self._design.k**3))
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="dmsgd") if free else None
+        self._ready = iter(self._draw(*self._reserve())[skip:])
         self._next_lot()
 
     def _reserve(self) -> tuple[int, int]:
@@ -265,7 +268,9 @@ class _Stream(Iterator[int]):
         if count == 0:
             return []
         start = self._offset + first
-        batches = self._design.sample(count, self._seed, start=start, workers=self._workers)
+        alone = self._pool is None and count * self._design.k**3 < SHARED
+        workers = 1 if alone else self._workers
+        batches = self._design.sample(count, self._seed, start=start, workers=workers)
         indices: list[int] = batches[:, self._columns].ravel().tolist()
         return indices
 
