@@ -76,7 +76,9 @@ def reflect(Z, rows, first, last, v, tau, y, squares):
 
 @njit
 def join(gram, taus, S):
-    la.join(pointer_to(gram), pointer_to(taus), taus.size, pointer_to(S))
+    half = taus.size // 2
+    la.join(pointer_to(gram), pointer_to(taus), 0, half, pointer_to(S))
+    la.join(pointer_to(gram), pointer_to(taus), half, taus.size, pointer_to(S))
 
 
 @njit
@@ -87,14 +89,14 @@ def located(plan, columns, targets, items):
 
 
 @njit
-def accepted(k, doubles, integers, items, X, thresholds, out):
+def accepted(k, doubles, integers, items, X, thresholds, size, out):
     basis = basis_of.lay_out(k, pointer_to(doubles), pointer_to(integers))
     basis_of.begin(basis)
     left = k
     for block in range(X.shape[0]):
         left = basis_of.accept(
             k, pointer_to(doubles), pointer_to(integers), pointer_to(items[block]),
-            pointer_to(X[block]), pointer_to(thresholds[block]), BLOCK, pointer_to(out),
+            pointer_to(X[block]), pointer_to(thresholds[block]), size, pointer_to(out),
         )  # fmt: skip
         if left == 0:
             break
@@ -157,15 +159,16 @@ def test_a_group_is_the_product_of_its_reflections(count):
     np.testing.assert_allclose(np.eye(k) + V @ S @ V.T, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [BLOCK, 5])
 @pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 50, 130])
-def test_a_draw_accepts_what_gram_schmidt_accepts(k):
+def test_a_draw_accepts_what_gram_schmidt_accepts(k, size):
     """The same proposals, decided one by one by projection on all that was accepted before."""
-    blocks = 40
+    blocks = 40 * BLOCK // size
     X = RNG.normal(size=(blocks, k, BLOCK)) + 0.3
     thresholds = RNG.uniform(size=(blocks, BLOCK))
     Q, expected = np.zeros((k, 0)), []
     for block in range(blocks):
-        for p in range(BLOCK):
+        for p in range(size):
             x, u = X[block, :, p], thresholds[block, p]
             rest = x - Q @ (Q.T @ x)
             rest -= Q @ (Q.T @ rest)
@@ -177,7 +180,7 @@ def test_a_draw_accepts_what_gram_schmidt_accepts(k):
     padded_X = np.full((blocks, k + 16, BLOCK), np.nan)
     padded_X[:, :k] = X
     items, out = np.arange(blocks * BLOCK).reshape(blocks, BLOCK), np.full(k, -1)
-    left = accepted(k, room, np.zeros(integers, np.int64), items, padded_X, thresholds, out)
+    left = accepted(k, room, np.zeros(integers, np.int64), items, padded_X, thresholds, size, out)
     assert k - left == len(expected)
     assert out[: k - left].tolist() == expected
 

@@ -5,8 +5,9 @@ then dropped. The reflections of a block of proposals are a group, I + V S Vᵀ.
 
 While more than half of R^k is left, proposals are turned by one group after the other. Then the
 rows of W, an orthonormal basis of what is left, are formed from all groups at once; from there on
-proposals are multiplied by W, and every new group is multiplied into W. Acceptance gets rarer as W
-gets smaller: all proposals of a draw cost about 1.6 k³ operations, and W about 1.3 k³.
+proposals are multiplied by W and turned by the group under way, which is multiplied into W when it
+has LAZY reflections. Acceptance gets rarer as W gets smaller: all proposals of a draw cost about
+1.6 k³ operations, and W about 1.3 k³.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from dmsgd.samplers.compiled.linear_algebra import PANEL, householder, join, pro
 from dmsgd.samplers.compiled.registers import BLOCK, as_singles, column_squares, shift
 
 #: k, height: the size of a batch, and the same up to a multiple of PANEL.
-#: state:     how many items are left to find, groups not in W yet, and whether W is formed.
+#: state:     how many items are left to find; groups before W is formed; whether it is; reflections
+#:            that are not in W yet, so that it has as many rows more; whether W has changed.
 #: W:         Wᵀ in panels: W[i, c] is at (i // PANEL * height + c) * PANEL + i % PANEL.
 #: coarse:    W as singles, in the same places.
 #: Z:         proposals on the axes that are left, a column each.
@@ -31,7 +33,10 @@ Basis = namedtuple(
     "Basis", "k height state spans counts stop W coarse Z rows taus V S U other y squares bound end"
 )
 BASIS = types.NamedTuple([INT] * 2 + [INTS] * 4 + [DOUBLES, SINGLES] + [DOUBLES] * 11, Basis)
-LEFT, _GROUPS, _FORMED, _STATE = 0, 1, 2, 3
+LEFT, _GROUPS, _FORMED, PENDING, CHANGED, _STATE = 0, 1, 2, 3, 4, 5
+
+#: Reflections that W waits for: fewer would not be worth reading and writing it.
+LAZY = 8
 
 
 def room_for_basis(k: int) -> tuple[int, int]:
@@ -71,15 +76,15 @@ def lay_out(k, doubles, integers):
 def begin(basis):
     """All of R^k is left."""
     basis.state[LEFT] = basis.k
-    basis.state[_GROUPS] = basis.state[_FORMED] = 0
+    basis.state[_GROUPS] = basis.state[_FORMED] = basis.state[PENDING] = 0
 
 
 @compiled(NOTHING(BASIS, DOUBLES, INT))
 def project(basis, X, count):
     """Z = W @ X, of the first `count` columns."""
-    left, panel = basis.state[LEFT], basis.height * PANEL
-    for q in range((left + PANEL - 1) // PANEL):
-        part = left - q * PANEL if left - q * PANEL < PANEL else PANEL
+    rows, panel = basis.state[LEFT] + basis.state[PENDING], basis.height * PANEL
+    for q in range((rows + PANEL - 1) // PANEL):
+        part = rows - q * PANEL if rows - q * PANEL < PANEL else PANEL
         product(
             shift(basis.W, q * panel), 1, PANEL, X, BLOCK, PANEL,
             shift(basis.Z, q * PANEL * BLOCK), BLOCK, PANEL, part, basis.k, count, 0,
@@ -97,19 +102,21 @@ def turn(basis, group, Z):
     product(V, BLOCK, 1, other, BLOCK, PANEL, Z, BLOCK, PANEL, span - count, count, BLOCK, 1)
 
 
-@compiled(NOTHING(BASIS, INT, INT))
-def fold(basis, left, count):
-    """W = ((I + V S Vᵀ) W)[:-count] with the group of this block, which acts on `left` axes."""
+@compiled(NOTHING(BASIS))
+def fold(basis):
+    """W = ((I + V S Vᵀ) W)[:-count] with the group under way."""
     k, height, panel = basis.k, basis.height, basis.height * PANEL
-    W, V, S, U, other, rest = basis.W, basis.V, basis.S, basis.U, basis.other, left - count
-    for q in range((left + PANEL - 1) // PANEL):
-        part = left - q * PANEL if left - q * PANEL < PANEL else PANEL
+    W, V, S, U, other = basis.W, basis.V, basis.S, basis.U, basis.other
+    span, count, rest = basis.spans[0], basis.counts[0], basis.state[LEFT]
+    for q in range((span + PANEL - 1) // PANEL):
+        part = span - q * PANEL if span - q * PANEL < PANEL else PANEL
         product(
             shift(W, q * panel), PANEL, 1, shift(V, q * PANEL * BLOCK), BLOCK, PANEL,
             U, BLOCK, PANEL, k, part, count, q,
         )  # fmt: skip
     product(S, 1, BLOCK, basis.rows, height, PANEL, other, height, PANEL, count, count, rest, 0)
     product(U, BLOCK, 1, other, height, PANEL, W, PANEL, panel, k, count, rest, 1)
+    basis.state[PENDING], basis.state[CHANGED] = 0, 1
 
 
 @compiled(NOTHING(BASIS))
@@ -129,7 +136,7 @@ def form(basis):
         product(S, 1, BLOCK, U, PANEL, flat, other, PANEL, flat, count, count, left, 0)
         product(V, BLOCK, 1, other, PANEL, flat, W, PANEL, panel, span, count, left, 1)
         reached = span
-    basis.state[_GROUPS], basis.state[_FORMED] = 0, 1
+    basis.state[_GROUPS], basis.state[_FORMED], basis.state[CHANGED] = 0, 1, 1
 
 
 @compiled(INT(INT, DOUBLES, INTS, INTS, DOUBLES, DOUBLES, INT, INTS), called_by_address=True)
@@ -143,20 +150,22 @@ def accept(k, doubles, integers, items, X, thresholds, size, out):
     height, left = basis.height, basis.state[LEFT]
     squares, bound = basis.squares, basis.bound
     column_squares(X, k, bound)
+    Z, groups = X, basis.state[_GROUPS]
     if basis.state[_FORMED]:
+        if basis.state[PENDING] + size > BLOCK:  # there may be no room for all
+            fold(basis)
         project(basis, X, size)
-        Z = basis.Z
-    else:
-        for group in range(basis.state[_GROUPS]):
-            turn(basis, group, X)
-        Z = X
+        Z, groups = basis.Z, 1 if basis.state[PENDING] > 0 else 0
+    for group in range(groups):
+        turn(basis, group, Z)
     column_squares(Z, left, squares)
-    group, count = basis.state[_GROUPS], 0
+    group, first = basis.state[_GROUPS], basis.state[PENDING]
     V, S = shift(basis.V, group * height * BLOCK), shift(basis.S, group * BLOCK * BLOCK)
+    span, count = left + first, first
     for p in range(size):
         if squares[p] <= thresholds[p] * bound[p]:
             continue
-        rest = left - count
+        rest = span - count
         out[k - rest] = items[p]
         if rest == 1:
             basis.state[LEFT] = 0
@@ -165,23 +174,27 @@ def accept(k, doubles, integers, items, X, thresholds, size, out):
         basis.taus[count] = householder(Z, rest, p, squares[p], v)
         for i in range(rest):
             V[i * BLOCK + count] = v[i]
-        for i in range(rest, left + PANEL if left + PANEL < height else height):
+        for i in range(rest, span + PANEL if span + PANEL < height else height):
             v[i] = V[i * BLOCK + count] = 0.0
         reflect(Z, rest, p + 1, size, v, basis.taus[count], basis.y, squares)
         count += 1
-    if count == 0:
+    if count == first:
         return left
-    product(V, 1, BLOCK, V, BLOCK, PANEL, basis.U, BLOCK, PANEL, count, left, count, 0)
-    join(basis.U, basis.taus, count, S)
-    basis.spans[group], basis.counts[group] = left, count
-    basis.state[LEFT] = left - count
-    if basis.state[_FORMED]:
-        fold(basis, left, count)
-    else:
+    gram = shift(basis.U, first * BLOCK)
+    new = count - first
+    product(shift(V, first), 1, BLOCK, V, BLOCK, PANEL, gram, BLOCK, PANEL, new, span, count, 0)
+    join(basis.U, basis.taus, first, count, S)
+    basis.spans[group], basis.counts[group] = span, count
+    basis.state[LEFT] = span - count
+    if not basis.state[_FORMED]:
         basis.state[_GROUPS] += 1
-        if 2 * (left - count) <= k or group == k // PANEL:
+        if 2 * (span - count) <= k or group == k // PANEL:
             form(basis)
-    return left - count
+    else:
+        basis.state[PENDING] = count
+        if count >= LAZY:
+            fold(basis)
+    return span - count
 
 
 @compiled(NOTHING(BASIS, DOUBLES))
@@ -189,6 +202,8 @@ def suspend(basis, W):
     """Fill W with what the draw can go on from."""
     if not basis.state[_FORMED]:
         form(basis)
+    if basis.state[PENDING] > 0:
+        fold(basis)
     for i in range(basis.height * basis.height):
         W[i] = basis.W[i]
 
@@ -196,6 +211,7 @@ def suspend(basis, W):
 @compiled(NOTHING(BASIS, INT, DOUBLES))
 def resume(basis, left, W):
     """Go on from what `suspend` returned, with this many items left to find."""
-    basis.state[LEFT], basis.state[_GROUPS], basis.state[_FORMED] = left, 0, 1
+    begin(basis)
+    basis.state[LEFT], basis.state[_FORMED], basis.state[CHANGED] = left, 1, 1
     for i in range(basis.height * basis.height):
         basis.W[i] = W[i]

@@ -84,14 +84,15 @@ def reflect(Z, rows, first, last, v, tau, y, squares):
         half_add_outer(Z, rows - 1, v, -tau, y, squares)
 
 
-@compiled(NOTHING(DOUBLES, DOUBLES, INT, DOUBLES))
-def join(gram, taus, count, S):
+@compiled(NOTHING(DOUBLES, DOUBLES, INT, INT, DOUBLES))
+def join(gram, taus, first, count, S):
     """Set S so that H_count ... H_1 = I + V S Vᵀ for reflections H_i = I - tau_i v_i v_iᵀ.
 
-    The columns of V are v_i, and gram = Vᵀ V. The share of v_i that is taken away from z is
-    y_i = tau_i (v_i z - Σ_{j<i} (v_i v_j) y_j), and y = -S Vᵀ z. S and gram have rows of BLOCK.
+    The first rows of S are there already. The columns of V are v_i, and gram = Vᵀ V. The
+    share of v_i that is taken away from z is y_i = tau_i (v_i z - Σ_{j<i} (v_i v_j) y_j), and
+    y = -S Vᵀ z. S and gram have rows of BLOCK.
     """
-    for i in range(count):
+    for i in range(first, count):
         row = shift(S, i * BLOCK)
         row_tile(shift(gram, i * BLOCK), 0, 1, S, BLOCK, row, 0, i, False)
         row[i] = 1.0

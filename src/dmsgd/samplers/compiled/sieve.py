@@ -16,7 +16,7 @@ from math import sqrt
 
 import numpy as np
 
-from dmsgd.samplers.compiled.basis import LEFT, lay_out
+from dmsgd.samplers.compiled.basis import CHANGED, LEFT, PENDING, lay_out
 from dmsgd.samplers.compiled.jit import DOUBLES, INT, INTS, NOTHING, SINGLES, compiled
 from dmsgd.samplers.compiled.linear_algebra import PANEL
 from dmsgd.samplers.compiled.registers import (
@@ -56,13 +56,15 @@ def sift(plan, k, doubles, integers, J, items, thresholds, next_items, room, row
     2 k + 34 rows of BLOCK, `rows` for one.
     """
     tables, basis = tables_at(plan), lay_out(k, doubles, integers)
-    left, panel = basis.state[LEFT], basis.height * PANEL
+    left, panel = basis.state[LEFT] + basis.state[PENDING], basis.height * PANEL
     for p in range(BLOCK):
         row = shift(tables.coarse, next_items[p] * tables.r)
         for line in range(0, tables.r, LINE):
             prefetch(shift(row, line))
-    for i in range((left + PANEL - 1) // PANEL * panel):
-        basis.coarse[i] = np.float32(basis.W[i])
+    if basis.state[CHANGED]:
+        for i in range((left + PANEL - 1) // PANEL * panel):
+            basis.coarse[i] = np.float32(basis.W[i])
+        basis.state[CHANGED] = 0
     q, Z = room, shift(room, k * BLOCK)
     full, rest = shift(Z, basis.height * BLOCK), shift(Z, (basis.height + 1) * BLOCK)
     for p in range(BLOCK):
