@@ -1,0 +1,68 @@
+"""What a new user's first draw does: compile once, say so, and find a folder to keep the result."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DRAW = "import dmsgd; print(dmsgd.Uniform(9, 3).sample(1, seed=0).tolist())"
+LINE = "dmsgd: compiling for this processor"
+
+#: As on a machine where neither the package's folder nor the user's can be written.
+READ_ONLY = """
+from dmsgd.samplers.compiled import jit
+for locator in (jit._Chosen, jit._InPackage, jit._OfUser):
+    locator.from_function = classmethod(lambda cls, *arguments: None)
+"""
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python code in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+
+
+def test_it_says_that_it_compiles_and_compiles_once(tmp_path: Path) -> None:
+    first = run(DRAW, NUMBA_CACHE_DIR=str(tmp_path))
+    again = run(DRAW, NUMBA_CACHE_DIR=str(tmp_path))
+    assert first.stderr.count(LINE) == 1
+    assert again.stderr == ""
+    assert first.stdout == again.stdout
+
+
+def test_where_nothing_can_be_written_a_temporary_folder_will_do(tmp_path: Path) -> None:
+    first = run(READ_ONLY + DRAW, TMPDIR=str(tmp_path))
+    again = run(READ_ONLY + DRAW, TMPDIR=str(tmp_path))
+    assert LINE in first.stderr
+    assert again.stderr == ""
+    (folder,) = tmp_path.glob("dmsgd-*")
+    assert list(folder.glob("*.nbc"))
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs POSIX permissions")
+def test_a_temporary_folder_that_others_can_write_is_not_used(tmp_path: Path) -> None:
+    folder = tmp_path / f"dmsgd-{os.getuid()}"
+    folder.mkdir()
+    folder.chmod(0o777)
+    assert "[[" in run(READ_ONLY + DRAW, TMPDIR=str(tmp_path)).stdout
+    assert not list(folder.iterdir())
+
+
+def test_what_is_kept_belongs_to_the_text_of_all_compiled_files(monkeypatch) -> None:
+    from dmsgd.samplers.compiled import jit, random
+
+    stamp = random.fill_uniform._cache._impl.locator.get_source_stamp()
+    assert stamp == jit._sources()
+    monkeypatch.setattr(jit.Path, "read_bytes", lambda path: b"other")
+    assert jit._sources.__wrapped__() != stamp
