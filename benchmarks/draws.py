@@ -11,6 +11,7 @@ import timing  # isort: skip  (sets the number of threads before NumPy is loaded
 
 import argparse
 import warnings
+from functools import partial
 
 import numpy as np
 import problems
@@ -22,19 +23,24 @@ import dmsgd
 from dmsgd.samplers import reference
 
 
-def qr_seconds(k):
+def qr(k):
+    """Return what decomposes a k x k matrix."""
     A = np.asfortranarray(np.random.default_rng(0).normal(size=(k, k)))
     lwork = int(lapack.dgeqrf_lwork(k, k)[0])
-    return timing.cpu_seconds(lambda: lapack.dgeqrf(A, lwork=lwork))
+    return lambda: lapack.dgeqrf(A, lwork=lwork)
 
 
-def draw_seconds(design, draws):
-    design.sample(2, seed=0)
-    return timing.cpu_seconds(lambda: design.sample(draws, seed=1)) / draws
+def draw_and_floor(design):
+    """Return the CPU seconds of a draw and of a QR, and their ratio, measured in turns."""
+    draws = max(1, min(200, 10**8 // design.k**3))
+    ours, floor = timing.medians(lambda: design.sample(draws, seed=1), qr(design.k))
+    return ours / draws, floor
 
 
 def dppy_seconds(spectrum, k):
     """DPPy's fastest exact k-DPP sampler on the same spectrum, and whether it overflowed."""
+    if k > 200:
+        return None, False
     from dppy.finite_dpps import FiniteDPP
 
     with warnings.catch_warnings(record=True) as caught:
@@ -77,7 +83,9 @@ def main():
     quick = parser.parse_args().quick
     work = [("generated", lambda: problems.gaussian(5485, 1000), (10, 50, 80))]
     if not quick:
+        work.append(("generated", lambda: problems.gaussian(5485, 1500), (50, 80)))
         work.append(("generated", lambda: problems.gaussian(30_000, 794), (100, 200)))
+        work.append(("generated", lambda: problems.gaussian(20_000, 2200), (800, 1024)))
         if problems.data_folder():
             work.append(("R8", problems.r8, (50, 80)))
             work.append(("MNIST half", problems.mnist_half, (100, 200)))
@@ -89,8 +97,7 @@ def main():
     for name, features, sizes in work:
         spectrum = dmsgd.exact(dmsgd.Linear(features()))
         for k in sizes:
-            ours = draw_seconds(dmsgd.KDPP(spectrum, k), 1000 if k < 100 else 100)
-            floor = qr_seconds(k)
+            ours, floor = draw_and_floor(dmsgd.KDPP(spectrum, k))
             peer, overflow = dppy_seconds(spectrum, k)
             plain = reference_seconds(spectrum, k)
             table.add_row(
@@ -99,6 +106,7 @@ def main():
                 ratio(peer, ours) + (" overflows" if overflow else ""),
                 ratio(plain, ours), ratio(torch_seconds(spectrum.n, k), ours),
             )  # fmt: skip
+    console.print(timing.processor())
     console.print(table)
     growth(console, (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000))
 
@@ -108,15 +116,17 @@ def growth(console, counts, d=256, k=64):
     table = Table(title=f"As N grows: d = {d}, k = {k}")
     for name in ("N", "dmsgd", "against the first N", "torch without replacement"):
         table.add_column(name, justify="right")
-    first = None
-    for n in counts:
-        design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(problems.gaussian(n, d))), k)
-        ours = draw_seconds(design, 500)
-        first = first or ours
+    spectra = [dmsgd.exact(dmsgd.Linear(problems.gaussian(n, d))) for n in counts]
+    designs = [dmsgd.KDPP(spectrum, k) for spectrum in spectra]
+    seconds = timing.medians(*(partial(design.sample, 200, seed=1) for design in designs))
+    for n, ours in zip(counts, seconds, strict=True):
         table.add_row(
-            f"{n:,}", timing.human(ours), f"{ours / first:.2f}", timing.human(torch_seconds(n, k))
-        )
+            f"{n:,}", timing.human(ours / 200), f"{ours / seconds[0]:.2f}",
+            timing.human(torch_seconds(n, k)),
+        )  # fmt: skip
     console.print(table)
+    console.print(f"From the start of Python to the first batch, nothing compiled: "
+                  f"{timing.first_use():.1f} s of CPU time")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,15 +1,66 @@
-"""One thread, CPU time, best of a few rounds; import this before NumPy."""
+"""One thread, CPU time; import this before NumPy."""
 
 from __future__ import annotations
 
 import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
 from dmsgd.commands.bench import cpu_seconds  # noqa: E402
 
-__all__ = ["cpu_seconds", "human"]
+__all__ = ["cpu_seconds", "first_use", "human", "medians", "processor"]
+
+
+def medians(*works, rounds=7, least=0.1):
+    """Return the median CPU seconds of each, in rounds that take turns, so that noise hits all."""
+    times = [[] for _ in works]
+    for work in works:
+        work()
+    for _ in range(rounds):
+        for work, found in zip(works, times, strict=True):
+            start, count = time.process_time(), 0
+            while time.process_time() - start < least:
+                work()
+                count += 1
+            found.append((time.process_time() - start) / count)
+    return [statistics.median(found) for found in times]
+
+
+def first_use():
+    """Return CPU seconds from the start of Python to the first batch, with nothing compiled yet."""
+    code = (
+        "import numpy, time, dmsgd\n"
+        "X = numpy.random.default_rng(0).normal(size=(1000, 64))\n"
+        "dmsgd.diversify(X, k=16).sample(1, seed=0)\n"
+        "print(time.process_time())"
+    )
+    found = []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+            command = [sys.executable, "-c", code]
+            run = subprocess.run(command, env=environment, capture_output=True, check=True)
+            found.append(float(run.stdout))
+    return statistics.median(found)
+
+
+def processor():
+    """Return the processor in words: what it says of itself, and what the compiler calls it."""
+    from llvmlite.binding import get_host_cpu_name
+
+    model = platform.processor() or platform.machine()
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo") as file:
+            names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+        model = names[0] if names else model
+    return f"{platform.machine()}, {model} ({get_host_cpu_name()}), {os.cpu_count()} cores"
 
 
 def human(seconds):

@@ -25,10 +25,10 @@ from dmsgd.training.draws import fixed_seed
 #: Indices drawn ahead of the training loop at a time; at least this many draws for each thread.
 AHEAD, EACH = 8192, 2
 
-#: A draw costs about k³ operations. The first lot has at most so many, some 20 ms, so that training
-#: starts at once; and only a lot of more than so many is worth waking up threads that torch keeps
-#: busy.
-FIRST, SHARED = 2**27, 2**28
+#: A draw costs about k³ operations. The first lot has about so many, some 20 ms, so that training
+#: starts soon, and less (a part) where the rest is drawn beside it. A thread is worth waking up for
+#: so many.
+FIRST, PART, WORTH = 2**27, 16, 2**26
 
 
 class DiverseSampler(DistributedSampler[Any]):
@@ -252,7 +252,8 @@ class _Stream(Iterator[int]):
         self._workers = free or thread_count(-1)
         at_once = getattr(self._design, "at_once", None)  # set if every call reads the data
         self._most = at_once or max(AHEAD // self._width + 1, EACH * self._workers)  # draws a lot
-        self._lot = at_once or max(1, min(self._most, FIRST // self._design.k**3))
+        soon = FIRST // self._design.k**3 // (PART if free else 1)
+        self._lot = at_once or max(self._workers if soon == 0 else 1, min(self._most, soon))
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="dmsgd") if free else None
         self._ready = iter(self._draw(*self._reserve())[skip:])
         self._next_lot()
@@ -268,8 +269,7 @@ class _Stream(Iterator[int]):
         if count == 0:
             return []
         start = self._offset + first
-        alone = self._pool is None and count * self._design.k**3 < SHARED
-        workers = 1 if alone else self._workers
+        workers = max(1, min(self._workers, count * self._design.k**3 // WORTH))
         batches = self._design.sample(count, self._seed, start=start, workers=workers)
         indices: list[int] = batches[:, self._columns].ravel().tolist()
         return indices
