@@ -24,7 +24,7 @@ NOT_ORTHONORMAL = "the vectors of the spectrum are not orthonormal; build it wit
 def rejection(spectrum: Eigenpairs, k: int) -> Draw:
     """Return what draws from the k-DPP of `spectrum`.
 
-    Set-up O(n r + r k); a draw costs about 4k³ operations and k² log k look-ups, whatever n is.
+    Set-up O(n r + r k); a draw costs about 3k³ operations and k² log k look-ups, whatever n is.
     For features that are read in blocks, draws are made together (`dmsgd.samplers.blocks`).
     """
     return spectrum.held.rejection(spectrum.values, k)

@@ -25,10 +25,10 @@ from dmsgd.training.draws import fixed_seed
 #: Indices drawn ahead of the training loop at a time; at least this many draws for each thread.
 AHEAD, EACH = 8192, 2
 
-#: A draw costs about k³ operations. The first lot has about so many, some 20 ms, so that training
-#: starts soon, and less (a part) where the rest is drawn beside it. A thread is worth waking up for
-#: so many.
-FIRST, PART, WORTH = 2**27, 16, 2**26
+#: A draw costs about k³ operations. The first lot has about so many, some 100 ms, so that training
+#: starts soon, and far less (a part) where the rest is drawn beside it. A thread is worth waking up
+#: for so many.
+FIRST, PART, WORTH = 2**30, 128, 2**26
 
 
 class DiverseSampler(DistributedSampler[Any]):
