@@ -7,7 +7,7 @@ from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration
 from torch.utils.data import DataLoader
 
-from common import EPOCHS, STEPS, Items, K, design, write
+from common import EPOCHS, STEPS, Items, K, design, leave, write
 from dmsgd.torch import DiverseSampler
 
 mode = sys.argv[2]
@@ -34,3 +34,4 @@ for epoch in range(EPOCHS):
         batches.append(x.flatten().int().tolist())
 write(accelerator.process_index, batches, length=len(loader))
 accelerator.end_training()
+leave()

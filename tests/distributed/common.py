@@ -33,3 +33,9 @@ def write(rank, batches, **extra):
 
 def rank():
     return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")))
+
+
+def leave():
+    """End this process at once: gloo's threads abort one exit in thirty, after Python's own."""
+    sys.stdout.flush()
+    os._exit(0)

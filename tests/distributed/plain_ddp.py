@@ -4,7 +4,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
-from common import EPOCHS, STEPS, Items, design, rank, write
+from common import EPOCHS, STEPS, Items, design, leave, rank, write
 from dmsgd.torch import DiverseSampler
 
 torch.distributed.init_process_group("gloo")
@@ -19,3 +19,4 @@ for epoch in range(EPOCHS):
         batches.append(x.flatten().int().tolist())
 write(rank(), batches, length=len(loader))
 torch.distributed.destroy_process_group()
+leave()

@@ -127,8 +127,9 @@ def locate(plan, columns, targets, items, count):
     n, width, guides = tables.n, tables.width, tables.guides
     for p in range(count):
         j = columns[p]
-        guide = np.int64(targets[p] / tables.totals[j] * tables.last)
-        items[p] = j * (tables.last + 1) + (guide if guide < tables.last else tables.last)
+        guide = targets[p] / tables.totals[j] * tables.last
+        guide = guide if 0.0 <= guide < tables.last else 0.0  # also where that is no number
+        items[p] = j * (tables.last + 1) + np.int64(guide)
         prefetch(shift(guides, items[p]))
     for p in range(count):
         items[p] = guides[items[p]]
