@@ -26,7 +26,8 @@ from dmsgd.polynomials.squares import weighed_squares
 from dmsgd.polynomials.symmetric import log_polynomials, selection
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Draw
-from dmsgd.samplers.rejection import eigenvectors, tables_of
+from dmsgd.samplers.rejection import eigenvectors
+from dmsgd.samplers.tables import tables_of
 
 #: Proposals of all draws at a time take at most this many bytes, or an 8th of the memory.
 PROPOSAL_BYTES = 2**29
@@ -205,5 +206,6 @@ def answer_block(block: FloatArray, question: Any, basis: FloatArray, pi: FloatA
     X = np.empty((columns.size, J.shape[1]))
     columns, J, draw = (part.astype(np.int64) for part in (columns, J, draw))
     tables = tables_of(V)
-    answer(address(tables.plan, np.int64), columns, rests, J, draw, items, X)
+    plan = tables.plan()
+    answer(address(plan, np.int64), columns, rests, J, draw, items, X)
     return items, X, None if pi is None else weighed_squares(V, pi)

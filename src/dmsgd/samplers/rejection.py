@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, final
 
 import numpy as np
 
@@ -13,9 +11,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.polynomials.symmetric import log_polynomials
 from dmsgd.samplers.parallel import fill
 from dmsgd.samplers.protocol import Draw, Eigenpairs
-
-#: Rows this long or longer are kept as bytes, too; shorter ones are read as fast without.
-COARSE = 128
+from dmsgd.samplers.tables import tables_of
 
 #: What it means if a draw cannot be completed.
 NOT_ORTHONORMAL = "the vectors of the spectrum are not orthonormal; build it with dmsgd.exact"
@@ -97,54 +93,8 @@ def items_of(V: FloatArray) -> Callable[[IntArray, int, int, int, IntArray], int
         doubles, integers = room_for_draws(k)
         scratch = address(doubles, float), address(integers, np.int64)
         chosen, number = address(J, np.int64), (np.uint64(key), np.uint64(start))
-        plan, filled = address(tables.plan, np.int64), address(out, np.int64)
-        return int(draw(plan, *parts, chosen, k, *number, block, *scratch, filled, size))
+        plan, filled = tables.plan(), address(out, np.int64)
+        where = address(plan, np.int64)
+        return int(draw(where, *parts, chosen, k, *number, block, *scratch, filled, size))
 
     return fill_rows
-
-
-@final
-@dataclass(frozen=True)
-class Tables:
-    """What finds the item at which a column's squares reach a sum; three eighths of V in memory.
-
-    See `dmsgd.samplers.compiled.tables`. `plan` has sizes and addresses, so that it is good for as
-    long as the arrays are kept here.
-    """
-
-    V: FloatArray
-    sums: FloatArray
-    totals: FloatArray
-    guides: Any
-    coarse: Any
-    plan: IntArray
-
-
-def tables_of(V: FloatArray) -> Tables:
-    """Return the tables of V, which is contiguous."""
-    from dmsgd.samplers.compiled.jit import address
-    from dmsgd.samplers.compiled.registers import LANES
-    from dmsgd.samplers.compiled.tables import ENTRY, GROUP, fill_coarse, fill_guides, fill_sums
-
-    n, r = V.shape
-    F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
-    width, whole, groups = F.shape[1], n // GROUP, -(-n // GROUP)
-    rest = np.zeros((GROUP, width))
-    rest[: n - whole * GROUP] = F[whole * GROUP :]
-    sums, guides = np.empty((groups, width, ENTRY)), np.empty((width, 2 * groups + 1), np.uint32)
-    ends, filled = np.zeros((groups + 1, width)), np.zeros(width, np.int64)
-    fill_sums(address(F, float), whole, width, address(ends, float), address(sums, float))
-    if whole < groups:
-        behind = address(ends[whole:], float), address(sums[whole:], float)
-        fill_sums(address(rest, float), 1, width, *behind)
-    counted = address(ends, float), address(filled, np.int64), address(guides, np.uint32)
-    fill_guides(groups, width, 2 * groups, *counted)
-    coarse = np.empty(n * r + 3, np.int8) if r >= COARSE else None  # 4 bytes are read at a time
-    if coarse is not None:
-        fill_coarse(address(V, float), n, r, address(coarse, np.int8))
-    totals = ends[-1].copy()
-    where = address(V, float), address(sums, float), address(totals, float)
-    bytes_at = 0 if coarse is None else address(coarse, np.int8)
-    sizes = n, r, groups, width, 2 * groups
-    plan = np.array([*sizes, *where, address(guides, np.uint32), bytes_at], dtype=np.int64)
-    return Tables(V, sums, totals, guides, coarse, plan)

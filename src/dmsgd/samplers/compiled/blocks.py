@@ -16,8 +16,9 @@ from dmsgd.samplers.compiled.jit import (
     to_read,
 )
 from dmsgd.samplers.compiled.kdpp import propose
+from dmsgd.samplers.compiled.pointers import ints_at, pointer_to, shift
 from dmsgd.samplers.compiled.random import uniforms_at
-from dmsgd.samplers.compiled.registers import BLOCK, ints_at, pointer_to, shift
+from dmsgd.samplers.compiled.registers import BLOCK
 from dmsgd.samplers.compiled.tables import locate, tables_at
 
 #: Blocks of random numbers that a block of proposals takes: three numbers each, two a block.

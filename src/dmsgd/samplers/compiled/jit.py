@@ -48,7 +48,7 @@ def to_fill(kind: Any, dimensions: int = 2) -> Any:
     return types.Array(kind, dimensions, "C")
 
 
-def address(array: Any, kind: type) -> int:
+def address(array: Any, kind: Any) -> int:
     """Return where an array of this kind begins, which must be contiguous."""
     if array.dtype != kind or not array.flags.c_contiguous:
         raise TypeError(f"compiled loops need a contiguous array of {kind}, got {array.dtype}")

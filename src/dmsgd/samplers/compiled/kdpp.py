@@ -25,15 +25,9 @@ from dmsgd.samplers.compiled.jit import (
     WORD,
     compiled,
 )
+from dmsgd.samplers.compiled.pointers import as_singles, call, doubles_at, ints_at, shift
 from dmsgd.samplers.compiled.random import uniforms_at
-from dmsgd.samplers.compiled.registers import (
-    BLOCK,
-    as_singles,
-    call,
-    doubles_at,
-    ints_at,
-    shift,
-)
+from dmsgd.samplers.compiled.registers import BLOCK
 from dmsgd.samplers.compiled.tables import tables_at
 
 #: Proposals are sifted once less than one in so many is accepted: by then it saves time.

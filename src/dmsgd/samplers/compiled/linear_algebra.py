@@ -11,6 +11,7 @@ from __future__ import annotations
 from math import sqrt
 
 from dmsgd.samplers.compiled.jit import DOUBLES, INT, NOTHING, REAL, compiled
+from dmsgd.samplers.compiled.pointers import shift
 from dmsgd.samplers.compiled.registers import (
     BLOCK,
     LANES,
@@ -21,7 +22,6 @@ from dmsgd.samplers.compiled.registers import (
     half_row_tile,
     narrow_tile,
     row_tile,
-    shift,
     wide_tile,
 )
 

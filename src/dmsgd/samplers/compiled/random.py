@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from dmsgd.samplers.compiled.jit import DOUBLES, INT, REAL, WORD, compiled, to_fill
-from dmsgd.samplers.compiled.registers import pointer_to
+from dmsgd.samplers.compiled.pointers import pointer_to
 
 _U32 = np.uint32
 _U64 = np.uint64

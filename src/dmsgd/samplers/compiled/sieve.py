@@ -19,13 +19,12 @@ import numpy as np
 from dmsgd.samplers.compiled.basis import CHANGED, LEFT, PENDING, lay_out
 from dmsgd.samplers.compiled.jit import DOUBLES, INT, INTS, NOTHING, SINGLES, compiled
 from dmsgd.samplers.compiled.linear_algebra import PANEL
+from dmsgd.samplers.compiled.pointers import prefetch, shift
 from dmsgd.samplers.compiled.registers import (
     BLOCK,
     SINGLE_COLUMNS,
     TILE_ROWS,
     gather_bytes,
-    prefetch,
-    shift,
     single_tile,
 )
 from dmsgd.samplers.compiled.tables import tables_at

@@ -27,18 +27,16 @@ from dmsgd.samplers.compiled.jit import (
     WORDS,
     compiled,
 )
-from dmsgd.samplers.compiled.registers import (
-    LANES,
+from dmsgd.samplers.compiled.pointers import (
     bytes_at,
-    coarsen,
     doubles_at,
     halves_at,
     ints_at,
     prefetch,
     shift,
-    survey,
     words_at,
 )
+from dmsgd.samplers.compiled.registers import LANES, coarsen, survey
 
 #: Rows of V in a stretch and in a group; entries of the table for a group and column.
 STRETCH, GROUP, ENTRY = 8, 64, 16

@@ -1,0 +1,62 @@
+"""The tables by which proposals are found and sifted, as arrays that `compiled/tables.py` reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.inputs.arrays import FloatArray, IntArray
+
+#: Rows this long or longer are kept as bytes, too; shorter ones are read as fast without.
+COARSE = 128
+
+
+@final
+@dataclass(frozen=True)
+class TablesInMemory:
+    """What finds the item at which a column's squares reach a sum; up to 3/8 of V in memory.
+
+    The arrays are those of `dmsgd.samplers.compiled.tables.Tables`.
+    """
+
+    V: FloatArray
+    sums: FloatArray
+    totals: FloatArray
+    guides: Any
+    coarse: Any
+
+    def plan(self) -> IntArray:
+        """Return sizes and addresses, good for as long as these tables are kept."""
+        from dmsgd.samplers.compiled.jit import address
+
+        (groups, width), last = self.sums.shape[:2], self.guides.shape[1] - 1
+        arrays = (self.V, self.sums, self.totals, self.guides, self.coarse)
+        where = (0 if array is None else address(array, array.dtype) for array in arrays)
+        return np.array([*self.V.shape, groups, width, last, *where], dtype=np.int64)
+
+
+def tables_of(V: FloatArray) -> TablesInMemory:
+    """Return the tables of V, which is contiguous."""
+    from dmsgd.samplers.compiled.jit import address
+    from dmsgd.samplers.compiled.registers import LANES
+    from dmsgd.samplers.compiled.tables import ENTRY, GROUP, fill_coarse, fill_guides, fill_sums
+
+    n, r = V.shape
+    F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
+    width, whole, groups = F.shape[1], n // GROUP, -(-n // GROUP)
+    rest = np.zeros((GROUP, width))
+    rest[: n - whole * GROUP] = F[whole * GROUP :]
+    sums, guides = np.empty((groups, width, ENTRY)), np.empty((width, 2 * groups + 1), np.uint32)
+    ends, filled = np.zeros((groups + 1, width)), np.zeros(width, np.int64)
+    fill_sums(address(F, float), whole, width, address(ends, float), address(sums, float))
+    if whole < groups:
+        behind = address(ends[whole:], float), address(sums[whole:], float)
+        fill_sums(address(rest, float), 1, width, *behind)
+    counted = address(ends, float), address(filled, np.int64), address(guides, np.uint32)
+    fill_guides(groups, width, 2 * groups, *counted)
+    coarse = np.empty(n * r + 3, np.int8) if r >= COARSE else None  # 4 bytes are read at a time
+    if coarse is not None:
+        fill_coarse(address(V, float), n, r, address(coarse, np.int8))
+    return TablesInMemory(V, sums, ends[-1].copy(), guides, coarse)
