@@ -8,6 +8,7 @@ there are fewer independent directions than places.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -105,23 +106,15 @@ def _first_guess(D: FloatArray, n: int, target: float, middle: float) -> float:
 def _falling_root(f: Callable[[float], float], x: float, least: float, most: float) -> float:
     """Return where the falling function f is zero, or the end of the range that is nearest to it.
 
-    From x in growing steps until the sign changes, then by secants between the two sides.
+    From x in growing steps until the sign changes, then by Brent's method between the two sides.
     """
-    step, here = 0.1, f(x)
+    from scipy.optimize import brentq
+
+    f, step = cache(f), 0.1
     while True:
-        beyond = min(max(x + float(np.copysign(step, here)), least), most)
+        beyond = min(max(x + float(np.copysign(step, f(x))), least), most)
         if beyond == x:
             return x
-        there = f(beyond)
-        if here * there <= 0:
-            break
-        x, here, step = beyond, there, 2 * step
-    while True:
-        between = x + (beyond - x) * here / (here - there) if here != there else x
-        if min(abs(between - x), abs(between - beyond)) < ACCURACY:
-            return between
-        value = f(between)
-        if value * here > 0:
-            x, here = between, value
-        else:
-            beyond, there = between, value
+        if f(x) * f(beyond) <= 0:
+            return float(brentq(f, x, beyond, xtol=ACCURACY))
+        x, step = beyond, 2 * step
