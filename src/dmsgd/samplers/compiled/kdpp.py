@@ -25,6 +25,7 @@ from dmsgd.samplers.compiled.jit import (
     WORD,
     compiled,
 )
+from dmsgd.samplers.compiled.linear_algebra import PANEL
 from dmsgd.samplers.compiled.pointers import as_singles, call, doubles_at, ints_at, shift
 from dmsgd.samplers.compiled.random import uniforms_at
 from dmsgd.samplers.compiled.registers import BLOCK
@@ -96,9 +97,14 @@ def choose_any(probabilities, rank, key, draw, uniforms, J):
 
 
 def room_for_draws(k: int) -> tuple[FloatArray, IntArray]:
-    """Return the scratch of `draw` for batches of k."""
+    """Return the scratch of `draw` for batches of k: its basis, and blocks of proposals behind it.
+
+    Of doubles, six rows for uniforms, targets and thresholds, X, and as much again for `sift`; of
+    integers, the items of two blocks and a row.
+    """
     doubles, integers = room_for_basis(k)
-    return np.zeros(doubles + (2 * k + 60) * BLOCK), np.zeros(integers + 3 * BLOCK, np.int64)
+    rows = 6 + 2 * (k + PANEL)
+    return np.zeros(doubles + rows * BLOCK), np.zeros(integers + 3 * BLOCK, np.int64)
 
 
 @compiled(INT(*[INT] * 6, WORD, WORD, *[INT] * 5), called_from_python=True)
@@ -117,7 +123,7 @@ def draw(
     uniforms, targets = basis.end, shift(basis.end, 3 * BLOCK)
     thresholds, later = shift(basis.end, 4 * BLOCK), shift(basis.end, 5 * BLOCK)
     X = shift(basis.end, 6 * BLOCK)
-    room = as_singles(shift(X, (k + 16) * BLOCK))
+    room = as_singles(shift(X, (k + PANEL) * BLOCK))
     items, next_items, columns = basis.stop, shift(basis.stop, BLOCK), shift(basis.stop, 2 * BLOCK)
     for t in range(size):
         number, left = start + np.uint64(t), k

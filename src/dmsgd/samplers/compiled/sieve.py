@@ -52,7 +52,7 @@ def sift(plan, k, doubles, integers, J, items, thresholds, next_items, room, row
     """Drop proposals that are rejected for certain, keep the order; return how many stay.
 
     The bytes of `next_items` are asked for, so that they are there next time. Scratch: `room` for
-    2 k + 34 rows of BLOCK, `rows` for one.
+    2 (k + PANEL) rows of BLOCK, `rows` for one.
     """
     tables, basis = tables_at(plan), lay_out(k, doubles, integers)
     left, panel = basis.state[LEFT] + basis.state[PENDING], basis.height * PANEL
