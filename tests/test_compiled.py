@@ -6,6 +6,7 @@ from numba import njit
 
 from dmsgd.samplers import tables as tables_in_memory
 from dmsgd.samplers.compiled import basis as basis_of
+from dmsgd.samplers.compiled import kdpp
 from dmsgd.samplers.compiled import linear_algebra as la
 from dmsgd.samplers.compiled.jit import address
 from dmsgd.samplers.compiled.pointers import pointer_to
@@ -245,3 +246,21 @@ def test_the_sieve_changes_no_draw(monkeypatch, kind, k):
     sifted = of_array(V, values, k)(5, 0, 200, 1)
     monkeypatch.setattr(tables_in_memory, "COARSE", r + 1)
     np.testing.assert_array_equal(sifted, of_array(V, values, k)(5, 0, 200, 1))
+
+
+@pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 33, 64, 130])
+def test_a_draw_stays_within_its_scratch(monkeypatch, k):
+    """Compiled loops check no bounds, so what lies behind their scratch must come out untouched."""
+    given, behind = kdpp.room_for_draws, 1000
+    rooms = []
+
+    def guarded(k):
+        rooms.append([np.concatenate([room, np.full(behind, 77, room.dtype)]) for room in given(k)])
+        return rooms[-1]
+
+    monkeypatch.setattr(kdpp, "room_for_draws", guarded)
+    X = np.random.default_rng(k).normal(size=(300, 130))
+    V = np.ascontiguousarray(np.linalg.qr(X)[0])
+    of_array(V, np.ones(130), k)(5, 0, 50, 1)
+    assert rooms
+    assert all((room[-behind:] == 77).all() for pair in rooms for room in pair)
