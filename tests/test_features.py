@@ -12,6 +12,7 @@ from scipy import sparse
 import dmsgd
 from dmsgd.diagnostics import gradient_variance, mean_similarity
 from dmsgd.features import recognise
+from dmsgd.features.sliced import Sliced
 from dmsgd.samplers import reference
 
 RNG = np.random.default_rng(6)
@@ -66,6 +67,7 @@ def dask_frame(X, folder):
 KINDS = {
     "array": lambda X, folder: X,
     "sparse": lambda X, folder: sparse.csr_array(X),
+    "slices": lambda X, folder: Sliced(recognise(X).whole()),
     "npy": npy,
     "npz": npz,
     "sparse npz": sparse_npz,
@@ -91,6 +93,7 @@ MAPS = {
 def small_memory(monkeypatch):
     """So little that a memory map is read in blocks, and blocks are a few rows."""
     monkeypatch.setattr("dmsgd.features.blocks.BLOCK_BYTES", 13 * 8 * D)
+    monkeypatch.setattr("dmsgd.features.sliced.BLOCK", 13 * D)
     monkeypatch.setattr("dmsgd.features.door._is_large", lambda array: True)
 
 
@@ -122,6 +125,10 @@ CONSUMERS = {
         dmsgd.exact(dmsgd.Linear(F)), K, sampler=reference
     ).sample(3, seed=0),
     "DPP": draws_of_dpp,
+    "b alone": lambda F: dmsgd.inclusion(F, K),
+    "b alone, of unit rows with labels": lambda F: dmsgd.inclusion(
+        F, K, LABELS, 0.4, normalize=True
+    ),
     "diversify": lambda F: dmsgd.diversify(F, K, labels=LABELS, w=0.4, normalize=True).inclusion(),
     "rbf": lambda F: dmsgd.diversify(F, K, kernel="rbf", scale=0.7).inclusion(),
     "kernel blocks": lambda F: dmsgd.RBF(F, 1.0).block([3, 50], [50, 0, 3]),
@@ -158,7 +165,7 @@ def test_every_kind_under_every_map_for_everyone(kind, map_name, tmp_path, small
         expected_features = expected_features.toarray()
     given = MAPS[map_name](KINDS[kind](POINTS, tmp_path))
     for name, consumer in CONSUMERS.items():
-        if name == "PoissonDisk" and recognise(given).kind == "sparse":
+        if name == "PoissonDisk" and recognise(given).whole().kind == "sparse":
             with pytest.raises(TypeError, match="dense rows"):
                 consumer(given)
             continue

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
         diversify as diversify,
     )
     from dmsgd.designs import (
+        inclusion as inclusion,
+    )
+    from dmsgd.designs import (
         suggest_scale as suggest_scale,
     )
     from dmsgd.designs import (
@@ -140,7 +143,7 @@ _HOMES = {
     "designs": (
         "DPP", "KDPP", "ClosedForm", "Design", "KernelName", "PoissonDisk", "Stratified",
         "SwapChain", "TargetName", "Uniform", "clustered", "correlation", "diversify",
-        "suggest_scale", "suggest_w", "unbiased_weights",
+        "inclusion", "suggest_scale", "suggest_w", "unbiased_weights",
     ),
     "errors": ("KernelWarning", "RankError", "SamplingError", "TargetError"),
     "features": ("anneal", "concat", "normalize", "one_hot"),

@@ -3,6 +3,7 @@
 from dmsgd.designs.build import KernelName, TargetName, clustered, diversify
 from dmsgd.designs.design import ClosedForm, Design
 from dmsgd.designs.dpp import DPP
+from dmsgd.designs.inclusion import inclusion
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.measures import correlation, unbiased_weights
 from dmsgd.designs.poisson_disk import PoissonDisk
@@ -26,6 +27,7 @@ __all__ = [
     "clustered",
     "correlation",
     "diversify",
+    "inclusion",
     "suggest_scale",
     "suggest_w",
     "unbiased_weights",

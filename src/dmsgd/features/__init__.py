@@ -3,6 +3,7 @@
 recognise      the door: what users pass becomes `Features`
 features       what features offer to everyone else
 resident       arrays and CSR arrays in memory
+sliced         the same under maps that make no copy of them
 blocks         read block by block: a pass computes something from every block
 files          .npy, Zarr and Parquet, as blocks
 cluster        Dask arrays and frames, as blocks on a cluster

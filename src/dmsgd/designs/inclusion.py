@@ -1,0 +1,94 @@
+"""b of a linear k-DPP at any size: who is seen how often, without the eigenvectors of the items."""
+
+from __future__ import annotations
+
+from typing import Any
+from warnings import warn
+
+import numpy as np
+
+from dmsgd.designs.kdpp import KDPP
+from dmsgd.errors import KernelWarning
+from dmsgd.features import Features, Map, recognise
+from dmsgd.features.maps import UnitRows, WithLabels
+from dmsgd.features.sliced import Sliced
+from dmsgd.inputs.arrays import FloatArray, as_batch_size, as_fraction, as_labels
+from dmsgd.inputs.memory import reserve
+from dmsgd.kernels import Linear
+from dmsgd.polynomials.symmetric import selection
+from dmsgd.spectra.doubt import doubt, say_doubt
+from dmsgd.spectra.eigen import noise
+from dmsgd.spectra.exact import exact
+from dmsgd.spectra.rounds import right_vectors
+from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
+
+
+def inclusion(
+    X: Any, k: int, labels: Any = None, w: float = 0.0, *, normalize: bool = False
+) -> FloatArray:
+    """Return how often a linear k-DPP draws each item, shape (n,); the numbers sum to k.
+
+    They are diversify(X, k, labels, w, normalize=normalize).inclusion(), for the same X, but of
+    the features only sums over rows are formed: with FᵀF = U Λ Uᵀ and π_n the probability that
+    eigenvector n is used, b_i = |f_i U (π/Λ)^(1/2)|². O(n d²) time, 4 d² + n numbers of memory
+    beside X, and two passes where X is read in blocks (more where its condition is above 1000).
+
+    Without labels it is a measure of rarity: unusual items have large b. Any sampler that takes
+    weights can use it,
+
+        torch.utils.data.WeightedRandomSampler(b, num_samples=64, replacement=False)
+
+    but only `dmsgd.Weighted(b, k)` draws items with probability b. Drawing one after the other
+    without replacement, as torch and NumPy do, sees items of large b less often than that and
+    those of small b more often; with replacement items come twice.
+
+    >>> b = inclusion(np.vstack([np.repeat(np.eye(2)[:1], 9, axis=0), np.eye(2)[1:]]), k=2)
+    >>> [round(float(each), 6) for each in b[-2:]]
+    [0.111111, 1.0]
+    """
+    F = _features(X, labels, as_fraction(w, "w"), normalize)
+    k = as_batch_size(k, F.n)
+    if F.d >= F.n:
+        return KDPP(exact(Linear(F.whole())), k).inclusion()
+    dual = _dual(F, k)
+    return F.squares_of(dual.vectors * np.sqrt(selection(dual.values, k) / dual.values))
+
+
+def _features(X: Any, labels: Any, w: float, normalize: bool) -> Features:
+    """Return the features that `diversify` would make; in memory, of arrays no copy is made."""
+    if w > 0 and labels is None:
+        raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
+    F = recognise(X)
+    maps: list[Map] = [UnitRows()] if normalize else []
+    if labels is not None:
+        classes, codes = np.unique(as_labels(labels, F.n), return_inverse=True)
+        if w > 0:
+            maps.append(WithLabels(codes.astype(np.int64), classes.size, w))
+        else:
+            warn(
+                "labels are given, but w=0 ignores them; pass w=0.7 (or suggest_w) to mix them "
+                "in, or no labels",
+                KernelWarning,
+                stacklevel=3,
+            )
+    if w < 1 and F.dense() is not None:
+        return Sliced(F.whole(), tuple(maps))
+    for map in maps:
+        F = F.mapped(map)
+    return Sliced(F.whole()) if F.resident else F
+
+
+def _dual(F: Features, k: int) -> Spectrum:
+    """Return the spectrum of FᵀF, whose eigenvalues are the kernel's; refuse and warn as KDPP."""
+    reserve(4 * F.d**2, f"the Gram matrix of {F.d} features", "reduce the number of features (PCA)")
+    if F.disjoint():
+        squares = F.gram().diagonal()
+        used = np.flatnonzero(squares > 0)
+        values, U, rounding = squares[used], np.eye(F.d)[:, used], Rounding()
+    else:
+        values, U = right_vectors(F)
+        rounding = Rounding(0.5, F.d - values.size, noise(F.d) ** 2)
+    dual = truncated(values, U, "dual", rounding)
+    dual.refuse_beyond_rank(k)
+    say_doubt(doubt(dual, k), dual, f"a batch of {k}")
+    return dual
