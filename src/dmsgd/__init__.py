@@ -43,6 +43,9 @@ if TYPE_CHECKING:
         Uniform as Uniform,
     )
     from dmsgd.designs import (
+        Weighted as Weighted,
+    )
+    from dmsgd.designs import (
         clustered as clustered,
     )
     from dmsgd.designs import (
@@ -142,7 +145,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "designs": (
         "DPP", "KDPP", "ClosedForm", "Design", "KernelName", "PoissonDisk", "Stratified",
-        "SwapChain", "TargetName", "Uniform", "clustered", "correlation", "diversify",
+        "SwapChain", "TargetName", "Uniform", "Weighted", "clustered", "correlation", "diversify",
         "inclusion", "suggest_scale", "suggest_w", "unbiased_weights",
     ),
     "errors": ("KernelWarning", "RankError", "SamplingError", "TargetError"),

@@ -12,6 +12,7 @@ from dmsgd.designs.stratified import Stratified
 from dmsgd.designs.swap_chain import SwapChain
 from dmsgd.designs.tuning import suggest_w
 from dmsgd.designs.uniform import Uniform
+from dmsgd.designs.weighted import Weighted
 
 __all__ = [
     "DPP",
@@ -24,6 +25,7 @@ __all__ = [
     "SwapChain",
     "TargetName",
     "Uniform",
+    "Weighted",
     "clustered",
     "correlation",
     "diversify",

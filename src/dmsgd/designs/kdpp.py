@@ -8,8 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.determinants import log_determinants
+from dmsgd.designs.repulsive import Repulsive
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size
 from dmsgd.polynomials.symmetric import log_polynomial, pair_selection, selection
@@ -20,7 +20,7 @@ from dmsgd.spectra.spectrum import Spectrum
 
 
 @final
-class KDPP(ClosedForm):
+class KDPP(Repulsive):
     """Batches of k items with probability proportional to det(L_Y): similar items rarely meet.
 
     >>> import dmsgd

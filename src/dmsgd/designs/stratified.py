@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import ClosedForm
+from dmsgd.designs.repulsive import Repulsive
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_labels
 from dmsgd.polynomials.binomial import log_binomial
@@ -14,7 +14,7 @@ from dmsgd.samplers.parallel import fill
 
 
 @final
-class Stratified(ClosedForm):
+class Stratified(Repulsive):
     """Batches with equal counts per stratum, drawn at random within each.
 
     With k = sM for M strata each gives s items; otherwise each gives floor(k/M) and the rest go to

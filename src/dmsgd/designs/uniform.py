@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.designs.design import ClosedForm
+from dmsgd.designs.repulsive import Repulsive
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_count
 from dmsgd.polynomials.binomial import log_binomial
@@ -14,7 +14,7 @@ from dmsgd.samplers.parallel import fill
 
 
 @final
-class Uniform(ClosedForm):
+class Uniform(Repulsive):
     """Every batch of k out of n items is equally likely; the k-DPP of the identity kernel.
 
     O(k) a draw.

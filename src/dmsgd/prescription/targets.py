@@ -22,6 +22,7 @@ from dmsgd.inputs.arrays import (
     as_fraction,
 )
 from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.polynomials.shares import capped_shares
 
 #: `density_target` looks for neighbours among at most this many items.
 REFERENCE_ITEMS = 20_000
@@ -166,12 +167,7 @@ def _flattened(log_density: FloatArray, strength: float, k: int) -> FloatArray:
     logs = -strength * log_density
     weights = np.exp(logs - logs.max())
     ceiling = max(0.9, (1 + k / weights.size) / 2)
-    b: FloatArray = weights * (k / weights.sum())
-    while (b > ceiling).any():
-        full = b >= ceiling
-        rest = weights[~full]
-        b = np.where(full, ceiling, weights * ((k - ceiling * full.sum()) / rest.sum()))
-    return b
+    return capped_shares(weights, k, ceiling)
 
 
 def _effective(b: FloatArray) -> float:

@@ -1,0 +1,239 @@
+"""Conditional Poisson sampling: P(Y) ∝ Π_{i∈Y} w_i over sets of k items, and the w for given b.
+
+Among all laws over sets of k items with the same inclusion probabilities it has the largest
+entropy, and it is the k-DPP of the diagonal kernel with entries w_i (Hájek 1964; Chen, Dempster,
+Liu 1994). Include every item independently with p_i = w_i / (1 + w_i), and let S be how many that
+are: the law is that of the items given S = k. Multiplying all w_i by a number changes nothing, so
+we take the one with Σ_i p_i = k, at which S = k is likely.
+
+All closed forms are probabilities of S, and of S without one or two items. Those are sums over
+roots of unity,
+
+    P(S = l) = 1/M Σ_m φ(θ_m) exp(-i l θ_m),     φ(θ) = Π_i (1 + p_i u),   u = exp(iθ) - 1,
+
+exact as soon as M is so large that P(|S - l| >= M) is nothing. S has variance d = Σ p_i (1 - p_i),
+hence M is about 10 √d, and since |φ(θ)| <= exp(-d (1 - cos θ)), only two dozen of the M terms count
+where d is large. Leaving out item i divides φ by 1 + p_i u. For a small p_i a few terms of the
+power series do, so that n items cost O(n) and not O(n M).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from dmsgd.errors import SamplingError
+from dmsgd.inputs.arrays import FloatArray, IntArray
+
+#: Items with a p up to this are summed by their power series.
+LIGHT = 1 / 16
+#: Numbers at a time.
+NUMBERS = 2**18
+#: exp(-this) is nothing beside a probability of S.
+NOTHING = 50.0
+#: b is found to this share of itself (of a thousandth, where it is smaller), or at worst that.
+WANTED, ACCEPTED = 1e-12, 1e-10
+#: Steps to find w; three to twelve are usual.
+STEPS = 100
+
+Complex = npt.NDArray[np.complex128]
+
+
+@final
+class ConditionalPoisson:
+    """Sets of k out of n items with P(Y) ∝ Π_{i∈Y} w_i.
+
+    odds: w_i, shape (n,), with Σ w_i / (1 + w_i) close to k; 0 is never drawn, inf always.
+    """
+
+    def __init__(self, weights: FloatArray, k: int) -> None:
+        self.k = k
+        scale = _scale(weights, k)
+        self.odds: FloatArray = weights if scale == 1 else weights * scale
+        variance, largest = 0.0, 0.0
+        for _, p in _chances(self.odds):
+            variance += float(np.sum(p * (1 - p)))
+            largest = max(largest, float(p.max(where=p <= LIGHT, initial=0.0)))
+        size = min(weights.size, int(np.sqrt(2 * NOTHING * variance) + NOTHING)) + 3 | 1
+        angles = 2 * np.pi / size * np.arange(size // 2 + 1)  # the others are their conjugates
+        angles = angles[variance * (1 - np.cos(angles)) <= NOTHING]
+        self._u: Complex = np.expm1(1j * angles)
+        reach = max(largest * float(np.abs(self._u).max()), 1e-9)
+        #: (-u)^j for the powers that a light item needs, shape (powers, nodes).
+        self._powers: Complex = (-self._u) ** np.arange(int(-NOTHING / np.log(reach)) + 2)[:, None]
+        share = np.where(angles > 0, 2 / size, 1 / size)
+        #: φ(θ) exp(-i k θ) / M, whose real parts add up to P(S = k).
+        self._phi: Complex = share * np.exp(self._log_phi() - 1j * k * angles)
+        self._chance = float(self._phi.sum().real)
+
+    def _log_phi(self) -> Complex:
+        """Return Σ_i log(1 + p_i u) for every node; of light items by Σ_j -(-u)^j Σ_i p_i^j / j."""
+        heavy = np.zeros(self._u.size, np.complex128)
+        sums = np.zeros(self._powers.shape[0])
+        for _, p in _chances(self.odds):
+            light = p[p <= LIGHT]
+            power = np.ones(light.size)
+            for j in range(1, sums.size):
+                power *= light
+                sums[j] += power.sum()
+            for part in _parts(p[p > LIGHT], self._u.size):
+                heavy += np.log1p(part[:, None] * self._u).sum(axis=0)
+        sums[1:] /= np.arange(1, sums.size)
+        return heavy - sums @ self._powers
+
+    def _without(self, p: FloatArray, terms: Complex) -> FloatArray:
+        """Return Re Σ_m terms_m / (1 + p u_m): P(S = l) without an item of this p, for each p."""
+        out = np.empty(p.size)
+        light = p <= LIGHT
+        small, total = p[light], np.zeros(np.count_nonzero(light))
+        for coefficient in (self._powers @ terms).real[::-1]:
+            total *= small
+            total += coefficient
+        out[light] = total
+        rest = [(terms / (1 + x[:, None] * self._u)).sum(axis=1).real
+                for x in _parts(p[~light], self._u.size)]  # fmt: skip
+        out[~light] = np.concatenate([np.empty(0), *rest])
+        return out
+
+    @property
+    def _one_less(self) -> Complex:
+        """The terms of P(S = k - 1)."""
+        return self._phi * (1 + self._u)
+
+    def inclusion(self) -> FloatArray:
+        """Return b_i = p_i P(S without i = k - 1) / P(S = k), shape (n,). O(n)."""
+        b = np.empty(self.odds.size)
+        for part, p in _chances(self.odds):
+            b[part] = p * self._without(p, self._one_less / self._chance)
+        return b
+
+    def joint(self, i: IntArray, j: IntArray) -> FloatArray:
+        """Return P(i and j are in the set) for items i ≠ j. O(√k) a pair, less for large k."""
+        terms = self._phi * (1 + self._u) ** 2 / self._chance
+        out = np.empty(i.size)
+        step = max(1, NUMBERS // self._u.size)
+        for start in range(0, i.size, step):
+            part = slice(start, start + step)
+            p, q = chances(self.odds[i[part]])[:, None], chances(self.odds[j[part]])[:, None]
+            both = terms / ((1 + p * self._u) * (1 + q * self._u))
+            out[part] = np.maximum((p * q)[:, 0] * both.sum(axis=1).real, 0.0)
+        return out
+
+    def second_moment(self, Y: FloatArray) -> float:
+        """Return E|Σ_{i in the set} y_i|² for the rows of Y, shape (n, p). O(n p) nodes.
+
+        Σ_{i≠j} P(i and j) y_iᵀy_j is Re Σ_m t_m (|T_m|² - Σ_i |y_i|² a_im²), where
+        a_im = p_i / (1 + p_i u_m) and T_m = Σ_i a_im y_i, without conjugates.
+        """
+        terms = self._phi * (1 + self._u) ** 2 / self._chance
+        T = np.zeros((self._u.size, Y.shape[1]), np.complex128)
+        own, squares = 0.0, np.einsum("ip,ip->i", Y, Y)
+        step = max(1, NUMBERS // self._u.size)
+        for start in range(0, Y.shape[0], step):
+            part = slice(start, start + step)
+            p = chances(self.odds[part])
+            a = p[:, None] / (1 + p[:, None] * self._u)
+            T += a.T @ Y[part]
+            b = p * self._without(p, self._one_less / self._chance)
+            own += float(squares[part] @ (b - (a**2 @ terms).real))
+        return own + float((terms @ np.einsum("mp,mp->m", T, T)).real)
+
+    def log_prob(self, batches: IntArray) -> FloatArray:
+        """Return log P(Y) for each row of a (size, k) array of distinct items."""
+        sure = np.isinf(self.odds)
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.where(sure[batches], 1.0, self.odds[batches])).sum(axis=1)
+        missing = np.count_nonzero(sure[batches], axis=1) < np.count_nonzero(sure)
+        none = sum(float(np.log1p(w[np.isfinite(w)]).sum()) for _, w in _slices(self.odds))
+        return np.where(missing, -np.inf, logs - none - np.log(self._chance))
+
+    def corrected(self, b: FloatArray, strength: float) -> tuple[FloatArray, float]:
+        """Return weights with inclusion probabilities nearer to b, and how far off these are.
+
+        A step of Newton's method on log w, with the covariance of the law taken for that of
+        independent items given their number, diag(c) - c cᵀ / Σc. Its diagonal is b (1 - b) if
+        c = (1 - √(1 - 4 b (1 - b) / strength)) strength / 2 and strength = Σc (`_strength`).
+        """
+        out, error = np.empty(self.odds.size), 0.0
+        for part, p in _chances(self.odds):
+            w, wanted = self.odds[part], b[part]
+            more, less = self._without(p, self._one_less), self._without(p, self._phi)
+            found = p * more / self._chance
+            gap = np.abs(found - wanted) / np.maximum(wanted, 1e-3)
+            error = max(error, float(gap.max()))
+            root = np.sqrt(np.maximum(1 - 4 * wanted * (1 - wanted) / strength, 0.0))
+            open_ = (wanted > 0) & (wanted < 1)
+            w, wanted, ratio = w[open_], wanted[open_], more[open_] / less[open_]
+            step = np.log(wanted / (1 - wanted) / (w * ratio)) * (1 + root[open_]) / 2
+            out[part] = self.odds[part]
+            out[part][open_] = w * np.exp(step)
+        return out, error
+
+
+def with_inclusion(b: FloatArray, k: int) -> ConditionalPoisson:
+    """Return the law whose inclusion probabilities are b, which must sum to k. O(n) a step."""
+    with np.errstate(divide="ignore"):
+        weights = b / (1 - b)  # right if items were independent
+    strength, error = _strength(b), np.inf
+    for _ in range(STEPS):
+        law = ConditionalPoisson(weights, k)
+        weights, error = law.corrected(b, strength)
+        if error <= WANTED:
+            return law
+    if error <= ACCEPTED:
+        return law
+    raise SamplingError(
+        f"no weights were found for these inclusion probabilities: {STEPS} steps left them off by "
+        f"{error:.1g} (relative); move those that are very close to 0 or 1 a little away from it"
+    )
+
+
+def _strength(b: FloatArray) -> float:
+    """Return C with C = Σ_i c_i(C), c_i as in `corrected`: about Σ b (1 - b), by iteration."""
+    variances = b * (1 - b)
+    most = 4 * float(variances.max())
+    C = max(float(variances.sum()), most, 1e-300)
+    for _ in range(20):
+        rest = float(np.sum(1 - np.sqrt(np.maximum(1 - 4 * variances / C, 0.0)))) / 2
+        C = max(C * rest, most, 1e-300)
+        if abs(rest - 1) < 1e-3:
+            break
+    return C
+
+
+def chances(odds: FloatArray) -> FloatArray:
+    """Return p = w / (1 + w), 1 for infinite odds."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(1 / (1 + 1 / odds))
+
+
+def _slices(values: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    for start in range(0, values.size, NUMBERS):
+        part = slice(start, start + NUMBERS)
+        yield part, values[part]
+
+
+def _chances(odds: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    return ((part, chances(w)) for part, w in _slices(odds))
+
+
+def _parts(p: FloatArray, nodes: int) -> Iterator[FloatArray]:
+    step = max(1, NUMBERS // nodes)
+    return (p[start : start + step] for start in range(0, p.size, step))
+
+
+def _scale(weights: FloatArray, k: int) -> float:
+    """Return the number that the weights are to be multiplied by so that Σ p_i is close to k."""
+    log_scale = 0.0
+    for _ in range(STEPS):
+        total = variance = 0.0
+        for _, p in _chances(weights * np.exp(log_scale)):
+            total += float(p.sum())
+            variance += float(np.sum(p * (1 - p)))
+        if abs(total - k) <= 0.01 + 0.1 * np.sqrt(variance):
+            break
+        log_scale += float(np.clip((k - total) / variance, -3, 3))
+    return float(np.exp(log_scale))
