@@ -53,6 +53,7 @@ class Weighted(ClosedForm):
         self._asked = digest("b" if weights is None else "weights", given)
         self._origin = ""
         self._b = _of_weights(given, self.k) if b is None else _of_b(given, self.k)
+        del given
         self._odds = with_inclusion(self._b, self.k).odds
 
     @classmethod

@@ -31,7 +31,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 #: Items with a p up to this are summed by their power series.
 LIGHT = 1 / 16
 #: Numbers at a time.
-NUMBERS = 2**18
+NUMBERS = 2**16
 #: exp(-this) is nothing beside a probability of S.
 NOTHING = 50.0
 #: b is found to this share of itself (of a thousandth, where it is smaller), or at worst that.
@@ -193,11 +193,12 @@ def with_inclusion(b: FloatArray, k: int) -> ConditionalPoisson:
 
 def _strength(b: FloatArray) -> float:
     """Return C with C = Σ_i c_i(C), c_i as in `corrected`: about Σ b (1 - b), by iteration."""
-    variances = b * (1 - b)
-    most = 4 * float(variances.max())
-    C = max(float(variances.sum()), most, 1e-300)
+    most = max(4 * float((part * (1 - part)).max()) for _, part in _slices(b))
+    C = max(sum(float(part @ (1 - part)) for _, part in _slices(b)), most, 1e-300)
     for _ in range(20):
-        rest = float(np.sum(1 - np.sqrt(np.maximum(1 - 4 * variances / C, 0.0)))) / 2
+        rest = 0.0
+        for _, part in _slices(b):
+            rest += float(np.sum(1 - np.sqrt(np.maximum(1 - 4 * part * (1 - part) / C, 0.0)))) / 2
         C = max(C * rest, most, 1e-300)
         if abs(rest - 1) < 1e-3:
             break
@@ -230,7 +231,8 @@ def _scale(weights: FloatArray, k: int) -> float:
     log_scale = 0.0
     for _ in range(STEPS):
         total = variance = 0.0
-        for _, p in _chances(weights * np.exp(log_scale)):
+        for _, part in _slices(weights):
+            p = chances(part * np.exp(log_scale))
             total += float(p.sum())
             variance += float(np.sum(p * (1 - p)))
         if abs(total - k) <= 0.01 + 0.1 * np.sqrt(variance):
