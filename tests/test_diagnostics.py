@@ -20,6 +20,8 @@ DESIGNS = {
     "uniform": dmsgd.Uniform(N, K),
     "stratified": dmsgd.Stratified(Y, K),
     "uneven strata": dmsgd.Stratified(Y, 4),
+    "weighted": dmsgd.Weighted(weights=np.arange(1.0, N + 1), k=K),
+    "in every batch": dmsgd.Weighted(weights=[9.0, 1, 1, 2, 0, 1, 3, 1], k=K),
 }
 every_design = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
 
@@ -62,6 +64,8 @@ def variance_by_enumeration(design, g, a):
 @pytest.mark.parametrize("unbiased", [False, True])
 def test_variance_and_its_two_terms_equal_enumeration(design, p, unbiased):
     g = RNG.normal(size=(N, p)) + 3
+    if unbiased and (design.inclusion() == 0).any():
+        pytest.skip("no weights make an item count that is never drawn")
     a = dmsgd.unbiased_weights(design) if unbiased else np.full(N, 1 / design.k)
     result = diagnostics.gradient_variance(design, g, a if unbiased else None)
     exact, mean = variance_by_enumeration(design, g, a)
@@ -71,13 +75,73 @@ def test_variance_and_its_two_terms_equal_enumeration(design, p, unbiased):
         np.testing.assert_allclose(mean, g.mean(axis=0), rtol=1e-10)
     # The theorem as printed, with C from its definition.
     b, y, items = design.inclusion(), a[:, None] * g, np.arange(N)
-    C = dmsgd.correlation(design, items[:, None], items)
+    C = np.nan_to_num(dmsgd.correlation(design, items[:, None], items))  # NaN: never drawn
     np.fill_diagonal(C, 0.0)
     first = np.sum((b - b**2) * np.sum(y**2, axis=1))
     second = np.sum(C * np.outer(b, b) * (y @ y.T))
     assert result.independent == pytest.approx(first, rel=1e-10)
     assert result.correlation == pytest.approx(second, rel=1e-10, abs=1e-10)
     assert abs(first + second - exact) < 1e-10
+
+
+def without_repulsion_by_enumeration(design):
+    """The batches and probabilities of P(Y) ∝ Π w_i with the design's b, w found by a root."""
+    from scipy.optimize import root
+
+    b = design.inclusion()
+    batches = np.array(list(combinations(range(design.n), design.k)))
+    member = np.zeros((len(batches), design.n))
+    np.put_along_axis(member, batches, 1.0, axis=1)
+    drawn, sure = (b > 0) & (b < 1 - 1e-12), b >= 1 - 1e-12
+    possible = member[:, sure].all(axis=1) & ~member[:, b == 0].any(axis=1)
+    batches, member = batches[possible], member[possible]
+
+    def law(logs):
+        score = member[:, drawn] @ logs
+        p = np.exp(score - score.max())
+        return p / p.sum()
+
+    logs = np.log(b[drawn] / (1 - b[drawn]))
+    if logs.size:
+        found = root(lambda x: law(x) @ member[:, drawn] - b[drawn] + x.mean() - 1, logs, tol=1e-14)
+        logs = found.x
+    p = law(logs)
+    np.testing.assert_allclose(p @ member, b, atol=1e-11)
+    return batches, p
+
+
+@every_design
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_the_split_into_who_is_seen_and_who_meets_equals_enumeration(design, unbiased):
+    g = RNG.normal(size=(N, 3)) + 2
+    if unbiased and (design.inclusion() == 0).any():
+        pytest.skip("no weights make an item count that is never drawn")
+    a = dmsgd.unbiased_weights(design) if unbiased else np.full(N, 1 / design.k)
+    result = diagnostics.gradient_variance(design, g, a)
+    batches, p = without_repulsion_by_enumeration(design)
+    steps = np.einsum("bk,bkp->bp", a[batches], g[batches])
+    same_b = p @ np.sum((steps - p @ steps) ** 2, axis=1)
+    assert result.same_b == pytest.approx(same_b, rel=1e-10, abs=1e-10)
+    # The two steps from uniform batches make up the whole way.
+    whole = result.by_inclusion * result.by_repulsion
+    assert whole == pytest.approx(result.variance / result.reweighted, rel=1e-9, abs=1e-9)
+    assert f"same b, no repulsion {result.same_b:.3g}" in str(result)
+
+
+def test_designs_without_repulsion_have_the_variance_of_the_same_b():
+    g = RNG.normal(size=(N, 3))
+    for name in ("uniform", "weighted", "in every batch", "equal eigenvalues"):
+        result = diagnostics.gradient_variance(DESIGNS[name], g)
+        assert result.by_repulsion == pytest.approx(1, abs=1e-9)
+    uniform = diagnostics.gradient_variance(DESIGNS["uniform"], g)
+    assert uniform.by_inclusion == pytest.approx(1, abs=1e-9)
+    # Copies of few items repel each other, and their gradients are copies too.
+    copies = np.repeat(np.eye(4), 2, axis=0)
+    apart = diagnostics.gradient_variance(dmsgd.diversify(copies, 3), copies)
+    assert apart.by_repulsion < 0.5
+    assert apart.by_inclusion == pytest.approx(1, abs=1e-9)
+    constant = diagnostics.gradient_variance(DESIGNS["uniform"], np.ones((N, 2)))
+    assert (constant.by_inclusion, constant.by_repulsion) == pytest.approx((1, 1))
 
 
 @every_design
@@ -131,7 +195,7 @@ def test_worth_is_the_uniform_batch_size_of_the_same_variance():
     for size in (1, 2, 5, 7):
         at_size = diagnostics.gradient_variance(dmsgd.Uniform(N, size), g).variance
         at_k = diagnostics.gradient_variance(dmsgd.Uniform(N, K), g)
-        given = diagnostics.GradientVariance(N, K, at_size, 0, 0, at_k.uniform, at_k.uniform, 0)
+        given = diagnostics.GradientVariance(N, K, at_size, 0, 0, 0, at_k.uniform, at_k.uniform, 0)
         assert given.worth == pytest.approx(size)
     constant = diagnostics.gradient_variance(dmsgd.Uniform(N, K), np.ones((N, 2)))
     assert constant.variance == constant.uniform == 0

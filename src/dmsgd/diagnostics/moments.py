@@ -4,6 +4,7 @@ It is Σ_i b_i |y_i|² + Σ_{i≠j} E[m_i m_j] y_iᵀy_j, and no n x n matrix is
 
 Uniform     one number for all pairs                                                    O(n p)
 Stratified  one number for each pair of strata                                O(n p + M² p)
+Weighted    a sum over roots of unity (`polynomials/conditional_poisson.py`)      O(n p) for each
 KDPP        Σ_{n≠m} π_nm (u_nᵀu_m - |t_nm|²), u_n = Σ_i V_in² y_i, t_nm = Σ_i V_in V_im y_i
                                                           O(n r² min(n, p)), n min(n, p) memory
 others      `joint` in blocks of rows                                            n² calls
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.designs import KDPP, ClosedForm, Stratified, Uniform
+from dmsgd.designs import KDPP, ClosedForm, Stratified, Uniform, Weighted
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.polynomials.symmetric import pair_selection
 
@@ -23,6 +24,8 @@ PAIRS = 2**20
 
 def second_moment(design: ClosedForm, Y: FloatArray) -> float:
     """Return E|Σ_{i in batch} y_i|² for the rows y_i of Y, shape (n, p)."""
+    if isinstance(design, Weighted):
+        return design.second_moment(Y)
     own = float(np.dot(design.inclusion(), np.einsum("ip,ip->i", Y, Y)))
     if isinstance(design, Uniform):
         return own + _uniform(design, Y)

@@ -7,9 +7,11 @@ with y_i = a_i g_i:
     Σ_i (b_i - b_i²) |y_i|²  +  Σ_{i≠j} C_ij b_i b_j y_iᵀy_j.
 
 The first is what *independent* inclusion with the same b_i would give; it is no sampler that
-anybody uses, because its batches have random sizes. So two more baselines of the same k are given,
-both uniform and without replacement: plain SGD, and SGD on losses weighted by N a_i b_i, whose
-expected gradient is that of g*. With unbiased weights the two are one.
+anybody uses, because its batches have random sizes. So three more baselines of the same k are
+given. Two are uniform and without replacement: plain SGD, and SGD on losses weighted by N a_i b_i,
+whose expected gradient is that of g*; with unbiased weights the two are one. The third is
+`dmsgd.Weighted(b, k)`, which sees every item as often as the design does, without its repulsion: it
+takes the variance apart into what comes of who is seen and what comes of who meets.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import ClosedForm
+from dmsgd.designs import ClosedForm, Weighted
 from dmsgd.designs.source import Source, known
 from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
@@ -40,9 +42,13 @@ class GradientVariance:
     independent: the theorem's first term, independent inclusion with the same b_i.
     correlation: the theorem's second term; negative where diversity helps. The two add up to
                  `variance`.
+    same_b:      of batches with the same b_i and coefficients, without repulsion.
     uniform:     of plain SGD: a uniform batch's mean gradient.
     reweighted:  of uniform batches weighted so that their expected gradient is the design's.
     signal:      |E g*|², to compare with.
+
+    From uniform batches to the design there are two steps: reweighted -> same_b is who is seen,
+    same_b -> variance is who meets. `by_inclusion` and `by_repulsion` are their factors.
     """
 
     n: int
@@ -50,6 +56,7 @@ class GradientVariance:
     variance: float
     independent: float
     correlation: float
+    same_b: float
     uniform: float
     reweighted: float
     signal: float
@@ -64,12 +71,22 @@ class GradientVariance:
         """The same for uniform batches weighted to follow the same expected gradient."""
         return same_variance(self.n, self.k, self.reweighted, self.variance)
 
+    @property
+    def by_inclusion(self) -> float:
+        """What seeing items as often as b says makes of the variance, the gradient being one."""
+        return _factor(self.same_b, self.reweighted)
+
+    @property
+    def by_repulsion(self) -> float:
+        """What repulsion makes of the variance, b being the same: below 1 where it helps."""
+        return _factor(self.variance, self.same_b)
+
     def __str__(self) -> str:
         return (
             f"a batch of {self.k} from this design is worth a uniform one of {self.worth:.0f} "
-            f"(variance {self.variance:.3g}; independent inclusion {self.independent:.3g}, plain "
-            f"SGD {self.uniform:.3g}, uniform reweighted to the same gradient "
-            f"{self.reweighted:.3g})"
+            f"(variance: plain SGD {self.uniform:.3g}, uniform reweighted to the same gradient "
+            f"{self.reweighted:.3g} -> same b, no repulsion {self.same_b:.3g} -> with repulsion "
+            f"{self.variance:.3g}; independent inclusion {self.independent:.3g})"
         )
 
 
@@ -82,8 +99,8 @@ def gradient_variance(
     coefficients: a_i, shape (n,); 1/k by default, `dmsgd.unbiased_weights(design)` for the unbiased
                   update.
 
-    O(n r² min(n, p)) for a k-DPP of rank r and O(n p) for uniform and stratified batches; other
-    designs need all n² joint probabilities. `estimate_variance` does with draws.
+    O(n r² min(n, p)) for a k-DPP of rank r and O(n p) for uniform, stratified and weighted batches;
+    other designs need all n² joint probabilities. `estimate_variance` does with draws.
 
     >>> import dmsgd, numpy as np
     >>> result = gradient_variance(dmsgd.Uniform(40, 8), np.arange(40.0).reshape(-1, 1))
@@ -100,7 +117,8 @@ def gradient_variance(
     y = a[:, None] * g
     mean = b @ y
     # Σ m_i is always k, so a shift of all y_i is no variance; this one leaves a mean of zero.
-    variance = max(second_moment(design, y - mean / design.k), 0.0)
+    shifted = y - mean / design.k
+    variance = max(second_moment(design, shifted), 0.0)
     independent = float((b - b**2) @ np.einsum("ip,ip->i", y, y))
     return GradientVariance(
         n=design.n,
@@ -108,6 +126,7 @@ def gradient_variance(
         variance=variance,
         independent=independent,
         correlation=variance - independent,
+        same_b=max(second_moment(Weighted(b, design.k), shifted), 0.0),
         uniform=uniform_variance(g, design.k),
         reweighted=uniform_variance((design.n * b)[:, None] * y, design.k),
         signal=float(mean @ mean),
@@ -148,6 +167,10 @@ def _checked(design: Source, gradients: Any, coefficients: Any) -> tuple[FloatAr
             f"coefficients must be {design.n} finite numbers, one per item, got shape {a.shape}"
         )
     return g, a
+
+
+def _factor(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 1.0
 
 
 def uniform_variance(g: FloatArray, k: int) -> float:
