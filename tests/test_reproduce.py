@@ -17,6 +17,7 @@ from dmsgd.commands import app
 from dmsgd.commands.reproduce import EXPERIMENTS, claims_table, experiment
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.paper import provenance, storage
+from dmsgd.paper.halves import Halves, halved
 from dmsgd.paper.intervals import holds, margin, paired, show, shown
 from dmsgd.paper.protocol import Claim
 from dmsgd.paper.trials import run_trials
@@ -165,6 +166,32 @@ def test_a_statement_holds_if_its_interval_lies_above_0(
     assert holds(lead, half) is expected
 
 
+@pytest.mark.parametrize(("runs", "expected"), [(2, None), (4, None), (5, True), (None, True)])
+def test_few_runs_give_no_verdict(runs: int | None, expected: bool | None) -> None:
+    """A closed form has no runs and needs none."""
+    assert holds(9.0, 0.1, runs) is expected
+
+
+def test_halves_are_paired_and_add_up() -> None:
+    uniform, same_b, kdpp = np.array([[70.0, 60, 80, 75, 65], [73, 64, 82, 79, 69], [74.5] * 5])
+    half = Halves("Fig. 1", "accuracy, points", uniform, same_b, kdpp)
+    whole, seen, meets = half.differences.values()
+    assert seen == paired(same_b, uniform)
+    assert seen[0] + meets[0] == pytest.approx(whole[0])
+    alone = Halves("Fig. 1", "accuracy, points", uniform, same_b, kdpp, uniform + 1, digits=2)
+    assert list(alone.differences.values())[3] == pytest.approx((1, 0))
+    rows = halved([half, alone])
+    assert [claim.holds for claim in rows] == [True, False, True, False, True]
+    assert rows[0].statement == "accuracy, points: who is seen, same b minus uniform"
+    assert rows[0].ours == "+3.4 ± 1.1"
+    assert rows[2].ours == "+3.40 ± 1.11"
+
+
+def test_halves_of_two_seeds_give_no_verdict() -> None:
+    two = Halves("Fig. 1", "accuracy", np.zeros(2), np.ones(2), np.ones(2))
+    assert [claim.holds for claim in halved([two])] == [None, None]
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_follows_the_protocol(name: str) -> None:
     module = experiment(name)
@@ -176,7 +203,7 @@ def test_every_experiment_follows_the_protocol(name: str) -> None:
     assert config.seeds >= 5
     assert quick != config
     assert fields(module.Result)[0].name == "config"
-    for function in ("load", "run", "claims", "plot"):
+    for function in ("load", "run", "claims", "halves", "plot"):
         assert callable(getattr(module, function))
 
 
@@ -184,6 +211,9 @@ def test_reproduce_writes_prints_and_plots_again(tmp_path: Path) -> None:
     code, output = invoke("toy", "--quick", "--seeds", "2", "--out", str(tmp_path))
     assert code == 0, output
     assert "k-DPP restores the balance" in " ".join(output.split())
+    toy = experiment("toy")
+    found = toy.claims(storage.load(toy.Result, tmp_path / "toy.json"))
+    assert all(claim.holds is None for claim in found)  # two seeds
     names = {"toy.json", "toy.png", "toy.svg"}
     assert {path.name for path in tmp_path.iterdir()} == names
     saved = (tmp_path / "toy.json").read_bytes()
@@ -197,6 +227,18 @@ def test_reproduce_writes_prints_and_plots_again(tmp_path: Path) -> None:
     assert (tmp_path / "toy.json").read_bytes() == saved
 
 
+def test_processes_share_the_runs_and_change_nothing(tmp_path: Path) -> None:
+    found = []
+    for workers in ("1", "2"):
+        out = tmp_path / workers
+        options = ("--quick", "--seeds", "2", "--workers", workers, "--out", str(out))
+        code, output = invoke("synthetic-lda", *options)
+        assert code == 0, output
+        found.append(json.loads((out / "synthetic-lda.json").read_text())["result"])
+        assert found[-1]["config"].pop("workers") == int(workers)
+    assert found[0] == found[1]
+
+
 def test_bad_requests_are_refused_before_any_work(tmp_path: Path) -> None:
     code, output = invoke("figure-2", "--out", str(tmp_path / "new"))
     assert code == 2
@@ -204,6 +246,9 @@ def test_bad_requests_are_refused_before_any_work(tmp_path: Path) -> None:
     assert "synthetic-lda" in output
     assert not (tmp_path / "new").exists()
     assert invoke("toy", "--replot", "--quick")[0] == 2
+    code, output = invoke("toy", "--workers", "0", "--out", str(tmp_path / "new"))
+    assert code == 2
+    assert "-1 for one a core" in output
     assert invoke("toy", "--replot", "--out", str(tmp_path))[0] == 2
     assert invoke("r8", "--quick", "--data-dir", str(tmp_path), "--out", str(tmp_path))[0] == 2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,6 +43,10 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option(min=2, help="Repetitions.  [default: the experiment's own]")
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(help="Processes that share the runs, -1 for one a core; costs use one."),
+    ] = 1,
     out: Annotated[
         Path, typer.Option(help="Folder for results and pictures.", file_okay=False)
     ] = Path("dmsgd-paper"),
@@ -62,7 +66,7 @@ def reproduce(
     Examples:
       dmsgd reproduce toy
       dmsgd reproduce r8 --quick
-      dmsgd reproduce flowers --seeds 10 --out results
+      dmsgd reproduce flowers --seeds 10 --workers 8 --out results
       dmsgd reproduce flowers --out results --replot
       dmsgd reproduce all --quick
     """
@@ -73,12 +77,14 @@ def reproduce(
         raise ValueError(f"unknown experiment {name!r}; use {', '.join(EXPERIMENTS)} or all")
     if replot and (quick or seeds is not None):
         raise ValueError("--replot reads results as they are: leave out --quick and --seeds")
+    if workers == 0 or workers < -1:
+        raise ValueError(f"--workers must be 1 or more, or -1 for one a core, got {workers}")
     if not replot:
         _refuse_results([out / f"{each}.json" for each in chosen], force)
     out.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
     for each in chosen:
-        _one(console, each, data_dir, seeds, out, quick, replot)
+        _one(console, each, data_dir, seeds, workers, out, quick, replot)
 
 
 def experiment(name: str) -> Experiment:
@@ -91,7 +97,8 @@ def experiment(name: str) -> Experiment:
     )
     return Experiment(
         result.TITLE, result.Config, result.QUICK, result.Result,
-        run.load, run.run, claims.claims, figures.plot,
+        run.load, run.run, claims.claims, getattr(claims, "halves", lambda result: []),
+        figures.plot,
     )  # fmt: skip
 
 
@@ -109,6 +116,7 @@ def _one(
     name: str,
     data_dir: Path | None,
     seeds: int | None,
+    workers: int,
     out: Path,
     quick: bool,
     replot: bool,
@@ -122,7 +130,7 @@ def _one(
     if replot:
         result = storage.load(chosen.Result, path)
     else:
-        result = _run(chosen, name, data_dir, seeds, quick)
+        result = _run(chosen, name, data_dir, seeds, workers, quick)
         storage.save(result, path)
     pictures = chosen.plot(result, out)
     console.print(claims_table(chosen.TITLE, chosen.claims(result)))
@@ -133,11 +141,18 @@ def _one(
 
 
 def _run(
-    chosen: Experiment, name: str, data_dir: Path | None, seeds: int | None, quick: bool
+    chosen: Experiment,
+    name: str,
+    data_dir: Path | None,
+    seeds: int | None,
+    workers: int,
+    quick: bool,
 ) -> Any:
     config = chosen.QUICK if quick else chosen.Config()
     if seeds is not None:
         config = replace(config, seeds=seeds)
+    if any(field.name == "workers" for field in fields(config)):
+        config = replace(config, workers=workers)
     data = chosen.load(config, None if data_dir is None else str(data_dir))
     with bar(name) as progress:
         return chosen.run(config, data, progress)

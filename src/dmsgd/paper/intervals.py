@@ -10,6 +10,9 @@ from dmsgd.inputs.arrays import FloatArray
 #: Standard errors in half of a 95 % interval, where there are many draws.
 NORMAL = float(ndtri(0.975))
 
+#: Fewer runs than these have an interval, but say nothing: with two it is 13 standard errors wide.
+ENOUGH = 5
+
 
 def margin(values: FloatArray) -> float:
     """Return the half-width of the 95 % interval for the mean of `values` (Student's t).
@@ -27,16 +30,19 @@ def paired(ours: FloatArray, theirs: FloatArray) -> tuple[float, float]:
     return float(difference.mean()), margin(difference)
 
 
-def holds(lead: float, half: float = 0.0) -> bool | None:
+def holds(lead: float, half: float = 0.0, runs: int | None = None) -> bool | None:
     """Return whether the interval lead ± half lies above 0: the one rule for all statements.
 
     "A is better than B" is asked of A - B, "less than 2 %" of 2 % minus the share. What is known
-    without error, such as a closed form, has half = 0. None if half is NaN, after a single run.
+    without error, such as a closed form, has half = 0 and no runs; all else says how many `runs`
+    the interval is of. None for fewer than ENOUGH of them, and if half is NaN.
 
-    >>> holds(0.54, 0.53), holds(0.53, 0.54), holds(0.5, 0.5)
-    (True, False, False)
+    >>> holds(0.54, 0.53, 10), holds(0.53, 0.54, 10), holds(0.5, 0.5, 10), holds(9.0, 0.1, 2)
+    (True, False, False, None)
     """
-    return None if np.isnan(half) else bool(lead - half > 0)
+    if np.isnan(half) or (runs is not None and runs < ENOUGH):
+        return None
+    return bool(lead - half > 0)
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:

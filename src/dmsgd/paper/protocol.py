@@ -3,12 +3,14 @@
 An experiment is a folder with
 
     result.py   TITLE    one line
-                Config   a frozen dataclass: every setting, `seeds` among them
+                Config   a frozen dataclass: every setting, `seeds` among them, and `workers`
+                         where processes can share the runs (the result does not depend on it)
                 QUICK    a Config that takes about a minute
                 Result   a frozen dataclass: `config`, then what was measured
     run.py      load(config, data_dir) -> data, which it reads or generates
                 run(config, data, progress) -> Result
     claims.py   claims(result) -> [Claim], the paper's numbers beside ours
+                halves(result) -> [Halves], where something is learnt: see `halves`
     figures.py  plot(result, folder) -> [Path], pictures from the result alone
 
 and what `run` needs besides. `run` is pure: the same config and data give the same result (but for
@@ -35,8 +37,8 @@ class Claim:
 
     where:       "Fig. 4", "Table 1", or "beyond" for what the paper does not have.
     paper, ours: short, such as "87.24" and "86.1 ± 0.8"; "" where there is none.
-    holds:       whether the statement holds, by `intervals.holds`; None if there is none, or no
-                 interval.
+    holds:       whether the statement holds, by `intervals.holds`; None if there is none, no
+                 interval, or one of too few runs.
     note:        why we differ, or what was done otherwise.
     """
 
@@ -59,4 +61,5 @@ class Experiment:
     load: Callable[..., Any]
     run: Callable[..., Any]
     claims: Callable[..., list[Claim]]
+    halves: Callable[..., list[Any]]
     plot: Callable[..., list[Path]]

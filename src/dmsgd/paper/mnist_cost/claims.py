@@ -23,7 +23,7 @@ def claims(result: Result) -> list[Claim]:
                 f"a batch costs less than {CHEAP:g} % of a CNN step, k = {k}",
                 paper,
                 f"{sample.mean():.5f} / {step:.3f} = {show(share, 2, 1.0)} %",
-                holds(CHEAP - float(share.mean()), margin(share)),
+                holds(CHEAP - float(share.mean()), margin(share), share.size),
                 "CPU seconds on one thread for both, of the median step; the bound is ours; a "
                 "GPU would shorten the step and not the draw",
             )

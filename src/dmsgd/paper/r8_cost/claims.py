@@ -53,7 +53,7 @@ def _share(result: Result, k: int, local: str) -> Claim:
         f"a batch costs less than {CHEAP:g} % of an LDA update, local inference {local}, k = {k}",
         f"{PAPER_SHARE[PAPER_SIZES.index(k)]:g}",
         show(share, 2, 1.0),
-        holds(CHEAP - float(share.mean()), margin(share)),
+        holds(CHEAP - float(share.mean()), margin(share), share.size),
         f"local inference {local}: {where}; ours is exact and of the update alone, the paper's "
         f"approximate and of draw and update together; the bound is ours",
     )
