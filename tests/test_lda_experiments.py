@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,18 +13,19 @@ import pytest
 from dmsgd.commands.reproduce import experiment
 from dmsgd.datasets import R8, Topics
 from dmsgd.paper import storage
-from dmsgd.paper.intervals import margin, wilson
+from dmsgd.paper.intervals import margin, paired, wilson
 from dmsgd.paper.models import topics
+from dmsgd.paper.protocol import Experiment
 from dmsgd.paper.r8 import search
 from dmsgd.paper.r8.classifier import features
-from dmsgd.paper.r8.corpus import METHODS, make_corpus
+from dmsgd.paper.r8.corpus import METHODS, designs, make_corpus
 from dmsgd.paper.r8_cost.result import DEFAULT, EARLY
-from dmsgd.paper.synthetic_lda.figures import typical_seed
+from dmsgd.paper.synthetic_lda.result import typical_seed
 
 synthetic_lda, r8, r8_cost = map(experiment, ("synthetic-lda", "r8", "r8-cost"))
 
 SYNTHETIC = synthetic_lda.Config(seeds=6, steps=40, iterations=50)
-NEWS = r8.Config(seeds=2, k=20, steps=25, topics=8, min_df=2, stop_words=False)
+NEWS = r8.Config(seeds=5, k=20, steps=25, topics=8, min_df=2, stop_words=False)
 COST = r8_cost.Config(seeds=2, sizes=(10, 30), cores=40, updates=3, warm_up=1, slow_draws=1)
 
 
@@ -88,6 +90,20 @@ def assert_pictures(paths: list[Path], names: set[str]) -> None:
             assert 0.01 < ink < 0.95, path
 
 
+def assert_halves(module: Experiment, result: Any) -> None:
+    """Every measure has both halves among the claims, and they add up to the whole."""
+    found = module.halves(result)
+    assert found
+    stated = {claim.statement: claim for claim in module.claims(result)}
+    for each in found:
+        whole, seen, meets, *alone = each.differences.values()
+        assert seen[0] + meets[0] == pytest.approx(whole[0])
+        assert whole == paired(each.kdpp, each.uniform)
+        assert len(alone) == (each.uniform_b is not None)
+        claim = stated[f"{each.what}: who meets, k-DPP minus same b"]
+        assert claim.ours == each.text(meets)
+
+
 def paper_numbers(found: list) -> str:
     return " ".join(claim.paper for claim in found)
 
@@ -135,23 +151,28 @@ def test_rare_documents_are_drawn_more_often(synthetic: synthetic_lda.Result) ->
 
 
 def test_found_topics_are_in_the_order_of_the_true_ones(synthetic: synthetic_lda.Result) -> None:
-    outcome = synthetic.outcomes["DM-SVI"]
-    assert outcome.topics.sum(axis=2) == pytest.approx(np.ones((6, 5)))
-    off = np.abs(outcome.topics - synthetic.truth).sum(axis=2) / 2
-    assert off == pytest.approx(outcome.distance)
-    assert np.array_equal(synthetic.complete("DM-SVI"), (off <= 0.2).all(axis=1))
+    for method, outcome in synthetic.outcomes.items():
+        assert outcome.topics.sum(axis=1) == pytest.approx(np.ones(5))
+        off = np.abs(outcome.topics - synthetic.truth).sum(axis=1) / 2
+        assert off == pytest.approx(outcome.distance[synthetic.shown])
+        good = outcome.distance <= 0.2
+        assert np.array_equal(synthetic.complete(method), good.all(axis=1))
 
 
 def test_the_typical_seed_is_one_of_median_recovery(synthetic: synthetic_lda.Result) -> None:
-    def with_counts(svi: list[int], ours: list[int]) -> synthetic_lda.Result:
-        outcomes = {
-            name: replace(o, distance=np.where(np.arange(5) < np.array(counts)[:, None], 0.0, 1.0))
-            for (name, o), counts in zip(synthetic.outcomes.items(), (svi, ours, svi), strict=True)
-        }
-        return replace(synthetic, outcomes=outcomes)
+    assert typical_seed(np.array([5.0, 3, 3]), np.array([5.0, 4, 5])) == 2
+    assert typical_seed(np.array([5.0, 3, 2]), np.array([5.0, 3, 5])) == 2
+    counts = (synthetic.recovered(method) for method in ("SVI", "DM-SVI"))
+    assert synthetic.shown == typical_seed(*counts)
 
-    assert typical_seed(with_counts([5, 3, 3], [5, 4, 5])) == 2
-    assert typical_seed(with_counts([5, 3, 2], [5, 3, 5])) == 2
+
+def test_the_same_b_is_seen_as_often_and_the_halves_add_up(
+    synthetic: synthetic_lda.Result,
+) -> None:
+    shares = {method: outcome.shares for method, outcome in synthetic.outcomes.items()}
+    assert shares["same b"] == pytest.approx(shares["DM-SVI"], abs=1e-9)
+    assert shares["by length"] != pytest.approx(shares["DM-SVI"], abs=1e-3)
+    assert_halves(synthetic_lda, synthetic)
 
 
 def test_the_same_documents_give_the_same_result() -> None:
@@ -160,7 +181,7 @@ def test_the_same_documents_give_the_same_result() -> None:
     one = synthetic_lda.run(config, synthetic_lda.load(config), told.append)
     two = synthetic_lda.run(config, synthetic_lda.load(config))
     assert_same(one, two)
-    assert told == pytest.approx([1 / 3, 2 / 3, 1])
+    assert told == pytest.approx(np.arange(1, 8) / 7)
     assert isinstance(synthetic_lda.load(config)[0], Topics)
 
 
@@ -200,6 +221,27 @@ def test_dm_svi_classifies_no_worse_on_average_over_the_classes(news: r8.Result)
     assert ours.average.mean() >= svi.average.mean()
 
 
+def test_the_halves_of_the_news_are_seen_as_they_should_be(news: r8.Result) -> None:
+    shares = {method: outcome.expected for method, outcome in news.outcomes.items()}
+    assert shares["same b"] == pytest.approx(shares["DM-SVI"], abs=1e-9)
+    assert shares["uniform b"] == pytest.approx(shares["SVI"], rel=1e-5)
+    # Every document has 30 words: by length is uniform.
+    assert shares["by length"] == pytest.approx(shares["SVI"], abs=1e-9)
+    assert set(news.defaults) == set(news.outcomes)
+    assert_halves(r8, news)
+
+
+def test_every_method_of_the_news_is_made_once() -> None:
+    corpus = make_corpus(NEWS, small_news())
+    made = designs(NEWS, corpus)
+    assert set(made) == {*METHODS, "same b"}
+    for method, build in METHODS.items():
+        assert made[method].fingerprint() == build(NEWS, corpus).fingerprint()
+    b = made["DM-SVI"].inclusion()
+    assert made["same b"].inclusion() == pytest.approx(b, abs=1e-9)
+    assert np.corrcoef(b, made["unit rows"].inclusion())[0, 1] < 0.999
+
+
 def test_measures_of_the_news_agree_with_each_other(news: r8.Result) -> None:
     sizes = np.array([60, 20, 10, 10])
     for outcome in news.outcomes.values():
@@ -218,7 +260,7 @@ def test_claims_and_pictures_of_the_news(news: r8.Result, tmp_path: Path) -> Non
     for number in ("82.11", "87.24", "+5.13", "94.11", "94.70"):
         assert number in paper_numbers(found)
     ours, svi = news.outcomes["DM-SVI"], news.outcomes["SVI"]
-    seeds = np.array([[0.01], [-0.01]])
+    seeds = np.array([[0.02], [-0.01], [-0.01], [0.0], [0.0]])
     half = margin(seeds)
     for lead, expected in ((0.0, False), (half - 1e-6, False), (half + 1e-6, True)):
         other = replace(ours, accuracy=svi.accuracy + lead + seeds)
@@ -229,7 +271,7 @@ def test_claims_and_pictures_of_the_news(news: r8.Result, tmp_path: Path) -> Non
     storage.save(news, tmp_path / "result.json")
     again = storage.load(r8.Result, tmp_path / "result.json")
     assert_same(again, news)
-    kinds = ("class-shares", "confusion", "topics")
+    kinds = ("class-shares", "confusion", "topics", "halves")
     names = {f"r8-{kind}.{end}" for kind in kinds for end in ("png", "svg")}
     assert_pictures(r8.plot(again, tmp_path), names | {"r8-top-words.md"})
     table = (tmp_path / "r8-top-words.md").read_text()
@@ -275,12 +317,14 @@ def test_costs_are_positive_and_shares_are_of_the_same_round(cost: r8_cost.Resul
 
 
 def test_a_batch_is_cheap_only_if_the_whole_interval_is(cost: r8_cost.Result) -> None:
-    cheap = np.array([[0.5, 1.9], [0.6, 1.8]])  # percent of an update, in two rounds
+    rounds = np.array([[0.5, 1.9], [0.6, 1.8], [0.5, 1.9], [0.6, 1.8], [0.8, 2.1]])
+    cheap = rounds  # percent of an update
     made = replace(cost, sampling=cost.sampling | {DEFAULT: cheap / 100})
-    made = replace(made, update={name: np.ones((2, 2)) for name in cost.update})
+    made = replace(made, update={name: np.ones((5, 2)) for name in cost.update})
     found = [claim for claim in r8_cost.claims(made) if claim.where == "Table 1"]
-    assert [claim.ours for claim in found] == 2 * ["0.55 ± 0.64", "1.85 ± 0.64"]
+    assert [claim.ours for claim in found] == 2 * ["0.60 ± 0.15", "1.90 ± 0.15"]
     assert [claim.holds for claim in found] == 2 * [True, False]
+    assert all(claim.holds is None for claim in r8_cost.claims(cost))  # two rounds say nothing
     assert [name for name in cost.update if name in found[2].statement] == [EARLY]
 
 

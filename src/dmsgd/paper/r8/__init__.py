@@ -6,8 +6,10 @@ SVM then tells the eight classes apart by a document's topic proportions. Topics
 from the training documents alone. *Average* accuracy is the mean over the classes, *total* accuracy
 the share of all documents.
 
-Two more designs stand beside them: pre-clustering (k-means on tf-idf, no labels), and stratified
-sampling by class, which uses the labels that the paper withholds from LDA.
+More designs stand beside them: the *same b* as DM-SVI without repulsion, repulsion with a *uniform
+b*, documents drawn *by length* (in proportion to their words), the k-DPP of *unit rows*,
+pre-clustering (k-means on tf-idf, no labels), and stratified sampling by class, which uses the
+labels that the paper withholds from LDA.
 
 With rho = 0.1 and k much smaller than the rank, b_i is nearly proportional to the number of
 distinct words in a document (correlation 0.99): the k-DPP balances the classes of R8 because news

@@ -11,6 +11,7 @@ import numpy as np
 import dmsgd
 from dmsgd import datasets
 from dmsgd.inputs.arrays import IntArray
+from dmsgd.paper.halves import SAME_B, UNIFORM_B
 from dmsgd.paper.r8.result import Config
 
 
@@ -26,15 +27,33 @@ class Corpus:
     words: tuple[str, ...]
 
 
-#: How a method draws its batches: (config, corpus) -> design.
+def annealed(config: Config, corpus: Corpus, **options: Any) -> dmsgd.KDPP:
+    """Return the paper's k-DPP, linear in tf-idf to the power of rho, with options of diversify."""
+    return dmsgd.diversify(dmsgd.anneal(corpus.tfidf, config.rho), config.k, **options)
+
+
+#: How a method draws its batches: (config, corpus) -> design. `designs` adds the same b.
 METHODS: dict[str, Callable[[Config, Corpus], dmsgd.ClosedForm]] = {
     "SVI": lambda config, corpus: dmsgd.Uniform(corpus.y.size, config.k),
-    "DM-SVI": lambda config, corpus: dmsgd.diversify(
-        dmsgd.anneal(corpus.tfidf, config.rho), config.k
+    "DM-SVI": annealed,
+    UNIFORM_B: lambda config, corpus: annealed(config, corpus, target="uniform"),
+    "by length": lambda config, corpus: dmsgd.Weighted(
+        weights=np.asarray(corpus.counts.sum(axis=1)).ravel(), k=config.k
     ),
+    "unit rows": lambda config, corpus: annealed(config, corpus, normalize=True),
     "pre-clustered": lambda config, corpus: dmsgd.clustered(corpus.tfidf, config.k),
     "stratified by class": lambda config, corpus: dmsgd.Stratified(corpus.y, config.k),
 }
+
+
+def designs(config: Config, corpus: Corpus) -> dict[str, dmsgd.ClosedForm]:
+    """Return the design of every method, each made once."""
+    kdpp = annealed(config, corpus)
+    others = {
+        method: build(config, corpus) for method, build in METHODS.items() if method != "DM-SVI"
+    }
+    uniform = others.pop("SVI")
+    return {"SVI": uniform, "DM-SVI": kdpp, SAME_B: kdpp.without_repulsion(), **others}
 
 
 def make_corpus(config: Config, data: datasets.R8) -> Corpus:

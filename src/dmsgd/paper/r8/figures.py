@@ -7,15 +7,17 @@ from pathlib import Path
 import numpy as np
 
 from dmsgd.paper import pictures
+from dmsgd.paper.intervals import margin
 from dmsgd.paper.r8.result import COMPARED, Result
 
 
 def plot(result: Result, folder: Path) -> list[Path]:
-    """Write class shares, confusion matrices, topics in the plane and the tables of top words."""
+    """Write class shares, confusion matrices, topics in the plane, all methods, top words."""
     return [
         *class_shares(result, folder),
         *confusions(result, folder),
         *planes(result, folder),
+        *arms(result, folder),
         word_tables(result, folder),
     ]
 
@@ -90,6 +92,37 @@ def planes(result: Result, folder: Path) -> list[Path]:
     panels[0].set_ylabel("second principal component")
     figure.suptitle("Topics (seed 0), on the same axes")
     return pictures.save(figure, folder, "r8-topics")
+
+
+def arms(result: Result, folder: Path) -> list[Path]:
+    """Write average accuracy of every method: mean over seeds, 95 % interval."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(result.outcomes))[::-1]
+    tuned = {method: outcome.average for method, outcome in result.outcomes.items()}
+    default = {method: scores[:, 0] for method, scores in result.defaults.items()}
+    named = (("settings of the search", tuned, 0), ("scikit-learn's defaults", default, 1))
+    for name, values, colour in named:
+        at = [place for place, method in zip(places, tuned, strict=True) if method in values]
+        scores = [100 * values[method] for method in tuned if method in values]
+        axes.errorbar(
+            [each.mean() for each in scores],
+            at,
+            xerr=[margin(each) for each in scores],
+            fmt="o",
+            capsize=3,
+            color=pictures.COLOURS[colour],
+            label=name,
+        )
+        axes.axvline(scores[0].mean(), color=pictures.COLOURS[colour], linewidth=0.8, linestyle=":")
+    axes.set_yticks(places, list(tuned))
+    axes.set_xlabel("average accuracy over the classes, %; dotted: SVI")
+    axes.set_title(f"Which half helps? Mean of {result.config.seeds} seeds, 95 % intervals")
+    pictures.dress(axes, "x")
+    axes.legend(frameon=False)
+    return pictures.save(figure, folder, "r8-halves")
 
 
 def word_tables(result: Result, folder: Path) -> Path:

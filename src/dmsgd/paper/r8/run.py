@@ -12,8 +12,8 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.paper.models.topics import Inference, learn_topics, redundancy, word_distributions
 from dmsgd.paper.protocol import Progress
 from dmsgd.paper.r8.classifier import classifier, features
-from dmsgd.paper.r8.corpus import METHODS, Corpus, make_corpus
-from dmsgd.paper.r8.result import COMPARED, Config, Outcome, Result
+from dmsgd.paper.r8.corpus import Corpus, designs, make_corpus
+from dmsgd.paper.r8.result import Config, Outcome, Result
 from dmsgd.paper.trials import run_trials
 
 #: Words of a topic that are listed.
@@ -33,22 +33,23 @@ def run(config: Config, data: datasets.R8, progress: Progress | None = None) -> 
     corpus = make_corpus(config, data)
     classes, seeds = len(data.names), range(config.seeds)
     expected, schedules = {}, {}
-    for method, build in METHODS.items():
-        design = build(config, corpus)
+    for method, design in designs(config, corpus).items():
         expected[method] = np.bincount(corpus.y, design.inclusion(), classes) / config.k
         schedules[method] = [dmsgd.presample(design, config.steps, seed) for seed in seeds]
-    kinds = [(config.inference, method) for method in METHODS]
-    kinds += [(DEFAULTS, method) for method in COMPARED]
+    methods = tuple(schedules)
+    kinds = [
+        (inference, method) for inference in (config.inference, DEFAULTS) for method in methods
+    ]
     jobs = [
         (config, inference, corpus, classes, schedules[method][seed], seed)
         for inference, method in kinds
         for seed in seeds
     ]
     trials = run_trials(_trial, jobs, progress, config.workers)
-    first_topics = np.array([trial.topics for trial in trials[:: config.seeds]][: len(METHODS)])
+    first_topics = np.array([trial.topics for trial in trials[:: config.seeds]][: len(methods)])
     planes = _planes(first_topics)
     outcomes = {}
-    for number, method in enumerate(METHODS):
+    for number, method in enumerate(methods):
         own = trials[number * config.seeds : (number + 1) * config.seeds]
         confusion = np.array([trial.confusion for trial in own])
         rows = confusion.sum(axis=2, keepdims=True)
@@ -63,10 +64,10 @@ def run(config: Config, data: datasets.R8, progress: Progress | None = None) -> 
             plane=planes[number],
             top_words=_top_words(first_topics[number], corpus.words),
         )
-    scores = [_scores(trial.confusion) for trial in trials[len(METHODS) * config.seeds :]]
+    scores = [_scores(trial.confusion) for trial in trials[len(methods) * config.seeds :]]
     defaults = {
         method: np.array(scores[number * config.seeds : (number + 1) * config.seeds])
-        for number, method in enumerate(COMPARED)
+        for number, method in enumerate(methods)
     }
     sizes = np.bincount(corpus.y, minlength=classes).astype(np.int64)
     return Result(config, data.names, sizes, outcomes, defaults)

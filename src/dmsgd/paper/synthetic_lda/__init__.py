@@ -26,7 +26,12 @@ weight .50 .65; without it .25 .60; with ten words a topic .25 .65; and, as here
 document and k = 40, .25 .75, the best of the four for DM-SVI. Over its own 40 seeds it gives .30
 .65. DM-SVI was ahead in all of them; by how much depends on choices like these.
 
-Pre-clustering draws one document from each of k k-means clusters of the counts. The unbiased update
+Five designs stand beside them. *Same b* draws every document as often as DM-SVI, without repulsion;
+*by length* draws it in proportion to |x|², the diagonal of the kernel (all documents have 100
+words); *unit rows* is the k-DPP of x / |x|; the density target shows a document the more often the
+sparser its neighbourhood is; pre-clustering draws one document from each of k k-means clusters of
+the counts. There is no k-DPP with a uniform b: it would have to draw 33 documents a batch from the
+first group, whose counts have rank 20. The unbiased update
 is left out: scikit-learn's update takes no weight per document, and weighted counts would change
 the inference of that document's topics too, which is another model.
 """

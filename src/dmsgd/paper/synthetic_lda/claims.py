@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.paper.halves import SAME_B, Halves, halved
 from dmsgd.paper.intervals import holds, paired, show, shown, wilson
 from dmsgd.paper.protocol import Claim
-from dmsgd.paper.synthetic_lda.result import Result
+from dmsgd.paper.synthetic_lda.result import COMPARED, Result
 
 
 def claims(result: Result) -> list[Claim]:
     """Return the paper's statements on Figure 3 beside the shares of our runs."""
-    svi, ours, clustered = (result.complete(method) for method in result.outcomes)
+    svi, ours = (result.complete(method) for method in COMPARED)
+    runs = svi.size
     gain = paired(100 * ours, 100 * svi)
     more = paired(result.recovered("DM-SVI"), result.recovered("SVI"))
-    rare = {method: outcome.shares[-1] for method, outcome in result.outcomes.items()}
     missed, lost = 1 - svi, result.outcomes["SVI"].distance[:, -1] > result.config.threshold
     return [
         _most("Fig. 3 (c)", "DM-SVI recovers all five topics in most runs", ours),
@@ -26,7 +27,7 @@ def claims(result: Result) -> list[Claim]:
             "runs with all five topics, DM-SVI minus SVI",
             "",
             f"{shown(*gain, sign=True)} points",
-            holds(*gain),
+            holds(*gain, runs),
             "the same documents and starting values for both",
         ),
         Claim(
@@ -34,24 +35,44 @@ def claims(result: Result) -> list[Claim]:
             "topics recovered on average, DM-SVI minus SVI",
             "5 and 3 (one run)",
             f"{shown(*more, 2, sign=True)} "
-            f"({' and '.join(show(result.recovered(m), 2, 1.0) for m in ('DM-SVI', 'SVI'))})",
-            holds(*more),
+            f"({' and '.join(show(result.recovered(m), 2, 1.0) for m in COMPARED[::-1])})",
+            holds(*more, runs),
             "the same documents and starting values for both",
         ),
+        *halved(halves(result)),
+        *_every(result),
+    ]
+
+
+def halves(result: Result) -> list[Halves]:
+    """Return who is seen and who meets, in runs with all five topics and in topics recovered."""
+    names = ("SVI", SAME_B, "DM-SVI")
+    whole, topics = (
+        [measure(name) for name in names] for measure in (result.complete, result.recovered)
+    )
+    return [
+        Halves("Fig. 3", "runs with all five topics, points", *(100 * each for each in whole)),
+        Halves("Fig. 3", "topics recovered of five", *topics, digits=2),
+    ]
+
+
+def _every(result: Result) -> list[Claim]:
+    """Return what every method recovers, and how often it shows the rarest documents."""
+    note = (
+        "then topics recovered, and the share of the ten rarest documents in batches, in closed "
+        "form"
+    )
+    return [
         Claim(
             "beyond",
-            "runs with all five topics, pre-clustering",
+            f"runs with all five topics, {method}",
             "",
-            f"{_share(clustered)}, {show(result.recovered('pre-clustered'), 2, 1.0)} topics",
-        ),
-        Claim(
-            "beyond",
-            "share of the ten rarest documents in batches, SVI and DM-SVI",
-            "",
-            f"{100 * rare['SVI']:.1f} % and {100 * rare['DM-SVI']:.1f} %",
+            f"{_share(result.complete(method))}, {show(result.recovered(method), 2, 1.0)} topics, "
+            f"{100 * outcome.shares[-1]:.1f} % rare",
             None,
-            "in closed form, mean over the seeds' documents",
-        ),
+            note,
+        )
+        for method, outcome in result.outcomes.items()
     ]
 
 
@@ -59,7 +80,8 @@ def _most(where: str, statement: str, runs: FloatArray) -> Claim:
     """Return the claim that more than half of all runs, not only of ours, are 1.0."""
     centre, half = wilson(int(runs.sum()), runs.size)
     note = "in brackets the 95 % interval; most is more than half"
-    return Claim(where, statement, "yes (one run)", _share(runs), holds(centre - 0.5, half), note)
+    verdict = holds(centre - 0.5, half, runs.size)
+    return Claim(where, statement, "yes (one run)", _share(runs), verdict, note)
 
 
 def _share(runs: FloatArray) -> str:

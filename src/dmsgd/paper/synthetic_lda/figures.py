@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from dmsgd.paper import pictures
+from dmsgd.paper.halves import SAME_B
 from dmsgd.paper.intervals import wilson
-from dmsgd.paper.synthetic_lda.result import Result
+from dmsgd.paper.synthetic_lda.result import COMPARED, Result
 
 
 def plot(result: Result, folder: Path) -> list[Path]:
@@ -20,32 +21,21 @@ def plot(result: Result, folder: Path) -> list[Path]:
     ]
 
 
-def typical_seed(result: Result) -> int:
-    """Return the first seed at which SVI and DM-SVI recover as many topics as in their median run.
-
-    Where there is none, the seed that comes nearest.
-    """
-    counts = np.array([result.recovered(method) for method in ("SVI", "DM-SVI")])
-    medians = np.sort(counts, axis=1)[:, counts.shape[1] // 2]
-    return int(np.abs(counts - medians[:, None]).sum(axis=0).argmin())
-
-
 def _plot_topics(result: Result, folder: Path) -> list[Path]:
     from matplotlib.figure import Figure
 
-    seed = typical_seed(result)
     panels = {"(a) truth": result.truth} | {
-        f"({letter}) {method}": result.outcomes[method].topics[seed]
-        for letter, method in zip("bc", ("SVI", "DM-SVI"), strict=True)
+        f"({letter}) {method}": result.outcomes[method].topics
+        for letter, method in zip("bcd", (*COMPARED, SAME_B), strict=True)
     }
-    figure = Figure(figsize=(9, 2.4), layout="constrained")
-    for axes, (title, topics) in zip(figure.subplots(1, 3), panels.items(), strict=True):
+    figure = Figure(figsize=(11, 2.4), layout="constrained")
+    for axes, (title, topics) in zip(figure.subplots(1, 4), panels.items(), strict=True):
         axes.imshow(topics, cmap="gray", vmin=0, vmax=result.truth.max(), aspect="auto")
         axes.set_title(title)
         axes.set_xlabel("word")
         axes.set_xticks([])
         axes.set_yticks(range(len(topics)), [f"topic {t + 1}" for t in range(len(topics))])
-    figure.suptitle(f"A typical run (seed {seed}): word distribution of each topic")
+    figure.suptitle(f"A typical run (seed {result.shown}): word distribution of each topic")
     return pictures.save(figure, folder, "synthetic-lda-topics")
 
 
@@ -69,7 +59,7 @@ def _plot_documents(result: Result, folder: Path) -> list[Path]:
 def _plot_recovery(result: Result, folder: Path) -> list[Path]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
     axes = figure.subplots()
     topics, runs = len(result.truth), result.config.seeds
     methods = len(result.outcomes)
@@ -81,11 +71,11 @@ def _plot_recovery(result: Result, folder: Path) -> list[Path]:
         centre, half = np.array([wilson(int(hit), runs) for hit in hits]).T
         share, at = hits / runs, np.arange(topics + 1) + (number - (methods - 1) / 2) * width
         error = 100 * np.maximum([share - (centre - half), centre + half - share], 0)
-        axes.bar(at, 100 * share, width, yerr=error, color=colour, label=method, capsize=2)
+        axes.bar(at, 100 * share, width, yerr=error, color=colour, label=method, capsize=1.5)
     axes.set_xticks(range(topics + 1), [*(f"topic {t + 1}" for t in range(topics)), "all"])
     axes.set_ylim(0, 105)
     axes.yaxis.set_major_formatter("{x:.0f} %")
     axes.set_ylabel("runs that recover it")
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(frameon=False, ncols=methods, loc="outside upper center")
+    figure.legend(frameon=False, ncols=4, loc="outside upper center")
     return pictures.save(figure, folder, "synthetic-lda-recovery")
