@@ -30,6 +30,7 @@ FLOWERS = flowers.Config(
     ks=(10, 20),
     ws=(0.0, 0.9, 1.0),
     unbiased=(0.9,),
+    halves=((10, 0.9),),
     epochs=3,
     early=(0.25, 0.5),
     rates=(0.01, 0.03, 0.1),
@@ -104,6 +105,41 @@ def test_the_k_dpp_learns_rare_classes_sooner_than_random_batches(bloom, k):
     half = bloom.accuracy(k, "w=0.9", 0.5) - bloom.accuracy(k, "random", 0.5)
     assert half.mean() > 0.1
     assert bloom.accuracy(k, "w=0.9").mean() > bloom.accuracy(k, "random").mean()
+
+
+def test_the_halves_of_a_k_dpp_add_up(bloom):
+    found = flowers.halves(bloom)
+    assert [each.what.split(",")[0] for each in found] == [
+        "accuracy after 10 steps", "accuracy after 39 steps", "accuracy at the end",
+    ]  # fmt: skip
+    end = found[-1]
+    np.testing.assert_array_equal(end.kdpp, 100 * bloom.accuracy(10, "w=0.9"))
+    np.testing.assert_array_equal(end.uniform_b, 100 * bloom.accuracy(10, "w=0.9 uniform b"))
+    for each in found:
+        whole, seen, meets, _ = each.differences.values()
+        assert seen[0] + meets[0] == pytest.approx(whole[0])
+    assert not any(outcome.method.endswith(" b") for outcome in bloom.outcomes if outcome.k == 20)
+
+
+def test_the_halves_are_seen_as_often_as_they_should_be():
+    task = make_task(FLOWERS, long_tailed_digits())
+    every = methods(Kernels(task), 10, (), (0.9,), halved_ws=(0.9,))
+    b = {method.name: method.build(0).inclusion() for method in every}
+    np.testing.assert_allclose(b["w=0.9 same b"], b["w=0.9"], rtol=1e-8)
+    np.testing.assert_allclose(b["w=0.9 uniform b"], 10 / task.y.size, rtol=1e-5)
+
+
+def test_processes_share_the_trainings_and_change_nothing():
+    config = replace(
+        FLOWERS, workers=2, seeds=2, ks=(10,), ws=(0.9,), unbiased=(), rates=FLOWERS.rates[1:2],
+        balanced=0, noise_draws=0, histograms=(),
+    )  # fmt: skip
+    shared = flowers.run(config, long_tailed_digits())
+    alone = flowers.run(replace(config, workers=1), long_tailed_digits())
+    assert len(shared.outcomes) == 7
+    for one, two in zip(shared.outcomes, alone.outcomes, strict=True):
+        assert one.method == two.method
+        np.testing.assert_array_equal(one.accuracy, two.accuracy)
 
 
 def test_labels_alone_with_k_classes_are_stratified_sampling(bloom):
@@ -204,6 +240,9 @@ def test_noise_falls_below_independent_inclusion(bloom):
     by_name = {noise.method: noise for noise in bloom.noise}
     assert (by_name["w=0.9"].variance < by_name["w=0.9"].independent).all()
     assert "random unbiased" not in by_name
+    # The same b without repulsion: a hair from independent inclusion, as sizes are fixed.
+    ratio = by_name["w=0.9 same b"].variance / by_name["w=0.9 same b"].independent
+    assert np.all(ratio > by_name["w=0.9"].variance / by_name["w=0.9"].independent)
 
 
 def test_balanced_classes_are_a_part_of_their_own(bloom):
@@ -265,6 +304,16 @@ def test_mnist_says_how_much_of_the_kernel_it_leaves_out(handwriting):
     assert 0 < handwriting.trace_error < 0.5
     assert handwriting.rank == 100
     assert any("trace" in claim.statement for claim in mnist.claims(handwriting))
+
+
+def test_mnist_trains_both_halves(handwriting):
+    shares = {outcome.method: outcome.shares for outcome in handwriting.outcomes}
+    np.testing.assert_allclose(shares["same b"], shares["k-DPP"], atol=1e-9)
+    np.testing.assert_allclose(shares["uniform b"], shares["random"], rtol=1e-5)
+    end, mean = mnist.halves(handwriting)
+    np.testing.assert_array_equal(end.same_b, 100 * handwriting.accuracy(10, "same b")[:, -1])
+    np.testing.assert_allclose(mean.uniform_b, 100 * handwriting.accuracy(10, "uniform b").mean(1))
+    assert all(claim.holds is None for claim in mnist.claims(handwriting))  # one seed
 
 
 def test_mnist_refuses_checkpoints_that_do_not_match():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.paper.flowers.result import Outcome, Result, imbalance, kernel_methods
+from dmsgd.paper.flowers.result import Outcome, Result, imbalance, is_kernel, kernel_methods
+from dmsgd.paper.halves import SAME_B, UNIFORM_B, Halves, halved
 from dmsgd.paper.intervals import NORMAL, holds, paired, show, shown
 from dmsgd.paper.protocol import Claim
 
@@ -16,6 +17,9 @@ PAPER = {
     102: ("86.5", "84.5", "1, 0.9, 0.7"),
     150: ("85.5", "83.1", "0.7, 0.5, 0.9"),
 }
+
+#: Epochs at which the halves are told apart, besides the last.
+EARLY = (0.3, 1.0)
 
 #: Inclusion probabilities that differ by less are equal but for rounding.
 EQUAL = 1e-8
@@ -40,7 +44,32 @@ def claims(result: Result) -> list[Claim]:
     for pair, reason in result.refused.items():
         note = "the method 'stratified' stands in: k items spread over the classes evenly"
         found.append(Claim("Fig. 8", f"there is a k-DPP for {pair}", "", reason, False, note))
-    return [*found, *_baselines(result), *_times(result), *_noise(result), *_null(result)]
+    return [
+        *found,
+        *halved(halves(result)),
+        *_baselines(result),
+        *_times(result),
+        *_noise(result),
+        *_null(result),
+    ]
+
+
+def halves(result: Result) -> list[Halves]:
+    """Return who is seen and who meets, early, after an epoch and at the end."""
+    found = []
+    for k, w in result.config.halves:
+        names = ("random", f"w={w:g} {SAME_B}", f"w={w:g}", f"w={w:g} {UNIFORM_B}")
+        for epoch in (*EARLY, None):
+            scores = (100 * result.accuracy(k, name, epoch) for name in names)
+            when = "at the end" if epoch is None else f"after {_steps(result, k, epoch)} steps"
+            found.append(Halves("Fig. 8", f"accuracy {when}, k = {k}, w = {w:g}, points", *scores))
+    return found
+
+
+def _steps(result: Result, k: int, epoch: float) -> int:
+    """Return the step of the checkpoint nearest to an epoch."""
+    at = result.config.at()
+    return round(float(at[np.argmin(np.abs(at - epoch))] * result.sizes.sum() / k))
 
 
 def _balance(result: Result) -> list[Claim]:
@@ -96,7 +125,7 @@ def _lead(
     ours, random = (result.accuracy(k, name, epoch) for name in (_usual(result, k), "random"))
     lead = paired(100 * ours, 100 * random)
     text = f"{shown(*lead, sign=True)} ({show(ours)} against {show(random)})"
-    return Claim("Fig. 8", statement, paper, text, holds(*lead), note)
+    return Claim("Fig. 8", statement, paper, text, holds(*lead, ours.size), note)
 
 
 def _small_batches(result: Result) -> list[Claim]:
@@ -115,7 +144,7 @@ def _small_batches(result: Result) -> list[Claim]:
             f"the gain in final accuracy is larger for small batches: k = {ks[0]} minus {ks[-1]}",
             "+2.0, +4.9, +2.0, +2.4" if ks == sorted(PAPER) else "",
             f"{shown(*more, sign=True)} ({each})",
-            holds(*more),
+            holds(*more, result.config.seeds),
         )
     ]
 
@@ -184,7 +213,10 @@ def _times(result: Result) -> list[Claim]:
                     f"{1e3 * outcome.step:.2f} ms a step, set-up {outcome.setup:.1f} s)"
                 )
             statement = f"seconds of sampling and training to {100 * target:g} %, k = {k}"
-            note = "CPU seconds, median over seeds; sampling + update; set-up once, not counted"
+            note = (
+                f"CPU seconds, median over seeds, {result.config.workers} at a time; sampling + "
+                f"update; set-up once, not counted"
+            )
             found.append(Claim("beyond", statement, "", "; ".join(texts), note=note))
     return found
 
@@ -199,11 +231,12 @@ def _noise(result: Result) -> list[Claim]:
         f"intervals of ± {100 * NORMAL * worst:.0f} % of the ratio at most"
     )
     for noise in result.noise:
-        ratio, halves = (
+        ratio, margins = (
             values / noise.independent for values in (noise.variance, NORMAL * noise.error)
         )
-        reduced = all(holds(1 - r, half) for r, half in zip(ratio, halves, strict=True))
-        stated = noise.method.startswith("w=") and "unbiased" not in noise.method
+        draws = result.config.noise_draws
+        reduced = all(holds(1 - r, half, draws) for r, half in zip(ratio, margins, strict=True))
+        stated = is_kernel(noise.method)
         found.append(
             Claim(
                 "Theorem 1" if stated else "beyond",

@@ -22,6 +22,8 @@ BASELINES = {
     "clustered": (pictures.COLOURS[1], "-"),
     "w=0.9 unbiased": (pictures.COLOURS[5], "--"),
     "w=0 unbiased": (pictures.COLOURS[3], "--"),
+    "w=0.9 same b": (pictures.COLOURS[4], "-"),
+    "w=0.9 uniform b": (pictures.COLOURS[4], "-."),
 }
 
 
@@ -120,7 +122,7 @@ def _noise(result: Result, folder: Path) -> list[Path]:
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(result.config.noise_epochs))
-    biased = [noise.method for noise in result.noise if "unbiased" not in noise.method]
+    biased = [noise.method for noise in result.noise if not noise.method.endswith(" unbiased")]
     for noise in result.noise:
         name = noise.method.removesuffix(" unbiased")
         colour = pictures.COLOURS[biased.index(name) % len(pictures.COLOURS)]

@@ -12,6 +12,7 @@ import numpy as np
 import dmsgd
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.paper.flowers.training import Task, train
+from dmsgd.paper.halves import SAME_B, UNIFORM_B
 from dmsgd.paper.timing import timed
 
 
@@ -32,6 +33,11 @@ class Kernels:
     def design(self, w: float, k: int) -> dmsgd.KDPP:
         """Return the k-DPP, or raise RankError where there is none."""
         return dmsgd.KDPP(self.spectrum(w)[0], k)
+
+    def uniform(self, w: float, k: int) -> tuple[dmsgd.KDPP, float]:
+        """Return the k-DPP with a uniform b that is closest to `design`, and its CPU seconds."""
+        F = dmsgd.concat(self.task.X, self.task.y, w)
+        return timed(lambda: dmsgd.diversify(F, k, target="uniform"))
 
     def refusal(self, w: float, k: int) -> str:
         """Return why there is no k-DPP for w and k, or "" where there is one."""
@@ -61,19 +67,23 @@ def methods(
     others: Sequence[str],
     ws: Sequence[float],
     unbiased_ws: Sequence[float] = (),
+    halved_ws: Sequence[float] = (),
 ) -> Iterator[Method]:
     """Yield the `others` by name, then k-DPPs for ws, then for unbiased_ws with that update.
+
+    Last come, for halved_ws, the two halves of the k-DPP: its b without repulsion, and repulsion
+    with a uniform b.
 
     A k-DPP that does not exist (k above the kernel's rank: w = 1 and k above the number of classes)
     is left out; its substitute, drawing k items over the classes as evenly as can be, is the method
     "stratified".
     """
-    task = kernels.task
+    X, y = kernels.task.X, kernels.task.y
     plain: dict[str, Callable[[int], dmsgd.ClosedForm | None]] = {
-        "random": lambda seed: dmsgd.Uniform(task.y.size, k),
+        "random": lambda seed: dmsgd.Uniform(y.size, k),
         "shuffled": lambda seed: None,
-        "stratified": lambda seed: dmsgd.Stratified(task.y, k),
-        "clustered": lambda seed: dmsgd.clustered(task.X, k, seed=seed),
+        "stratified": lambda seed: dmsgd.Stratified(y, k),
+        "clustered": lambda seed: dmsgd.clustered(X, k, seed=seed),
     }
     for name in others:
         yield Method(name, plain[name])
@@ -81,12 +91,21 @@ def methods(
         for w in each:
             if not kernels.refusal(w, k):
                 name = f"w={w:g} unbiased" if unbiased else f"w={w:g}"
-                build = partial(_design, kernels, w, k)
+                build = partial(_design, kernels.spectrum(w)[0], k)
                 yield Method(name, build, kernels.spectrum(w)[1], unbiased)
+    for w in halved_ws:
+        same_b = kernels.design(w, k).without_repulsion()
+        yield Method(f"w={w:g} {SAME_B}", partial(_given, same_b), kernels.spectrum(w)[1])
+        uniform_b, seconds = kernels.uniform(w, k)
+        yield Method(f"w={w:g} {UNIFORM_B}", partial(_given, uniform_b), seconds)
 
 
-def _design(kernels: Kernels, w: float, k: int, seed: int) -> dmsgd.KDPP:
-    return kernels.design(w, k)
+def _design(spectrum: dmsgd.Spectrum, k: int, seed: int) -> dmsgd.KDPP:
+    return dmsgd.KDPP(spectrum, k)
+
+
+def _given(design: dmsgd.ClosedForm, seed: int) -> dmsgd.ClosedForm:
+    return design
 
 
 def shuffled(n: int, k: int, steps: int, seed: int) -> IntArray:

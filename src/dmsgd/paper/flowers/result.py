@@ -18,6 +18,8 @@ class Config:
     features:       "efficientnet" or "vgg19" (substitutes for the paper's VGG16 fc1).
     ks, ws:         batch sizes and label weights, the paper's; `unbiased` are the w that are also
                     trained with the unbiased update. `others` are the methods without a kernel.
+    halves:         pairs k, w whose k-DPP is also trained in halves: the same b without repulsion,
+                    and repulsion with a uniform b.
     epochs, early:  passes over the data, and at which fractions accuracy is measured besides.
     length:         rows of the classifier's input have this length, near that of the raw features;
                     it sets how fast weights learn compared with the bias.
@@ -30,14 +32,18 @@ class Config:
                     Its schedule is that of the nearest k.
     noise_k, noise_ws, noise_epochs, noise_draws: where the noise of gradients is measured, along
                     training with random batches (noise_draws = 0: left out).
+    workers:        processes that share the trainings.
     """
 
     features: str = "efficientnet"
-    seeds: int = 5
+    seeds: int = 20
     ks: tuple[int, ...] = (50, 80, 102, 150)
     ws: tuple[float, ...] = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
     unbiased: tuple[float, ...] = (0.9, 0.0)
     others: tuple[str, ...] = ("random", "shuffled", "stratified", "clustered")
+    halves: tuple[tuple[int, float], ...] = (
+        (50, 0.9), (80, 0.9), (102, 0.5), (102, 0.9), (150, 0.9),
+    )  # fmt: skip
     epochs: int = 20
     early: tuple[float, ...] = (0.1, 0.2, 0.3, 0.5, 0.75, 1.5, 2.5)
     length: float = 10.0
@@ -56,6 +62,7 @@ class Config:
     noise_ws: tuple[float, ...] = (0.0, 0.5, 0.9)
     noise_epochs: tuple[float, ...] = (0.0, 0.1, 1.0, 5.0)
     noise_draws: int = 1000
+    workers: int = 1
 
     def at(self) -> FloatArray:
         """Return the epochs at which accuracy is measured, in order."""
@@ -68,6 +75,7 @@ QUICK = Config(
     ks=(102,),
     ws=(0.5, 0.9),
     unbiased=(0.9,),
+    halves=((102, 0.9),),
     epochs=3,
     rates=(1.0, 3.0),
     decays=(0.0,),
@@ -154,6 +162,11 @@ def imbalance(shares: FloatArray) -> float:
 
 
 def kernel_methods(result: Result, k: int) -> list[str]:
-    """Return the biased k-DPPs that were trained at k, by name."""
+    """Return the k-DPPs that were trained at k as they are, by name."""
     names = [outcome.method for outcome in result.outcomes if outcome.k == k]
-    return [name for name in names if name.startswith("w=") and "unbiased" not in name]
+    return [name for name in names if is_kernel(name)]
+
+
+def is_kernel(name: str) -> bool:
+    """Return whether a method is a k-DPP as it is: neither unbiased nor one of its halves."""
+    return name.startswith("w=") and " " not in name

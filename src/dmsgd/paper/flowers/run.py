@@ -12,8 +12,10 @@ from dmsgd.paper.flowers.gradient_noise import measure
 from dmsgd.paper.flowers.methods import Kernels, Method, Trial, methods, trial
 from dmsgd.paper.flowers.result import Config, Noise, Outcome, Result
 from dmsgd.paper.flowers.training import Task, make_task, start, steps_at, train
+from dmsgd.paper.halves import SAME_B
 from dmsgd.paper.models import softmax
 from dmsgd.paper.protocol import Progress
+from dmsgd.paper.trials import run_trials
 
 if TYPE_CHECKING:
     from dmsgd.datasets import Flowers
@@ -27,7 +29,7 @@ def load(config: Config, data_dir: str | None = None) -> Flowers:
 
 
 def run(config: Config, data: Flowers, progress: Progress | None = None) -> Result:
-    """Return histograms, accuracy curves, times and noise; everything on one thread."""
+    """Return histograms, accuracy curves, times and noise; every training on one thread."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
@@ -35,19 +37,15 @@ def run(config: Config, data: Flowers, progress: Progress | None = None) -> Resu
         kernels = Kernels(task)
         rate, decay = _tune(config, task)
         trials = [
-            (method, k, number)
+            (config, task, method, k, rate[number], decay[number], seed)
             for number, k in enumerate(config.ks)
-            for method in methods(kernels, k, config.others, config.ws, config.unbiased)
+            for method in methods(
+                kernels, k, config.others, config.ws, config.unbiased, _halved(config, k)
+            )
+            for seed in range(config.seeds)
         ]
-        found = []
-        for method, k, number in trials:
-            of_method = [
-                _trial(config, task, method, k, rate[number], decay[number], seed)
-                for seed in range(config.seeds)
-            ]
-            found.append(_outcome(method.name, k, of_method))
-            if progress is not None:
-                progress(0.1 + 0.8 * len(found) / len(trials))
+        found = run_trials(_trial, trials, _part(progress, 0.1, 0.9), config.workers)
+        firsts = range(0, len(trials), config.seeds)
         return Result(
             config=config,
             sizes=np.bincount(task.y),
@@ -56,10 +54,25 @@ def run(config: Config, data: Flowers, progress: Progress | None = None) -> Resu
             shares=_shares(config, kernels),
             strata_gap=_strata_gap(kernels),
             refused=_refused(config, kernels),
-            outcomes=tuple(found),
+            outcomes=tuple(
+                _outcome(trials[at][2].name, trials[at][3], found[at : at + config.seeds])
+                for at in firsts
+            ),
             balanced=_balanced(config, task, rate, decay) if config.balanced else (),
             noise=_noise(config, kernels, rate, decay) if config.noise_draws else (),
         )
+
+
+def _halved(config: Config, k: int) -> tuple[float, ...]:
+    """Return the w whose k-DPP is trained in halves at k."""
+    return tuple(w for each, w in config.halves if each == k)
+
+
+def _part(progress: Progress | None, first: float, last: float) -> Progress | None:
+    """Return what tells a part of the work as a share of the whole."""
+    if progress is None:
+        return None
+    return lambda done: progress(first + (last - first) * done)
 
 
 def _trial(
@@ -135,17 +148,25 @@ def _balanced(
     config: Config, task: Task, rate: FloatArray, decay: FloatArray
 ) -> tuple[Outcome, ...]:
     """Return the methods on `balanced` items of each class, drawn anew for every seed."""
-    k, nearest = config.balanced_k, _nearest(config, config.balanced_k)
-    gathered: dict[str, list[Trial]] = {}
-    for seed in range(config.seeds):
-        rng = np.random.default_rng([seed, 3])
-        members = [np.flatnonzero(task.y == c) for c in np.unique(task.y)]
-        items = np.concatenate([rng.permutation(m)[: config.balanced] for m in members])
-        part = task.only(np.sort(items))
-        for method in methods(Kernels(part), k, config.others, config.balanced_ws):
-            done = _trial(config, part, method, k, rate[nearest], decay[nearest], seed)
-            gathered.setdefault(method.name, []).append(done)
-    return tuple(_outcome(name, k, trials) for name, trials in gathered.items())
+    nearest = _nearest(config, config.balanced_k)
+    jobs = [(config, task, rate[nearest], decay[nearest], seed) for seed in range(config.seeds)]
+    found = run_trials(_balanced_trials, jobs, workers=config.workers)
+    return tuple(
+        _outcome(name, config.balanced_k, [trials[name] for trials in found]) for name in found[0]
+    )
+
+
+def _balanced_trials(
+    config: Config, task: Task, rate: float, decay: float, seed: int
+) -> dict[str, Trial]:
+    """Return what every method does on the balanced items of a seed."""
+    rng, k = np.random.default_rng([seed, 3]), config.balanced_k
+    members = [np.flatnonzero(task.y == c) for c in np.unique(task.y)]
+    items = np.concatenate([rng.permutation(m)[: config.balanced] for m in members])
+    part = task.only(np.sort(items))
+    ws = config.balanced_ws
+    every = methods(Kernels(part), k, config.others, ws, halved_ws=ws[-1:] if config.halves else ())
+    return {method.name: _trial(config, part, method, k, rate, decay, seed) for method in every}
 
 
 def _noise(
@@ -169,6 +190,7 @@ def _noise(
         "stratified": dmsgd.Stratified(task.y, k),
         "clustered": dmsgd.clustered(task.X, k),
         **{f"w={w:g}": kernels.design(w, k) for w in config.noise_ws},
+        **{f"w={w:g} {SAME_B}": kernels.design(w, k).without_repulsion() for w in config.noise_ws},
     }
     found = []
     for name, design in designs.items():

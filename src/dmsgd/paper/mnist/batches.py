@@ -9,6 +9,7 @@ import numpy as np
 
 import dmsgd
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.paper.halves import SAME_B, UNIFORM_B
 from dmsgd.paper.mnist.result import UNBIASED, Config
 
 if TYPE_CHECKING:
@@ -55,16 +56,21 @@ def draw(config: Config, data: Images) -> Drawn:
     kernel, spectrum = factor(X, y, config.w, config.rank)
     batches, weights, shares = {}, {}, {}
     for k, checkpoints in zip(config.ks, config.checkpoints, strict=True):
+        kdpp = dmsgd.KDPP(spectrum, k)
         designs: dict[str, dmsgd.ClosedForm] = {
             "random": dmsgd.Uniform(len(items), k),
             "stratified": dmsgd.Stratified(y, k),
             "clustered": dmsgd.clustered(X, k),
-            "k-DPP": dmsgd.KDPP(spectrum, k),
+            SAME_B: kdpp.without_repulsion(),
+            UNIFORM_B: dmsgd.KDPP(dmsgd.exact(dmsgd.prescribe(spectrum, k, "uniform")), k),
+            "k-DPP": kdpp,
         }
         for method, design in designs.items():
-            draws = [design.sample(checkpoints[-1], seed) for seed in range(config.seeds)]
+            draws = [
+                design.sample(checkpoints[-1], seed, workers=-1) for seed in range(config.seeds)
+            ]
             batches[k, method] = np.array(draws)
             shares[k, method] = np.bincount(y, design.inclusion(), minlength=10) / k
-        weights[k] = dmsgd.unbiased_weights(designs["k-DPP"])
+        weights[k] = dmsgd.unbiased_weights(kdpp)
         shares[k, UNBIASED] = shares[k, "k-DPP"]
     return Drawn(items, batches, weights, shares, kernel.scale, spectrum.rank, spectrum.trace_error)

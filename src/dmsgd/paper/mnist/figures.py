@@ -9,8 +9,9 @@ import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.paper import pictures
+from dmsgd.paper.halves import SAME_B, UNIFORM_B
 from dmsgd.paper.intervals import margin
-from dmsgd.paper.mnist.result import METHODS, UNBIASED, Result
+from dmsgd.paper.mnist.result import UNBIASED, Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,8 @@ STYLES = {
     "random": (pictures.COLOURS[7], "-"),
     "stratified": (pictures.COLOURS[2], "-"),
     "clustered": (pictures.COLOURS[1], "-"),
+    SAME_B: (pictures.COLOURS[5], "-"),
+    UNIFORM_B: (pictures.COLOURS[3], "-"),
     "k-DPP": (pictures.COLOURS[0], "-"),
     UNBIASED: (pictures.COLOURS[4], "--"),
 }
@@ -35,7 +38,7 @@ def plot(result: Result, folder: Path) -> list[Path]:
     axes = figure.subplots(2, len(ks), squeeze=False, height_ratios=(3, 2))
     for column, k in enumerate(ks):
         above, below = axes[:, column]
-        errors = {method: 100 - 100 * result.accuracy(k, method) for method in METHODS}
+        errors = {method: 100 - 100 * result.accuracy(k, method) for method in result.methods}
         gains = {m: 100 - 100 * error / errors["random"] for m, error in errors.items()}
         _curves(above, result, k, errors)
         _curves(below, result, k, gains)
@@ -55,9 +58,9 @@ def plot(result: Result, folder: Path) -> list[Path]:
 def _curves(axes: Axes, result: Result, k: int, values: dict[str, FloatArray]) -> None:
     """Draw mean and interval of every method's (seeds, checkpoints) values."""
     steps = result.config.checkpoints[result.config.ks.index(k)]
-    for method, (colour, line) in STYLES.items():
-        mean = values[method].mean(axis=0)
-        half = np.array([margin(column) for column in values[method].T])
+    for method, found in values.items():
+        colour, line = STYLES[method]
+        mean, half = found.mean(axis=0), np.array([margin(column) for column in found.T])
         axes.fill_between(steps, mean - half, mean + half, color=colour, alpha=0.13, linewidth=0)
         axes.plot(steps, mean, line, color=colour, label=method)
     axes.set_xscale("log")

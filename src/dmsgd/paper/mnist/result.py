@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.paper.halves import SAME_B, UNIFORM_B
 
 TITLE = "MNIST with a CNN: balanced classes, batches of 10 and 200 (Figure 9)"
 
 
 #: The methods; the last is trained on the batches of the one before.
 UNBIASED = "k-DPP unbiased"
-METHODS = ("random", "stratified", "clustered", "k-DPP", UNBIASED)
+METHODS = ("random", "stratified", "clustered", SAME_B, UNIFORM_B, "k-DPP", UNBIASED)
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Config:
     rate, dropout:   Adam's rate and the dropout of the tutorial that the paper cites.
     device:          "cpu", "cuda", or "auto" for cuda where there is one. All trainings take some
                      minutes on a large GPU and most of a day on one CPU core.
+    workers:         processes that share the trainings, also those on one GPU.
     """
 
     seeds: int = 10
@@ -42,6 +44,7 @@ class Config:
     rate: float = 1e-4
     dropout: float = 0.5
     device: str = "auto"
+    workers: int = 1
 
 
 QUICK = Config(
@@ -81,6 +84,11 @@ class Result:
     trace_error: float
     largest_weight: FloatArray
     outcomes: tuple[Outcome, ...]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that were run, in their order."""
+        return tuple(dict.fromkeys(outcome.method for outcome in self.outcomes))
 
     def accuracy(self, k: int, method: str) -> FloatArray:
         """Return test accuracy, shape (seeds, checkpoints)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,10 +11,9 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.paper.mnist.batches import Drawn, draw
 from dmsgd.paper.mnist.result import METHODS, UNBIASED, Config, Outcome, Result
 from dmsgd.paper.protocol import Progress
+from dmsgd.paper.trials import run_trials
 
 if TYPE_CHECKING:
-    import torch
-
     from dmsgd.datasets import Images
 
 
@@ -27,6 +26,33 @@ def load(config: Config, data_dir: str | None = None) -> Images:
 
 def run(config: Config, data: Images, progress: Progress | None = None) -> Result:
     """Return the accuracy curves of all methods, both stages on this machine."""
+    drawn = draw(config, data)
+    half, tested = drawn.items, slice(config.test_items)
+    images = data.x_train[half], data.y_train[half], data.x_test[tested], data.y_test[tested]
+    kinds = [(k, method) for k in config.ks for method in METHODS]
+    jobs = []
+    for k, method in kinds:
+        unbiased = method == UNBIASED
+        batches = drawn.batches[k, "k-DPP" if unbiased else method]
+        weights = drawn.weights[k] if unbiased else None
+        jobs += [(config, images, k, batches[seed], weights, seed) for seed in range(config.seeds)]
+    found = run_trials(_curve, jobs, progress, config.workers)
+    curves = {
+        kind: np.array(found[number * config.seeds : (number + 1) * config.seeds])
+        for number, kind in enumerate(kinds)
+    }
+    return assemble(config, drawn, curves)
+
+
+def _curve(
+    config: Config,
+    images: tuple[Any, IntArray, Any, IntArray],
+    k: int,
+    batches: IntArray,
+    weights: FloatArray | None,
+    seed: int,
+) -> list[float]:
+    """Return the test accuracies of one training; `images`: training and test images and labels."""
     import torch
 
     from dmsgd.paper.models import cnn
@@ -34,30 +60,20 @@ def run(config: Config, data: Images, progress: Progress | None = None) -> Resul
     device = config.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    drawn = draw(config, data)
-    half, tested = drawn.items, slice(config.test_items)
-    train_set = cnn.pixels(data.x_train[half], device), _labels(data.y_train[half], device)
-    test_set = cnn.pixels(data.x_test[tested], device), _labels(data.y_test[tested], device)
-    jobs = [
-        (k, method, seed) for seed in range(config.seeds) for k in config.ks for method in METHODS
-    ]
-    curves: dict[tuple[int, str], list[list[float]]] = {job[:2]: [] for job in jobs}
-    for done, (k, method, seed) in enumerate(jobs, start=1):
-        unbiased = method == UNBIASED
-        curve = cnn.train(
-            *train_set,
-            *test_set,
-            drawn.batches[k, "k-DPP" if unbiased else method][seed],
-            drawn.weights[k] if unbiased else None,
-            config.checkpoints[config.ks.index(k)],
-            config.rate,
-            config.dropout,
-            seed,
-        )
-        curves[k, method].append(curve)
-        if progress is not None:
-            progress(done / len(jobs))
-    return assemble(config, drawn, {key: np.array(rows) for key, rows in curves.items()})
+    # Copies: what another process shares with this one cannot be written to.
+    x, y, test_x, test_y = map(np.array, images)
+    return cnn.train(
+        cnn.pixels(x, device),
+        torch.from_numpy(y).to(device),
+        cnn.pixels(test_x, device),
+        torch.from_numpy(test_y).to(device),
+        batches,
+        weights,
+        config.checkpoints[config.ks.index(k)],
+        config.rate,
+        config.dropout,
+        seed,
+    )
 
 
 def assemble(config: Config, drawn: Drawn, curves: Mapping[tuple[int, str], FloatArray]) -> Result:
@@ -69,9 +85,3 @@ def assemble(config: Config, drawn: Drawn, curves: Mapping[tuple[int, str], Floa
         for method in METHODS
     )
     return Result(config, drawn.scale, drawn.rank, drawn.trace_error, np.array(largest), outcomes)
-
-
-def _labels(labels: IntArray, device: str) -> torch.Tensor:
-    import torch
-
-    return torch.from_numpy(labels).to(device)
