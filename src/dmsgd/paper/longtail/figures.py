@@ -21,6 +21,7 @@ STYLES = (
     (pictures.COLOURS[2], "s", "-"),
     (pictures.COLOURS[1], "^", "-"),
     (pictures.COLOURS[4], "v", "--"),
+    (pictures.COLOURS[5], "P", "--"),
     (pictures.COLOURS[0], "D", "-"),
 )
 

@@ -1,4 +1,4 @@
-"""Five ways to draw batches: shares, accuracies and times."""
+"""Six ways to draw batches: shares, accuracies and times."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 import dmsgd
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.paper.halves import SAME_B
 from dmsgd.paper.longtail.result import Config, Outcome, Result
 from dmsgd.paper.longtail.task import Task, class_sizes, make_task
 from dmsgd.paper.models import softmax
@@ -17,19 +18,25 @@ from dmsgd.paper.protocol import Progress
 
 
 def methods(config: Config) -> dict[str, Callable[[Task, int], dmsgd.ClosedForm]]:
-    """Return the five ways to draw batches: name -> (task, seed) -> design."""
+    """Return the six ways to draw batches: name -> (task, seed) -> design."""
     k = config.k
 
-    def kdpp(w: float) -> Callable[[Task, int], dmsgd.ClosedForm]:
+    def kdpp(w: float) -> Callable[[Task, int], dmsgd.KDPP]:
         return lambda task, seed: dmsgd.diversify(
             task.X, k, task.y if w > 0 else None, w, normalize=True
         )
 
+    plain, aware = (kdpp(w) for w in config.weights)
+    names = [f"k-DPP w={w:g}" for w in config.weights]
     return {
         "uniform": lambda task, seed: dmsgd.Uniform(task.y.size, k),
         "stratified": lambda task, seed: dmsgd.Stratified(task.y, k),
         "clustered": lambda task, seed: dmsgd.clustered(task.X, k, seed=seed),
-        **{f"k-DPP w={w:g}": kdpp(w) for w in config.weights},
+        names[0]: plain,
+        f"{SAME_B}, w={config.weights[1]:g}": lambda task, seed: aware(
+            task, seed
+        ).without_repulsion(),
+        names[1]: aware,
     }
 
 

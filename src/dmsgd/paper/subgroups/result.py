@@ -37,9 +37,10 @@ class Config:
     rates:          of plain SGD, the same for all methods: the best for uniform batches, by parity,
                     on items drawn as the training items are (nobody has balanced ones).
     test_per_digit: items of each digit in the test set.
+    workers:        processes that share the trainings.
     """
 
-    seeds: int = 10
+    seeds: int = 20
     k: int = 50
     largest: int = 1500
     ratio: float = 100.0
@@ -49,6 +50,7 @@ class Config:
     checkpoints: tuple[int, ...] = (100, 300, 1000, 3000)
     rates: tuple[float, ...] = (0.3, 1.0, 3.0)
     test_per_digit: int = 500
+    workers: int = 1
 
 
 QUICK = Config(
@@ -78,6 +80,11 @@ class Result:
     rate: float
     sizes: IntArray
     outcomes: tuple[Outcome, ...]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that were run, in their order."""
+        return tuple(each.method for each in self.outcomes)
 
     def outcome(self, method: str) -> Outcome:
         """Return what a method did."""

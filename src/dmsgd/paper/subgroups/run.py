@@ -27,13 +27,13 @@ def load(config: Config, data_dir: str | None = None) -> Images:
 
 
 def run(config: Config, data: Images, progress: Progress | None = None) -> Result:
-    """Return accuracy by digit of all methods; everything on one thread."""
+    """Return accuracy by digit of all methods; every training on one thread."""
     tasks = [make_task(config, data, seed) for seed in range(config.seeds)]
     rate = _tune(config, make_task(config, data, 1000))
     jobs = [
         (config, task, method, rate, seed) for method in METHODS for seed, task in enumerate(tasks)
     ]
-    found = run_trials(_trial, jobs, progress)
+    found = run_trials(_trial, jobs, progress, config.workers)
     outcomes = []
     for number, method in enumerate(METHODS):
         of_method = found[number * config.seeds : (number + 1) * config.seeds]

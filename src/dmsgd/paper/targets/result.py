@@ -21,9 +21,10 @@ class Config:
     epochs:      at which accuracy is measured; the first is early, the last is late.
     rates:       on flowers the one that serves uniform batches best on the validation part.
     digits_rate: that of `longtail`.
+    workers:     processes that share the trainings.
     """
 
-    seeds: int = 5
+    seeds: int = 20
     tasks: tuple[str, ...] = ("flowers", "digits")
     k: int = 102
     digits_k: int = longtail.Config.k
@@ -32,6 +33,7 @@ class Config:
     rates: tuple[float, ...] = (1.0, 3.0, 10.0)
     digits_rate: float = longtail.Config.rate
     digits_epochs: tuple[float, ...] = (1, 2, 5, 10, 20, 40)
+    workers: int = 1
 
 
 QUICK = Config(
@@ -83,6 +85,10 @@ class Result:
     outcomes: tuple[Outcome, ...]
     labels: IntArray
     regimes: tuple[Regime, ...]
+
+    def methods(self, task: str) -> tuple[str, ...]:
+        """Return the methods that were run on a task, in their order."""
+        return tuple(each.method for each in self.outcomes if each.task == task)
 
     def accuracy(self, task: str, method: str, late: bool = True) -> FloatArray:
         """Return the last (or the first) accuracy of a method, one value per seed."""

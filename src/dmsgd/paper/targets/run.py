@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import dmsgd
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.paper.flowers.training import Task, steps_at, train
 from dmsgd.paper.protocol import Progress
 from dmsgd.paper.targets.methods import METHODS, Method
@@ -31,23 +32,31 @@ def load(config: Config, data_dir: str | None = None) -> Flowers | None:
 
 def run(config: Config, data: Flowers | None, progress: Progress | None = None) -> Result:
     """Return the accuracy of all methods, and the three regimes in numbers."""
-    jobs: list[tuple[Any, ...]] = []
-    sizes, rate = {}, float("nan")
+    tasks: dict[str, tuple[Task, ...]] = {}
+    sizes, rates = {}, {"flowers": float("nan"), "digits": config.digits_rate}
     if data is not None:
         task = flowers_task(config, data)
-        rate = _tune(config, task)
+        rates["flowers"] = _tune(config, task)
         sizes["flowers"] = np.sort(np.bincount(task.y))[::-1]
-        seeds = tuple(range(config.seeds))
-        jobs += [(config, "flowers", (task,), method, rate, seeds) for method in METHODS]
+        tasks["flowers"] = (task,) * config.seeds
     if "digits" in config.tasks:
-        tasks = tuple(digits_task(seed) for seed in range(config.seeds))
-        sizes["digits"] = np.bincount(tasks[0].y)
-        seeds = tuple(range(config.seeds))
-        jobs += [(config, "digits", tasks, method, config.digits_rate, seeds) for method in METHODS]
-    outcomes = run_trials(_outcome, jobs, progress)
+        tasks["digits"] = tuple(digits_task(seed) for seed in range(config.seeds))
+        sizes["digits"] = np.bincount(tasks["digits"][0].y)
+    jobs = [
+        (config, name, task, method, rates[name], seed)
+        for name, of_name in tasks.items()
+        for method in METHODS
+        for seed, task in enumerate(of_name)
+    ]
+    found = run_trials(_trial, jobs, progress, config.workers)
+    outcomes = []
+    for first in range(0, len(jobs), config.seeds):
+        curves, shares = zip(*found[first : first + config.seeds], strict=True)
+        _, name, _, method, *_ = jobs[first]
+        outcomes.append(Outcome(name, method.name, np.array(curves), np.mean(shares, axis=0)))
     example = digits_task(0)
     regimes = regimes_of(config, example)
-    return Result(config, rate, sizes, tuple(outcomes), example.y, regimes)
+    return Result(config, rates["flowers"], sizes, tuple(outcomes), example.y, regimes)
 
 
 def _tune(config: Config, task: Task) -> float:
@@ -62,24 +71,18 @@ def _tune(config: Config, task: Task) -> float:
     return config.rates[int(np.argmax(scores))]
 
 
-def _outcome(
-    config: Config, name: str, tasks: tuple[Task, ...], method: Method, rate: float,
-    seeds: tuple[int, ...],
-) -> Outcome:  # fmt: skip
-    """Return one method on one task; `tasks` has one entry for all seeds, or one a seed."""
+def _trial(
+    config: Config, name: str, task: Task, method: Method, rate: float, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the accuracies of one training, and the expected class shares of a batch."""
     k, epochs = (
         (config.k, config.epochs) if name == "flowers" else (config.digits_k, config.digits_epochs)
     )
-    curves, shares, design = [], [], None
-    for seed in seeds:
-        task = tasks[seed % len(tasks)]
-        if design is None or len(tasks) > 1:
-            design = method.design(task.X, task.y, k)
-        checkpoints = steps_at(epochs, task, k)
-        weights = None if method.weights is None else method.weights(design, task.y)
-        batches = design.sample(int(checkpoints[-1]), seed)
-        rates = np.full(int(checkpoints[-1]), rate)
-        curves.append(train(task, batches, checkpoints, rates, weights, seed, task.test)[0])
-        by_size = np.argsort(-np.bincount(task.y), kind="stable")
-        shares.append((np.bincount(task.y, design.inclusion()) / k)[by_size])
-    return Outcome(name, method.name, np.array(curves), np.mean(shares, axis=0))
+    design = method.design(task.X, task.y, k)
+    checkpoints = steps_at(epochs, task, k)
+    weights = None if method.weights is None else method.weights(design, task.y)
+    batches = design.sample(int(checkpoints[-1]), seed)
+    rates = np.full(int(checkpoints[-1]), rate)
+    curve, _ = train(task, batches, checkpoints, rates, weights, seed, task.test)
+    by_size = np.argsort(-np.bincount(task.y), kind="stable")
+    return curve, (np.bincount(task.y, design.inclusion()) / k)[by_size]
