@@ -40,6 +40,7 @@ NUMERICAL = [
     "stored_draws",
     "swap_chain",
     "tuning",
+    "weighted",
 ]
 
 #: Kernels that differ in how wide their registers are and whether they fuse additions; the names

@@ -17,7 +17,7 @@ FILE = Path(__file__).parent / "data" / "draws.json"
 
 
 def designs():
-    """Exact designs of dense and sparse features, by name."""
+    """Exact designs, by name."""
     rng = np.random.default_rng(11)
     X, y = rng.normal(size=(90, 12)) + 0.3, rng.integers(0, 4, 90)
     text = sparse.random(120, 40, 0.2, random_state=3, format="csr")
@@ -34,6 +34,8 @@ def designs():
         "strata": dmsgd.KDPP(dmsgd.exact(dmsgd.strata(y)), 3),
         "rbf": dmsgd.diversify(X, 8, kernel="rbf"),
         "badly conditioned": dmsgd.diversify(X * np.logspace(0, -6, 12), 8),
+        "weighted": dmsgd.Weighted(weights=rng.pareto(1.0, size=2000), k=30),
+        "without repulsion": dmsgd.diversify(X, 8).without_repulsion(),
     }
 
 
