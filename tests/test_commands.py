@@ -68,6 +68,11 @@ def console_script(*arguments, **options):
         ("--labels y.npy -w 0.7", lambda: dmsgd.diversify(X, 8, Y, 0.7)),
         ("--kernel rbf --scale 5", lambda: dmsgd.diversify(X, 8, kernel="rbf", scale=5)),
         ("--normalize", lambda: dmsgd.diversify(X, 8, normalize=True)),
+        ("--without-repulsion", lambda: dmsgd.Weighted(dmsgd.inclusion(X, 8), 8)),
+        (
+            "--without-repulsion --kernel rbf --scale 5",
+            lambda: dmsgd.diversify(X, 8, kernel="rbf", scale=5).without_repulsion(),
+        ),
         ("--rho 2", lambda: dmsgd.diversify(dmsgd.anneal(X, 2), 8)),
     ],
 )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from dmsgd.designs import KDPP
+    from dmsgd.designs import ClosedForm
     from dmsgd.diagnostics import Settings
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.schedules import Schedule
@@ -59,6 +59,13 @@ def sample(
     rho: Rho = None,
     normalize: Normalize = False,
     target: Target = None,
+    without_repulsion: Annotated[
+        bool,
+        typer.Option(
+            "--without-repulsion",
+            help="See every item as often as this k-DPP does, and let no two avoid each other.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="The same seed gives the same file.")] = 0,
     workers: Annotated[
         int, typer.Option(help="Threads, -1 for all cores; the result is the same.")
@@ -81,6 +88,7 @@ def sample(
       dmsgd sample iris.csv --labels species --kernel rbf -k 10 -n 500 -o b.csv
       dmsgd sample tfidf.npz --rho 0.1 -k 50 -n 1000 -o batches.npy
       dmsgd sample features.npy --target uniform -k 64 -n 1000 -o batches.npy
+      dmsgd sample features.npy --without-repulsion -k 64 -n 1000 -o batches.npy
       dmsgd sample features.zarr --cluster tcp://host:8786 -k 64 -n 1000 -o b.npy
 
     An .npy output is a schedule: batches.json beside it says what it was drawn from, and the same
@@ -111,7 +119,7 @@ def sample(
                 features, labels if labels in column_names(features) else None, on_cluster=True
             )
         console.print(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
-        design = _set_up(console, X, k, y, settings)
+        design = _set_up(console, X, k, y, settings, without_repulsion)
         console.print(f"set-up    {time.perf_counter() - began:.2f} s")
         began = time.perf_counter()
         schedule = _draw_to(output, design, steps, seed, threads, force, client)
@@ -126,20 +134,28 @@ def sample(
         console.print(_shares(y, schedule.batches))
 
 
-def _set_up(console: Console, X: Any, k: int, y: Any, settings: Settings) -> KDPP:
+def _set_up(
+    console: Console, X: Any, k: int, y: Any, settings: Settings, without_repulsion: bool
+) -> ClosedForm:
     """Return the design, its tables made, and say what it is."""
     from rich.console import Console
 
+    from dmsgd.designs import KDPP
+
+    make = settings.without_repulsion if without_repulsion else settings.design
     with Console(stderr=True).status("set-up (the first run of all compiles the sampler)"):
-        design = settings.design(X, k, y)
+        design: ClosedForm = make(X, k, y)
         design.sample(0)  # tables and compiling are set-up, not part of the first batch
-    rank, route = design.spectrum.rank, design.spectrum.route
-    console.print(f"kernel    {settings.kernel}: rank {rank:,} by the {route} route, k {k}")
+    if isinstance(design, KDPP):
+        rank, route = design.spectrum.rank, design.spectrum.route
+        console.print(f"kernel    {settings.kernel}: rank {rank:,} by the {route} route, k {k}")
+    else:
+        console.print(f"weights   b of the {settings.kernel} kernel without repulsion, k {k}")
     return design
 
 
 def _draw_to(
-    output: Path, design: KDPP, steps: int, seed: int, workers: int, force: bool, client: Any
+    output: Path, design: ClosedForm, steps: int, seed: int, workers: int, force: bool, client: Any
 ) -> Schedule:
     """Return the schedule of so many batches, written to `output`."""
     import numpy as np
