@@ -7,8 +7,16 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.diagnostics import Settings, advise, class_shares, concerns, examine
-from dmsgd.diagnostics.examination import sample_rows
+from dmsgd.diagnostics import (
+    GradientVariance,
+    Settings,
+    advise,
+    class_shares,
+    concerns,
+    estimate_repulsion,
+    examine,
+)
+from dmsgd.diagnostics.sample import sample_rows
 from test_commands import fails, run
 
 RNG = np.random.default_rng(1)
@@ -16,6 +24,11 @@ SIZES = (150, 60, 25, 10, 5)
 LABELS = np.repeat(["a", "b", "c", "d", "e"], SIZES)
 CENTRES = RNG.normal(size=(5, 40))
 FEATURES = np.repeat(CENTRES, SIZES, axis=0) + RNG.normal(size=(250, 40))
+#: Most items in one place, each of the others in one of its own: who is seen matters.
+RARE = 2 * np.eye(31)[np.where(np.arange(250) < 220, 0, np.arange(250) - 219)]
+RARE += 0.2 * RNG.normal(size=RARE.shape)
+#: Ten places with 25 items each: who meets matters.
+PLACES = np.kron(np.eye(10), np.ones((25, 1))) + 0.05 * RNG.normal(size=(250, 10))
 
 
 @pytest.fixture
@@ -40,16 +53,35 @@ def test_predictions_are_those_of_the_designs():
         design = dmsgd.diversify(FEATURES, 8, labels, each.settings.w)
         assert each.shares == pytest.approx(dmsgd.diagnostics.class_shares(design, LABELS))
         assert each.seen == pytest.approx(float(dmsgd.diagnostics.coverage(design, 32)))
+        again = estimate_repulsion(design, seed=9)
+        gap = abs(each.repulsion.value - again.value)
+        assert gap < 4 * np.hypot(each.repulsion.error, again.error)
+        assert min(each.price.setup, each.same_b.setup, each.price.draw, each.same_b.draw) > 0
+    for each in (found.prospects[0], found.prospects[-1]):
+        assert (each.repulsion, each.same_b) == (None, None)
     assert found.prospects[-1].evenness == pytest.approx(1)
     assert found.room.rank == 40
+
+
+def test_repulsion_is_what_it_does_to_the_variance_of_the_features():
+    design = dmsgd.diversify(PLACES, 8)
+    exact = dmsgd.diagnostics.gradient_variance(design, PLACES)
+    found = estimate_repulsion(design, draws=2000)
+    assert found.value > 0.5
+    assert abs(found.value - (1 - exact.by_repulsion)) < 4 * found.error
+    assert found.error < 0.02
+    nothing = estimate_repulsion(dmsgd.Uniform(250, 8), design.spectrum, draws=2000)
+    assert abs(nothing.value) < 4 * nothing.error
+    everyone = estimate_repulsion(dmsgd.Uniform(250, 250), design.spectrum)
+    assert (everyone.value, everyone.error) == (0, 0)
 
 
 def test_a_sample_predicts_the_shares_of_the_data(monkeypatch):
     X = np.repeat(FEATURES, 8, axis=0) + 0.1 * RNG.normal(size=(2000, 40))
     y = np.repeat(LABELS, 8)
     whole = examine(X, 8, y, Settings(w=0.5), ws=())
-    monkeypatch.setattr("dmsgd.diagnostics.examination.OPERATIONS", 1e6)
-    monkeypatch.setattr("dmsgd.diagnostics.examination.SAMPLES", (1000,))
+    monkeypatch.setattr("dmsgd.diagnostics.sample.OPERATIONS", 1e6)
+    monkeypatch.setattr("dmsgd.diagnostics.sample.SAMPLES", (1000,))
     part = examine(X, 8, y, Settings(w=0.5), ws=())
     assert (whole.sampled, part.sampled) == (2000, 1000)
     assert part.prospects[1].shares == pytest.approx(whole.prospects[1].shares, abs=0.03)
@@ -66,33 +98,32 @@ def test_samples_are_larger_where_features_are_few():
 # What is advised
 
 
-def test_uneven_classes_get_a_w_that_evens_them():
-    found = examine(FEATURES, 8, LABELS)
-    advice = advise(found)
-    assert advice.kind == "k-DPP"
-    by_w = {each.settings.w: each.evenness for each in found.candidates}
-    uniform, best = found.prospects[0].evenness, max(by_w.values())
-    assert by_w[advice.settings.w] >= uniform + 0.9 * (best - uniform)
-    assert all(even < by_w[advice.settings.w] for w, even in by_w.items() if w < advice.settings.w)
-    design = advice.design(FEATURES, 8, LABELS)
-    X, y = FEATURES, LABELS
-    scope = {"dmsgd": dmsgd, "X": X, "y": y}
-    exec(advice.code(8), scope)
+def check_code(advice, X, k, y=None):
+    """The advised line of Python makes the advised design."""
+    scope, design = {"dmsgd": dmsgd, "X": X, "y": y}, advice.design(X, k, y)
+    exec(advice.code(k), scope)
     np.testing.assert_array_equal(scope["design"].sample(5, 0), design.sample(5, 0))
+    assert type(scope["design"]) is type(design)
 
 
-def test_classes_that_no_w_evens_get_strata():
-    advice = advise(examine(FEATURES, 30, LABELS))
+@pytest.mark.parametrize("k", [8, 30])
+def test_uneven_classes_get_strata(k):
+    """On all data we have, strata did better than any w (docs/diagnostics.md)."""
+    found = examine(FEATURES, k, LABELS)
+    advice = advise(found)
     assert advice.kind == "stratified"
-    assert isinstance(advice.design(FEATURES, 30, LABELS), dmsgd.Stratified)
-    assert "5 directions for k = 30" in advice.reason
+    assert "classes uneven (0.59, where 1 is even)" in advice.reason
+    best = max(each.evenness for each in found.prospects if each.settings)
+    assert f"where k-DPPs reach {best:.2f}" in advice.reason
+    assert isinstance(advice.design(FEATURES, k, LABELS), dmsgd.Stratified)
     assert advice.options() == ""
+    check_code(advice, FEATURES, k, LABELS)
 
 
 def test_what_cannot_be_advised_is_not_decomposed():
     even, uneven = np.arange(len(FEATURES)) % 4, LABELS
-    assert [each.settings.w for each in examine(FEATURES, 8, even).candidates] == [0.0]
-    assert len(examine(FEATURES, 8, uneven).candidates) == 5
+    assert examine(FEATURES, 8, even).candidate.settings == Settings(normalize=True)
+    assert examine(FEATURES, 8, uneven).candidate is None
 
 
 def test_even_classes_and_equal_items_get_uniform_batches():
@@ -100,15 +131,55 @@ def test_even_classes_and_equal_items_get_uniform_batches():
     advice = advise(examine(X, 8, np.arange(200) % 2))
     assert advice.kind == "uniform"
     assert "classes are even" in advice.reason
+    assert "100% of the items" in advice.reason
     assert isinstance(advice.design(X, 8), dmsgd.Uniform)
     assert advise(examine(X, 8)).kind == "uniform"
 
 
-def test_unlabelled_data_gets_w_zero():
-    advice = advise(examine(FEATURES, 8))
+@pytest.mark.parametrize("labels", [None, np.arange(250) % 5], ids=["no labels", "even classes"])
+def test_items_that_stand_out_get_weighted_batches(labels):
+    found = examine(RARE, 8, labels)
+    advice = advise(found)
+    assert found.candidate.effective_items < 0.95
+    assert found.candidate.repulsion.value < 0.4
+    assert advice.kind == "weighted"
+    assert ("there are no labels" if labels is None else "classes are even") in advice.reason
+    assert "the same b without it does as well" in advice.reason
+    line = "design = dmsgd.Weighted(dmsgd.inclusion(X, k=8, normalize=True), k=8)"
+    assert advice.code(8) == line
+    assert advice.options() == "--normalize --without-repulsion"
+    same = dmsgd.diversify(RARE, 8, normalize=True).inclusion()
+    np.testing.assert_allclose(advice.design(RARE, 8).inclusion(), same, atol=1e-9)
+    check_code(advice, RARE, 8)
+
+
+def test_strong_repulsion_gets_a_kdpp():
+    found = examine(PLACES, 8)
+    advice = advise(found)
+    assert found.candidate.repulsion.value > 0.5
     assert advice.kind == "k-DPP"
     assert advice.settings.w == 0
-    assert "no labels" in advice.reason
+    assert re.search(r"repulsion removes \d\d% \(± \d%\) of the variance", advice.reason)
+    check_code(advice, PLACES, 8)
+
+
+def test_gradients_say_more_about_repulsion_than_features():
+    def split(by_repulsion):
+        return GradientVariance(250, 8, by_repulsion, 0, 0, 1.0, 1.0, 1.0, 0)
+
+    strong, weak = examine(PLACES, 8), examine(RARE, 8)
+    assert advise(strong, split(0.9)).kind == "uniform"
+    assert "removes 10% of the variance of these gradients" in advise(strong, split(0.9)).reason
+    assert advise(weak, split(0.3)).kind == "k-DPP"
+    assert advise(weak, split(1.2)).kind == "weighted"
+    labelled = examine(FEATURES, 8, LABELS)
+    assert advise(labelled, split(0.1)).kind == "stratified"
+
+
+def test_a_target_is_kept():
+    settings = Settings(target="uniform", normalize=True)
+    advice = advise(examine(FEATURES, 8, LABELS, settings))
+    assert (advice.kind, advice.settings) == ("k-DPP", settings)
 
 
 def test_few_columns_get_an_rbf_kernel():
@@ -116,16 +187,19 @@ def test_few_columns_get_an_rbf_kernel():
     found = examine(X, 12)
     assert "rank too small" in concerns(found)[0]
     assert [each.name for each in found.prospects] == ["uniform"]  # what was asked for is not there
-    settings = found.candidates[0].settings
+    settings = found.candidate.settings
     assert (settings.kernel, settings.normalize) == ("rbf", False)
     assert settings.scale == pytest.approx(dmsgd.suggest_scale(X, 12), rel=1e-3)
-    assert "--kernel rbf --scale" in advise(found).options()
+    advice = advise(found)
+    assert advice.kind == "weighted"
+    assert re.search(r"kernel='rbf', scale=[\d.]+\)\.without_repulsion\(\)$", advice.code(12))
+    check_code(advice, X, 12)
 
 
 def test_an_rbf_kernel_of_many_items_is_that_of_a_sample():
     found = examine(RNG.normal(size=(6000, 2)), 12)
     assert found.sampled == 1500
-    assert found.candidates[0].settings.kernel == "rbf"
+    assert found.candidate.settings.kernel == "rbf"
 
 
 def test_rows_on_disk_are_sampled(tmp_path, monkeypatch):
@@ -137,7 +211,7 @@ def test_rows_on_disk_are_sampled(tmp_path, monkeypatch):
     read = examine(path, 8, y, asked, ws=())
     assert (read.n, read.sampled, read.counted) == (500, 500, 500)
     assert read.prospects[1].shares == pytest.approx(whole.prospects[1].shares)
-    monkeypatch.setattr("dmsgd.diagnostics.examination.SAMPLES", (300,))
+    monkeypatch.setattr("dmsgd.diagnostics.sample.SAMPLES", (300,))
     part = examine(path, 8, y, asked, ws=())
     assert (part.n, part.sampled, part.counted) == (500, 300, 300)
     assert part.classes == whole.classes
@@ -149,10 +223,11 @@ def test_words_are_annealed():
     found = examine(X, 8)
     assert found.words
     assert found.prospects[1].settings.rho is None  # as sample has it, unless told otherwise
-    assert found.candidates[0].settings.rho == 0.1
-    assert "anneal(X, 0.1)" in advise(found).code(8)
+    assert found.candidate.settings.rho == 0.1
+    code = found.candidate.settings.code_without_repulsion(8)
+    assert code == "dmsgd.Weighted(dmsgd.inclusion(dmsgd.anneal(X, 0.1), k=8, normalize=True), k=8)"
     asked = examine(X, 8, settings=Settings(rho=0.5))
-    assert {each.settings.rho for each in (*asked.prospects[1:], *asked.candidates)} == {0.5}
+    assert {each.settings.rho for each in (*asked.prospects[1:], asked.candidate)} == {0.5}
 
 
 # What is warned of
@@ -190,27 +265,40 @@ def test_one_screen(folder):
     assert re.search(r"rank +40, effective \d+\.\d, k 8", result.stdout)
     assert "strata" in result.stdout
     assert re.search(r"^ e \(5\) +2.0% +\d+\.\d%", result.stdout, re.M)
-    assert "Recommended: k-DPP. Reason: classes are uneven" in result.stdout
+    for row in ("effective items", "noise repelled", "µs to draw a batch", "ms to set up"):
+        assert re.search(rf"^ {row} .*\d", result.stdout, re.M), row
+    assert len(re.findall(r"^   the same b alone( +[\d.]+){5}", result.stdout, re.M)) == 2
+    assert "Recommended: stratified. Reason: labels are known and classes uneven" in result.stdout
     assert os.listdir(folder) == ["features.npy", "y.npy"] or len(os.listdir(folder)) == 2
 
 
 @pytest.mark.parametrize(
-    ("features", "labels", "k"),
-    [(FEATURES, LABELS, 8), (FEATURES, None, 8), (FEATURES[:, :3], None, 8)],
-    ids=["labels", "no labels", "few columns"],
+    ("features", "labels", "kind"),
+    [
+        (FEATURES, LABELS, "stratified"),
+        (FEATURES, None, "uniform"),
+        (RARE, None, "weighted"),
+        (FEATURES[:, :3], None, "weighted"),
+        (PLACES, None, "k-DPP"),
+    ],
+    ids=["labels", "alike", "rare", "few columns", "places"],
 )
-def test_the_recommended_command_draws_from_the_recommended_design(folder, features, labels, k):
+def test_what_is_recommended_makes_the_recommended_design(folder, features, labels, kind):
+    k = 8
     np.save("features.npy", features)
     named = "" if labels is None else "--labels y.npy"
     result = run(f"inspect features.npy {named} -k {k}")
-    command = re.search(r"^  dmsgd (sample .*)$", result.stdout, re.M)[1]
-    assert run(command).exit_code == 0
+    assert f"Recommended: {kind}." in result.stdout
     advice = advise(examine(features, k, labels))
     design = advice.design(features, k, labels)
-    np.testing.assert_array_equal(np.load("batches.npy"), design.sample(1000, seed=0))
     scope = {"dmsgd": dmsgd, "X": features, "y": labels}
     exec(re.search(r"^  (design = .*)$", result.stdout, re.M)[1], scope)
     assert scope["design"].fingerprint() == design.fingerprint()
+    command = re.search(r"^  dmsgd (sample .*)$", result.stdout, re.M)
+    assert (command is None) == (kind in ("uniform", "stratified"))  # which no command draws
+    if command:
+        assert run(command[1]).exit_code == 0
+        np.testing.assert_array_equal(np.load("batches.npy"), design.sample(1000, seed=0))
 
 
 # One set of options, one design
@@ -234,14 +322,14 @@ def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
     """Predicted, drawn and reported: the shares of `diversify` with the same arguments."""
     arguments, steps, k = FLAGS[flags], 4000, 5
     counts = arguments.get("w", 0) > 0 or arguments.get("target") == "balanced"
-    RARE = np.array(FEATURES)
-    RARE[LABELS == "e"] *= 0.4  # short rows of a rare class: --normalize makes a difference
-    np.save("features.npy", RARE)
-    design = dmsgd.diversify(RARE, k, LABELS if counts else None, **arguments)
+    X = np.array(FEATURES)
+    X[LABELS == "e"] *= 0.4  # short rows of a rare class: --normalize makes a difference
+    np.save("features.npy", X)
+    design = dmsgd.diversify(X, k, LABELS if counts else None, **arguments)
     shares = class_shares(design, LABELS)
 
     asked = Settings(**arguments)
-    predicted = {e.settings: e for e in examine(RARE, k, LABELS, asked).prospects}[asked]
+    predicted = {e.settings: e for e in examine(X, k, LABELS, asked).prospects}[asked]
     assert predicted.shares == pytest.approx(shares, rel=1e-9)
     found = run(f"inspect features.npy --labels y.npy -k {k} {flags}")
     assert found.exit_code == 0, found.output
@@ -273,6 +361,21 @@ def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
     assert content["w"] == asked.w  # where the sliders begin
     if asked.target is not None:
         assert (content["ws"], content["ks"]) == ([asked.w], [k])
+
+
+def test_settings_write_themselves_without_repulsion():
+    for settings in (
+        Settings(),
+        Settings(w=1 / 3, normalize=True),
+        Settings(kernel="rbf", scale=6 + 1 / 3),
+        Settings(w=0.5, target="balanced"),
+    ):
+        scope = {"dmsgd": dmsgd, "X": FEATURES, "y": LABELS}
+        exec(f"design = {settings.code_without_repulsion(5)}", scope)
+        same = settings.without_repulsion(FEATURES, 5, LABELS)
+        assert scope["design"].fingerprint() == same.fingerprint()
+        b = settings.design(FEATURES, 5, LABELS).inclusion()
+        np.testing.assert_allclose(same.inclusion(), b, atol=1e-9)
 
 
 def test_settings_write_themselves():

@@ -69,6 +69,21 @@ def test_figures_are_those_of_the_designs(content):
             assert found["effective"] == pytest.approx(
                 dmsgd.diagnostics.effective_batch(design), abs=0.01
             )
+            assert found["items"] == pytest.approx(
+                dmsgd.diagnostics.effective_items(design) / 150, rel=1e-9
+            )
+            repulsion = dmsgd.diagnostics.estimate_repulsion(design, seed=0)
+            assert found["repulsion"]["value"] == pytest.approx(repulsion.value, abs=1e-9)
+            similar = dmsgd.diagnostics.estimate_similarity
+            judged = {"diverse": design, "same_b": design.without_repulsion()}
+            judged["uniform"] = dmsgd.Uniform(150, k)
+            for name, each in judged.items():
+                value = similar(each, design.spectrum, 32, 0).value
+                assert found["similarity"][name] == pytest.approx(value, abs=1e-9)
+    for j, k in enumerate(content["ks"]):
+        expected = dmsgd.diagnostics.class_shares(dmsgd.Stratified(LABELS, k), LABELS)
+        shares = [expected[each["name"]] for each in content["classes"]]
+        np.testing.assert_allclose(content["strata"][j]["shares"], shares, atol=1e-6)
 
 
 def test_variance_section_is_exact_or_says_that_it_is_not(content, monkeypatch):
@@ -78,12 +93,16 @@ def test_variance_section_is_exact_or_says_that_it_is_not(content, monkeypatch):
     assert content["variance"]["exact"]
     assert row["variance"] == pytest.approx(exact.variance)
     assert row["worth"] == pytest.approx(exact.worth)
+    assert row["same_b"] == pytest.approx(exact.same_b)
+    assert row["by_repulsion"] == pytest.approx(exact.by_repulsion)
     assert [each["name"] for each in content["variance"]["rows"]] == ["biased", "unbiased"]
     monkeypatch.setattr("dmsgd.report.variance.OPERATIONS", 1)
     estimated = dmsgd.report.build(X, 10, LABELS, ASKED, gradients=X[:, :5])["variance"]
     assert not estimated["exact"]
     row = estimated["rows"][0]
     assert abs(row["variance"] - exact.variance) < 4 * row["error"]
+    assert row["same_b"] == pytest.approx(exact.same_b)  # all that it is compared with is exact
+    assert row["reweighted"] == pytest.approx(exact.reweighted)
 
 
 def test_advice_is_that_of_inspect(content):
@@ -93,6 +112,20 @@ def test_advice_is_that_of_inspect(content):
         assert built["advice"]["kind"] == advice.kind
         assert built["advice"]["code"] == advice.code(10)
         assert built["advice"]["reason"] == advice.reason
+
+
+def test_gradients_decide_about_repulsion(monkeypatch):
+    """Items of a place have one gradient, or each its own: the features cannot know."""
+    rng = np.random.default_rng(2)
+    places = np.kron(np.eye(8), np.ones((20, 1))) + 0.05 * rng.normal(size=(160, 8))
+    own = rng.normal(size=(160, 40))
+    assert dmsgd.report.build(places, 6)["advice"]["kind"] == "k-DPP"
+    assert dmsgd.report.build(places, 6, gradients=places)["advice"]["kind"] == "k-DPP"
+    for operations in (1e11, 1):
+        monkeypatch.setattr("dmsgd.report.variance.OPERATIONS", operations)
+        advice = dmsgd.report.build(places, 6, gradients=own)["advice"]
+        assert advice["kind"] == "uniform"
+        assert "of the variance of these gradients" in advice["reason"]
 
 
 def test_the_page_begins_with_the_defaults_of_diversify():
@@ -120,8 +153,8 @@ def test_large_data_is_thinned(monkeypatch):
     rows = map_rows(5000, np.array([3, 4999]), RNG)
     assert rows.size == 100
     assert {3, 4999} <= set(rows.tolist())
-    monkeypatch.setattr("dmsgd.diagnostics.examination.OPERATIONS", 1)
-    monkeypatch.setattr("dmsgd.diagnostics.examination.SAMPLES", (120,))
+    monkeypatch.setattr("dmsgd.diagnostics.sample.OPERATIONS", 1)
+    monkeypatch.setattr("dmsgd.diagnostics.sample.SAMPLES", (120,))
     content = dmsgd.report.build(X, 10, LABELS, texts=TEXTS, images=IMAGES, gradients=X[:, :2])
     assert (content["n"], content["sampled"]) == (150, 120)
     ids = unpack(content["ids"], "u4")
@@ -268,7 +301,7 @@ def test_names_and_texts_show_as_text(page):
 @pytest.mark.parametrize(("name", "position"), [("w", 0), ("k", 1)])
 def test_sliders_change_the_charts(page, name, position):
     parts = ("#map", "#inclusion canvas", "#coverage canvas", "#spectrum canvas")
-    words = ("#summary", "#classes", "#most", "#diverse", "#map-text")
+    words = ("#summary", "#halves-text", "#halves", "#classes", "#most", "#diverse", "#map-text")
     page.execute_script("location.reload()")
     before = [pixels(page, each) for each in parts] + [text(page, each) for each in words]
     slide(page, name, position)
@@ -329,9 +362,16 @@ def test_every_chart_has_words_and_figures(page):
         assert len(page.execute_script(f"return {name}.getAttribute('aria-label')")) > 40
         assert page.execute_script(f"return {name}.parentElement.querySelectorAll('td').length") > 9
     assert "most favoured item" in text(page, "#map-text")
-    assert "Recommended: k-DPP" in text(page, "#advice")
+    assert "Recommended: stratified" in text(page, "#advice")
+    halves = text(page, "#halves-text")
+    assert re.search(r"repulsion then removes \d+\s%.* of the noise", halves)
+    assert re.search(r"without repulsion takes .*s a batch, with it .*s\.", halves)
+    rows = "return document.querySelectorAll('#halves tbody tr').length"
+    assert page.execute_script(rows) == 4  # uniform, stratified, same b, diverse
     assert page.execute_script("return map.getAttribute('aria-label')").startswith("Map of 150")
     assert "worth a uniform one of" in text(page, "#variance-text")
+    assert re.search(r"who meets to \d+\s% of that", text(page, "#variance-text"))
+    assert "same b, no repulsion" in text(page, "#variance")
 
 
 def test_a_slider_with_one_position_is_not_shown(tmp_path):

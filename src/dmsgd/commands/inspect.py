@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dmsgd.commands.arguments import (
@@ -24,7 +25,7 @@ from dmsgd.commands.arguments import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dmsgd.diagnostics import Advice, Examination
+    from dmsgd.diagnostics import Advice, Examination, Price, Prospect
 
 #: With more classes than this the table shows the commonest and the rarest only.
 CLASSES_SHOWN = 8
@@ -56,8 +57,11 @@ def inspect(
       dmsgd inspect tfidf.npz --rho 0.1 -k 50
 
     Column w=0.7 is the design that `dmsgd sample` draws from with the same options and -w 0.7;
-    advised is the recommended one. Class shares, coverage and effective sizes are closed forms,
-    computed on a random sample where the data is large. Nothing is written.
+    advised is the recommended one, or the one whose b is. A k-DPP does two things: who is seen
+    shows in class shares and effective items, who meets in the noise (variance of a batch's
+    features) that repulsion removes. Below are the prices of both, and of the same b alone. All
+    but that noise and the prices are closed forms, of a random sample where the data is large.
+    Nothing is written.
     """
     settings = as_settings(labels, w, kernel, scale, rho, normalize, target)
     from rich.console import Console
@@ -137,9 +141,9 @@ def prospects_table(found: Examination, advice: Advice) -> Table:
     )
     table.add_column("class (items)" if found.classes else "", no_wrap=True, max_width=20)
     shown = {SHORT.get(each.name, each.name).replace(" = ", "="): each for each in found.prospects}
-    for each in found.candidates:
-        if each.settings == advice.settings and each not in found.prospects:
-            shown["advised"] = each
+    candidate = found.candidate
+    if candidate and candidate.settings == advice.settings and candidate not in found.prospects:
+        shown["advised b" if advice.kind == "weighted" else "advised"] = candidate
     for heading in shown:
         table.add_column(heading, justify="right", no_wrap=True)
     prospects, labels = shown.values(), _shown(found.classes)
@@ -152,14 +156,38 @@ def prospects_table(found: Examination, advice: Advice) -> Table:
     if labels:
         table.add_section()
         table.add_row("evenness, 1 is even", *(f"{each.evenness:.2f}" for each in prospects))
-    rows: dict[str, Any] = {
-        "seen in one epoch": [f"{each.seen:.0%}" for each in prospects],
-        "size if unbiased": [f"{each.effective_batch:.0f}" for each in prospects],
-        "ms to draw a batch": [f"{1e3 * each.seconds:.2f}" for each in prospects],
-    }
-    for name, cells in rows.items():
-        table.add_row(name, *cells)
+    for name, cell in FIGURES:
+        table.add_row(name, *(cell(each) for each in prospects))
     return table
+
+
+def _number(value: float) -> str:
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
+
+
+def _draw(price: Price | None) -> str:
+    return "" if price is None else _number(1e6 * price.draw)
+
+
+def _setup(price: Price | None) -> str:
+    return "" if price is None else _number(1e3 * price.setup)
+
+
+def _repelled(each: Prospect) -> str:
+    return "" if each.repulsion is None else f"{max(each.repulsion.value, 0.0):.0%}"
+
+
+#: The rows below the classes: who is seen, who meets, the price.
+FIGURES: tuple[tuple[str, Callable[[Prospect], str]], ...] = (
+    ("effective items", lambda each: f"{each.effective_items:.0%}"),
+    ("seen in one epoch", lambda each: f"{each.seen:.0%}"),
+    ("size if unbiased", lambda each: f"{each.effective_batch:.0f}"),
+    ("noise repelled", _repelled),
+    ("µs to draw a batch", lambda each: _draw(each.price)),
+    ("  the same b alone", lambda each: _draw(each.same_b)),
+    ("ms to set up", lambda each: _setup(each.price)),
+    ("  the same b alone", lambda each: _setup(each.same_b)),
+)
 
 
 def _shown(classes: dict[Any, int]) -> list[Any]:

@@ -9,20 +9,23 @@ A function whose result comes from draws is called estimate_..., and says how fa
 """
 
 from dmsgd.designs.tuning import class_shares, evenness
-from dmsgd.diagnostics.advice import Advice, advise, concerns
+from dmsgd.diagnostics.advice import Advice, advise
+from dmsgd.diagnostics.concerns import concerns
 from dmsgd.diagnostics.diversity import (
     LogDeterminant,
     Room,
     estimate_log_determinant,
+    estimate_repulsion,
     estimate_similarity,
     mean_similarity,
     room,
 )
 from dmsgd.diagnostics.estimates import Estimate
-from dmsgd.diagnostics.examination import Examination, Prospect, examine
+from dmsgd.diagnostics.examination import Examination, examine
 from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items, neglected
 from dmsgd.diagnostics.gradients import item_gradients
 from dmsgd.diagnostics.observed import Observed, observed_inclusion
+from dmsgd.diagnostics.prospects import Price, Prospect
 from dmsgd.diagnostics.settings import Settings
 from dmsgd.diagnostics.variance import GradientVariance, estimate_variance, gradient_variance
 
@@ -33,6 +36,7 @@ __all__ = [
     "GradientVariance",
     "LogDeterminant",
     "Observed",
+    "Price",
     "Prospect",
     "Room",
     "Settings",
@@ -43,6 +47,7 @@ __all__ = [
     "effective_batch",
     "effective_items",
     "estimate_log_determinant",
+    "estimate_repulsion",
     "estimate_similarity",
     "estimate_variance",
     "evenness",

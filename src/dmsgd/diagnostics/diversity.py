@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import DPP, KDPP, ClosedForm
+from dmsgd.designs import DPP, KDPP, ClosedForm, Weighted
 from dmsgd.designs.determinants import log_determinants
 from dmsgd.designs.source import Source
 from dmsgd.diagnostics.estimates import Estimate, mean_of
@@ -18,6 +18,11 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
 from dmsgd.inputs.seeding import Seed
 from dmsgd.spectra import Spectrum, effective_rank, repulsion
 from dmsgd.training.draws import fixed_seed, refuse_unfit
+
+#: Features of drawn items that are held at a time.
+NUMBERS = 2**22
+#: Sums of features that differ by no more than this share of their square are the same.
+ROUNDING = 1e-24
 
 
 @final
@@ -128,6 +133,50 @@ def estimate_log_determinant(
     known = logs[np.isfinite(logs)]
     mean = mean_of(known) if known.size > 1 else Estimate(-np.inf, np.inf, 0)
     return LogDeterminant(mean, 1 - known.size / logs.size)
+
+
+def estimate_repulsion(
+    design: ClosedForm, spectrum: Spectrum | None = None, draws: int = 200, seed: Seed = 0
+) -> Estimate:
+    """Return how much of the variance of a batch's features repulsion removes; 0 is none of it.
+
+    That is 1 - Tr Cov(Σ f) / Tr Cov(Σ f of batches with the same b without repulsion), f_i being
+    the features of the kernel, L_ij = f_iᵀf_j: what `gradient_variance` would say of gradients
+    that follow the features. The arguments are those of `estimate_similarity`. O(draws k r).
+
+    >>> import dmsgd, numpy as np
+    >>> design = dmsgd.diversify(np.repeat(np.eye(3), 4, axis=0), k=3)
+    >>> estimate_repulsion(design).value  # one of each, always
+    1.0
+    """
+    spectrum, batches = _drawn(design, spectrum, draws, seed)
+    same_b = Weighted(design.inclusion(), design.k)
+    return repelled(spectrum, batches, same_b.sample(len(batches), fixed_seed(same_b, seed)))
+
+
+def repelled(spectrum: Spectrum, batches: IntArray, without: IntArray) -> Estimate:
+    """Return 1 - Tr Cov(Σ f) of these batches over that of those without repulsion."""
+    ours, theirs = _spread(spectrum, batches), _spread(spectrum, without)
+    if theirs.value == 0:
+        return Estimate(0.0, 0.0, ours.draws)
+    left = ours.value / theirs.value
+    error = float(np.hypot(ours.error, left * theirs.error) / theirs.value)
+    return Estimate(1 - left, error, ours.draws)
+
+
+def _spread(spectrum: Spectrum, batches: IntArray) -> Estimate:
+    """Return Tr Cov(Σ f) of the batches."""
+    scale = np.sqrt(spectrum.values)
+    step = max(1, NUMBERS // (batches.shape[1] * spectrum.rank))
+    parts = [
+        spectrum.held.rows(batches[start : start + step]).sum(axis=1) * scale
+        for start in range(0, len(batches), step)
+    ]
+    sums = np.concatenate(parts)
+    squares = np.sum((sums - sums.mean(axis=0)) ** 2, axis=1)
+    squares[squares <= ROUNDING * np.sum(sums**2, axis=1)] = 0.0
+    found = mean_of(squares)
+    return Estimate(found.value * found.draws / (found.draws - 1), found.error, found.draws)
 
 
 def _drawn(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-from dmsgd.designs import KDPP, KernelName, TargetName, diversify
+from dmsgd.designs import KDPP, KernelName, TargetName, Weighted, diversify, inclusion
 from dmsgd.features import anneal
 
 
@@ -48,8 +48,34 @@ class Settings:
             target=self.target,
         )
 
+    def without_repulsion(self, X: Any, k: int, labels: Any = None) -> Weighted:
+        """Return batches with the b of this k-DPP and no repulsion."""
+        if not self._linear:
+            return self.design(X, k, labels).without_repulsion()
+        F = X if self.rho is None else anneal(X, self.rho)
+        used = labels if self.uses_labels else None
+        return Weighted(inclusion(F, k, used, self.w, normalize=self.normalize), k)
+
+    @property
+    def _linear(self) -> bool:
+        """Whether b is known without the eigenvectors of the items."""
+        return self.kernel == "linear" and self.target is None
+
     def code(self, k: int) -> str:
         """Return the Python that makes this very design from features X and labels y."""
+        return f"dmsgd.diversify({self._arguments(k)})"
+
+    def code_without_repulsion(self, k: int) -> str:
+        """Return the Python that makes batches with the b of this k-DPP and no repulsion.
+
+        >>> Settings(normalize=True).code_without_repulsion(k=64)
+        'dmsgd.Weighted(dmsgd.inclusion(X, k=64, normalize=True), k=64)'
+        """
+        if self._linear:
+            return f"dmsgd.Weighted(dmsgd.inclusion({self._arguments(k)}), k={k})"
+        return f"{self.code(k)}.without_repulsion()"
+
+    def _arguments(self, k: int) -> str:
         words = ["X" if self.rho is None else f"dmsgd.anneal(X, {exactly(self.rho)})", f"k={k}"]
         if self.uses_labels:
             words.append("labels=y")
@@ -63,7 +89,7 @@ class Settings:
             words.append(f"scale={exactly(self.scale)}")
         if self.target is not None:
             words.append(f"target={self.target!r}")
-        return f"dmsgd.diversify({', '.join(words)})"
+        return ", ".join(words)
 
     def options(self) -> str:
         """Return the options of `dmsgd sample`, `inspect` and `report` for this very design.

@@ -112,13 +112,20 @@ def gradient_variance(
             f"gradient_variance needs a design with joint probabilities, got "
             f"{type(design).__name__}; estimate_variance works from draws"
         )
-    g, a = _checked(design, gradients, coefficients)
+    return compared(design, *_checked(design, gradients, coefficients))
+
+
+def compared(
+    design: ClosedForm, g: FloatArray, a: FloatArray, variance: float | None = None
+) -> GradientVariance:
+    """Return the variance, if it is not known from elsewhere, with all that it is compared with."""
     b = design.inclusion()
     y = a[:, None] * g
     mean = b @ y
     # Σ m_i is always k, so a shift of all y_i is no variance; this one leaves a mean of zero.
     shifted = y - mean / design.k
-    variance = max(second_moment(design, shifted), 0.0)
+    if variance is None:
+        variance = max(second_moment(design, shifted), 0.0)
     independent = float((b - b**2) @ np.einsum("ip,ip->i", y, y))
     return GradientVariance(
         n=design.n,

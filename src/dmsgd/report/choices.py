@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -12,19 +11,17 @@ import numpy.typing as npt
 
 from dmsgd.designs import KDPP, ClosedForm, Uniform
 from dmsgd.designs.tuning import evenness
-from dmsgd.diagnostics import coverage, effective_batch, estimate_similarity
+from dmsgd.diagnostics import coverage, effective_batch, effective_items, estimate_similarity
+from dmsgd.diagnostics.prospects import halves, priced
 from dmsgd.features import Features
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.seeding import Seed
 from dmsgd.report.items import packed
-from dmsgd.spectra import Spectrum
 
 #: Items listed as the most and the least favoured.
 LISTED = 12
 #: Batches shown, and batches that similarity is estimated from.
 SHOWN_BATCHES, DRAWS = 3, 32
-#: Rounds of draws that are timed; the median counts.
-ROUNDS = 5
 #: An inclusion ratio of 2^(±EXTENT) or beyond has the largest or smallest dot.
 EXTENT = 6.0
 
@@ -42,50 +39,50 @@ class Data:
     images: npt.NDArray[np.uint8] | None
 
 
-def choice(design: KDPP, data: Data, seed: Seed) -> dict[str, Any]:
-    """Return what one (w, k) of the sliders shows."""
+def choice(design: KDPP, data: Data, seed: Seed, setup: float) -> dict[str, Any]:
+    """Return what one (w, k) of the sliders shows; the spectrum took `setup` seconds."""
     b = design.inclusion()
     order = np.argsort(b, kind="stable")
     listed = min(LISTED, design.n // 2)
-    found = baseline(design, data, seed, design.spectrum)
+    found, batches = _shown(design, data, seed, setup)
     ratio = b * design.n / design.k
     found["ratio"] = ratio
     found["quantiles"] = np.quantile(ratio, np.linspace(0, 1, 51)).round(4).tolist()
     found["most"], found["least"] = order[::-1][:listed].tolist(), order[:listed].tolist()
     found["effective"] = round(effective_batch(design), 2)
+    weighted, repulsion, price = halves(design, batches, setup, seed)
+    found["repulsion"] = {"value": repulsion.value, "error": repulsion.error}
+    found["same_b"] = {"seconds": price.draw, "setup": price.setup}
+    uniform = Uniform(design.n, design.k)
+    for name, judged in (("uniform", uniform), ("same_b", weighted), ("diverse", design)):
+        value = estimate_similarity(judged, design.spectrum, DRAWS, seed).value
+        found.setdefault("similarity", {})[name] = value
     return found
 
 
-def baseline(
-    design: ClosedForm, data: Data, seed: Seed, spectrum: Spectrum | None = None
-) -> dict[str, Any]:
-    """Return what uniform and diverse batches have in common."""
-    batches = design.sample(DRAWS, seed)  # also compiles, which is no part of a draw
+def baseline(design: ClosedForm, data: Data, seed: Seed) -> dict[str, Any]:
+    """Return what is shown of batches that know no kernel: uniform, stratified."""
+    return _shown(design, data, seed, 0.0)[0]
+
+
+def _shown(
+    design: ClosedForm, data: Data, seed: Seed, setup: float
+) -> tuple[dict[str, Any], IntArray]:
+    """Return what all designs have in common, and the batches that were drawn to see it."""
     shares = _shares(design, data)
+    price, batches = priced(design, setup, seed)
     found = {
         "shares": [round(share, 6) for share in shares],
         "evenness": round(evenness(dict(enumerate(shares))), 4) if shares else None,
         "coverage": coverage(design, _steps(design)).round(4).tolist(),
         "steps": _steps(design).tolist(),
         "seen": float(coverage(design, math.ceil(design.n / design.k))),
+        "items": effective_items(design) / design.n,
         "batches": batches[:SHOWN_BATCHES].tolist(),
-        "seconds": _seconds(design, seed),
+        "seconds": price.draw,
+        "setup": price.setup,
     }
-    if spectrum is not None:
-        uniform = Uniform(design.n, design.k)
-        for name, judged in (("similarity", design), ("uniform_similarity", uniform)):
-            found[name] = estimate_similarity(judged, spectrum, DRAWS, seed).value
-    return found
-
-
-def _seconds(design: ClosedForm, seed: Seed) -> float:
-    """Return the median time of a draw."""
-    rounds = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        design.sample(DRAWS, seed)
-        rounds.append((time.perf_counter() - began) / DRAWS)
-    return float(np.median(rounds))
+    return found, batches
 
 
 def _steps(design: ClosedForm) -> IntArray:

@@ -14,9 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs import KDPP, Uniform
-from dmsgd.diagnostics import Examination, Settings, advise, concerns, examine
-from dmsgd.diagnostics.examination import SAMPLES, WS, sample_rows, taken, unasked
+from dmsgd.designs import KDPP, Stratified, Uniform
+from dmsgd.diagnostics import (
+    Examination,
+    GradientVariance,
+    Settings,
+    advise,
+    concerns,
+    examine,
+)
+from dmsgd.diagnostics.bench import Made, unasked
+from dmsgd.diagnostics.examination import WS
+from dmsgd.diagnostics.sample import readable, sample_rows, taken
 from dmsgd.errors import RankError
 from dmsgd.features import recognise
 from dmsgd.features.interface import as_array
@@ -32,7 +41,7 @@ from dmsgd.report.items import (
     snippets,
     thumbnails,
 )
-from dmsgd.report.variance import variance_section
+from dmsgd.report.variance import split, variance_section
 from dmsgd.spectra import Spectrum, effective_rank
 from dmsgd.training.draws import fixed_seed
 
@@ -82,15 +91,17 @@ def build(
     data = _look_at(X, labels, texts, images, k, settings, seed)
     gradients = None if gradients is None else _rows_of(gradients, n, data.rows)
     spectra, ks = _spectra(data, k, settings, progress)
-    made = {replace(settings, w=w): spectrum for w, (spectrum, _) in spectra.items()}
+    made = {replace(settings, w=w): each for w, each in spectra.items()}
     found = examine(X, k, labels, settings, ws=tuple(spectra), made=made, seed=seed)
     progress(0.8)
     # Draws are timed on one thread, and small matrices want no more.
     with threadpool_limits(1), unasked():
         table = [
-            [choice(KDPP(each, size), data, seed) for size in ks] for each, _ in spectra.values()
+            [choice(KDPP(each, size), data, seed, seconds) for size in ks]
+            for each, seconds in spectra.values()
         ]
         uniform = [baseline(Uniform(data.rows.size, size), data, seed) for size in ks]
+        strata = [] if data.codes is None else [_strata(data, size, seed) for size in ks]
     progress(0.9)
     listed = mentioned(table)
     shown = map_rows(data.rows.size, listed, np.random.default_rng(key_of(seed)))
@@ -108,10 +119,9 @@ def build(
         "classes": _classes(data),
         "choices": [[for_page(each, shown) for each in row] for row in table],
         "uniform": uniform,
-        "spectra": [
-            _curve(spectrum, ks) | {"seconds": seconds} for spectrum, seconds in spectra.values()
-        ],
-        "advice": _advice(found),
+        "strata": strata,
+        "spectra": [_curve(spectrum, ks) for spectrum, _ in spectra.values()],
+        "advice": _advice(found, _split(found, data, gradients, made, seed)),
         "extent": EXTENT,
         "points": {
             "row": packed(shown, "u4"),
@@ -136,8 +146,7 @@ def _look_at(
 ) -> Data:
     n, d = X.shape
     y = None if labels is None else as_labels(labels, n)
-    most = n if X.resident else SAMPLES[0]
-    rows = sample_rows(n, n if settings.kernel == "rbf" else d, k, seed, most)
+    rows = sample_rows(n, n if settings.kernel == "rbf" else d, k, seed, readable(X))
     snippet, pixels = snippets(texts, n), checked_images(images, n, rows)
     names: list[str] = []
     codes = None
@@ -162,9 +171,32 @@ def _rows_of(gradients: Any, n: int, rows: IntArray) -> FloatArray:
     return as_array(taken(g, rows).matrix)
 
 
-def _advice(found: Examination) -> dict[str, Any]:
-    """Return the recommendation of `dmsgd inspect`."""
-    advice = advise(found)
+def _strata(data: Data, k: int, seed: Seed) -> dict[str, Any]:
+    return baseline(Stratified(data.codes, k), data, seed)
+
+
+def _split(
+    found: Examination, data: Data, gradients: FloatArray | None, made: Made, seed: Seed
+) -> GradientVariance | None:
+    """Return what the two halves of the advised k-DPP do to the gradients, if there are any.
+
+    An RBF kernel is looked at on fewer items than the page; then the features are left to say it.
+    """
+    if gradients is None or found.candidate is None or found.sampled != data.rows.size:
+        return None
+    settings = found.candidate.settings
+    assert settings is not None
+    with unasked():
+        if settings in made:
+            design = KDPP(made[settings][0], found.k)
+        else:
+            design = settings.design(data.X, found.k, data.codes)
+    return split(design, gradients, seed)[0]
+
+
+def _advice(found: Examination, variance: GradientVariance | None) -> dict[str, Any]:
+    """Return the recommendation of `dmsgd inspect`, which gradients may change."""
+    advice = advise(found, variance)
     code = advice.code(found.k)
     return {"kind": advice.kind, "reason": advice.reason, "code": code, "concerns": concerns(found)}
 

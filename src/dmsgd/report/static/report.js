@@ -24,7 +24,9 @@
   const percent = (x) => (100 * x).toFixed(x < 0.0995 ? 1 : 0) + "\u00a0%";
   const times = (x) => (x >= 9.95 ? x.toFixed(0) : x >= 0.095 ? x.toFixed(1) : x >= 0.0095 ? x.toFixed(2)
     : x === 0 ? "0" : x.toExponential(0)) + "\u00a0×";
-  const milliseconds = (s) => (1000 * s).toPrecision(2) + "\u00a0ms";
+  const seconds = (s) => (s >= 9.95 ? `${s.toFixed(0)}\u00a0s` : s >= 0.995 ? `${s.toPrecision(2)}\u00a0s`
+    : s >= 0.0995 ? `${(1e3 * s).toFixed(0)}\u00a0ms` : s >= 0.000995 ? `${(1e3 * s).toPrecision(2)}\u00a0ms`
+    : s >= 0.0000995 ? `${(1e6 * s).toFixed(0)}\u00a0µs` : `${(1e6 * s).toPrecision(2)}\u00a0µs`);
   const short = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e4 || Math.abs(x) < 1e-3 ? x.toExponential(2)
     : x.toPrecision(3));
   const count = (x) => x.toLocaleString("en");
@@ -86,6 +88,8 @@
   const uniform = () => data.uniform[state.k];
   const spectrum = () => data.spectra[state.w];
 
+  const ofClasses = (each) => (data.classes.length ? [each.evenness.toFixed(2), percent(each.shares.at(-1))] : []);
+
   // In short
 
   function showSummary() {
@@ -102,20 +106,42 @@
         + `uniform batches, the least favoured ${times(now.least[0][1])}.`);
     }
     parts.push(`One epoch shows ${percent(now.seen)} of the items (uniform ${percent(plain.seen)}); `
-      + `a batch takes ${milliseconds(now.seconds)} to draw.`);
+      + `a batch takes ${seconds(now.seconds)} to draw.`);
     byId("summary").textContent = parts.join(" ");
-    const head = ["w", ...(data.classes.length ? ["evenness", "rarest class"] : []), "items seen in one epoch",
-      "effective size", "similarity (uniform)", "draw"];
+    const head = ["w", ...(data.classes.length ? ["evenness", "rarest class"] : []), "effective items",
+      "seen in one epoch", "effective size", "noise repelled", "draw"];
+    const row = (name, each, size, repelled) => [name, ...ofClasses(each), percent(each.items), percent(each.seen),
+      size.toFixed(1), repelled, seconds(each.seconds)];
     const rows = data.ws.map((w, i) => {
       const each = data.choices[i][state.k];
-      return [w, ...(data.classes.length ? [each.evenness.toFixed(2), percent(each.shares.at(-1))] : []),
-        percent(each.seen), each.effective.toFixed(1),
-        `${each.similarity.toFixed(3)} (${each.uniform_similarity.toFixed(3)})`, milliseconds(each.seconds)];
+      return row(w, each, each.effective, percent(Math.max(each.repulsion.value, 0)));
     });
-    rows.unshift(["uniform", ...(data.classes.length ? [plain.evenness.toFixed(2), percent(plain.shares.at(-1))] : []),
-      percent(plain.seen), k.toFixed(1), "", milliseconds(plain.seconds)]);
+    rows.unshift(row("uniform", plain, k, ""));
     byId("choices").replaceChildren(...table(head, rows));
     byId("choices").tBodies[0].rows[state.w + 1].classList.add("chosen");
+  }
+
+  // Who is seen, who meets, the price of each
+
+  function showHalves() {
+    const now = chosen(), plain = uniform(), removed = now.repulsion.value, error = 2 * now.repulsion.error;
+    const seen = data.classes.length ? `takes class evenness from ${plain.evenness.toFixed(2)} to ${now.evenness.toFixed(2)}`
+      : "draws unusual items more often";
+    const sign = removed < 0 ? "adds" : "removes";
+    byId("halves-text").textContent = `Who is seen: b ${seen} and lets batches rest on ${percent(now.items)} of the items. `
+      + `Who meets: repulsion then ${sign} ${percent(Math.abs(removed))} (±\u00a0${percent(error)}) of the noise. `
+      + `The same b without repulsion takes ${seconds(now.same_b.seconds)} a batch, with it ${seconds(now.seconds)}.`;
+    const head = ["batches", ...(data.classes.length ? ["evenness", "rarest class"] : []), "effective items",
+      "noise", "similarity", "set-up", "draw"];
+    const like = (value) => (value === undefined ? "" : value.toFixed(3));
+    const row = (name, each, noise, similarity, price) => [name, ...ofClasses(each), percent(each.items), noise,
+      like(similarity), price.setup < 0.001 ? "" : seconds(price.setup), seconds(price.seconds)];
+    const rows = [row("uniform", plain, "", now.similarity.uniform, plain),
+      row("same b, no repulsion", now, "100\u00a0%", now.similarity.same_b, now.same_b),
+      row("diverse (k-DPP)", now, percent(1 - removed), now.similarity.diverse, now)];
+    if (data.strata.length) rows.splice(1, 0, row("stratified", data.strata[state.k], "", undefined, data.strata[state.k]));
+    byId("halves").replaceChildren(...table(head, rows));
+    byId("halves").tBodies[0].rows[rows.length - 1].classList.add("chosen");
   }
 
   // Classes
@@ -355,9 +381,6 @@
         { label: "chance to be used", colour: "--warm", dash: [3, 3], scale: "right" }],
       data: [shape.index, shape.share, shape.used[state.k]],
     });
-    byId("cost-text").textContent = `Set-up took ${shape.seconds.toFixed(2)} s once, for ${count(data.sampled)} items. `
-      + `A batch of ${k} takes ${milliseconds(now.seconds)} to draw, a uniform one ${milliseconds(plain.seconds)}; `
-      + "this does not grow with the number of items. Measured where this page was made, on one thread.";
   }
 
   function showAdvice() {
@@ -373,12 +396,14 @@
     byId("part-variance").hidden = found === null;
     if (found === null) return;
     const sentences = found.rows.map((row) => `${row.name}, a diverse batch of ${found.k} is worth a uniform one of `
-      + `${row.worth.toFixed(0)}`);
+      + `${row.worth.toFixed(0)} (who is seen takes the variance to ${percent(row.by_inclusion)}, who meets to `
+      + `${percent(row.by_repulsion)} of that)`);
     byId("variance-text").textContent = `At w = ${data.w} and k = ${found.k}, with gradients in ${count(found.parameters)} `
       + `parameters: ${sentences.join("; ")}. ` + (found.exact ? "The figures are exact."
       : `The variances are estimated from ${count(found.draws)} batches.`);
-    const names = { variance: "variance", error: "± standard error", independent: "first term (independent)",
-      correlation: "second term (correlation)", uniform: "plain SGD", reweighted: "uniform, same gradient", worth: "worth" };
+    const names = { uniform: "plain SGD", reweighted: "uniform, same gradient", same_b: "same b, no repulsion",
+      variance: "diverse", error: "± standard error", independent: "first term (independent)",
+      correlation: "second term (correlation)", worth: "worth" };
     const shown = Object.keys(names).filter((name) => name in found.rows[0]);
     byId("variance").replaceChildren(...table(["weights", ...shown.map((name) => names[name])],
       found.rows.map((row) => [row.name, ...shown.map((name) => (name === "worth" ? row[name].toFixed(1) : short(row[name])))])));
@@ -392,6 +417,7 @@
     byId("w").setAttribute("aria-valuetext", `w = ${data.ws[state.w]}`);
     byId("k").setAttribute("aria-valuetext", `k = ${data.ks[state.k]}`);
     showSummary();
+    showHalves();
     showClasses();
     showMap();
     showItems("most", chosen().most);

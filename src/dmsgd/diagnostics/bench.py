@@ -1,0 +1,72 @@
+"""The items that are looked at, and the k-DPPs made of them: each kernel is decomposed once."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any, final
+
+from dmsgd.designs import KDPP
+from dmsgd.diagnostics.prospects import Prospect, prospect
+from dmsgd.diagnostics.settings import Settings
+from dmsgd.errors import KernelWarning, RankError
+from dmsgd.features import anneal, normalize
+from dmsgd.features.interface import InMemory
+from dmsgd.kernels import Linear
+from dmsgd.spectra import Spectrum, exact
+
+#: Spectra with the seconds that each took.
+Made = Mapping[Settings, tuple[Spectrum, float]]
+
+
+@final
+class Bench:
+    """Items in memory with their labels, batches of k, and the spectra known so far."""
+
+    def __init__(self, X: InMemory, k: int, labels: Any, made: Made) -> None:
+        self.X, self.k, self.labels, self._made = X, k, labels, dict(made)
+
+    def unlabelled(self, settings: Settings) -> Spectrum:
+        """Return the spectrum of the kernel alone, which a linear one has for any k."""
+        if settings not in self._made:
+            began = time.perf_counter()
+            if settings.kernel == "rbf":
+                spectrum = settings.design(self.X, self.k).spectrum
+            else:
+                F: Any = self.X if settings.rho is None else anneal(self.X, settings.rho)
+                spectrum = exact(Linear(normalize(F) if settings.normalize else F))
+            self._made[settings] = spectrum, time.perf_counter() - began
+        return self._made[settings][0]
+
+    def prospect(self, settings: Settings, asked: bool, required: bool) -> Prospect | None:
+        """Return what the k-DPP would do, None where its rank is below k.
+
+        If there is nothing else to advise, the RankError of the one that was asked for is the
+        answer.
+        """
+        with nullcontext() if asked else unasked():
+            try:
+                design, seconds = self._design(settings)
+            except RankError:
+                if asked and required:
+                    raise
+                return None
+        return prospect(f"w = {settings.w:g}", settings, design, self.labels, seconds)
+
+    def _design(self, settings: Settings) -> tuple[KDPP, float]:
+        if settings in self._made:
+            spectrum, seconds = self._made[settings]
+            return KDPP(spectrum, self.k), seconds
+        began = time.perf_counter()
+        design = settings.design(self.X, self.k, self.labels)
+        return design, time.perf_counter() - began
+
+
+@contextmanager
+def unasked() -> Iterator[None]:
+    """Keep designs silent that are shown beside the one that was asked for."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KernelWarning)
+        yield

@@ -1,0 +1,67 @@
+"""What of that which `examine` found is worth a warning."""
+
+from __future__ import annotations
+
+from dmsgd.diagnostics.examination import Examination
+
+#: Below this log-distance from uniform batches (nats) they are within 5 % of uniform ones.
+NEARLY_UNIFORM = 0.05
+#: Squared lengths of the longest and the shortest tenth that differ by more than this matter.
+LENGTHS = 3.0
+#: The share of copies among the items that is worth a word.
+COPIES = 0.005
+
+
+def concerns(found: Examination) -> list[str]:
+    """Return what about the data is worth a warning, in sentences.
+
+    >>> import numpy as np
+    >>> from dmsgd.diagnostics import examine
+    >>> concerns(examine(np.vstack([np.eye(20), np.zeros((1, 20))]), 4))[-1]
+    '1 items have only zeros as features: a linear kernel never draws them'
+    """
+    n, k, room = found.n, found.k, found.room
+    linear = found.settings.kernel == "linear"
+    by_length = linear and not found.settings.normalize and found.settings.target is None
+    rarest = min(found.classes.values(), default=n)
+    candidates = [
+        (
+            room.rank < k,
+            f"rank too small: the features have {room.rank} independent directions, fewer than "
+            f"k = {k}; a linear kernel has no such batch, an RBF kernel has",
+        ),
+        (
+            k <= room.rank and room.crowding > 5,
+            f"k = {k} is {room.crowding:.0f} times the effective rank {room.effective_rank:.1f}: "
+            f"most places of a batch are filled from directions that hardly matter",
+        ),
+        (
+            by_length and found.lengths > LENGTHS,
+            f"norms dominate: squared row lengths differ {found.lengths:.3g}-fold between the "
+            f"longest and the shortest tenth, and a linear kernel favours long rows; normalise, "
+            f"unless length is importance",
+        ),
+        (
+            room.repulsion < NEARLY_UNIFORM,
+            "near-uniform kernel: no two items look alike, so batches are those of plain SGD",
+        ),
+        (
+            found.duplicates > COPIES * found.counted,
+            f"duplicates: {found.duplicates:,} items ({found.duplicates / found.counted:.1%}) are "
+            f"copies of others; a k-DPP never puts two copies in a batch, uniform sampling counts "
+            f"each",
+        ),
+        (
+            linear and found.empty > 0,
+            f"{found.empty:,} items have only zeros as features: a linear kernel never draws them",
+        ),
+        (
+            bool(found.classes) and rarest == 1,
+            "at least one class has a single item, which balanced batches show again and again",
+        ),
+        (
+            len(found.classes) > k,
+            f"{len(found.classes)} classes and k = {k}: no batch can hold them all",
+        ),
+    ]
+    return [sentence for holds, sentence in candidates if holds]

@@ -1,0 +1,44 @@
+"""Which items are looked at: all, or a random sample where decomposing all would take long.
+
+A copy of every item leaves the law of eigenvectors and the class shares as they are, so those of a
+sample are close to those of the data.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmsgd.features import Features, recognise
+from dmsgd.features.interface import InMemory
+from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.seeding import Seed, key_of
+
+#: About as many floating point operations are spent on one eigendecomposition.
+OPERATIONS = 2.5e10
+#: Sizes of samples to choose from.
+SAMPLES = (100_000, 50_000, 20_000, 10_000, 5000, 3000, 2000, 1500)
+
+
+def sample_rows(n: int, d: int, k: int, seed: Seed = 0, most: int | None = None) -> IntArray:
+    """Return the items to look at, sorted: all, or as many as are quick to decompose.
+
+    most: read no more than this many, whatever it costs to decompose them.
+    """
+    for size in (n if most is None else min(n, most), *SAMPLES):
+        least = min(size, d)
+        affordable = least * least * max(size, d) + 10 * least**3 <= OPERATIONS
+        if size <= n and (affordable or size <= max(SAMPLES[-1], 5 * k)):
+            break
+    if size >= n:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(key_of(seed)).choice(n, size, replace=False))
+
+
+def readable(X: Features) -> int:
+    """Return how many items of X may be read: of those that are not in memory, not all."""
+    return X.n if X.resident else SAMPLES[0]
+
+
+def taken(X: Features, rows: IntArray) -> InMemory:
+    """Return these rows of X in memory."""
+    return X.whole() if rows.size == X.n else recognise(X.take(rows), part=True).whole()
