@@ -14,6 +14,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.paper.flowers.training import Task, train
 from dmsgd.paper.halves import SAME_B, UNIFORM_B
 from dmsgd.paper.timing import timed
+from dmsgd.paper.trials import run_trials
 
 
 class Kernels:
@@ -22,6 +23,7 @@ class Kernels:
     def __init__(self, task: Task) -> None:
         self.task = task
         self._spectra: dict[float, tuple[dmsgd.Spectrum, float]] = {}
+        self._uniform: dict[tuple[int, float], tuple[dmsgd.KDPP, float]] = {}
 
     def spectrum(self, w: float) -> tuple[dmsgd.Spectrum, float]:
         """Return the spectrum and the CPU seconds it took."""
@@ -36,8 +38,14 @@ class Kernels:
 
     def uniform(self, w: float, k: int) -> tuple[dmsgd.KDPP, float]:
         """Return the k-DPP with a uniform b that is closest to `design`, and its CPU seconds."""
-        F = dmsgd.concat(self.task.X, self.task.y, w)
-        return timed(lambda: dmsgd.diversify(F, k, target="uniform"))
+        if (k, w) not in self._uniform:
+            self.prescribe(((k, w),))
+        return self._uniform[k, w]
+
+    def prescribe(self, pairs: Sequence[tuple[int, float]], workers: int = 1) -> None:
+        """Make the k-DPPs with a uniform b for pairs k, w: some dozens of spectra each."""
+        jobs = [(self.task.X, self.task.y, w, k) for k, w in pairs]
+        self._uniform |= dict(zip(pairs, run_trials(_uniform, jobs, None, workers), strict=True))
 
     def refusal(self, w: float, k: int) -> str:
         """Return why there is no k-DPP for w and k, or "" where there is one."""
@@ -102,6 +110,10 @@ def methods(
 
 def _design(spectrum: dmsgd.Spectrum, k: int, seed: int) -> dmsgd.KDPP:
     return dmsgd.KDPP(spectrum, k)
+
+
+def _uniform(X: FloatArray, y: IntArray, w: float, k: int) -> tuple[dmsgd.KDPP, float]:
+    return timed(lambda: dmsgd.diversify(dmsgd.concat(X, y, w), k, target="uniform"))
 
 
 def _given(design: dmsgd.ClosedForm, seed: int) -> dmsgd.ClosedForm:

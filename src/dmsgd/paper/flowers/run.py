@@ -36,6 +36,7 @@ def run(config: Config, data: Flowers, progress: Progress | None = None) -> Resu
         task = make_task(config, data)
         kernels = Kernels(task)
         rate, decay = _tune(config, task)
+        kernels.prescribe(config.halves, config.workers)
         trials = [
             (config, task, method, k, rate[number], decay[number], seed)
             for number, k in enumerate(config.ks)
@@ -101,20 +102,20 @@ def _tune(config: Config, task: Task) -> tuple[FloatArray, FloatArray]:
 
     Best is the highest mean over whole epochs, on one seed that no reported run uses.
     """
-    seed, chosen = 1000, []
-    whole = np.isin(config.at(), np.arange(1, config.epochs + 1))
     grid = [(rate, decay) for rate in config.rates for decay in config.decays]
-    for k in config.ks:
-        checkpoints = steps_at(config.at(), task, k)
-        batches = dmsgd.Uniform(task.y.size, k).sample(int(checkpoints[-1]), seed)
-        scores = []
-        for rate, decay in grid:
-            rates = _rates(task, k, checkpoints, rate, decay)
-            curve, _ = train(task, batches, checkpoints, rates, None, seed, task.valid)
-            scores.append(curve[whole].mean())
-        chosen.append(grid[int(np.argmax(scores))])
-    rate, decay = np.array(chosen).T
+    jobs = [(config, task, k, *pair) for k in config.ks for pair in grid]
+    scores = np.array(run_trials(_score, jobs, None, config.workers)).reshape(-1, len(grid))
+    rate, decay = np.array([grid[best] for best in scores.argmax(axis=1)]).T
     return rate, decay
+
+
+def _score(config: Config, task: Task, k: int, rate: float, decay: float) -> float:
+    """Return the mean validation accuracy of random batches over whole epochs."""
+    seed, checkpoints = 1000, steps_at(config.at(), task, k)
+    batches = dmsgd.Uniform(task.y.size, k).sample(int(checkpoints[-1]), seed)
+    rates = _rates(task, k, checkpoints, rate, decay)
+    curve, _ = train(task, batches, checkpoints, rates, None, seed, task.valid)
+    return float(curve[np.isin(config.at(), np.arange(1, config.epochs + 1))].mean())
 
 
 def _nearest(config: Config, k: int) -> int:
