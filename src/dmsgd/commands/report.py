@@ -68,8 +68,9 @@ def report(
       dmsgd report iris.csv --labels species --kernel rbf -k 10 -o report.html
 
     The page opens from disk and loads nothing. It begins with the design that `dmsgd sample` draws
-    from with the same options; sliders show other w and k (of a --target, none). Very large data
-    is sampled, and the page says so.
+    from with the same options; sliders show other w and k (of a --target, none). It takes the
+    k-DPP apart into who is seen and who meets, with the price of each; with --gradients the
+    recommendation follows from these. Very large data is sampled, and the page says so.
     """
     inputs = [features, labels, texts, images, gradients]
     refuse_output(output, (".html", ".htm"), inputs, force)

@@ -32,7 +32,7 @@ OPERATIONS = 1e9
 @final
 @dataclass(frozen=True)
 class Price:
-    """Seconds, measured on one thread: once before the first batch, and for each batch."""
+    """Seconds, as measured: once before the first batch, and for each batch, on one thread."""
 
     setup: float
     draw: float
