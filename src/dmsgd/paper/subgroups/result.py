@@ -40,7 +40,7 @@ class Config:
     workers:        processes that share the trainings.
     """
 
-    seeds: int = 20
+    seeds: int = 40
     k: int = 50
     largest: int = 1500
     ratio: float = 100.0
