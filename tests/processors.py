@@ -33,6 +33,7 @@ NUMERICAL = [
     "designs",
     "diagnostics",
     "features",
+    "inclusion",
     "kernels",
     "lda",
     "maps",
