@@ -34,14 +34,17 @@ def show(thing):
 found = diagnostics.examine(X, k=20, labels=y)
 advice = diagnostics.advise(found)
 show(f"{advice.code(20)}\n{advice.reason}")
-design = advice.design(X, 20, y)
-show(design)
+show(advice.design(X, 20, y))
 
-# %% Who is seen, how soon, how alike
+# %% A k-DPP, taken apart: who is seen, how soon, and who meets
+settings = diagnostics.Settings(w=0.7, normalize=True)
+design = settings.design(X, 20, y)
+show(design)
 shares = diagnostics.class_shares(design, y)
 show({label: f"{share:.1%}" for label, share in shares.items()})
 show(f"items seen in 20 steps: {diagnostics.coverage(design, 20):.0%}")
 show(diagnostics.room(design))
+show(f"noise that repulsion removes: {diagnostics.estimate_repulsion(design)}")
 
 # %% What a batch is worth: the exact variance of the gradient, from every item's own
 torch.manual_seed(0)
@@ -54,6 +57,6 @@ show(diagnostics.gradient_variance(design, gradients))
 show(dmsgd.presample(design, steps=100))
 page = Path(tempfile.mkdtemp()) / "report.html"
 pixels = X.reshape(-1, 8, 8)
-content = dmsgd.report.build(X, 20, y, advice.settings, images=pixels, gradients=gradients)
+content = dmsgd.report.build(X, 20, y, settings, images=pixels, gradients=gradients)
 page.write_text(dmsgd.report.render(content, "Long-tailed digits"), encoding="utf-8")
 show(f"open {page}")

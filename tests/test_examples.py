@@ -105,7 +105,8 @@ def test_under_sampler():
 
 def test_notebook():
     output = run("notebook.py")
-    assert "design = dmsgd.diversify(X, k=20, labels=y, w=" in output
+    assert "design = dmsgd.Stratified(y, k=20)" in output
+    assert float(re.search(r"noise that repulsion removes: (\S+) ±", output)[1]) > 0.4
     worth = float(re.search(r"worth a uniform one of (\d+)", output)[1])
     assert worth > 20
     assert "<title>Long-tailed digits</title>" in Path(
