@@ -38,10 +38,8 @@ show(advice.design(X, 20, y))
 
 # %% A k-DPP, taken apart: who is seen, how soon, and who meets
 settings = diagnostics.Settings(w=0.7, normalize=True)
-design = settings.design(X, 20, y)
-show(design)
-shares = diagnostics.class_shares(design, y)
-show({label: f"{share:.1%}" for label, share in shares.items()})
+show(design := settings.design(X, 20, y))
+show({c: f"{share:.1%}" for c, share in diagnostics.class_shares(design, y).items()})
 show(f"items seen in 20 steps: {diagnostics.coverage(design, 20):.0%}")
 show(diagnostics.room(design))
 show(f"noise that repulsion removes: {diagnostics.estimate_repulsion(design)}")
