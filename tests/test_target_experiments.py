@@ -152,6 +152,29 @@ def test_noise_is_low_where_the_kernel_sees_the_gradient(small_noise):
         assert np.all(each.spread >= 1)
 
 
+def test_repulsion_and_b_have_their_shares_of_the_noise(small_noise):
+    regression = noise.halves(small_noise)[0]
+    of = [each for each in small_noise.outcomes if each.problem == "regression"]
+    ratio = np.mean([each.same_b for each in of], axis=(0, 2))
+    assert regression.same_b == pytest.approx(100 - 100 * ratio)
+    assert not regression.uniform.any()
+    by_kernel = {each.kernel: each for each in of}
+    seeing = by_kernel["1 column and y, scale x 3"]
+    assert np.all(seeing.reweighted < seeing.same_b)  # repulsion pays where the kernel sees
+    random = by_kernel["3 random numbers, scale x 3"]
+    assert random.reweighted == pytest.approx(random.same_b, rel=0.1)  # and not elsewhere
+
+
+def test_the_same_b_has_the_variance_of_draws():
+    rng = np.random.default_rng(0)
+    design = dmsgd.diversify(rng.normal(size=(30, 6)) * rng.uniform(0.5, 2, size=(30, 1)), 4)
+    g, weights = rng.normal(size=(30, 5)), dmsgd.unbiased_weights(design)
+    same_b = design.without_repulsion()
+    batches = same_b.sample(20000, seed=0)
+    drawn = np.einsum("tb,tbp->tp", weights[batches], g[batches]).var(axis=0).sum()
+    assert gradient_variance(same_b, g, weights).variance == pytest.approx(drawn, rel=0.05)
+
+
 def test_worth_follows_the_ratio(small_noise):
     for each in small_noise.outcomes:
         assert np.array_equal(each.worth > small_noise.config.k, each.prescribed < 1)
@@ -198,6 +221,27 @@ def test_balanced_targets_learn_rare_classes_sooner(small_targets):
             "digits", "uniform", late=False
         )
         assert lead.mean() > 0.05
+
+
+def test_the_same_b_has_the_same_shares(small_targets, small_subgroups):
+    for task in ("flowers", "digits"):
+        shares = {o.method: o.shares for o in small_targets.outcomes if o.task == task}
+        for name in ("w=0", "w=0.9", "w=0.9, balanced target"):
+            assert shares[f"{name}, same b"] == pytest.approx(shares[name], abs=1e-8)
+    seen = {each.method: each.shares for each in small_subgroups.outcomes}
+    for name in ("k-DPP linear", "k-DPP rbf", "linear, density, strength 1"):
+        assert seen[f"{name}, same b"] == pytest.approx(seen[name], abs=1e-8)
+
+
+def test_halves_of_targets_and_subgroups(small_targets, small_subgroups):
+    for module, result, count in ((targets, small_targets, 12), (subgroups, small_subgroups, 12)):
+        found = module.halves(result)
+        assert len(found) == count
+        stated = {claim.statement: claim for claim in module.claims(result)}
+        for each in found:
+            whole, seen, meets, _ = each.differences.values()
+            assert seen[0] + meets[0] == pytest.approx(whole[0])
+            assert stated[f"{each.what}: who is seen, same b minus uniform"].holds is None
 
 
 def test_regimes_are_those_of_draws(small_targets):
@@ -251,6 +295,16 @@ def test_class_weights_balance_the_loss():
 
 def test_targets_are_stored(small_targets, tmp_path):
     check_stored(targets, small_targets, tmp_path)
+
+
+def test_processes_share_the_trainings_of_targets():
+    config = replace(
+        targets.QUICK, tasks=("digits",), digits_epochs=(1, 2), workers=2, seeds=2,
+    )  # fmt: skip
+    shared, alone = (targets.run(replace(config, workers=n), None) for n in (2, 1))
+    for one, two in zip(shared.outcomes, alone.outcomes, strict=True):
+        assert one.method == two.method
+        assert np.array_equal(one.accuracy, two.accuracy)
 
 
 def test_targets_refuse_unknown_tasks():

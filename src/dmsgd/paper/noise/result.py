@@ -28,7 +28,7 @@ class Config:
     workers:    processes that share the seeds.
     """
 
-    seeds: int = 5
+    seeds: int = 20
     problems: tuple[str, ...] = PROBLEMS
     items: int = 1000
     k: int = 40
@@ -56,6 +56,7 @@ class Outcome:
     given:      the same for the k-DPP as the kernel gives it and plain averages, which follow
                 another gradient.
     reweighted: the same for the k-DPP as the kernel gives it and weights 1/(N b_i).
+    same_b:     the same for its b without repulsion and these weights.
     worth:      the size of a uniform batch as noisy as a prescribed one of k.
     seen, likeness, strength: see `variance.Reasons`; of the prescribed k-DPP.
     spread:     largest over smallest b_i as the kernel gives it, (seeds,).
@@ -66,6 +67,7 @@ class Outcome:
     prescribed: FloatArray
     given: FloatArray
     reweighted: FloatArray
+    same_b: FloatArray
     worth: FloatArray
     seen: FloatArray
     likeness: FloatArray

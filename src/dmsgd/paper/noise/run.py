@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import dmsgd
-from dmsgd.diagnostics.variance import same_variance, uniform_variance
+from dmsgd.diagnostics.variance import gradient_variance, same_variance, uniform_variance
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.paper.noise.problems import Maker, digits, flowers, regression
 from dmsgd.paper.noise.result import PROBLEMS, Config, Outcome, Result
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dmsgd.datasets import Flowers, Images
 
 #: What is measured for every seed and step, in this order.
-MEASURED = ("prescribed", "given", "reweighted", "worth", "seen", "likeness", "strength")
+MEASURED = ("prescribed", "given", "reweighted", "same_b", "worth", "seen", "likeness", "strength")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ def _makers(config: Config, data: Data) -> list[Maker]:
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """One kernel, one seed: (steps, 7) numbers in the order of MEASURED, and its spread."""
+    """One kernel, one seed: (steps, 8) numbers in the order of MEASURED, and its spread."""
 
     problem: str
     kernel: str
@@ -89,6 +89,7 @@ def _trial(config: Config, maker: Maker, seed: int) -> list[_Measured]:
         tilted = dmsgd.prescribe(kernel, config.k, "uniform")
         prescribed = dmsgd.KDPP(dmsgd.exact(tilted), config.k)
         laws, weights = (Batches(prescribed), Batches(as_given)), dmsgd.unbiased_weights(as_given)
+        same_b = as_given.without_repulsion()
         rows = []
         for gradients in problem.gradients:
             uniform = uniform_variance(gradients, config.k)
@@ -99,6 +100,7 @@ def _trial(config: Config, maker: Maker, seed: int) -> list[_Measured]:
                     variance / uniform,
                     laws[1].variance(gradients) / uniform,
                     laws[1].variance(gradients, weights) / uniform,
+                    gradient_variance(same_b, gradients, weights).variance / uniform,
                     same_variance(prescribed.n, config.k, uniform, variance),
                     why.seen,
                     why.likeness,
