@@ -26,6 +26,7 @@ def load(config: Config, data_dir: str | None = None) -> Images:
 
 def run(config: Config, data: Images, progress: Progress | None = None) -> Result:
     """Return the accuracy curves of all methods, both stages on this machine."""
+    device = _device(config.device)
     drawn = draw(config, data)
     half, tested = drawn.items, slice(config.test_items)
     images = data.x_train[half], data.y_train[half], data.x_test[tested], data.y_test[tested]
@@ -35,7 +36,10 @@ def run(config: Config, data: Images, progress: Progress | None = None) -> Resul
         unbiased = method == UNBIASED
         batches = drawn.batches[k, "k-DPP" if unbiased else method]
         weights = drawn.weights[k] if unbiased else None
-        jobs += [(config, images, k, batches[seed], weights, seed) for seed in range(config.seeds)]
+        jobs += [
+            (config, device, images, k, batches[seed], weights, seed)
+            for seed in range(config.seeds)
+        ]
     found = run_trials(_curve, jobs, progress, config.workers)
     curves = {
         kind: np.array(found[number * config.seeds : (number + 1) * config.seeds])
@@ -44,8 +48,20 @@ def run(config: Config, data: Images, progress: Progress | None = None) -> Resul
     return assemble(config, drawn, curves)
 
 
+def _device(name: str) -> str:
+    """Return "cpu" or "cuda", and start the GPU here too, so that the result's record names it."""
+    import torch
+
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda":
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+    return name
+
+
 def _curve(
     config: Config,
+    device: str,
     images: tuple[Any, IntArray, Any, IntArray],
     k: int,
     batches: IntArray,
@@ -57,9 +73,6 @@ def _curve(
 
     from dmsgd.paper.models import cnn
 
-    device = config.device
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
     # Copies: what another process shares with this one cannot be written to.
     x, y, test_x, test_y = map(np.array, images)
     return cnn.train(
