@@ -120,11 +120,11 @@ class Softmax(Model):
     The ridge is no part of an item's gradient: it adds no noise.
     """
 
-    def __init__(self, X: FloatArray, y: IntArray, ridge: float = 1e-3) -> None:
+    def __init__(self, X: FloatArray, y: IntArray, classes: int, ridge: float = 1e-3) -> None:
         from scipy.optimize import minimize
 
         self.A = np.column_stack([X, np.ones(y.size)])
-        self.T = np.eye(int(y.max()) + 1)[y]
+        self.T = np.eye(classes)[y]
         self.ridge, self.least = ridge, 0.0
         self.start = np.zeros(self.A.shape[1] * self.T.shape[1])
         everyone = np.arange(y.size)[None]

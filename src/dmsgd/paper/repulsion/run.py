@@ -106,25 +106,27 @@ def _trial(config: Config, name: str, maker: Maker, k: int, seed: int, train: bo
     drawn = arms(setting.features, setting.polynomials, k, config.stretch)
     if name == "nmf":
         return _nmf(config, setting.features["x"], drawn, seed)
-    streams, rates = config.slow_streams if name in SLOW else config.streams, np.array(config.rates)
-    at, when = looks(config.steps), (config.early, config.late)
-    others = drawn[UNIFORM].batches(config.steps if train else 0, 2 * streams, seed + OTHERS)
-    batches = {
-        arm: of.batches(config.steps if train else 0, streams, seed) for arm, of in drawn.items()
-    }
     models = setting.models
     points = [g for m in models.values() for g in map(m.item_gradients, (m.start, m.optimum))]
     noise = {arm: of.variance(points).reshape(-1, 2) for arm, of in drawn.items()}
+    if not train:
+        return [
+            _Run(problem, k, arm, seed, np.empty((2, 0)), np.empty(0), noise[arm][number])
+            for number, problem in enumerate(models)
+            for arm in drawn
+        ]
+    streams, rates = config.slow_streams if name in SLOW else config.streams, np.array(config.rates)
+    at, when = looks(config.steps), (config.early, config.late)
+    others = drawn[UNIFORM].batches(config.steps, 2 * streams, seed + OTHERS)
+    batches = {arm: of.batches(config.steps, streams, seed) for arm, of in drawn.items()}
     found = []
     for number, (problem, model) in enumerate(models.items()):
-        if train:
-            levels = _levels(smooth(descend(model, others, rates)), at, when)
-        for arm in drawn:
-            steps, decayed = np.empty((2, 0)), np.empty(0)
-            if train:
-                steps = _steps(levels, smooth(descend(model, batches[arm], rates)), at, when)
-                if not isinstance(model, Quantiser):
-                    decayed = descend(model, batches[arm][: config.late], rates, decayed=True)[-1]
+        levels = _levels(smooth(descend(model, others, rates)), at, when)
+        for arm, drawn_by in batches.items():
+            steps = _steps(levels, smooth(descend(model, drawn_by, rates)), at, when)
+            decayed = np.empty(0)
+            if not isinstance(model, Quantiser):
+                decayed = descend(model, drawn_by[: config.late], rates, decayed=True)[-1]
             found.append(_Run(problem, k, arm, seed, steps, decayed, noise[arm][number]))
     return found
 

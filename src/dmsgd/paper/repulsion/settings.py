@@ -136,8 +136,8 @@ def mnist(images: FloatArray, n: int, seed: int) -> Setting:
 def classes(n: int, seed: int) -> Setting:
     """Return the softmax on some of scikit-learn's digits."""
     X, y = some_digits(n, seed)
-    model = Softmax(X, y)
-    pilot = Softmax(X[: n // PILOT], y[: n // PILOT], ridge=1e-2).optimum
+    model = Softmax(X, y, 10)
+    pilot = Softmax(X[: n // PILOT], y[: n // PILOT], 10, ridge=1e-2).optimum
     features = {
         "x and class": np.column_stack([X / np.linalg.norm(X, axis=1).mean(), np.eye(10)[y]]),
         "gradients": model.item_gradients(pilot),
