@@ -33,9 +33,9 @@ def _steps(result: Result, problem: str, arm: str) -> Claim:
         noise = " / ".join(f"{each.variance[:, 1].mean():.2f}" for each in of)
         cells.append(f"variance {noise}")
     config = result.config
-    n = f"{config.seeds} seeds, {config.items:,} items"
     note = (
-        f"over uniform batches, each at its own best rate, 95 % intervals; {n}. Early, late: steps "
+        f"over uniform batches, each at its own best rate, which other streams of batches chose; "
+        f"95 % intervals over {config.seeds} seeds with data of their own. Early, late: steps "
         f"to the loss that uniform batches have after {config.early} and {config.late} (NMF: "
         f"{config.nmf_early} and {config.nmf_late}). Decayed: excess loss after {config.late} "
         f"steps with a rate that falls to 0. Variance: of a batch's gradient, at the optimum. All "
@@ -65,9 +65,9 @@ def _point(result: Result, outcome: Outcome, what: str) -> str:
 def _fall(result: Result, fall: Fall) -> Claim:
     """Return how fast the variance falls with k, against uniform batches."""
     config = result.config
-    ks = np.log(config.fall_ks)
+    ks = np.log(fall.ks)
     more = np.array([-np.polyfit(ks, np.log(row), 1)[0] for row in fall.ratio])
-    plain = -np.polyfit(ks, np.log(1 / np.array(config.fall_ks) - 1 / config.items), 1)[0]
+    plain = -np.polyfit(ks, np.log(1 / np.array(fall.ks) - 1 / config.items), 1)[0]
     half = margin(more)
     ours = (
         f"{shown(float(more.mean()), half, 2, sign=True)} (uniform {plain:.2f}); ratios "
@@ -75,7 +75,7 @@ def _fall(result: Result, fall: Fall) -> Claim:
     )
     note = (
         f"p with variance ~ k^-p, less that of uniform batches, and the ratios of variances, for "
-        f"k = {', '.join(map(str, config.fall_ks))}; {len(fall.ratio)} seeds"
+        f"k = {', '.join(map(str, fall.ks))}; {len(fall.ratio)} seeds"
     )
     verdict = holds(float(more.mean()), half, len(fall.ratio))
     statement = f"{fall.problem}: the variance falls faster with k, {fall.arm}"
@@ -84,16 +84,15 @@ def _fall(result: Result, fall: Fall) -> Claim:
 
 def _edges(result: Result) -> list[Claim]:
     """Return how often the best rate is at an end of the grid, so that a better one may be out."""
-    rates = result.config.rates
-    nmf = [each for each in result.outcomes if each.problem.startswith("NMF")]
-    other = [each for each in result.outcomes if not each.problem.startswith("NMF")]
     found = []
-    for name, of, grid in (
-        ("rates", other, f"{len(rates)} from {rates[0]:.3g}/L to {rates[-1]:.3g}/L"),
-        ("forget factors of NMF", nmf, ", ".join(f"{f:g}" for f in result.config.forgetting)),
+    for name, grid, nmf in (
+        ("rates", result.config.rates, False),
+        ("forget factors of NMF", result.config.forgetting, True),
     ):
+        of = [each.rates for each in result.outcomes if each.problem.startswith("NMF") == nmf]
         if of:
-            at_end, all_of = sum(int(each.edge.sum()) for each in of), sum(e.edge.size for e in of)
-            ours = f"{at_end} of {all_of} at an end of the grid"
-            found.append(Claim("beyond", f"best {name} within {grid}", "", ours))
+            low, high = (sum(int(np.sum(r == end)) for r in of) for end in (grid[0], grid[-1]))
+            within = f"{len(grid)} from {grid[0]:.3g} to {grid[-1]:.3g}{'' if nmf else ' (x 1/L)'}"
+            ours = f"{low} at the lower end, {high} at the upper, of {sum(r.size for r in of):,}"
+            found.append(Claim("beyond", f"best {name} within {within}", "", ours))
     return found

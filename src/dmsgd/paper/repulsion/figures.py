@@ -82,7 +82,7 @@ def plot_variance(result: Result, folder: Path) -> list[Path]:
             colour = pictures.COLOURS[(0, 1, 5)[problems.index(fall.problem)]]
             half = [margin(column) for column in fall.ratio.T]
             left.errorbar(
-                result.config.fall_ks,
+                fall.ks,
                 fall.ratio.mean(axis=0),
                 half,
                 linestyle=styles[fall.arm],

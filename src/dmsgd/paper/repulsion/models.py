@@ -135,7 +135,7 @@ class Softmax(Model):
         found = minimize(loss, self.start, jac=True, method="L-BFGS-B", options={"maxiter": 2000})
         self.optimum, self.least = found.x, float(found.fun)
         largest = np.linalg.eigvalsh(self.A.T @ self.A / y.size)[-1]
-        self.curvature = float(largest / self.T.shape[1] + ridge)  # at the start
+        self.curvature = float(largest / (2 * self.T.shape[1]) + ridge)  # half that of the start
 
     def gradient(self, theta: FloatArray, batch: IntArray) -> FloatArray:
         A = self.A[batch][:, None]

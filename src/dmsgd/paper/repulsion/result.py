@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.paper.intervals import margin
 
 TITLE = "Where repulsion pays: steps to a loss when every item is as likely"
@@ -26,15 +26,15 @@ SLOW = ("many items", "softmax", "blobs", "digits", "mnist")
 class Config:
     """What is run.
 
-    tuning:      seeds on which rates are chosen; none of them is reported.
     settings:    of SETTINGS.
     items, many: drawn anew for every seed, powers of two; `many` are those of "many items".
     ks, slow_ks: batch sizes, powers of two; `slow_ks` are those of SLOW.
-    streams, slow_streams: of batches, over which the loss is averaged.
+    streams, slow_streams: of batches, over which the loss is averaged: so many to choose the rate,
+                 so many others to report, and for uniform batches twice as many to set the losses.
     steps:       of a run.
-    early, late: the losses to reach are a tenth above those of other streams of uniform batches
-                 after so many steps, at their best rate.
-    rates:       in units of 1/L, the same for all.
+    early, late: the losses to reach are a tenth above those of uniform batches after so many
+                 steps, at their best rate.
+    rates:       in units of 1/L, the same for all; the best are chosen anew for every seed.
     stretch:     of RBF scales, over `suggest_scale`.
     nmf_k, nmf_steps, nmf_early, nmf_late: the same for NMF.
     forgetting:  forget factors of NMF, in place of rates.
@@ -43,7 +43,6 @@ class Config:
     """
 
     seeds: int = 20
-    tuning: int = 8
     settings: tuple[str, ...] = SETTINGS
     items: int = 512
     many: int = 32768
@@ -54,7 +53,7 @@ class Config:
     steps: int = 1200
     early: int = 30
     late: int = 300
-    rates: tuple[float, ...] = tuple(float(2 ** (power / 2)) for power in range(-18, 5))
+    rates: tuple[float, ...] = tuple(float(2 ** (power / 2)) for power in range(-16, 4))
     stretch: float = 3.0
     nmf_k: int = 16
     nmf_steps: int = 150
@@ -67,7 +66,7 @@ class Config:
 
 
 QUICK = Config(
-    seeds=3, tuning=3, settings=("1-d", "2-d", "copies", "2 columns", "digits"), items=256,
+    seeds=3, settings=("1-d", "2-d", "copies", "2 columns", "digits"), items=256,
     ks=(16,), steps=600, late=200, fall_ks=(4, 16), fall_seeds=2,
 )  # fmt: skip
 
@@ -76,8 +75,7 @@ QUICK = Config(
 class Outcome:
     """One way to draw batches on one problem.
 
-    rates:    chosen for the early loss, the late one, and the decayed run.
-    edge:     which of these are at an end of the grid.
+    rates:    (seeds, 3), chosen for the early loss, the late one, and the decayed run, if any.
     steps:    (seeds, 2) to the early and the late loss; where one is not reached, ten times as many
               as other streams took, and all of a run.
     decayed:  (seeds,) excess loss after `late` steps with a rate that falls to 0, over that of the
@@ -90,7 +88,6 @@ class Outcome:
     k: int
     arm: str
     rates: FloatArray
-    edge: IntArray
     steps: FloatArray
     decayed: FloatArray
     variance: FloatArray
@@ -102,6 +99,7 @@ class Fall:
 
     problem: str
     arm: str
+    ks: tuple[int, ...]
     ratio: FloatArray
 
 

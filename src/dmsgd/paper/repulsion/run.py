@@ -13,13 +13,24 @@ from dmsgd.paper.protocol import Progress
 from dmsgd.paper.repulsion import nmf, settings
 from dmsgd.paper.repulsion.designs import Arm, arms
 from dmsgd.paper.repulsion.models import Quantiser
-from dmsgd.paper.repulsion.result import SETTINGS, SLOW, UNIFORM, Config, Fall, Outcome, Result
+from dmsgd.paper.repulsion.result import (
+    SETTINGS,
+    SHUFFLED,
+    SLOW,
+    UNIFORM,
+    Config,
+    Fall,
+    Outcome,
+    Result,
+)  # fmt: skip
 from dmsgd.paper.repulsion.settings import Maker
-from dmsgd.paper.repulsion.training import descend, looks, smooth, steps_to
+from dmsgd.paper.repulsion.training import best, descend, looks, smooth, steps_to
 from dmsgd.paper.trials import run_trials
 
-#: The first of the seeds on which rates are chosen, and images of MNIST that items are drawn from.
-TUNING, IMAGES = 1000, 6000
+#: What is measured for every seed, in the order of an `Outcome`.
+MEASURED = ("rates", "steps", "decayed", "variance")
+#: Images of MNIST that items are drawn from.
+IMAGES = 6000
 #: Added to a seed for the streams that set the losses to reach.
 OTHERS = 10**6
 #: How far above the least loss of these streams the loss to reach is.
@@ -42,38 +53,38 @@ def load(config: Config, data_dir: str | None = None) -> FloatArray | None:
 
 def run(config: Config, data: FloatArray | None, progress: Progress | None = None) -> Result:
     """Return steps, losses and variances of every way to draw batches."""
-    seeds = [*range(config.seeds), *range(TUNING, TUNING + config.tuning)]
-    jobs = _jobs(config, data, seeds)
-    found: dict[tuple[str, int, str], dict[int, _Run]] = defaultdict(dict)
+    jobs = _jobs(config, data, range(config.seeds))
+    found: dict[tuple[str, int, str], list[_Run]] = defaultdict(list)
     ratios: dict[tuple[str, str], dict[tuple[int, int], float]] = defaultdict(dict)
     for job, runs in zip(jobs, run_trials(_trial, jobs, progress, config.workers), strict=True):
         for each in runs:
             if job[-1]:
-                found[each.problem, each.k, each.arm][each.seed] = each
+                found[each.problem, each.k, each.arm].append(each)
             if each.problem.startswith("density") and each.problem.endswith("-d"):
                 ratios[each.problem, each.arm][each.seed, each.k] = float(each.variance[0])
-    outcomes = tuple(_outcome(config, *key, of) for key, of in found.items())
-    return Result(config, outcomes, _falls(config, ratios))
+    outcomes = (
+        Outcome(*key, *(np.array([getattr(each, name) for each in of]) for name in MEASURED))
+        for key, of in found.items()
+    )
+    return Result(config, tuple(outcomes), _falls(config, ratios))
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """One problem, arm and seed at all rates.
-
-    steps: (2, rates) to the early and the late loss.
-    """
+    """One problem, arm and seed; the measured numbers are those of an `Outcome`."""
 
     problem: str
     k: int
     arm: str
     seed: int
+    rates: FloatArray
     steps: FloatArray
     decayed: FloatArray
     variance: FloatArray
 
 
 def _jobs(
-    config: Config, data: FloatArray | None, seeds: list[int]
+    config: Config, data: FloatArray | None, seeds: range
 ) -> list[tuple[Config, str, Maker, int, int, bool]]:
     """Return (config, setting, its maker, k, seed, whether to train)."""
     makers: dict[str, Maker] = {
@@ -109,41 +120,60 @@ def _trial(config: Config, name: str, maker: Maker, k: int, seed: int, train: bo
     models = setting.models
     points = [g for m in models.values() for g in map(m.item_gradients, (m.start, m.optimum))]
     noise = {arm: of.variance(points).reshape(-1, 2) for arm, of in drawn.items()}
+    none = np.empty(0)
     if not train:
         return [
-            _Run(problem, k, arm, seed, np.empty((2, 0)), np.empty(0), noise[arm][number])
+            _Run(problem, k, arm, seed, none, none, none, noise[arm][number])
             for number, problem in enumerate(models)
             for arm in drawn
         ]
     streams, rates = config.slow_streams if name in SLOW else config.streams, np.array(config.rates)
     at, when = looks(config.steps), (config.early, config.late)
     others = drawn[UNIFORM].batches(config.steps, 2 * streams, seed + OTHERS)
-    batches = {arm: of.batches(config.steps, streams, seed) for arm, of in drawn.items()}
+    batches = {arm: of.batches(config.steps, 2 * streams, seed) for arm, of in drawn.items()}
     found = []
     for number, (problem, model) in enumerate(models.items()):
-        levels = _levels(smooth(descend(model, others, rates)), at, when)
-        for arm, drawn_by in batches.items():
-            steps = _steps(levels, smooth(descend(model, drawn_by, rates)), at, when)
-            decayed = np.empty(0)
+        levels = _levels(smooth(descend(model, others, rates).mean(axis=1)), at, when)
+        for arm, of_arm in batches.items():
+            halves = _halves(descend(model, of_arm, rates))
+            tried, told = (_steps(levels, smooth(half), at, when) for half in halves)
+            chosen = best(tried)
+            steps, decayed = told[[0, 1], chosen], none
             if not isinstance(model, Quantiser):
-                decayed = descend(model, drawn_by[: config.late], rates, decayed=True)[-1]
-            found.append(_Run(problem, k, arm, seed, steps, decayed, noise[arm][number]))
+                tried, told = _halves(descend(model, of_arm[: config.late], rates, True)[-1:])
+                chosen = np.append(chosen, best(tried[0]))
+                decayed = told[0, chosen[2]]
+            found.append(
+                _Run(problem, k, arm, seed, rates[chosen], steps, decayed, noise[arm][number])
+            )
     return found
 
 
 def _nmf(config: Config, X: FloatArray, drawn: dict[str, Arm], seed: int) -> list[_Run]:
-    def curves(arm: Arm, key: int) -> tuple[IntArray, FloatArray]:
-        batches = arm.batches(config.nmf_steps, 1, key)[:, 0]
+    factors, when = np.array(config.forgetting), (config.nmf_early, config.nmf_late)
+
+    def curves(batches: IntArray) -> tuple[IntArray, FloatArray]:
         at, found = nmf.errors(X, batches, config.forgetting, seed)
         return at, smooth(found)
 
-    at, others = curves(drawn[UNIFORM], seed + OTHERS)
-    when, none = (config.nmf_early, config.nmf_late), np.empty(0)
-    levels, found = _levels(others, at, when), []
+    others = drawn[UNIFORM].batches(config.nmf_steps, 1, seed + OTHERS)
+    at, level = curves(others[:, 0])
+    levels, found = _levels(level, at, when), []
     for name, arm in drawn.items():
-        steps = _steps(levels, curves(arm, seed)[1], at, when)
-        found.append(_Run("NMF, digits", config.nmf_k, name, seed, steps, none, none))
+        both = arm.batches(config.nmf_steps, 2, seed)
+        tried, told = (_steps(levels, curves(both[:, half])[1], at, when) for half in (0, 1))
+        chosen, none = best(tried), np.empty(0)
+        steps = told[[0, 1], chosen]
+        found.append(
+            _Run("NMF, digits", config.nmf_k, name, seed, factors[chosen], steps, none, none)
+        )
     return found
+
+
+def _halves(curves: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the means over the first half of the streams and over the others."""
+    half = curves.shape[1] // 2
+    return curves[:, :half].mean(axis=1), curves[:, half:].mean(axis=1)
 
 
 def _levels(curves: FloatArray, at: IntArray, when: tuple[int, int]) -> list[float]:
@@ -164,38 +194,14 @@ def _steps(
     return np.stack([early, steps_to(levels[1], curves, at)])
 
 
-def _outcome(config: Config, problem: str, k: int, arm: str, runs: dict[int, _Run]) -> Outcome:
-    """Return what came out at the rates that are best on the tuning seeds."""
-    grid = np.array(config.forgetting if problem.startswith("NMF") else config.rates)
-    tuned, told = (
-        [each for seed, each in sorted(runs.items()) if (seed >= TUNING) == wanted]
-        for wanted in (True, False)
-    )
-    best = np.log([each.steps for each in tuned]).mean(axis=0).argmin(axis=1)
-    steps = np.array([each.steps[[0, 1], best] for each in told])
-    decayed = np.empty(0)
-    if told[0].decayed.size:
-        last = int(np.log([each.decayed for each in tuned]).mean(axis=0).argmin())
-        decayed = np.array([each.decayed[last] for each in told])
-        best = np.append(best, last)
-    return Outcome(
-        problem, k, arm,
-        rates=grid[best],
-        edge=np.isin(best, (0, grid.size - 1)).astype(np.int64),
-        steps=steps,
-        decayed=decayed,
-        variance=np.array([each.variance for each in told]),
-    )  # fmt: skip
-
-
 def _falls(
     config: Config, ratios: dict[tuple[str, str], dict[tuple[int, int], float]]
 ) -> tuple[Fall, ...]:
-    """Return the ratios of variances at all of `fall_ks`, for arms that have all of them."""
-    found = []
+    """Return the ratios of variances at those of `fall_ks` at which there is an arm."""
+    found, seeds = [], range(min(config.fall_seeds, config.seeds))
     for (problem, arm), of in ratios.items():
-        seeds = range(min(config.fall_seeds, config.seeds))
-        keys = [[(seed, k) for k in config.fall_ks] for seed in seeds]
-        if arm != UNIFORM and all(key in of for row in keys for key in row):
-            found.append(Fall(problem, arm, np.array([[of[key] for key in row] for row in keys])))
+        ks = tuple(k for k in config.fall_ks if (0, k) in of)
+        if arm not in (UNIFORM, SHUFFLED) and len(ks) > 1:
+            ratio = np.array([[of[seed, k] for k in ks] for seed in seeds])
+            found.append(Fall(problem, arm, ks, ratio))
     return tuple(found)

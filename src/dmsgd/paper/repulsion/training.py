@@ -23,12 +23,12 @@ def looks(steps: int) -> IntArray:
 def descend(
     model: Model, batches: IntArray, rates: FloatArray, decayed: bool = False
 ) -> FloatArray:
-    """Return the excess loss over that of the start, the mean over streams, (looks, rates).
+    """Return the excess loss over that of the start, shape (looks, streams, rates).
 
     batches: (steps, streams, k).
     rates:   in units of 1/L. Decayed, they fall in a line to 0 at the last step.
 
-    It is infinite at rates of which a stream was lost.
+    It is infinite where a stream was lost.
     """
     steps, streams, _ = batches.shape
     at, begun = set(looks(steps).tolist()), float(model.excess(model.start))
@@ -42,7 +42,7 @@ def descend(
             left = model.excess(theta) / begun
             lost |= ~(left < LOST)
             theta[lost] = model.start
-            found.append(np.where(lost, np.inf, left).mean(axis=0))
+            found.append(np.where(lost, np.inf, left))
     return np.array(found)
 
 
@@ -59,3 +59,13 @@ def steps_to(level: float, curves: FloatArray, at: IntArray) -> FloatArray:
     """
     below = curves <= level
     return at[np.where(below.any(axis=0), below.argmax(axis=0), -1)].astype(np.float64)
+
+
+def best(costs: FloatArray) -> IntArray:
+    """Return the rate of the least cost, rates being the last axis, by geometric means of three.
+
+    A rate and its neighbours are taken together, so that no single lucky one is chosen.
+    """
+    logs = np.log(costs)
+    ends = np.concatenate([logs[..., :1], logs, logs[..., -1:]], axis=-1)
+    return np.asarray((ends[..., :-2] + ends[..., 1:-1] + ends[..., 2:]).argmin(axis=-1))
