@@ -3,7 +3,8 @@
     python docs/claims.py            # after new results were saved there
     python docs/claims.py --check    # exit 1 if the page is not up to date
 
-A table stands between <!-- claims NAME --> and <!-- end -->, NAME as in `dmsgd reproduce NAME`.
+A table stands between <!-- claims NAME --> and <!-- end -->, NAME as in `dmsgd reproduce NAME`, and
+that of the halves of all experiments between <!-- halves --> and <!-- end -->.
 Results come from `dmsgd reproduce NAME --out docs/results`; their pictures go to docs/images/paper.
 """
 
@@ -23,12 +24,12 @@ PAPER = [name for name in EXPERIMENTS if name not in BEYOND]
 FOLDER = Path(__file__).parent
 PAGE = FOLDER / "paper.md"
 MARK = re.compile(r"(<!-- claims ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+HALVES = re.compile(r"(<!-- halves -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def table(name: str) -> str:
     """Return the claims of an experiment as Markdown: the paper's, then, folded, what is beyond."""
-    chosen = experiment(name)
-    path = FOLDER / "results" / f"{name}.json"
+    chosen, path = experiment(name), stored(name)
     claims = chosen.claims(storage.load(chosen.Result, path))
     notes = list(dict.fromkeys(claim.note for claim in claims if claim.note))
     beyond = [claim for claim in claims if claim.where == "beyond"]
@@ -41,6 +42,28 @@ def table(name: str) -> str:
         numbered = (f"[{number}] {note}" for number, note in enumerate(notes, 1))
         lines += ["", "  \n".join(numbered)]
     lines += ["", f"Made on: {provenance.told(storage.recorded(path))}."]
+    return "\n".join(lines) + "\n"
+
+
+def stored(name: str) -> Path:
+    """Return where the result of an experiment lies."""
+    return FOLDER / "results" / f"{name}.json"
+
+
+def halves() -> str:
+    """Return what is who is seen and what is who meets, over all experiments."""
+    lines = [
+        "| experiment | what is measured | seeds | uniform | k-DPP - uniform | who is seen: same b - "
+        "uniform | who meets: k-DPP - same b | repulsion alone: uniform b - uniform |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name in EXPERIMENTS:
+        chosen = experiment(name)
+        for each in chosen.halves(storage.load(chosen.Result, stored(name))):
+            differences = [each.text(difference) for difference in each.differences.values()]
+            level = f"{each.uniform.mean():.{each.digits}f}"
+            cells = [name, each.what, str(each.kdpp.size), level, *differences, ""]
+            lines.append(f"| {' | '.join(cells[:8])} |")
     return "\n".join(lines) + "\n"
 
 
@@ -57,6 +80,7 @@ def rows(claims: list[Claim], notes: list[str]) -> list[str]:
 
 def written(text: str) -> str:
     """Return the page with all tables made anew."""
+    text = HALVES.sub(lambda found: f"{found[1]}{halves()}{found[2]}", text)
     return MARK.sub(lambda found: f"{found[1]}{table(found[2])}{found[3]}", text)
 
 

@@ -28,7 +28,7 @@ class Config:
     workers:    processes that share the seeds.
     """
 
-    seeds: int = 20
+    seeds: int = 5
     problems: tuple[str, ...] = PROBLEMS
     items: int = 1000
     k: int = 40
