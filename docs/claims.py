@@ -53,8 +53,9 @@ def stored(name: str) -> Path:
 def halves() -> str:
     """Return what is who is seen and what is who meets, over all experiments."""
     lines = [
-        "| experiment | what is measured | seeds | uniform | k-DPP - uniform | who is seen: same b - "
-        "uniform | who meets: k-DPP - same b | repulsion alone: uniform b - uniform |",
+        "| experiment | what is measured | seeds | uniform | k-DPP - uniform "
+        "| who is seen: same b - uniform | who meets: k-DPP - same b "
+        "| repulsion alone: uniform b - uniform |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name in EXPERIMENTS:
