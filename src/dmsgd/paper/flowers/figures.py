@@ -9,6 +9,7 @@ import numpy as np
 
 from dmsgd.paper import pictures
 from dmsgd.paper.flowers.result import Result, imbalance, kernel_methods
+from dmsgd.paper.halves import SAME_B, UNIFORM_B
 from dmsgd.paper.intervals import margin
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ BASELINES = {
     "clustered": (pictures.COLOURS[1], "-"),
     "w=0.9 unbiased": (pictures.COLOURS[5], "--"),
     "w=0 unbiased": (pictures.COLOURS[3], "--"),
-    "w=0.9 same b": (pictures.COLOURS[4], "-"),
-    "w=0.9 uniform b": (pictures.COLOURS[4], "-."),
+    f"w=0.9 {SAME_B}": (pictures.COLOURS[4], "-"),
+    f"w=0.9 {UNIFORM_B}": (pictures.COLOURS[4], "-."),
 }
 
 
@@ -84,7 +85,7 @@ def _accuracy(result: Result, folder: Path) -> list[Path]:
         row[0].legend(frameon=False, loc="lower right", fontsize=9)
     figure.suptitle(
         f"Oxford-102, {result.config.features} features: mean of {result.config.seeds} seeds, "
-        f"95 % intervals.\nAbove: k-DPPs by w. Below: other methods."
+        f"95 % intervals.\nAbove: k-DPPs by w. Below: w=0.9, its halves, and other methods."
     )
     return pictures.save(figure, folder, "flowers-accuracy")
 
@@ -122,16 +123,16 @@ def _noise(result: Result, folder: Path) -> list[Path]:
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(result.config.noise_epochs))
-    biased = [noise.method for noise in result.noise if not noise.method.endswith(" unbiased")]
+    designs = list(dict.fromkeys(_design(noise.method) for noise in result.noise))
     for noise in result.noise:
         name = noise.method.removesuffix(" unbiased")
-        colour = pictures.COLOURS[biased.index(name) % len(pictures.COLOURS)]
-        line = "o-" if name == noise.method else "o--"
+        colour = pictures.COLOURS[designs.index(_design(name)) % len(pictures.COLOURS)]
+        line = f"{'s' if name.endswith(SAME_B) else 'o'}{'-' if name == noise.method else '--'}"
         if name == noise.method:
             left.plot(places, noise.variance / noise.independent, line, color=colour, label=name)
         right.plot(places, noise.variance / noise.uniform, line, color=colour)
     left.set_title("Biased update / independent inclusion, same $b_i$\n(the paper's theorem)")
-    right.set_title("/ random batches of the same size\n(solid: biased, dashed: unbiased update)")
+    right.set_title("/ random batches of the same size\n(dashed: unbiased update; squares: same b)")
     for axes in (left, right):
         axes.axhline(1, color="black", linewidth=0.8)
         axes.set_xticks(places, [f"{epoch:g}" for epoch in result.config.noise_epochs])
@@ -145,12 +146,17 @@ def _noise(result: Result, folder: Path) -> list[Path]:
     return pictures.save(figure, folder, "flowers-noise")
 
 
+def _design(method: str) -> str:
+    """Return the design whose colour a method has: its halves and updates are its marks."""
+    return method.removesuffix(" unbiased").removesuffix(f" {SAME_B}")
+
+
 def _balanced(result: Result, folder: Path) -> list[Path]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.subplots()
-    styles = {**BASELINES, "w=0": (pictures.COLOURS[4], "-"), "w=0.9": (pictures.COLOURS[0], "-")}
+    styles = {**BASELINES, "w=0": (pictures.COLOURS[3], "-"), "w=0.9": (pictures.COLOURS[0], "-")}
     for outcome in result.balanced:
         colour, line = styles.get(outcome.method, (pictures.COLOURS[3], "-"))
         _line(axes, result.config.at(), 100 * outcome.accuracy, colour, line, outcome.method)
@@ -159,7 +165,7 @@ def _balanced(result: Result, folder: Path) -> list[Path]:
     axes.set_title(
         f"Balanced classes: {result.config.balanced} items each, k = {result.config.balanced_k}"
     )
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="lower right", fontsize=9)
     _dress_epochs(axes)
     return pictures.save(figure, folder, "flowers-balanced")
 

@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 
 def plot(result: Result, folder: Path) -> list[Path]:
-    """Write the ratios along training, and what they depend on."""
-    return [*plot_ratios(result, folder), *plot_reasons(result, folder)]
+    """Write the ratios along training, what they depend on, and both halves of a k-DPP."""
+    return [
+        *plot_ratios(result, folder),
+        *plot_reasons(result, folder),
+        *plot_halves(result, folder),
+    ]
 
 
 def plot_ratios(result: Result, folder: Path) -> list[Path]:
@@ -84,6 +88,31 @@ def plot_reasons(result: Result, folder: Path) -> list[Path]:
     left.set_title("The kernel must see the gradients")
     right.set_title("... alike for items that exclude each other")
     return pictures.save(figure, folder, "noise-reasons")
+
+
+def plot_halves(result: Result, folder: Path) -> list[Path]:
+    """Write the variance of unbiased updates: b alone, repulsion alone, both; mean over steps."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.4, 6.6), layout="constrained")
+    axes = figure.subplots()
+    rows = np.arange(len(result.outcomes))[::-1]
+    arms = {
+        "same b": ("same_b", pictures.COLOURS[5], "s"),
+        "uniform b": ("prescribed", pictures.COLOURS[2], "^"),
+        "k-DPP": ("reweighted", pictures.COLOURS[0], "o"),
+    }
+    for name, (field, colour, marker) in arms.items():
+        values = [getattr(each, field).mean(axis=1) for each in result.outcomes]
+        means, halves = [each.mean() for each in values], [margin(each) for each in values]
+        axes.errorbar(means, rows, xerr=halves, fmt=marker, color=colour, capsize=2, label=name)
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_yticks(rows, [f"{each.problem}: {each.kernel}" for each in result.outcomes])
+    axes.set_xlabel("variance of unbiased updates / plain SGD, mean over training")
+    axes.set_title("Who is seen (same b), who meets (uniform b), and both (k-DPP)")
+    axes.legend(frameon=False, loc="upper right")
+    pictures.dress(axes, "x")
+    return pictures.save(figure, folder, "noise-halves")
 
 
 def _around_one(axes: Axes) -> None:

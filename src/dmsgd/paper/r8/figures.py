@@ -121,7 +121,8 @@ def arms(result: Result, folder: Path) -> list[Path]:
     axes.set_xlabel("average accuracy over the classes, %; dotted: SVI")
     axes.set_title(f"Which half helps? Mean of {result.config.seeds} seeds, 95 % intervals")
     pictures.dress(axes, "x")
-    axes.legend(frameon=False)
+    axes.set_ylim(bottom=-1.4)  # room for the legend
+    axes.legend(frameon=False, loc="lower center", ncols=2)
     return pictures.save(figure, folder, "r8-halves")
 
 

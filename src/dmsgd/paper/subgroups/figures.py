@@ -22,7 +22,7 @@ def plot(result: Result, folder: Path) -> list[Path]:
     """Write accuracy by method, and accuracy against the share of rare digits in a batch."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 5.6), layout="constrained")
+    figure = Figure(figsize=(13, 6.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     _by_method(left, result)
     _by_share(right, result)

@@ -26,7 +26,7 @@ def plot_accuracy(result: Result, folder: Path) -> list[Path]:
     from matplotlib.figure import Figure
 
     tasks = list(result.sizes)
-    figure = Figure(figsize=(5.2 * len(tasks) + 1.5, 4.8), layout="constrained")
+    figure = Figure(figsize=(5.2 * len(tasks) + 1.5, 6), layout="constrained")
     panels = figure.subplots(1, len(tasks), squeeze=False, sharey=True)[0]
     for axes, task in zip(panels, tasks, strict=True):
         outcomes = [outcome for outcome in result.outcomes if outcome.task == task]
@@ -48,7 +48,8 @@ def plot_accuracy(result: Result, folder: Path) -> list[Path]:
         axes.set_xlabel("accuracy on the balanced test set, %")
         k = result.config.k if task == "flowers" else result.config.digits_k
         axes.set_title(f"{NAMES[task]}, k = {k}")
-        axes.legend(frameon=False, loc="lower left")
+        axes.legend(frameon=False, loc="lower left", ncols=2)
+        axes.set_ylim(bottom=-1.8)  # room for the legend
         low, high = axes.get_xlim()
         axes.set_xlim(max(low, 0), min(high, 100))
         pictures.dress(axes, "x")
