@@ -1,10 +1,10 @@
-"""Write the tables of docs/paper.md from the results in docs/results, and what made those.
+"""Write the tables of docs/paper.md and docs/targets.md from the results in docs/results.
 
     python docs/claims.py            # after new results were saved there
-    python docs/claims.py --check    # exit 1 if the page is not up to date
+    python docs/claims.py --check    # exit 1 if a page is not up to date
 
-A table stands between <!-- claims NAME --> and <!-- end -->, NAME as in `dmsgd reproduce NAME`, and
-that of the halves of all experiments between <!-- halves --> and <!-- end -->.
+The claims of an experiment, with what made them, stand between <!-- claims NAME --> and <!-- end -->,
+NAME as in `dmsgd reproduce NAME`; another of TABLES between <!-- table NAME --> and <!-- end -->.
 Results come from `dmsgd reproduce NAME --out docs/results`; their pictures go to docs/images/paper.
 """
 
@@ -13,24 +13,26 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from dmsgd.commands.reproduce import BEYOND, EXPERIMENTS, experiment
 from dmsgd.paper import provenance, storage
+from dmsgd.paper.intervals import paired, show, shown
 from dmsgd.paper.protocol import Claim
+from dmsgd.paper.subgroups.result import EARLY, RAREST
 
 #: The experiments that are the paper's own.
 PAPER = [name for name in EXPERIMENTS if name not in BEYOND]
 
 FOLDER = Path(__file__).parent
-PAGE = FOLDER / "paper.md"
-MARK = re.compile(r"(<!-- claims ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-HALVES = re.compile(r"(<!-- halves -->\n).*?(<!-- end -->)", re.DOTALL)
+PAGES = FOLDER / "paper.md", FOLDER / "targets.md"
+MARK = re.compile(r"(<!-- (claims|table) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def table(name: str) -> str:
     """Return the claims of an experiment as Markdown: the paper's, then, folded, what is beyond."""
-    chosen, path = experiment(name), stored(name)
-    claims = chosen.claims(storage.load(chosen.Result, path))
+    path = stored(name)
+    claims = experiment(name).claims(result_of(name))
     notes = list(dict.fromkeys(claim.note for claim in claims if claim.note))
     beyond = [claim for claim in claims if claim.where == "beyond"]
     lines = rows([claim for claim in claims if claim.where != "beyond"], notes)
@@ -50,6 +52,11 @@ def stored(name: str) -> Path:
     return FOLDER / "results" / f"{name}.json"
 
 
+def result_of(name: str) -> Any:
+    """Return the stored result of an experiment."""
+    return storage.load(experiment(name).Result, stored(name))
+
+
 def halves() -> str:
     """Return what is who is seen and what is who meets, over all experiments."""
     lines = [
@@ -59,13 +66,57 @@ def halves() -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for name in EXPERIMENTS:
-        chosen = experiment(name)
-        for each in chosen.halves(storage.load(chosen.Result, stored(name))):
+        for each in experiment(name).halves(result_of(name)):
             differences = [each.text(difference) for difference in each.differences.values()]
             level = f"{each.uniform.mean():.{each.digits}f}"
             cells = [name, each.what, str(each.kdpp.size), level, *differences, ""]
             lines.append(f"| {' | '.join(cells[:8])} |")
     return "\n".join(lines) + "\n"
+
+
+def targets() -> str:
+    """Return accuracy of every way to balance classes, early and late, and less stratified's."""
+    result = result_of("targets")
+    columns = [(task, late) for task in result.sizes for late in (False, True)]
+    heads = ["method"]
+    for task, late in columns:
+        epochs = result.config.epochs if task == "flowers" else result.config.digits_epochs
+        heads += [
+            f"{task}, {epochs[-1 if late else 0]:g} epoch{'s' if late else ''}",
+            "- stratified",
+        ]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for method in result.methods(next(iter(result.sizes))):
+        cells = [method]
+        for task, late in columns:
+            ours, theirs = (100 * result.accuracy(task, m, late) for m in (method, "stratified"))
+            lead = "" if method == "stratified" else shown(*paired(ours, theirs), sign=True)
+            cells += [show(ours, scale=1), lead]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def subgroups() -> str:
+    """Return what rare digits make of a batch, accuracy by digit, and less that of uniform."""
+    result = result_of("subgroups")
+    steps = result.config.checkpoints
+    columns = [(measure, at) for measure in ("worst", "mean") for at in (EARLY, -1)]
+    heads = ["method", "rarest digits in a batch"]
+    for measure, at in columns:
+        heads += [f"{measure}, {steps[at]} steps", "- uniform"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for each in result.outcomes:
+        cells = [each.method, show(each.shares[:, RAREST].sum(axis=1))]
+        for measure, at in columns:
+            gain = result.gain(each.method, measure, at)
+            lead = "" if each.method == "uniform" else shown(*gain, sign=True)
+            cells += [show(result.accuracy(each.method, measure, at)), lead]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+#: Tables that are not the claims of one experiment.
+TABLES = {"halves": halves, "targets": targets, "subgroups": subgroups}
 
 
 def rows(claims: list[Claim], notes: list[str]) -> list[str]:
@@ -80,21 +131,28 @@ def rows(claims: list[Claim], notes: list[str]) -> list[str]:
 
 
 def written(text: str) -> str:
-    """Return the page with all tables made anew."""
-    text = HALVES.sub(lambda found: f"{found[1]}{halves()}{found[2]}", text)
-    return MARK.sub(lambda found: f"{found[1]}{table(found[2])}{found[3]}", text)
+    """Return a page with all tables made anew."""
+
+    def made(found: re.Match[str]) -> str:
+        content = table(found[3]) if found[2] == "claims" else TABLES[found[3]]()
+        return f"{found[1]}{content}{found[4]}"
+
+    return MARK.sub(made, text)
 
 
 def main() -> None:
-    """Bring the page up to date, or check that it is."""
-    text = PAGE.read_text()
-    missing = set(PAPER) - {found[2] for found in MARK.finditer(text)}
-    if missing:
-        sys.exit(f"{PAGE.name} has no table for {', '.join(sorted(missing))}")
-    new = written(text)
-    if "--check" in sys.argv:
-        sys.exit(0 if new == text else f"{PAGE.name} is not up to date: run python docs/claims.py")
-    PAGE.write_text(new)
+    """Bring the pages up to date, or check that they are."""
+    marked = {(found[2], found[3]) for page in PAGES for found in MARK.finditer(page.read_text())}
+    missing = {("claims", name) for name in PAPER} | {("table", name) for name in TABLES}
+    if missing - marked:
+        sys.exit(f"no page has {', '.join(map(' '.join, sorted(missing - marked)))}")
+    for page in PAGES:
+        text = page.read_text()
+        new = written(text)
+        if "--check" not in sys.argv:
+            page.write_text(new)
+        elif new != text:
+            sys.exit(f"{page.name} is not up to date: run python docs/claims.py")
 
 
 if __name__ == "__main__":
