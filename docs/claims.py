@@ -3,7 +3,7 @@
     python docs/claims.py            # after new results were saved there
     python docs/claims.py --check    # exit 1 if a page is not up to date
 
-The claims of an experiment, with what made them, stand between <!-- claims NAME --> and <!-- end -->,
+The claims of an experiment and what made them stand between <!-- claims NAME --> and <!-- end -->,
 NAME as in `dmsgd reproduce NAME`; another of TABLES between <!-- table NAME --> and <!-- end -->.
 Results come from `dmsgd reproduce NAME --out docs/results`; their pictures go to docs/images/paper.
 """
