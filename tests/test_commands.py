@@ -345,9 +345,10 @@ def test_shared_options_have_the_same_words():
     for command in COMMANDS:
         for name, text in options(command).items():
             texts.setdefault(name, {}).setdefault(text[:12], []).append(command)
-    # A page is another file than batches are; what describes a design has one word everywhere.
+    # A page is another file than batches are, and a worker that trains is a process, one that draws
+    # a thread; what describes a design has one word everywhere.
     different = {name for name, said in texts.items() if len(said) > 1}
-    assert different <= {"-o", "--quick", "--force", "--out", "--seeds"}, texts
+    assert different <= {"-o", "--quick", "--force", "--out", "--seeds", "--workers"}, texts
 
 
 def test_commands_that_describe_a_design_take_the_same_options():
