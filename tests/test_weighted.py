@@ -23,6 +23,11 @@ from dmsgd.polynomials.shares import capped_shares
 RNG = np.random.default_rng(3)
 
 
+@pytest.fixture
+def rng():
+    return np.random.default_rng(4)
+
+
 def law_of(odds, k):
     """P(Y) ∝ Π w_i by enumeration; infinite odds are in every set."""
     sure = np.isinf(odds)
@@ -69,8 +74,8 @@ def test_the_law_has_these_inclusion_probabilities_and_is_what_is_drawn(name):
     check_draws(design, law)
 
 
-def test_it_is_the_kdpp_of_a_diagonal_kernel():
-    odds = np.exp(RNG.normal(size=7))
+def test_it_is_the_kdpp_of_a_diagonal_kernel(rng):
+    odds = np.exp(rng.normal(size=7))
     kernel = dmsgd.KDPP(dmsgd.exact(dmsgd.Precomputed(np.diag(odds))), 3)
     law = kdpp_law(np.diag(odds), 3)
     design = dmsgd.Weighted(kernel.inclusion(), 3)
@@ -79,7 +84,7 @@ def test_it_is_the_kdpp_of_a_diagonal_kernel():
     np.testing.assert_allclose(design.log_prob(batches), kernel.log_prob(batches), atol=1e-10)
 
 
-def test_no_law_with_this_b_has_more_entropy():
+def test_no_law_with_this_b_has_more_entropy(rng):
     """P(Y) ∝ Π w_i is the maximum: moving along any direction that keeps b and the sum loses."""
     b, k = np.array(CASES["seven"][0]), 3
     law = law_of(dmsgd.Weighted(b, k)._odds, k)
@@ -87,7 +92,7 @@ def test_no_law_with_this_b_has_more_entropy():
     members = np.array([[i in Y for i in range(b.size)] for Y in law], dtype=float)
     constraints = np.column_stack([members, np.ones(p.size)])
     for _ in range(20):
-        direction = RNG.normal(size=p.size)
+        direction = rng.normal(size=p.size)
         direction -= constraints @ np.linalg.lstsq(constraints, direction, rcond=None)[0]
         q = p + 0.5 * p.min() * direction / np.abs(direction).max()
         np.testing.assert_allclose(q @ members, b, atol=1e-12)
@@ -95,12 +100,12 @@ def test_no_law_with_this_b_has_more_entropy():
 
 
 @pytest.mark.parametrize("spread", [0.3, 1.0, 3.0, 6.0, 12.0])
-def test_any_b_is_met(spread):
+def test_any_b_is_met(spread, rng):
     """Also where items are nearly never or nearly always drawn, for few items and for many."""
     for n in (2, 3, 5, 8, 20, 60, 300, 2000):
         for _ in range(6):
-            k = int(RNG.integers(1, n))
-            b = poisson_like(spread * RNG.normal(size=n), k)
+            k = int(rng.integers(1, n))
+            b = poisson_like(spread * rng.normal(size=n), k)
             law = with_inclusion(b, k)
             found = law.inclusion()
             np.testing.assert_allclose(found, b, atol=1e-11)
@@ -108,14 +113,27 @@ def test_any_b_is_met(spread):
             assert found.sum() == pytest.approx(k, rel=1e-12)
 
 
-def test_series_and_sums_over_nodes_agree():
+@pytest.mark.parametrize(
+    ("sure", "missing", "rare"),
+    [(1, 0.01, 1000), (6, 4e-3, 4000), (20, 0.02, 5000), (100, 1e-3, 10_000), (40, 1e-6, 1000),
+     (3, 0.1, 1000), (6, 0.3, 100), (40, 1e-11, 300)],
+)  # fmt: skip
+def test_a_few_that_are_nearly_sure_beside_many_that_are_rare(sure, missing, rare, rng):
+    """Hardly more than one of the k places is ever free: plain steps overshoot."""
+    heavy = 1 - missing * rng.uniform(0.1, 1.9, sure)
+    light = rng.random(rare) ** 3
+    b = np.r_[heavy, light / light.sum() * (sure - heavy.sum())]
+    np.testing.assert_allclose(dmsgd.Weighted(b, sure)._law.inclusion(), b, atol=1e-11)
+
+
+def test_series_and_sums_over_nodes_agree(rng):
     """Light items take another route than heavy ones: the same law, cut in two places."""
     from dmsgd.polynomials import conditional_poisson
 
-    odds = np.exp(RNG.normal(size=400) - 3)
-    i, j = RNG.integers(0, 400, (2, 500))
+    odds = np.exp(rng.normal(size=400) - 3)
+    i, j = rng.integers(0, 400, (2, 500))
     i, j = i[i != j], j[i != j]
-    Y = RNG.normal(size=(400, 3))
+    Y = rng.normal(size=(400, 3))
     results = []
     for light in (0.0, 1 / 16, 0.3):
         with pytest.MonkeyPatch.context() as patch:
@@ -127,16 +145,16 @@ def test_series_and_sums_over_nodes_agree():
             np.testing.assert_allclose(left, right, rtol=1e-11)
 
 
-def test_the_second_moment_equals_the_sum_over_pairs():
-    design = dmsgd.Weighted(weights=np.exp(RNG.normal(size=50)), k=9)
-    Y, everyone = RNG.normal(size=(50, 4)), np.arange(50)
+def test_the_second_moment_equals_the_sum_over_pairs(rng):
+    design = dmsgd.Weighted(weights=np.exp(rng.normal(size=50)), k=9)
+    Y, everyone = rng.normal(size=(50, 4)), np.arange(50)
     pairs = design.joint(everyone[:, None], everyone)
     assert design.second_moment(Y) == pytest.approx(np.sum(pairs * (Y @ Y.T)), rel=1e-11)
 
 
-def test_joint_probabilities_add_up():
+def test_joint_probabilities_add_up(rng):
     """Σ_j P(i and j) = k b_i, and nothing attracts."""
-    design = dmsgd.Weighted(weights=RNG.pareto(1.5, size=300), k=30)
+    design = dmsgd.Weighted(weights=rng.pareto(1.5, size=300), k=30)
     everyone = np.arange(300)
     pairs = design.joint(everyone[:, None], everyone)
     b = design.inclusion()
@@ -147,9 +165,9 @@ def test_joint_probabilities_add_up():
 @pytest.mark.parametrize(
     ("n", "k", "tail"), [(60, 20, 1.0), (3000, 64, 0.7), (3000, 1500, 2.0), (200_000, 256, 1.5)]
 )
-def test_draws_have_these_inclusion_probabilities(n, k, tail):
+def test_draws_have_these_inclusion_probabilities(n, k, tail, rng):
     """Trees of one leaf an item, of shared leaves, and of both: χ² over items pooled by b."""
-    design = dmsgd.Weighted(weights=RNG.pareto(tail, size=n) + 1e-3, k=k)
+    design = dmsgd.Weighted(weights=rng.pareto(tail, size=n) + 1e-3, k=k)
     size = 4000
     batches = design.sample(size, seed=1)
     assert all(np.unique(row).size == k for row in batches[:50])
@@ -168,8 +186,8 @@ def test_draws_have_these_inclusion_probabilities(n, k, tail):
     assert chi2.sf(statistic, len(groups)) > ERROR_RATE
 
 
-def test_pairs_are_drawn_as_often_as_they_should_be():
-    design = dmsgd.Weighted(weights=np.exp(RNG.normal(size=12)), k=5)
+def test_pairs_are_drawn_as_often_as_they_should_be(rng):
+    design = dmsgd.Weighted(weights=np.exp(rng.normal(size=12)), k=5)
     batches = design.sample(40_000, seed=2)
     member = np.zeros((40_000, 12))
     member[np.arange(40_000)[:, None], batches] = 1
@@ -243,11 +261,11 @@ def test_it_goes_where_designs_go(tmp_path):
     assert list(sampler)[:15] == design.sample(3, seed=4).ravel().tolist()
 
 
-def test_memory_is_a_few_numbers_an_item():
+def test_memory_is_a_few_numbers_an_item(rng):
     import tracemalloc
 
     n = 300_000
-    weights = RNG.exponential(size=n)
+    weights = rng.exponential(size=n)
     dmsgd.Weighted(weights=weights[:1000], k=32).sample(1, seed=0)  # compile
     tracemalloc.start()
     design = dmsgd.Weighted(weights=weights, k=32)

@@ -19,6 +19,7 @@ power series do, so that n items cost O(n) and not O(n M).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import final
 
@@ -27,6 +28,7 @@ import numpy.typing as npt
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.polynomials.anderson import extrapolated
 
 #: Items with a p up to this are summed by their power series.
 LIGHT = 1 / 16
@@ -36,8 +38,8 @@ NUMBERS = 2**16
 NOTHING = 50.0
 #: b is found to this share of itself (of a thousandth, where it is smaller), or at worst that.
 WANTED, ACCEPTED = 1e-12, 1e-10
-#: Steps to find w; three to twelve are usual.
-STEPS = 100
+#: Steps to find w; three to twelve are usual, and after so many plain ones so many are remembered.
+STEPS, PLAIN, MEMORY = 100, 8, 3
 
 Complex = npt.NDArray[np.complex128]
 
@@ -177,12 +179,17 @@ def with_inclusion(b: FloatArray, k: int) -> ConditionalPoisson:
     """Return the law whose inclusion probabilities are b, which must sum to k. O(n) a step."""
     with np.errstate(divide="ignore"):
         weights = b / (1 - b)  # right if items were independent
-    strength, error = _strength(b), np.inf
-    for _ in range(STEPS):
+    strength, error, open_ = _strength(b), np.inf, (b > 0) & (b < 1)
+    past: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=MEMORY + 1)
+    for number in range(STEPS):
         law = ConditionalPoisson(weights, k)
         weights, error = law.corrected(b, strength)
         if error <= WANTED:
             return law
+        if number >= PLAIN:  # a few items that are nearly sure beside many that are rare
+            logs = np.log(law.odds[open_])
+            past.append((logs, np.log(weights[open_]) - logs))
+            weights[open_] = np.exp(extrapolated(past, (b * (1 - b))[open_]))
     if error <= ACCEPTED:
         return law
     raise SamplingError(

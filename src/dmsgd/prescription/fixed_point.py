@@ -31,6 +31,7 @@ import numpy as np
 
 from dmsgd.errors import RankError
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.polynomials.anderson import extrapolated
 from dmsgd.prescription.marginals import Marginals
 
 #: How many earlier steps an extrapolation looks at.
@@ -82,22 +83,10 @@ def solve(
             break
         reached, guaranteed = phi, _centred(theta + gap)
         past.append((theta, gap))
-        theta = _centred(_extrapolated(past, target))
+        theta = _centred(extrapolated(past, target))
     return solution
 
 
 def _centred(theta: FloatArray) -> FloatArray:
     """Return θ with mean 0: a constant changes nothing but the scale of the kernel."""
     return np.asarray(theta - theta.mean())
-
-
-def _extrapolated(past: deque[tuple[FloatArray, FloatArray]], weights: FloatArray) -> FloatArray:
-    """Return the combination of the last steps whose gap would vanish if gaps were linear in θ."""
-    theta, gap = past[-1]
-    if len(past) == 1:
-        return theta + gap
-    moves = np.array([theta - earlier for earlier, _ in past][:-1])
-    changes = np.array([gap - earlier for _, earlier in past][:-1])
-    weighted = changes * weights
-    share, *_ = np.linalg.lstsq(weighted @ changes.T, weighted @ gap, rcond=1e-12)
-    return np.asarray(theta + gap - share @ (moves + changes))
