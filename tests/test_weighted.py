@@ -159,7 +159,7 @@ def test_joint_probabilities_add_up(rng):
     pairs = design.joint(everyone[:, None], everyone)
     b = design.inclusion()
     np.testing.assert_allclose(pairs.sum(axis=1), 30 * b, rtol=1e-10)
-    assert (pairs - np.outer(b, b))[~np.eye(300, dtype=bool)].max() < 1e-15
+    assert (pairs - np.outer(b, b))[~np.eye(300, dtype=bool)].max() < 1e-13
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_draws_have_these_inclusion_probabilities(n, k, tail, rng):
 
 
 def test_pairs_are_drawn_as_often_as_they_should_be(rng):
-    design = dmsgd.Weighted(weights=np.exp(rng.normal(size=12)), k=5)
+    design = dmsgd.Weighted(weights=rng.uniform(0.3, 1.5, size=12), k=5)
     batches = design.sample(40_000, seed=2)
     member = np.zeros((40_000, 12))
     member[np.arange(40_000)[:, None], batches] = 1
