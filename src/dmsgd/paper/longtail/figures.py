@@ -31,9 +31,11 @@ def plot_shares(result: Result, path: Path) -> None:
     figure, axes = _figure()
     classes = np.arange(1, result.sizes.size + 1)
     for outcome, (colour, marker, line) in zip(result.outcomes, STYLES, strict=True):
+        # Dashed lines lie over full ones: the same b has the shares of its k-DPP.
         axes.plot(
-            classes, 100 * outcome.shares, line, color=colour, marker=marker, label=outcome.name
-        )
+            classes, 100 * outcome.shares, line, color=colour, marker=marker, label=outcome.name,
+            zorder=3 if line == "--" else 2,
+        )  # fmt: skip
     axes.set_yscale("log")
     axes.set_yticks(ticks := [1, 2, 5, 10, 20, 30], [f"{tick} %" for tick in ticks])
     axes.set_yticks([], minor=True)
