@@ -120,7 +120,7 @@ def _line(
 def _noise(result: Result, folder: Path) -> list[Path]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    figure = Figure(figsize=(11.4, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(result.config.noise_epochs))
     designs = list(dict.fromkeys(_design(noise.method) for noise in result.noise))
@@ -142,7 +142,7 @@ def _noise(result: Result, folder: Path) -> list[Path]:
         axes.set_yticks([], minor=True)
         pictures.dress(axes)
     left.set_ylabel(f"ratio of gradient variances, k = {result.config.noise_k}")
-    left.legend(frameon=False, fontsize=9)
+    figure.legend(frameon=False, fontsize=9, loc="outside right center")
     return pictures.save(figure, folder, "flowers-noise")
 
 

@@ -122,7 +122,7 @@ def arms(result: Result, folder: Path) -> list[Path]:
     axes.set_title(f"Which half helps? Mean of {result.config.seeds} seeds, 95 % intervals")
     pictures.dress(axes, "x")
     axes.set_ylim(bottom=-1.4)  # room for the legend
-    axes.legend(frameon=False, loc="lower center", ncols=2)
+    axes.legend(framealpha=1, edgecolor="none", loc="lower center", ncols=2)  # over the dotted line
     return pictures.save(figure, folder, "r8-halves")
 
 

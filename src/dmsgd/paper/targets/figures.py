@@ -48,7 +48,7 @@ def plot_accuracy(result: Result, folder: Path) -> list[Path]:
         axes.set_xlabel("accuracy on the balanced test set, %")
         k = result.config.k if task == "flowers" else result.config.digits_k
         axes.set_title(f"{NAMES[task]}, k = {k}")
-        axes.legend(frameon=False, loc="lower left", ncols=2)
+        axes.legend(framealpha=1, edgecolor="none", loc="lower left", ncols=2)  # over dotted lines
         axes.set_ylim(bottom=-1.8)  # room for the legend
         low, high = axes.get_xlim()
         axes.set_xlim(max(low, 0), min(high, 100))
