@@ -58,8 +58,21 @@ def test_every_pass_is_the_next_epoch_and_set_epoch_names_it():
     sampler.set_epoch(5)
     assert [list(sampler), list(sampler)] == [flat(draws(5)), flat(draws(6))]
     sampler.set_epoch(0)
-    next(iter(sampler))  # a pass that is left early counts too
-    assert list(sampler) == flat(draws(1))
+    next(iter(sampler))  # a pass that is left early counts too, and that is said aloud
+    with pytest.warns(UserWarning, match="epoch 0 was left after 1 of 54.*is epoch 1.*set_epoch"):
+        assert list(sampler) == flat(draws(1))
+    next(iter(sampler))
+    sampler.set_epoch(2)  # meant
+    assert list(sampler) == flat(draws(2))
+
+
+def test_an_iterator_that_is_not_used_claims_no_epoch():
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    late, unused = iter(sampler), iter(sampler)
+    assert list(sampler) == flat(draws(0))
+    assert list(late) == flat(draws(1))
+    del unused
+    assert sampler.state_dict()["epoch"] == 2
 
 
 def test_seed_decides_the_draws():
@@ -145,7 +158,9 @@ def test_sampler_resumes_at_any_place(epoch, position):
     stream = iter(sampler)
     consumed = list(islice(stream, position))
     state = sampler.state_dict()
+    assert state.pop("design") == DESIGN.fingerprint()
     assert all(type(value) is int for value in state.values())
+    state = sampler.state_dict()
     again = DiverseSampler(DESIGN, steps=STEPS)
     again.load_state_dict(state)
     assert consumed + list(again) == flat(draws(epoch))
@@ -162,11 +177,111 @@ def test_a_finished_pass_resumes_with_the_next_epoch():
     assert list(again) == flat(draws(1))
 
 
+def test_a_copy_of_a_finished_pass_is_at_the_next_epoch():
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    list(sampler)
+    assert list(pickle.loads(pickle.dumps(sampler))) == flat(draws(1))
+
+
+@pytest.mark.parametrize("position", [0, 7, STEPS * K])
+def test_a_named_epoch_outlives_state_and_pickle(position):
+    """Named before the first pass, in the middle of one, or after it."""
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    list(islice(sampler, position))
+    sampler.set_epoch(5)
+    again = DiverseSampler(DESIGN, steps=STEPS)
+    again.load_state_dict(sampler.state_dict())
+    for heir in (again, pickle.loads(pickle.dumps(sampler))):
+        assert list(heir) == flat(draws(5))
+
+    batches = loader(ITEMS, DESIGN, steps=STEPS)
+    list(islice(batches, position // K))
+    batches.sampler.set_epoch(5)
+    again = loader(ITEMS, DESIGN, steps=STEPS)
+    again.load_state_dict(batches.state_dict())
+    assert seen(again) == draws(5)
+
+
 def test_frameworks_may_name_the_epoch_again_after_a_resume():
     again = DiverseSampler(DESIGN, steps=STEPS)
     again.load_state_dict({**again.state_dict(), "epoch": 2, "consumed": 4 * K})
+    with pytest.raises(ValueError, match=r"stands in epoch 2.*epoch 0 is named.*set_epoch\(2\)"):
+        again.set_epoch(0)  # a loop that begins anew would undo the load
     again.set_epoch(2)
     assert list(again) == flat(draws(2)[4:])
+    again.set_epoch(0)
+    assert list(again) == flat(draws(0))
+
+
+def test_state_of_another_design_is_refused():
+    other = dmsgd.diversify(X[:, :9], k=K)
+    state = DiverseSampler(other, steps=STEPS).state_dict()
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    for refusing in (sampler, loader(ITEMS, DESIGN, steps=STEPS)):
+        with pytest.raises(ValueError, match=r"another design, with fingerprint.*update"):
+            refusing.load_state_dict(state)
+    sampler.update(other)
+    sampler.load_state_dict(state)
+    schedule = dmsgd.presample(DESIGN, steps=STEPS)  # draws of the design, so a state of it too
+    DiverseSampler(schedule, steps=STEPS).load_state_dict(
+        DiverseSampler(DESIGN, steps=STEPS).state_dict()
+    )
+
+
+def test_state_after_update_is_of_the_design_that_is_drawn_from():
+    other = dmsgd.diversify(X[:, :9], k=K)
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    stream = iter(sampler)
+    next(stream)
+    sampler.update(other)
+    assert sampler.state_dict()["design"] == DESIGN.fingerprint()  # until the pass ends
+    list(stream)
+    assert sampler.state_dict()["design"] == other.fingerprint()
+
+
+def test_a_schedule_has_its_own_seed_and_length():
+    schedule = dmsgd.presample(DESIGN, steps=STEPS + 3, seed=4)
+    with pytest.raises(ValueError, match="already drawn, with seed 4"):
+        DiverseSampler(schedule, steps=STEPS, seed=3)
+    with pytest.raises(ValueError, match=r"0\.\.13|were asked for, but the schedule has 12"):
+        DiverseSampler(schedule, steps=STEPS + 4)
+    sampler = DiverseSampler(schedule, steps=STEPS, seed=4)
+    assert list(sampler) == flat(draws(seed=4))
+    with pytest.raises(ValueError, match="but the schedule has 12"):
+        next(iter(sampler))  # and not in the middle of the epoch
+
+
+@pytest.mark.parametrize("kind", [DataLoader, StatefulDataLoader])
+def test_a_batch_size_that_cuts_draws_is_refused(kind):
+    for batch_size in (4, 5, 2 * K):
+        sampler = DiverseSampler(DESIGN, steps=STEPS)
+        with pytest.raises(ValueError, match=f"batch_size {batch_size} x 1 ranks.*draws of k=6"):
+            next(iter(kind(ITEMS, batch_size=batch_size, sampler=sampler)))
+    half = DiverseSampler(DESIGN, STEPS, num_replicas=2, rank=1)
+    with pytest.raises(ValueError, match=r"6 x 2 ranks.*choose batch_size = 6 / \(2 ranks x"):
+        next(iter(kind(ITEMS, batch_size=K, sampler=half)))
+
+
+def test_processes_that_did_not_find_each_other_are_refused(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(RuntimeError, match=r"WORLD_SIZE says 2.*init_process_group.*shard=False"):
+        next(iter(DiverseSampler(DESIGN, STEPS)))
+    assert list(DiverseSampler(DESIGN, STEPS, shard=False)) == flat(draws())
+    assert len(list(DiverseSampler(DESIGN, STEPS, rank=0, num_replicas=2))) == STEPS * K // 2
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_plain_dataloader_knows_no_place_in_mid_epoch(workers):
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    batches = DataLoader(ITEMS, batch_size=K, sampler=sampler, drop_last=True, num_workers=workers)
+    stream = iter(batches)
+    next(stream)
+    with pytest.raises(RuntimeError, match=r"reads ahead.*dmsgd\.torch\.loader and torchdata's"):
+        sampler.state_dict()
+    list(stream)
+    again = DiverseSampler(DESIGN, steps=STEPS)
+    again.load_state_dict(sampler.state_dict())  # at the end of an epoch there is no doubt
+    assert list(again) == flat(draws(1))
 
 
 def test_state_survives_another_number_of_ranks():
@@ -192,30 +307,51 @@ def check_resume(make, stop):
     state = second.state_dict()
     third = make()  # resumed a second time
     third.load_state_dict(state)
-    assert head + middle + seen(third) == whole[0]
-    assert seen(third) == whole[1]
+    if stop == STEPS:  # the first epoch was over
+        assert (head, middle + seen(third)) == whole
+    else:
+        assert head + middle + seen(third) == whole[0]
+        assert seen(third) == whole[1]
 
 
 @pytest.mark.parametrize("workers", [0, 4])
-@pytest.mark.parametrize("stop", [0, 1, 5])
+@pytest.mark.parametrize("stop", [0, 1, 5, STEPS])
 def test_loader_resumes_from_what_was_consumed(workers, stop):
     """Workers fetch ahead; the state counts what training got."""
     check_resume(lambda: loader(ITEMS, DESIGN, steps=STEPS, num_workers=workers), stop)
 
 
-@pytest.mark.parametrize("workers", [0, 4])
-@pytest.mark.parametrize("stop", [1, 5])
-def test_stateful_dataloader_resumes(workers, stop):
-    def make():
-        return StatefulDataLoader(
-            ITEMS,
-            batch_size=K,
-            sampler=DiverseSampler(DESIGN, steps=STEPS),
-            drop_last=True,
-            num_workers=workers,
-        )
+def stateful(workers, persistent=False):
+    return StatefulDataLoader(
+        ITEMS,
+        batch_size=K,
+        sampler=DiverseSampler(DESIGN, steps=STEPS),
+        drop_last=True,
+        num_workers=workers,
+        persistent_workers=persistent,
+    )
 
-    check_resume(make, stop)
+
+@pytest.mark.parametrize("workers", [0, 4])
+@pytest.mark.parametrize("stop", [1, 5, STEPS])
+def test_stateful_dataloader_resumes(workers, stop):
+    check_resume(lambda: stateful(workers), stop)
+
+
+@pytest.mark.parametrize(("workers", "persistent"), [(0, False), (1, False), (1, True), (4, True)])
+def test_stateful_dataloader_goes_through_the_epochs(workers, persistent):
+    """It makes iterators that it does not use, and the more so with workers."""
+    batches = stateful(workers, persistent)
+    for epoch in range(3):
+        assert seen(batches) == draws(epoch)
+    for epoch in (3, 4, 1):
+        batches.sampler.set_epoch(epoch)
+        assert seen(batches) == draws(epoch)
+    state = batches.state_dict()  # between epochs
+    again = stateful(workers, persistent)
+    again.load_state_dict(state)
+    assert seen(again) == draws(2)
+    assert seen(again) == draws(3)
 
 
 def test_resume_does_not_replay():
@@ -317,6 +453,9 @@ def test_weights_reach_the_loss():
         (lambda: DiverseSampler(DESIGN, num_replicas=4, rank=0), ValueError, "multiple of 4"),
         (lambda: DiverseSampler(DESIGN, rank=0), ValueError, "both or neither"),
         (lambda: DiverseSampler(DESIGN, num_replicas=2, rank=2), ValueError, r"0\.\.1, got 2"),
+        (lambda: DiverseSampler(DESIGN, num_replicas=0, rank=0), ValueError, "at least 1, got 0"),
+        (lambda: DiverseSampler(DESIGN, num_replicas=2, rank=-1), ValueError, "at least 0, got -1"),
+        (lambda: DiverseSampler(DESIGN, num_replicas=2.0, rank=1), TypeError, "an integer"),
         (lambda: DiverseSampler(DESIGN, shard="no"), ValueError, "shard must be"),
         (lambda: DiverseSampler(DESIGN, steps=0), ValueError, "steps must be at least 1"),
         (lambda: DiverseSampler(X), TypeError, "needs a design.*ndarray"),

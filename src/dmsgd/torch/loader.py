@@ -11,6 +11,7 @@ from dmsgd.designs.measures import unbiased_weights
 from dmsgd.designs.source import Source, known
 from dmsgd.inputs.arrays import FloatArray, as_count
 from dmsgd.inputs.seeding import Seed
+from dmsgd.torch.passes import Pass
 from dmsgd.torch.ranks import Shard, process_count
 from dmsgd.torch.sampler import DiverseSampler
 
@@ -24,25 +25,28 @@ class Loader(DataLoader[Any]):
 
     sampler: DiverseSampler
     batch_size: int
-    _place: tuple[int, int] | None = None  # epoch and consumed items of the pass under way
+    _under_way: Pass | None = None
+    _consumed = 0  # items of that pass that training has got here
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        epoch, consumed = self.sampler.next_place
-        self._place = epoch, consumed
+        consumed = self.sampler.next_place[1]
         for batch in super().__iter__():
             consumed += self.batch_size
-            self._place = epoch, consumed
+            self._under_way, self._consumed = self.sampler.under_way, consumed
             yield batch
-        self._place = None
+        self._under_way = None
 
-    def state_dict(self) -> dict[str, int]:
-        """Return where training stands: epoch and consumed items, a plain dict of ints."""
-        return self.sampler.state_dict(self._place or self.sampler.next_place)
+    def state_dict(self) -> dict[str, Any]:
+        """Return where training stands: epoch, consumed items, and of which design; plain."""
+        now = self._under_way
+        if now is None or now is not self.sampler.under_way:  # or another epoch was named since
+            return self.sampler.state_dict(self.sampler.next_place)
+        return self.sampler.state_dict((now.epoch, self._consumed))
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state` at the next pass over the loader."""
         self.sampler.load_state_dict(state)
-        self._place = None
+        self._under_way = None
 
 
 def loader(
@@ -86,6 +90,7 @@ def loader(
         )
     data = WithLossWeights(dataset, design) if loss_weights else dataset
     sampler = DiverseSampler(design, steps, seed, shard=shard)
+    sampler.pass_size = design.k // accumulation
     return Loader(data, batch_size=local, sampler=sampler, drop_last=True, **options)
 
 

@@ -1,11 +1,13 @@
-"""Which part of every draw this process takes."""
+"""Which part of every draw this process takes, and what all processes must agree on."""
 
 from __future__ import annotations
 
-import sys
+import os
 from typing import Any, Literal
 
 import torch.distributed
+
+from dmsgd.torch import accelerated
 
 #: True: take this rank's part of each draw. False: take all of it. "auto": see `part_of_draw`.
 Shard = bool | Literal["auto"]
@@ -18,26 +20,86 @@ def part_of_draw(shard: Shard, rank: int | None, num_replicas: int | None) -> tu
     Lightning (it leaves a DistributedSampler alone). Accelerate cuts what it is given itself, so
     where it runs nothing is cut here.
     """
-    if shard is False or (shard == "auto" and num_replicas is None and _accelerate() is not None):
+    cut_by_accelerate = shard == "auto" and num_replicas is None and accelerated.state() is not None
+    if shard is False or cut_by_accelerate:
         return 0, 1
     if rank is not None and num_replicas is not None:
         return rank, num_replicas
     return (torch.distributed.get_rank(), process_count()) if _initialised() else (0, 1)
 
 
+def refuse_unjoined(shard: Shard, num_replicas: int | None) -> None:
+    """Raise if this is one of several processes that have not found each other yet.
+
+    Each of them would take whole draws, and all of them the same.
+    """
+    world = os.environ.get("WORLD_SIZE", "1")
+    alone = not _initialised() and accelerated.state() is None
+    if alone and shard is not False and num_replicas is None and world not in ("", "0", "1"):
+        raise RuntimeError(
+            f"WORLD_SIZE says {world} processes, but torch.distributed does not run, so that each "
+            f"would train on the same draws; call torch.distributed.init_process_group first, or "
+            f"say shard=False if the processes have nothing to do with each other"
+        )
+
+
+def refuse_misfit(k: int, batch_size: int, ranks: int, wanted: int | None, split: bool) -> None:
+    """Raise unless passes of batch_size x ranks items add up to draws.
+
+    wanted: how many items of a draw a pass must have; None: any part of it, by accumulation.
+    split:  whether Accelerate splits each batch over the processes.
+    """
+    together = batch_size * ranks
+    if k % together == 0 if wanted is None else together == wanted:
+        return
+    if split:
+        remedy = (
+            "Accelerate's split_batches=True cuts each batch once more; leave it out, or use a "
+            f"plain DataLoader with batch_size={wanted or k}"
+        )
+    elif wanted is None:
+        remedy = f"choose batch_size = {k} / ({ranks} ranks x accumulation steps)"
+    else:
+        remedy = "make the loader once all processes run (in Lightning, in train_dataloader)"
+    raise ValueError(
+        f"batch_size {batch_size} x {ranks} ranks = {together} items a pass do not add up to "
+        f"draws of k={k}; {remedy}"
+    )
+
+
 def process_count() -> int:
     """Return how many processes train together, as far as Accelerate or torch know."""
-    accelerate = _accelerate()
-    if accelerate is not None:
-        return int(accelerate.num_processes)
+    state = accelerated.state()
+    if state is not None:
+        return int(state.num_processes)
     return int(torch.distributed.get_world_size()) if _initialised() else 1
+
+
+def of_first_rank(value: Any) -> Any:
+    """Return rank 0's value on every rank; all of them must call it."""
+    if not _several():
+        return value
+    box = [value]
+    torch.distributed.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+def refuse_disagreement(fingerprint: str) -> None:
+    """Raise on every rank if they hold different designs; all of them must call it."""
+    if not _several():
+        return
+    found = [""] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(found, fingerprint)
+    if len(set(found)) > 1:
+        raise ValueError(
+            "the ranks hold different designs, so that no step would be a draw; build the design "
+            "from the same features on every rank, or pass update() features: rank 0's count"
+        )
+
+
+def _several() -> bool:
+    return _initialised() and torch.distributed.get_world_size() > 1
 
 
 def _initialised() -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
-
-
-def _accelerate() -> Any:
-    """Return Accelerate's state if it runs here; it is asked only if already imported."""
-    state = sys.modules.get("accelerate.state")
-    return state.PartialState() if state and state.PartialState._shared_state else None

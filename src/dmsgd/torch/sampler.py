@@ -5,30 +5,29 @@ It is flat, and not a batch sampler, because that is what training frameworks wr
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from torch.utils.data import DistributedSampler
 
 from dmsgd.designs.design import Design
 from dmsgd.designs.source import FIXED_K, Source
 from dmsgd.inputs.arrays import as_count
 from dmsgd.inputs.seeding import Seed, key_of
-from dmsgd.inputs.threads import thread_count
-from dmsgd.torch.ranks import Shard, part_of_draw
+from dmsgd.torch import accelerated
+from dmsgd.torch.passes import Pass
+from dmsgd.torch.ranks import (
+    Shard,
+    of_first_rank,
+    part_of_draw,
+    refuse_disagreement,
+    refuse_misfit,
+    refuse_unjoined,
+)
 from dmsgd.training.draws import fixed_seed
-
-#: Indices drawn ahead of the training loop at a time; at least this many draws for each thread.
-AHEAD, EACH = 8192, 2
-
-#: A draw costs about k³ operations. The first lot has about so many, some 100 ms, so that training
-#: starts soon, and far less (a part) where the rest is drawn beside it. A thread is worth waking up
-#: for so many.
-FIRST, PART, WORTH = 2**30, 128, 2**26
 
 
 class DiverseSampler(DistributedSampler[Any]):
@@ -77,8 +76,17 @@ class DiverseSampler(DistributedSampler[Any]):
             raise ValueError(f"shard must be True, False or 'auto', got {shard!r}")
         if (rank is None) != (num_replicas is None):
             raise ValueError("num_replicas and rank belong together; pass both or neither")
-        if rank is not None and num_replicas is not None and not 0 <= rank < num_replicas:
-            raise ValueError(f"rank must be one of 0..{num_replicas - 1}, got {rank}")
+        if rank is not None and num_replicas is not None:
+            rank = as_count(rank, "rank", least=0)
+            num_replicas = as_count(num_replicas, "num_replicas")
+            if rank >= num_replicas:
+                raise ValueError(f"rank must be one of 0..{num_replicas - 1}, got {rank}")
+        own = getattr(design, "seed", None)
+        if own is not None and not (isinstance(seed, int | np.integer) and seed in (0, own)):
+            raise ValueError(
+                f"this schedule is already drawn, with seed {own}; leave the seed out, or "
+                f"presample another schedule"
+            )
         self.design = design
         self.steps = as_count(max(design.n // design.k, 1) if steps is None else steps, "steps")
         # The base class's own constructor is not called: it asks for a dataset, and for processes
@@ -86,19 +94,26 @@ class DiverseSampler(DistributedSampler[Any]):
         self.dataset: Any = range(design.n)
         self.shuffle = self.drop_last = True
         self.total_size = self.steps * design.k
-        self._draw_seed = fixed_seed(design, seed)
-        self._key = key_of(self._draw_seed)  # tells samplers apart, whatever kind the seed is
-        given = self._draw_seed
+        self.draw_seed = fixed_seed(design, seed)
+        self._key = key_of(self.draw_seed)  # tells samplers apart, whatever kind the seed is
+        given = self.draw_seed
         self.seed = self._key if isinstance(given, np.random.SeedSequence) else int(given)
         self.shard: Shard = shard
         self._replica = rank, num_replicas
+        #: Items of a draw in a forward pass over all ranks, where `loader` has settled it.
+        self.pass_size: int | None = None
         self._epoch = 0
         self._next_epoch = 0
         self._next_position = 0
-        self._stream: _Stream | None = None
-        self._part()
+        self._named = False  # whether the epoch of the next pass was said, or only counted up
+        self._loaded = False  # whether the next pass goes on from a loaded state
+        self.under_way: Pass | None = None
+        self._printed: tuple[Source | None, str] = None, ""
+        self.part()
+        self._refuse_beyond(0)
 
-    def _part(self) -> tuple[int, int]:
+    def part(self) -> tuple[int, int]:
+        """Return (part, parts): this process takes part number `part` of each draw."""
         part, parts = part_of_draw(self.shard, *self._replica)
         if self.design.k % parts:
             raise ValueError(
@@ -107,15 +122,20 @@ class DiverseSampler(DistributedSampler[Any]):
             )
         return part, parts
 
+    def _refuse_beyond(self, epoch: int) -> None:
+        """Raise if a schedule does not have all draws of this epoch."""
+        if getattr(self.design, "seed", None) is not None:
+            self.design.sample(0, self.draw_seed, start=(epoch + 1) * self.steps)
+
     @property
     def num_replicas(self) -> int:  # type: ignore[override]
         """Number of processes that share each draw here; 1 where each takes all of it."""
-        return self._part()[1]
+        return self.part()[1]
 
     @property
     def rank(self) -> int:  # type: ignore[override]
         """Which part of each draw this process takes."""
-        return self._part()[0]
+        return self.part()[0]
 
     @property
     def num_samples(self) -> int:  # type: ignore[override]
@@ -137,21 +157,65 @@ class DiverseSampler(DistributedSampler[Any]):
         return self._next_epoch, self._next_position
 
     def set_epoch(self, epoch: int) -> None:
-        """Make `epoch` the epoch of the next pass; a position just loaded for it is kept."""
+        """Make `epoch` the epoch of the next pass; a position just loaded for it is kept.
+
+        An epoch before that of a state just loaded is refused: it would undo the load.
+        """
         epoch = as_count(epoch, "epoch", least=0)
+        if self._loaded and epoch < self._next_epoch:
+            raise ValueError(
+                f"the loaded state stands in epoch {self._next_epoch}, and now epoch {epoch} is "
+                f"named; go on with set_epoch({self._next_epoch}), in Accelerate that of the "
+                f"prepared loader. Fabric counts from 0 in every run: there, go through the loader "
+                f"itself, without setup_dataloaders"
+            )
         if epoch != self._next_epoch:
             self._next_epoch, self._next_position = epoch, 0
-        self._epoch = epoch
+        self._epoch, self._named = epoch, True
+        if self.under_way is not None and self.under_way.epoch != epoch:
+            self.under_way = None  # what is saved from now on is the epoch that was named
 
     def __len__(self) -> int:
         """Return the number of indices this process takes in an epoch."""
-        return self.steps * (self.design.k // self._part()[1])
+        return self.steps * (self.design.k // self.part()[1])
 
     def __iter__(self) -> Iterator[int]:
-        self._epoch = self._next_epoch
-        self._stream = _Stream(self, self._next_epoch, self._next_position)
-        self._next_epoch, self._next_position = self._next_epoch + 1, 0
-        return self._stream
+        caller = sys._getframe(1).f_locals.get("self")  # nobody tells a sampler its batch size
+        return Pass(self, caller if getattr(caller, "sampler", None) is self else None)
+
+    def claim(self, new: Pass) -> tuple[int, int]:
+        """Return the place where a pass begins, now that its first item is asked for."""
+        drive = accelerated.drive(self)
+        if drive is not None:
+            self.set_epoch(drive.epoch)
+        refuse_unjoined(self.shard, self._replica[1])
+        batch_size = getattr(new.reader, "batch_size", None)
+        if batch_size is not None:
+            ranks = drive.ranks if drive else self.part()[1]
+            split = drive is not None and drive.split
+            refuse_misfit(self.design.k, batch_size, ranks, self.pass_size, split)
+        self._refuse_beyond(self._next_epoch)
+        last, again = self.under_way, drive is not None  # Accelerate repeats an epoch left early
+        if last and last.position < len(self) and (again or not self._named):
+            warnings.warn(
+                f"epoch {last.epoch} was left after {last.position} of {len(self)} indices, and "
+                f"this pass is epoch {self._next_epoch}: a look at a batch and a second loader use "
+                f"up epochs too. Call set_epoch before each pass to say which epoch it is",
+                stacklevel=3,
+            )
+        place = self.next_place
+        self._begun(new, place[0])
+        return place
+
+    def taken_up(self, loaded: Pass) -> None:
+        """Note that a pass was loaded; what is named for the next one stays named."""
+        if self._next_epoch == loaded.epoch:
+            self._begun(loaded, loaded.epoch)
+
+    def _begun(self, new: Pass, epoch: int) -> None:
+        self.under_way, self._epoch = new, epoch
+        self._next_epoch, self._next_position = epoch + 1, 0
+        self._named = self._loaded = False
 
     def update(self, X: Any) -> None:
         """Draw from new features, or from another design of the same size, from the next pass on.
@@ -159,13 +223,17 @@ class DiverseSampler(DistributedSampler[Any]):
         X: (n, d) features, for example `embed(model, dataset)`, which are put through the
            `diversify` call that made the present design, with its labels, w and kernel; or a
            design. The cost is one set-up of `diversify`.
+
+        Under torch.distributed all ranks must call it. Rank 0's features count, so that the others
+        may pass None; designs are compared, and refused if they differ.
         """
-        design = X if isinstance(X, Design) else self._rebuilt(X)
+        design = X if isinstance(X, Design) else self._rebuilt(of_first_rank(X))
         if (design.n, design.k) != (self.design.n, self.design.k):
             raise ValueError(
                 f"the new design has n={design.n}, k={design.k}; "
                 f"this sampler needs n={self.design.n}, k={self.design.k}"
             )
+        refuse_disagreement(self._fingerprint(design))
         self.design = design
 
     def _rebuilt(self, X: Any) -> Source:
@@ -178,116 +246,71 @@ class DiverseSampler(DistributedSampler[Any]):
         design: Source = recipe(X)
         return design
 
-    def state_dict(self, place: tuple[int, int] | None = None) -> dict[str, int]:
-        """Return where the present pass stands; a plain dict of ints.
+    def _fingerprint(self, design: Source) -> str:
+        """Return the hash of what is drawn from, "" if a source of the user's own has none."""
+        if self._printed[0] is not design:
+            record = getattr(design, "record", None)  # of a Schedule
+            find = getattr(design, "fingerprint", str)
+            self._printed = design, record.fingerprint if record else find()
+        return self._printed[1]
+
+    def state_dict(self, place: tuple[int, int] | None = None) -> dict[str, Any]:
+        """Return where the present pass stands, or the next one if that was named since.
 
         `place` is (epoch, indices of this process that training has consumed). By default it is
-        what was taken from the sampler, which a loader with workers does ahead of training;
-        `Loader` and torchdata's StatefulDataLoader count by themselves.
+        what was taken from the sampler. In mid-epoch a plain DataLoader has taken more than
+        training has consumed, so that it is refused; `Loader` and torchdata's StatefulDataLoader
+        count by themselves. The state is a plain dict of ints, and the design's fingerprint.
         """
-        epoch, position = place or self._place_now()
+        if place is None:
+            place = self._place()
+            if self.under_way is not None and place == self.under_way.place:
+                self.under_way.refuse_read_ahead()
+        (epoch, position), now = place, self.under_way
+        within = now is not None and epoch == now.epoch and 0 < position < len(self)
         return {
             "epoch": epoch,
-            "consumed": position * self._part()[1],  # over all ranks
+            "consumed": position * self.part()[1],  # over all ranks
             "steps": self.steps,
             "k": self.design.k,
             "n": self.design.n,
             "seed": self._key,
+            "design": self._fingerprint(now.design if now and within else self.design),
         }
 
-    def _place_now(self) -> tuple[int, int]:
-        stream = self._stream
-        return (stream.epoch, stream.position) if stream else self.next_place
+    def _place(self) -> tuple[int, int]:
+        """Return where the present pass stands, or where the next one begins."""
+        now = self.under_way
+        return now.place if now and now.position < len(self) else self.next_place
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on from `state` at the next pass; O(1), whatever the step."""
-        mine = self.state_dict()
+    def place_of(self, state: dict[str, Any]) -> tuple[int, int]:
+        """Return (epoch, position) of a state of this very sampler; refuse any other."""
+        mine = self.state_dict(self.next_place)
         for name in ("n", "k", "steps", "seed"):
             if state.get(name) != mine[name]:
                 raise ValueError(
                     f"the state is of another sampler: {name} {state.get(name)}, not {mine[name]}"
                 )
+        theirs, own = str(state.get("design")), self._fingerprint(self.design)
+        if theirs != own:
+            raise ValueError(
+                f"the state is of another design, with fingerprint {theirs[:8]}, not {own[:8]}; "
+                f"build the design from the same data, and after an update() of the features, "
+                f"update() with those of that time before loading"
+            )
         epoch = as_count(state["epoch"], "epoch", least=0)
-        position = as_count(state["consumed"], "consumed", least=0) // self._part()[1]
+        return epoch, as_count(state["consumed"], "consumed", least=0) // self.part()[1]
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from `state` at the next pass; O(1), whatever the step."""
+        epoch, position = self.place_of(state)
         finished = position >= len(self)
         self._epoch = self._next_epoch = epoch + finished
         self._next_position = 0 if finished else position
-        self._stream = None
+        self._named = self._loaded = True
+        self.under_way = None
 
     def __getstate__(self) -> dict[str, Any]:
-        epoch, position = self._place_now()
-        return {
-            **self.__dict__,
-            "_stream": None,
-            "_epoch": epoch,
-            "_next_epoch": epoch,
-            "_next_position": position,
-        }
-
-
-def _free_cores() -> int:
-    """Return how many cores torch leaves free: by default none."""
-    return max(thread_count(-1) - torch.get_num_threads(), 0)
-
-
-class _Stream(Iterator[int]):
-    """One pass over a sampler: its indices from `position` on, drawn ahead a lot at a time.
-
-    Where torch leaves cores free, they draw the next lot in the background. Where it does not, the
-    lot is drawn while training waits, a large one on all cores: torch's threads wait for each
-    other, so that a draw beside them would cost several times its own time.
-    """
-
-    def __init__(self, sampler: DiverseSampler, epoch: int, position: int) -> None:
-        part, parts = sampler._part()
-        self.epoch = epoch
-        self.position = position
-        self._design, self._seed = sampler.design, sampler._draw_seed
-        self._width = self._design.k // parts
-        self._columns = slice(part * self._width, (part + 1) * self._width)
-        self._offset = epoch * sampler.steps
-        self._steps = sampler.steps
-        self._step, skip = divmod(position, self._width)
-        free = _free_cores()
-        self._workers = free or thread_count(-1)
-        at_once = getattr(self._design, "at_once", None)  # set if every call reads the data
-        self._most = at_once or max(AHEAD // self._width + 1, EACH * self._workers)  # draws a lot
-        soon = FIRST // self._design.k**3 // (PART if free else 1)
-        self._lot = at_once or max(self._workers if soon == 0 else 1, min(self._most, soon))
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="dmsgd") if free else None
-        self._ready = iter(self._draw(*self._reserve())[skip:])
-        self._next_lot()
-
-    def _reserve(self) -> tuple[int, int]:
-        """Return (first step, number of steps) of the next lot of draws, and grow the lot."""
-        first, count = self._step, min(self._lot, self._steps - self._step)
-        self._step += count
-        self._lot = min(4 * self._lot, self._most)
-        return first, count
-
-    def _draw(self, first: int, count: int) -> list[int]:
-        if count == 0:
-            return []
-        start = self._offset + first
-        workers = max(1, min(self._workers, count * self._design.k**3 // WORTH))
-        batches = self._design.sample(count, self._seed, start=start, workers=workers)
-        indices: list[int] = batches[:, self._columns].ravel().tolist()
-        return indices
-
-    def _next_lot(self) -> None:
-        """Have the next lot drawn: from now on, or when it is asked for."""
-        work = partial(self._draw, *self._reserve())
-        self._ahead = work if self._pool is None else self._pool.submit(work).result
-
-    def __next__(self) -> int:
-        index = next(self._ready, None)
-        if index is None:
-            self._ready = iter(self._ahead())
-            index = next(self._ready, None)
-            if index is None:
-                if self._pool is not None:
-                    self._pool.shutdown()
-                raise StopIteration
-            self._next_lot()
-        self.position += 1
-        return index
+        epoch, position = self._place()
+        here = {"_epoch": epoch, "_next_epoch": epoch, "_next_position": position}
+        return {**self.__dict__, **here, "under_way": None, "_printed": (None, "")}
