@@ -19,13 +19,14 @@ from dmsgd.commands.reproduce import BEYOND, EXPERIMENTS, experiment
 from dmsgd.paper import provenance, storage
 from dmsgd.paper.intervals import paired, show, shown
 from dmsgd.paper.protocol import Claim
+from dmsgd.paper.repulsion.claims import summary as apart
 from dmsgd.paper.subgroups.result import EARLY, RAREST
 
 #: The experiments that are the paper's own.
 PAPER = [name for name in EXPERIMENTS if name not in BEYOND]
 
 FOLDER = Path(__file__).parent
-PAGES = FOLDER / "paper.md", FOLDER / "targets.md"
+PAGES = FOLDER / "paper.md", FOLDER / "targets.md", FOLDER / "repulsion.md"
 MARK = re.compile(r"(<!-- (claims|table) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -35,7 +36,8 @@ def table(name: str) -> str:
     claims = experiment(name).claims(result_of(name))
     notes = list(dict.fromkeys(claim.note for claim in claims if claim.note))
     beyond = [claim for claim in claims if claim.where == "beyond"]
-    lines = rows([claim for claim in claims if claim.where != "beyond"], notes)
+    own = [claim for claim in claims if claim.where != "beyond"]
+    lines = rows(own, notes) if own else []
     if beyond:
         summary = f"Beyond the paper: {len(beyond)} more"
         lines += ["", "<details>", f"<summary>{summary}</summary>", "", *rows(beyond, notes)]
@@ -115,8 +117,14 @@ def subgroups() -> str:
     return "\n".join(lines) + "\n"
 
 
+def repulsion() -> str:
+    """Return late steps and variances over those of uniform batches, where b is uniform."""
+    head, *lines = (f"| {' | '.join(cells)} |" for cells in apart(result_of("repulsion")))
+    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *lines]) + "\n"
+
+
 #: Tables that are not the claims of one experiment.
-TABLES = {"halves": halves, "targets": targets, "subgroups": subgroups}
+TABLES = {"halves": halves, "targets": targets, "subgroups": subgroups, "repulsion": repulsion}
 
 
 def rows(claims: list[Claim], notes: list[str]) -> list[str]:

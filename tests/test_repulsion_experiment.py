@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +14,15 @@ from dmsgd.commands.reproduce import experiment
 from dmsgd.diagnostics import gradient_variance
 from dmsgd.paper import storage
 from dmsgd.paper.repulsion import nmf, settings
+from dmsgd.paper.repulsion.claims import summary
 from dmsgd.paper.repulsion.designs import Arm, arms, cells, legendre, rbf
 from dmsgd.paper.repulsion.models import Density, LeastSquares, Quantiser, Softmax
 from dmsgd.paper.repulsion.result import SHUFFLED, UNIFORM, Fall, Outcome, ratio
 from dmsgd.paper.repulsion.training import best, descend, looks, smooth, steps_to
 
 repulsion = experiment("repulsion")
+
+ROOT = Path(__file__).parent.parent
 
 
 def models():
@@ -256,6 +261,11 @@ def test_verdicts_by_hand():
     assert found[0].ours.startswith("late 0.50 (0.50 to 0.50); early 0.50")
     assert found[0].ours.endswith("variance 0.50")
     assert ratio(np.log([0.5, 0.5, 0.5])) == pytest.approx((0.5, 0.5, 0.5))
+    rows = summary(result)
+    assert rows[1] == [
+        "p", "x", "4", "0.50 (0.50 to 0.50)", "", "0.50", "1.00 (0.42 to 2.36)", "", "1.00", "",
+    ]  # fmt: skip
+    assert len(rows[0]) == len(rows[1])
     few = replace(result, config=replace(result.config, seeds=2))
     assert [claim.holds for claim in repulsion.claims(few)[:2]] == [None, None]
 
@@ -267,6 +277,18 @@ def test_the_fall_by_hand():
     claim = repulsion.claims(repulsion.Result(config, (), (fall,)))[0]
     assert claim.ours.startswith("+1.00 ± 0.00")
     assert claim.holds
+
+
+def test_the_page_quotes_the_claims():
+    """Every interval of the text is one of the stored result's."""
+    page = (ROOT / "docs/repulsion.md").read_text()
+    text = re.sub(r"<!-- (table|claims) .*?<!-- end -->", "", page, flags=re.DOTALL)
+    result = storage.load(repulsion.Result, ROOT / "docs/results/repulsion.json")
+    stated = " ".join(claim.ours for claim in repulsion.claims(result))
+    for pattern in (r"\d\.\d\d\s+\(\d\.\d\d\s+to\s+\d\.\d\d\)", r"[+-]\d\.\d\d\s+±\s+\d\.\d\d"):
+        quoted = [" ".join(found.split()) for found in re.findall(pattern, text)]
+        assert len(quoted) >= 6
+        assert all(each in stated for each in quoted)
 
 
 def test_only_what_is_asked_for_is_loaded():

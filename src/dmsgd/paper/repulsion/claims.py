@@ -47,6 +47,33 @@ def _steps(result: Result, problem: str, arm: str) -> Claim:
     return Claim("beyond", statement, "", "; ".join(cells), verdict, note)
 
 
+def summary(result: Result) -> list[list[str]]:
+    """Return the cells of a table of late steps, one row a problem and what kernels see of it."""
+    heads = ["problem", "kernel and cells see", "k", "k-DPP: steps", "by k", "variance",
+             "cells: steps", "by k", "variance", "shuffled: steps"]  # fmt: skip
+    found = [heads]
+    for problem in dict.fromkeys(each.problem for each in result.outcomes):
+        ks = [k for name, k in result.cases() if name == problem]
+        for number, what in enumerate(result.seen(problem, ks[0])):
+            drawn = [k for k in ks if what in result.seen(problem, k)]
+            row = [problem if number == 0 else "", what, " / ".join(map(str, drawn))]
+            for arm in (f"k-DPP on {what}", f"cells of {what}"):
+                row += _cells(result, problem, arm)
+            row.append(_cells(result, problem, SHUFFLED)[0] if number == 0 else "")
+            found.append(row)
+    return found
+
+
+def _cells(result: Result, problem: str, arm: str) -> list[str]:
+    """Return late steps over uniform batches', the same by k, and the variance by k."""
+    of = [each for each in result.outcomes if (each.problem, each.arm) == (problem, arm)]
+    if not of:
+        return ["", "", ""]
+    by_k = " / ".join(_point(result, each, "late") for each in of) if len(of) > 1 else ""
+    noise = [f"{each.variance[:, 1].mean():.2f}" for each in of if each.variance.size]
+    return [_interval(pooled(result, of, "late")), by_k, " / ".join(noise)]
+
+
 def pooled(result: Result, of: list[Outcome], what: str) -> FloatArray:
     """Return the mean over batch sizes of log(arm / uniform), by seed."""
     logs = [result.logs(each.problem, each.k, each.arm, what) for each in of]

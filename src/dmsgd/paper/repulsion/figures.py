@@ -10,11 +10,12 @@ from dmsgd.paper import pictures
 from dmsgd.paper.intervals import margin
 from dmsgd.paper.repulsion.result import SHUFFLED, Result, ratio
 
-#: Kinds of arms, by the beginning of their names: colour and marker.
+#: Kinds of arms: what the legend says, colour, marker, and place in a row.
 KINDS = {
-    "k-DPP": (pictures.COLOURS[0], "o"),
-    "cells": (pictures.COLOURS[2], "s"),
-    SHUFFLED: (pictures.COLOURS[7], "x"),
+    "k-DPP": ("k-DPP, uniform target", pictures.COLOURS[0], "o", 0.27),
+    "polynomials": ("the same on polynomials of x", pictures.COLOURS[4], "D", 0.09),
+    "cells": ("cells of equal size", pictures.COLOURS[2], "s", -0.09),
+    SHUFFLED: ("shuffled epochs", pictures.COLOURS[7], "x", -0.27),
 }
 
 
@@ -27,46 +28,49 @@ def plot_steps(result: Result, folder: Path) -> list[Path]:
     """Write late steps over those of uniform batches, one row a problem and what kernels see."""
     from matplotlib.figure import Figure
 
-    k = result.config.slow_ks[0] if result.config.slow_ks[0] in result.config.ks else None
-    k = result.config.ks[0] if k is None else k
-    rows: list[tuple[str, int, str, dict[str, str]]] = []
-    for problem, size in result.cases():
-        arms = result.arms(problem, size)
-        if size != k and any(case == (problem, k) for case in result.cases()):
-            continue
-        seen = dict.fromkeys(name.split(" ", 2)[2] for name in arms if name[:5] in KINDS)
-        for number, what in enumerate(seen):
-            of = {"k-DPP": f"k-DPP on {what}", "cells": f"cells of {what}"}
-            if number == 0:
-                of[SHUFFLED] = SHUFFLED
-            label = problem if what == "x" else f"{problem}: {what}"
-            rows.append((problem, size, label, {kind: of[kind] for kind in of if of[kind] in arms}))
-    figure = Figure(figsize=(8.2, 1.4 + 0.31 * len(rows)), layout="constrained")
+    rows = _rows(result)
+    figure = Figure(figsize=(8.4, 1.5 + 0.36 * len(rows)), layout="constrained")
     axes = figure.subplots()
-    shift = {"k-DPP": 0.2, "cells": 0.0, SHUFFLED: -0.2}
     for row, (problem, size, _, of) in enumerate(rows):
         for kind, arm in of.items():
             mean, low, high = ratio(result.logs(problem, size, arm, "late"))
-            colour, marker = KINDS[kind]
-            place = len(rows) - 1 - row + shift[kind]
+            _, colour, marker, shift = KINDS[kind]
+            place = len(rows) - 1 - row + shift
             axes.plot([low, high], [place, place], color=colour, linewidth=1.6)
-            axes.plot(mean, place, marker, color=colour, markersize=5)
-    for kind, (colour, marker) in KINDS.items():
-        name = {"cells": "cells of equal size", "k-DPP": "k-DPP, uniform target"}.get(kind, kind)
-        axes.plot([], [], f"{marker}-", color=colour, markersize=5, label=name)
+            axes.plot(mean, place, marker, color=colour, markersize=4.5)
+    for name, colour, marker, _ in KINDS.values():
+        axes.plot([], [], f"{marker}-", color=colour, markersize=4.5, label=name)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xscale("log")
     ticks = [0.05, 0.1, 0.2, 0.5, 1, 2]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xticks([], minor=True)
-    axes.set_xlim(0.04, 3)
-    axes.set_yticks(range(len(rows)), [label for _, _, label, _ in rows[::-1]], fontsize=8)
+    axes.set_xlim(0.04, 2.5)
+    axes.set_yticks(range(len(rows)), [label for _, _, label, _ in rows[::-1]], fontsize=9)
     axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.set_xlabel("steps to the late loss / uniform batches' steps, each at its own best rate")
-    axes.set_title(f"Every item as likely, k = {k}: does repulsion save steps?")
-    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    axes.set_xlabel("steps to the late loss / uniform batches'")
+    axes.set_title("Does repulsion save steps? (k = 16, every item as likely)")
+    axes.legend(frameon=False, fontsize=9, loc="lower left")
     pictures.dress(axes)
     return pictures.save(figure, folder, "repulsion")
+
+
+def _rows(result: Result) -> list[tuple[str, int, str, dict[str, str]]]:
+    """Return the rows: problem, k, label, and the arms by kind."""
+    found = []
+    for problem in dict.fromkeys(each.problem for each in result.outcomes):
+        sizes = [k for name, k in result.cases() if name == problem]
+        k = 16 if 16 in sizes else sizes[-1]
+        arms = result.arms(problem, k)
+        for number, what in enumerate(result.seen(problem, k)):
+            of = {"k-DPP": f"k-DPP on {what}", "cells": f"cells of {what}"}
+            if number == 0:
+                of |= {"polynomials": "k-DPP on polynomials", SHUFFLED: SHUFFLED}
+            if what == "polynomials":
+                continue
+            label = problem if what == "x" else f"{problem}: {what}"
+            found.append((problem, k, label, {kind: of[kind] for kind in of if of[kind] in arms}))
+    return found
 
 
 def plot_variance(result: Result, folder: Path) -> list[Path]:
@@ -114,7 +118,7 @@ def _against(result: Result, axes: object) -> None:
 
     assert isinstance(axes, Axes)
     for kind in ("k-DPP", "cells"):
-        colour, marker = KINDS[kind]
+        name, colour, marker, _ = KINDS[kind]
         of = [each for each in result.outcomes if each.arm.startswith(kind) and each.variance.size]
         axes.scatter(
             [each.variance[:, 1].mean() for each in of],
@@ -123,7 +127,7 @@ def _against(result: Result, axes: object) -> None:
             marker=marker,
             s=18,
             alpha=0.7,
-            label={"cells": "cells of equal size"}.get(kind, kind),
+            label=name,
         )
     axes.plot([0.005, 1], [0.005, 1], color="black", linewidth=0.8, linestyle=":")
     axes.set_xscale("log")
@@ -136,4 +140,4 @@ def _against(result: Result, axes: object) -> None:
     axes.set_xlabel("variance at the optimum / uniform batches'")
     axes.set_ylabel("steps to the late loss / uniform batches'")
     axes.set_title("Less variance, fewer steps")
-    axes.legend(frameon=False, loc="upper left")
+    axes.legend(frameon=False, loc="lower right")

@@ -120,6 +120,11 @@ class Result:
         of = (each for each in self.outcomes if (each.problem, each.k) == (problem, k))
         return {each.arm: each for each in of}
 
+    def seen(self, problem: str, k: int) -> list[str]:
+        """Return what kernels and cells see of the items of a problem, by name."""
+        apart = (name for name in self.arms(problem, k) if name not in (UNIFORM, SHUFFLED))
+        return list(dict.fromkeys(name.split(" ", 2)[2] for name in apart))
+
     def logs(self, problem: str, k: int, arm: str, what: str) -> FloatArray:
         """Return log(arm / uniform) of "early" or "late" steps or the "decayed" loss, by seed."""
         arms = self.arms(problem, k)
