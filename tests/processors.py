@@ -37,6 +37,7 @@ NUMERICAL = [
     "kernels",
     "lda",
     "maps",
+    "partition",
     "poisson_disk",
     "stored_draws",
     "swap_chain",

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         KernelName as KernelName,
     )
     from dmsgd.designs import (
+        Partition as Partition,
+    )
+    from dmsgd.designs import (
         PoissonDisk as PoissonDisk,
     )
     from dmsgd.designs import (
@@ -144,9 +147,9 @@ __version__ = "0.1.0"
 #: The names users type, by the module they live in, which is loaded when one is first used.
 _HOMES = {
     "designs": (
-        "DPP", "KDPP", "ClosedForm", "Design", "KernelName", "PoissonDisk", "Stratified",
-        "SwapChain", "TargetName", "Uniform", "Weighted", "clustered", "correlation", "diversify",
-        "inclusion", "suggest_scale", "suggest_w", "unbiased_weights",
+        "DPP", "KDPP", "ClosedForm", "Design", "KernelName", "Partition", "PoissonDisk",
+        "Stratified", "SwapChain", "TargetName", "Uniform", "Weighted", "clustered", "correlation",
+        "diversify", "inclusion", "suggest_scale", "suggest_w", "unbiased_weights",
     ),
     "errors": ("KernelWarning", "RankError", "SamplingError", "TargetError"),
     "features": ("anneal", "concat", "normalize", "one_hot"),

@@ -6,6 +6,7 @@ from dmsgd.designs.dpp import DPP
 from dmsgd.designs.inclusion import inclusion
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.measures import correlation, unbiased_weights
+from dmsgd.designs.partition import Partition
 from dmsgd.designs.poisson_disk import PoissonDisk
 from dmsgd.designs.scale import suggest_scale
 from dmsgd.designs.stratified import Stratified
@@ -20,6 +21,7 @@ __all__ = [
     "ClosedForm",
     "Design",
     "KernelName",
+    "Partition",
     "PoissonDisk",
     "Stratified",
     "SwapChain",

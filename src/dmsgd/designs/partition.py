@@ -1,0 +1,162 @@
+"""Every item once an epoch: the data cut into diverse batches, instead of independent draws."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.designs.design import Design
+from dmsgd.designs.kdpp import KDPP
+from dmsgd.designs.stratified import Stratified
+from dmsgd.designs.uniform import Uniform
+from dmsgd.features.fingerprints import digest
+from dmsgd.inputs.arrays import (
+    FloatArray,
+    IntArray,
+    as_batch_size,
+    as_count,
+    as_labels,
+    as_positive,
+)
+from dmsgd.inputs.memory import reserve
+from dmsgd.samplers.partition import Numbers, deal, exchanged
+from dmsgd.spectra.spectrum import Spectrum
+
+#: Rounds of exchange; in each, every batch meets another one, and k exchanges are proposed.
+ROUNDS = 6
+#: Added to the diagonal of the kernel of unit rows.
+RIDGE = 1e-3
+
+
+@final
+class Partition(Design):
+    """n // k batches an epoch in which every item comes once, as diverse as those of a design.
+
+    design: what batches are to be like. A k-DPP: the partition into batches B has a probability
+            proportional to Π_B det(L_B + ridge), L being its kernel with rows of length 1: in a
+            partition every item comes once, so that lengths, and with them a target, cancel.
+            `Stratified`: each class is spread evenly, as many in every batch but for one.
+            `Uniform`: plain shuffling. Or a `Spectrum`, with k, where no k-DPP has such batches.
+    labels: with a k-DPP, also spread each class evenly: only items of one class are exchanged.
+    rounds: of exchange, from batches dealt at random. That law is the limit of many; after the
+            default of six, batches are on average as diverse as those of independent draws
+            (docs/partitions.md has the mixing).
+    ridge:  keeps batches possible that the kernel rules out: copies, more items than its rank.
+
+    The n % k items that are left over are a random sample, another one in every epoch. Draw t is
+    batch t % (n // k) of epoch t // (n // k), a function of (seed, t) as ever; a `DiverseSampler`
+    with its default number of steps shows each partition in one epoch. Every item has b = k/n, so
+    plain averages are unbiased, and over an epoch without leftovers they are exact.
+
+    >>> import dmsgd
+    >>> X = np.random.default_rng(0).normal(size=(12, 5))
+    >>> epoch = Partition(dmsgd.diversify(X, k=3)).sample(4, seed=0)
+    >>> sorted(epoch.ravel().tolist()) == list(range(12))
+    True
+    """
+
+    def __init__(
+        self,
+        design: KDPP | Stratified | Uniform | Spectrum,
+        labels: Any = None,
+        *,
+        k: int | None = None,
+        rounds: int = ROUNDS,
+        ridge: float = RIDGE,
+    ) -> None:
+        if not isinstance(design, KDPP | Stratified | Uniform | Spectrum):
+            raise TypeError(
+                f"Partition needs a k-DPP, Stratified, Uniform or a Spectrum, got "
+                f"{type(design).__name__}; use Partition(diversify(X, k))"
+            )
+        if (k is None) == isinstance(design, Spectrum):
+            raise TypeError("Partition needs k for a Spectrum, and for nothing else")
+        if labels is not None and isinstance(design, Stratified | Uniform):
+            raise ValueError(f"labels go with a k-DPP; {design!r} says all there is to say")
+        self.design = design
+        self.n = design.n
+        self.k = as_batch_size(k, self.n) if isinstance(design, Spectrum) else design.k
+        #: Batches of an epoch.
+        self.batches = self.n // self.k
+        self.rounds = as_count(rounds, "rounds", least=0)
+        self.ridge = as_positive(ridge, "ridge")
+        self._kinds: IntArray | None = None
+        if isinstance(design, Stratified):
+            self._kinds = design.stratum
+        elif labels is not None:
+            codes = np.unique(as_labels(labels, self.n), return_inverse=True)[1]
+            self._kinds = codes.astype(np.int64)
+        self._latest: tuple[int, int, IntArray] | None = None
+
+    @property
+    def at_once(self) -> int:
+        """A whole epoch, which is made in one go."""
+        return self.batches
+
+    @cached_property
+    def _rows(self) -> FloatArray | None:
+        """The rows of a factor of the kernel, of length 1; None for a design without one."""
+        if isinstance(self.design, Stratified | Uniform):
+            return None
+        spectrum = self.design if isinstance(self.design, Spectrum) else self.design.spectrum
+        what = f"the rows of {spectrum.n} items"
+        reserve(spectrum.n * spectrum.rank, what, "use a kernel of lower rank")
+        rows = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values)
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        rows /= np.where(lengths > 0, lengths, 1.0)[:, None]
+        return np.ascontiguousarray(rows)
+
+    def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
+        out = np.empty((size, self.k), dtype=np.int64)
+        done = 0
+        while done < size:
+            epoch, first = divmod(start + done, self.batches)
+            part = self._epoch(key, epoch, workers)[first : first + size - done]
+            out[done : done + len(part)] = part
+            done += len(part)
+        return out
+
+    def _epoch(self, key: int, epoch: int, workers: int) -> IntArray:
+        """Return the batches of an epoch; those of the last one are kept."""
+        latest = self._latest
+        if latest is not None and latest[:2] == (key, epoch):
+            return latest[2]
+        numbers = Numbers(key, epoch)
+        batches = deal(self._kinds, self.n, self.k, numbers)
+        if self._rows is not None:
+            exchanged(
+                batches, self._rows, self._kinds, self.rounds, self.ridge, numbers, workers
+            )  # fmt: skip
+        batches = np.take_along_axis(batches, numbers.order(*batches.shape), axis=1)
+        self._latest = key, epoch, batches
+        return batches
+
+    def inclusion(self) -> FloatArray:
+        """Return k/n for every item."""
+        return np.full(self.n, self.k / self.n)
+
+    def fingerprint(self) -> str:
+        """Return the hash of the design, the classes, and how batches exchange items."""
+        kinds = "none" if self._kinds is None else self._kinds
+        return digest(
+            "Partition", self.k, self.design.fingerprint(), self.rounds, self.ridge.hex(), kinds
+        )  # fmt: skip
+
+    def provenance(self) -> dict[str, str]:
+        """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
+        design = self.design
+        if isinstance(design, Spectrum):
+            origin = {"kernel": design.kernel, "data": design.data}
+        else:
+            origin = design.provenance()
+        return {**origin, "design": repr(self), "sampler": "exchange"}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_latest": None}
+
+    def __repr__(self) -> str:
+        classes = "" if self._kinds is None else f", {self._kinds.max() + 1} classes spread evenly"
+        how = f"rounds={self.rounds}, ridge={self.ridge:g}"
+        return f"Partition({self.design!r}, k={self.k}{classes}, {how})"

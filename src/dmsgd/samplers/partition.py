@@ -1,0 +1,80 @@
+"""One epoch of a partition: a random deal, then rounds in which pairs of batches exchange items."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.samplers.parallel import SHARES, spread
+
+
+class Numbers:
+    """The random numbers of (key, epoch), handed out one stretch after the other."""
+
+    def __init__(self, key: int, epoch: int) -> None:
+        self.key, self.epoch, self.block = np.uint64(key), np.uint64(epoch), 0
+
+    def uniform(self, *shape: int) -> FloatArray:
+        """Return numbers in (0, 1) of this shape."""
+        from dmsgd.samplers.compiled.random import fill_uniform
+
+        out = np.empty(int(np.prod(shape)))
+        self.block = int(fill_uniform(self.key, self.epoch, self.block, out))
+        return out.reshape(shape)
+
+    def order(self, *shape: int) -> IntArray:
+        """Return random orders of range(shape[-1])."""
+        return np.argsort(self.uniform(*shape), axis=-1, kind="stable").astype(np.int64)
+
+
+def deal(kinds: IntArray | None, n: int, k: int, numbers: Numbers) -> IntArray:
+    """Return n // k batches of distinct items; the n % k that are left out are drawn at random.
+
+    Items of a kind are dealt out in turn, so their number in two batches differs by one at most.
+    In a batch they are side by side, in the order of kinds.
+    """
+    count = n // k
+    items = numbers.order(n)[: count * k]
+    if kinds is not None:
+        items = items[np.argsort(kinds[items], kind="stable")]
+    return np.ascontiguousarray(items.reshape(k, count).T[numbers.order(count)])
+
+
+def exchanged(
+    batches: IntArray,
+    rows: FloatArray,
+    kinds: IntArray | None,
+    rounds: int,
+    ridge: float,
+    numbers: Numbers,
+    workers: int,
+) -> float:
+    """Let batches exchange items, in place; return the share of proposals that was accepted.
+
+    A round pairs all batches at random, and each pair makes k proposals.
+    """
+    from dmsgd.samplers.compiled.exchange import NUMBERS, exchange, room
+    from dmsgd.samplers.compiled.jit import address
+
+    count, k = batches.shape
+    d, accepted, visit = rows.shape[1], 0, (NUMBERS * k + 1) // 2
+    of_place = np.zeros_like(batches) if kinds is None else kinds[batches]
+    for _ in range(rounds):
+        pairs = numbers.order(count)[: count // 2 * 2]
+        bounds = np.linspace(0, count // 2, min(SHARES * workers, count // 2) + 1).astype(int)
+
+        def work(part: tuple[int, int], pairs: IntArray = pairs) -> int:
+            first, last = part
+            doubles, integers = np.empty(room(k, d, k)), np.empty(2 * k, np.int64)
+            chosen = np.ascontiguousarray(pairs[2 * first : 2 * last])
+            data = address(rows, float), d, address(batches, np.int64), address(of_place, np.int64)
+            random = numbers.key, numbers.epoch, numbers.block + first * visit
+            return int(
+                exchange(*data, k, address(chosen, np.int64), last - first, *random, k, ridge,
+                         address(doubles, float), address(integers, np.int64))
+            )  # fmt: skip
+
+        parts = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+        accepted += sum(spread(work, parts, workers))
+        numbers.block += count // 2 * visit
+    return float(accepted / max(rounds * (count // 2) * k, 1))

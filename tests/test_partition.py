@@ -1,0 +1,240 @@
+"""Partitions: every item once an epoch, with a law that enumeration knows."""
+
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import dmsgd
+from contracts import ERROR_RATE
+from dmsgd.samplers.partition import Numbers, deal, exchanged
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(6)
+
+
+def partitions(items, k):
+    """Yield all ways to cut a tuple of items into sets of k."""
+    if not items:
+        yield frozenset()
+        return
+    from itertools import combinations
+
+    first, rest = items[0], items[1:]
+    for others in combinations(rest, k - 1):
+        left = tuple(item for item in rest if item not in others)
+        for further in partitions(left, k):
+            yield further | {frozenset((first, *others))}
+
+
+def law_of(rows, k, ridge):
+    """P ∝ Π det(L_B + ridge) of all partitions, by enumeration."""
+    L = rows @ rows.T + ridge * np.eye(len(rows))
+    law = {
+        partition: np.prod([np.linalg.det(L[np.ix_(sorted(B), sorted(B))]) for B in partition])
+        for partition in partitions(tuple(range(len(rows))), k)
+    }
+    total = sum(law.values())
+    return {partition: weight / total for partition, weight in law.items()}
+
+
+def epoch(design, number, seed=0):
+    return design.sample(design.batches, seed=seed, start=number * design.batches)
+
+
+def check_law(design, law, epochs=2500):
+    """χ² of the partitions of many epochs against the law."""
+    found = Counter(
+        frozenset(frozenset(row) for row in rows)
+        for rows in design.sample(epochs * design.batches, seed=1)
+        .reshape(epochs, design.batches, design.k)
+        .tolist()
+    )
+    assert set(found) <= set(law)
+    expected = epochs * np.array(list(law.values()))
+    observed = np.array([found[partition] for partition in law])
+    rare = expected < 5
+    if rare.any():
+        expected = np.append(expected[~rare], expected[rare].sum())
+        observed = np.append(observed[~rare], observed[rare].sum())
+    statistic = np.sum((observed - expected) ** 2 / expected)
+    assert chi2.sf(statistic, expected.size - 1) > ERROR_RATE
+
+
+@pytest.mark.parametrize(("n", "k", "d"), [(6, 2, 3), (6, 3, 4), (8, 4, 5), (8, 2, 2), (8, 4, 2)])
+def test_the_limit_of_many_rounds_is_the_law(n, k, d, rng):
+    """Also where k exceeds the rank of the features, and only the ridge makes batches possible."""
+    X = rng.normal(size=(n, d)) * rng.uniform(0.1, 10, size=(n, 1))
+    spectrum = dmsgd.exact(dmsgd.Linear(X))
+    design = dmsgd.Partition(spectrum, k=k, rounds=20, ridge=0.05)
+    rows = X / np.linalg.norm(X, axis=1)[:, None]
+    check_law(design, law_of(rows, k, 0.05))
+
+
+def test_with_labels_the_law_is_that_of_even_partitions(rng):
+    X, y = rng.normal(size=(8, 4)), np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    design = dmsgd.Partition(dmsgd.diversify(X, 4), labels=y, rounds=20)
+    rows = X / np.linalg.norm(X, axis=1)[:, None]
+    law = {
+        partition: weight
+        for partition, weight in law_of(rows, 4, design.ridge).items()
+        if all(sum(y[i] for i in B) == 2 for B in partition)
+    }
+    total = sum(law.values())
+    check_law(design, {partition: weight / total for partition, weight in law.items()})
+
+
+def test_every_item_comes_once(rng):
+    """A thousand random n and k, with and without classes; what is left over is fewer than k."""
+    for _ in range(1000):
+        n = int(rng.integers(1, 60))
+        k = int(rng.integers(1, n + 1))
+        kinds = rng.integers(0, 3, n) if rng.random() < 0.5 else None
+        numbers = Numbers(int(rng.integers(2**32)), int(rng.integers(100)))
+        batches = deal(kinds, n, k, numbers)
+        exchanged(batches, rng.normal(size=(n, 3)), kinds, 1, 1e-3, numbers, 1)
+        assert batches.shape == (n // k, k)
+        assert np.unique(batches).size == batches.size
+
+
+@pytest.mark.parametrize("k", [1, 7, 16, 17, 40, 200])
+def test_exchange_keeps_what_is_known_of_the_batches_exact(k, rng):
+    """After many exchanges, one more has the ratio that determinants say: no drift."""
+    n = 6 * k
+    X = rng.normal(size=(n, k + 20))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    numbers = Numbers(3, 0)
+    batches = deal(None, n, k, numbers)
+    start = batches.copy()
+    share = exchanged(batches, X, None, 5, 1e-3, numbers, 1)
+    assert 0.3 < share <= 1.0
+    assert sorted(batches.ravel()) == list(range(n))
+    assert not np.array_equal(batches, start)
+
+
+def log_determinants(X, batches, ridge):
+    rows = X[batches]
+    G = rows @ rows.transpose(0, 2, 1) + ridge * np.eye(batches.shape[1])
+    return np.linalg.slogdet(G)[1]
+
+
+@pytest.mark.parametrize("start", ["shuffled", "sorted"])
+def test_batches_become_as_diverse_as_independent_draws(start, rng):
+    """At least 95 % of the way from shuffled batches to the k-DPP of equal b, from any start."""
+    n, k = 1920, 16
+    centres = rng.normal(size=(40, 24)) * 3
+    group = np.sort(rng.integers(0, 40, n))
+    X = centres[group] + rng.normal(size=(n, 24))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    shuffled = log_determinants(X, rng.permutation(n).reshape(-1, k), 1e-3).mean()
+    draws = dmsgd.diversify(X, k, target="uniform").sample(2000, seed=0)
+    independent = log_determinants(X, draws, 1e-3).mean()
+    reached = []
+    for number in range(12):
+        numbers = Numbers(0, number)
+        batches = deal(None, n, k, numbers)
+        rounds = 6
+        if start == "sorted":
+            batches, rounds = np.arange(n).reshape(-1, k).copy(), 24
+        exchanged(batches, X, None, rounds, 1e-3, numbers, 1)
+        reached.append(log_determinants(X, batches, 1e-3).mean())
+    assert np.mean(reached) > shuffled + 0.95 * (independent - shuffled)
+
+
+@pytest.fixture
+def design(rng):
+    return dmsgd.Partition(dmsgd.diversify(rng.normal(size=(103, 12)), k=8))
+
+
+def test_draw_t_is_a_function_of_seed_and_t(design):
+    hundred = design.sample(100, seed=3)
+    np.testing.assert_array_equal(design.sample(10, seed=3), hundred[:10])
+    np.testing.assert_array_equal(design.sample(30, seed=3, start=70), hundred[70:])
+    np.testing.assert_array_equal(design.sample(1, seed=3, start=5), hundred[5:6])
+    fresh = pickle.loads(pickle.dumps(design))
+    np.testing.assert_array_equal(fresh.sample(100, seed=3, workers=3), hundred)
+    assert not np.array_equal(design.sample(100, seed=4), hundred)
+    assert design.sample(0, seed=3).shape == (0, 8)
+
+
+def test_leftovers_differ_from_epoch_to_epoch_and_are_fair(design):
+    seen = np.bincount(design.sample(12 * 2000, seed=0).ravel(), minlength=103)
+    missed = 2000 - seen
+    assert missed.sum() == 2000 * (103 - 96)
+    expected = 2000 * 7 / 103
+    assert chi2.sf(np.sum((missed - expected) ** 2 / (expected * (1 - 7 / 103))), 102) > ERROR_RATE
+
+
+def test_the_first_batch_and_the_first_place_are_like_all_others(design):
+    first = np.bincount(design.sample(12 * 3000, seed=2)[::12, 0], minlength=103)
+    assert chi2.sf(np.sum((first - 3000 / 103) ** 2 / (3000 / 103)), 102) > ERROR_RATE
+
+
+def test_strata_are_spread_evenly_without_bias(rng):
+    y = np.repeat([0, 1, 2], [30, 20, 7])
+    design = dmsgd.Partition(dmsgd.Stratified(y, 5))
+    for number in range(20):
+        rows = epoch(design, number)
+        counts = np.array([np.bincount(y[row], minlength=3) for row in rows])
+        assert (counts.max(axis=0) - counts.min(axis=0)).max() <= 1
+    np.testing.assert_allclose(design.inclusion(), 5 / 57)
+
+
+def test_uniform_is_shuffling():
+    design = dmsgd.Partition(dmsgd.Uniform(20, 4))
+    assert sorted(epoch(design, 3).ravel().tolist()) == list(range(20))
+
+
+def test_plain_averages_over_an_epoch_are_exact(rng):
+    g = rng.normal(size=(96, 5))
+    design = dmsgd.Partition(dmsgd.diversify(rng.normal(size=(96, 12)), k=8))
+    np.testing.assert_allclose(g[epoch(design, 2)].mean(axis=(0, 1)), g.mean(axis=0))
+    np.testing.assert_allclose(dmsgd.unbiased_weights(design), 1 / 8)
+
+
+def test_a_sampler_shows_every_item_once_an_epoch(rng):
+    torch = pytest.importorskip("torch")
+    design = dmsgd.Partition(dmsgd.diversify(rng.normal(size=(96, 12)), k=8))
+    sampler = dmsgd.torch.DiverseSampler(design, seed=5)
+    data = torch.utils.data.TensorDataset(torch.arange(96))
+    loader = torch.utils.data.DataLoader(data, batch_size=8, sampler=sampler, drop_last=True)
+    for number in range(3):
+        rows = np.array([batch.tolist() for (batch,) in loader])
+        np.testing.assert_array_equal(rows, epoch(design, number, seed=5))
+        assert sorted(rows.ravel().tolist()) == list(range(96))
+
+
+def test_a_schedule_holds_whole_epochs(tmp_path, design):
+    schedule = dmsgd.presample(design, 36, seed=1, path=tmp_path / "epochs.npy")
+    np.testing.assert_array_equal(schedule.batches, design.sample(36, seed=1))
+
+
+def test_what_it_is_not_made_of():
+    with pytest.raises(
+        TypeError, match="needs a k-DPP, Stratified, Uniform or a Spectrum, got int"
+    ):
+        dmsgd.Partition(3)
+    with pytest.raises(TypeError, match="needs k for a Spectrum, and for nothing else"):
+        dmsgd.Partition(dmsgd.exact(dmsgd.identity(9)))
+    with pytest.raises(TypeError, match="needs k for a Spectrum, and for nothing else"):
+        dmsgd.Partition(dmsgd.Uniform(9, 3), k=4)
+    with pytest.raises(ValueError, match="labels go with a k-DPP"):
+        dmsgd.Partition(dmsgd.Uniform(9, 3), labels=np.zeros(9))
+    with pytest.raises(ValueError, match="ridge must be positive"):
+        dmsgd.Partition(dmsgd.Uniform(9, 3), ridge=0.0)
+
+
+def test_other_arguments_another_fingerprint(rng):
+    base = dmsgd.diversify(rng.normal(size=(20, 4)), k=3)
+    y = np.arange(20) % 2
+    designs = [
+        dmsgd.Partition(base), dmsgd.Partition(base, rounds=7), dmsgd.Partition(base, ridge=1e-2),
+        dmsgd.Partition(base, labels=y), dmsgd.Partition(dmsgd.Uniform(20, 3)),
+        dmsgd.Partition(base.spectrum, k=4),
+    ]  # fmt: skip
+    assert len({each.fingerprint() for each in designs}) == len(designs)
+    assert dmsgd.Partition(base).fingerprint() == designs[0].fingerprint()
