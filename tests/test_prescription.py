@@ -339,3 +339,12 @@ def test_flowers(name: str) -> None:
     shares = np.bincount(y, design.inclusion()) / 48
     expected = np.bincount(y) / y.size if name == "uniform" else np.full(102, 1 / 102)
     np.testing.assert_allclose(shares, expected, rtol=1e-5)
+
+
+def test_a_tilt_beyond_what_numbers_hold_is_no_answer_but_no_crash_either():
+    """An extrapolation may leave the range of numbers; the iteration goes on from before it."""
+    F = dmsgd.features.recognise(np.random.default_rng(0).normal(size=(30, 4)))
+    marginals = FeatureMarginals(F, 3)
+    for theta in (np.full(30, 800.0), np.full(30, -800.0), np.r_[np.full(29, 0.0), 800.0]):
+        with pytest.raises(dmsgd.RankError, match="beyond what numbers hold"):
+            marginals(theta)

@@ -12,6 +12,7 @@ from typing import final
 
 import numpy as np
 
+from dmsgd.errors import RankError
 from dmsgd.features import Features
 from dmsgd.features.maps import RowFactors
 from dmsgd.inputs.arrays import FloatArray
@@ -45,8 +46,12 @@ class FeatureMarginals:
 
     def __call__(self, theta: FloatArray) -> tuple[FloatArray, float]:
         """Return b(θ) and log Z(θ)."""
-        x = np.exp(theta)
-        values, U = eigh(self.F.gram(x))
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = np.exp(theta)
+            gram = self.F.gram(x)
+        if not (np.isfinite(gram).all() and gram.any()):
+            raise RankError(self.k, 0, "the tilt is beyond what numbers hold")
+        values, U = eigh(gram)
         rank = int(np.count_nonzero(values > SQUARED_LIMIT * values[0]))
         if rank < self.k or (rank < values.size and rank < self._rank):
             tilted = self.F.mapped(RowFactors(np.sqrt(x)))
