@@ -15,7 +15,7 @@ from dmsgd.diagnostics import gradient_variance
 from dmsgd.paper import storage
 from dmsgd.paper.repulsion import nmf, settings
 from dmsgd.paper.repulsion.claims import summary
-from dmsgd.paper.repulsion.designs import Arm, arms, cells, legendre, rbf
+from dmsgd.paper.repulsion.designs import Arm, arms, legendre, rbf
 from dmsgd.paper.repulsion.models import Density, LeastSquares, Quantiser, Softmax
 from dmsgd.paper.repulsion.result import SHUFFLED, UNIFORM, Fall, Outcome, ratio
 from dmsgd.paper.repulsion.training import best, descend, looks, smooth, steps_to
@@ -111,14 +111,6 @@ def test_variances_are_those_of_the_diagnostics():
         else:
             exact = gradient_variance(arm.design, g)
             assert arm.variance([g])[0] == pytest.approx(exact.variance / exact.uniform, rel=1e-8)
-
-
-def test_cells_are_of_equal_size_and_near():
-    X = np.random.default_rng(0).uniform(size=(64, 1))
-    cell = cells(X, 8)
-    assert np.array_equal(np.bincount(cell), np.full(8, 8))
-    order = cell[np.argsort(X[:, 0])]
-    assert np.count_nonzero(np.diff(order)) == 7
 
 
 def test_shuffled_epochs_hold_every_item_once():

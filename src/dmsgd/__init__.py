@@ -49,6 +49,9 @@ if TYPE_CHECKING:
         Weighted as Weighted,
     )
     from dmsgd.designs import (
+        cells as cells,
+    )
+    from dmsgd.designs import (
         clustered as clustered,
     )
     from dmsgd.designs import (
@@ -148,8 +151,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "designs": (
         "DPP", "KDPP", "ClosedForm", "Design", "KernelName", "Partition", "PoissonDisk",
-        "Stratified", "SwapChain", "TargetName", "Uniform", "Weighted", "clustered", "correlation",
-        "diversify", "inclusion", "suggest_scale", "suggest_w", "unbiased_weights",
+        "Stratified", "SwapChain", "TargetName", "Uniform", "Weighted", "cells", "clustered",
+        "correlation", "diversify", "inclusion", "suggest_scale", "suggest_w", "unbiased_weights",
     ),
     "errors": ("KernelWarning", "RankError", "SamplingError", "TargetError"),
     "features": ("anneal", "concat", "normalize", "one_hot"),

@@ -1,6 +1,7 @@
 """Designs: laws over mini-batches (survey sampling's word for them)."""
 
 from dmsgd.designs.build import KernelName, TargetName, clustered, diversify
+from dmsgd.designs.cells import cells
 from dmsgd.designs.design import ClosedForm, Design
 from dmsgd.designs.dpp import DPP
 from dmsgd.designs.inclusion import inclusion
@@ -28,6 +29,7 @@ __all__ = [
     "TargetName",
     "Uniform",
     "Weighted",
+    "cells",
     "clustered",
     "correlation",
     "diversify",

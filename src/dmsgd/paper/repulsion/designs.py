@@ -71,7 +71,7 @@ def arms(
     for name, F in features.items():
         if n <= FEW:
             made[f"k-DPP on {name}"] = Arm(n, k, rbf(F, k, stretch))
-        made[f"cells of {name}"] = Arm(n, k, dmsgd.Stratified(cells(F, k), k))
+        made[f"cells of {name}"] = Arm(n, k, dmsgd.cells(F, k))
     if polynomials is not None and k ** (1 / polynomials.shape[1]) <= HIGHEST:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dmsgd.KernelWarning)  # rounding moves b by 1e-8
@@ -99,26 +99,6 @@ def rbf(F: FloatArray, k: int, stretch: float) -> dmsgd.KDPP:
             return equal(spectrum.vectors[:, :r] * np.sqrt(spectrum.values[:r]), k)
     except (ValueError, dmsgd.KernelWarning):  # also TargetError and RankError
         return dmsgd.diversify(None, k, kernel=dmsgd.RBF(F, suggested), target="uniform")
-
-
-def cells(X: FloatArray, k: int) -> IntArray:
-    """Return the cell of each item: k of the same size, halved along principal directions.
-
-    k is a power of two that divides n.
-    """
-    groups = [np.arange(len(X))]
-    while len(groups) < k:
-        halves = []
-        for group in groups:
-            centred = X[group] - X[group].mean(axis=0)
-            direction = np.linalg.svd(centred, full_matrices=False)[2][0]
-            order = group[np.argsort(centred @ direction, kind="stable")]
-            halves += np.split(order, 2)
-        groups = halves
-    cell = np.empty(len(X), dtype=np.int64)
-    for number, group in enumerate(groups):
-        cell[group] = number
-    return cell
 
 
 def legendre(X: FloatArray, count: int) -> FloatArray:

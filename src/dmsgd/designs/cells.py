@@ -1,0 +1,69 @@
+"""Cells of equal size: one item of each in a batch, and every item as likely."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from dmsgd.designs.stratified import Stratified
+from dmsgd.features import recognise
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_batch_size
+
+#: Directions of more numbers than this are found by iteration.
+LARGE = 2**22
+
+
+def cells(X: Any, k: int) -> Stratified:
+    """Return stratified sampling over k cells of equal size, one item of each in a batch.
+
+    All items are cut in two halves along their principal direction, each half along its own, and so
+    on until there are k cells, whose sizes differ by one at most. So every item is as likely, b is
+    k/n but for that, and similar items rarely meet: where that alone pays, it mostly pays more than
+    a k-DPP of uniform b (docs/repulsion.md), at the price of plain stratified batches.
+    `clustered` has cells of any size, so that items of small ones are seen more often.
+
+    X: (n, d) features as `diversify` takes them, taken into memory. O(n d log k) a pass.
+
+    >>> design = cells([[0.0], [9.0], [1.0], [8.0], [2.0], [7.0]], k=2)
+    >>> design.stratum.tolist(), design.inclusion().round(3).tolist()
+    ([0, 1, 0, 1, 0, 1], [0.333, 0.333, 0.333, 0.333, 0.333, 0.333])
+    """
+    F = recognise(X).whole()
+    k = as_batch_size(k, F.n)
+    cell = np.empty(F.n, dtype=np.int64)
+    for number, group in enumerate(_cut(F.matrix, np.arange(F.n), k)):
+        cell[group] = number
+    return Stratified(cell, k)
+
+
+def _cut(X: Matrix, group: IntArray, count: int) -> list[IntArray]:
+    """Return `count` cells of a group of items, the larger ones first."""
+    if count == 1:
+        return [group]
+    rows = X[group]
+    order = group[np.argsort(rows @ _direction(rows), kind="stable")]
+    left = (count + 1) // 2
+    size, more = divmod(group.size, count)
+    cut = size * left + min(more, left)
+    return _cut(X, order[:cut], left) + _cut(X, order[cut:], count - left)
+
+
+def _direction(rows: Matrix) -> FloatArray:
+    """Return the unit vector along which rows vary most; its largest entry is positive."""
+    mean = np.asarray(rows.mean(axis=0)).ravel()
+    if isinstance(rows, np.ndarray) and rows.size <= LARGE:
+        found = np.linalg.svd(rows - mean, full_matrices=False)[2][0]
+    elif rows.shape[1] == 1:
+        found = np.ones(1)
+    else:
+        d = rows.shape[1]
+
+        def covariance(v: FloatArray) -> FloatArray:
+            along = rows @ v - mean @ v
+            return np.asarray(rows.T @ along - mean * along.sum())
+
+        operator = LinearOperator((d, d), matvec=covariance, dtype=np.float64)
+        found = eigsh(operator, k=1, v0=np.ones(d), tol=1e-3)[1][:, 0]
+    return np.asarray(found * np.sign(found[np.argmax(np.abs(found))]))
