@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import timing  # isort: skip
 
-import tracemalloc
 
 import numpy as np
 import problems
@@ -33,14 +32,6 @@ def ours(F, k):
     return dmsgd.diversify(F, k).sample(1, seed=0)
 
 
-def peak_bytes(work):
-    tracemalloc.start()
-    work()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
-
-
 def main():
     table = Table(title="Set-up: CPU time, one thread; memory beside the features themselves")
     for name in ("N", "d", "k", "bare products + eigh", "dmsgd", "ratio", "peak / (N x r factor)"):
@@ -56,7 +47,7 @@ def main():
         floor = timing.cpu_seconds(lambda F=F: bare(F), rounds=2)
         seconds = timing.cpu_seconds(lambda F=F, k=k: ours(F, k), rounds=2)
         factor = n * min(n, d) * 8
-        peak = peak_bytes(lambda F=F, k=k: ours(F, k))
+        peak = timing.peak_bytes(lambda F=F, k=k: ours(F, k))
         table.add_row(
             f"{n:,}", str(d), str(k), timing.human(floor), timing.human(seconds),
             f"{seconds / floor:.2f}", f"{peak / factor:.2f}",

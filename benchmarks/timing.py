@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
 from dmsgd.commands.bench import cpu_seconds  # noqa: E402
 
-__all__ = ["cpu_seconds", "first_use", "human", "medians", "processor"]
+__all__ = ["cpu_seconds", "first_use", "human", "medians", "peak_bytes", "processor"]
 
 
 def medians(*works, rounds=7, least=0.1):
@@ -31,6 +32,15 @@ def medians(*works, rounds=7, least=0.1):
                 count += 1
             found.append((time.process_time() - start) / count)
     return [statistics.median(found) for found in times]
+
+
+def peak_bytes(work):
+    """Return the most memory that NumPy and Python held at once during `work`."""
+    tracemalloc.start()
+    work()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
 
 
 def first_use():

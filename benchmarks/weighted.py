@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import timing  # isort: skip  (sets the number of threads before NumPy is loaded)
 
-import tracemalloc
 
 import numpy as np
 from rich.console import Console
@@ -45,14 +44,6 @@ def torch_draw(weights, k):
     return lambda: list(sampler)
 
 
-def peak_bytes(work):
-    tracemalloc.start()
-    work()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
-
-
 def costs():
     """Print set-up, memory and draws, for n to ten million."""
     table = Table(title="Weighted batches: CPU time, one thread")
@@ -68,7 +59,7 @@ def costs():
             return design
 
         setup = timing.cpu_seconds(make, rounds=1, least=0.0)
-        memory, design = peak_bytes(make) / n, make()
+        memory, design = timing.peak_bytes(make) / n, make()
         draws = 500
         ours, theirs, torchs = timing.medians(
             lambda design=design, draws=draws: design.sample(draws, seed=1),
