@@ -163,7 +163,7 @@ _HOMES = {
 }  # fmt: skip
 
 #: Modules that users type, loaded when first named, because they load a framework.
-_MODULES = ("torch", "sgd", "lda", "imblearn", "datasets", "diagnostics", "report")
+_MODULES = ("torch", "sgd", "lda", "sklearn", "imblearn", "datasets", "diagnostics", "report")
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

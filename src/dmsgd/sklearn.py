@@ -1,0 +1,174 @@
+"""A scikit-learn estimator that learns from diverse batches; its settings can be searched.
+
+model = dmsgd.sklearn.Diversified(SGDClassifier(), k=32, w=0.7)
+GridSearchCV(model, {"k": [16, 64], "w": [0, 0.5, 0.9], "batches": ["uniform", "k-DPP"]}).fit(X, y)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from dmsgd.designs import Design, KernelName, Partition, Stratified, TargetName, Uniform
+from dmsgd.diagnostics import Settings
+from dmsgd.inputs.arrays import as_positive
+from dmsgd.sgd import train_sklearn
+from dmsgd.training.draws import as_indexable
+
+#: The ways to draw batches.
+Batches = Literal["k-DPP", "weighted", "partition", "stratified", "uniform"]
+
+
+def _has(method: str) -> Callable[[Any], bool]:
+    """Return whether the estimator behind a `Diversified` has this method."""
+
+    def check(self: Any) -> bool:
+        getattr(getattr(self, "estimator_", self.estimator), method)
+        return True
+
+    return check
+
+
+class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Fits an estimator batch by batch (`partial_fit`), batches being drawn from a design.
+
+    estimator: anything with partial_fit: SGDClassifier, MLPClassifier, MiniBatchKMeans, ...
+    batches:   "k-DPP"; "weighted", which sees items as often and lets all of them meet;
+               "partition", every item once an epoch in diverse batches; "stratified"; "uniform".
+    k, w, kernel, scale, normalize, target: as in `dmsgd.diversify`; labels are y.
+    epochs:    passes over as many items as there are: ceil(epochs n / k) batches.
+    unbiased:  weigh items by k / (n b_i), where partial_fit takes sample_weight.
+    random_state: int, RandomState or None, as in scikit-learn, for the batches.
+
+    After `fit`: `estimator_`, `design_`, and what the estimator itself has learned (classes_, ...).
+
+    >>> import numpy as np
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> X = np.random.default_rng(0).normal(size=(200, 8))
+    >>> model = Diversified(SGDClassifier(random_state=0), k=8, w=0.5, random_state=0)
+    >>> bool(model.fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0) > 0.85)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        batches: Batches = "k-DPP",
+        k: int = 32,
+        w: float = 0.0,
+        kernel: KernelName = "linear",
+        scale: float | None = None,
+        normalize: bool = False,
+        target: TargetName | None = None,
+        epochs: float = 10.0,
+        unbiased: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.batches = batches
+        self.k = k
+        self.w = w
+        self.kernel = kernel
+        self.scale = scale
+        self.normalize = normalize
+        self.target = target
+        self.epochs = epochs
+        self.unbiased = unbiased
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Diversified:
+        """Learn from ceil(epochs n / k) batches; y is None for estimators that need none."""
+        epochs = as_positive(self.epochs, "epochs")
+        rows = as_indexable(X, "X")
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.design_ = self._design(rows, y)
+        self.estimator_ = clone(self.estimator)
+        steps = math.ceil(epochs * self.design_.n / self.design_.k)
+        for _ in train_sklearn(
+            self.estimator_, X, y, self.design_, steps, seed=seed, unbiased=self.unbiased
+        ):
+            pass
+        return self
+
+    def _design(self, X: Any, y: Any) -> Design:
+        if self.batches == "uniform":
+            return Uniform(X.shape[0], self.k)
+        if self.batches == "stratified":
+            if y is None:
+                raise ValueError("batches='stratified' needs y")
+            return Stratified(y, self.k)
+        settings = Settings(
+            self.w, self.kernel, self.normalize, self.scale, target=self.target
+        )  # fmt: skip
+        if self.batches == "weighted":
+            return settings.without_repulsion(X, self.k, y)
+        if self.batches == "k-DPP":
+            return settings.design(X, self.k, y)
+        if self.batches == "partition":
+            return Partition(settings.design(X, self.k, y))
+        raise ValueError(
+            f"batches={self.batches!r} is not known; use 'k-DPP', 'weighted', 'partition', "
+            f"'stratified' or 'uniform'"
+        )
+
+    def _fitted(self) -> Any:
+        check_is_fitted(self, "estimator_")
+        return self.estimator_
+
+    @available_if(_has("predict"))  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> Any:
+        """Return what the estimator predicts."""
+        return self._fitted().predict(X)
+
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Return the estimator's probabilities of the classes."""
+        return self._fitted().predict_proba(X)
+
+    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """Return the estimator's decision function."""
+        return self._fitted().decision_function(X)
+
+    @available_if(_has("transform"))  # type: ignore[untyped-decorator]
+    def transform(self, X: Any) -> Any:
+        """Return what the estimator makes of X."""
+        return self._fitted().transform(X)
+
+    @available_if(_has("score"))  # type: ignore[untyped-decorator]
+    def score(self, X: Any, y: Any = None) -> Any:
+        """Return the estimator's own score."""
+        return self._fitted().score(X) if y is None else self._fitted().score(X, y)
+
+    @property
+    def classes_(self) -> Any:
+        """The classes that the estimator knows."""
+        return self._fitted().classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen in `fit`."""
+        return int(self._fitted().n_features_in_)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what kind of estimator this is: the kind of the one that it fits."""
+        from sklearn.utils import get_tags
+
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.transformer_tags, tags.target_tags = inner.transformer_tags, inner.target_tags
+        tags.input_tags.sparse = inner.input_tags.sparse
+        return tags
+
+    @property
+    def _estimator_type(self) -> Any:
+        """The same for scikit-learn before 1.6."""
+        return getattr(self.estimator, "_estimator_type", None)
