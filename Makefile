@@ -2,6 +2,7 @@
 # make test             set up .venv, then run all tests
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
 # make check            lint and types
+# make frameworks       the table of frameworks in docs/training.md (about three minutes)
 # make bench            the speed tables of the README
 # make paper            all experiments of the paper, in small (about ten minutes)
 
@@ -13,7 +14,7 @@ ifneq ($(wildcard ../shared/data),)
 export DMSGD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-processors browser check format bench paper clean
+.PHONY: demo test test-processors browser check format frameworks bench paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -53,9 +54,13 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+frameworks: $(VENV)/.installed-dev
+	$(BIN)/python tests/frameworks.py
+
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/draws.py
 	$(BIN)/python benchmarks/setup.py
+	$(BIN)/python benchmarks/weighted.py
 
 paper: $(VENV)/.installed-dev
 	$(BIN)/dmsgd reproduce all --quick --out build/paper --force
