@@ -1,9 +1,12 @@
+import copy
 import pickle
+from collections import OrderedDict, namedtuple
 from itertools import islice
 
 import numpy as np
 import pytest
 import torch
+import transformers
 from torch.utils.data import (
     DataLoader,
     Dataset,
@@ -278,9 +281,13 @@ def test_a_plain_dataloader_knows_no_place_in_mid_epoch(workers):
     next(stream)
     with pytest.raises(RuntimeError, match=r"reads ahead.*dmsgd\.torch\.loader and torchdata's"):
         sampler.state_dict()
+    list(islice(stream, STEPS - 2))  # workers have taken the whole epoch
+    with pytest.raises(RuntimeError, match=r"reads ahead.*After an epoch, set_epoch"):
+        sampler.state_dict()
     list(stream)
+    sampler.set_epoch(1)
     again = DiverseSampler(DESIGN, steps=STEPS)
-    again.load_state_dict(sampler.state_dict())  # at the end of an epoch there is no doubt
+    again.load_state_dict(sampler.state_dict())
     assert list(again) == flat(draws(1))
 
 
@@ -418,6 +425,47 @@ def test_embed_gives_features_in_dataset_order():
         embed(model, Endless())
 
 
+def test_embed_leaves_every_part_in_its_mode():
+    model = torch.nn.Sequential(torch.nn.Linear(10, 4), torch.nn.BatchNorm1d(4)).train()
+    model[1].eval()  # frozen statistics
+    embed(model, TensorDataset(torch.tensor(X, dtype=torch.float32)))
+    assert [module.training for module in model.modules()] == [True, True, False]
+
+
+def test_embed_feeds_a_model_its_own_type():
+    data = TensorDataset(torch.tensor(X, dtype=torch.float32))
+    model = torch.nn.Linear(10, 4)
+    exact = embed(model, data)
+    features = embed(model.to(torch.bfloat16), data)
+    assert features.dtype == np.float32
+    np.testing.assert_allclose(features, exact, atol=0.1)
+    words = torch.nn.Embedding(N, 3).to(torch.bfloat16)
+    assert embed(words, ITEMS).shape == (N, 3)  # item numbers stay integers
+
+
+class Fields(torch.nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, x):
+        return self.kind({"logits": x[:, :2], "pooled": x[:, 2:], "cache": None})
+
+
+def test_embed_takes_a_named_field():
+    data = TensorDataset(torch.tensor(X, dtype=torch.float32))
+    for kind in (dict, lambda fields: transformers.utils.ModelOutput(fields)):
+        np.testing.assert_array_equal(
+            embed(Fields(kind), data, output="pooled"), X[:, 2:].astype(np.float32)
+        )
+        with pytest.raises(ValueError, match="output= one of 'logits', 'pooled'"):
+            embed(Fields(kind), data)
+    in_order = Fields(lambda fields: tuple(fields.values()))
+    assert embed(in_order, data, output=0).shape == (N, 2)
+    only = Fields(lambda fields: {"logits": fields["logits"]})
+    assert embed(only, data).shape == (N, 2)
+
+
 class Endless(IterableDataset):
     def __iter__(self):
         return iter(range(3))
@@ -437,9 +485,52 @@ def test_weights_reach_the_loss():
         loader(ITEMS, DESIGN, loss_weights=True, steps=2), draws(), strict=False
     ):
         assert batch[0].tolist() == draw
-        np.testing.assert_allclose(batch[1].numpy(), weights[draw])
-    assert WithLossWeights(Records(), DESIGN)[3] == {"x": 3, "loss_weight": weights[3]}
-    assert WithLossWeights(list(range(N)), DESIGN)[4] == (4, weights[4])
+        np.testing.assert_allclose(batch[1].numpy(), weights[draw], rtol=1e-6)
+        assert (batch[1] * torch.ones(K)).dtype == torch.float32  # a loss stays what it was
+    item = WithLossWeights(Records(), DESIGN)[3]
+    assert item == {"x": 3, "loss_weight": torch.tensor(weights[3]).float()}
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert WithLossWeights(list(range(N)), DESIGN)[4] == (4, weights[4])
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+Point = namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"x": 1},
+        OrderedDict(x=1),
+        transformers.BatchEncoding({"x": 1}),
+        [1, 2],
+        (1, 2),
+        Point(1, 2),
+        torch.tensor(3),
+    ],
+)
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_weights_are_added_to_keeps_its_type(item, workers):
+    before = copy.copy(item)
+    data = WithLossWeights([item] * N, DESIGN)
+    whole, batch = data[0], next(iter(loader(data.dataset, DESIGN, loss_weights=True,
+                                             num_workers=workers)))  # fmt: skip
+    assert item == before  # the dataset's own is not touched
+    if hasattr(item, "keys"):
+        assert type(whole) is type(batch) is type(item)
+        assert (whole["x"], batch["x"].tolist()) == (1, [1] * K)
+        weight, weights = whole["loss_weight"], batch["loss_weight"]
+    elif type(item) in (list, tuple):
+        assert type(whole) is type(item)
+        assert (whole[:2], [x.tolist() for x in batch[:2]]) == (item, [[1] * K, [2] * K])
+        weight, weights = whole[2], batch[2]
+    else:
+        assert type(whole[0]) is type(batch[0]) is type(item)
+        weight, weights = whole[1], batch[1]
+    assert weight.dtype == weights.dtype == torch.float32
+    assert weights.shape == (K,)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,17 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
 
-def embed(model: torch.nn.Module, data: Any, *, batch_size: int = 256) -> npt.NDArray[np.float32]:
+def embed(
+    model: torch.nn.Module, data: Any, *, batch_size: int = 256, output: str | int | None = None
+) -> npt.NDArray[np.float32]:
     """Return model(x) for every item in the order of the dataset, shape (n, d), float32.
 
     `data` is a map-style dataset or a DataLoader that goes through one in order; the first field
-    of a batch is the model's input. Pass the part of a network whose output you want, for example
-    model.features. The model is put in evaluation mode and back, and no gradients are kept. One
-    forward pass over the data; batch_size is how many items at a time.
+    of a batch is the model's input, in the model's own floating-point type. Pass the part of a
+    network whose output you want, for example model.features; of a model that returns a mapping or
+    a tuple, `output` says which field. The model is put in evaluation mode and every part of it
+    back into the mode it had, and no gradients are kept. One forward pass over the data; batch_size
+    is how many items at a time.
 
     >>> from torch.utils.data import TensorDataset
     >>> embed(torch.nn.Linear(5, 3), TensorDataset(torch.randn(10, 5))).shape
@@ -30,20 +35,39 @@ def embed(model: torch.nn.Module, data: Any, *, batch_size: int = 256) -> npt.ND
             "the features must be in the order of the dataset; pass the dataset itself, or a "
             "DataLoader with shuffle=False and drop_last=False"
         )
-    parameter = next(model.parameters(), None)
-    device = parameter.device if parameter is not None else torch.device("cpu")
-    training = model.training
+    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+    modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
         with torch.no_grad():
-            parts = [model(_inputs(batch).to(device)).flatten(1).float().cpu() for batch in batches]
+            parts = []
+            for batch in batches:
+                inputs = _inputs(batch).to(like.device)
+                inputs = inputs.to(like.dtype) if inputs.is_floating_point() else inputs
+                parts.append(_field(model(inputs), output).flatten(1).float().cpu())
     finally:
-        model.train(training)
+        for module, mode in modes.items():
+            module.training = mode
     return np.asarray(torch.cat(parts).numpy())
 
 
 def _inputs(batch: Any) -> torch.Tensor:
     """Return the first field of a batch."""
     while not isinstance(batch, torch.Tensor):
-        batch = next(iter(batch.values())) if isinstance(batch, dict) else batch[0]
+        batch = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
     return batch
+
+
+def _field(result: Any, output: str | int | None) -> torch.Tensor:
+    """Return the one tensor of a model's result, or the one that `output` names."""
+    if isinstance(result, torch.Tensor):
+        return result
+    fields = dict(result) if isinstance(result, Mapping) else dict(enumerate(result))
+    tensors = {name: value for name, value in fields.items() if isinstance(value, torch.Tensor)}
+    if output is None and len(tensors) == 1:
+        return next(iter(tensors.values()))
+    if output not in tensors:
+        raise ValueError(
+            f"the model returns several things; pass output= one of {', '.join(map(repr, tensors))}"
+        )
+    return tensors[output]

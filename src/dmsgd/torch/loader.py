@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
+from copy import copy
 from typing import Any
 
+import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from dmsgd.designs.measures import unbiased_weights
 from dmsgd.designs.source import Source, known
-from dmsgd.inputs.arrays import FloatArray, as_count
+from dmsgd.inputs.arrays import as_count
 from dmsgd.inputs.seeding import Seed
 from dmsgd.torch.passes import Pass
 from dmsgd.torch.ranks import Shard, process_count
@@ -19,14 +21,24 @@ from dmsgd.torch.sampler import DiverseSampler
 class Loader(DataLoader[Any]):
     """A DataLoader over a `DiverseSampler` that can be checkpointed, with any number of workers.
 
-    `state_dict()` counts the batches handed to the training loop, not those fetched ahead. Made by
-    `loader`.
+    `state_dict()` counts the batches handed to the training loop, not those fetched ahead. `len` is
+    of a whole epoch, also for the rest of one that is resumed, as progress bars and Trainers expect
+    it. Made by `loader`.
     """
 
     sampler: DiverseSampler
     batch_size: int
     _under_way: Pass | None = None
     _consumed = 0  # items of that pass that training has got here
+
+    def __init__(self, dataset: Dataset[Any], **options: Any) -> None:
+        super().__init__(dataset, **options)
+        if not isinstance(self.sampler, DiverseSampler):
+            raise TypeError(
+                f"a {type(self.sampler).__name__} was put in the place of the design's draws, as "
+                f"Lightning's overfit_batches does; to overfit on m draws, give it a plain "
+                f"DataLoader(Subset(dataset, design.sample(m, seed).ravel()), batch_size=k)"
+            )
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         consumed = self.sampler.next_place[1]
@@ -115,17 +127,20 @@ class WithLossWeights(Dataset[Any]):
 
     It is k times `dmsgd.unbiased_weights`, for losses that are averaged over a batch rather than
     summed: (loss_weights * losses).mean() is an unbiased estimate of the mean loss over the data,
-    also when ranks or accumulation steps average their parts. A tuple gets one more element, a
-    dict a "loss_weight", anything else becomes a pair. `loss_weights` has all n of them. O(n).
+    also when ranks or accumulation steps average their parts. A tuple or list gets one more
+    element, a mapping (a dict, a BatchEncoding) a "loss_weight", anything else, a namedtuple too,
+    becomes a pair; what the dataset returned keeps its type. `loss_weights` has all n of them, in
+    torch's default type when the dataset is made, so that losses keep theirs. O(n).
 
     >>> import dmsgd
     >>> WithLossWeights(["a", "b", "c"], dmsgd.Uniform(n=3, k=2))[1]
-    ('b', 1.0)
+    ('b', tensor(1.))
     """
 
     def __init__(self, dataset: Dataset[Any], design: Source) -> None:
         self.dataset = dataset
-        self.loss_weights: FloatArray = design.k * unbiased_weights(known(design))
+        weights = design.k * unbiased_weights(known(design))
+        self.loss_weights = torch.tensor(weights, dtype=torch.get_default_dtype())
 
     def __len__(self) -> int:
         return len(self.dataset)  # type: ignore[arg-type]
@@ -139,7 +154,11 @@ class WithLossWeights(Dataset[Any]):
         return [self._join(item, index) for item, index in zip(items, indices, strict=True)]
 
     def _join(self, item: Any, index: int) -> Any:
-        weight = float(self.loss_weights[index])
-        if isinstance(item, dict):
-            return {**item, "loss_weight": weight}
-        return (*item, weight) if isinstance(item, tuple) else (item, weight)
+        weight = self.loss_weights[index].clone()  # a view takes all n along to other processes
+        if isinstance(item, MutableMapping):
+            joined = copy(item)
+            joined["loss_weight"] = weight
+            return joined
+        if type(item) in (tuple, list):
+            return type(item)((*item, weight))
+        return item, weight
