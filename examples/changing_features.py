@@ -3,8 +3,9 @@
 Digits gain nothing from it (over five splits: 0.894 with fixed features, 0.894 with changing ones);
 it is for data whose raw features say little about likeness.
 
-DDP:     compute the features on one rank and broadcast them, so that all ranks draw the same.
-Resume:  a checkpoint in mid-epoch needs the features of that epoch: save them beside the state.
+DDP:     every rank calls `update`, and rank 0's features count, so that all ranks draw the same.
+Resume:  a state is of the features of its epoch, and refused with others: save them beside it, and
+         `update` with them before loading.
 Workers: any number; new features count from the next pass on.
 """
 

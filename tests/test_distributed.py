@@ -1,71 +1,94 @@
-"""Two processes with gloo: every global batch is one draw, under each framework's own sharding."""
+"""Every framework in one and two processes: every global batch is its draw, or is refused."""
 
-import json
-import os
-import subprocess
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parent / "distributed"
-sys.path.insert(0, str(FOLDER))
-from common import EPOCHS, STEPS, K, design  # noqa: E402
+import dmsgd
+
+sys.path.insert(0, str(Path(__file__).parent))
+from frameworks import BEGIN, CELLS, PAGE, STEPS, TWO_RANKS, design, run, verdicts
+
+RESUMED = {cell for cell in (*CELLS, *TWO_RANKS) if "resumed" in cell}
+WITH_WORKERS = {"workers 0, 1, 4", "resumed in epoch 0", "resumed in epoch 2"}
+
+#: The cells of the table that are refused, and by which words; all others hold.
+REFUSED = {
+    "PyTorch, `DataLoader`": (RESUMED, "reads ahead.*dmsgd.torch.loader"),
+    "Fabric": ({cell for cell in RESUMED if "epoch 2" in cell}, "without setup_dataloaders"),
+    "Accelerate, `split_batches=True`": (set(TWO_RANKS), "split_batches=True cuts.*batch_size="),
+    "Accelerate, `use_stateful_dataloader=True`": (
+        {*WITH_WORKERS, "two ranks"},
+        "with workers reads batches before.*skip_first_batches",
+    ),
+    "Accelerate, `dispatch_batches=True`": (RESUMED & set(TWO_RANKS), "leave out dispatch_batches"),
+    "Accelerate, both stateful and dispatched": (
+        {*WITH_WORKERS, *TWO_RANKS},
+        "loses the place.*the same without|with workers reads batches before",
+    ),
+}
 
 
-def run(tmp_path, script, *args, torchrun=2):
-    """Run a script in two processes and return what each rank saw."""
-    start = [sys.executable]
-    if torchrun:
-        start += ["-m", "torch.distributed.run", "--nproc_per_node", str(torchrun)]
-        start += ["--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(FOLDER)}
-    done = subprocess.run(
-        [*start, FOLDER / script, tmp_path, *args],
-        env=environment, capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return [json.loads(path.read_text()) for path in sorted(tmp_path.glob("rank*.json"))]
+def check(ranks):
+    """Hold the verdicts against what is known, and against the page."""
+    page = PAGE.read_text().split(BEGIN)[1].splitlines()
+    for row, cells in verdicts(ranks).items():
+        refused, words = REFUSED.get(row, (set(), ""))
+        line = next(line for line in page if line.startswith(f"| {row} |"))
+        written = dict(zip((*CELLS, *TWO_RANKS), line.split(" | ")[1:], strict=True))
+        for cell, found in cells.items():
+            assert (cell in refused) == (set(found) != {"holds"}), (row, cell, found)
+            assert written[cell].startswith("refused" if cell in refused else "holds")
+            assert all(text == "holds" or re.search(words, text) for text in found), found
 
 
-def check_global_steps(ranks, passes_per_step=1):
-    """Over ranks and accumulation, step t of epoch e is draw e * STEPS + t."""
-    assert len({len(rank["batches"]) for rank in ranks}) == 1
-    steps = []
-    for first in range(0, len(ranks[0]["batches"]), passes_per_step):
-        parts = [rank["batches"][first : first + passes_per_step] for rank in ranks]
-        steps.append(sorted(np.array(parts).ravel().tolist()))
-    expected = np.sort(design().sample(EPOCHS * STEPS, seed=0), axis=1).tolist()
-    assert steps == expected
-    assert expected[:STEPS] != expected[STEPS:]  # the epoch changes the draws
+@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("script", ["fabric", "hugging_face"])
+def test_frameworks(tmp_path, script, world):
+    check(run(script, world, tmp_path))
+
+
+def test_plain_torch(tmp_path):
+    check(run("plain", 1, tmp_path))
 
 
 def test_plain_ddp(tmp_path):
-    ranks = run(tmp_path, "plain_ddp.py")
-    assert len(ranks) == 2
-    assert ranks[0]["length"] == STEPS
-    check_global_steps(ranks)
+    ranks = run("plain", 2, tmp_path)
+    check(ranks)
+    features = np.array(ranks[0]["features"])
+    expected = dmsgd.diversify(features, k=design().k).sample(STEPS, seed=0)
+    parts = [np.array(rank["drawn"]).reshape(STEPS, -1) for rank in ranks]
+    assert np.hstack(parts).tolist() == expected.tolist()  # of rank 0's features
+    assert all("different designs" in rank["refused"] for rank in ranks)
 
 
-@pytest.mark.parametrize("mode", ["default", "split", "accumulation"])
-def test_accelerate(tmp_path, mode):
-    ranks = run(tmp_path, "accelerate_ddp.py", mode)
-    assert len(ranks) == 2
-    check_global_steps(ranks, passes_per_step=2 if mode == "accumulation" else 1)
+def test_lightning(tmp_path):
+    (rank,) = ranks = run("lightning_trainer", 1, tmp_path)
+    check(ranks)
+    every = design().sample(len(rank["at_the_end"]), seed=0).tolist()
+    assert rank["at_the_end"] == every
+    assert "overfit on m draws" in rank["refused"]
+    assert [item for batch in rank["overfit"] for item in batch] == [
+        item for batch in [*every[:2], *every[:2]] for item in batch
+    ]
 
 
 def test_lightning_ddp(tmp_path):
-    ranks = run(tmp_path, "lightning_ddp.py", "2", "0", torchrun=0)
-    assert len(ranks) == 2
-    check_global_steps(ranks)
+    check(run("lightning_trainer", 2, tmp_path))
 
 
-@pytest.mark.parametrize("stop_at", [3, STEPS, STEPS + 2])
-def test_lightning_resumes_in_the_middle(tmp_path, stop_at):
-    ranks = run(tmp_path, "lightning_ddp.py", "1", str(stop_at), torchrun=0)
-    check_global_steps(ranks)
+def test_accelerate_alone(tmp_path):
+    (rank,) = ranks = run("accelerated", 1, tmp_path)
+    check(ranks)
+    middle, epoch = rank["refused"]
+    assert "skip_first_batches" in middle
+    assert "epoch 1, and now epoch 0 is named; go on with set_epoch(1)" in epoch
+    assert rank["resumed"] == design().sample(STEPS, seed=0, start=STEPS).tolist()
 
 
-def test_draws_are_of_the_size_that_ranks_share():
-    assert design().k == K
+@pytest.mark.parametrize("script", ["accelerated", "dispatched"])
+def test_accelerate(tmp_path, script):
+    check(run(script, 2, tmp_path))

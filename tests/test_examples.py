@@ -55,7 +55,15 @@ def test_accelerate():
     assert output.count("(2 processes x 2 passes)") == 2
 
 
-@pytest.mark.parametrize("name", ["pytorch", "stateful_dataloader", "sklearn_partial_fit"])
+def test_hugging_face_ddp():
+    output = run("hugging_face.py", start=TORCHRUN)
+    check_accuracies(output)
+    assert output.count("(2 processes)") == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["pytorch", "stateful_dataloader", "hugging_face", "sklearn_partial_fit"]
+)
 def test_resumed_runs_end_with_the_same_weights(name):
     output = run(f"{name}.py")
     check_accuracies(output)

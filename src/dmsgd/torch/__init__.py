@@ -1,9 +1,9 @@
 """Diverse batches for PyTorch; importing this module loads torch.
 
-    sampler = dmsgd.torch.DiverseSampler(design, seed=0)
-    loader = DataLoader(dataset, batch_size=design.k, sampler=sampler, drop_last=True)
+    loader = dmsgd.torch.loader(dataset, design, seed=0)
 
-or `dmsgd.torch.loader(dataset, design)`, which checks that everything fits and can be resumed.
+is a DataLoader that checks that everything fits and can be resumed; `DiverseSampler(design)` is its
+sampler, for frameworks that make their own loader.
 """
 
 from dmsgd.torch.embedding import embed

@@ -41,6 +41,7 @@ def drive(sampler: Any) -> Drive | None:
     while hasattr(chain[-1], "batch_sampler"):
         chain.append(chain[-1].batch_sampler)
     if getattr(chain[-1], "sampler", None) is not sampler:
+        _refuse_while_preparing()
         return None
     processes = int(module.PartialState().num_processes)
     dispatched = hasattr(loader, "slice_fn") and processes > 1
@@ -57,3 +58,20 @@ def drive(sampler: Any) -> Drive | None:
             "batches are the same without"
         )
     return Drive(int(loader.iteration), 1 if split else processes, split)
+
+
+def _refuse_while_preparing() -> None:
+    """Raise if Accelerate reads the sampler before training has begun, as a stateful loader does.
+
+    Its workers fetch the first batches while it is made, when no epoch can have been named.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        where = frame.f_globals.get("__name__"), frame.f_code.co_name
+        if where == ("accelerate.data_loader", "__init__"):
+            raise ValueError(
+                "Accelerate's use_stateful_dataloader=True with workers reads batches before "
+                "training can say which epoch it is in; leave it out, and resume with "
+                "loader.set_epoch(epoch) and accelerator.skip_first_batches(loader, batches)"
+            )
+        frame = frame.f_back

@@ -4,13 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from dmsgd.designs.source import Source
+from dmsgd.inputs.seeding import Seed
 from dmsgd.torch.ahead import lots
 
-if TYPE_CHECKING:
-    from dmsgd.torch.sampler import DiverseSampler
+
+class Epochs(Protocol):
+    """What a pass asks of its sampler."""
+
+    design: Source
+    steps: int
+
+    @property
+    def draw_seed(self) -> Seed:
+        """The seed of all draws."""
+
+    @property
+    def next_place(self) -> tuple[int, int]:
+        """Epoch and position of the next pass."""
+
+    def part(self) -> tuple[int, int]:
+        """Return (part, parts): which part of each draw this process takes."""
+
+    def claim(self, new: Pass) -> tuple[int, int]:
+        """Return the place where a pass begins, now that its first item is asked for."""
+
+    def taken_up(self, loaded: Pass) -> None:
+        """Note that a pass was loaded."""
+
+    def state_dict(self, place: tuple[int, int] | None = None) -> dict[str, Any]:
+        """Return the state of a place."""
+
+    def place_of(self, state: dict[str, Any]) -> tuple[int, int]:
+        """Return the place of a state."""
 
 
 class Pass(Iterator[int]):
@@ -24,7 +52,7 @@ class Pass(Iterator[int]):
     reader:          the batch sampler that goes through it, if known.
     """
 
-    def __init__(self, sampler: DiverseSampler, reader: Any) -> None:
+    def __init__(self, sampler: Epochs, reader: Any) -> None:
         self._sampler = sampler
         self._indices: Iterator[int] | None = None  # None: no epoch yet
         self.reader = reader
@@ -38,12 +66,13 @@ class Pass(Iterator[int]):
 
     def refuse_read_ahead(self) -> None:
         """Raise if a loader without a state of its own has taken more than training has used."""
-        if self.position and self.reader is not None and not hasattr(self.reader, "state_dict"):
+        if self.reader is not None and not hasattr(self.reader, "state_dict"):
             raise RuntimeError(
-                "a DataLoader reads ahead, so that in mid-epoch the sampler does not know what "
-                "training has consumed; dmsgd.torch.loader and torchdata's StatefulDataLoader do. "
-                "Under Accelerate save the epoch and the number of batches, and resume with "
-                "loader.set_epoch(epoch) and accelerator.skip_first_batches(loader, batches)"
+                "a DataLoader reads ahead, so that the sampler does not know what training has "
+                "consumed; dmsgd.torch.loader and torchdata's StatefulDataLoader do. Under "
+                "Accelerate save the epoch and the number of batches, and resume with "
+                "loader.set_epoch(epoch) and accelerator.skip_first_batches(loader, batches). "
+                "After an epoch, set_epoch(the next one) says that it is over"
             )
 
     def start(self, epoch: int, position: int) -> None:

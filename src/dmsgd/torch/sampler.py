@@ -33,7 +33,8 @@ from dmsgd.training.draws import fixed_seed
 class DiverseSampler(DistributedSampler[Any]):
     """Item numbers, draw after draw: each global step of training sees exactly one draw.
 
-    design: a Design or a Schedule; k = ranks x batch_size x gradient accumulation.
+    design: a Design, or a Schedule, which has its own seed and an end; k = ranks x batch_size x
+            gradient accumulation.
     steps:  draws in an epoch, by default n // k.
     seed:   draw t of epoch e is row e * steps + t of design.sample(..., seed): all ranks agree
             without talking, and any step can be resumed at once.
@@ -42,10 +43,12 @@ class DiverseSampler(DistributedSampler[Any]):
     num_replicas, rank: number of processes and number of this one, by default as
             torch.distributed knows them whenever they are needed.
 
-    Every pass over the sampler is the next epoch; `set_epoch` names the epoch of the next pass. A
-    pass is steps * k / num_replicas ints, the draws' rows one after the other, each cut in
-    num_replicas equal parts. The cost is that of the draws, made ahead in the background, on the
-    cores that torch leaves free if there are any; memory is that of some 10,000 indices.
+    Every pass over the sampler is the next epoch, claimed when its first index is asked for;
+    `set_epoch` names the epoch of the next pass, and without it one that follows a pass left early
+    warns. A batch size that cuts draws is refused. A pass is steps * k / num_replicas ints, the
+    draws' rows one after the other, each cut in num_replicas equal parts. The cost is that of the
+    draws, made ahead in the background, on the cores that torch leaves free if there are any;
+    memory is that of some 10,000 indices.
 
     What its base class has is there, in torch's words: `dataset` (a stand-in with the length of the
     data), `num_replicas`, `rank`, `epoch`, `seed`, `num_samples` (indices of this process in an
@@ -94,7 +97,7 @@ class DiverseSampler(DistributedSampler[Any]):
         self.dataset: Any = range(design.n)
         self.shuffle = self.drop_last = True
         self.total_size = self.steps * design.k
-        self.draw_seed = fixed_seed(design, seed)
+        self.draw_seed: Seed = fixed_seed(design, seed)
         self._key = key_of(self.draw_seed)  # tells samplers apart, whatever kind the seed is
         given = self.draw_seed
         self.seed = self._key if isinstance(given, np.random.SeedSequence) else int(given)
@@ -258,13 +261,14 @@ class DiverseSampler(DistributedSampler[Any]):
         """Return where the present pass stands, or the next one if that was named since.
 
         `place` is (epoch, indices of this process that training has consumed). By default it is
-        what was taken from the sampler. In mid-epoch a plain DataLoader has taken more than
-        training has consumed, so that it is refused; `Loader` and torchdata's StatefulDataLoader
-        count by themselves. The state is a plain dict of ints, and the design's fingerprint.
+        what was taken from the sampler. A plain DataLoader takes more than training has consumed,
+        to the end of an epoch early on, so that it is refused until `set_epoch` names the next one;
+        `Loader` and torchdata's StatefulDataLoader count by themselves. The state is a plain dict
+        of ints, and the design's fingerprint.
         """
         if place is None:
             place = self._place()
-            if self.under_way is not None and place == self.under_way.place:
+            if self.under_way is not None:
                 self.under_way.refuse_read_ahead()
         (epoch, position), now = place, self.under_way
         within = now is not None and epoch == now.epoch and 0 < position < len(self)

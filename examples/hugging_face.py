@@ -1,0 +1,59 @@
+"""The Hugging Face Trainer: one method is overridden, and a killed run goes on.
+
+    torchrun --standalone --nproc_per_node 2 examples/hugging_face.py
+    python examples/hugging_face.py                 # one process
+
+DDP:     the Trainer deals out batches itself, and the sampler sees it and leaves draws whole;
+         per_device_train_batch_size is k / (processes x accumulation).
+Resume:  `resume_from_checkpoint`, as always; in mid-epoch, in any epoch.
+Workers: any number (`dataloader_num_workers`).
+"""
+
+import os
+import tempfile
+
+import torch
+from transformers import Trainer, TrainingArguments
+
+import dmsgd
+from data import long_tailed_digits
+
+X, y, test_X, test_y = map(torch.from_numpy, long_tailed_digits())
+dataset = [{"inputs": inputs, "labels": label} for inputs, label in zip(X, y, strict=True)]
+processes = int(os.environ.get("WORLD_SIZE", "1"))
+folder = tempfile.mkdtemp()  # each process has its own here, so that only one alone resumes
+
+
+class Softmax(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(64, 10)
+
+    def forward(self, inputs, labels):
+        return {"loss": torch.nn.functional.cross_entropy(self.layer(inputs), labels)}
+
+
+def trainer(design):
+    class Diverse(Trainer):
+        def _get_train_sampler(self, *args):
+            return dmsgd.torch.DiverseSampler(design)
+
+    torch.manual_seed(0)
+    arguments = TrainingArguments(
+        folder, per_device_train_batch_size=20 // processes, num_train_epochs=6, save_steps=50,
+        save_strategy="steps", learning_rate=0.5, lr_scheduler_type="constant",
+        optim="sgd", max_grad_norm=0, use_cpu=True, report_to=[], disable_tqdm=True,
+    )  # fmt: skip
+    return Diverse(Softmax(), arguments, train_dataset=dataset)
+
+
+diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
+for name, design in {"uniform": dmsgd.Uniform(len(X), k=20), "diverse": diverse}.items():
+    (whole := trainer(design)).train()
+    accuracy = (whole.model.layer(test_X).argmax(1) == test_y).float().mean()
+    if whole.is_world_process_zero():
+        print(f"{name}: balanced test accuracy {accuracy:.3f} ({processes} processes)")
+if processes == 1:
+    (resumed := trainer(diverse)).train(resume_from_checkpoint=f"{folder}/checkpoint-50")
+    last, again = whole.model.layer.weight, resumed.model.layer.weight
+    print("resumed in epoch 2, same weights:", torch.equal(last, again))

@@ -1,0 +1,111 @@
+"""Accelerate: batches that are dealt out, split or dispatched, and a stateful loader."""
+
+import copy
+from functools import partial
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import DataLoaderConfiguration
+from torch.utils.data import DataLoader
+
+from common import OUT, STEPS, WORLD, Items, K, design, numbers, run_cells, write
+from dmsgd.torch import DiverseSampler, loader
+
+
+def whole(accumulation, workers):
+    """A plain DataLoader of whole batches, for Accelerate to split."""
+    sampler = DiverseSampler(design(), steps=STEPS)
+    return DataLoader(Items(), K // accumulation, sampler=sampler, num_workers=workers)
+
+
+def cut(accumulation, workers):
+    return loader(Items(), design(), accumulation=accumulation, steps=STEPS, num_workers=workers)
+
+
+def train(make, config, epochs, workers, accumulation, stop):
+    stateful = config.use_stateful_dataloader
+
+    def fresh():
+        model = torch.nn.Linear(1, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
+        accelerator = Accelerator(
+            cpu=True, gradient_accumulation_steps=accumulation, dataloader_config=config
+        )
+        return accelerator, *accelerator.prepare(model, optimizer, make(accumulation, workers))
+
+    def go(accelerator, model, optimizer, batches, first=0, done=0):
+        for epoch in range(first, epochs):
+            batches.set_epoch(epoch)
+            skip = done if epoch == first and not stateful else 0
+            rest = accelerator.skip_first_batches(batches, skip) if skip else batches
+            for x in rest:
+                with accelerator.accumulate(model):
+                    accelerator.backward(model(x).sum())
+                    optimizer.step()
+                    optimizer.zero_grad()
+                seen.append(numbers(x))
+                if stop and len(seen) == stop * accumulation:
+                    return copy.deepcopy(batches.state_dict()) if stateful else None
+
+    seen = []
+    state = go(*fresh())
+    if stop:
+        parts = fresh()
+        if stateful:
+            parts[-1].load_state_dict(state)
+        epoch, step = divmod(stop, STEPS)
+        go(*parts, first=epoch, done=step * accumulation)
+    return seen
+
+
+def checkpointed():
+    """The sampler registered for checkpointing: refused in mid-epoch, and at a wrong epoch."""
+
+    def fresh():
+        accelerator, batches = Accelerator(cpu=True), cut(1, 0)
+        accelerator.register_for_checkpointing(batches.sampler)
+        return accelerator, accelerator.prepare(batches)
+
+    def refusal(action, *args):
+        try:
+            action(*args)
+        except (RuntimeError, ValueError) as error:
+            return str(error)
+
+    messages = []
+    accelerator, batches = fresh()
+    stream = iter(batches)
+    next(stream)
+    messages.append(refusal(accelerator.save_state, OUT / "state"))
+    list(stream)
+    batches.set_epoch(1)
+    accelerator.save_state(OUT / "state")
+    accelerator, batches = fresh()
+    accelerator.load_state(OUT / "state")
+    messages.append(refusal(next, iter(batches)))
+    batches.set_epoch(1)
+    return {"refused": messages, "resumed": [numbers(x) for x in batches]}
+
+
+def main():
+    config = DataLoaderConfiguration
+    split, both = config(split_batches=True), config(split_batches=True, dispatch_batches=True)
+    stateful = config(use_stateful_dataloader=True)
+    rows = run_cells(
+        {
+            "Accelerate": partial(train, cut, config()),
+            "Accelerate, `split_batches=True`": partial(train, cut, split),
+            "Accelerate, `split_batches=True`, `DataLoader`": partial(train, whole, split),
+            "Accelerate, `use_stateful_dataloader=True`": partial(train, cut, stateful),
+            "Accelerate, both split and dispatched, `DataLoader`": partial(train, whole, both),
+        }
+    )
+    extra = checkpointed() if WORLD == 1 else {}
+    # Last: only rank 0 makes these passes and can refuse them, and the others hear of its end.
+    dispatch = partial(train, cut, config(dispatch_batches=True))
+    rows |= run_cells({"Accelerate, `dispatch_batches=True`": dispatch}, leave=True)
+    write(rows=rows, **extra)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Plain torch: nothing but the sampler, under DistributedDataParallel if there are ranks."""
+
+import copy
+from functools import partial
+
+import numpy as np
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+import dmsgd
+from common import STEPS, WORLD, Items, K, N, design, numbers, rank, run_cells, write
+from dmsgd.torch import DiverseSampler, loader
+
+
+def train(kind, epochs, workers, accumulation, stop):
+    def fresh():
+        if kind is loader:
+            options = {"accumulation": accumulation, "steps": STEPS, "num_workers": workers}
+            return loader(Items(), design(), **options)
+        sampler, size = DiverseSampler(design(), steps=STEPS), K // WORLD // accumulation
+        return kind(Items(), batch_size=size, sampler=sampler, drop_last=True, num_workers=workers)
+
+    def go(batches, first):
+        for _ in range(first, epochs):
+            for x in batches:
+                model(x).sum().backward()
+                seen.append(numbers(x))
+                if stop and len(seen) == stop * accumulation:
+                    owner = batches.sampler if kind is DataLoader else batches
+                    return copy.deepcopy(owner.state_dict())
+
+    model, seen, batches = torch.nn.Linear(1, 1), [], fresh()
+    if WORLD > 1:
+        model = DistributedDataParallel(model)
+    state = go(batches, 0)
+    if stop:
+        batches = fresh()
+        (batches.sampler if kind is DataLoader else batches).load_state_dict(state)
+        go(batches, stop // STEPS)
+    return seen
+
+
+def updated():
+    """Ranks that bring different features draw alike; different designs are refused."""
+    sampler = DiverseSampler(design(), steps=STEPS)
+    sampler.update(np.ones((N, 9)) if rank() else np.random.default_rng(1).normal(size=(N, 9)))
+    features = np.random.default_rng(7 + rank()).normal(size=(N, 9))
+    sampler.update(features if rank() == 0 else None)
+    found = {"features": features.tolist(), "drawn": list(sampler)}
+    try:
+        sampler.update(dmsgd.diversify(features, k=K))
+    except ValueError as error:
+        return {**found, "refused": str(error)}
+
+
+if WORLD > 1:
+    torch.distributed.init_process_group("gloo")
+kinds = {
+    "PyTorch, `DataLoader`": DataLoader,
+    "PyTorch, `dmsgd.torch.loader`": loader,
+    "torchdata, `StatefulDataLoader`": StatefulDataLoader,
+}
+rows = run_cells({name: partial(train, kind) for name, kind in kinds.items()})
+write(rows=rows, **(updated() if WORLD > 1 else {}))
