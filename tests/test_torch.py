@@ -361,6 +361,44 @@ def test_stateful_dataloader_goes_through_the_epochs(workers, persistent):
     assert seen(again) == draws(3)
 
 
+def test_a_sampler_in_the_users_own_class_is_no_loader():
+    class Training:
+        batch_size = 5  # of something else
+
+        def __init__(self):
+            self.sampler = DiverseSampler(DESIGN, steps=STEPS)
+
+        def go(self):
+            stream = iter(self.sampler)
+            return next(stream), self.sampler.state_dict()
+
+    first, state = Training().go()
+    assert (first, state["consumed"]) == (draws()[0][0], 1)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_look_at_a_batch_and_a_second_loader_are_said_aloud(workers):
+    batches = loader(ITEMS, DESIGN, steps=STEPS, num_workers=workers)
+    assert next(iter(batches))[0].tolist() == draws()[0]  # a look
+    with pytest.warns(UserWarning, match=r"epoch 0 was left.*this pass is epoch 1.*set_epoch"):
+        assert seen(batches) == draws(1)
+    other = DataLoader(ITEMS, batch_size=K, sampler=batches.sampler)
+    next(stream := iter(batches))
+    with pytest.warns(UserWarning, match=r"epoch 2 was left.*a second loader use up epochs"):
+        assert seen(other) == draws(3)  # in the middle of the first one's pass
+    assert seen(stream) == draws(2)[1:]
+
+
+def test_persistent_workers_go_through_the_epochs():
+    batches = loader(ITEMS, DESIGN, steps=STEPS, num_workers=1, persistent_workers=True)
+    assert [seen(batches) for _ in range(3)] == [draws(epoch) for epoch in range(3)]
+    assert len(batches) == STEPS
+    again = loader(ITEMS, DESIGN, steps=STEPS)
+    again.load_state_dict({**batches.state_dict(), "consumed": 4 * K})
+    assert len(again) == STEPS  # of an epoch, though less is left of this one
+    assert seen(again) == draws(3)[4:]
+
+
 def test_resume_does_not_replay():
     """Resuming late asks the design for the rest only."""
     calls = []

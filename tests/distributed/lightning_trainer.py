@@ -1,19 +1,35 @@
 """Lightning's Trainer with default settings, resumed from its own checkpoints."""
 
 import contextlib
+from functools import partial
 
 import lightning
 import torch
 from torch.utils.data import DataLoader, Subset
+from torchdata.stateful_dataloader import StatefulDataLoader
 
 from common import EPOCHS, OUT, STEPS, WORLD, Items, K, design, numbers, run_cells, write
-from dmsgd.torch import loader
+from dmsgd.torch import DiverseSampler, loader
+
+
+def ours(accumulation=1, num_workers=0):
+    return loader(
+        Items(), design(), steps=STEPS, accumulation=accumulation, num_workers=num_workers
+    )
+
+
+def torchdatas(accumulation, num_workers):
+    """With persistent workers it asks for more iterators than it uses."""
+    return StatefulDataLoader(
+        Items(), K // WORLD // accumulation, sampler=DiverseSampler(design(), steps=STEPS),
+        num_workers=num_workers, persistent_workers=num_workers > 0,
+    )  # fmt: skip
 
 
 class Model(lightning.LightningModule):
-    def __init__(self, **options):
+    def __init__(self, make, **options):
         super().__init__()
-        self.layer, self.options = torch.nn.Linear(1, 1), options
+        self.layer, self.make, self.options = torch.nn.Linear(1, 1), make, options
         self.batches = []
 
     def training_step(self, x):
@@ -24,7 +40,7 @@ class Model(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=1e-9)
 
     def train_dataloader(self):
-        return loader(Items(), design(), steps=STEPS, **self.options)
+        return self.make(**self.options)
 
 
 class Crash(lightning.Callback):
@@ -47,9 +63,9 @@ def trainer(*callbacks, **options):
     )  # fmt: skip
 
 
-def train(epochs, workers, accumulation, stop):
+def train(make, epochs, workers, accumulation, stop):
     def fresh():
-        return Model(accumulation=accumulation, num_workers=workers)
+        return Model(make, accumulation=accumulation, num_workers=workers)
 
     options = {"max_epochs": epochs, "accumulate_grad_batches": accumulation}
     first, model = fresh(), fresh()
@@ -65,16 +81,20 @@ def train(epochs, workers, accumulation, stop):
 
 def edges():
     """Killed at the last step of an epoch; and overfit_batches, which takes the sampler away."""
-    found = {"at_the_end": train(EPOCHS, 1, 1, STEPS)}
+    found = {"at_the_end": train(ours, EPOCHS, 1, 1, STEPS)}
     overfit = trainer(overfit_batches=2, max_epochs=2)
     try:
-        overfit.fit(Model())
+        overfit.fit(Model(ours))
     except TypeError as error:
         found["refused"] = str(error)
-    model = Model()
+    model = Model(ours)
     drawn = Subset(Items(), design().sample(2, seed=0).ravel())
     overfit.fit(model, DataLoader(drawn, batch_size=K))
     return {**found, "overfit": model.batches}
 
 
-write(rows=run_cells({"Lightning": train}), **(edges() if WORLD == 1 else {}))
+rows = {
+    "Lightning": partial(train, ours),
+    "Lightning, torchdata's `StatefulDataLoader`": partial(train, torchdatas),
+}
+write(rows=run_cells(rows), **(edges() if WORLD == 1 else {}))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from torch.utils.data import DistributedSampler
+from torch.utils.data import BatchSampler, DistributedSampler
 
 from dmsgd.designs.design import Design
 from dmsgd.designs.source import FIXED_K, Source
@@ -184,7 +184,10 @@ class DiverseSampler(DistributedSampler[Any]):
 
     def __iter__(self) -> Iterator[int]:
         caller = sys._getframe(1).f_locals.get("self")  # nobody tells a sampler its batch size
-        return Pass(self, caller if getattr(caller, "sampler", None) is self else None)
+        batching = isinstance(caller, BatchSampler) or type(caller).__module__.startswith(
+            "torchdata"
+        )
+        return Pass(self, caller if batching else None)
 
     def claim(self, new: Pass) -> tuple[int, int]:
         """Return the place where a pass begins, now that its first item is asked for."""
