@@ -184,10 +184,8 @@ class DiverseSampler(DistributedSampler[Any]):
 
     def __iter__(self) -> Iterator[int]:
         caller = sys._getframe(1).f_locals.get("self")  # nobody tells a sampler its batch size
-        batching = isinstance(caller, BatchSampler) or type(caller).__module__.startswith(
-            "torchdata"
-        )
-        return Pass(self, caller if batching else None)
+        of_torchdata = type(caller).__module__.startswith("torchdata.")
+        return Pass(self, caller if of_torchdata or isinstance(caller, BatchSampler) else None)
 
     def claim(self, new: Pass) -> tuple[int, int]:
         """Return the place where a pass begins, now that its first item is asked for."""
