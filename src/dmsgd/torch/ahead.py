@@ -41,6 +41,7 @@ def lots(design: Source, seed: Seed, first: int, last: int, width: int) -> Itera
         workers = max(1, min(threads, count * design.k**3 // WORTH))
         return design.sample(count, seed, start=start, workers=workers)
 
+    begun = first
     try:
         ready: Callable[[], IntArray] = partial(draw, first, min(lot, last - first))
         while first < last:
@@ -50,6 +51,8 @@ def lots(design: Source, seed: Seed, first: int, last: int, width: int) -> Itera
             ready = partial(draw, first, min(lot, last - first))
             if pool is not None and first < last:
                 ready = pool.submit(ready).result
+            elif pool is not None and at_once == last - begun:  # the next epoch is made as a whole
+                pool.submit(draw, last, 1)
             yield rows
     finally:
         if pool is not None:
