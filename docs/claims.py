@@ -1,4 +1,4 @@
-"""Write the tables of docs/paper.md and docs/targets.md from the results in docs/results.
+"""Write the tables of docs/paper.md and the pages beyond it from the results in docs/results.
 
     python docs/claims.py            # after new results were saved there
     python docs/claims.py --check    # exit 1 if a page is not up to date
@@ -18,6 +18,7 @@ from typing import Any
 from dmsgd.commands.reproduce import BEYOND, EXPERIMENTS, experiment
 from dmsgd.paper import provenance, storage
 from dmsgd.paper.intervals import paired, show, shown
+from dmsgd.paper.partitions.claims import summary as once
 from dmsgd.paper.protocol import Claim
 from dmsgd.paper.repulsion.claims import summary as apart
 from dmsgd.paper.subgroups.result import EARLY, RAREST
@@ -26,7 +27,12 @@ from dmsgd.paper.subgroups.result import EARLY, RAREST
 PAPER = [name for name in EXPERIMENTS if name not in BEYOND]
 
 FOLDER = Path(__file__).parent
-PAGES = FOLDER / "paper.md", FOLDER / "targets.md", FOLDER / "repulsion.md"
+PAGES = (
+    FOLDER / "paper.md",
+    FOLDER / "targets.md",
+    FOLDER / "repulsion.md",
+    FOLDER / "partitions.md",
+)
 MARK = re.compile(r"(<!-- (claims|table) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -119,12 +125,23 @@ def subgroups() -> str:
 
 def repulsion() -> str:
     """Return late steps and variances over those of uniform batches, where b is uniform."""
-    head, *lines = (f"| {' | '.join(cells)} |" for cells in apart(result_of("repulsion")))
-    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *lines]) + "\n"
+    return lined(apart(result_of("repulsion")))
+
+
+def partitions() -> str:
+    """Return noise, losses and costs of ways to batch, over those of shuffled epochs."""
+    return lined(once(result_of("partitions")))
+
+
+def lined(table: list[list[str]]) -> str:
+    """Return the cells of a table, the first row being its head, as Markdown."""
+    head, *lines = (f"| {' | '.join(cells)} |" for cells in table)
+    return "\n".join([head, "|---" * len(table[0]) + "|", *lines]) + "\n"
 
 
 #: Tables that are not the claims of one experiment.
-TABLES = {"halves": halves, "targets": targets, "subgroups": subgroups, "repulsion": repulsion}
+TABLES = {"halves": halves, "targets": targets, "subgroups": subgroups, "repulsion": repulsion,
+          "partitions": partitions}  # fmt: skip
 
 
 def rows(claims: list[Claim], notes: list[str]) -> list[str]:

@@ -102,8 +102,8 @@ def summary(result: Result) -> list[list[str]]:
     """Return the cells of a table, one row a task and way, shuffled epochs first."""
     config = result.config
     heads = ["task", "way", "variance of a batch", "error of half an epoch"]
-    heads += [f"loss, {epochs} epochs" for epochs in (config.early, config.late)]
-    heads += [f"accuracy, {epochs}" for epochs in (config.early, config.late)]
+    heads += [f"{what}, epoch {last}" for what in ("loss", "accuracy")
+              for last in (config.early, config.late)]  # fmt: skip
     found = [[*heads, "CPU ms a batch"]]
     for task, (n, k) in result.sizes.items():
         for number, (arm, of) in enumerate(result.arms(task).items()):
@@ -124,10 +124,13 @@ def milliseconds(of: Outcome) -> str:
 
 
 def interval(logs: FloatArray) -> str:
-    """Return "0.93 (0.90 to 0.96)" from logarithms of ratios."""
+    """Return "0.93 (0.90 to 0.96)" from logarithms of ratios, with more digits of small ones."""
     mean, low, high = ratio(logs)
-    return f"{mean:.2f} ({low:.2f} to {high:.2f})"
+    digits = 2 if mean >= 0.1 else 4
+    return f"{mean:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 def _range(mean: float, half: float) -> str:
-    return f"{mean:.1f} ({mean - half:.1f} to {mean + half:.1f})"
+    """Return "0.3 (-0.1 to 0.7)"; what rounds to 0 has no sign."""
+    middle, low, high = (round(value, 1) + 0.0 for value in (mean, mean - half, mean + half))
+    return f"{middle:.1f} ({low:.1f} to {high:.1f})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,11 @@ import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.paper import pictures
-from dmsgd.paper.intervals import margin
 from dmsgd.paper.partitions.result import GRAB, SHUFFLED, UNIFORM, Result, ratio
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: The ways: what the legend says, colour and marker. Open markers are independent draws.
 WAYS = {
@@ -28,6 +29,11 @@ WAYS = {
     "cells of x and y spread, k-DPP on x": ("", "#004D3B", "^"),
     GRAB: (GRAB, "black", "*"),
 }
+#: Between what ratios are drawn; others are written at the edge.
+LEAST, MOST, TICKS = 0.4, 3.2, (0.5, 0.7, 1, 1.5, 2, 3)
+#: Those whose curves are drawn; the others would hide them.
+FEW = (UNIFORM, "partition, k-DPP on x", "partition, k-DPP on x and y", "classes spread",
+       "cells of x and y spread", GRAB)  # fmt: skip
 
 
 def plot(result: Result, folder: Path) -> list[Path]:
@@ -54,11 +60,16 @@ def plot_measures(result: Result, folder: Path) -> list[Path]:
                 if arm in result.arms(task):
                     place = row + _shift(arm)
                     mean, low, high = ratio(_logs(result, task, arm, number))
-                    axes.plot([low, high], [place, place], color=colour, linewidth=1.5)
-                    axes.plot(mean, place, marker, color=colour, markersize=5)
+                    if LEAST < mean < MOST:
+                        axes.plot([low, high], [place, place], color=colour, linewidth=1.5)
+                        axes.plot(mean, place, marker, color=colour, markersize=5)
+                    else:
+                        _outside(axes, mean, place, colour)
         axes.axvline(1, color="black", linewidth=0.8)
         axes.set_xscale("log")
-        _ticks(axes)
+        axes.set_xlim(LEAST, MOST)
+        axes.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+        axes.set_xticks([], minor=True)
         axes.set_title(title, fontsize=11)
         pictures.dress(axes, "x")
     names = [f"{task}\nk = {k}" for task, (_, k) in result.sizes.items()]
@@ -67,7 +78,7 @@ def plot_measures(result: Result, folder: Path) -> list[Path]:
     for axes in panels:
         for row in range(1, len(names)):
             axes.axhline(row - 0.5, color="#dddddd", linewidth=0.7)
-    _legend(figure, panels[0])
+    _legend(figure, panels[0], 5)
     figure.supxlabel("over shuffled epochs', 95 % intervals: left is better", fontsize=10)
     return pictures.save(figure, folder, "partitions")
 
@@ -89,24 +100,26 @@ def _logs(result: Result, task: str, arm: str, number: int) -> FloatArray:
     return np.asarray(np.log(of.half[:, 1] / ((count - count // 2) / (count - 1))))
 
 
-def _ticks(axes: Axes) -> None:
-    """Label the ends and what is between in plain numbers."""
-    low, high = axes.get_xlim()
-    ticks = [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20) if low <= t <= high]
-    if high / low < 4:
-        ticks = [t for t in (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3) if low <= t <= high]
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_xticks([], minor=True)
+def _outside(axes: Axes, mean: float, place: float, colour: str) -> None:
+    """Write a value that is outside of the picture at its edge."""
+    left = mean <= LEAST
+    axes.text(
+        LEAST * 1.03 if left else MOST / 1.03,
+        place,
+        f"← {mean:.2g}" if left else f"{mean:.2g} →",
+        ha="left" if left else "right",
+        va="center",
+        fontsize=8,
+        color=colour,
+    )
 
 
-def _legend(figure: object, axes: Axes) -> None:
-    from matplotlib.figure import Figure
-
-    assert isinstance(figure, Figure)
-    for name, colour, marker in WAYS.values():
+def _legend(figure: Figure, axes: Axes, columns: int, ways: Iterable[str] = WAYS) -> None:
+    """Write the names of the ways above all panels."""
+    for name, colour, marker in (WAYS[arm] for arm in ways):
         if name:
             axes.plot([], [], f"{marker}-", color=colour, markersize=5, label=name)
-    figure.legend(frameon=False, fontsize=9, ncols=5, loc="outside upper center")
+    figure.legend(frameon=False, fontsize=9, ncols=columns, loc="outside upper center")
 
 
 def plot_curves(result: Result, folder: Path) -> list[Path]:
@@ -114,17 +127,19 @@ def plot_curves(result: Result, folder: Path) -> list[Path]:
     from matplotlib.figure import Figure
 
     looks = result.config.looks
-    figure = Figure(figsize=(3.4 * len(result.sizes), 4.4), layout="constrained")
+    figure = Figure(figsize=(2.2 + 2.7 * len(result.sizes), 4.2), layout="constrained")
     panels = figure.subplots(1, len(result.sizes), squeeze=False)[0]
     for axes, task in zip(panels, result.sizes, strict=True):
         arms = result.arms(task)
-        for arm, (_, colour, marker) in WAYS.items():
+        for number, arm in enumerate(FEW):
             if arm in arms:
+                _, colour, marker = WAYS[arm]
                 logs = np.log(arms[arm].curve / arms[SHUFFLED].curve)
-                mean, wide = np.exp(logs.mean(axis=0)), [margin(column) for column in logs.T]
-                lower, upper = (mean * np.exp(sign * np.array(wide)) for sign in (-1, 1))
-                axes.plot(looks, mean, f"{marker}-", color=colour, markersize=4, linewidth=1.2)
-                axes.fill_between(looks, lower, upper, color=colour, alpha=0.12, linewidth=0)
+                mean, low, high = np.array([ratio(column) for column in logs.T]).T
+                axes.errorbar(
+                    np.array(looks) * 1.03 ** (number - 2), mean, (mean - low, high - mean),
+                    fmt=f"{marker}-", color=colour, markersize=4, linewidth=1.0,
+                )  # fmt: skip
         axes.axhline(1, color="black", linewidth=0.8)
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -132,15 +147,12 @@ def plot_curves(result: Result, folder: Path) -> list[Path]:
         axes.set_xticks([], minor=True)
         axes.set_xlabel("epochs")
         axes.set_title(task)
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:.3g}" if _narrow(axes) else "")
+        low, high = axes.get_ylim()
+        shown = [tick for tick in (0.01, 0.1, 0.3, 0.5, 1, 2, 3, 10, 100) if low <= tick <= high]
+        axes.set_yticks(shown, [f"{tick:g}" for tick in shown])
+        axes.set_yticks([], minor=True)
         axes.tick_params(axis="y", which="both", labelsize=8)
         pictures.dress(axes)
     panels[0].set_ylabel("loss / shuffled epochs' (each at its best rate)")
-    _legend(figure, panels[0])
+    _legend(figure, panels[0], len(panels) + 1, FEW)
     return pictures.save(figure, folder, "partitions-curves")
-
-
-def _narrow(axes: Axes) -> bool:
-    low, high = axes.get_ylim()
-    return high / low < 5
