@@ -36,7 +36,7 @@ def diversity(X, batches):
     return np.linalg.slogdet(rows @ rows.transpose(0, 2, 1) + RIDGE * np.eye(K))[1].mean()
 
 
-def mixing(name, X, y, rounds=(1, 2, 3, 4, 6, 8, 12), epochs=4):
+def mixing(name, X, y, rounds=(1, 2, 3, 4, 6, 8, 12), epochs=20):
     """Print how far batches come with each number of rounds, from three starts."""
     n = X.shape[0]
     shuffled = np.mean([
