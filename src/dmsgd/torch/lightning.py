@@ -1,0 +1,51 @@
+"""For Lightning: new features between epochs; importing this module loads Lightning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+
+from dmsgd.torch.sampler import DiverseSampler
+
+
+class UpdateFeatures(Callback):
+    """After every `every`-th epoch, batches become diverse in what the model has learned.
+
+    features: (module) -> (n, d) features in the order of the dataset, for example
+              lambda module: dmsgd.torch.embed(module.body, dataset). Rank 0 alone calls it.
+
+    Checkpoints hold the features that are in use (n d numbers), so that a run that is resumed, also
+    in mid-epoch, draws the same batches.
+
+        sampler = dmsgd.torch.DiverseSampler(dmsgd.diversify(X, k=64))
+        trainer = Trainer(callbacks=[UpdateFeatures(sampler, lambda m: embed(m.body, dataset))])
+    """
+
+    def __init__(
+        self, sampler: DiverseSampler, features: Callable[[LightningModule], Any], every: int = 1
+    ) -> None:
+        self.sampler, self.features, self.every = sampler, features, every
+        self._used: Any = None
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Update the sampler, if there is an epoch to come."""
+        done = trainer.current_epoch + 1
+        if done % self.every == 0 and done != trainer.max_epochs:
+            self._use(self.features(pl_module) if trainer.is_global_zero else None)
+
+    def _use(self, X: Any) -> None:
+        self.sampler.update(X)
+        self._used = X
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the features in use, None before the first update."""
+        used = None if self._used is None else torch.as_tensor(self._used)
+        return {"features": used}  # a tensor: checkpoints are read without unpickling objects
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Use the features of a checkpoint again."""
+        if state_dict["features"] is not None:
+            self._use(state_dict["features"])

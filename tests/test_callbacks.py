@@ -1,0 +1,140 @@
+"""Features that change in frameworks that own the loop: the same batches as by hand."""
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import TensorDataset
+
+import dmsgd
+from dmsgd.torch import DiverseSampler, embed
+
+N, K, STEPS = 48, 8, 6
+
+
+def problem():
+    rng = np.random.default_rng(0)
+    X = torch.from_numpy(rng.normal(size=(N, 10)).astype(np.float32))
+    y = torch.from_numpy(rng.integers(0, 3, N))
+    return X, y, dmsgd.diversify(X, k=K)
+
+
+def body():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(10, 9), torch.nn.Tanh())
+
+
+class Seen(torch.utils.data.Dataset):
+    """Items with their numbers, as the Trainer wants them."""
+
+    def __init__(self, X, y):
+        self.X, self.y = X, y
+
+    def __len__(self):
+        return N
+
+    def __getitem__(self, item):
+        return {"inputs": self.X[item], "labels": self.y[item], "item": torch.tensor(item)}
+
+
+def by_hand(X, features):
+    """The draws of three epochs, of which the second and third have the features that were seen."""
+    designs = [dmsgd.diversify(X, k=K), *(dmsgd.diversify(F, k=K) for F in features)]
+    draws = [design.sample(STEPS, 0, start=e * STEPS) for e, design in enumerate(designs)]
+    return np.concatenate(draws).tolist()
+
+
+@pytest.mark.filterwarnings("ignore")  # Lightning's own, of torch
+def test_lightning(tmp_path):
+    lightning = pytest.importorskip("lightning.pytorch")
+    from dmsgd.torch.lightning import UpdateFeatures
+
+    X, y, design = problem()
+    data = TensorDataset(X, y, torch.arange(N))
+
+    class Model(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head, self.seen = body(), torch.nn.Linear(9, 3), []
+
+        def training_step(self, batch, _):
+            inputs, targets, items = batch
+            self.seen.append(items.tolist())
+            return torch.nn.functional.cross_entropy(self.head(self.body(inputs)), targets)
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    def run(path=None):
+        torch.manual_seed(1)
+        model, found = Model(), []
+
+        def features(module):
+            found.append(embed(module.body, TensorDataset(X)))
+            return found[-1]
+
+        loader = dmsgd.torch.loader(data, design)
+        saved = lightning.callbacks.ModelCheckpoint(
+            tmp_path, "{step}", every_n_train_steps=1, save_top_k=-1
+        )
+        trainer = lightning.Trainer(
+            max_epochs=3, callbacks=[UpdateFeatures(loader.sampler, features), saved], logger=False,
+            enable_progress_bar=False, enable_model_summary=False, accelerator="cpu",
+            default_root_dir=tmp_path,
+        )  # fmt: skip
+        trainer.fit(model, loader, ckpt_path=path)
+        return model, found
+
+    model, found = run()
+    assert len(found) == 2
+    assert model.seen == by_hand(X, found)
+    middle = STEPS + 2  # in the second epoch
+    resumed, _ = run(tmp_path / f"step={middle}.ckpt")
+    assert resumed.seen == model.seen[middle:]
+    assert torch.equal(resumed.head.weight, model.head.weight)
+
+
+def test_the_hugging_face_trainer(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    from dmsgd.torch.transformers import UpdateFeatures
+
+    X, y, design = problem()
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head, self.seen = body(), torch.nn.Linear(9, 3), []
+
+        def forward(self, inputs, labels, item):
+            self.seen.append(item.tolist())
+            return {"loss": torch.nn.functional.cross_entropy(self.head(self.body(inputs)), labels)}
+
+    def run(resume=None):
+        torch.manual_seed(1)
+        model, found, sampler = Model(), [], DiverseSampler(design)
+
+        def features():
+            found.append(embed(model.body, TensorDataset(X)))
+            return found[-1]
+
+        class Diverse(transformers.Trainer):
+            def _get_train_sampler(self, *args):
+                return sampler
+
+        arguments = transformers.TrainingArguments(
+            str(tmp_path / "run"), per_device_train_batch_size=K, num_train_epochs=3, save_steps=1,
+            learning_rate=0.1, optim="sgd", use_cpu=True, report_to=[], disable_tqdm=True,
+            lr_scheduler_type="constant", max_grad_norm=0,
+        )  # fmt: skip
+        Diverse(
+            model, arguments, train_dataset=Seen(X, y),
+            callbacks=[UpdateFeatures(sampler, features)],
+        ).train(resume_from_checkpoint=resume)  # fmt: skip
+        return model, found
+
+    model, found = run()
+    assert len(found) == 2
+    assert model.seen == by_hand(X, found)
+    middle = STEPS + 2  # in the second epoch
+    resumed, _ = run(str(tmp_path / "run" / f"checkpoint-{middle}"))
+    assert resumed.seen == model.seen[middle:]
+    assert torch.equal(resumed.head.weight, model.head.weight)
