@@ -174,19 +174,18 @@ def test_failed_run_touches_no_finished_file(folder, monkeypatch):
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_run_is_quiet_and_goes_on_later(folder, sent, code):
-    command = ["sample", "features.npy", "-k", "40", "-n", "40000", "-o", "out.npy"]
+    command = ["sample", "features.npy", "-k", "40", "-n", "80000", "-o", "out.npy"]
     process = console_script(*command)
-    for line in process.stdout:
-        if line.startswith("set-up"):
-            break
-    time.sleep(0.2)
+    while not list(folder.glob("*.part*")):  # draws are being written
+        assert process.poll() is None
+        time.sleep(0.01)
     process.send_signal(sent)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == code
     assert errors == ""
     assert not (folder / "out.npy").exists()
     assert run(" ".join(command)).exit_code == 0
-    np.testing.assert_array_equal(np.load("out.npy"), dmsgd.diversify(X, 40).sample(40_000, seed=0))
+    np.testing.assert_array_equal(np.load("out.npy"), dmsgd.diversify(X, 40).sample(80_000, seed=0))
     assert not list(folder.glob("*.part*"))
 
 
