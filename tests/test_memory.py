@@ -1,6 +1,35 @@
+import threading
+import tracemalloc
+
+import numpy as np
 import pytest
 
+import dmsgd
 from dmsgd.inputs import memory
+from dmsgd.inputs.threads import available_cores, thread_count
+from dmsgd.samplers import parallel
+from dmsgd.samplers.parallel import spread
+
+X = np.random.default_rng(0).normal(size=(60, 4))
+LABELS = np.arange(60) % 3
+
+
+def new_designs():
+    """One of every kind, those without a fixed k too."""
+    kdpp = dmsgd.diversify(X, 3)
+    return {
+        "KDPP": kdpp,
+        "Uniform": dmsgd.Uniform(60, 3),
+        "Stratified": dmsgd.Stratified(LABELS, 3),
+        "Weighted": kdpp.without_repulsion(),
+        "Partition": dmsgd.Partition(kdpp),
+        "SwapChain": dmsgd.SwapChain(dmsgd.Linear(X), 3),
+        "PoissonDisk": dmsgd.PoissonDisk(X, 3),
+        "DPP": dmsgd.DPP(dmsgd.exact(dmsgd.Linear(X))),
+    }
+
+
+DESIGNS = new_designs()
 
 
 def test_a_container_has_less_than_its_machine(tmp_path, monkeypatch):
@@ -25,3 +54,83 @@ def test_older_control_groups_and_none(tmp_path):
     (old / "memory.stat").write_text("total_inactive_file 500\n")
     assert memory._of_the_container(tmp_path) == 2500
     assert memory._of_the_container(tmp_path / "nowhere") == memory.UNKNOWN
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("workers", [1, -1])
+def test_too_many_draws_are_refused_before_any_is_made(name, workers, monkeypatch):
+    monkeypatch.delenv("DMSGD_MEMORY", raising=False)
+    with pytest.raises(
+        MemoryError, match=r"10,000,000,000,000 draws needs .* draw fewer at a time"
+    ):
+        DESIGNS[name].sample(10**13, seed=0, workers=workers)
+    monkeypatch.setenv("DMSGD_MEMORY", "2KB")
+    with pytest.raises(MemoryError, match=r"2 KB may be used; draw fewer at a time.*DMSGD_MEMORY"):
+        DESIGNS[name].sample(1000, seed=0, workers=workers)
+    assert len(DESIGNS[name].sample(2, seed=0, workers=workers)) == 2
+
+
+def test_what_else_holds_draws_is_refused_too(monkeypatch, tmp_path):
+    with pytest.raises(MemoryError, match=r"presample\(path=\)"):
+        dmsgd.presample(DESIGNS["Uniform"], 10**13)
+    with pytest.raises(MemoryError, match="draws needs"):
+        DESIGNS["PoissonDisk"].radii(10**13, seed=0)
+    with pytest.raises(MemoryError, match="ask for fewer"):
+        DESIGNS["SwapChain"].diagnose(10**12)
+    monkeypatch.setenv("DMSGD_MEMORY", "100KB")
+    schedule = dmsgd.presample(DESIGNS["Uniform"], 20_000, path=tmp_path / "s")  # as advised
+    assert schedule.batches.shape == (20_000, 3)
+
+
+def test_sample_takes_little_more_than_its_result(monkeypatch):
+    monkeypatch.setattr(parallel, "PIECE", 2**13)
+    design = dmsgd.diversify(X, 4)
+    design.sample(1, seed=0)
+    size = 8 * parallel.PIECE // design.k
+    tracemalloc.start()
+    try:
+        batches = design.sample(size, seed=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert batches.nbytes < peak < 1.5 * batches.nbytes
+    np.testing.assert_array_equal(batches[-9:], design.sample(9, seed=0, start=size - 9))
+
+
+@pytest.mark.parametrize("setting", ["1.2.3MB", "much", "-1GB", "", "."])
+def test_a_limit_that_is_no_size_is_refused(setting, monkeypatch):
+    monkeypatch.setenv("DMSGD_MEMORY", setting)
+    with pytest.raises(ValueError, match="DMSGD_MEMORY must be a size such as 8GB"):
+        dmsgd.Uniform(5, 2).sample(1)
+
+
+def test_no_more_threads_than_cores(monkeypatch):
+    assert thread_count(100_000) == thread_count(-1) == available_cores()
+    assert thread_count(1) == 1
+    counts, start, before = [], threading.Thread.start, threading.active_count()
+
+    def counting(thread):
+        start(thread)
+        counts.append(threading.active_count())
+
+    monkeypatch.setattr(threading.Thread, "start", counting)
+    for name, design in DESIGNS.items():
+        counts.clear()
+        alone = design.sample(50, seed=1)
+        drawn = new_designs()[name].sample(50, seed=1, workers=100_000)
+        assert max(counts, default=0) <= before + available_cores()
+        assert all((a == b).all() for a, b in zip(alone, drawn, strict=True))
+
+
+def test_work_is_spread_in_order_and_ends_at_the_first_error():
+    assert spread(lambda i: i * i, range(1000), 7) == [i * i for i in range(1000)]
+    done = []
+
+    def work(i):
+        if i == 5:
+            raise KeyError("five")
+        done.append(i)
+
+    with pytest.raises(KeyError, match="five"):
+        spread(work, range(10**7), 3)
+    assert len(done) < 10**6

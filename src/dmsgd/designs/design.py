@@ -9,8 +9,15 @@ import numpy as np
 
 from dmsgd.designs.cards import card, how_often
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_items
+from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
+
+
+def refuse_too_many(size: int, numbers: int) -> None:
+    """Raise MemoryError if `size` draws of so many numbers each are more than memory may hold."""
+    advice = "draw fewer at a time (start=), or presample them to a file (presample(path=))"
+    reserve(size * numbers, f"an array of {size:,} draws", advice)
 
 
 class Design(ABC):
@@ -31,12 +38,13 @@ class Design(ABC):
     def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
         """Return draws number start..start+size, shape (size, k), int64, distinct within a row.
 
-        Draw t is a function of (seed, t) alone: it is the same for any number of workers (threads;
-        -1 for all cores) and any way of cutting the draws into calls. The order within a row is
-        random too, so any part of a row is a fair share of it.
+        Draw t is a function of (seed, t) alone: it is the same for any number of workers (threads,
+        at most one a core; -1 for all cores) and any way of cutting the draws into calls. The order
+        within a row is random too, so any part of a row is a fair share of it.
         """
         size = as_count(size, "size", least=0)
         start = as_count(start, "start", least=0)
+        refuse_too_many(size, self.k)
         return self._draw(key_of(seed), start, size, thread_count(workers))
 
     @abstractmethod

@@ -10,11 +10,15 @@ import numpy as np
 from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.determinants import log_determinants
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_items
+from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import spread
 from dmsgd.spectra.doubt import doubt_any_size, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
+
+#: What an array takes besides its numbers, in numbers of 8 bytes.
+ARRAY = 31
 
 
 @final
@@ -57,6 +61,8 @@ class DPP:
     ) -> list[IntArray]:
         """Return draws start..start+size, each an int64 array of distinct items, maybe empty."""
         size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
+        advice = "draw fewer at a time, and go on with start="
+        reserve(int(size * (self.expected_size + ARRAY)), f"a list of {size:,} draws", advice)
         key, draw = key_of(seed), self._prepared
         return spread(lambda t: draw(key, t), range(start, start + size), thread_count(workers))
 

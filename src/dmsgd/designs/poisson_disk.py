@@ -14,6 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
+from dmsgd.designs.design import refuse_too_many
 from dmsgd.designs.sampled import Sampled
 from dmsgd.designs.uniform import Uniform
 from dmsgd.features import recognise
@@ -93,6 +94,7 @@ class PoissonDisk(Sampled):
         It is `radius` where no relaxation was needed. Costs as much as the draws themselves.
         """
         size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
+        refuse_too_many(size, self.k + 1)
         return self._throw(key_of(seed), start, size, thread_count(workers))[1]
 
     def _throw(self, key: int, start: int, size: int, workers: int) -> tuple[IntArray, FloatArray]:

@@ -29,6 +29,7 @@ from dmsgd.designs.sampled import Sampled
 from dmsgd.errors import RankError
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_count
+from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
@@ -160,6 +161,8 @@ class SwapChain(Sampled):
         """
         size, chains = as_count(size, "size", least=4), as_count(chains, "chains", least=2)
         key = key_of(seed)
+        # states with two arrays of k and 60 numbers besides
+        reserve(chains * size * (2 * self.k + 60), f"{chains} x {size:,} states", "ask for fewer")
 
         def run(chain: int) -> list[State]:
             return list(self._states(key, chain * size, (chain + 1) * size))

@@ -7,10 +7,17 @@ import os
 import re
 from pathlib import Path
 
+#: The variable that sets the limit.
+SETTING = "DMSGD_MEMORY"
+
 log = logging.getLogger("dmsgd")
 
 #: From this size on, an allocation is announced in the log (level INFO).
 ANNOUNCED = 2**30
+
+#: Up to this size, only a limit that was set is looked at: to ask the system takes longer than a
+#: few draws.
+SMALL = 2**16
 
 #: More than any machine has: nothing is refused.
 UNKNOWN = 2**62
@@ -24,12 +31,12 @@ def memory_limit() -> int:
     DMSGD_MEMORY (for example "8GB") if set, otherwise what the system, or the container, has
     available now.
     """
-    setting = os.environ.get("DMSGD_MEMORY")
+    setting = os.environ.get(SETTING)
     if setting is None:
         return _available()
-    parts = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)i?B?\s*", setting, re.IGNORECASE)
+    parts = re.fullmatch(r"\s*(\d+\.?\d*)\s*([KMGT]?)i?B?\s*", setting, re.IGNORECASE)
     if not parts:
-        raise ValueError(f"DMSGD_MEMORY must be a size such as 8GB or 500MB, got {setting!r}")
+        raise ValueError(f"{SETTING} must be a size such as 8GB or 500MB, got {setting!r}")
     return int(float(parts[1]) * _UNITS[parts[2].upper()])
 
 
@@ -69,11 +76,14 @@ def _of_the_container(root: Path = Path("/sys/fs/cgroup")) -> int:
 
 def reserve(count: int, what: str, advice: str) -> None:
     """Raise MemoryError if `count` floats are more than the limit; announce them if many."""
-    size, most = 8 * count, memory_limit()
+    size = 8 * count
+    if size <= SMALL and SETTING not in os.environ:
+        return
+    most = memory_limit()
     if size > most:
         raise MemoryError(
             f"{what} needs {human(size)} and {human(most)} may be used; {advice} "
-            f"(DMSGD_MEMORY sets another limit)"
+            f"({SETTING} sets another limit)"
         )
     if size >= ANNOUNCED:
         log.info("%s takes %s", what, human(size))

@@ -9,11 +9,17 @@ from dmsgd.inputs.arrays import as_count
 
 
 def thread_count(workers: Any) -> int:
-    """Return the number of threads for `workers`: itself, or all available cores for -1."""
+    """Return the number of threads for `workers`: itself, or all available cores for -1.
+
+    More than there are cores would only wait for each other, so that many mean all cores too.
+    """
     if workers == -1 and not isinstance(workers, bool):
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else (os.cpu_count() or 1)
-        )
-    return as_count(workers, "workers")
+        return available_cores()
+    return min(as_count(workers, "workers"), available_cores())
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from dmsgd.inputs.threads import thread_count
 from dmsgd.paper.protocol import Progress
 
 T = TypeVar("T")
@@ -18,14 +19,14 @@ def run_trials(
 ) -> list[T]:
     """Return [function(*job) for job in jobs], each on one BLAS thread.
 
-    `workers` processes share the jobs (then function and jobs must pickle); -1 is one a core. The
-    results do not depend on it: a job must bring its own seed.
+    `workers` processes share the jobs (then function and jobs must pickle), at most one a core,
+    which -1 is too. The results do not depend on it: a job must bring its own seed.
     """
     from joblib import Parallel, delayed
 
     results: list[T] = []
     calls = (delayed(_on_one_thread)(function, job) for job in jobs)
-    for result in Parallel(n_jobs=workers, return_as="generator")(calls):
+    for result in Parallel(n_jobs=thread_count(workers), return_as="generator")(calls):
         results.append(result)
         if progress is not None:
             progress(len(results) / len(jobs))

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeVar
+from threading import Event, Lock
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import IntArray
 
-#: Pieces of work for each thread.
-SHARES = 4
+#: Pieces of work for each thread, and the most items in one: a draw's own arrays stay small, and
+#: Ctrl-C is heard.
+SHARES, PIECE = 4, 2**20
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -33,10 +35,9 @@ def fill(
     that is less than all.
     """
     out = np.empty((size, k), dtype=np.int64)
-    count = (
-        1 if workers == 1 else SHARES * workers
-    )  # a thread that is held up leaves some to others
-    bounds = np.linspace(0, size, min(count, max(size, 1)) + 1).astype(int)
+    shares = 1 if workers == 1 else SHARES * workers  # one that is held up leaves some to others
+    count = min(max(shares, -(-size * k // PIECE)), max(size, 1))
+    bounds = np.linspace(0, size, count + 1).astype(int)
     parts = list(pairwise(bounds.tolist()))
 
     def work(part: tuple[int, int]) -> None:
@@ -50,8 +51,30 @@ def fill(
 
 
 def spread(work: Callable[[Item], Result], items: Sequence[Item], workers: int) -> list[Result]:
-    """Return [work(item) for item in items], on `workers` threads."""
+    """Return [work(item) for item in items], on `workers` threads; after an error none goes on."""
     if workers == 1 or len(items) <= 1:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(min(workers, len(items))) as pool:
-        return list(pool.map(work, items))
+    results: list[Any] = [None] * len(items)
+    places, lock, over = iter(range(len(items))), Lock(), Event()
+
+    def take() -> None:
+        try:
+            while not over.is_set():
+                with lock:
+                    place = next(places, None)
+                if place is None:
+                    return
+                results[place] = work(items[place])
+        except BaseException:
+            over.set()
+            raise
+
+    threads = min(workers, len(items))
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(take) for _ in range(threads)]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            over.set()
+    return results

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 import dmsgd
-from dmsgd.designs.design import ClosedForm, Design
+from dmsgd.designs.design import ClosedForm, Design, refuse_too_many
 from dmsgd.designs.source import FIXED_K
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
+from dmsgd.inputs.memory import memory_limit
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
 from dmsgd.schedules.files import Files, header, locked, write_bytes, write_rows
@@ -25,6 +26,9 @@ from dmsgd.schedules.schedule import Schedule
 
 #: Draws are made in pieces of about this many seconds: progress shows, and Ctrl-C is heard.
 PIECE_SECONDS = 0.25
+
+#: And of at most so many numbers, or an 8th of the memory.
+PIECE_NUMBERS = 2**20
 
 #: Draws that a worker of a cluster makes at a time.
 CLUSTER_DRAWS = 256
@@ -67,6 +71,7 @@ def presample(
     steps, threads = as_count(steps, "steps"), thread_count(workers)
     hands = _Hands(threads, progress, client)
     if path is None:
+        refuse_too_many(steps, design.k)
         record, batches = _record(design, steps, seed), np.empty((steps, design.k), np.int64)
         for first, rows in _pieces(design, record, 0, hands):
             batches[first : first + len(rows)] = rows
@@ -223,14 +228,15 @@ def _by_threads(
     design: Design, record: Record, start: int, workers: int
 ) -> Iterator[tuple[int, IntArray]]:
     """Draw here, in pieces that take about PIECE_SECONDS, or as large as the design asks for."""
-    size = design.at_once or 16 * workers
+    most = max(1, min(PIECE_NUMBERS, memory_limit() // 64) // record.k)
+    size = design.at_once or min(16 * workers, most)
     while start < record.steps:
         began = time.monotonic()
         size = min(size, record.steps - start)
         yield start, design.sample(size, record.seed, start=start, workers=workers)
         start += size
         if design.at_once is None and time.monotonic() - began < PIECE_SECONDS / 2:
-            size *= 2
+            size = min(2 * size, most)
 
 
 def _with_cluster(
