@@ -30,3 +30,11 @@ def test_kernels_agree_on_diagonals_and_blocks():
         np.testing.assert_allclose(kernel.diag(), L.diagonal(), atol=1e-12)
         np.testing.assert_allclose(kernel.block([4, 1], [0, 1, 5]), L[np.ix_([4, 1], [0, 1, 5])])
         np.testing.assert_allclose(L, L.T)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200, 1e308])
+def test_scales_whose_squares_are_no_numbers_are_refused(scale):
+    with pytest.raises(ValueError, match=r"scale must lie between 1e-150 and 1e\+150"):
+        dmsgd.RBF(np.eye(3), scale)
+    with pytest.raises(ValueError, match="scale must lie between"):
+        dmsgd.diversify(np.eye(3), 2, kernel="rbf", scale=scale)

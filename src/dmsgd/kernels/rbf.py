@@ -16,6 +16,8 @@ from dmsgd.kernels.kernel import Kernel, reserve_columns
 
 #: How many items the median heuristic looks at.
 MEDIAN_SUBSAMPLE = 1000
+#: Scales whose squares are neither 0 nor infinite.
+SCALES = (1e-150, 1e150)
 
 
 @final
@@ -35,6 +37,11 @@ class RBF(Kernel):
         self.n = self.features.n
         given = None if scale is None else as_positive(scale, "scale")
         self.scale = median_scale(self.features) if given is None else given
+        if not SCALES[0] <= self.scale <= SCALES[1]:
+            raise ValueError(
+                f"scale must lie between {SCALES[0]:g} and {SCALES[1]:g}, so that its square is a "
+                f"number, got {self.scale:g}; rescale the features"
+            )
         self._named_scale = "median" if given is None else given.hex()
 
     def diag(self) -> FloatArray:
