@@ -1,15 +1,20 @@
 """Kills a process that draws a schedule at every line it runs; run by test_schedules.py.
 
 python schedule_crashes.py FOLDER lines | overwrite | torn | full [sampled]
+python schedule_crashes.py FOLDER kills COUNT [SEED]
 
 sampled: of a design without closed forms, whose draws depend on each other, and no file of b.
+kills:   COUNT SIGKILLs at random moments, from outside, of new schedules and of ones that replace
+         another; FOLDER is emptied as it goes.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +23,7 @@ import dmsgd
 from dmsgd.schedules import drawing, files
 
 STEPS = 18
-SAMPLED = sys.argv[3:] == ["sampled"]
+SAMPLED = sys.argv[3:4] == ["sampled"]
 FINAL = ("npy", "json") if SAMPLED else ("npy", "inclusion.npy", "json")
 SOURCE = str(Path(files.__file__).parent)
 KERNEL = dmsgd.RBF(np.random.default_rng(0).normal(size=(30, 2)))
@@ -123,9 +128,15 @@ def killed_in_write(number, work):
 def loaded(path):
     """What `load` makes of the files at this moment: their bytes, or None if it refuses."""
     try:
-        return dmsgd.Schedule.load(path).batches.tobytes()
+        quick = dmsgd.Schedule.load(path, check=False).batches.tobytes()
     except (ValueError, FileNotFoundError):
-        return None
+        quick = None
+    try:
+        whole = dmsgd.Schedule.load(path).batches.tobytes()
+    except (ValueError, FileNotFoundError):
+        whole = None
+    assert quick == whole, "what only sizes were compared of is not what the checksum says"
+    return whole
 
 
 def crash_everywhere(folder, kill, moments, before=None):
@@ -152,13 +163,74 @@ def crash_at_lines(folder, before):
     path = new_path(folder, "lines")
     if before:
         draw_old(path, before)
-    moments = moments_of(lambda: draw(path, overwrite=bool(before)), first=not before)
+    moments = moments_of(lambda: draw(path, overwrite=bool(before)), first=not (before or SAMPLED))
     crash_everywhere(folder, killed_at_line, moments, before)
 
 
 def new_path(folder, name):
     (folder / name).mkdir()
     return folder / name / "s"
+
+
+def kill_at_random(folder, kills, seed=0):
+    """Kill until there were so many; whoever goes on must end with the undisturbed bytes.
+
+    Every other schedule replaces one. Moments cover what an undisturbed run takes.
+    """
+    rng = np.random.default_rng(seed)
+    reference = new_path(folder, "reference")
+    began = time.perf_counter()
+    new = draw_slowly(reference).batches.tobytes()
+    seconds = time.perf_counter() - began
+    expected = contents(reference)
+    old = draw_old(None, 7).batches.tobytes()
+    killed = finished = 0
+    while killed < kills:
+        path, before = new_path(folder, str(finished)), finished % 2
+        if before:
+            draw_old(path, 7)
+        states = {None, new, *([old] if before else [])}
+        while killed_after(
+            float(rng.uniform(0, seconds)), lambda p=path, b=before: draw_slowly(p, bool(b))
+        ):
+            killed += 1
+            assert loaded(path) in states, "accepted while half written"
+        assert contents(path) == expected, sorted(contents(path))
+        shutil.rmtree(path.parent)
+        finished += 1
+    print(f"{finished} schedules finished after {killed} kills")
+
+
+def draw_slowly(path, overwrite=False):
+    """Draw so that a kill can come between any two draws: every few are vouched for."""
+    sample = dmsgd.Uniform.sample
+
+    def slow(self, *arguments, **keywords):
+        time.sleep(0.001)
+        return sample(self, *arguments, **keywords)
+
+    dmsgd.Uniform.sample = slow
+    try:
+        return draw(path, overwrite)
+    finally:
+        dmsgd.Uniform.sample = sample
+
+
+def killed_after(seconds, work):
+    """Run `work` in a child that is killed so much later; return True if that came in time."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException as error:
+            print("child:", repr(error), flush=True)
+            os._exit(1)
+        os._exit(0)
+    time.sleep(seconds)
+    os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, status
+    return os.WIFSIGNALED(status)
 
 
 def full_disk(folder):
@@ -198,6 +270,11 @@ def main():
     new_design().sample(1, 0)  # compile here rather than in each child
     if mode == "full":
         full_disk(folder)
+        return
+    if mode == "kills":
+        global STEPS
+        STEPS = 400
+        kill_at_random(folder, int(sys.argv[3]), *map(int, sys.argv[4:5]))
         return
     os.fsync = lambda descriptor: None  # killed processes need none, and it is slow
     if mode == "torn":

@@ -1,6 +1,7 @@
 import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 import dmsgd
 from dmsgd.samplers import reference, rejection
-from dmsgd.schedules import drawing, files
+from dmsgd.schedules import drawing, files, record
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(60, 8))
@@ -41,8 +42,13 @@ def contents(path):
 
 
 def edit(path, **changes):
+    """Change fields of the sidecar, and make its checksum that of what it now says."""
     sidecar = path.with_name("s.json")
-    sidecar.write_text(json.dumps({**json.loads(sidecar.read_text()), **changes}))
+    content = {**json.loads(sidecar.read_text()), **changes}
+    content.pop("json_checksum", None)
+    if content["version"] != 1:
+        content["json_checksum"] = record._checksum(content)
+    sidecar.write_text(json.dumps(content))
 
 
 # --- what a schedule is
@@ -234,10 +240,12 @@ def test_the_files_are_plain(path):
     assert path.with_name("plain.npy").read_bytes() == Path(f"{path}.npy").read_bytes()
     for steps, k in ((1, 1), (10**12, 10**6)):
         assert len(files.header(steps, k)) == 128
-    record = json.loads(Path(f"{path}.json").read_text())
-    assert record == {
+    written = json.loads(Path(f"{path}.json").read_text())
+    checksum = written.pop("json_checksum")
+    assert checksum == record._checksum(written)
+    assert written == {
         "format": "dmsgd schedule",
-        "version": 1,
+        "version": 2,
         "steps": STEPS,
         "k": 5,
         "n": 60,
@@ -249,6 +257,7 @@ def test_the_files_are_plain(path):
         "fingerprint": DESIGN.fingerprint(),
         "dmsgd": dmsgd.__version__,
         "checksum": schedule.checksum,
+        "ends": files.ends(Path(f"{path}.npy")),
         "inclusion_checksum": files.sha256(Path(f"{path}.inclusion.npy")),
     }
     for name in (path, str(path), f"{path}.npy"):
@@ -259,7 +268,7 @@ def test_a_finished_schedule_is_returned_without_drawing(path, monkeypatch):
     dmsgd.presample(DESIGN, STEPS, path=path)
     before = contents(path)
     monkeypatch.setattr(dmsgd.KDPP, "_draw", None)
-    monkeypatch.setattr(files, "_staged", None)
+    monkeypatch.setattr(files.Files, "_staged", None)
     for seed in (0, None):  # None: whatever is there
         again = dmsgd.presample(DESIGN, STEPS, seed, path, workers=2, overwrite=seed == 0)
         assert len(again) == STEPS
@@ -301,16 +310,77 @@ def test_another_schedule_is_not_replaced_unless_asked(difference, state, path):
     schedule.verify(replaced["design"])
 
 
-@pytest.mark.parametrize("ending", ["npy", "json", "inclusion.npy", "part"])
-def test_files_of_others_are_not_replaced_unless_asked(ending, path):
+ENDINGS = [
+    "npy", "json", "inclusion.npy", "part", "part.json", "inclusion.npy.new", "json.new",
+    "part.json.new",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_files_of_others_are_never_replaced(ending, overwrite, path):
     path.with_name(f"s.{ending}").write_bytes(b"mine" * 5000)
     before = contents(path)
-    with pytest.raises(ValueError, match=rf"s\.{ending} is not part of a finished schedule"):
-        dmsgd.presample(DESIGN, STEPS, path=path)
+    with pytest.raises(ValueError, match=rf"s\.{re.escape(ending)} is not part of a schedule"):
+        dmsgd.presample(DESIGN, STEPS, path=path, overwrite=overwrite)
     assert contents(path) == before
-    dmsgd.presample(DESIGN, STEPS, path=path, overwrite=True)
-    assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
-    dmsgd.Schedule.load(path)
+
+
+def test_b_of_others_beside_a_schedule_without_b_is_never_replaced(path):
+    dmsgd.presample(DESIGNS["poisson disk"], STEPS, path=path)
+    path.with_name("s.inclusion.npy").write_bytes(b"mine")
+    before = contents(path)
+    with pytest.raises(ValueError, match=r"s\.inclusion\.npy is not part of a schedule"):
+        dmsgd.presample(DESIGN, STEPS, path=path, overwrite=True)
+    assert contents(path) == before
+
+
+@pytest.mark.parametrize("name", ["s.part", "s.inclusion", "s.part.npy"])
+def test_parts_of_another_schedule_are_no_names(name, path):
+    interrupt(path)
+    before = contents(path)
+    with pytest.raises(ValueError, match="a name for parts of another schedule"):
+        dmsgd.presample(DESIGN, STEPS, path=path.with_name(name), overwrite=True)
+    assert contents(path) == before
+
+
+@pytest.mark.parametrize("name", ["", ".npy", "folder/"])
+def test_a_path_names_a_file(name):
+    with pytest.raises(ValueError, match="names no file"):
+        dmsgd.presample(DESIGN, STEPS, path=name)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("ending", ["part", "json.new", "inclusion.npy.new", "part.json.new"])
+def test_nothing_is_written_through_links(ending, overwrite, path):
+    target = path.with_name("target")
+    target.write_bytes(b"mine")
+    for there in (target, path.with_name("not there")):
+        link = path.with_name(f"s.{ending}")
+        link.symlink_to(there)
+        with pytest.raises(ValueError, match=rf"s\.{re.escape(ending)} is a link"):
+            dmsgd.presample(DESIGN, STEPS, path=path, overwrite=overwrite)
+        link.unlink()
+    assert contents(path) == {"target": b"mine"}
+
+
+def test_nothing_is_written_to_a_file_with_a_second_name(path):
+    dmsgd.presample(DESIGN, STEPS, path=path)
+    before = contents(path)
+    os.link(f"{path}.npy", path.with_name("t.part"))
+    with pytest.raises(OSError, match=r"t\.npy: .*t\.part .* has a second name"):
+        dmsgd.presample(DESIGN, STEPS, path=path.with_name("t"), overwrite=True)
+    path.with_name("t.part").unlink()
+    assert contents(path) == before
+
+
+def test_a_disk_that_is_too_small_is_told_before_any_draw(path, monkeypatch):
+    monkeypatch.setattr(dmsgd.KDPP, "_draw", None)
+    with pytest.raises(
+        OSError, match=r"s\.npy: 1,000.* batches of 5 need 35.5 PB, and .* are free"
+    ):
+        dmsgd.presample(DESIGN, 10**15, path=path)
+    assert contents(path) == {}
 
 
 # --- what load refuses
@@ -338,18 +408,26 @@ def alter(path, ending="npy", place=-1):
     file.write_bytes(content)
 
 
+def drop(path, name):
+    content = json.loads(path.with_name("s.json").read_text())
+    del content[name]
+    path.with_name("s.json").write_text(json.dumps(content))
+    edit(path)
+
+
 DAMAGE = {
     "cut short": cut,
-    r"s\.npy was altered: its checksum": alter,
+    r"s\.npy was altered, or is of another schedule": alter,
     "replaced: it does not hold": lambda path: np.save(f"{path}.npy", np.zeros((3, 2))),
     "not a NumPy file": lambda path: Path(f"{path}.npy").write_bytes(b"PK" * 2000),
-    r"not a NumPy file \(": lambda path: archive(path),
+    "is an archive of arrays": lambda path: archive(path),
     "bytes after its last batch": lambda path: append(path, b"12345678"),
     r"s\.inclusion\.npy is missing or was altered": lambda path: alter(path, "inclusion.npy"),
-    "version 2, written by dmsgd 9.0; this one reads version 1: upgrade": lambda path: edit(
-        path, version=2, dmsgd="9.0"
+    "version 3, written by dmsgd 9.0; this one reads versions 1 and 2: upgrade": lambda path: edit(
+        path, version=3, dmsgd="9.0"
     ),
-    "not the record of a schedule": lambda path: edit(path, format="other"),
+    "7 batches of 99 out of 60 items, seed 0, cannot be": lambda path: edit(path, steps=7, k=99),
+    r"s\.json is damaged: ends is None": lambda path: drop(path, "ends"),
     r"s\.json is damaged or not a JSON file": lambda path: alter(path, "json", 0),
     r"s\.json is damaged: steps is '3'": lambda path: edit(path, steps="3"),
     r"s\.json is damaged: checksum is None": lambda path: edit(path, checksum=None),
@@ -371,10 +449,89 @@ def test_damage_is_refused_and_can_be_repaired(reason, path):
     assert contents(path) == good
 
 
-def test_an_altered_byte_passes_only_if_asked(path):
+def test_an_altered_byte_passes_only_if_asked_and_far_from_the_ends(path):
+    dmsgd.presample(dmsgd.Uniform(60, 5), 10_000, path=path)
+    alter(path, place=200_000)
+    with pytest.raises(ValueError, match=r"s\.npy was altered: its checksum"):
+        dmsgd.Schedule.load(path)
+    assert len(dmsgd.Schedule.load(path, check=False)) == 10_000
+    alter(path, place=5000)
+    with pytest.raises(ValueError, match="first and last rows"):
+        dmsgd.Schedule.load(path, check=False)
+
+
+def test_batches_of_another_schedule_are_noticed_without_the_checksum(path):
+    other = path.with_name("other")
+    for place, seed in ((path, 0), (other, 1)):
+        dmsgd.presample(DESIGN, STEPS, seed, place)
+    os.replace(f"{other}.npy", f"{path}.npy")
+    with pytest.raises(ValueError, match="is of another schedule"):
+        dmsgd.Schedule.load(path, check=False)
+
+
+def test_no_bit_of_the_sidecar_can_change_what_it_says(path):
+    good = dmsgd.presample(DESIGN, 5, path=path)
+    sidecar = path.with_name("s.json")
+    content, refused = sidecar.read_bytes(), 0
+    for bit in range(0, 8 * len(content), 3):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        sidecar.write_bytes(flipped)
+        try:
+            found = dmsgd.Schedule.load(path, check=False)
+        except ValueError as error:
+            assert "s.json" in str(error)  # noqa: PT017
+            refused += 1
+        else:  # a space became another one
+            assert (found.record, found.checksum) == (good.record, good.checksum)
+    assert refused > 8 * len(content) / 3 * 0.95
+
+
+@pytest.mark.parametrize("content", [b"[" * 10**5, b"{" * 2**21, b"9" * 5000, b"\xff", b"null"])
+def test_a_sidecar_that_is_none_is_one_clear_error(content, path):
+    dmsgd.presample(DESIGN, 5, path=path)
+    path.with_name("s.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"s\.json is (damaged|not the record)"):
+        dmsgd.Schedule.load(path)
+
+
+def test_a_sidecar_that_is_a_pipe_is_refused(path):
+    dmsgd.presample(DESIGN, 5, path=path)
+    path.with_name("s.json").unlink()
+    os.mkfifo(path.with_name("s.json"))
+    with pytest.raises(ValueError, match=r"s\.json is not the record"):
+        dmsgd.Schedule.load(path)
+
+
+def as_version_1(path):
+    content = json.loads(path.with_name("s.json").read_text())
+    for name in ("json_checksum", "ends"):
+        del content[name]
+    path.with_name("s.json").write_text(json.dumps({**content, "version": 1}, indent=1))
+
+
+def test_version_1_still_loads_with_what_it_can_prove(path):
     dmsgd.presample(DESIGN, STEPS, path=path)
-    alter(path)
-    assert len(dmsgd.Schedule.load(path, check=False)) == STEPS
+    as_version_1(path)
+    for schedule in (
+        dmsgd.Schedule.load(path),
+        dmsgd.Schedule.load(path, check=False),
+        dmsgd.presample(DESIGN, STEPS, path=path),
+    ):
+        np.testing.assert_array_equal(schedule.batches, DESIGN.sample(STEPS, 0))
+        np.testing.assert_array_equal(schedule.inclusion(), DESIGN.inclusion())
+    for change, message in (
+        ({"n": 61}, "one probability for each of 61"),
+        ({"checksum": ""}, "checksum is ''"),
+        ({"n": 7, "inclusion_checksum": ""}, "items beyond 7"),
+    ):
+        edit(path, **change)
+        with pytest.raises(ValueError, match=message):
+            dmsgd.Schedule.load(path)
+        for file in path.parent.iterdir():
+            file.unlink()
+        dmsgd.presample(DESIGN, STEPS, path=path)
+        as_version_1(path)
 
 
 def test_what_is_no_schedule_is_refused(path):
@@ -408,7 +565,7 @@ def test_other_data_is_refused():
 # --- killed, and resumed
 
 
-def interrupt(path, at=40):
+def interrupt(path, at=40, steps=STEPS):
     """Leave a schedule unfinished after `at` draws or a few less."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawing, "SAVE_SECONDS", -1.0)
@@ -422,7 +579,7 @@ def interrupt(path, at=40):
 
         patch.setattr(dmsgd.KDPP, "_draw", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            dmsgd.presample(DESIGN, STEPS, path=path)
+            dmsgd.presample(DESIGN, steps, path=path)
 
 
 def test_an_interrupted_schedule_goes_on_where_it_stopped(path, tmp_path, monkeypatch):
@@ -442,19 +599,92 @@ def test_an_interrupted_schedule_goes_on_where_it_stopped(path, tmp_path, monkey
     np.testing.assert_array_equal(resumed.batches, DESIGN.sample(STEPS, 0))
 
 
-@pytest.mark.parametrize("damage", ["part is gone", "part is short", "journal is no JSON"])
+@pytest.mark.parametrize(
+    "damage",
+    ["part is gone", "part is short", "journal is no JSON", "a bit", "a digit", "no proof"],
+)
 def test_an_unfinished_schedule_is_trusted_only_as_far_as_it_goes(damage, path):
     interrupt(path)
+    part, journal = path.with_name("s.part"), path.with_name("s.part.json")
+    overwrite = False
     if damage == "part is gone":
-        path.with_name("s.part").unlink()
+        part.unlink()
     elif damage == "part is short":
-        os.truncate(path.with_name("s.part"), 900)
+        os.truncate(part, 900)
+    elif damage == "a bit":
+        alter(path, "part", 500)
+    elif damage == "no proof":  # as version 1 wrote it
+        content = json.loads(journal.read_text())
+        for name in ("checksum", "publishing", "json_checksum"):
+            del content[name]
+        journal.write_text(json.dumps({**content, "version": 1}, indent=1))
+        alter(path, "part", 500)
     else:
-        path.with_name("s.part.json").write_text("{")
+        overwrite = True
+        text = journal.read_text()
+        journal.write_text("{" if "JSON" in damage else text.replace('"done": 32', '"done": 30'))
         with pytest.raises(ValueError, match=r"s\.part is not part of a finished schedule"):
             dmsgd.presample(DESIGN, STEPS, path=path)
-    schedule = dmsgd.presample(DESIGN, STEPS, path=path, overwrite="journal" in damage)
+    schedule = dmsgd.presample(DESIGN, STEPS, path=path, overwrite=overwrite)
     np.testing.assert_array_equal(schedule.batches, DESIGN.sample(STEPS, 0))
+    assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
+    dmsgd.Schedule.load(path)
+
+
+def test_a_longer_beginning_is_cut_to_size(path):
+    interrupt(path, steps=500, at=300)
+    schedule = dmsgd.presample(DESIGN, 20, path=path, overwrite=True)
+    np.testing.assert_array_equal(schedule.batches, DESIGN.sample(20, 0))
+
+
+@pytest.mark.parametrize("killed_at", ["batches", "sidecar"])
+def test_draws_are_not_made_again_after_a_kill_while_files_are_renamed(
+    killed_at, path, monkeypatch
+):
+    """And nothing that is there then passes for a schedule."""
+    dmsgd.presample(DESIGN, STEPS, 7, path)
+    rename = os.replace
+
+    def killed(source, target):
+        if Path(target) == getattr(files.Files.at(path), killed_at):
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        dmsgd.presample(DESIGN, STEPS, path=path, overwrite=True)
+    monkeypatch.setattr(os, "replace", rename)
+    for check in (False, True):
+        with pytest.raises(ValueError, match="unfinished: 70 of 70 draws were made"):
+            dmsgd.Schedule.load(path, check=check)
+    with pytest.raises(ValueError, match="the beginning of another schedule"):
+        dmsgd.presample(DESIGN, STEPS, 7, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dmsgd.KDPP, "_draw", None)
+        schedule = dmsgd.presample(DESIGN, STEPS, path=path)
+    np.testing.assert_array_equal(schedule.batches, DESIGN.sample(STEPS, 0))
+    assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
+
+
+def test_another_schedule_after_a_kill_while_files_are_renamed(path, monkeypatch):
+    """Killed again on its way, it still knows that the batches there are no stranger's."""
+    test_draws_are_not_made_again = dmsgd.presample(DESIGN, STEPS, 7, path)
+    assert len(test_draws_are_not_made_again) == STEPS
+    place = files.Files._place_batches
+    monkeypatch.setattr(files.Files, "_place_batches", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dmsgd.presample(DESIGN, STEPS, path=path, overwrite=True)
+    monkeypatch.setattr(dmsgd.KDPP, "_draw", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dmsgd.presample(DESIGN, STEPS, 2, path=path, overwrite=True)
+    monkeypatch.undo()
+    assert files.Files._place_batches is place
+    schedule = dmsgd.presample(DESIGN, STEPS, 2, path=path)
+    np.testing.assert_array_equal(schedule.batches, DESIGN.sample(STEPS, 2))
+
+
+def interrupted(*arguments, **keywords):
+    raise KeyboardInterrupt
 
 
 def test_draws_of_another_version_are_not_mixed(path, monkeypatch):
@@ -471,12 +701,12 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes
 @pytest.mark.parametrize(
     ("mode", "least"),
     [
-        ("lines", 150),
-        ("overwrite", 100),
+        ("lines", 300),
+        ("overwrite", 200),
         ("torn", 8),
         ("full", None),
-        ("lines sampled", 150),
-        ("overwrite sampled", 100),
+        ("lines sampled", 200),
+        ("overwrite sampled", 200),
     ],
 )
 def test_killed_at_every_line(mode, least, tmp_path):
@@ -532,14 +762,14 @@ def test_killed_from_outside(path):
         deadline = time.monotonic() + 30
         while True:  # kill when it has got 100 draws further
             journal = files.Files.at(path).read_journal()
-            if journal and journal[1] >= last + 100:
+            if journal and journal.done >= last + 100:
                 break
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-        last = files.Files.at(path).read_journal()[1]
+        last = files.Files.at(path).read_journal().done
     assert last < steps
     process = start_slow(path, steps)
     assert int(process.communicate()[0]) == steps - last
@@ -554,6 +784,41 @@ def test_of_two_processes_one_draws_and_the_other_waits(path):
     assert drawn == [0, 300]
     np.testing.assert_array_equal(dmsgd.Schedule.load(path).batches, DESIGN.sample(300, 0))
     assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
+
+
+CROWD = """
+import fcntl, sys, time
+import numpy as np
+import dmsgd
+from dmsgd.schedules import drawing
+
+drawing.SAVE_SECONDS = -1.0
+drawing.PIECE_SECONDS = 0.0
+if sys.argv[2] == "without locks":
+    def refuse(*arguments):
+        raise OSError(37, "No locks available")
+    fcntl.flock = refuse
+design = dmsgd.Uniform(40, 4)
+expected = [design.sample(48, seed) for seed in range(int(sys.argv[3]))]
+for seed, draws in enumerate(expected):
+    time.sleep(max(0.0, float(sys.argv[4]) + 0.02 * seed - time.time()))
+    schedule = dmsgd.presample(design, 48, seed, f"{sys.argv[1]}{seed}")
+    assert np.array_equal(schedule.batches, draws), f"round {seed}"
+"""
+
+
+@needs_fork
+@pytest.mark.parametrize("locks", ["with locks", "without locks"])
+def test_three_processes_at_once_all_get_the_schedule(locks, path):
+    rounds = 60
+    command = [sys.executable, "-c", CROWD, path, locks, str(rounds), str(time.time() + 4)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    told = [process.communicate()[1] for process in processes]
+    assert told == ["", "", ""]
+    for seed in range(rounds):
+        dmsgd.Schedule.load(f"{path}{seed}")
+    left = {file.suffix for file in path.parent.iterdir()}
+    assert left <= {".npy", ".json"}
 
 
 # --- where it cannot be written

@@ -1,52 +1,193 @@
-"""Arrays from .npy and .npz files, NumPy's and SciPy's sparse ones."""
+"""Arrays from .npy and .npz files, NumPy's and SciPy's sparse ones.
+
+Files are not trusted: a header is matched rather than evaluated, no size that a file declares is
+allocated before it is compared with the bytes that are there, and nothing is unpickled.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+import struct
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.files.paths import readable
+from dmsgd.files.paths import chosen, readable
+from dmsgd.inputs.memory import reserve
+
+MAGIC = b"\x93NUMPY"
+#: NumPy refuses longer headers too; those of plain arrays have 118 bytes.
+LONGEST_HEADER = 10_000
+#: One entry of a header; its other words are commas and spaces.
+ENTRY = re.compile(
+    r"""\s*['"](descr|fortran_order|shape)['"]\s*:\s*"""
+    r"""(True|False|'[^'\\]*'|"[^"\\]*"|\([\dL,\s]*\))\s*,?\s*"""
+)
+#: The types of numbers, texts and dates.
+PLAIN = re.compile(r"[<>|=]?([biufcSUmM]\d*(\[\w*\])?|\?)")
+#: No compression of a .npz archive makes more of a byte (deflate: 1,032).
+MOST_FROM_A_BYTE = 1_040
+#: The arrays of SciPy's sparse archives, by their format.
+SPARSE_PARTS = {
+    "csr": ("data", "indices", "indptr"),
+    "csc": ("data", "indices", "indptr"),
+    "bsr": ("data", "indices", "indptr"),
+    "coo": ("data", "row", "col"),
+    "dia": ("data", "offsets"),
+}
 
 
-def load_npy(file: Path) -> npt.NDArray[Any]:
+@final
+@dataclass(frozen=True)
+class Header:
+    """What the beginning of a .npy file says, and how long it is."""
+
+    dtype: np.dtype[Any]
+    order: Literal["C", "F"]
+    shape: tuple[int, ...]
+    offset: int
+
+    @property
+    def stop(self) -> int:
+        """Where the array ends."""
+        return self.offset + math.prod(self.shape) * self.dtype.itemsize
+
+
+def load_npy(file: Path) -> np.memmap[Any, np.dtype[Any]]:
     """Return the array of a .npy file as a memory map."""
-    with readable(file, "NumPy"):
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise ValueError(f"{file} is an archive of arrays; rename it to {file.stem}.npz")
+    with open(file, "rb") as stream:
+        if stream.read(4) == b"PK\x03\x04" or zipfile.is_zipfile(file):
+            raise ValueError(f"{file} is an archive of arrays; rename it to {file.stem}.npz")
+        stream.seek(0)
+        with readable(file, "NumPy"):
+            head = _header(stream.read)
+            there = file.stat().st_size
+            if head.stop > there:
+                raise ValueError(f"it declares {head.stop} bytes and has {there}")
+            array = np.memmap(file, head.dtype, "r", head.offset, head.shape, head.order)
     return array
 
 
 def load_npz(file: Path, name: str | None, usual: tuple[str, ...]) -> Any:
     """Return the array `name` of an archive, its only one, one of a usual name, or CSR."""
-    with open(file, "rb") as stream:  # np.load(path) leaves a broken archive open
-        with readable(file, "NumPy"):
-            archive = np.load(stream, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
+    with open(file, "rb") as stream:
+        if stream.read(len(MAGIC)) == MAGIC:
             raise ValueError(f"{file} is a single array; rename it to {file.stem}.npy")
-        held = list(archive.files)
-        if name is None and {"format", "shape", "data"} <= set(held):
-            return _sparse(file)
-        if name is None:
-            found = held if len(held) == 1 else [n for n in usual if n in held]
-            name = found[0] if found else None
-        if name not in held:
-            raise ValueError(
-                f"{file} holds the arrays {', '.join(held) or '(none)'}; "
-                f"select one as {file.name}:NAME"
-            )
         with readable(file, "NumPy"):
-            return archive[name]
+            archive = zipfile.ZipFile(stream)
+        with archive:
+            held = [each[:-4] for each in archive.namelist() if each.endswith(".npy")]
+            if name is None and {"format", "shape", "data"} <= set(held):
+                return _sparse(file, archive)
+            name = chosen(file, held, name, usual)
+            with readable(file, "NumPy"):
+                return _member(file, archive, name)
 
 
-def _sparse(file: Path) -> Any:
+def _header(read: Callable[[int], bytes]) -> Header:
+    """Return what the beginning of a .npy file says."""
+    start = read(len(MAGIC) + 2)
+    if start[: len(MAGIC)] != MAGIC or start[len(MAGIC) :] not in (b"\1\0", b"\2\0", b"\3\0"):
+        raise ValueError("it does not begin like one")
+    kind = "<H" if start.endswith(b"\1\0") else "<I"
+    length = struct.unpack(kind, _exactly(read, struct.calcsize(kind)))[0]
+    if length > LONGEST_HEADER:
+        raise ValueError(f"its header would have {length} bytes")
+    text = _exactly(read, length).decode("utf-8" if start.endswith(b"\3\0") else "latin-1")
+    entries, place, end = {}, text.find("{") + 1, text.rstrip().rfind("}")
+    while place < end and (entry := ENTRY.match(text, place, end)):
+        entries[entry[1]] = entry[2]
+        place = entry.end()
+    if place != end or len(entries) != 3 or text[: text.find("{")].strip():
+        raise ValueError("its header is not that of a plain array")
+    descr, order, shape = entries["descr"][1:-1], entries["fortran_order"], entries["shape"]
+    if descr.endswith("O"):
+        raise ValueError("Python objects")
+    if not PLAIN.fullmatch(descr) or order not in ("True", "False") or shape[0] != "(":
+        raise ValueError(f"its header names no plain type: {descr[:40]!r}")
+    try:
+        dtype = np.dtype(descr)
+    except (TypeError, ValueError, OverflowError, SyntaxError) as error:
+        raise ValueError(f"its header names no type: {error}") from None
+    sizes = tuple(int(size) for size in re.findall(r"\d+", shape))
+    if len(sizes) > 32 or any(size >= 2**62 for size in sizes) or dtype.itemsize == 0:
+        raise ValueError(f"its header declares the shape {shape[:60]}")
+    offset = len(start) + struct.calcsize(kind) + length
+    return Header(dtype, "F" if order == "True" else "C", sizes, offset)
+
+
+def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
+    found = read(size)
+    if len(found) != size:
+        raise ValueError("it ends within its header")
+    return found
+
+
+def _member(file: Path, archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
+    """Return one array of an archive."""
+    found = archive.getinfo(f"{name}.npy")
+    _refuse_impossible(found, file)
+    with archive.open(found) as stream:
+        head = _header(stream.read)
+        if head.stop != found.file_size:
+            raise ValueError(f"{name} declares {head.stop} bytes and has {found.file_size}")
+        size = head.stop - head.offset
+        reserve(size // 8, f"{name} of {file}", "save it as .npy, which is read in blocks")
+        content = bytearray(size)
+        _fill(stream, memoryview(content))
+    return np.frombuffer(content, head.dtype).reshape(head.shape, order=head.order)
+
+
+def _refuse_impossible(found: zipfile.ZipInfo, file: Path) -> None:
+    """Raise if a member cannot have the size that the archive declares for it."""
+    if found.flag_bits & 1 or found.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(
+            f"{found.filename} is encrypted, or compressed in another way than deflate"
+        )
+    most = found.compress_size * (MOST_FROM_A_BYTE if found.compress_type else 1)
+    if found.compress_size > file.stat().st_size or found.file_size > most:
+        raise ValueError(
+            f"{found.filename} declares {found.file_size} bytes from {found.compress_size}"
+        )
+
+
+def _fill(stream: IO[bytes], room: memoryview) -> None:
+    """Read until there is no room; the end must come there, where the checksum is compared."""
+    place = 0
+    while place < len(room):
+        piece = stream.read(min(len(room) - place, 2**20))
+        if not piece:
+            raise ValueError("an array ends before its last number")
+        room[place : place + len(piece)] = piece
+        place += len(piece)
+    if stream.read(1):
+        raise ValueError("an array goes on after its last number")
+
+
+def _sparse(file: Path, archive: zipfile.ZipFile) -> Any:
     from scipy import sparse
 
     with readable(file, "SciPy sparse"):
-        matrix = sparse.csr_array(sparse.load_npz(file))
-        matrix.check_format(full_check=True)  # compiled code follows the indices unchecked
-    return matrix
+        format = np.asarray(_member(file, archive, "format")).item()
+        format = format.decode("latin-1") if isinstance(format, bytes) else str(format)
+        if format not in SPARSE_PARTS:
+            raise ValueError(f"its format is {format[:20]!r}")
+        n, d = (int(size) for size in _member(file, archive, "shape"))
+        if min(n, d) < 0:
+            raise ValueError(f"its shape is {(n, d)}")
+        data, *rest = (_member(file, archive, part) for part in SPARSE_PARTS[format])
+        if any(part.dtype.kind not in "iu" for part in rest):
+            raise ValueError("its indices are no integers")
+        reserve(n, f"a row index of {n:,} rows in {file}", "use a part of the data")
+        make = getattr(sparse, f"{format}_array")
+        parts = (data, tuple(rest)) if format == "coo" else (data, *rest)
+        matrix = make(parts, shape=(n, d))
+        if format in ("csr", "csc", "bsr"):
+            matrix.check_format(full_check=True)  # compiled code follows the indices unchecked
+        return sparse.csr_array(matrix)

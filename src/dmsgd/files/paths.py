@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-import zipfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 
+def split(path: str | Path) -> tuple[Path, str | None]:
+    """Return the file and the NAME of `file` or `file:NAME`; a file of the whole name is one."""
+    file = Path(path)
+    parts = re.fullmatch(r"(.+?\.(?:npz|csv|parquet|zarr)):(.+)", str(path), re.IGNORECASE)
+    if parts and not file.exists():
+        return Path(parts[1]), parts[2]
+    return file, None
+
+
 def existing(path: str | Path, suffixes: tuple[str, ...]) -> tuple[Path, str | None]:
     """Return the file and the NAME of `file` or `file:NAME`, refusing what cannot be read."""
-    file, name = Path(path), None
-    parts = re.fullmatch(r"(.+?\.(?:npz|csv|parquet)):(.+)", str(path), re.IGNORECASE)
-    if parts and not file.exists():
-        file, name = Path(parts[1]), parts[2]
+    file, name = split(path)
     if file.suffix.lower() not in suffixes:
         raise ValueError(
             f"{file}: cannot read files ending in {file.suffix!r}; use {', '.join(suffixes)}"
@@ -24,6 +28,8 @@ def existing(path: str | Path, suffixes: tuple[str, ...]) -> tuple[Path, str | N
         raise FileNotFoundError(f"there is no file {file}")
     if file.is_dir() and file.suffix.lower() != ".zarr":
         raise IsADirectoryError(f"{file} is a folder; give a file")
+    if not (file.is_dir() or file.is_file()):
+        raise ValueError(f"{file} is a device or a pipe; give a file")
     if file.is_file() and file.stat().st_size == 0:
         raise ValueError(f"{file} is empty (0 bytes); write it again")
     return file, name
@@ -31,18 +37,38 @@ def existing(path: str | Path, suffixes: tuple[str, ...]) -> tuple[Path, str | N
 
 @contextmanager
 def readable(file: Path, kind: str) -> Iterator[None]:
-    """Turn what a reader raises about broken content into one message that names the file."""
+    """Turn whatever a reader raises about broken content into one message that names the file.
+
+    What is wrong with the disk or the memory rather than with the content goes on as it is.
+    """
     try:
         yield
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except (MemoryError, ImportError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         if "pickle" in str(error) or "Python objects" in str(error):
             raise ValueError(
                 f"{file} is not a NumPy file, or holds Python objects, which are not loaded "
                 f"because they can run code; save numbers: np.save(path, X.astype(float))"
             ) from None
+        told = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(
-            f"{file} is damaged, cut short or not a {kind} file ({error}); write it again"
+            f"{file} is damaged, cut short or not a {kind} file ({told}); write it again"
         ) from None
+
+
+def chosen(file: Path, held: Sequence[str], name: str | None, usual: tuple[str, ...]) -> str:
+    """Return which of the arrays that a file holds is meant: `name`, the only one, a usual one."""
+    if name is None:
+        found = list(held) if len(held) == 1 else [each for each in usual if each in held]
+        name = found[0] if found else None
+    if name is None or name not in held:
+        raise ValueError(
+            f"{file} holds the arrays {', '.join(held) or '(none)'}; select one as {file.name}:NAME"
+        )
+    return name
 
 
 def not_numeric(file: Path, name: str, why: str) -> str:

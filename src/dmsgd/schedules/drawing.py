@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import logging
 import numbers
 import os
 import time
+import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
 import dmsgd
 from dmsgd.designs.design import ClosedForm, Design, refuse_too_many
 from dmsgd.designs.source import FIXED_K
+from dmsgd.errors import ClusterError
+from dmsgd.features.connection import named_losses, refuse_lost, result
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
 from dmsgd.inputs.memory import memory_limit
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
-from dmsgd.schedules.files import Files, header, locked, write_bytes, write_rows
+from dmsgd.schedules.files import Files, Journal, as_bytes, header, locked, write_bytes
 from dmsgd.schedules.record import Record
 from dmsgd.schedules.schedule import Schedule
+
+log = logging.getLogger("dmsgd")
 
 #: Draws are made in pieces of about this many seconds: progress shows, and Ctrl-C is heard.
 PIECE_SECONDS = 0.25
@@ -32,6 +42,9 @@ PIECE_NUMBERS = 2**20
 
 #: Draws that a worker of a cluster makes at a time.
 CLUSTER_DRAWS = 256
+
+#: Such pieces that are under way: enough for many workers, and no more results than fit.
+CLUSTER_AHEAD = 512
 
 #: At most about this many seconds of work are lost when the process is killed.
 SAVE_SECONDS = 1.0
@@ -57,7 +70,8 @@ def presample(
                one waits. With seed=None whatever seed is found there is the same.
     workers:   threads, -1 for all cores; they do not change the draws.
     client:    a dask.distributed Client: the draws are made on its cluster, and are the same.
-    overwrite: replace what else is at `path`, which otherwise is refused.
+    overwrite: replace another schedule at `path`, or a damaged or unfinished one, which otherwise
+               is refused. Files that are not part of a schedule are never replaced.
 
     A design without closed forms (SwapChain, PoissonDisk) is drawn and stored like any other; only
     `inclusion` of its schedule says that there is none.
@@ -81,12 +95,21 @@ def presample(
         seed = _seed_found(files)
     record = _record(design, steps, seed)
     schedule = _finished(files, record, overwrite)
-    if schedule is None:
-        with _clear_errors(files), locked(files.part) as file:
+    if schedule is not None:
+        return schedule
+    if not overwrite:
+        _refuse_another_beginning(files, record)  # at once, rather than after waiting for it
+    with _clear_errors(files), locked(files.part) as (file, alone):
+        try:
             schedule = _finished(files, record, overwrite)  # by another process, meanwhile
             if schedule is None:
-                _draw(file, files, record, design, hands)
-    return Schedule.load(path, check=False) if schedule is None else schedule
+                _refuse(files, record, overwrite)
+                _draw(file, files if alone else files.without_locks(), record, design, hands)
+        except (ValueError, OSError):
+            schedule = None if alone else _finished_without_locks(files, record)
+            if schedule is None:
+                raise
+    return Schedule.load(path, check=not alone) if schedule is None else schedule
 
 
 @dataclass(frozen=True)
@@ -120,25 +143,23 @@ def _seed_found(files: Files) -> int | None:
     if files.sidecar.exists() and files.batches.exists():
         return Schedule.load(files.batches, check=False).seed
     journal = files.read_journal()
-    return journal[0].seed if journal else None
+    return journal.record.seed if journal else None
 
 
 def _finished(files: Files, record: Record, overwrite: bool) -> Schedule | None:
-    """Return the schedule if it is there, None if it is to be drawn; refuse anything else."""
+    """Return the schedule if it is there, None if it is to be drawn; refuse another one."""
     if not (files.batches.exists() and files.sidecar.exists()):
-        if not overwrite:
-            _refuse_strangers(files, record)
         return None
     try:
-        schedule = Schedule.load(files.batches)
-    except ValueError as error:
-        if overwrite:
+        difference = Schedule.load(files.batches, check=False).record.difference(record)
+        if not difference:
+            schedule = Schedule.load(files.batches)
+            files.tidy()
+            return schedule
+    except (ValueError, FileNotFoundError) as error:
+        if overwrite or not (files.batches.exists() and files.sidecar.exists()):
             return None
         raise ValueError(f"{error}; overwrite=True draws the schedule again") from None
-    difference = schedule.record.difference(record)
-    if not difference:
-        files.tidy()
-        return schedule
     if overwrite:
         return None
     raise ValueError(
@@ -147,61 +168,94 @@ def _finished(files: Files, record: Record, overwrite: bool) -> Schedule | None:
     )
 
 
-def _refuse_strangers(files: Files, record: Record) -> None:
-    """Raise unless what is there was left by a process that was drawing this very schedule."""
+def _finished_without_locks(files: Files, record: Record) -> Schedule | None:
+    """Return the schedule if another process is just finishing it, which looks like anything."""
+    for _ in range(20):
+        with suppress(ValueError, OSError):
+            if schedule := _finished(files, record, overwrite=False):
+                return schedule
+        time.sleep(0.05)
+    return None
+
+
+def _refuse(files: Files, record: Record, overwrite: bool) -> None:
+    """Raise if anything would be lost, or there is no room; asked under the lock."""
+    files.refuse_strangers()
     journal = files.read_journal()
-    if journal:
-        difference = journal[0].difference(record, versions=True)
-        if difference:
-            raise ValueError(
-                f"{files.part} is the beginning of another schedule: {difference}; choose another "
-                f"path, or drop it with overwrite=True"
-            )
-        strangers = [files.batches]
-    else:
-        strangers = [files.batches, files.inclusion, files.sidecar]
-        if files.part.exists() and files.part.stat().st_size:
-            strangers.append(files.part)
-    found = [file for file in strangers if file.exists()]
-    just_finished = files.batches.exists() and files.sidecar.exists()
-    if found and not just_finished:
+    if not overwrite:
+        _refuse_another_beginning(files, record)
+        for file in () if journal else (files.sidecar, files.part):
+            if file.exists() and file.stat().st_size:
+                raise ValueError(
+                    f"{file} is not part of a finished schedule; choose another path, or replace "
+                    f"it with overwrite=True"
+                )
+    files.refuse_full_disk(record)
+
+
+def _refuse_another_beginning(files: Files, record: Record) -> None:
+    """Raise if the draws that were made here so far are not of this very schedule."""
+    journal = files.read_journal()
+    difference = journal.record.difference(record, versions=True) if journal else ""
+    if difference:
         raise ValueError(
-            f"{found[0]} is not part of a finished schedule; choose another path, or replace it "
-            f"with overwrite=True"
+            f"{files.part} is the beginning of another schedule: {difference}; choose another "
+            f"path, or drop it with overwrite=True"
         )
 
 
 def _draw(file: io.FileIO, files: Files, record: Record, design: Design, hands: _Hands) -> None:
     """Complete `part`, the open file, and publish it."""
+    journal = files.read_journal()
+    publishing = journal is not None and journal.publishing
+    complete = journal is not None and (journal.record, journal.done) == (record, record.steps)
+    if journal and complete and files.published(record, journal.checksum):
+        files.publish(record, journal.checksum, _inclusion(design))
+        return
     head, width = header(record.steps, record.k), 8 * record.k
-    done = _drawn(file, files, record, len(head))
-    files.write_journal(record, done)
-    if done == 0:
-        file.truncate(0)
+    done, digest = _drawn(file, journal, record)
+    files.write_journal(record, done, digest.hexdigest(), publishing=publishing)
+    if done == 0:  # nothing is cut off: without locks another process may be writing the same
+        file.seek(0)
         write_bytes(file, head)
     file.seek(len(head) + done * width)
     saved = time.monotonic()
     for first, batches in _pieces(design, record, done, hands):
-        write_rows(file, batches)
+        content = as_bytes(batches)
+        digest.update(content)
+        write_bytes(file, content)
         if time.monotonic() - saved > SAVE_SECONDS:
             os.fsync(file.fileno())
-            files.write_journal(record, first + len(batches))
+            done = first + len(batches)
+            files.write_journal(record, done, digest.hexdigest(), publishing=publishing)
             saved = time.monotonic()
+    file.truncate(len(head) + record.steps * width)  # what was there may have been longer
     os.fsync(file.fileno())
     inclusion = _inclusion(design)  # last: draws from features in blocks find it on the way
     if os.name == "nt":
         file.close()  # Windows renames no open file
-    files.publish(record, inclusion)
+    files.publish(record, digest.hexdigest(), inclusion)
 
 
-def _drawn(file: io.FileIO, files: Files, record: Record, head: int) -> int:
-    """Return how many draws of this schedule `file` already holds."""
-    journal = files.read_journal()
-    if journal is None or journal[0].difference(record, versions=True):
-        return 0
-    done = journal[1]
-    long_enough = os.fstat(file.fileno()).st_size >= head + done * 8 * record.k
-    return done if 0 <= done <= record.steps and long_enough else 0
+def _drawn(file: io.FileIO, journal: Journal | None, record: Record) -> tuple[int, Any]:
+    """Return how many draws of this schedule `file` holds for certain, and their running hash."""
+    head = header(record.steps, record.k)
+    anew = hashlib.sha256(head)
+    if journal is None or journal.record.difference(record, versions=True):
+        return 0, anew
+    rest = len(head) + journal.done * 8 * record.k
+    there = os.fstat(file.fileno()).st_size
+    if not (0 < journal.done <= record.steps and rest <= there and journal.checksum):
+        return 0, anew
+    digest = hashlib.sha256()
+    file.seek(0)
+    while rest and (piece := file.read(min(rest, 2**20))):
+        digest.update(piece)
+        rest -= len(piece)
+    if digest.hexdigest() != journal.checksum:
+        log.warning("the %d draws in %s were altered; drawing them again", journal.done, file.name)
+        return 0, anew
+    return journal.done, digest
 
 
 def _pieces(
@@ -244,22 +298,42 @@ def _with_cluster(
 ) -> Iterator[tuple[int, IntArray]]:
     """Draw here from data on the cluster, which finds the items of every draw."""
     with hands.client.as_current():
-        yield from _by_threads(design, record, start, hands.workers)
+        for piece in _by_threads(design, record, start, hands.workers):
+            refuse_lost(hands.client)  # Dask would go on here, in one process
+            yield piece
 
 
 def _by_cluster(
     design: Design, record: Record, start: int, client: Any
 ) -> Iterator[tuple[int, IntArray]]:
-    """Let the workers of a cluster draw; the design is sent to each of them once."""
-    there = client.scatter(design, broadcast=True)
-    starts = list(range(start, record.steps, CLUSTER_DRAWS))
-    futures = client.map(
-        _draws_from, starts, design=there, steps=record.steps, seed=record.seed,
-        key=f"dmsgd-draws-{record.fingerprint[:8]}-{record.seed}", pure=False,
-    )  # fmt: skip
-    for first, future in zip(starts, futures, strict=True):
-        yield first, future.result()
+    """Let the workers of a cluster draw; the design is sent to each of them once.
+
+    It is sent as a task, which Dask does again where a worker is lost with it.
+    """
+    refuse_lost(client)
+    name = f"{record.fingerprint[:8]}-{record.seed}"
+    with warnings.catch_warnings(), named_losses(client):
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        there = client.submit(_same, design, key=f"dmsgd-design-{name}-{uuid4().hex}")
+    starts, waiting = iter(range(start, record.steps, CLUSTER_DRAWS)), deque[tuple[int, Any]]()
+    while True:
+        if len(waiting) <= CLUSTER_AHEAD // 2:
+            firsts = list(islice(starts, CLUSTER_AHEAD - len(waiting)))
+            with named_losses(client):
+                futures = client.map(
+                    _draws_from, firsts, design=there, steps=record.steps, seed=record.seed,
+                    key=f"dmsgd-draws-{name}", pure=False,
+                )  # fmt: skip
+            waiting.extend(zip(firsts, futures, strict=True))
+        if not waiting:
+            return
+        first, future = waiting.popleft()
+        yield first, result(future, client)
         future.release()
+
+
+def _same(design: Design) -> Design:
+    return design
 
 
 def _draws_from(first: int, design: Design, steps: int, seed: int) -> IntArray:
@@ -286,6 +360,9 @@ def _clear_errors(files: Files) -> Iterator[None]:
     """Say what could not be written, and that nothing drawn is lost."""
     try:
         yield
+    except ClusterError as error:
+        kept = f"; the draws so far are kept in {files.part}" if files.journal.exists() else ""
+        raise ClusterError(f"{error}{kept}") from error
     except OSError as error:
         kept = f"; the draws so far are kept in {files.part}" if files.journal.exists() else ""
         raise OSError(

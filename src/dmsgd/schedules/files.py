@@ -2,128 +2,353 @@
 
     NAME.npy            batches, int64, (steps, k): a plain NumPy file
     NAME.inclusion.npy  b, float64, (n,); absent if the design has no closed form for it
-    NAME.json           format version, provenance, checksums of both ("" for an absent b)
+    NAME.json           the sidecar: format version, provenance, checksums
     NAME.part           batches while they are drawn; it becomes NAME.npy at the end
-    NAME.part.json      whose draws these are, and how many of them are safely on the disk
+    NAME.part.json      the journal: whose draws these are, how many are safely on the disk, and
+                        their checksum
+    *.new               a file about to take the place of the one without this ending
 
-Draw t is a function of (seed, t), so a process that was killed goes on after the draws that
-NAME.part.json vouches for, and writes the same bytes as one that was not.
+What is promised, and why every kill leaves a true state:
+
+- While there is a sidecar, the batches and b beside it are its own. To publish, the new sidecar is
+  written aside, the old one removed, batches and b are renamed, and the new one is renamed last;
+  the folder is synced in between. Before it begins, the journal says so: whoever calls next finds
+  all draws made and only goes on renaming. A reader looks at the sidecar before and after.
+- Checksums are of what was drawn, hashed on its way to the disk, and never of what is found there.
+  The sidecar's `checksum` is of all of NAME.npy, `ends` of its first and last 64 KB (a cheap look
+  that tells another schedule's batches), `inclusion_checksum` of b ("" for none), `json_checksum`
+  of all other fields of the JSON file. The journal's `checksum` is of the draws it vouches for.
+- Draw t is a function of (seed, t), so a process that was killed goes on after the draws that the
+  journal vouches for, if they still have its checksum, and writes the same bytes as one that was
+  not. If they do not, they are drawn again.
+- One process writes, the others wait for its lock on NAME.part. Where the file system has no locks,
+  they all write the same bytes to the same places, never fewer, and the result is read back.
+- Nothing is replaced that is not recognisably part of a schedule, even if a schedule may be
+  (overwrite=True), and nothing is written through links.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
+import secrets
+import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.schedules.record import Record, read_json, write_json
+from dmsgd.inputs.memory import human
+from dmsgd.schedules.record import FORMAT, MARK, Record, read_json, write_json
 
 #: Bytes, or an array's memory.
 Buffer = bytes | memoryview
+
+#: What the NumPy files of a schedule begin with: `part`, and b.
+PART_MARK = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<i8', 'fortran_order': False, 'shape': ("
+INCLUSION_MARK = PART_MARK.replace(b"<i8", b"<f8")
+
+#: The JSON files, the journal of a small schedule: room that is needed besides the arrays.
+SMALL_FILES = 2**14
+
+#: Bytes at either end of a file that `ends` hashes.
+END = 2**16
+
+
+@final
+@dataclass(frozen=True)
+class Journal:
+    """What vouches for the draws in `part`: how many there are, and their checksum.
+
+    publishing: files were being renamed, so batches and b without a sidecar are of a schedule.
+    """
+
+    record: Record
+    done: int
+    checksum: str
+    publishing: bool
 
 
 @final
 @dataclass(frozen=True)
 class Files:
-    """The files of one schedule."""
+    """The files of one schedule. `token` keeps processes without locks apart while they stage."""
 
     batches: Path
     inclusion: Path
     sidecar: Path
     part: Path
     journal: Path
+    token: str = ""
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> Files:
         """Return the files of the schedule at `path`, given with or without .npy."""
-        name = os.path.abspath(os.fspath(path)).removesuffix(".npy")
-        endings = ("npy", "inclusion.npy", "json", "part", "part.json")
-        return cls(*(Path(f"{name}.{ending}") for ending in endings))
+        given = os.fsdecode(path)
+        if given.removesuffix(".npy").endswith(("/", os.sep)) or given in ("", ".npy"):
+            raise ValueError(
+                f"{given!r} names no file; a schedule needs a path such as batches.npy"
+            )
+        name = os.path.abspath(given).removesuffix(".npy")
+        return cls(
+            batches=Path(f"{name}.npy"),
+            inclusion=Path(f"{name}.inclusion.npy"),
+            sidecar=Path(f"{name}.json"),
+            part=Path(f"{name}.part"),
+            journal=Path(f"{name}.part.json"),
+        )
 
-    def read_journal(self) -> tuple[Record, int] | None:
-        """Return whose draws `part` holds and how many, or None if nothing vouches for it."""
+    def without_locks(self) -> Files:
+        """Return the same files, staged under names that no other process uses."""
+        return replace(self, token=f".{secrets.token_hex(4)}")
+
+    def all(self) -> list[Path]:
+        """Return every file that drawing a schedule may create, replace or remove."""
+        final = [self.batches, self.inclusion, self.sidecar, self.part, self.journal]
+        return [*final, *map(self._new, (self.inclusion, self.sidecar, self.journal))]
+
+    # --- what is there
+
+    def read_journal(self) -> Journal | None:
+        """Return what vouches for `part`, None if nothing does."""
         try:
             record, content = read_json(self.journal)
-            return record, int(content["done"])
+            done, publishing = int(content["done"]), bool(content.get("publishing"))
         except (OSError, ValueError, KeyError, TypeError):
             return None
+        return Journal(record, done, str(content.get("checksum", "")), publishing)
 
-    def write_journal(self, record: Record, done: int) -> None:
+    def refuse_strangers(self) -> None:
+        """Raise if anything that would be replaced is not recognisably part of a schedule.
+
+        Asked in this order, no moment of another process that publishes looks like a stranger's:
+        batches come while there is a journal, which goes only when there is a sidecar.
+        """
+        if self.batches.stem.endswith((".part", ".inclusion")):
+            raise ValueError(
+                f"{self.batches} is a name for parts of another schedule; choose another path"
+            )
+        for file in (self.part, *map(self._new, (self.inclusion, self.sidecar, self.journal))):
+            if file.is_symlink():
+                raise ValueError(
+                    f"{file} is a link, and nothing is written through links; remove it, or choose "
+                    f"another path"
+                )
+        arrays = [file for file in (self.batches, self.inclusion) if os.path.lexists(file)]
+        journal = self.read_journal()
+        ours = {
+            self.part: _begins(self.part, PART_MARK) or journal is not None,
+            self.journal: _begins(self.journal, MARK),
+            self._new(self.inclusion): _begins(self._new(self.inclusion), INCLUSION_MARK),
+            self._new(self.sidecar): _begins(self._new(self.sidecar), MARK),
+            self._new(self.journal): _begins(self._new(self.journal), MARK),
+            self.sidecar: _begins(self.sidecar, MARK),
+        }
+        publishing = journal is not None and journal.publishing
+        if self.batches in arrays:
+            ours[self.batches] = publishing or self.sidecar.exists()
+        if self.inclusion in arrays:
+            ours[self.inclusion] = publishing or self._has_inclusion()
+        for file, known in ours.items():
+            if not known or file.is_dir():
+                raise ValueError(
+                    f"{file} is not part of a schedule, and would be lost; move it away, or choose "
+                    f"another path"
+                )
+
+    def _has_inclusion(self) -> bool:
+        """Return whether the sidecar says that there is a file of b, or cannot be asked."""
+        try:
+            return bool(read_json(self.sidecar)[1].get("inclusion_checksum"))
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError):
+            return self.sidecar.exists()
+
+    def refuse_full_disk(self, record: Record) -> None:
+        """Raise if the disk has no room for the schedule."""
+        needed = len(header(record.steps, record.k)) + 8 * (record.steps * record.k + record.n)
+        with suppress(FileNotFoundError):
+            needed -= self.part.stat().st_size
+        free = shutil.disk_usage(self.part.parent).free
+        if needed + SMALL_FILES > free:
+            raise OSError(
+                errno.ENOSPC,
+                f"{record.steps:,} batches of {record.k:,} need {human(needed + SMALL_FILES)}, and "
+                f"{human(free)} are free; ask for fewer steps, or write to another disk",
+            )
+
+    # --- how it changes
+
+    def write_journal(self, record: Record, done: int, checksum: str, *, publishing: bool) -> None:
         """Vouch for the first `done` draws of `part`, which must be on the disk."""
-        os.replace(_staged(self.journal, write_json(record, done=done)), self.journal)
+        content = write_json(record, done=done, checksum=checksum, publishing=publishing)
+        os.replace(self._staged(self.journal, content), self.journal)
 
-    def publish(self, record: Record, inclusion: FloatArray | None) -> None:
-        """Turn a complete `part` into a schedule.
+    def publish(self, record: Record, checksum: str, inclusion: FloatArray | None) -> None:
+        """Turn a complete `part`, or what a killed process made of it, into a schedule.
 
-        All that needs room on the disk is written before anything is replaced. The draws come
-        last: until then there are none beside the sidecar, or old ones that fail its checksum.
+        All that needs room on the disk is written before anything is replaced.
         """
         b = () if inclusion is None else _npy(inclusion)
-        inclusion_checksum = _sha256_of(b) if b else ""
+        source = self.batches if self.published(record, checksum) else self.part
         sidecar = write_json(
-            record, checksum=sha256(self.part), inclusion_checksum=inclusion_checksum
+            record,
+            checksum=checksum,
+            ends=ends(source),
+            inclusion_checksum=_sha256_of(b) if b else "",
         )
-        new_inclusion = _staged(self.inclusion, *b)
+        new_inclusion, new_sidecar = self._new(self.inclusion), self._new(self.sidecar)
         try:
-            new_sidecar = _staged(self.sidecar, sidecar)
+            if b:
+                self._staged(self.inclusion, *b)
+            self._staged(self.sidecar, sidecar)
+            self.write_journal(record, record.steps, checksum, publishing=True)
         except OSError:
-            new_inclusion.unlink()
+            new_inclusion.unlink(missing_ok=True)
+            new_sidecar.unlink(missing_ok=True)
             raise
-        os.replace(new_inclusion, self.inclusion)
-        if not b:  # nothing took the place of what was there, and now goes too
-            self.inclusion.unlink()
+        if self.sidecar.exists() and not _holds(self.sidecar, sidecar):
+            self.sidecar.unlink(missing_ok=True)
+        self._sync_folder()
+        if b:
+            os.replace(new_inclusion, self.inclusion)
+        else:
+            self.inclusion.unlink(missing_ok=True)
+        self._place_batches(record, checksum)
+        self._sync_folder()
         os.replace(new_sidecar, self.sidecar)
-        os.replace(self.part, self.batches)
+        self._sync_folder()
         self.journal.unlink(missing_ok=True)
+
+    def published(self, record: Record, checksum: str) -> bool:
+        """Return whether `part` has already become the batches, by what they hold."""
+        if self.part.exists() and self.part.stat().st_size:
+            return False
+        size = len(header(record.steps, record.k)) + 8 * record.steps * record.k
+        there = self.batches.is_file() and self.batches.stat().st_size == size
+        return there and sha256(self.batches) == checksum
+
+    def _place_batches(self, record: Record, checksum: str) -> None:
+        if not self.published(record, checksum):
+            os.replace(self.part, self.batches)
 
     def tidy(self) -> None:
         """Remove the journal that a process killed in its very last step leaves behind."""
-        if not self.part.exists():
+        if not self.part.exists() and _begins(self.journal, MARK):
             with suppress(OSError):  # a finished schedule may lie in a read-only folder
                 self.journal.unlink(missing_ok=True)
 
+    def _new(self, path: Path) -> Path:
+        return path.with_name(f"{path.name}{self.token}.new")
+
+    def _staged(self, path: Path, *content: Buffer) -> Path:
+        """Return a new file beside `path` that holds `content`, safely on the disk."""
+        new = self._new(path)
+        new.unlink(missing_ok=True)  # a killed process left it; a link goes, never its target
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN
+        try:
+            with io.FileIO(os.open(new, flags, 0o666), "w") as file:
+                for part in content:
+                    write_bytes(file, part)
+                os.fsync(file.fileno())
+        except OSError:
+            new.unlink(missing_ok=True)
+            raise
+        return new
+
+    def _sync_folder(self) -> None:
+        """Wait until renames are on the disk, so that none overtakes another."""
+        with suppress(OSError):  # Windows and some network file systems cannot
+            folder = os.open(self.batches.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+
+#: Flags of every file that is opened for writing: no links, and bytes as they are.
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
 
 @contextmanager
-def locked(part: Path) -> Iterator[io.FileIO]:
+def locked(part: Path) -> Iterator[tuple[io.FileIO, bool]]:
     """Yield the file `part`, created if need be, once no other process holds it.
 
     After a wait the file may have been renamed; then it is opened anew. The lock of a killed
-    process vanishes with it. A file that is still empty at the end is removed.
+    process vanishes with it. A file that is still empty at the end is removed. The second of what
+    is yielded says if there are locks at all.
     """
     while True:
-        part.touch()
-        try:
-            file = io.FileIO(part, "r+")
-        except FileNotFoundError:  # renamed since
-            continue
-        with file:
-            _lock(file)
+        with io.FileIO(_opened(part), "r+") as file:
+            alone = _lock(file)
             if not part.exists() or not os.path.samestat(part.stat(), os.fstat(file.fileno())):
                 continue
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                raise OSError(
+                    errno.EPERM, f"{part} is no plain file, or has a second name (a hard link)"
+                )
             try:
-                yield file
+                yield file, alone
             finally:
                 if not file.closed and os.fstat(file.fileno()).st_size == 0:
                     part.unlink(missing_ok=True)
             return
 
 
-def _lock(file: io.FileIO) -> None:
-    """Wait for `file`; where there are no locks, two processes write the same bytes twice."""
+def _opened(part: Path) -> int:
+    try:
+        return os.open(part, os.O_RDWR | os.O_CREAT | _PLAIN, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP or part.is_symlink():
+            raise ValueError(
+                f"{part} is a link, and nothing is written through links; remove it, or choose "
+                f"another path"
+            ) from None
+        raise
+
+
+def _lock(file: io.FileIO) -> bool:
+    """Wait for `file`; return False where there are no locks."""
     try:
         import fcntl
     except ImportError:  # Windows
-        return
-    with suppress(OSError):  # some network file systems
+        return False
+    try:
         fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError:  # some network file systems
+        return False
+    return True
+
+
+def _begins(path: Path, mark: bytes) -> bool:
+    """Return whether a file is absent, begins with `mark`, or was cut off within it."""
+    if not path.is_file():
+        return not os.path.lexists(path)
+    try:
+        with open(path, "rb") as file:
+            head = file.read(4096)
+    except FileNotFoundError:  # renamed since
+        return True
+    except OSError:
+        return False
+    named = mark == MARK and f'"{FORMAT}"'.encode() in head  # damaged, or laid out by others
+    return head[: len(mark)] == mark[: len(head)] or named
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
 
 
 def header(steps: int, k: int) -> bytes:
@@ -135,16 +360,16 @@ def header(steps: int, k: int) -> bytes:
     return b"\x93NUMPY\x01\x00\x76\x00" + text.ljust(117).encode() + b"\n"
 
 
-def write_rows(file: io.FileIO, batches: IntArray) -> None:
-    """Write batches at the position of `file`."""
-    write_bytes(file, batches.astype("<i8", copy=False).tobytes())
-
-
 def write_bytes(file: io.FileIO, content: Buffer) -> None:
     """Write all of `content` at the position of `file`; one call may take a part of it only."""
     rest = memoryview(content).cast("B")
     while rest:
         rest = rest[file.write(rest) :]
+
+
+def as_bytes(batches: IntArray) -> bytes:
+    """Return batches as they are stored."""
+    return batches.astype("<i8", copy=False).tobytes()
 
 
 def _npy(array: FloatArray) -> tuple[Buffer, Buffer]:
@@ -164,22 +389,13 @@ def _sha256_of(content: Iterable[Buffer]) -> str:
 
 def sha256(path: Path) -> str:
     """Return the sha256 of a file's bytes."""
-    digest = hashlib.sha256()
     with open(path, "rb", buffering=0) as file:
-        while piece := file.read(2**20):
-            digest.update(piece)
-    return digest.hexdigest()
+        return _sha256_of(iter(lambda: file.read(2**20), b""))
 
 
-def _staged(path: Path, *content: Buffer) -> Path:
-    """Return a new file beside `path` that holds `content`, safely on the disk."""
-    new = path.with_name(f"{path.name}.new")
-    try:
-        with io.FileIO(new, "w") as file:
-            for part in content:
-                write_bytes(file, part)
-            os.fsync(file.fileno())
-    except OSError:
-        new.unlink(missing_ok=True)
-        raise
-    return new
+def ends(path: Path) -> str:
+    """Return the sha256 of a file's first and last 64 KB."""
+    with open(path, "rb", buffering=0) as file:
+        first = file.read(END)
+        file.seek(max(os.fstat(file.fileno()).st_size - END, 0))
+        return _sha256_of((first, file.read(END)))

@@ -10,12 +10,13 @@ import numpy as np
 
 from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.design import Design
+from dmsgd.files.numpy_files import load_npy
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
 from dmsgd.inputs.seeding import Seed
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
-from dmsgd.schedules.files import Files, sha256
-from dmsgd.schedules.record import Record, read_json, short
+from dmsgd.schedules.files import Files, ends, sha256
+from dmsgd.schedules.record import CHECKSUMS, MOST_BYTES, Record, read_json, short
 
 
 @final
@@ -56,15 +57,40 @@ class Schedule:
     def load(cls, path: str | os.PathLike[str], *, check: bool = True) -> Schedule:
         """Return the finished schedule at `path`, its batches mapped rather than read.
 
-        Every byte is compared with the checksum first, about a second per GB; `check=False`
-        looks at the sizes only. A file that was cut short, altered, or is no schedule is refused.
+        Every byte is compared with the checksum first, about a second per GB; `check=False` looks
+        at the record, the sizes and the first and last 64 KB only. Files that were cut short,
+        altered, or are no schedule are refused.
         """
         files = Files.at(path)
+        while True:  # until nobody replaced the schedule meanwhile
+            before = _bytes_of(files.sidecar)
+            try:
+                schedule = cls._load(files, check)
+            except (ValueError, FileNotFoundError):
+                if _bytes_of(files.sidecar) == before:
+                    raise
+            else:
+                if _bytes_of(files.sidecar) == before:
+                    return schedule
+
+    @classmethod
+    def _load(cls, files: Files, check: bool) -> Schedule:
         record, recorded = _read_sidecar(files)
         batches = _map(files.batches, (record.steps, record.k))
+        if "ends" in recorded and ends(files.batches) != recorded["ends"]:
+            raise ValueError(
+                f"{files.batches} was altered, or is of another schedule: its first and last rows "
+                f"are not the recorded ones"
+            )
         if check and sha256(files.batches) != recorded["checksum"]:
             raise ValueError(f"{files.batches} was altered: its checksum is not the recorded one")
-        b = _read_inclusion(files.inclusion, recorded["inclusion_checksum"])
+        b = _read_inclusion(files.inclusion, recorded["inclusion_checksum"], record)
+        if (
+            check
+            and recorded["version"] == 1
+            and not (0 <= batches.min() <= batches.max() < record.n)
+        ):
+            raise ValueError(f"{files.sidecar} was altered: batches have items beyond {record.n}")
         return cls(batches, b, record, files.batches, recorded["checksum"])
 
     def __len__(self) -> int:
@@ -147,12 +173,16 @@ def _pickled(path: str, checksum: str) -> Schedule:
 def _read_sidecar(files: Files) -> tuple[Record, dict[str, Any]]:
     """Return what the sidecar says, or why there is no finished schedule."""
     if files.batches.exists() and files.sidecar.exists():
-        return read_json(files.sidecar, "checksum", "inclusion_checksum")
+        record, recorded = read_json(files.sidecar)
+        for name in CHECKSUMS if recorded["version"] > 1 else CHECKSUMS[:2]:
+            if name not in recorded:
+                raise ValueError(f"{files.sidecar} is damaged: {name} is None")
+        return record, recorded
     journal = files.read_journal()
     if journal:
         raise ValueError(
-            f"{files.batches} is unfinished: {journal[1]} of {journal[0].steps} draws were made; "
-            f"call presample with the same arguments to go on"
+            f"{files.batches} is unfinished: {journal.done} of {journal.record.steps} draws were "
+            f"made; call presample with the same arguments to go on"
         )
     if files.batches.exists():
         raise ValueError(
@@ -161,22 +191,33 @@ def _read_sidecar(files: Files) -> tuple[Record, dict[str, Any]]:
     raise FileNotFoundError(f"there is no schedule {files.batches}")
 
 
-def _read_inclusion(path: Path, checksum: str) -> FloatArray | None:
+def _bytes_of(sidecar: Path) -> bytes | None:
+    """Return what the sidecar holds, None if there is none."""
+    try:
+        if not sidecar.is_file():
+            return None
+        with open(sidecar, "rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError:
+        return None
+
+
+def _read_inclusion(path: Path, checksum: str, record: Record) -> FloatArray | None:
     """Return b, or None if the sidecar says that there is none."""
     if not checksum:
         return None
-    if not path.exists() or sha256(path) != checksum:
+    if not path.is_file() or sha256(path) != checksum:
         raise ValueError(f"{path} is missing or was altered")
-    return np.asarray(np.load(path, allow_pickle=False))
+    b = np.array(load_npy(path))
+    if b.shape != (record.n,) or b.dtype.str != "<f8":
+        raise ValueError(f"{path} does not hold one probability for each of {record.n} items")
+    return b
 
 
 def _map(path: Path, shape: tuple[int, int]) -> np.memmap[Any, np.dtype[np.int64]]:
     """Return the (steps, k) int64 array in a NumPy file, mapped."""
-    try:
-        array = np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} was cut short or is not a NumPy file ({error})") from None
-    if array.shape != shape or array.dtype.str != "<i8":
+    array = load_npy(path)
+    if array.shape != shape or array.dtype.str != "<i8" or not array.flags.c_contiguous:
         raise ValueError(f"{path} was replaced: it does not hold {shape} integers of 64 bits")
     if array.offset + array.nbytes != path.stat().st_size:
         raise ValueError(f"{path} was altered: there are bytes after its last batch")
