@@ -9,6 +9,9 @@ import dmsgd
 from dmsgd.torch import DiverseSampler, embed
 
 N, K, STEPS = 48, 8, 6
+#: Steps after which a run is resumed, and the updates still to come: in the first epoch, at its
+#: end, when the update is due, and in the second epoch.
+RESUMED = {2: 2, STEPS: 2, STEPS + 2: 1}
 
 
 def problem():
@@ -87,10 +90,11 @@ def test_lightning(tmp_path):
     model, found = run()
     assert len(found) == 2
     assert model.seen == by_hand(X, found)
-    middle = STEPS + 2  # in the second epoch
-    resumed, _ = run(tmp_path / f"step={middle}.ckpt")
-    assert resumed.seen == model.seen[middle:]
-    assert torch.equal(resumed.head.weight, model.head.weight)
+    for step, updates in RESUMED.items():
+        resumed, again = run(tmp_path / f"step={step}.ckpt")
+        assert resumed.seen == model.seen[step:]
+        assert torch.equal(resumed.head.weight, model.head.weight)
+        assert len(again) == updates
 
 
 @pytest.fixture
@@ -105,7 +109,7 @@ def accelerate_alone():
 @pytest.mark.usefixtures("accelerate_alone")
 def test_the_hugging_face_trainer(tmp_path):
     transformers = pytest.importorskip("transformers")
-    from dmsgd.torch.transformers import UpdateFeatures
+    from dmsgd.torch.transformers import FILE, UpdateFeatures
 
     X, y, design = problem()
 
@@ -144,7 +148,12 @@ def test_the_hugging_face_trainer(tmp_path):
     model, found = run()
     assert len(found) == 2
     assert model.seen == by_hand(X, found)
-    middle = STEPS + 2  # in the second epoch
-    resumed, _ = run(str(tmp_path / "run" / f"checkpoint-{middle}"))
-    assert resumed.seen == model.seen[middle:]
-    assert torch.equal(resumed.head.weight, model.head.weight)
+    checkpoints = tmp_path / "run"
+    for step, updates in RESUMED.items():
+        resumed, again = run(str(checkpoints / f"checkpoint-{step}"))
+        assert resumed.seen == model.seen[step:]
+        assert torch.equal(resumed.head.weight, model.head.weight)
+        assert len(again) == updates
+    (checkpoints / f"checkpoint-{STEPS + 2}" / FILE).unlink()
+    with pytest.raises(OSError, match=f"{FILE} with the features of epoch 1.*resume from"):
+        run(str(checkpoints / f"checkpoint-{STEPS + 2}"))

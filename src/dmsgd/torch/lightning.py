@@ -29,23 +29,30 @@ class UpdateFeatures(Callback):
     ) -> None:
         self.sampler, self.features, self.every = sampler, features, every
         self._used: Any = None
+        self._epochs = 0  # after how many the features in use were made
 
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Update the sampler, if there is an epoch to come."""
-        done = trainer.current_epoch + 1
-        if done % self.every == 0 and done != trainer.max_epochs:
-            self._use(self.features(pl_module) if trainer.is_global_zero else None)
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Update the sampler, if the run goes on at the end of an epoch: Lightning starts none."""
+        if self.sampler.next_place[1] == 0:
+            self.on_train_epoch_start(trainer, pl_module)
 
-    def _use(self, X: Any) -> None:
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Update the sampler, if this was not done for the epochs that are over."""
+        epochs = trainer.current_epoch // self.every * self.every
+        if epochs > self._epochs:
+            self._use(self.features(pl_module) if trainer.is_global_zero else None, epochs)
+
+    def _use(self, X: Any, epochs: int) -> None:
         self.sampler.update(X)
-        self._used = X
+        self._used, self._epochs = X, epochs
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the features in use, None before the first update."""
+        """Return the features in use, None before the first update, and after which epoch."""
         used = None if self._used is None else torch.as_tensor(self._used)
-        return {"features": used}  # a tensor: checkpoints are read without unpickling objects
+        # A tensor: checkpoints are read without unpickling objects.
+        return {"features": used, "epochs": self._epochs}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Use the features of a checkpoint again."""
         if state_dict["features"] is not None:
-            self._use(state_dict["features"])
+            self._use(state_dict["features"], state_dict["epochs"])

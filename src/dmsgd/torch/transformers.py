@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from transformers import TrainerCallback
 
+from dmsgd.torch.ranks import of_first_rank
 from dmsgd.torch.sampler import DiverseSampler
 
 #: The file in a checkpoint.
-FILE = "dmsgd-features.npy"
+FILE = "dmsgd-features.npz"
 
 
 class UpdateFeatures(TrainerCallback):
@@ -34,27 +35,45 @@ class UpdateFeatures(TrainerCallback):
     ) -> None:
         self.sampler, self.features, self.every = sampler, features, every
         self._used: Any = None
+        self._epochs = 0  # after how many the features in use were made
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Use the features of the checkpoint that is resumed from, if it has some."""
         path = self._checkpoint(args, state) / FILE
-        if state.global_step > 0 and path.exists():
-            self._use(np.load(path, allow_pickle=False))
+        X, epochs = None, 0
+        if state.is_world_process_zero and state.global_step > 0 and path.exists():
+            with np.load(path, allow_pickle=False) as file:
+                X, epochs = file["features"], int(file["epochs"])
+        epochs = of_first_rank(epochs)  # the others may not see the file
+        if epochs > 0:
+            self._use(X, epochs)
 
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Update the sampler, if there is an epoch to come."""
-        done = round(state.epoch)
-        if done % self.every == 0 and state.global_step < state.max_steps:
-            self._use(self.features() if state.is_world_process_zero else None)
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Update the sampler, if this was not done for the epochs that are over."""
+        over = int(state.epoch + 1e-6)
+        epochs = over // self.every * self.every
+        if epochs <= self._epochs:
+            return
+        if state.epoch > over + 1e-6:  # resumed in mid-epoch
+            raise OSError(
+                f"{self._checkpoint(args, state)} has no {FILE} with the features of epoch {over}, "
+                f"so that its batches cannot be drawn; resume from a checkpoint in the output "
+                f"folder of the run that made it, or from one at the end of an epoch"
+            )
+        self._use(self.features() if state.is_world_process_zero else None, epochs)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Put the features beside the checkpoint that was just written."""
         if self._used is not None and state.is_world_process_zero:
-            np.save(self._checkpoint(args, state) / FILE, np.asarray(self._used))
+            path = self._checkpoint(args, state) / FILE
+            part = path.with_suffix(".part")
+            with part.open("wb") as file:
+                np.savez(file, features=np.asarray(self._used), epochs=self._epochs)
+            part.replace(path)
 
-    def _use(self, X: Any) -> None:
+    def _use(self, X: Any, epochs: int) -> None:
         self.sampler.update(X)
-        self._used = X
+        self._used, self._epochs = X, epochs
 
     @staticmethod
     def _checkpoint(args: Any, state: Any) -> Path:
