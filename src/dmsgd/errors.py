@@ -34,3 +34,7 @@ class KernelWarning(UserWarning):
 
 class SamplingError(RuntimeError):
     """A draw could not be completed, as with a spectrum whose vectors are not orthonormal."""
+
+
+class ClusterError(ConnectionError):
+    """There is no Dask cluster at an address, or it was lost; draws on disk are kept."""

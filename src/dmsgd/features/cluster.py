@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, final
 from uuid import uuid4
 
 import numpy as np
 
 from dmsgd.features.blocks import Store, even_bounds
+from dmsgd.features.connection import named_losses, result
 from dmsgd.features.files import FileStore
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.threads import thread_count
-
-#: How long to look for a scheduler.
-CONNECT_SECONDS = 10
 
 
 @final
@@ -112,15 +109,16 @@ def _results(tasks: list[Any]) -> Iterator[Any]:
         for first in range(0, len(tasks), step):
             yield from dask.compute(*tasks[first : first + step], scheduler=_here())
         return
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), named_losses(client):
         warnings.filterwarnings("ignore", message="Sending large graph")  # proposals are the graph
         futures = client.compute(tasks)
     try:
         for future in futures:
-            yield future.result()
+            yield result(future, client)
             future.release()
     finally:
-        client.cancel(futures)
+        for future in futures:
+            future.release()  # unlike cancel it waits for no answer of a scheduler that is lost
 
 
 def _here() -> str | None:
@@ -145,29 +143,6 @@ def _client() -> Any:
     except ValueError:
         return None
     return client if client.status == "running" else None
-
-
-@contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """Yield a client of the Dask scheduler at `address`, or of a cluster started here ("local")."""
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError:
-        raise ImportError("a cluster needs Dask; pip install 'dmsgd[dask]'") from None
-    if address == "local":
-        with LocalCluster(dashboard_address=None) as cluster, Client(cluster) as client:
-            yield client
-        return
-    try:
-        # Not Dask's default client before it is connected: a failed one would stay that.
-        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise ConnectionError(
-            f"there is no Dask scheduler at {address} ({type(error).__name__}); give the address "
-            f"that `dask scheduler` prints, or use --cluster local"
-        ) from None
-    with client, client.as_current():
-        yield client
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:

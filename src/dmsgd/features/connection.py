@@ -1,0 +1,165 @@
+"""The connection to a Dask cluster: made, watched and closed, with one clear error where it fails.
+
+Dask itself waits for ever for a port that accepts and says nothing, for a scheduler that hangs, and
+for workers that never come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager, suppress
+from threading import Thread
+from time import monotonic
+from typing import Any
+
+from dmsgd.errors import ClusterError
+
+#: How long to look for a scheduler, or to wait for its answer.
+CONNECT_SECONDS = 10.0
+
+#: While a result is waited for, how often to ask whether the scheduler is still there.
+LOOK_SECONDS = 5.0
+
+#: How long a cluster may be without any worker.
+WORKERLESS_SECONDS = 60.0
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Yield a client of the Dask scheduler at `address`, or of a cluster started here ("local")."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise ImportError("a cluster needs Dask; pip install 'dmsgd[dask]'") from None
+    if address == "local":
+        with LocalCluster(dashboard_address=None) as cluster, Client(cluster) as client:
+            yield client
+        return
+    identity(address)
+    try:
+        # Not Dask's default client before it is connected: a failed one would stay that.
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, asyncio.TimeoutError, ValueError) as error:
+        raise _no_scheduler(address, type(error).__name__) from None
+    try:
+        with client.as_current():
+            yield client
+    finally:
+        with suppress(Exception):  # of a scheduler that is lost: what happened before says it
+            client.close(CONNECT_SECONDS)
+
+
+def identity(address: str, security: Any = None) -> dict[str, Any]:
+    """Return what the scheduler at `address` says of itself and its workers.
+
+    Anything else there, and nothing, is a ClusterError after CONNECT_SECONDS at the latest. It is
+    asked in a thread, because whoever calls may be in an event loop.
+    """
+    answer: Future[dict[str, Any]] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(asyncio.run(_asked(address, security)))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    Thread(target=ask, name="dmsgd-connect", daemon=True).start()
+    try:
+        found = answer.result(CONNECT_SECONDS + 1)
+    except (TimeoutError, asyncio.TimeoutError, CancelledError):
+        raise _no_scheduler(address, f"no answer in {CONNECT_SECONDS:g} seconds") from None
+    except MemoryError:  # the first bytes of another protocol, read as the length of a message
+        raise _no_scheduler(address, "what answers there is something else") from None
+    except Exception as error:
+        raise _no_scheduler(address, type(error).__name__) from None
+    kind = found.get("type")
+    if kind != "Scheduler":
+        raise _no_scheduler(address, f"what answers there is a {kind}")
+    return found
+
+
+async def _asked(address: str, security: Any) -> dict[str, Any]:
+    from distributed.comm import connect
+
+    from distributed import Security
+
+    options = (security or Security()).get_connection_args("client")
+
+    async def ask() -> dict[str, Any]:
+        comm = await connect(address, timeout=CONNECT_SECONDS, **options)
+        try:
+            await comm.write({"op": "identity", "reply": True})
+            return dict(await comm.read())
+        finally:
+            comm.abort()
+
+    return await asyncio.wait_for(ask(), CONNECT_SECONDS)
+
+
+def _no_scheduler(address: str, why: str) -> ClusterError:
+    return ClusterError(
+        f"there is no Dask scheduler at {address} ({why}); give the address that `dask scheduler` "
+        f"prints, or use --cluster local"
+    )
+
+
+def address_of(client: Any) -> str:
+    """Return the address of a client's scheduler, in words if it has none."""
+    return str(getattr(client.scheduler, "address", None) or "an unknown address")
+
+
+def refuse_lost(client: Any) -> None:
+    """Raise if a client is not connected."""
+    if client.status != "running":
+        raise ClusterError(
+            f"the connection to the Dask scheduler at {address_of(client)} is lost (the client is "
+            f"{client.status}); see that it runs, connect again, and call again"
+        )
+
+
+@contextmanager
+def named_losses(client: Any) -> Iterator[None]:
+    """Turn what Dask raises where it loses its scheduler or workers into one error of ours."""
+    from distributed.comm import CommClosedError
+
+    from distributed import CancelledError as Cancelled
+    from distributed import KilledWorker
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise ClusterError(
+            f"several workers of the Dask cluster at {address_of(client)} died on the same task, "
+            f"probably for lack of memory; give them more, or more threads to fewer workers"
+        ) from error
+    except (Cancelled, CommClosedError) as error:
+        raise ClusterError(
+            f"the Dask scheduler at {address_of(client)} was lost, or the work there was "
+            f"cancelled; see that it runs, and call again"
+        ) from error
+
+
+def result(future: Any, client: Any) -> Any:
+    """Return the result of a future, and wait for it only while there is a cluster."""
+    from distributed import TimeoutError as TimedOut
+
+    workerless_since: float | None = None
+    while True:
+        with named_losses(client):
+            try:
+                return future.result(timeout=LOOK_SECONDS)
+            except TimedOut:
+                if future.done():
+                    raise  # the task's own
+        if identity(address_of(client), client.security)["workers"]:
+            workerless_since = None
+            continue
+        workerless_since = workerless_since or monotonic()
+        if monotonic() - workerless_since > WORKERLESS_SECONDS:
+            raise ClusterError(
+                f"the Dask cluster at {address_of(client)} has had no workers for "
+                f"{WORKERLESS_SECONDS:g} seconds; start some (`dask worker "
+                f"{address_of(client)}`), or client.wait_for_workers(1) for longer, and call again"
+            )
