@@ -5,7 +5,6 @@ Nothing heavy is imported until a command runs, so help and completion answer at
 
 from __future__ import annotations
 
-import errno
 import signal
 import sys
 from typing import Annotated, Any
@@ -20,6 +19,8 @@ from dmsgd.commands.inspect import inspect
 from dmsgd.commands.report import report
 from dmsgd.commands.reproduce import reproduce
 from dmsgd.commands.sample import sample
+from dmsgd.commands.terminal import exit_code, open_streams
+from dmsgd.inputs.texts import visible
 
 #: What bad input raises; anything else is a bug and keeps its traceback.
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError)
@@ -35,9 +36,9 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
         except USER_ERRORS as error:
-            if ctx.params["debug"] or getattr(error, "errno", None) == errno.EPIPE:
+            if ctx.params["debug"]:
                 raise
-            typer.echo(f"error: {one_line(error)}", err=True)
+            typer.echo(f"error: {visible(one_line(error))}", err=True)
             raise typer.Exit(2) from None
 
 
@@ -101,4 +102,8 @@ def main() -> None:
     """Run the command line (the console script `dmsgd`)."""
     # A terminated run cleans up as an interrupted one does; 128 + 15 is what shells report.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    app(prog_name="dmsgd")
+    output = open_streams()
+    try:
+        app(prog_name="dmsgd")
+    except SystemExit as end:
+        sys.exit(exit_code(end.code, output))

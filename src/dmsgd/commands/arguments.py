@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -147,18 +146,3 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         os.replace(hidden, target)
     finally:
         hidden.unlink(missing_ok=True)
-
-
-@contextmanager
-def bar(description: str) -> Iterator[Callable[[float], None]]:
-    """Show progress while the block runs, if there is a terminal to show it on.
-
-    What is yielded takes the fraction done.
-    """
-    from rich.console import Console
-    from rich.progress import Progress
-
-    shown = sys.stderr.isatty()
-    with Progress(console=Console(stderr=True), disable=not shown, transient=True) as progress:
-        task = progress.add_task(description, total=1.0)
-        yield lambda fraction: progress.update(task, completed=fraction)

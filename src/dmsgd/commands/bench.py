@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dmsgd.commands.arguments import Seed, bar
+from dmsgd.commands.arguments import Seed
+from dmsgd.commands.terminal import bar, show
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,7 +38,6 @@ def bench(
     vectors. torch.multinomial, if torch is installed, draws by weight without replacement, with no
     regard to diversity. Features are generated; nothing is written.
     """
-    from rich.console import Console
     from threadpoolctl import threadpool_limits
 
     from dmsgd.inputs.seeding import key_of
@@ -53,8 +53,7 @@ def bench(
         for number, n in enumerate(counts):
             rows += _timed(n, rng)
             progress((number + 1) / len(counts))
-    console = Console(highlight=False)
-    console.print(_table(rows))
+    show(_table(rows))
 
 
 def _timed(n: int, rng: Any) -> list[tuple[str, ...]]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dmsgd.commands.arguments import Force, bar, replacing
+from dmsgd.commands.arguments import Force, replacing
+from dmsgd.commands.terminal import bar, say, show
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,8 +44,6 @@ def demo(
     for name in (*PICTURES, PAGE):
         if (out / name).exists() and not force:
             raise FileExistsError(f"{out / name} exists; use --force to replace it, or --out")
-    from rich.console import Console
-
     from dmsgd.paper.longtail import result as longtail
     from dmsgd.paper.longtail.figures import plot_accuracy, plot_shares
     from dmsgd.paper.longtail.run import run as run_digits
@@ -63,13 +62,14 @@ def demo(
     with bar("Report") as progress, replacing(out / PAGE) as file:
         file.write(digits_page(digits.config, progress).encode())
 
-    console = Console(highlight=False)
-    for part in (toy_table(points), "", digits_table(digits), ""):
-        console.print(part)
+    for table in (toy_table(points), digits_table(digits)):
+        show(table)
+        say()
     for name in (*PICTURES, PAGE):
-        console.print(str(out / name), soft_wrap=True, markup=False)
+        say(str(out / name))
     for sentence in (toy_summary(points), accuracy_summary(digits), cost_summary(digits)):
-        console.print("\n" + sentence, markup=False)
+        say()
+        say(sentence, wrapped=True)
 
 
 def toy_table(result: toy.Result) -> Table:

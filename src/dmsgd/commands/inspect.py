@@ -18,9 +18,9 @@ from dmsgd.commands.arguments import (
     Target,
     Weight,
     as_settings,
-    bar,
     load,
 )
+from dmsgd.commands.terminal import bar, say, show
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: With more classes than this the table shows the commonest and the rarest only.
 CLASSES_SHOWN = 8
+#: Characters of a class's name that are looked at; the column shows fewer.
+NAME = 40
 
 #: Names that would make the table too wide.
 SHORT = {"stratified": "strata"}
@@ -64,27 +66,24 @@ def inspect(
     Nothing is written.
     """
     settings = as_settings(labels, w, kernel, scale, rho, normalize, target)
-    from rich.console import Console
-
     from dmsgd.diagnostics import advise, concerns, examine
 
     X, y = load(features, labels)
     with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:
         found = examine(X, k, y, settings, ws=columns(w), seed=seed, progress=progress)
     advice = advise(found)
-    console = Console(highlight=False, markup=False)
     for line in summary(features, found):
-        console.print(line, soft_wrap=True)
-    console.print()
-    console.print(prospects_table(found, advice))
+        say(line)
+    say()
+    show(prospects_table(found, advice))
     for sentence in concerns(found):
-        console.print(f"! {sentence}")
-    console.print()
-    console.print(f"Recommended: {advice.kind}. Reason: {advice.reason}.")
-    console.print(f"  {advice.code(found.k)}", soft_wrap=True)
+        say(f"! {sentence}", wrapped=True)
+    say()
+    say(f"Recommended: {advice.kind}. Reason: {advice.reason}.", wrapped=True)
+    say(f"  {advice.code(found.k)}")
     command = sample_command(advice, found, features, labels)
     if command:
-        console.print(f"  {command}", soft_wrap=True)
+        say(f"  {command}")
 
 
 def columns(w: float) -> tuple[float, ...]:
@@ -132,6 +131,8 @@ def prospects_table(found: Examination, advice: Advice) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    from dmsgd.inputs.texts import visible
+
     table = Table(
         title=f"What a batch of {found.k} would hold",
         title_justify="left",
@@ -148,7 +149,7 @@ def prospects_table(found: Examination, advice: Advice) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     prospects, labels = shown.values(), _shown(found.classes)
     for label in labels:
-        name = f"{label} ({found.classes[label]:,})"
+        name = f"{visible(label, NAME)} ({found.classes[label]:,})"
         shares = (f"{each.shares.get(label, 0.0):.1%}" for each in prospects)
         table.add_row(Text(name, overflow="ellipsis"), *shares)
     if len(labels) < len(found.classes):

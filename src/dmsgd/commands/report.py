@@ -22,11 +22,11 @@ from dmsgd.commands.arguments import (
     Target,
     Weight,
     as_settings,
-    bar,
     load,
     refuse_output,
     replacing,
 )
+from dmsgd.commands.terminal import bar, say
 
 
 def report(
@@ -74,8 +74,6 @@ def report(
     """
     inputs = [features, labels, texts, images, gradients]
     refuse_output(output, (".html", ".htm"), inputs, force)
-    from rich.console import Console
-
     from dmsgd.inputs.seeding import key_of
     from dmsgd.report import build, render
 
@@ -89,15 +87,14 @@ def report(
     page = render(content, title or Path(features).name).encode()
     with replacing(output) as file:
         file.write(page)
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    console.print(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
+    say(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
     if content["sampled"] < content["n"]:
-        console.print(f"sample    of {content['sampled']:,} items, which the page shows")
+        say(f"sample    of {content['sampled']:,} items, which the page shows")
     if y is not None and not settings.uses_labels:
         others = "the slider over w mixes them in" if target is None else "-w 0.7 would mix them in"
-        console.print(f"labels    do not count where the page begins; {others}")
+        say(f"labels    do not count where the page begins; {others}")
     seconds = time.perf_counter() - began
-    console.print(f"written   {output}: {len(page) / 1e6:.1f} MB in {seconds:.1f} s")
+    say(f"written   {output}: {len(page) / 1e6:.1f} MB in {seconds:.1f} s")
 
 
 def _extras(texts: str | None, images: str | None, gradients: str | None, n: int) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dmsgd.commands.arguments import Force, bar
+from dmsgd.commands.arguments import Force
+from dmsgd.commands.terminal import bar, say, show
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from dmsgd.paper.protocol import Claim, Experiment
@@ -70,8 +70,6 @@ def reproduce(
       dmsgd reproduce flowers --out results --replot
       dmsgd reproduce all --quick
     """
-    from rich.console import Console
-
     chosen = list(EXPERIMENTS) if name == "all" else [name]
     if name != "all" and name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}; use {', '.join(EXPERIMENTS)} or all")
@@ -82,9 +80,8 @@ def reproduce(
     if not replot:
         _refuse_results([out / f"{each}.json" for each in chosen], force)
     out.mkdir(parents=True, exist_ok=True)
-    console = Console(highlight=False)
     for each in chosen:
-        _one(console, each, data_dir, seeds, workers, out, quick, replot)
+        _one(each, data_dir, seeds, workers, out, quick, replot)
 
 
 def experiment(name: str) -> Experiment:
@@ -112,7 +109,6 @@ def _refuse_results(paths: list[Path], force: bool) -> None:
 
 
 def _one(
-    console: Console,
     name: str,
     data_dir: Path | None,
     seeds: int | None,
@@ -133,11 +129,12 @@ def _one(
         result = _run(chosen, name, data_dir, seeds, workers, quick)
         storage.save(result, path)
     pictures = chosen.plot(result, out)
-    console.print(claims_table(chosen.TITLE, chosen.claims(result)))
+    show(claims_table(chosen.TITLE, chosen.claims(result)))
     for written in (path, *pictures):
-        console.print(str(written), soft_wrap=True, markup=False)
+        say(str(written))
     if not replot:
-        console.print(f"{time.perf_counter() - began:.0f} s\n", markup=False)
+        say(f"{time.perf_counter() - began:.0f} s")
+        say()
 
 
 def _run(

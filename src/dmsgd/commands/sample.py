@@ -27,9 +27,9 @@ from dmsgd.commands.arguments import (
     refuse_output,
     replacing,
 )
+from dmsgd.commands.terminal import say, show
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from dmsgd.designs import ClosedForm
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 #: With more classes than this the table shows the largest and the rarest only.
 CLASSES_SHOWN = 12
+#: Characters of a class's name that are shown.
+NAME = 40
 
 
 def sample(
@@ -95,10 +97,8 @@ def sample(
     command goes on where a run was stopped.
     """
     refuse_output(output, (".npy", ".csv"), [features, labels], force)
-    from rich.console import Console
-
     from dmsgd.commands.loading import column_names
-    from dmsgd.features.cluster import connected
+    from dmsgd.features.connection import connected
     from dmsgd.features.door import open_features
     from dmsgd.inputs.arrays import as_count
     from dmsgd.inputs.seeding import key_of
@@ -109,7 +109,6 @@ def sample(
     key_of(seed)
     threads = thread_count(workers)
     settings = as_settings(labels, w, kernel, scale, rho, normalize, target)
-    console = Console(highlight=False, markup=False, soft_wrap=True)
     began = time.perf_counter()
     with ExitStack() as stack:
         client = None if cluster is None else stack.enter_context(connected(cluster))
@@ -118,25 +117,21 @@ def sample(
             X = open_features(
                 features, labels if labels in column_names(features) else None, on_cluster=True
             )
-        console.print(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
-        design = _set_up(console, X, k, y, settings, without_repulsion)
-        console.print(f"set-up    {time.perf_counter() - began:.2f} s")
+        say(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
+        design = _set_up(X, k, y, settings, without_repulsion)
+        say(f"set-up    {time.perf_counter() - began:.2f} s")
         began = time.perf_counter()
         schedule = _draw_to(output, design, steps, seed, threads, force, client)
     seconds = time.perf_counter() - began
-    console.print(
-        f"draws     {steps:,} in {seconds:.2f} s, {1000 * seconds / steps:.3g} ms a batch"
-    )
-    console.print(f"written   {output}: {steps:,} x {k} item numbers, seed {seed}")
+    say(f"draws     {steps:,} in {seconds:.2f} s, {1000 * seconds / steps:.3g} ms a batch")
+    say(f"written   {output}: {steps:,} x {k} item numbers, seed {seed}")
     if y is not None:
         if not settings.uses_labels:
-            console.print("labels    did not count for the draws; -w 0.7 would mix them in")
-        console.print(_shares(y, schedule.batches))
+            say("labels    did not count for the draws; -w 0.7 would mix them in")
+        show(_shares(y, schedule.batches))
 
 
-def _set_up(
-    console: Console, X: Any, k: int, y: Any, settings: Settings, without_repulsion: bool
-) -> ClosedForm:
+def _set_up(X: Any, k: int, y: Any, settings: Settings, without_repulsion: bool) -> ClosedForm:
     """Return the design, its tables made, and say what it is."""
     from rich.console import Console
 
@@ -148,9 +143,9 @@ def _set_up(
         design.sample(0)  # tables and compiling are set-up, not part of the first batch
     if isinstance(design, KDPP):
         rank, route = design.spectrum.rank, design.spectrum.route
-        console.print(f"kernel    {settings.kernel}: rank {rank:,} by the {route} route, k {k}")
+        say(f"kernel    {settings.kernel}: rank {rank:,} by the {route} route, k {k}")
     else:
-        console.print(f"weights   b of the {settings.kernel} kernel without repulsion, k {k}")
+        say(f"weights   b of the {settings.kernel} kernel without repulsion, k {k}")
     return design
 
 
@@ -179,6 +174,8 @@ def _shares(y: Any, batches: IntArray) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    from dmsgd.inputs.texts import visible
+
     names, codes, items = np.unique(y, return_inverse=True, return_counts=True)
     drawn = np.bincount(codes[batches].ravel(), minlength=names.size)
     shown = np.arange(names.size)
@@ -188,10 +185,12 @@ def _shares(y: Any, batches: IntArray) -> Table:
         shown = np.concatenate([shown[: CLASSES_SHOWN // 2], shown[-CLASSES_SHOWN // 2 :]])
         title += ", here the largest and the rarest"
     table = Table(title=title, title_justify="left", title_style="", box=None, pad_edge=False)
-    table.add_column("class", no_wrap=True, max_width=40)
+    table.add_column("class", no_wrap=True, max_width=NAME)
     for heading in ("items", "share of items", "share of draws"):
         table.add_column(heading, justify="right")
     for c in shown:
         before, after = items[c] / items.sum(), drawn[c] / drawn.sum()
-        table.add_row(Text(str(names[c])), f"{items[c]:,}", f"{before:.2%}", f"{after:.2%}")
+        table.add_row(
+            Text(visible(names[c], NAME)), f"{items[c]:,}", f"{before:.2%}", f"{after:.2%}"
+        )
     return table

@@ -1,0 +1,29 @@
+"""Text of users as it is shown: every character seen, none obeyed."""
+
+from __future__ import annotations
+
+#: Not printable by Python's rules, and harmless: they space letters, and join them in scripts
+#: and emoji.
+HARMLESS = "\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
+
+
+def visible(text: object, length: int | None = None) -> str:
+    r"""Return `text` with escapes for what would command a terminal or a page, shortened.
+
+    Those are control characters, marks that turn the direction of writing around, and halves of
+    surrogate pairs, which no file can hold. Of more than `length` characters the beginning is kept.
+
+    >>> print(visible("a\x1b[31mb\u202ec"), visible("class", 3))
+    a\x1b[31mb\u202ec cl…
+    """
+    shown = str(text)
+    if length is not None and len(shown) > length:
+        shown = shown[: length - 1] + "…"
+    if shown.isprintable():
+        return shown
+    return "".join(
+        each
+        if each.isprintable() or each in HARMLESS
+        else each.encode("unicode_escape").decode("ascii")
+        for each in shown
+    )

@@ -1,0 +1,173 @@
+"""What commands say, in real processes: text of users as text, and no work lost to the streams."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dmsgd.commands
+from dmsgd.commands.terminal import Lasting
+from dmsgd.inputs.texts import visible
+from test_commands import run
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="redirections of a POSIX shell")
+
+RNG = np.random.default_rng(0)
+SAMPLE = "sample x.npy --labels y.npy -k 5 -n 20 -o out.npy"
+REPORT = "report x.npy --labels y.npy -k 5 -o out.html"
+INSPECT = "inspect x.npy --labels y.npy -k 5"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", RNG.normal(size=(60, 12)))
+    np.save("y.npy", np.repeat(["naïve", "plain", "\u202e[red]:a:\x1b[31m"], 20))
+    return tmp_path
+
+
+def shell(command, redirection="", **environment):
+    """Run `dmsgd COMMAND` with a redirection of the shell; PIPESTATUS is its exit code."""
+    code = "import sys; from dmsgd.commands import main; sys.argv[0] = 'dmsgd'; main()"
+    line = f'"$0" -c "{code}" {command} {redirection}; exit ${{PIPESTATUS[0]}}'
+    return subprocess.run(
+        ["bash", "-c", line, sys.executable],
+        capture_output=True,
+        env={**os.environ, **environment},
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "redirection", "written"),
+    [
+        (SAMPLE, "| true", "out.npy"),
+        (SAMPLE, ">&- 2>&- <&-", "out.npy"),
+        (REPORT, "2>&-", "out.html"),
+        (REPORT, ">&-", "out.html"),
+        (INSPECT, "| true", None),
+    ],
+)
+def test_the_work_is_done_when_nobody_listens(folder, command, redirection, written):
+    done = shell(command, redirection)
+    assert (done.returncode, done.stderr) == (0, b"")
+    if written is None:
+        return
+    if written == "out.npy":
+        assert np.load(written).shape == (20, 5)
+    else:
+        assert (folder / written).read_text().endswith("</html>")
+
+
+def test_errors_keep_their_exit_code_when_nobody_listens(folder):
+    for redirection in ("2>&-", "2>/dev/full", ">&- 2>&-"):
+        assert shell("inspect none.npy -k 5", redirection).returncode == 2
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_lost_output_is_an_error_after_the_work(folder):
+    done = shell(REPORT, ">/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == b"error: standard output: No space left on device\n"
+    assert (folder / "out.html").exists()
+
+
+@pytest.mark.parametrize("command", [SAMPLE, INSPECT])
+def test_a_terminal_that_knows_ascii_only(folder, command):
+    done = shell(command, PYTHONIOENCODING="ascii", LC_ALL="C")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"na\xefve" in done.stdout
+    assert done.stdout.isascii()
+
+
+def test_all_commands_speak_through_one_module():
+    """Rich's own console reads markup and emoji; only `terminal.py` may make one for output."""
+    folder = Path(dmsgd.commands.__file__).parent
+    for path in sorted(set(folder.glob("*.py")) - {folder / "terminal.py"}):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\bprint\(|Console\((?!stderr=True)", text), path.name
+
+
+@pytest.mark.parametrize("name", ["x.npz:a:", ":smile:[red].npy", "[bold]\x1b[31m\u202e.npy"])
+def test_names_of_files_are_shown_as_they_are(folder, name):
+    if name.endswith(".npy"):
+        np.save(name, np.load("x.npy"))
+        quoted = f"'{name}'"
+    else:
+        np.savez("x.npz", **{"a:": np.load("x.npy")})
+        quoted = name
+    for command in ("inspect {} -k 5", "report {} -k 5 -o a.html", "sample {} -k 5 -n 2 -o a.npy"):
+        result = run(command.format(quoted))
+        assert result.exit_code == 0, result.output
+        assert visible(name) in result.stdout
+        assert not set("\x1b\u202e") & set(result.stdout)
+
+
+def test_names_of_classes_are_shown_as_they_are(folder):
+    for command in (SAMPLE, INSPECT):
+        result = run(command)
+        assert result.exit_code == 0, result.output
+        assert r"\u202e[red]:a:" in result.stdout
+        assert not set("\x1b\u202e") & set(result.stdout)
+
+
+def test_long_names_of_classes_are_cut(folder):
+    np.save("y.npy", np.repeat(["a" * 200_000, "b", "c"], 20))
+    for command in (SAMPLE, INSPECT):
+        assert len(run(command).stdout) < 10_000
+
+
+def test_errors_show_what_was_given_as_text(folder):
+    result = run("inspect '\x1b[31m\u202e.npy' -k 5")
+    assert result.stderr == "error: there is no file \\x1b[31m\\u202e.npy\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "shown"),
+    [
+        ("plain", None, "plain"),
+        ("naïve 日本 😀", None, "naïve 日本 😀"),
+        ("a\nb\tc\x00\x7f\x9b", None, r"a\nb\tc\x00\x7f\x9b"),
+        ("\u200fa\u202eb\u2066c\u2028", None, r"\u200fa\u202eb\u2066c\u2028"),
+        ("\ud800\udcff", None, r"\ud800\udcff"),
+        (
+            "\u0645\u06cc\u200c\u062e",
+            None,
+            "\u0645\u06cc\u200c\u062e",
+        ),  # a joiner belongs to a word
+        ("abcdef", 6, "abcdef"),
+        ("abcdefg", 6, "abcde…"),
+        (b"bytes", None, "b'bytes'"),
+        (3, None, "3"),
+    ],
+)
+def test_visible(text, length, shown):
+    assert visible(text, length) == shown
+
+
+def test_a_full_pipe_is_waited_for_and_a_lost_one_takes_all():
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    filled = 0
+    with suppress(BlockingIOError):
+        while True:
+            filled += os.write(writer, b"x" * 4096)
+    stream = Lasting(io.FileIO(writer, "w"))
+    late = threading.Timer(0.2, lambda: os.read(reader, filled))
+    late.start()
+    assert stream.write(b"abc") == 3
+    late.join()
+    os.set_blocking(reader, False)
+    assert os.read(reader, filled).endswith(b"abc")
+    os.close(reader)
+    assert stream.write(b"abc") == 3
+    assert isinstance(stream.error, BrokenPipeError)
+    assert stream.write(b"more") == 4
+    stream.raw.close()
