@@ -198,6 +198,9 @@ def test_thumbnails_fit_their_budget(monkeypatch):
         ({"texts": ["one"]}, r"texts must be one per item \(150\)"),
         ({"images": np.zeros((150, 8))}, r"images must have shape \(150, height, width\)"),
         ({"images": np.zeros((150, 8, 8, 4))}, "images must have shape"),
+        ({"images": np.zeros((150, 0, 8))}, r"images have no pixels: .* \(150, 0, 8\)"),
+        ({"images": np.full((150, 2, 2), np.nan)}, "images have 600 pixels that are NaN or inf"),
+        ({"images": np.full((150, 2, 2), -np.inf)}, "images have 600 pixels that are NaN or inf"),
         ({"gradients": np.zeros((3, 2))}, "gradients has 3 items, the features 150"),
         ({"k": 1}, "batches of 2 or more"),
         ({"k": 40}, "k=40 exceeds the kernel's rank"),
@@ -207,6 +210,19 @@ def test_thumbnails_fit_their_budget(monkeypatch):
 def test_bad_input_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         dmsgd.report.build(X, **{"k": 10, **arguments})
+
+
+@pytest.mark.parametrize("dtype", ["U3", "S3", complex, object, "datetime64[s]"])
+def test_images_that_are_no_numbers_are_refused(dtype):
+    with pytest.raises(TypeError, match="images must be numbers"):
+        dmsgd.report.build(X, 10, images=np.zeros((150, 2, 2)).astype(int).astype(dtype))
+
+
+def test_images_of_every_range():
+    for dtype, low, high in ((bool, 0, 1), (np.int8, -128, 127), (float, -1.7e308, 1.7e308)):
+        pair = np.array([low, high], dtype).reshape(2, 1, 1)
+        assert checked_images(pair, 2, np.arange(2)).ravel().tolist() == [0, 255]
+    assert not checked_images(np.ones((2, 3, 3)), 2, np.arange(2)).any()
 
 
 def test_data_of_every_kind():
@@ -245,6 +261,49 @@ def test_size_with_all_that_can_be_shown():
         images=np.zeros((n, 28, 28), np.uint8),
     )  # fmt: skip
     assert len(dmsgd.report.render(content)) < 8_000_000
+
+
+HOSTILE = (
+    "a" * 200_000,
+    EVIL,
+    "\u202eright to left\u202c",
+    "\x00\x1b[31m\x7f\n\u2028",
+    "half a pair \ud800",
+    "{{ 7 * 7 }} ${7 * 7} %3Cb%3E &lt;b&gt; javascript:alert(1)",
+    "שלום",
+    '" onload="alert(1)',
+)
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """A page whose title, classes and texts are all of these."""
+    labels = np.repeat(HOSTILE, range(24, 16, -1))
+    texts = [HOSTILE[i % 8] for i in range(164)]
+    content = dmsgd.report.build(RNG.normal(size=(164, 12)), 5, labels, texts=texts)
+    return content, dmsgd.report.render(content, "".join(HOSTILE[::-1]))
+
+
+def test_hostile_names_are_short_and_lose_what_is_not_text(hostile):
+    content, html = hostile
+    names = [each["name"] for each in content["classes"]]
+    assert names[0] == "a" * 79 + "…"
+    assert names[2] == r"\u202eright to left\u202c"
+    assert names[3] == r"\x00\x1b[31m\x7f\n\u2028"
+    assert names[4] == r"half a pair \ud800"
+    assert names[6] == "שלום"
+    assert max(map(len, content["texts"]["text"])) == 120
+    assert len(html.encode()) < 300_000
+    assert html.count("</script>") == 3
+    assert not set("\x00\x1b\u202e\u2028") & set(html)
+
+
+def test_policy_leaves_no_way_out(html):
+    policy = re.search(r'Content-Security-Policy" content="(.*?)"', html)[1]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    for name in ("default-src", "base-uri", "form-action"):
+        assert rules[name] == "'none'"
+    assert "http" not in policy
 
 
 # The page, in a browser
@@ -372,6 +431,54 @@ def test_every_chart_has_words_and_figures(page):
     assert "worth a uniform one of" in text(page, "#variance-text")
     assert re.search(r"who meets to \d+\s% of that", text(page, "#variance-text"))
     assert "same b, no repulsion" in text(page, "#variance")
+
+
+def elements(page):
+    return page.execute_script("return document.getElementsByTagName('*').length")
+
+
+def test_hostile_names_show_as_text(hostile, tmp_path):
+    (tmp_path / "report.html").write_text(hostile[1], encoding="utf-8")
+    with browser(tmp_path / "profile") as other:
+        other.get(f"file://{tmp_path / 'report.html'}")
+        shown = text(other, "#classes").split("\n")
+        for each in hostile[0]["classes"]:
+            assert any(each["name"] in line for line in shown), each["name"]
+        assert "”, from" in text(other, "#summary")
+        slide(other, "w", 3)
+        assert "w = 0.7" in text(other, "#summary")
+        assert text(other, "h1").startswith('" onload="alert(1)שלום{{ 7 * 7 }} ${7 * 7} %3Cb%3E')
+        assert len(text(other, "body")) < 100_000
+        assert other.execute_script("return document.querySelectorAll('[onload]').length") == 0
+        wide = "return document.documentElement.scrollWidth"
+        assert other.execute_script(wide) <= 1200
+        assert other.get_log("browser") == []
+
+
+def test_ten_thousand_classes(tmp_path):
+    """Two hundred are listed, when asked for, and every item still knows its own."""
+    labels = np.arange(20_000) // 2
+    content = dmsgd.report.build(
+        RNG.normal(size=(20_000, 4)), 3, labels, Settings(target="uniform")
+    )
+    assert len(content["classes"]) == 10_000
+    assert content["listed"] == [*range(100), *range(9_900, 10_000)]
+    assert len(content["choices"][0][0]["shares"]) == 200
+    assert content["uniform"][0]["evenness"] == pytest.approx(1)
+    (tmp_path / "report.html").write_text(dmsgd.report.render(content))
+    with browser(tmp_path / "profile") as other:
+        other.get(f"file://{tmp_path / 'report.html'}")
+        few = elements(other)
+        assert few < 2000
+        assert "100 commonest and the 100 rarest of 10,000" in text(other, "#which-classes")
+        assert text(other, "#all-classes") == ""
+        other.execute_script("document.getElementById('more-classes').open = true")
+        other.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 50))")
+        assert (
+            other.execute_script("return document.querySelectorAll('#all-classes tr').length")
+            == 200
+        )
+        assert other.get_log("browser") == []
 
 
 def test_a_slider_with_one_position_is_not_shown(tmp_path):

@@ -20,6 +20,8 @@ from dmsgd.report.items import packed
 
 #: Items listed as the most and the least favoured.
 LISTED = 12
+#: Classes whose shares are listed; of more, the commonest and the rarest.
+CLASSES = 200
 #: Batches shown, and batches that similarity is estimated from.
 SHOWN_BATCHES, DRAWS = 3, 32
 #: An inclusion ratio of 2^(±EXTENT) or beyond has the largest or smallest dot.
@@ -37,6 +39,14 @@ class Data:
     rows: IntArray
     texts: list[str] | None
     images: npt.NDArray[np.uint8] | None
+
+    @property
+    def listed(self) -> IntArray:
+        """Return the numbers of the classes whose shares are listed."""
+        numbers = np.arange(len(self.names))
+        if numbers.size <= CLASSES:
+            return numbers
+        return np.concatenate([numbers[: CLASSES // 2], numbers[-CLASSES // 2 :]])
 
 
 def choice(design: KDPP, data: Data, seed: Seed, setup: float) -> dict[str, Any]:
@@ -72,7 +82,7 @@ def _shown(
     shares = _shares(design, data)
     price, batches = priced(design, setup, seed)
     found = {
-        "shares": [round(share, 6) for share in shares],
+        "shares": [round(shares[c], 6) for c in data.listed],
         "evenness": round(evenness(dict(enumerate(shares))), 4) if shares else None,
         "coverage": coverage(design, _steps(design)).round(4).tolist(),
         "steps": _steps(design).tolist(),

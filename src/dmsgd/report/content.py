@@ -31,6 +31,7 @@ from dmsgd.features import recognise
 from dmsgd.features.interface import as_array
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_batch_size, as_labels
 from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.texts import visible
 from dmsgd.polynomials.symmetric import selection
 from dmsgd.report.choices import EXTENT, Data, baseline, choice, for_page, mentioned
 from dmsgd.report.items import (
@@ -49,6 +50,8 @@ from dmsgd.training.draws import fixed_seed
 SIZES = (0.25, 0.5, 1.0, 2.0)
 #: Points of a curve.
 POINTS = 200
+#: Characters of a class's name that are shown.
+NAME = 80
 
 
 def build(
@@ -117,6 +120,7 @@ def build(
         "ws": list(spectra),
         "kernel": settings.in_words(),
         "classes": _classes(data),
+        "listed": data.listed.tolist(),
         "choices": [[for_page(each, shown) for each in row] for row in table],
         "uniform": uniform,
         "strata": strata,
@@ -154,9 +158,9 @@ def _look_at(
         values, codes = np.unique(y, return_inverse=True)
         order = np.argsort(-np.bincount(codes), kind="stable")  # the commonest class is number 0
         codes = np.argsort(order)[codes][rows]
-        names = [str(values[c]) for c in order]
-        if len(names) > 2**16:
-            raise ValueError(f"{len(names):,} classes are too many for a report; are these labels?")
+        if order.size > 2**16:
+            raise ValueError(f"{order.size:,} classes are too many for a report; are these labels?")
+        names = [visible(values[c], NAME) for c in order]
     if snippet is not None and rows.size < n:
         snippet = [snippet[i] for i in rows]
     return Data(taken(X, rows), codes, names, rows, snippet, pixels)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_dense
+from dmsgd.inputs.texts import visible
 from dmsgd.spectra import Spectrum
 
 #: Points on the map; more are neither seen apart nor quick to draw.
@@ -59,11 +60,12 @@ def snippets(texts: Any, n: int) -> list[str] | None:
     values = as_dense(texts, "texts")
     if values.shape != (n,):
         raise ValueError(f"texts must be one per item ({n}), got shape {values.shape}")
-    return [_short(" ".join(str(text).split())) for text in values.tolist()]
+    return [_snippet(str(text)) for text in values.tolist()]
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= SNIPPET else text[: SNIPPET - 1] + "…"
+def _snippet(text: str) -> str:
+    """Return the beginning of a text, on one line; of a very long one no more is looked at."""
+    return visible(" ".join(text[: 10 * SNIPPET].split()), SNIPPET)
 
 
 def checked_images(images: Any, n: int, rows: IntArray) -> npt.NDArray[np.uint8] | None:
@@ -77,12 +79,28 @@ def checked_images(images: Any, n: int, rows: IntArray) -> npt.NDArray[np.uint8]
             f"images must have shape ({n}, height, width) or ({n}, height, width, 3), got "
             f"{values.shape}"
         )
+    if 0 in values.shape:
+        raise ValueError(f"images have no pixels: their shape is {values.shape}")
+    if values.dtype.kind not in "buif":
+        raise TypeError(f"images must be numbers, 0 to 255 or any others, got {values.dtype}")
     step = -(-max(values.shape[1:3]) // THUMBNAIL)
     values = values[rows, ::step, ::step]
     if values.dtype != np.uint8:
-        low, high = float(values.min()), float(values.max())
-        values = ((values - low) * (255 / (high - low if high > low else 1.0))).astype(np.uint8)
+        values = _as_bytes(values.astype(np.float64))
     return values[..., None] if grey else values
+
+
+def _as_bytes(values: FloatArray) -> npt.NDArray[np.uint8]:
+    """Return pixels from 0 to 255: the smallest value is black, the largest white."""
+    missing = int((~np.isfinite(values)).sum())
+    if missing:
+        raise ValueError(
+            f"images have {missing:,} pixels that are NaN or infinite; fill them, with "
+            f"np.nan_to_num(images) for one, or leave the images out"
+        )
+    low, high = values.min() / 256, values.max() / 256  # a difference of the largest is a number
+    span = high - low if high > low else 1.0
+    return np.asarray(255 * ((values / 256 - low) / span)).astype(np.uint8)
 
 
 def thumbnails(images: npt.NDArray[np.uint8], first: IntArray, rest: IntArray) -> dict[str, Any]:

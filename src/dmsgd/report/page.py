@@ -6,13 +6,18 @@ from importlib.resources import files
 from typing import Any
 
 from dmsgd import __version__
+from dmsgd.inputs.texts import visible
+
+#: Characters of a title that are shown.
+TITLE = 200
 
 
 def render(content: dict[str, Any], title: str = "Diverse batches") -> str:
     """Return the page that shows `content`, made by `build`.
 
     All text is escaped: Jinja2 does so in the markup, `tojson` in the data, and the page's script
-    writes text as text. A Content-Security-Policy forbids every request.
+    writes text as text. A Content-Security-Policy forbids every request. The text of users has been
+    made `visible`: no character of it can command the page.
 
     >>> import numpy as np
     >>> from dmsgd.report import build
@@ -31,7 +36,7 @@ def render(content: dict[str, Any], title: str = "Diverse batches") -> str:
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     template = environment.from_string(folder.joinpath("template.html").read_text("utf-8"))
     return template.render(
-        title=title,
+        title=visible(title, TITLE),
         version=__version__,
         content=content,
         css=static("report.css"),

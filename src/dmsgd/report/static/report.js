@@ -44,17 +44,20 @@
   const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches
     && !document.documentElement.classList.contains("printing");
+  let dark = isDark();
   const FEW = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8F8A00", "#7A5195",
     "#A0522D", "#708090", "#E0457B", "#4FB6A8"];
 
   function colour(code) {
     if (data.classes.length === 0) return variable("--accent");
     if (data.classes.length <= FEW.length) return FEW[code];
-    const light = (isDark() ? 60 : 42) + 10 * (code % 2);
+    const light = (dark ? 60 : 42) + 10 * (code % 2);
     return `hsl(${(137.5 * code) % 360} 65% ${light}%)`;
   }
 
   const nameOf = (row) => (codes === null ? null : data.classes[codes[row]].name);
+  // Within a sentence a name may be written from right to left, and the sentence not.
+  const quoted = (name) => `“\u2068${name}\u2069”`;
 
   function thumbnail(row) {
     if (!imageOf.has(row)) return null;
@@ -96,11 +99,10 @@
     const now = chosen(), plain = uniform(), k = data.ks[state.k];
     const parts = [];
     if (data.classes.length) {
-      const rarest = data.classes.length - 1;
+      const rarest = data.classes.at(-1).name;
       parts.push(`With w = ${data.ws[state.w]} and k = ${k}, class evenness goes from `
         + `${plain.evenness.toFixed(2)} to ${now.evenness.toFixed(2)} (1 is even), and the rarest class, `
-        + `“${data.classes[rarest].name}”, from ${percent(plain.shares[rarest])} to `
-        + `${percent(now.shares[rarest])} of a batch.`);
+        + `${quoted(rarest)}, from ${percent(plain.shares.at(-1))} to ${percent(now.shares.at(-1))} of a batch.`);
     } else {
       parts.push(`With k = ${k}, the most favoured item is drawn ${times(now.most[0][1])} as often as in `
         + `uniform batches, the least favoured ${times(now.least[0][1])}.`);
@@ -148,38 +150,46 @@
 
   const CLASSES_SHOWN = 24;
 
-  function classRows(numbers) {
+  // The classes at these places of `data.listed`, which has the order of all shares.
+  function classRows(places) {
     const now = chosen().shares, before = uniform().shares;
     const longest = Math.max(...now, ...before);
     const bar = (kind, share, word) => element("div", { className: "bar" },
       element("i", { className: kind, style: `width:${(72 * share) / longest}%` }),
       element("span", { "aria-label": `${word} ${percent(share)}` }, percent(share)));
-    const rows = numbers.map((c) => element("tr", {},
-      element("th", { scope: "row" }, element("button", {
-        type: "button", onclick: () => { state.only = state.only === c ? null : c; show(); },
-        "aria-pressed": String(state.only === c),
-      }, element("span", { className: "swatch", style: `background:${colour(c)}` }),
-      element("span", {}, data.classes[c].name, " ",
-        element("small", { className: "soft" }, `(${count(data.classes[c].items)})`)))),
-      element("td", {}, bar("before", before[c], "uniform"), bar("after", now[c], "diverse"))));
+    const rows = places.map((place) => {
+      const c = data.listed[place];
+      return element("tr", {},
+        element("th", { scope: "row" }, element("button", {
+          type: "button", onclick: () => { state.only = state.only === c ? null : c; show(); },
+          "aria-pressed": String(state.only === c),
+        }, element("span", { className: "swatch", style: `background:${colour(c)}` }),
+        element("span", {}, element("bdi", {}, data.classes[c].name), " ",
+          element("small", { className: "soft" }, `(${count(data.classes[c].items)})`)))),
+        element("td", {}, bar("before", before[place], "uniform"), bar("after", now[place], "diverse")));
+    });
     return element("table", { className: "bars" }, element("tbody", {}, ...rows));
   }
 
-  function inTwo(parent, numbers) {
-    const half = numbers.length > 6 ? Math.ceil(numbers.length / 2) : numbers.length;
-    const parts = [numbers.slice(0, half), numbers.slice(half)].filter((part) => part.length);
+  function inTwo(parent, places) {
+    const half = places.length > 6 ? Math.ceil(places.length / 2) : places.length;
+    const parts = [places.slice(0, half), places.slice(half)].filter((part) => part.length);
     parent.replaceChildren(...parts.map(classRows));
   }
 
   function showClasses() {
     byId("part-classes").hidden = data.classes.length === 0;
     if (data.classes.length === 0) return;
-    const all = data.classes.map((_, c) => c);
-    const many = all.length > CLASSES_SHOWN;
+    const listed = data.listed.map((_, place) => place);
+    const many = listed.length > CLASSES_SHOWN;
     byId("more-classes").hidden = !many;
-    inTwo(byId("classes"), many ? [...all.slice(0, 12), ...all.slice(-12)] : all);
-    if (many) inTwo(byId("all-classes"), all);
+    byId("which-classes").textContent = listed.length === data.classes.length ? "All classes"
+      : `The ${listed.length / 2} commonest and the ${listed.length / 2} rarest of ${count(data.classes.length)} classes`;
+    inTwo(byId("classes"), many ? [...listed.slice(0, 12), ...listed.slice(-12)] : listed);
+    if (many && byId("more-classes").open) inTwo(byId("all-classes"), listed);
   }
+
+  byId("more-classes").addEventListener("toggle", showClasses);
 
   // The map
 
@@ -216,18 +226,18 @@
     byId("map-note").textContent = total < data.sampled ? ` Shown are ${count(total)} of ${count(data.sampled)} items, `
       + "the listed ones and a random choice of the others." : "";
     byId("map-text").textContent = `The most favoured item, ${ids[now.most[0][0]]}`
-      + (codes === null ? "" : ` of class “${nameOf(now.most[0][0])}”`)
+      + (codes === null ? "" : ` of class ${quoted(nameOf(now.most[0][0]))}`)
       + `, is drawn ${times(now.most[0][1])} as often as in uniform batches; the least favoured, `
       + `${ids[now.least[0][0]]}`
-      + (codes === null ? "" : ` of class “${nameOf(now.least[0][0])}”`) + `, ${times(now.least[0][1])}.`;
+      + (codes === null ? "" : ` of class ${quoted(nameOf(now.least[0][0]))}`) + `, ${times(now.least[0][1])}.`;
   }
 
   function showTip(i, x, y) {
     const tip = byId("tip"), row = points.row[i];
     tip.replaceChildren(element("b", {}, `item ${ids[row]}`),
-      ...(codes === null ? [] : [element("div", {}, `class ${nameOf(row)}`)]),
+      ...(codes === null ? [] : [element("div", {}, "class ", element("bdi", {}, nameOf(row)))]),
       element("div", {}, `drawn ${times(ratioAt(i))} as often as in uniform batches`),
-      ...(textOf.has(row) ? [element("div", { className: "soft" }, textOf.get(row))] : []),
+      ...(textOf.has(row) ? [element("div", { className: "soft", dir: "auto" }, textOf.get(row))] : []),
       ...[thumbnail(row)].filter(Boolean));
     tip.style.display = "block";
     const box = tip.getBoundingClientRect();
@@ -276,8 +286,8 @@
       thumbnail(row),
       codes === null ? null : element("span", { className: "swatch", style: `background:${colour(codes[row])}` }),
       element("span", { className: "what" }, `item ${ids[row]}`,
-        codes === null ? "" : `, ${nameOf(row)}`,
-        textOf.has(row) ? element("div", { className: "soft" }, textOf.get(row)) : ""),
+        ...(codes === null ? [] : [", ", element("bdi", {}, nameOf(row))]),
+        textOf.has(row) ? element("div", { className: "soft", dir: "auto" }, textOf.get(row)) : ""),
       element("span", { className: "times" }, times(ratio)))));
   }
 
@@ -297,7 +307,7 @@
           picture || String(ids[row]));
       });
       const texts = textOf.size === 0 ? [] : [element("ul", { className: "texts" },
-        ...batch.slice(0, TEXTS_SHOWN).map((row) => element("li", {}, textOf.get(row) || "")),
+        ...batch.slice(0, TEXTS_SHOWN).map((row) => element("li", { dir: "auto" }, textOf.get(row) || "")),
         batch.length > TEXTS_SHOWN ? element("li", { className: "soft" }, `and ${batch.length - TEXTS_SHOWN} more`) : null)];
       return [element("div", { className: "note" }, label),
         element("ul", { className: "batch", "aria-label": label }, ...chips), ...texts];
@@ -412,6 +422,7 @@
   // All of it
 
   function show() {
+    dark = isDark();
     byId("w-value").textContent = String(data.ws[state.w]);
     byId("k-value").textContent = String(data.ks[state.k]);
     byId("w").setAttribute("aria-valuetext", `w = ${data.ws[state.w]}`);
