@@ -14,8 +14,8 @@ LINE = "dmsgd: compiling for this processor"
 
 #: As on a machine where neither the package's folder nor the user's can be written.
 READ_ONLY = """
-from dmsgd.samplers.compiled import jit
-for locator in (jit._Chosen, jit._InPackage, jit._OfUser):
+from dmsgd.samplers.compiled import kept
+for locator in (kept._Chosen, kept._InPackage, kept._OfUser):
     locator.from_function = classmethod(lambda cls, *arguments: None)
 """
 
@@ -60,9 +60,9 @@ def test_a_temporary_folder_that_others_can_write_is_not_used(tmp_path: Path) ->
 
 
 def test_what_is_kept_belongs_to_the_text_of_all_compiled_files(monkeypatch) -> None:
-    from dmsgd.samplers.compiled import jit, random
+    from dmsgd.samplers.compiled import kept, random
 
     stamp = random.fill_uniform._cache._impl.locator.get_source_stamp()
-    assert stamp == jit._sources()
-    monkeypatch.setattr(jit.Path, "read_bytes", lambda path: b"other")
-    assert jit._sources.__wrapped__() != stamp
+    assert stamp == kept._sources()
+    monkeypatch.setattr(kept.Path, "read_bytes", lambda path: b"other")
+    assert kept._sources.__wrapped__() != stamp

@@ -1,10 +1,9 @@
-"""How the loops are compiled: once for a processor, into the first folder that can be written.
+"""How the loops are compiled: once for a processor, and kept.
 
 `compiled(signature)` is numba's `njit` with three differences. A function with a signature is
-compiled for these types alone, so that a number in the code is no type of its own. What is kept on
-disk belongs to the text of all files of this folder, because a function contains those it calls.
-And where neither the package's folder nor the user's can be written, a folder for temporary files
-will do.
+compiled for these types alone, so that a number in the code is no type of its own; by a compiler
+without what such functions do not need (`pipeline`); and it is kept on disk by rules of our own
+(`kept`), if it is called from Python or by address.
 
 Functions that call each other pass pointers (DOUBLES and so on) and not arrays, and those that
 Python calls get `address(array)`: a function of pointers compiles in a tenth of a second, one of
@@ -13,19 +12,15 @@ arrays takes several times as long.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
-from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from numba import njit, types
-from numba.core import caching
+
+from dmsgd.samplers.compiled.kept import Cache
+from dmsgd.samplers.compiled.pipeline import Called, Contained
 
 #: Two threads may need a function for the first time at once.
 _LOCK = RLock()
@@ -69,17 +64,20 @@ def compiled(
     fastmath:  what numba calls so.
     """
     options: dict[str, Any] = {"nogil": True, "fastmath": fastmath}
+    called = signature is None or called_from_python or called_by_address
     if signature is not None:
         options |= {
             "error_model": "numpy",
+            "pipeline_class": Called if called else Contained,
             "no_cpython_wrapper": not called_from_python,
             "no_cfunc_wrapper": not called_by_address,
         }
 
     def decorate(function: Any) -> Any:
         dispatcher = njit(**options)(function)
-        with suppress(RuntimeError):  # no folder can be written: compile every time
-            dispatcher._cache = _Cache(function)
+        if called:
+            with suppress(RuntimeError):  # no folder can be written: compile every time
+                dispatcher._cache = Cache(function)
         if signature is not None:
             _fix(dispatcher, signature)
         return dispatcher
@@ -115,76 +113,3 @@ def _fix(dispatcher: Any, signature: Any) -> None:
 
     dispatcher.get_call_template = called_by_compiled
     dispatcher._compile_for_args = compile_it
-
-
-@cache
-def _sources() -> str:
-    """Return a hash of all files of this folder."""
-    text = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        text.update(path.read_bytes())
-    return text.hexdigest()
-
-
-@cache
-def _say() -> None:
-    """Say once that this will take a moment."""
-    print("dmsgd: compiling for this processor (once, a few seconds) ...", file=sys.stderr)
-
-
-def _named(name: str) -> Any:
-    """Return a class of numba's cache, which older versions name with an underscore."""
-    return getattr(caching, name, None) or getattr(caching, "_" + name)
-
-
-_Provided: Any = _named("UserProvidedCacheLocator")
-_InTree: Any = _named("InTreeCacheLocator")
-_UserWide: Any = _named("UserWideCacheLocator")
-
-
-class _OfAllSources:
-    def get_source_stamp(self) -> str:
-        return _sources()
-
-
-class _Chosen(_OfAllSources, _Provided):
-    """Where NUMBA_CACHE_DIR says."""
-
-
-class _InPackage(_OfAllSources, _InTree):
-    """In __pycache__."""
-
-
-class _OfUser(_OfAllSources, _UserWide):
-    """In the user's folder for such things."""
-
-
-class _Temporary(_OfAllSources, _InTree):
-    """In a folder for temporary files that nobody else can write."""
-
-    def get_cache_path(self) -> str:
-        user = os.getuid() if hasattr(os, "getuid") else "user"
-        return str(Path(tempfile.gettempdir()) / f"dmsgd-{user}")
-
-    def ensure_cache_path(self) -> None:
-        path = Path(self.get_cache_path())
-        path.mkdir(mode=0o700, exist_ok=True)
-        if hasattr(os, "getuid"):
-            found = path.lstat()
-            if found.st_uid != os.getuid() or found.st_mode & 0o022 or path.is_symlink():
-                raise OSError(f"{path} belongs to somebody else, or others can write to it")
-        super().ensure_cache_path()
-
-
-class _Folders(caching.CompileResultCacheImpl):
-    _locator_classes = (_Chosen, _InPackage, _OfUser, _Temporary)
-
-
-class _Cache(caching.FunctionCache):
-    _impl_class = _Folders
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        found = super().load_overload(sig, target_context)
-        if found is None:
-            _say()
-        return found
