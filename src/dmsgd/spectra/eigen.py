@@ -33,8 +33,9 @@ def eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
     scratch. The signs are turned so that vectors come in order: products copy reversed columns.
     """
     np.negative(symmetric, out=symmetric)
+    driver = "evd" if len(symmetric) > 1 else "ev"  # older SciPy asks too little scratch for one
     values, vectors = linalg.eigh(
-        _by_columns(symmetric), driver="evd", overwrite_a=True, check_finite=False
+        _by_columns(symmetric), driver=driver, overwrite_a=True, check_finite=False
     )
     return -values, vectors
 
