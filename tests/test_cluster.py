@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,8 +19,12 @@ from typer.testing import CliRunner
 
 import dmsgd
 from dmsgd.commands import app
-from dmsgd.features.cluster import connected
+from dmsgd.errors import ClusterError
+from dmsgd.features.connection import connected, identity
 from dmsgd.features.door import open_features
+
+sys.path.insert(0, str(Path(__file__).parent / "soak"))
+from dask_processes import DaskProcesses
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -122,7 +127,7 @@ def test_an_error_on_a_worker_is_the_users_error_and_leaves_no_file(
 
 
 def test_no_scheduler_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmsgd.features.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("dmsgd.features.connection.CONNECT_SECONDS", 1.0)
     np.save(tmp_path / "x.npy", features())
     outcome = CliRunner().invoke(
         app,
@@ -177,3 +182,166 @@ def test_the_command_line_on_a_cluster(client: Any, tmp_path: Path) -> None:
         dmsgd.Schedule.load(tmp_path / "b.npy").inclusion(), expected.inclusion(), rtol=1e-6
     )
     assert batches.shape == (40, 6)
+
+
+def test_a_worker_that_is_lost_while_the_design_is_sent_changes_nothing(client: Any) -> None:
+    design = dmsgd.diversify(np.random.default_rng(0).normal(size=(20_000, 100)), 6)  # 16 MB
+    expected = dmsgd.presample(design, 600, seed=1)
+    for seconds in (0.0, 0.1, 0.3):
+        client.wait_for_workers(2)
+        killed = kill_a_worker_after(client, seconds)
+        schedule = dmsgd.presample(design, 600, seed=1, client=client)
+        killed.join()
+        np.testing.assert_array_equal(schedule.batches, expected.batches)
+
+
+def within(seconds: float, work: Any) -> Any:
+    """Return what `work()` returns; fail if it hangs."""
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert outcome, f"it hangs for more than {seconds} seconds"
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
+
+
+def serve(answer: bytes | None) -> socket.socket:
+    """Return a server that sends `answer` and then nothing, or hangs up for None."""
+    server, held = socket.create_server(("127.0.0.1", 0)), []
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            if answer is None:
+                connection.close()
+            else:
+                connection.sendall(answer)
+                held.append(connection)
+
+    threading.Thread(target=accept, daemon=True).start()
+    return server
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"", "no answer in 1 seconds"),
+        (b"SSH-2.0-OpenSSH_9.6p1\r\n", "something else"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "something else"),
+        (b"\xff\xff\x00\x00\x00\x00\x00\x00", "no answer in 1 seconds"),  # a long message
+        (b"\x08\x00\x00\x00\x00\x00\x00\x00" + bytes(8), ""),  # an empty one
+        (None, "CommClosedError"),
+    ],
+)
+def test_a_port_of_something_else_is_one_clear_error(
+    answer: bytes | None, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dmsgd.features.connection.CONNECT_SECONDS", 1.0)
+    with serve(answer) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+        def connect() -> None:
+            with connected(address):
+                pass
+
+        with pytest.raises(ClusterError, match=rf"no Dask scheduler at {address} \(.*{why}.*\); "):
+            within(60, connect)
+
+
+def test_the_address_of_a_worker_is_not_that_of_a_scheduler(client: Any) -> None:
+    worker = next(iter(client.scheduler_info()["workers"]))
+    with pytest.raises(ClusterError, match="what answers there is a Worker"), connected(worker):
+        pass
+    assert identity(client.scheduler.address)["type"] == "Scheduler"
+
+
+def test_a_cluster_in_this_process_is_known_too() -> None:
+    with (
+        distributed.LocalCluster(
+            processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        assert identity(client.scheduler.address, client.security)["workers"]
+        design = dmsgd.diversify(features(), 6)
+        drawn = dmsgd.presample(design, 300, seed=3, client=client)
+    np.testing.assert_array_equal(drawn.batches, dmsgd.presample(design, 300, seed=3).batches)
+
+
+#: Enough that something can be lost in between.
+LONG = 60_000
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CONNECT_SECONDS", "LOOK_SECONDS", "WORKERLESS_SECONDS"):
+        monkeypatch.setattr(f"dmsgd.features.connection.{name}", 2.0)
+    monkeypatch.setattr("dmsgd.schedules.drawing.SAVE_SECONDS", -1.0)
+
+
+def after(path: Path, draws: int, k: int, work: Any) -> threading.Thread:
+    """Do `work` once so many draws are in the file at `path`."""
+
+    def wait() -> None:
+        while not path.exists() or path.stat().st_size < 8 * k * draws:
+            time.sleep(0.01)
+        work()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.usefixtures("impatient")
+def test_whatever_is_lost_the_draws_stay(tmp_path: Path) -> None:
+    design, path, part = dmsgd.diversify(features(), 6), tmp_path / "s.npy", tmp_path / "s.part"
+    with DaskProcesses(workers=2) as processes, connected(processes.address) as client:
+        client.wait_for_workers(2)
+
+        def draw() -> Any:
+            return within(100, lambda: dmsgd.presample(design, LONG, 1, path, client=client))
+
+        after(part, 1000, 6, lambda: [processes.kill_worker() for _ in range(2)])
+        with pytest.raises(ClusterError, match=f"{processes.address} has had no workers.*s.part"):
+            draw()
+        processes.add_worker()
+        kept = part.stat().st_size
+        after(part, kept // 48 + 1000, 6, lambda: processes.scheduler.send_signal(signal.SIGSTOP))
+        with pytest.raises(ClusterError, match=f"{processes.address} .no answer in 2 s.*s.part"):
+            draw()
+        assert part.stat().st_size > kept
+        processes.scheduler.send_signal(signal.SIGCONT)
+        kept = part.stat().st_size
+        after(part, kept // 48 + 1000, 6, processes.scheduler.kill)
+        with pytest.raises(ClusterError, match=f"scheduler at {processes.address} .*lost.*s.part"):
+            draw()
+        assert part.stat().st_size > kept
+    schedule = dmsgd.presample(design, LONG, 1, path)
+    np.testing.assert_array_equal(schedule.batches, design.sample(LONG, seed=1))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_scheduler_that_is_lost_during_a_pass_is_named() -> None:
+    array = slow(da.from_array(features(), chunks=(20, 10)), 0.3)  # a pass takes nine seconds
+    with DaskProcesses(workers=1) as processes, connected(processes.address) as client:
+        client.wait_for_workers(1)
+        threading.Timer(1.0, processes.scheduler.kill).start()
+
+        def pass_over_all() -> Any:
+            with client.as_current():
+                return dmsgd.diversify(array, 6)
+
+        with pytest.raises(ClusterError, match=f"scheduler at {processes.address} was lost"):
+            within(100, pass_over_all)

@@ -14,7 +14,7 @@ from uuid import uuid4
 import numpy as np
 
 from dmsgd.features.blocks import Store, even_bounds
-from dmsgd.features.connection import named_losses, result
+from dmsgd.features.connection import named_losses, result, wait_for_a_worker
 from dmsgd.features.files import FileStore
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.threads import thread_count
@@ -27,6 +27,9 @@ class DaskStore(Store):
     kind = "distributed"
 
     def __init__(self, value: Any) -> None:
+        client = _client()
+        if client is not None:
+            wait_for_a_worker(client)  # Dask itself would wait for ever
         array = value.to_dask_array(lengths=True) if hasattr(value, "to_dask_array") else value
         if array.ndim != 2:
             raise ValueError(f"the Dask array must have two dimensions, got shape {array.shape}")

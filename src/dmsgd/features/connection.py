@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
 from threading import Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from dmsgd.errors import ClusterError
@@ -145,21 +145,23 @@ def result(future: Any, client: Any) -> Any:
     """Return the result of a future, and wait for it only while there is a cluster."""
     from distributed import TimeoutError as TimedOut
 
-    workerless_since: float | None = None
     while True:
         with named_losses(client):
             try:
                 return future.result(timeout=LOOK_SECONDS)
             except TimedOut:
-                if future.done():
+                if future.status == "error":
                     raise  # the task's own
-        if identity(address_of(client), client.security)["workers"]:
-            workerless_since = None
-            continue
-        workerless_since = workerless_since or monotonic()
-        if monotonic() - workerless_since > WORKERLESS_SECONDS:
+        wait_for_a_worker(client)
+
+
+def wait_for_a_worker(client: Any) -> None:
+    """Return once the cluster has a worker; raise if it gets none, or is lost."""
+    since, address = monotonic(), address_of(client)
+    while not identity(address, client.security)["workers"]:
+        if monotonic() - since > WORKERLESS_SECONDS:
             raise ClusterError(
-                f"the Dask cluster at {address_of(client)} has had no workers for "
-                f"{WORKERLESS_SECONDS:g} seconds; start some (`dask worker "
-                f"{address_of(client)}`), or client.wait_for_workers(1) for longer, and call again"
+                f"the Dask cluster at {address} has had no workers for {WORKERLESS_SECONDS:g} "
+                f"seconds; start some (`dask worker {address}`) and call again"
             )
+        sleep(1)

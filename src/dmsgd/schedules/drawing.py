@@ -297,10 +297,11 @@ def _with_cluster(
     design: Design, record: Record, start: int, hands: _Hands
 ) -> Iterator[tuple[int, IntArray]]:
     """Draw here from data on the cluster, which finds the items of every draw."""
+    refuse_lost(hands.client)
     with hands.client.as_current():
         for piece in _by_threads(design, record, start, hands.workers):
-            refuse_lost(hands.client)  # Dask would go on here, in one process
             yield piece
+            refuse_lost(hands.client)  # Dask would go on here, in one process
 
 
 def _by_cluster(
@@ -323,7 +324,7 @@ def _by_cluster(
                 futures = client.map(
                     _draws_from, firsts, design=there, steps=record.steps, seed=record.seed,
                     key=f"dmsgd-draws-{name}", pure=False,
-                )  # fmt: skip
+                ) if firsts else []  # fmt: skip
             waiting.extend(zip(firsts, futures, strict=True))
         if not waiting:
             return
