@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections import Counter
 from itertools import combinations
@@ -381,8 +382,53 @@ def test_zarr(tmp_path: Path) -> None:
             dmsgd.diversify(features(), 5).sample(20, seed=0),
         )
     zarr.create_group(str(tmp_path / "group.zarr"))
-    with pytest.raises(ValueError, match="Zarr group"):
+    with pytest.raises(ValueError, match=r"holds the arrays \(none\); select one as group"):
         open_features(tmp_path / "group.zarr")
+
+
+def test_an_array_of_a_zarr_group_is_named(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    group = zarr.create_group(str(tmp_path / "g.zarr"))
+    group.create_array("embedded", data=features())
+    expected = dmsgd.diversify(features(), 5).sample(20, seed=0)
+    only = dmsgd.diversify(tmp_path / "g.zarr", 5)
+    np.testing.assert_array_equal(only.sample(20, seed=0), expected)
+    group.create_group("deep").create_array("er", data=features())
+    for name in ("embedded", "deep/er"):
+        named = dmsgd.diversify(f"{tmp_path}/g.zarr:{name}", 5)
+        np.testing.assert_array_equal(named.sample(20, seed=0), expected)
+    for path in ("g.zarr", "g.zarr:other"):
+        with pytest.raises(ValueError, match=r"holds the arrays deep/er, embedded; select one as"):
+            open_features(tmp_path / path)
+    zarr.save_array(str(tmp_path / "x.zarr"), features())
+    with pytest.raises(ValueError, match=r"x\.zarr is a single Zarr array"):
+        open_features(f"{tmp_path}/x.zarr:embedded")
+
+
+def test_damaged_zarr_stores_are_one_clear_error(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    zarr.save_array(str(tmp_path / "x.zarr"), features())
+    chunk = tmp_path / "x.zarr/c/0/0"
+    os.truncate(chunk, chunk.stat().st_size // 2)
+    with pytest.raises(ValueError, match=r"x\.zarr is damaged"):
+        dmsgd.diversify(tmp_path / "x.zarr", 5)
+    for content in ("{", "[" * 10**5, '{"zarr_format": 3, "node_type": "array"}'):
+        (tmp_path / "x.zarr/zarr.json").write_text(content)
+        with pytest.raises(ValueError, match=r"x\.zarr is damaged"):
+            dmsgd.diversify(tmp_path / "x.zarr", 5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks"), [((10**15, 3), (10, 3)), ((3, 10**15), (3, 10)), ((10**9, 9), (10**9, 9))]
+)
+def test_declared_sizes_of_zarr_are_refused_before_anything_is_allocated(
+    shape, chunks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.setenv("DMSGD_MEMORY", "1GB")
+    zarr.create_array(str(tmp_path / "x.zarr"), shape=shape, chunks=chunks, dtype="f8")
+    with pytest.raises(MemoryError, match=r"x\.zarr needs .* and 1 GB may be used"):
+        open_features(tmp_path / "x.zarr")
 
 
 def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

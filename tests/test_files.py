@@ -1,3 +1,4 @@
+import os
 import sys
 import zipfile
 
@@ -7,6 +8,9 @@ from scipy import sparse
 
 from dmsgd.commands.loading import column_names, load_labels
 from dmsgd.commands.loading import load_features as features_of
+from dmsgd.features import recognise
+from dmsgd.features.door import open_features
+from dmsgd.files.numpy_files import load_npy, load_npz
 
 X = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 0.0]])
 IRIS = "length,width,species\n1,2.5,setosa\n3,-4,virginica\n5,0,setosa\n"
@@ -76,9 +80,11 @@ def test_sparse_npz_becomes_csr(tmp_path, kind):
     np.testing.assert_array_equal(loaded.toarray(), X)
 
 
-def test_sparse_npz_with_indices_out_of_range(tmp_path):
-    matrix = sparse.csr_array(X)
-    matrix.indices[0] = 99
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo"])
+@pytest.mark.parametrize("index", [10**8, -(10**8)])
+def test_sparse_npz_with_indices_out_of_range(tmp_path, kind, index):
+    matrix = sparse.coo_array(X).asformat(kind)
+    (matrix.row if kind == "coo" else matrix.indices)[0] = index
     sparse.save_npz(tmp_path / "s.npz", matrix)
     with pytest.raises(ValueError, match=r"s\.npz is damaged"):
         load_features(tmp_path / "s.npz")
@@ -309,3 +315,136 @@ def test_features_of_wrong_shape(tmp_path, array):
     np.save(tmp_path / "x.npy", array)
     with pytest.raises(ValueError, match=r"x\.npy (has shape|is empty|must have two dimensions)"):
         load_features(tmp_path / "x.npy")
+
+
+# Sizes that are declared, and contents that are not what they say
+
+
+def header(text, version=1):
+    length = len(text).to_bytes(2 if version == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes([version, 0]) + length + text.encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 99), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (3000000000, 3000000000), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-3, -2), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "9" * 5000 + ",), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "1, " * 60 + "), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), 'more': 1}",
+        "{'descr': '<f8', 'fortran_order': False, }",
+        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (2, 3), }",
+        "{'descr': '<f3', 'fortran_order': False, 'shape': (2, 3), }",
+        "{'descr': '<U0', 'fortran_order': False, 'shape': (2, 3), }",
+        "{'descr': '<U99999999999999', 'fortran_order': False, 'shape': (2, 3), }",
+        "(" * 5000,
+        "'''{",
+        "{'descr': \"\\d\", 'fortran_order': False, 'shape': (2, 3), }",
+    ],
+)
+def test_npy_headers_are_matched_and_never_believed(tmp_path, text):
+    path = tmp_path / "x.npy"
+    for version in (1, 2, 3):
+        path.write_bytes(header(text, version) + bytes(48))
+        for load in (load_features, load_labels, open_features):
+            with pytest.raises(ValueError, match=r"x\.npy is damaged, cut short or not a NumPy"):
+                load(path)
+
+
+def test_npy_with_a_header_of_gigabytes(tmp_path):
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\2\0" + b"\xff" * 40)
+    with pytest.raises(ValueError, match=r"x\.npy is damaged.*header would have 4294967295 bytes"):
+        load_features(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+@pytest.mark.parametrize("array", [X, np.asfortranarray(X), X.astype(">i2"), X > 0, X[:0], X[0]])
+def test_npy_headers_of_numpy_are_all_understood(tmp_path, version, array):
+    with open(tmp_path / "x.npy", "wb") as file:
+        np.lib.format.write_array(file, array, version)
+    loaded = load_npy(tmp_path / "x.npy")
+    np.testing.assert_array_equal(loaded, array)
+    assert (loaded.dtype, loaded.flags.f_contiguous) == (array.dtype, array.flags.f_contiguous)
+    np.savez(tmp_path / "x.npz", array)
+    np.testing.assert_array_equal(load_npz(tmp_path / "x.npz", None, ()), array)
+
+
+def test_npz_of_texts(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("X", "some text")
+    for load in (load_features, load_labels):
+        with pytest.raises(ValueError, match=r"x\.npz holds the arrays \(none\)"):
+            load(tmp_path / "x.npz")
+
+
+def test_npz_that_unpacks_to_more_than_memory(tmp_path, monkeypatch):
+    monkeypatch.setenv("DMSGD_MEMORY", "10MB")
+    np.savez_compressed(tmp_path / "x.npz", X=np.zeros((2000, 1000)))
+    assert (tmp_path / "x.npz").stat().st_size < 20_000
+    with pytest.raises(MemoryError, match=r"X of .*x\.npz needs 15\.3 MB and 10 MB may be used"):
+        load_features(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("declared", [16 + 128, 2**31, 10**12])
+def test_npz_that_declares_another_size_than_it_has(tmp_path, declared):
+    path = tmp_path / "x.npz"
+    text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({declared - 128}, 1), }}"
+    start = header(text.ljust(117) + "\n")
+    assert len(start) == 128
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", start + bytes(7))
+        archive.getinfo("X.npy").file_size = declared  # what the directory at the end will say
+    with pytest.raises(ValueError, match=r"x\.npz is damaged"):
+        load_features(path)
+
+
+def test_sparse_npz_of_declared_rows(tmp_path, monkeypatch):
+    monkeypatch.setenv("DMSGD_MEMORY", "1GB")
+    matrix = sparse.coo_array(X)
+    parts = {"row": matrix.row, "col": matrix.col, "data": matrix.data, "format": b"coo"}
+    np.savez(tmp_path / "x.npz", shape=[10**15, 2], **parts)
+    with pytest.raises(MemoryError, match="a row index of 1,000,000,000,000,000 rows"):
+        load_features(tmp_path / "x.npz")
+    np.savez(tmp_path / "x.npz", shape=[-3, 2], **parts)
+    with pytest.raises(ValueError, match=r"its shape is \(-3, 2\)"):
+        load_features(tmp_path / "x.npz")
+
+
+def test_one_long_label_does_not_take_all_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setenv("DMSGD_MEMORY", "100MB")
+    path = written(tmp_path, "y.txt", "a\n" * 3000 + "b" * 100_000)
+    with pytest.raises(MemoryError, match="shorten the longest, of 100,000 characters"):
+        load_labels(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes to wait for")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    for suffix in ("npy", "npz", "csv", "parquet", "zarr"):
+        os.mkfifo(tmp_path / f"x.{suffix}")
+        with pytest.raises(ValueError, match="is a device or a pipe"):
+            load_features(tmp_path / f"x.{suffix}")
+        with pytest.raises(ValueError, match="is a device or a pipe"):
+            recognise(tmp_path / f"x.{suffix}")
+
+
+def test_zarr_features_and_labels_from_one_group(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    group = zarr.create_group(str(tmp_path / "g.zarr"))
+    group.create_array("X", data=X)
+    group.create_array("y", data=np.array([1, 0, 1]))
+    np.testing.assert_array_equal(load_features(tmp_path / "g.zarr"), X)
+    np.testing.assert_array_equal(load_features(f"{tmp_path}/g.zarr:X"), X)
+    for name in ("g.zarr", "g.zarr:y"):
+        np.testing.assert_array_equal(load_labels(f"{tmp_path}/{name}"), [1, 0, 1])
+
+
+def test_parquet_with_two_columns_of_one_name(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], ["a", "a"])
+    parquet.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match="two columns 'a'"):
+        load_features(tmp_path / "x.parquet")

@@ -1,7 +1,7 @@
 """Features and labels from files: .npy, .npz (NumPy or SciPy sparse), .csv, .parquet, .zarr, .txt.
 
-`file:NAME` names one array of an .npz archive or one column of a table. A column of a CSV file
-without a header is named by its number, from 1.
+`file:NAME` names one array of an .npz archive or a Zarr group, or one column of a table. A column
+of a CSV file without a header is named by its number, from 1.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import numpy.typing as npt
 
 from dmsgd.features import Features, recognise
 from dmsgd.features.door import open_features
-from dmsgd.files import csv_files, parquet_files
+from dmsgd.files import csv_files, parquet_files, zarr_files
 from dmsgd.files.numpy_files import load_npy, load_npz
-from dmsgd.files.paths import column_number, existing
+from dmsgd.files.paths import USUAL_NAMES, column_number, existing
 from dmsgd.inputs.arrays import as_labels
 from dmsgd.inputs.memory import memory_limit
 
 TABLES = (".csv", ".parquet")
-LABEL_FILES = (".npy", ".npz", *TABLES, ".txt")
+LABEL_FILES = (".npy", ".npz", *TABLES, ".zarr", ".txt")
+#: Which array of several is taken for the labels.
+LABEL_NAMES = ("y", "labels", "label")
 FEATURE_FILES = (".npy", ".npz", *TABLES, ".zarr")
 
 
@@ -48,9 +50,9 @@ def load_features(path: str | Path, drop: str | None = None) -> Features:
     elif drop is not None:
         raise ValueError(f"{path} has no columns to drop {drop!r} from; only tables do")
     elif kind == ".zarr":
-        return open_features(file)
+        return open_features(path)
     else:
-        value = load_npy(file) if kind == ".npy" else load_npz(file, name, ("X", "features", "x"))
+        value = load_npy(file) if kind == ".npy" else load_npz(file, name, USUAL_NAMES)
     if value.ndim == 1:
         raise ValueError(
             f"{path} has shape {value.shape}, features need (items, features); "
@@ -75,8 +77,10 @@ def load_labels(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
         value = (
             csv_files.labels(file, name, n) if kind == ".csv" else parquet_files.labels(file, name)
         )
+    elif kind == ".zarr":
+        value = zarr_files.labels(file, name, LABEL_NAMES)
     else:
-        value = load_npy(file) if kind == ".npy" else load_npz(file, name, ("y", "labels", "label"))
+        value = load_npy(file) if kind == ".npy" else load_npz(file, name, LABEL_NAMES)
     return as_labels(value, name=str(path))
 
 

@@ -1,16 +1,15 @@
 """The door: whatever users pass as features becomes `Features` here, and only here.
 
 Arrays of any kind that fits in memory, SciPy sparse matrices, pandas and polars frames, torch CPU
-tensors, lists, and paths of .npz files are held in memory. Read in blocks are: paths of .npy, .zarr
-and .parquet files, Zarr arrays, memory maps that would take more than an eighth of the memory as
-float64; and Dask arrays and data frames, where they are. No framework is
-imported: theirs are recognised by name.
+tensors, lists, and paths of .npz files (or file.npz:NAME) are held in memory. Read in blocks are:
+paths of .npy, .zarr (or store.zarr:NAME) and .parquet files, Zarr arrays, memory maps that would
+take more than an eighth of the memory as float64; and Dask arrays and data frames, where they are.
+No framework is imported: theirs are recognised by name.
 """
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,10 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
     if isinstance(value, Features):
         return value
     if isinstance(value, str | os.PathLike):
-        archive = Path(value).suffix.lower() == ".npz"
-        return _in_archive(Path(value)) if archive else open_features(value)
+        from dmsgd.files.paths import split
+
+        archive = split(os.fspath(value))[0].suffix.lower() == ".npz"
+        return _in_archive(os.fspath(value)) if archive else open_features(value)
     if isinstance(value, np.memmap) and _is_large(value):
         from dmsgd.features.blocks import Blocks
         from dmsgd.features.files import NpyStore
@@ -48,13 +49,12 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
     return held(matrix, shared=_shared(matrix, value))
 
 
-def _in_archive(file: Path) -> Features:
+def _in_archive(path: str) -> Features:
     """Return the features in a .npz file, NumPy's or SciPy's sparse one, in memory."""
     from dmsgd.files.numpy_files import load_npz
-    from dmsgd.files.paths import existing
+    from dmsgd.files.paths import USUAL_NAMES, existing
 
-    existing(file, (".npz",))
-    return recognise(load_npz(file, None, ("X", "features", "x")), str(file))
+    return recognise(load_npz(*existing(path, (".npz",)), USUAL_NAMES), path)
 
 
 def open_features(
@@ -62,13 +62,16 @@ def open_features(
 ) -> Features:
     """Return the features in a .npy, .zarr or .parquet file, to be read in blocks.
 
+    path:       `store.zarr:NAME` is one array of a group.
     drop:       the column of a table that is no feature.
     on_cluster: let the workers of a Dask cluster read them, who must see the file.
     """
     from dmsgd.features.blocks import Blocks
     from dmsgd.features.files import open_store
+    from dmsgd.files.paths import split
 
-    store = open_store(Path(path), drop)
+    file, name = split(os.fspath(path))
+    store = open_store(file, drop, name)
     if on_cluster:
         from dmsgd.features.cluster import SharedFileStore
 

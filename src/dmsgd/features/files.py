@@ -17,9 +17,15 @@ import numpy.typing as npt
 
 from dmsgd.features.blocks import Store, even_bounds
 from dmsgd.files.numpy_files import load_npy
-from dmsgd.files.parquet_files import as_numbers, feature_columns, open_parquet
+from dmsgd.files.parquet_files import as_numbers, feature_columns, group_sizes, open_parquet
+from dmsgd.files.paths import USUAL_NAMES, readable
+from dmsgd.files.zarr_files import open_zarr, refuse_large_chunks
 from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.threads import thread_count
+
+#: What to do about more rows than can be counted.
+PART = "use a part of the data"
 
 
 class FileStore(Store):
@@ -144,14 +150,16 @@ class ZarrStore(FileStore):
 
     kind = "streamed"
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, name: str = "the Zarr array") -> None:
         if array.ndim != 2:
-            raise ValueError(f"the Zarr array must have two dimensions, got shape {array.shape}")
+            raise ValueError(f"{name} must have two dimensions, got shape {array.shape}")
         if 0 in array.shape:
-            raise ValueError(f"the Zarr array is empty: shape {array.shape}")
-        self.array = array
+            raise ValueError(f"{name} is empty: shape {array.shape}")
+        self.array, self.name = array, name
         self.watched = {}  # chunks are many files, or none; passes compare hashes
         self.n, self.d = (int(size) for size in array.shape)
+        reserve(self.n + self.d, f"a number for each row and column of {name}", PART)
+        refuse_large_chunks(array, name)
 
     def bounds(self, width: int) -> IntArray:
         """Return bounds at the edges of chunks, so that none is read twice."""
@@ -163,7 +171,8 @@ class ZarrStore(FileStore):
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return rows start..stop."""
-        return np.asarray(self.array[start:stop])
+        with readable(Path(self.name), "Zarr"):
+            return np.asarray(self.array[start:stop])
 
 
 @final
@@ -177,11 +186,14 @@ class ParquetStore(FileStore):
         self.watched = {self.path: _look(self.path)}
         source = open_parquet(self.path)
         self.columns = feature_columns(self.path, source, drop)
-        sizes = [source.metadata.row_group(g).num_rows for g in range(source.num_row_groups)]
+        sizes = group_sizes(self.path, source)
         self.groups = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.n, self.d = int(self.groups[-1]), len(self.columns)
         if 0 in (self.n, self.d):
             raise ValueError(f"{self.path} is empty: shape {(self.n, self.d)}")
+        reserve(self.n, f"a number for each row of {self.path}", PART)
+        largest = f"the largest row group of {self.path}"
+        reserve(max(sizes) * self.d, largest, "write it in smaller row groups")
 
     def bounds(self, width: int) -> IntArray:
         """Return the bounds of row groups, and more where these are too large."""
@@ -192,31 +204,31 @@ class ParquetStore(FileStore):
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return the rows start..stop, which are in one row group."""
         group = int(np.searchsorted(self.groups, start, side="right")) - 1
-        rows = as_numbers(open_parquet(self.path).read_row_group(group, columns=self.columns))
+        source = open_parquet(self.path)
+        with readable(self.path, "Parquet"):
+            rows = as_numbers(source.read_row_group(group, columns=self.columns))
+            if rows.shape != (self.groups[group + 1] - self.groups[group], self.d):
+                raise ValueError(f"row group {group} has shape {rows.shape}")
         return rows[start - self.groups[group] : stop - self.groups[group]]
 
 
-def open_store(file: Path, drop: str | None = None) -> FileStore:
-    """Return the rows of a .npy, .zarr or .parquet file; `drop` is a column that is no feature."""
+def open_store(file: Path, drop: str | None = None, name: str | None = None) -> FileStore:
+    """Return the rows of a .npy, .zarr or .parquet file.
+
+    drop: a column that is no feature.
+    name: which array of a Zarr group.
+    """
     if not file.exists():
         raise FileNotFoundError(f"there is no file {file}")
+    if not (file.is_file() or file.is_dir()):
+        raise ValueError(f"{file} is a device or a pipe; give a file")
     kind = file.suffix.lower()
     if kind == ".npy":
         return NpyStore(load_npy(file))
     if kind == ".parquet":
         return ParquetStore(file, drop)
     if kind == ".zarr":
-        return ZarrStore(_open_zarr(file))
+        return ZarrStore(
+            open_zarr(file, name, USUAL_NAMES), str(file) + f":{name}" * (name is not None)
+        )
     raise ValueError(f"{file}: only .npy, .zarr and .parquet files are read in blocks")
-
-
-def _open_zarr(file: Path) -> Any:
-    """Return the Zarr array at this path."""
-    try:
-        import zarr
-    except ImportError:
-        raise ImportError(f"{file}: reading Zarr needs zarr; pip install 'dmsgd[zarr]'") from None
-    found = zarr.open(str(file), mode="r")
-    if not hasattr(found, "ndim"):
-        raise ValueError(f"{file} is a Zarr group; give the path of one of its arrays")
-    return found

@@ -1,1 +1,1 @@
-"""Readers of file formats: .npy and .npz, .csv, .parquet. What they hold is others' business."""
+"""Readers of .npy, .npz, .csv, .parquet and .zarr files. What they hold is others' business."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dmsgd.files.paths import column_number, not_numeric
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.memory import reserve
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,9 @@ def labels(file: Path, name: str | None, n: int | None) -> npt.NDArray[Any]:
 
 def typed(file: Path, cells: list[str]) -> npt.NDArray[Any]:
     """Return the cells as integers if all are written as such, otherwise as text."""
+    longest = max(map(len, cells), default=0)
+    advice = f"shorten the longest, of {longest:,} characters"
+    reserve(len(cells) * longest, f"two tables of the {len(cells):,} labels in {file}", advice)
     text = np.char.strip(np.array(cells, dtype=np.str_))
     missing = np.flatnonzero(np.isin(text, ["", "nan", "NaN"]))
     if missing.size:

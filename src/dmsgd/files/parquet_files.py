@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dmsgd.files.paths import column_number, not_numeric, readable
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.memory import reserve
 
 
 def open_parquet(file: Path) -> Any:
@@ -21,13 +22,26 @@ def open_parquet(file: Path) -> Any:
             f"{file}: reading Parquet needs pyarrow; pip install 'dmsgd[parquet]'"
         ) from None
     with readable(file, "Parquet"):
-        return parquet.ParquetFile(file)
+        source = parquet.ParquetFile(file, page_checksum_verification=True)
+        source.schema_arrow  # noqa: B018 - made here, where what is wrong with it is told
+        return source
 
 
 def entries(file: Path) -> int:
     """Return the number of rows times that of columns."""
-    metadata = open_parquet(file).metadata
-    return int(metadata.num_rows * metadata.num_columns)
+    source = open_parquet(file)
+    return sum(group_sizes(file, source)) * int(source.metadata.num_columns)
+
+
+def group_sizes(file: Path, source: Any) -> list[int]:
+    """Return the number of rows of each row group, which its columns must agree about."""
+    with readable(file, "Parquet"):
+        metadata = source.metadata
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        sizes = [int(group.num_rows) for group in groups]
+        if min(sizes, default=0) < 0 or sum(sizes) != metadata.num_rows:
+            raise ValueError(f"its {metadata.num_rows} rows are not those of its groups")
+        return sizes
 
 
 def feature_columns(file: Path, source: Any, drop: str | None) -> list[str]:
@@ -38,7 +52,10 @@ def feature_columns(file: Path, source: Any, drop: str | None) -> list[str]:
     used = [f for f in source.schema_arrow if f.name != drop and "__index_level_" not in f.name]
     if not used:
         raise ValueError(f"{file} has no column of features")
+    names = source.schema_arrow.names
     for field in used:
+        if names.count(field.name) > 1:
+            raise ValueError(f"{file} has two columns {field.name!r}; name them apart")
         kind = field.type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or kind == pa.bool_()):
             raise ValueError(not_numeric(file, field.name, f"it holds {kind}"))
@@ -49,6 +66,7 @@ def numbers(file: Path, drop: str | None) -> FloatArray:
     """Return all columns of a Parquet file but `drop`, which must be numeric."""
     source = open_parquet(file)
     columns = feature_columns(file, source, drop)
+    reserve(2 * entries(file), f"all of {file}", "use a part of the data")
     with readable(file, "Parquet"):
         return as_numbers(source.read(columns=columns))
 
@@ -69,9 +87,11 @@ def labels(file: Path, name: str | None) -> npt.NDArray[Any]:
     import pyarrow as pa
 
     names = list(source.schema_arrow.names)
+    reserve(sum(group_sizes(file, source)), f"the labels in {file}", "use a part of the data")
     j = column_number(file, names, names[0] if name is None and len(names) == 1 else name)
     with readable(file, "Parquet"):
         column = source.read(columns=[names[j]])[names[j]]
+        column.validate(full=True)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)  # to_numpy makes a category of nulls
     if column.null_count:

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+#: Which array of several is taken for the features.
+USUAL_NAMES = ("X", "features", "x")
+
 
 def split(path: str | Path) -> tuple[Path, str | None]:
     """Return the file and the NAME of `file` or `file:NAME`; a file of the whole name is one."""
