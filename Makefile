@@ -1,12 +1,16 @@
 # make demo             set up .venv, then compare samplers on long-tailed digits (under two minutes)
 # make test             set up .venv, then run all tests
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
+# make test-oldest      the numerical tests with the oldest versions that pyproject.toml admits
+# make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
+# make lock             constraints.txt with the newest versions, but for torch
 # make check            lint and types
 # make frameworks       the table of frameworks in docs/training.md (about three minutes)
 # make bench            the speed tables of the README
 # make paper            all experiments of the paper, in small (about ten minutes)
 
 PYTHON ?= python3
+OLDEST_PYTHON ?= python3.10
 VENV ?= .venv
 BIN := $(VENV)/bin
 
@@ -14,7 +18,7 @@ ifneq ($(wildcard ../shared/data),)
 export DMSGD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-processors browser check format frameworks bench paper clean
+.PHONY: demo test test-processors test-oldest test-python lock browser check format frameworks bench paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +42,28 @@ test: $(VENV)/.installed-dev browser
 # OPTIONS=--short: two configurations and fewer files, in about two minutes.
 test-processors: $(VENV)/.installed-dev
 	$(BIN)/python tests/processors.py $(OPTIONS)
+
+# Without torch, which has no builds for every Python; what needs it is skipped.
+test-oldest:
+	$(OLDEST_PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/pip install --quiet --no-deps --editable .
+	.venv-oldest/bin/python tests/oldest.py > .venv-oldest/oldest.txt
+	.venv-oldest/bin/pip install --quiet --constraint .venv-oldest/oldest.txt --editable ".[test]"
+	.venv-oldest/bin/python tests/processors.py --here
+
+test-python:
+	$(PYTHON) -m venv .venv-python
+	.venv-python/bin/pip install --quiet --upgrade --editable ".[test]"
+	.venv-python/bin/python tests/processors.py --here
+
+# torch stays as it is: other versions of it are other downloads of gigabytes. Edit its line to change it.
+lock:
+	$(PYTHON) -m venv --clear .venv-lock
+	grep ^torch== constraints.txt > .venv-lock/torch.txt
+	.venv-lock/bin/pip install --quiet --constraint .venv-lock/torch.txt --editable ".[dev,bench]"
+	grep '^#' constraints.txt > .venv-lock/lock.txt
+	.venv-lock/bin/pip freeze --all --exclude pip --exclude-editable | sed 's/+cpu$$//' >> .venv-lock/lock.txt
+	mv .venv-lock/lock.txt constraints.txt
 
 # The report's page is tested in a browser where there is one, and those tests skip where not.
 browser:
@@ -66,4 +92,4 @@ paper: $(VENV)/.installed-dev
 	$(BIN)/dmsgd reproduce all --quick --out build/paper --force
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-oldest .venv-python .venv-lock .mypy_cache .ruff_cache .pytest_cache

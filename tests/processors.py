@@ -5,6 +5,7 @@ number of threads. A test that holds on one machine only by the luck of its roun
 
     python tests/processors.py            all configurations (ten to fifteen minutes on two cores)
     python tests/processors.py --short    two, unlike this machine, on the core of the tests
+    python tests/processors.py --here     one, this machine as it is: for other versions of Python
 """
 
 from __future__ import annotations
@@ -166,10 +167,13 @@ def main() -> int:
     """Run the configurations; return 1 if one failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--short", action="store_true", help="two configurations, fewer files")
-    short = parser.parse_args().short
+    parser.add_argument("--here", action="store_true", help="this machine as it is")
+    asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
-        files = CORE if short else NUMERICAL
-        results = [run(configuration, files) for configuration in chosen(short, cache)]
+        files = CORE if asked.short else NUMERICAL
+        as_it_is = [Configuration(f"Python {platform.python_version()}", {}, {})]
+        configurations = as_it_is if asked.here else chosen(asked.short, cache)
+        results = [run(configuration, files) for configuration in configurations]
     counts = f"{results.count(True)} passed, {results.count(False)} failed"
     print(f"configurations of processors: {counts}, {results.count(None)} skipped")
     return 1 if False in results else 0
