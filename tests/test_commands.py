@@ -143,32 +143,91 @@ def test_many_classes_make_a_short_table(folder):
 # The output is whole or not there
 
 
-def test_existing_output_is_refused_before_any_work(folder, monkeypatch):
-    (folder / "out.npy").write_text("precious")
+def no_work(monkeypatch):
     monkeypatch.setattr(
         "dmsgd.commands.loading.load_features", lambda *_: pytest.fail("work was done")
     )
-    fails("sample features.npy -k 8 -n 5 -o out.npy", "out.npy exists; use --force")
-    assert (folder / "out.npy").read_text() == "precious"
+
+
+def test_existing_output_is_refused_before_any_work(folder, monkeypatch):
+    assert run("sample features.npy -k 8 -n 5 -o out.npy").exit_code == 0
+    (folder / "out.csv").write_text("precious")
+    before = (folder / "out.npy").read_bytes()
+    no_work(monkeypatch)
+    for suffix in ("npy", "csv"):
+        fails(f"sample features.npy -k 8 -n 5 -o out.{suffix}", f"out.{suffix} exists; use --force")
+    assert (folder / "out.csv").read_text() == "precious"
+    assert (folder / "out.npy").read_bytes() == before
+
+
+@pytest.mark.parametrize("force", ["", "--force"])
+@pytest.mark.parametrize(
+    "ending", ["npy", "json", "inclusion.npy", "part", "part.json", "json.new", "part.json.new"]
+)
+def test_files_of_others_are_never_replaced(folder, monkeypatch, ending, force):
+    (folder / f"out.{ending}").write_text("precious")
+    no_work(monkeypatch)
+    fails(f"sample features.npy -k 8 -n 5 -o out.npy {force}", rf"{ending} is not part of a sched")
+    assert (folder / f"out.{ending}").read_text() == "precious"
+
+
+@pytest.mark.parametrize("ending", ["inclusion.npy", "part.npy"])
+def test_an_input_with_the_name_of_a_part_is_kept(folder, monkeypatch, ending):
+    """As for a schedule that has been there before, beside which everything looks like its own."""
+    assert run("sample features.npy -k 8 -n 5 -o feat.npy").exit_code == 0
+    np.save(f"feat.{ending}", X)
+    no_work(monkeypatch)
+    if ending == "inclusion.npy":
+        fails(f"sample feat.{ending} -k 8 -n 5 -o feat.npy --force", r"is an input, and would be")
+        fails(f"sample features.npy --labels feat.{ending} -k 8 -n 5 -o feat.npy --force", "input")
+    fails(f"sample features.npy -k 8 -n 5 -o feat.{ending} --force", "a name for parts of another")
+    np.testing.assert_array_equal(np.load(f"feat.{ending}"), X)
+
+
+def test_a_table_whose_column_is_an_input_is_kept(folder):
+    before = (folder / "iris.csv").read_text()
+    fails(
+        "sample features.npy --labels iris.csv:species -k 8 -n 5 -o iris.csv --force",
+        "iris.csv is an input of this command",
+    )
+    assert (folder / "iris.csv").read_text() == before
+
+
+def test_a_store_that_is_an_input_is_not_written_into(folder):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_group("g.zarr").create_array("X", data=X)
+    fails("sample g.zarr:X -k 8 -n 5 -o g.zarr/out.npy", "g.zarr is an input, and would be lost")
+    assert run("sample g.zarr:X -k 8 -n 50 -o out.npy").exit_code == 0
+    np.testing.assert_array_equal(np.load("out.npy"), dmsgd.diversify(X, 8).sample(50, seed=0))
+
+
+def test_a_disk_that_is_too_small_is_told_before_any_work(folder, monkeypatch):
+    no_work(monkeypatch)
+    fails(
+        f"sample features.npy -k 8 -n {10**15} -o out.npy", "batches of 8 need 56.8 PB, and .*free"
+    )
 
 
 def test_force_replaces(folder):
-    (folder / "out.npy").write_text("old")
-    assert run("sample features.npy -k 8 -n 5 -o out.npy --force").exit_code == 0
-    assert np.load("out.npy").shape == (5, 8)
+    for steps in (3, 5):
+        assert run(f"sample features.npy -k 8 -n {steps} -o out.npy --force").exit_code == 0
+        assert np.load("out.npy").shape == (steps, 8)
 
 
 def test_failed_run_touches_no_finished_file(folder, monkeypatch):
+    assert run("sample features.npy -k 8 -n 3 -o old.npy").exit_code == 0
+    before = (folder / "old.npy").read_bytes()
+
     def pieces(*_):
         yield 0, np.zeros((1, 8), dtype=np.int64)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("dmsgd.schedules.drawing._pieces", pieces)
-    (folder / "old.npy").write_text("precious")
     fails("sample features.npy -k 8 -n 5 -o new.npy", "No space left on device")
     fails("sample features.npy -k 8 -n 5 -o old.npy --force", "No space left on device")
     assert not (folder / "new.npy").exists()
-    assert (folder / "old.npy").read_text() == "precious"
+    assert (folder / "old.npy").read_bytes() == before
+    dmsgd.Schedule.load("old.npy")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

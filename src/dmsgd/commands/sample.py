@@ -96,7 +96,7 @@ def sample(
     An .npy output is a schedule: batches.json beside it says what it was drawn from, and the same
     command goes on where a run was stopped.
     """
-    refuse_output(output, (".npy", ".csv"), [features, labels], force)
+    _refuse_output(output, [features, labels], steps, k, force)
     from dmsgd.commands.loading import column_names
     from dmsgd.features.connection import connected
     from dmsgd.features.door import open_features
@@ -129,6 +129,22 @@ def sample(
         if not settings.uses_labels:
             say("labels    did not count for the draws; -w 0.7 would mix them in")
         show(_shares(y, schedule.batches))
+
+
+def _refuse_output(output: Path, names: list[str | None], steps: int, k: int, force: bool) -> None:
+    """Raise unless all files of the schedule can be written without losing anything."""
+    from dmsgd.files.paths import split
+    from dmsgd.schedules.files import Files
+
+    inputs = [split(name)[0] for name in names if name]
+    given: list[str | None] = [str(file) for file in inputs]
+    refuse_output(output, (".npy", ".csv"), given, force=True)
+    if output.suffix.lower() == ".npy":
+        files = Files.at(output)
+        files.refuse_inputs(inputs)
+        files.refuse_strangers()  # also with --force, which replaces schedules
+        files.refuse_full_disk(max(steps, 1), max(k, 1), n=0)
+    refuse_output(output, (".npy", ".csv"), given, force)
 
 
 def _set_up(X: Any, k: int, y: Any, settings: Settings, without_repulsion: bool) -> ClosedForm:

@@ -190,7 +190,7 @@ def _refuse(files: Files, record: Record, overwrite: bool) -> None:
                     f"{file} is not part of a finished schedule; choose another path, or replace "
                     f"it with overwrite=True"
                 )
-    files.refuse_full_disk(record)
+    files.refuse_full_disk(record.steps, record.k, record.n)
 
 
 def _refuse_another_beginning(files: Files, record: Record) -> None:

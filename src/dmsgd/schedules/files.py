@@ -163,6 +163,16 @@ class Files:
                     f"another path"
                 )
 
+    def refuse_inputs(self, inputs: Iterable[Path]) -> None:
+        """Raise if a file that would be replaced is one of these, or lies in one of them."""
+        for given in inputs:
+            for file in (*self.all(), *self.batches.parents):
+                if file.exists() and given.exists() and file.samefile(given):
+                    raise ValueError(
+                        f"{given} is an input, and would be lost to the schedule {self.batches}; "
+                        f"choose another path"
+                    )
+
     def _has_inclusion(self) -> bool:
         """Return whether the sidecar says that there is a file of b, or cannot be asked."""
         try:
@@ -172,17 +182,17 @@ class Files:
         except (OSError, ValueError):
             return self.sidecar.exists()
 
-    def refuse_full_disk(self, record: Record) -> None:
-        """Raise if the disk has no room for the schedule."""
-        needed = len(header(record.steps, record.k)) + 8 * (record.steps * record.k + record.n)
+    def refuse_full_disk(self, steps: int, k: int, n: int) -> None:
+        """Raise if the disk has no room for so many batches, and b of n items."""
+        needed = len(header(steps, k)) + 8 * (steps * k + n) + SMALL_FILES
         with suppress(FileNotFoundError):
             needed -= self.part.stat().st_size
         free = shutil.disk_usage(self.part.parent).free
-        if needed + SMALL_FILES > free:
+        if needed > free:
             raise OSError(
                 errno.ENOSPC,
-                f"{record.steps:,} batches of {record.k:,} need {human(needed + SMALL_FILES)}, and "
-                f"{human(free)} are free; ask for fewer steps, or write to another disk",
+                f"{steps:,} batches of {k:,} need {human(needed)}, and {human(free)} are free; ask "
+                f"for fewer steps, or write to another disk",
             )
 
     # --- how it changes
