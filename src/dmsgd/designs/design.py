@@ -20,6 +20,12 @@ def refuse_too_many(size: int, numbers: int) -> None:
     reserve(size * numbers, f"an array of {size:,} draws", advice)
 
 
+def refuse_far_draws(stop: int) -> None:
+    """Raise if draws are numbered beyond what 63 bits count, where numbers would begin again."""
+    if stop > 2**63:
+        raise ValueError(f"draws are numbered below 2**63, and start + size is {stop}; lower start")
+
+
 class Design(ABC):
     """A law over batches of k distinct items out of n, that can be drawn from.
 
@@ -44,6 +50,7 @@ class Design(ABC):
         """
         size = as_count(size, "size", least=0)
         start = as_count(start, "start", least=0)
+        refuse_far_draws(start + size)
         refuse_too_many(size, self.k)
         return self._draw(key_of(seed), start, size, thread_count(workers))
 
