@@ -128,7 +128,9 @@ def sample(
     if y is not None:
         if not settings.uses_labels:
             say("labels    did not count for the draws; -w 0.7 would mix them in")
-        show(_shares(y, schedule.batches))
+        title, table = _shares(y, schedule.batches)
+        say(title)
+        show(table)
 
 
 def _refuse_output(output: Path, names: list[str | None], steps: int, k: int, force: bool) -> None:
@@ -184,8 +186,8 @@ def _draw_to(
     return schedule
 
 
-def _shares(y: Any, batches: IntArray) -> Table:
-    """Return the table of each class's share of the items and of the draws."""
+def _shares(y: Any, batches: IntArray) -> tuple[str, Table]:
+    """Return the table of each class's share of the items and of the draws, and its title."""
     import numpy as np
     from rich.table import Table
     from rich.text import Text
@@ -200,7 +202,7 @@ def _shares(y: Any, batches: IntArray) -> Table:
         shown = np.argsort(-items, kind="stable")
         shown = np.concatenate([shown[: CLASSES_SHOWN // 2], shown[-CLASSES_SHOWN // 2 :]])
         title += ", here the largest and the rarest"
-    table = Table(title=title, title_justify="left", title_style="", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     table.add_column("class", no_wrap=True, max_width=NAME)
     for heading in ("items", "share of items", "share of draws"):
         table.add_column(heading, justify="right")
@@ -209,4 +211,4 @@ def _shares(y: Any, batches: IntArray) -> Table:
         table.add_row(
             Text(visible(names[c], NAME)), f"{items[c]:,}", f"{before:.2%}", f"{after:.2%}"
         )
-    return table
+    return title, table
