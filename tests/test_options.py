@@ -1,0 +1,128 @@
+"""Nonsense for every option of every command: one line of error, never a traceback.
+
+Options are taken from the app itself, so that new ones are covered; a new type needs values.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from enum import Enum
+from pathlib import Path
+from types import NoneType
+from typing import get_args, get_type_hints
+
+import numpy as np
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from dmsgd.commands import app
+
+WORDS = ["", "none.npy", "x" * 5000 + ".npy", "x.npy/below.npy", "a\x00b.npy", "\ud800.npy", "/"]
+#: By the type in the signature.
+NONSENSE = {
+    int: ["-1", "0", "1e3", "1.5", "x", "", f"{2**63}", f"-{10**30}", "9" * 5000],
+    float: ["nan", "inf", "-1", "1e-200", "1e200", "1e400", "5e-324", "x", ""],
+    Enum: ["cubic", "", "LINEAR\x1b[31m"],
+    str: WORDS,
+    Path: WORDS,
+}
+
+#: Arguments with which a command works; of those that work for long only the beginning is let run.
+BASE = {
+    "sample": ["x.npy", "-k", "3", "-n", "4", "-o", "out.npy", "--labels", "y.npy", "--force"],
+    "inspect": ["x.npy", "-k", "3", "--labels", "y.npy"],
+    "report": ["x.npy", "-k", "3", "-o", "out.html", "--labels", "y.npy", "--force"],
+    "demo": ["--quick", "--force"],
+    "reproduce": ["toy", "--quick", "--force"],
+    "bench": ["--quick"],
+}
+BEGINNINGS = {
+    "demo": "dmsgd.paper.toy.run.run",
+    "reproduce": "dmsgd.commands.reproduce._run",
+    "bench": "dmsgd.commands.bench._timed",
+}
+#: What an option needs beside it to mean anything.
+WITH = {"scale": ["--kernel", "rbf"]}
+#: Options whose values are no nonsense, however odd: any text is a title.
+ANYTHING = {"title"}
+
+COMMANDS = get_command(app).commands
+SIGNATURES = {
+    each.callback.__name__: get_type_hints(each.callback) for each in app.registered_commands
+}
+RNG = np.random.default_rng(0)
+
+
+def kind(command, parameter) -> type:
+    """Return the type of an option, of an optional one without None."""
+    hint = SIGNATURES[command][parameter.name]
+    hint = next((each for each in get_args(hint) if each is not NoneType), hint)
+    return Enum if issubclass(hint, Enum) else hint
+
+
+def options():
+    """Return the name of the command, and the option or argument, of all that take a value."""
+    return [
+        (command, each)
+        for command, found in COMMANDS.items()
+        for each in found.params
+        if each.name in SIGNATURES[command] and kind(command, each) is not bool
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", RNG.normal(size=(24, 6)))
+    np.save("y.npy", np.arange(24) % 2)
+    return tmp_path
+
+
+def arguments(command, parameter, value):
+    """Return the arguments of a call with this value; an option given twice has its last one."""
+    if parameter.param_type_name == "argument":
+        return [command, value, *BASE[command][1:]]
+    return [command, *BASE[command], *WITH.get(parameter.name, []), parameter.opts[0], value]
+
+
+@pytest.mark.parametrize(
+    ("command", "parameter"), options(), ids=lambda each: getattr(each, "name", each)
+)
+def test_nonsense_is_one_line(folder, monkeypatch, command, parameter):
+    if command in BEGINNINGS:
+        module, _, name = BEGINNINGS[command].rpartition(".")
+        __import__(module)
+        monkeypatch.setattr(sys.modules[module], name, _begin)
+    values = NONSENSE[kind(command, parameter)]
+    for value in values[:3] if parameter.name in ANYTHING else values:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a kernel is unlikely to be meant, for one
+            result = CliRunner().invoke(app, arguments(command, parameter, value))
+        told = f"{parameter.name} {value[:40]!r}: {result.exit_code} {result.stderr}"
+        assert isinstance(result.exception, SystemExit | None), f"{told}{result.exception!r}"
+        assert result.exit_code in (0, 1, 2), told
+        if result.exit_code and "Usage: " not in result.stderr:
+            assert re.fullmatch(r"error: [^\n]+\n", result.stderr), told
+        assert "\x1b" not in result.stderr, told
+        assert len(result.stderr) < 12_000, told
+        if value in ("x", "", "nan") and parameter.name not in ANYTHING:
+            assert result.exit_code, told
+
+
+def _begin(*_):
+    raise ValueError("accepted: the work begins")
+
+
+def test_everything_is_covered():
+    assert set(COMMANDS) == set(BASE)
+    assert {kind(*each) for each in options()} == set(NONSENSE)
+    assert len(options()) > 40
+
+
+def test_a_command_that_works_is_no_error(folder):
+    """Else every case above might end for another reason than its nonsense."""
+    for command in ("sample", "inspect", "report"):
+        assert CliRunner().invoke(app, [command, *BASE[command]]).exit_code == 0
