@@ -45,14 +45,14 @@ test-processors: $(VENV)/.installed-dev
 
 # Without torch, which has no builds for every Python; what needs it is skipped.
 test-oldest:
-	$(OLDEST_PYTHON) -m venv .venv-oldest
+	$(OLDEST_PYTHON) -m venv --clear .venv-oldest
 	.venv-oldest/bin/pip install --quiet --no-deps --editable .
 	.venv-oldest/bin/python tests/oldest.py > .venv-oldest/oldest.txt
 	.venv-oldest/bin/pip install --quiet --constraint .venv-oldest/oldest.txt --editable ".[test]"
 	.venv-oldest/bin/python tests/processors.py --here
 
 test-python:
-	$(PYTHON) -m venv .venv-python
+	$(PYTHON) -m venv --clear .venv-python
 	.venv-python/bin/pip install --quiet --upgrade --editable ".[test]"
 	.venv-python/bin/python tests/processors.py --here
 
