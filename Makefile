@@ -4,6 +4,7 @@
 # make test-oldest      the numerical tests with the oldest versions that pyproject.toml admits
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
 # make lock             constraints.txt with the newest versions, but for torch
+# make fuzz             any input to any function, ten thousand cases and more (ten to fifteen minutes)
 # make check            lint and types
 # make frameworks       the table of frameworks in docs/training.md (about three minutes)
 # make bench            the speed tables of the README
@@ -18,7 +19,7 @@ ifneq ($(wildcard ../shared/data),)
 export DMSGD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-processors test-oldest test-python lock browser check format frameworks bench paper clean
+.PHONY: demo test fuzz test-processors test-oldest test-python lock browser check format frameworks bench paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +39,11 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev browser
 	$(BIN)/python -m pytest -n 2
+
+# Property tests with new random cases; `make test` has a few hundred fixed ones.
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n 2 tests/properties --hypothesis-profile=fuzz
+	@if [ -d tests/fuzz ]; then $(BIN)/python -m pytest -n 2 tests/fuzz; fi
 
 # OPTIONS=--short: two configurations and fewer files, in about two minutes.
 test-processors: $(VENV)/.installed-dev
