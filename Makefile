@@ -5,6 +5,7 @@
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
 # make lock             constraints.txt with the newest versions, but for torch
 # make fuzz             any input to any function, ten thousand cases and more (ten to fifteen minutes)
+# make soak             long runs under load, with kills (about half an hour)
 # make check            lint and types
 # make frameworks       the table of frameworks in docs/training.md (about three minutes)
 # make bench            the speed tables of the README
@@ -19,7 +20,7 @@ ifneq ($(wildcard ../shared/data),)
 export DMSGD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test fuzz test-processors test-oldest test-python lock browser check format frameworks bench paper clean
+.PHONY: demo test fuzz soak test-processors test-oldest test-python lock browser check format frameworks bench paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -76,6 +77,14 @@ browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && apt-get install -y -qq chromium chromium-driver >/dev/null 2>&1; } || \
 	  echo "no Chromium found or installed: the browser tests will be skipped"
+
+# Each prints one line of result; the first that fails ends it.
+soak: $(VENV)/.installed-dev
+	$(BIN)/python tests/soak/draws.py
+	$(BIN)/python tests/soak/updates.py
+	$(BIN)/python tests/soak/schedules.py
+	$(BIN)/python tests/soak/workers.py
+	$(BIN)/python tests/soak/ddp.py
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check

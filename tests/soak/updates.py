@@ -1,0 +1,54 @@
+"""Features that change all the time: `update` of a loader's sampler does not leak memory.
+
+python tests/soak/updates.py [--updates 300] [--steps 300] [--n 2000]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import torch
+from torch.utils.data import TensorDataset
+from watch import Memory, Progress, announce, finish
+
+import dmsgd
+import dmsgd.torch
+
+K, D = 16, 64
+
+
+def main(arguments=None):
+    options = argparse.ArgumentParser()
+    options.add_argument("--updates", type=int, default=300)
+    options.add_argument("--steps", type=int, default=300)
+    options.add_argument("--n", type=int, default=2000)
+    given = options.parse_args(arguments)
+    announce(f"{given.updates} updates, one every {given.steps} steps", "1 to 3 minutes by default")
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+
+    def features():
+        return rng.normal(size=(given.n, D))
+
+    dataset = TensorDataset(torch.arange(given.n))
+    design = dmsgd.diversify(features(), K, normalize=True)
+    loader = dmsgd.torch.loader(dataset, design, steps=given.steps, seed=0)
+    watched, failures = Memory(), []
+    progress = Progress(given.updates, "updates")
+    for epoch in range(given.updates):
+        items = torch.stack([batch for (batch,) in loader]).numpy()
+        drawn = loader.sampler.design.sample(given.steps, seed=0, start=epoch * given.steps)
+        if not np.array_equal(items, drawn):
+            failures.append(f"epoch {epoch} is not of the features that it was given")
+        loader.sampler.update(features())
+        if epoch >= given.updates // 5:  # after warm-up
+            watched.look()
+        progress.show(epoch + 1)
+    if not watched.flat:
+        failures.append("memory grows")
+    finish("updates", failures, f"{given.updates} x {given.steps} steps, n={given.n}; {watched}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Dask workers that are killed every few seconds: schedules are the same as drawn alone.
+
+python tests/soak/workers.py [--kills 20] [--every 3] [--steps 20000] [--workers 3]
+
+Designs in memory, which the workers draw from, and features on the cluster, which they search, take
+turns. A new worker comes for each that is killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import tempfile
+import threading
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+from dask_processes import DaskProcesses
+from watch import Progress, announce, finish
+
+import dmsgd
+from dmsgd.features.connection import connected
+
+K = 8
+
+
+def main(arguments=None):
+    options = argparse.ArgumentParser()
+    options.add_argument("--kills", type=int, default=20)
+    options.add_argument("--every", type=float, default=3.0)
+    options.add_argument("--steps", type=int, default=20_000)
+    options.add_argument("--workers", type=int, default=3)
+    given = options.parse_args(arguments)
+    announce(f"{given.kills} kills of Dask workers, one every {given.every:g} s", "2 to 4 minutes")
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it tells of every lost worker
+    X = np.random.default_rng(0).normal(size=(3000, 40))
+    alone, over, kills = dmsgd.diversify(X, K), threading.Event(), [0]
+    progress, failures, schedules = Progress(given.kills, "kills"), [], 0
+    with (
+        DaskProcesses(given.workers) as processes,
+        connected(processes.address) as client,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        client.wait_for_workers(given.workers)
+
+        def kill():
+            while kills[0] < given.kills and not over.wait(given.every):
+                processes.kill_worker()
+                processes.add_worker()
+                kills[0] += 1
+                progress.show(kills[0], f"{schedules} schedules")
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        try:
+            while killer.is_alive():
+                seed, design = schedules, alone
+                if schedules % 2:
+                    with client.as_current():
+                        design = dmsgd.diversify(da.from_array(X, chunks=(200, 40)), K)
+                path = Path(folder) / f"{seed}.npy"
+                drawn = dmsgd.presample(design, given.steps, seed, path, client=client)
+                if not np.array_equal(drawn.batches, alone.sample(given.steps, seed)):
+                    failures.append(f"schedule {seed} differs from the one drawn alone")
+                schedules += 1
+        except Exception as error:
+            failures.append(f"schedule {schedules}: {error!r}")
+        over.set()
+        killer.join()
+    facts = f"{schedules} schedules of {given.steps:,} draws, {kills[0]} kills"
+    finish("workers", failures, f"{facts} among {given.workers} workers")
+
+
+if __name__ == "__main__":
+    main()
