@@ -10,7 +10,7 @@ import pytest
 import dmsgd
 
 sys.path.insert(0, str(Path(__file__).parent))
-from frameworks import BEGIN, CELLS, PAGE, STEPS, TWO_RANKS, design, run, verdicts
+from frameworks import BEGIN, CELLS, EPOCHS, LAUNCHES, PAGE, STEPS, TWO_RANKS, design, run, verdicts
 
 RESUMED = {cell for cell in (*CELLS, *TWO_RANKS) if "resumed" in cell}
 WITH_WORKERS = {"workers 0, 1, 4", "resumed in epoch 0", "resumed in epoch 2"}
@@ -33,7 +33,7 @@ REFUSED = {
 
 
 def check(ranks):
-    """Hold the verdicts against what is known, and against the page."""
+    """Hold the verdicts of a script against what is known, and against the page."""
     page = PAGE.read_text().split(BEGIN)[1].splitlines()
     for row, cells in verdicts(ranks).items():
         refused, words = REFUSED.get(row, (set(), ""))
@@ -45,29 +45,7 @@ def check(ranks):
             assert all(text == "holds" or re.search(words, text) for text in found), found
 
 
-@pytest.mark.parametrize("world", [1, 2])
-@pytest.mark.parametrize("script", ["fabric", "hugging_face"])
-def test_frameworks(tmp_path, script, world):
-    check(run(script, world, tmp_path))
-
-
-def test_plain_torch(tmp_path):
-    check(run("plain", 1, tmp_path))
-
-
-def test_plain_ddp(tmp_path):
-    ranks = run("plain", 2, tmp_path)
-    check(ranks)
-    features = np.array(ranks[0]["features"])
-    expected = dmsgd.diversify(features, k=design().k).sample(STEPS, seed=0)
-    parts = [np.array(rank["drawn"]).reshape(STEPS, -1) for rank in ranks]
-    assert np.hstack(parts).tolist() == expected.tolist()  # of rank 0's features
-    assert all("different designs" in rank["refused"] for rank in ranks)
-
-
-def test_lightning(tmp_path):
-    (rank,) = ranks = run("lightning_trainer", 1, tmp_path)
-    check(ranks)
+def check_lightning(rank):
     every = design().sample(len(rank["at_the_end"]), seed=0).tolist()
     assert rank["at_the_end"] == every
     assert "overfit on m draws" in rank["refused"]
@@ -76,19 +54,59 @@ def test_lightning(tmp_path):
     ]
 
 
-def test_lightning_ddp(tmp_path):
-    check(run("lightning_trainer", 2, tmp_path))
-
-
-def test_accelerate_alone(tmp_path):
-    (rank,) = ranks = run("accelerated", 1, tmp_path)
-    check(ranks)
+def check_accelerate(rank):
     middle, epoch = rank["refused"]
     assert "skip_first_batches" in middle
     assert "epoch 1, and now epoch 0 is named; go on with set_epoch(1)" in epoch
     assert rank["resumed"] == design().sample(STEPS, seed=0, start=STEPS).tolist()
 
 
-@pytest.mark.parametrize("script", ["accelerated", "dispatched"])
-def test_accelerate(tmp_path, script):
-    check(run(script, 2, tmp_path))
+def check_update(*ranks):
+    features = np.array(ranks[0]["features"])
+    expected = dmsgd.diversify(features, k=design().k).sample(STEPS, seed=0)
+    parts = [np.array(rank["drawn"]).reshape(STEPS, -1) for rank in ranks]
+    assert np.hstack(parts).tolist() == expected.tolist()  # of rank 0's features
+    assert all("different designs" in rank["refused"] for rank in ranks)
+
+
+def check_callback(*ranks):
+    """Every batch is of the features in use, which rank 0 alone has made."""
+    runs = zip(*(rank["updated"] for rank in ranks), strict=True)
+    for stop, (first, *others) in zip((STEPS, STEPS + 2), runs, strict=True):
+        assert all(other["features"] == [] for other in others)
+        made = [dmsgd.diversify(np.array(X), k=design().k) for X in first["features"]]
+        assert len(made) == EPOCHS - 1, stop
+        drawn = [
+            each.sample(STEPS, seed=0, start=epoch * STEPS)
+            for epoch, each in enumerate([design(), *made])
+        ]
+        seen = np.concatenate([run["batches"] for run in (first, *others)], axis=1)
+        assert np.sort(seen, axis=1).tolist() == np.sort(np.concatenate(drawn), axis=1).tolist()
+
+
+def check_sentences(rank):
+    assert "batches of several datasets" in rank["refused"]
+    assert rank["evaluated"]
+
+
+def check_supervised(rank):
+    assert re.search(r"has \d+ items, the design 48;.*packing", rank["refused"])
+
+
+#: What a script shows beside its rows, in how many processes.
+BESIDE = {
+    ("lightning_trainer", 1): check_lightning,
+    ("accelerated", 1): check_accelerate,
+    ("sentences", 1): check_sentences,
+    ("supervised", 1): check_supervised,
+    ("plain", 2): check_update,
+    ("lightning_trainer", 2): check_callback,
+    ("hugging_face", 2): check_callback,
+}
+
+
+@pytest.mark.parametrize(("world", "scripts"), LAUNCHES)
+def test_frameworks(tmp_path, world, scripts):
+    for script, ranks in run(scripts, world, tmp_path).items():
+        check(ranks)
+        BESIDE.get((script, world), lambda *_: None)(*ranks)

@@ -8,7 +8,7 @@ from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration
 from torch.utils.data import DataLoader
 
-from common import OUT, STEPS, WORLD, Items, K, design, numbers, run_cells, write
+from common import OUT, STEPS, WORLD, Items, K, design, numbers, refusal, run_cells
 from dmsgd.torch import DiverseSampler, loader
 
 
@@ -66,12 +66,6 @@ def checkpointed():
         accelerator.register_for_checkpointing(batches.sampler)
         return accelerator, accelerator.prepare(batches)
 
-    def refusal(action, *args):
-        try:
-            action(*args)
-        except (RuntimeError, ValueError) as error:
-            return str(error)
-
     messages = []
     accelerator, batches = fresh()
     stream = iter(batches)
@@ -104,8 +98,4 @@ def main():
     # Last: only rank 0 makes these passes and can refuse them, and the others hear of its end.
     dispatch = partial(train, cut, config(dispatch_batches=True))
     rows |= run_cells({"Accelerate, `dispatch_batches=True`": dispatch}, leave=True)
-    write(rows=rows, **extra)
-
-
-if __name__ == "__main__":
-    main()
+    return {"rows": rows, **extra}

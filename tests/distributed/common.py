@@ -1,7 +1,7 @@
 """What the framework scripts share: a design, data whose items are their own numbers, the cells.
 
-A script trains in one framework, in as many processes as it is started in, and goes through all
-cells of its table row in one launch: starting the processes is what costs.
+A script's `main` trains in one framework, in as many processes as there are, and goes through all
+cells of its table rows. `launch.py` runs several in the same processes: starting those costs most.
 """
 
 import json
@@ -78,7 +78,39 @@ def run_cells(rows, leave=False):
     return results
 
 
-def write(**results):
+def refusal(action, *args):
+    """Return the words with which an action is refused, None if it is not."""
+    try:
+        action(*args)
+    except (RuntimeError, ValueError, TypeError) as error:
+        return str(error)
+
+
+class Features:
+    """Features for an UpdateFeatures callback, others at every call and on every rank."""
+
+    def __init__(self):
+        self.made = []
+
+    def __call__(self, *_):
+        self.made.append(np.random.default_rng([len(self.made), rank()]).normal(size=(N, 9)))
+        return self.made[-1]
+
+
+def run_updates(train):
+    """Run train(features, stop), which updates the sampler after every epoch, as `run_cells` does.
+
+    It is killed at the end of an epoch, when an update is due, and in the epoch after an update.
+    """
+    runs = []
+    for stop in (STEPS, STEPS + 2):
+        features = Features()
+        batches = train(features, stop)
+        runs.append({"batches": batches, "features": [X.tolist() for X in features.made]})
+    return runs
+
+
+def write(results):
     """Save what this rank saw, and end the process at once.
 
     gloo's threads abort one exit in thirty, after Python's own.

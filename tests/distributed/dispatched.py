@@ -5,8 +5,10 @@ from functools import partial
 from accelerate.utils import DataLoaderConfiguration
 
 from accelerated import cut, train
-from common import run_cells, write
+from common import run_cells
 
-config = DataLoaderConfiguration(dispatch_batches=True, use_stateful_dataloader=True)
-row = "Accelerate, both stateful and dispatched"
-write(rows=run_cells({row: partial(train, cut, config)}, leave=True))
+
+def main():
+    config = DataLoaderConfiguration(dispatch_batches=True, use_stateful_dataloader=True)
+    row = "Accelerate, both stateful and dispatched"
+    return {"rows": run_cells({row: partial(train, cut, config)}, leave=True)}

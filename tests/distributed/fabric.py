@@ -5,14 +5,11 @@ from functools import partial
 import torch
 from lightning.fabric import Fabric
 
-from common import OUT, STEPS, WORLD, Items, design, numbers, run_cells, write
+from common import OUT, STEPS, WORLD, Items, design, numbers, run_cells
 from dmsgd.torch import loader
 
-fabric = Fabric(accelerator="cpu", devices=WORLD, strategy="ddp" if WORLD > 1 else "auto")
-fabric.launch()
 
-
-def train(set_up, epochs, workers, accumulation, stop):
+def train(fabric, set_up, epochs, workers, accumulation, stop):
     def fresh():
         options = {"accumulation": accumulation, "steps": STEPS, "num_workers": workers}
         batches = loader(Items(), design(), **options)
@@ -37,8 +34,11 @@ def train(set_up, epochs, workers, accumulation, stop):
     return seen
 
 
-rows = {
-    "Fabric": partial(train, True),
-    "Fabric, without `setup_dataloaders`": partial(train, False),
-}
-write(rows=run_cells(rows))
+def main():
+    fabric = Fabric(accelerator="cpu", devices=WORLD, strategy="ddp" if WORLD > 1 else "auto")
+    fabric.launch()
+    rows = {
+        "Fabric": partial(train, fabric, True),
+        "Fabric, without `setup_dataloaders`": partial(train, fabric, False),
+    }
+    return {"rows": run_cells(rows)}

@@ -1,12 +1,17 @@
 """The Hugging Face Trainer: one method is overridden, and it is resumed from its checkpoints."""
 
-import tempfile
+from functools import partial
+from itertools import count
 
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
-from common import OUT, STEPS, WORLD, Items, K, design, numbers, run_cells, write
+from common import EPOCHS, OUT, STEPS, WORLD, Items, K, design, numbers, run_cells, run_updates
 from dmsgd.torch import DiverseSampler
+from dmsgd.torch.transformers import UpdateFeatures
+
+#: Numbers of the runs, the same on every rank.
+RUNS = count()
 
 
 class Records(Items):
@@ -23,15 +28,6 @@ class Model(torch.nn.Module):
         return {"loss": self.layer(x).sum()}
 
 
-class Diverse(Trainer):
-    def _get_train_sampler(self, *args):
-        return DiverseSampler(design(), steps=STEPS)
-
-    def training_step(self, model, inputs, *args):
-        self.seen.append(numbers(inputs["x"]))
-        return super().training_step(model, inputs, *args)
-
-
 class Crash(TrainerCallback):
     def __init__(self, stop):
         self.stop = stop
@@ -41,26 +37,57 @@ class Crash(TrainerCallback):
             control.should_save = control.should_training_stop = True
 
 
-def train(epochs, workers, accumulation, stop):
-    arguments = TrainingArguments(
-        output_dir=tempfile.mkdtemp(dir=OUT) if WORLD == 1 else OUT / f"{accumulation}-{stop}",
-        per_device_train_batch_size=K // WORLD // accumulation, num_train_epochs=epochs,
-        gradient_accumulation_steps=accumulation, dataloader_num_workers=workers, use_cpu=True,
-        report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True, learning_rate=0,
-    )  # fmt: skip
+def train(make, epochs, workers, accumulation, stop):
+    """Train with what make(options of the TrainingArguments) returns: a Trainer, and which items
+    the inputs of a step are.
+    """
+    folder = OUT / f"run{next(RUNS)}"
+    options = {
+        "output_dir": str(folder),
+        "per_device_train_batch_size": K // WORLD // accumulation,
+        "num_train_epochs": epochs,
+        "gradient_accumulation_steps": accumulation,
+        "dataloader_num_workers": workers,
+        "use_cpu": True, "report_to": [], "save_strategy": "no", "logging_strategy": "no",
+        "disable_tqdm": True, "learning_rate": 0,
+    }  # fmt: skip
+    seen = []
 
-    def fresh(*callbacks):
-        trainer = Diverse(Model(), arguments, train_dataset=Records(), callbacks=list(callbacks))
-        trainer.seen = []
-        return trainer
+    def go(path=None, *callbacks):
+        trainer, items = make(options)
+        step = trainer.training_step
 
-    first, last = fresh(Crash(stop)), fresh()
-    if not stop:
-        last.train()
-        return last.seen
-    first.train()
-    last.train(resume_from_checkpoint=f"{arguments.output_dir}/checkpoint-{stop}")
-    return first.seen + last.seen
+        def watched(model, inputs, *args):
+            seen.append(items(inputs))
+            return step(model, inputs, *args)
+
+        trainer.training_step = watched
+        for callback in callbacks:
+            trainer.add_callback(callback)
+        trainer.train(resume_from_checkpoint=path)
+
+    if stop:
+        go(None, Crash(stop))
+    go(f"{folder}/checkpoint-{stop}" if stop else None)
+    return seen
 
 
-write(rows=run_cells({"Hugging Face `Trainer`": train}))
+def make(options, features=None):
+    class Diverse(Trainer):
+        def _get_train_sampler(self, *args):
+            return sampler
+
+    sampler = DiverseSampler(design(), steps=STEPS)
+    trainer = Diverse(Model(), TrainingArguments(**options), train_dataset=Records())
+    if features:
+        trainer.add_callback(UpdateFeatures(sampler, features))
+    return trainer, lambda inputs: numbers(inputs["x"])
+
+
+def train_updated(features, stop):
+    return train(partial(make, features=features), EPOCHS, 0, 1, stop)
+
+
+def main():
+    rows = run_cells({"Hugging Face `Trainer`": partial(train, make)})
+    return {"rows": rows, **({"updated": run_updates(train_updated)} if WORLD > 1 else {})}

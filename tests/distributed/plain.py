@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import dmsgd
-from common import STEPS, WORLD, Items, K, N, design, numbers, rank, run_cells, write
+from common import STEPS, WORLD, Items, K, N, design, numbers, rank, run_cells
 from dmsgd.torch import DiverseSampler, loader
 
 
@@ -55,12 +55,13 @@ def updated():
         return {**found, "refused": str(error)}
 
 
-if WORLD > 1:
-    torch.distributed.init_process_group("gloo")
-kinds = {
-    "PyTorch, `DataLoader`": DataLoader,
-    "PyTorch, `dmsgd.torch.loader`": loader,
-    "torchdata, `StatefulDataLoader`": StatefulDataLoader,
-}
-rows = run_cells({name: partial(train, kind) for name, kind in kinds.items()})
-write(rows=rows, **(updated() if WORLD > 1 else {}))
+def main():
+    if WORLD > 1:
+        torch.distributed.init_process_group("gloo")
+    kinds = {
+        "PyTorch, `DataLoader`": DataLoader,
+        "PyTorch, `dmsgd.torch.loader`": loader,
+        "torchdata, `StatefulDataLoader`": StatefulDataLoader,
+    }
+    rows = run_cells({name: partial(train, kind) for name, kind in kinds.items()})
+    return {"rows": rows, **(updated() if WORLD > 1 else {})}

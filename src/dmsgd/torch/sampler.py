@@ -18,6 +18,7 @@ from dmsgd.designs.source import FIXED_K, Source
 from dmsgd.inputs.arrays import as_count
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.torch import accelerated
+from dmsgd.torch.other_data import refuse_other_data
 from dmsgd.torch.passes import Pass
 from dmsgd.torch.ranks import (
     Shard,
@@ -189,6 +190,7 @@ class DiverseSampler(DistributedSampler[Any]):
 
     def claim(self, new: Pass) -> tuple[int, int]:
         """Return the place where a pass begins, now that its first item is asked for."""
+        refuse_other_data(self, self.design.n)
         drive = accelerated.drive(self)
         if drive is not None:
             self.set_epoch(drive.epoch)
