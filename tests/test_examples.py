@@ -70,6 +70,13 @@ def test_resumed_runs_end_with_the_same_weights(name):
     assert re.search(r"^resumed.*, same weights: True$", output, flags=re.M)
 
 
+def test_in_batch_negatives():
+    output = run("in_batch_negatives.py")
+    found = dict(re.findall(r"^(\w+): near-duplicates meet in (\d+) % of", output, flags=re.M))
+    assert 0 < float(found["diverse"]) < float(found["random"]) / 2
+    assert "resumed in epoch 1, same weights: True" in output
+
+
 def test_changing_features():
     assert check_accuracies(run("changing_features.py"))["changing"] > 0.8
 
