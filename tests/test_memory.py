@@ -1,4 +1,7 @@
+import os
+import signal
 import threading
+import time
 import tracemalloc
 
 import numpy as np
@@ -134,3 +137,20 @@ def test_work_is_spread_in_order_and_ends_at_the_first_error():
     with pytest.raises(KeyError, match="five"):
         spread(work, range(10**7), 3)
     assert len(done) < 10**6
+
+
+def test_work_ends_at_ctrl_c():
+    done = []
+
+    def work(i):
+        if i == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.001)
+        done.append(i)
+
+    with pytest.raises(KeyboardInterrupt):
+        spread(work, range(10**7), 3)
+    count = len(done)
+    assert count < 10**6
+    time.sleep(0.05)
+    assert len(done) == count  # no thread is left at work

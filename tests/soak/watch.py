@@ -24,10 +24,10 @@ class Memory:
     """Looks at memory from the end of warm-up on."""
 
     def __init__(self):
-        self.first = self.most = None
+        self.first = self.most = self.last = None
 
     def look(self):
-        now = memory()
+        self.last = now = memory()
         self.first = now if self.first is None else self.first
         self.most = now if self.most is None else max(self.most, now)
 
@@ -36,8 +36,9 @@ class Memory:
         return self.most - self.first <= SHARE * self.first + NOISE
 
     def __str__(self):
-        growth = (self.most - self.first) / self.first
-        return f"memory {self.first / 2**20:.0f} MB, {growth:+.2%} at most after warm-up"
+        most, last = (size / self.first - 1 for size in (self.most, self.last))
+        size = f"memory {self.first / 2**20:.0f} MB"
+        return f"{size}, after warm-up {most:+.2%} at most, {last:+.2%} at the end"
 
 
 class Progress:
