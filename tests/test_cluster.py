@@ -345,3 +345,17 @@ def test_a_scheduler_that_is_lost_during_a_pass_is_named() -> None:
 
         with pytest.raises(ClusterError, match=f"scheduler at {processes.address} was lost"):
             within(100, pass_over_all)
+
+
+def test_what_is_no_client_is_refused_before_any_work(tmp_path: Path) -> None:
+    design, path = dmsgd.Uniform(9, 2), tmp_path / "s"
+    with pytest.raises(TypeError, match=r"must be a dask.distributed Client, got 'tcp://x:1'"):
+        dmsgd.presample(design, 5, path=path, client="tcp://x:1")
+    with distributed.LocalCluster(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        closed = distributed.Client(cluster)
+        closed.close()
+    with pytest.raises(ClusterError, match=r"is lost .the client is closed.*connect again"):
+        dmsgd.presample(design, 5, path=path, client=closed)
+    assert not list(tmp_path.iterdir())

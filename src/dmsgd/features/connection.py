@@ -111,7 +111,15 @@ def address_of(client: Any) -> str:
 
 
 def refuse_lost(client: Any) -> None:
-    """Raise if a client is not connected."""
+    """Raise if a client is not connected, or is none."""
+    if not (hasattr(client, "scheduler") and hasattr(client, "status")):
+        raise TypeError(
+            f"client must be a dask.distributed Client, got {client!r}; use Client(address)"
+        )
+    if client.asynchronous:
+        raise TypeError(
+            "client is asynchronous, and draws wait for it; use a plain Client(address)"
+        )
     if client.status != "running":
         raise ClusterError(
             f"the connection to the Dask scheduler at {address_of(client)} is lost (the client is "

@@ -83,6 +83,8 @@ def presample(
     if not isinstance(design, Design):
         raise TypeError(f"presample needs {FIXED_K}, got {type(design).__name__}")
     steps, threads = as_count(steps, "steps"), thread_count(workers)
+    if client is not None:
+        refuse_lost(client)
     hands = _Hands(threads, progress, client)
     if path is None:
         refuse_too_many(steps, design.k)
@@ -297,7 +299,6 @@ def _with_cluster(
     design: Design, record: Record, start: int, hands: _Hands
 ) -> Iterator[tuple[int, IntArray]]:
     """Draw here from data on the cluster, which finds the items of every draw."""
-    refuse_lost(hands.client)
     with hands.client.as_current():
         for piece in _by_threads(design, record, start, hands.workers):
             yield piece
@@ -311,7 +312,6 @@ def _by_cluster(
 
     It is sent as a task, which Dask does again where a worker is lost with it.
     """
-    refuse_lost(client)
     name = f"{record.fingerprint[:8]}-{record.seed}"
     with warnings.catch_warnings(), named_losses(client):
         warnings.filterwarnings("ignore", message="Sending large graph")
