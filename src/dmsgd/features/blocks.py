@@ -50,11 +50,13 @@ class Store(ABC):
 
     n, d: its size.
     kind: in words.
+    file: what its rows are read from, as messages name it; "" if that has no name.
     """
 
     n: int
     d: int
     kind: str
+    file: str = ""
 
     @abstractmethod
     def bounds(self, width: int) -> IntArray:
@@ -104,7 +106,9 @@ class Blocks(InPasses):
             None if argument is None else (start, self._parts(start, stop), argument)
             for start, stop, argument in zip(starts, stops, given, strict=True)
         ]
-        results = self.store.compute(self.bounds, partial(_piece, work, full), asked, name)
+        results = self.store.compute(
+            self.bounds, partial(_piece, work, full, self.store.file), asked, name
+        )
         hashes: list[npt.NDArray[np.uint64]] = []
         for argument in given:
             if argument is None:
@@ -239,6 +243,7 @@ def _total(parts: Iterator[FloatArray]) -> FloatArray:
 def _piece(
     work: Work,
     full: bool,
+    file: str,
     raw: Any,
     start: int,
     parts: Sequence[Callable[[Matrix], Matrix]],
@@ -249,7 +254,9 @@ def _piece(
         block: Any = np.zeros(np.shape(raw))
     else:
         try:
-            block = as_matrix(raw, f"the block of rows from {start} on", part=True)
+            block = as_matrix(
+                raw, f"{file}{': ' * bool(file)}the block of rows from {start} on", part=True
+            )
         except ValueError as error:
             raise ValueError(f"{error} (rows count from the block's first, {start})") from None
     hashes = row_hashes(np.ascontiguousarray(block)) if full else None

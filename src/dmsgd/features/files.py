@@ -123,6 +123,7 @@ class NpyStore(FileStore):
         if 0 in array.shape:
             raise ValueError(f"{name} is empty: shape {array.shape}")
         self.path = Path(str(name))
+        self.file = str(self.path)
         self.watched = {self.path: _look(self.path)}
         self.n, self.d = (int(size) for size in array.shape)
         self.dtype = array.dtype
@@ -155,7 +156,7 @@ class ZarrStore(FileStore):
             raise ValueError(f"{name} must have two dimensions, got shape {array.shape}")
         if 0 in array.shape:
             raise ValueError(f"{name} is empty: shape {array.shape}")
-        self.array, self.name = array, name
+        self.array, self.file = array, name
         self.watched = {}  # chunks are many files, or none; passes compare hashes
         self.n, self.d = (int(size) for size in array.shape)
         reserve(self.n + self.d, f"a number for each row and column of {name}", PART)
@@ -171,7 +172,7 @@ class ZarrStore(FileStore):
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return rows start..stop."""
-        with readable(Path(self.name), "Zarr"):
+        with readable(Path(self.file), "Zarr"):
             return np.asarray(self.array[start:stop])
 
 
@@ -183,6 +184,7 @@ class ParquetStore(FileStore):
 
     def __init__(self, path: str | os.PathLike[str], drop: str | None = None) -> None:
         self.path = Path(path)
+        self.file = str(self.path)
         self.watched = {self.path: _look(self.path)}
         source = open_parquet(self.path)
         self.columns = feature_columns(self.path, source, drop)

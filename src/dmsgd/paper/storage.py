@@ -30,7 +30,14 @@ def save(result: Any, path: Path) -> None:
 
 def recorded(path: Path) -> dict[str, str]:
     """Return what a file of `save` records besides the result; older files record less."""
-    content = json.loads(path.read_text())
+    try:
+        content = json.loads(path.read_text())
+    except (ValueError, RecursionError):
+        raise ValueError(
+            f"{path} is damaged or not a JSON file; run the experiment again"
+        ) from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is not a result; run the experiment again")
     return {name: content[name] for name in provenance.FIELDS if name in content}
 
 
@@ -43,7 +50,14 @@ def load(kind: type[T], path: Path) -> T:
         raise FileNotFoundError(
             f"there is no result {path}; run the experiment without --replot first"
         ) from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise ValueError(
             f"{path} is not a result of this version ({error}); run the experiment again"
         ) from None
