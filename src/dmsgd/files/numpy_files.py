@@ -104,7 +104,8 @@ def _header(read: Callable[[int], bytes]) -> Header:
     while place < end and (entry := ENTRY.match(text, place, end)):
         entries[entry[1]] = entry[2]
         place = entry.end()
-    if place != end or len(entries) != 3 or text[: text.find("{")].strip():
+    around = text[: text.find("{")] + text[end + 1 :]
+    if place != end or len(entries) != 3 or around.strip():
         raise ValueError("its header is not that of a plain array")
     descr, order, shape = entries["descr"][1:-1], entries["fortran_order"], entries["shape"]
     if descr.endswith("O"):

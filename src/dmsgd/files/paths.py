@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -49,7 +50,8 @@ def readable(file: Path, kind: str) -> Iterator[None]:
     except (MemoryError, ImportError):
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        of_content = (None, errno.EINVAL)  # a place in the file that cannot be
+        if isinstance(error, OSError) and error.errno not in of_content:
             raise
         if "pickle" in str(error) or "Python objects" in str(error):
             raise ValueError(
