@@ -305,8 +305,8 @@ class DiverseSampler(DistributedSampler[Any]):
                 f"build the design from the same data, and after an update() of the features, "
                 f"update() with those of that time before loading"
             )
-        epoch = as_count(state["epoch"], "epoch", least=0)
-        return epoch, as_count(state["consumed"], "consumed", least=0) // self.part()[1]
+        epoch = as_count(state.get("epoch"), "epoch", least=0)
+        return epoch, as_count(state.get("consumed"), "consumed", least=0) // self.part()[1]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state` at the next pass; O(1), whatever the step."""
