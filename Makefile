@@ -4,7 +4,8 @@
 # make test-oldest      the numerical tests with the oldest versions that pyproject.toml admits
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
 # make lock             constraints.txt with the newest versions, but for torch
-# make fuzz             any input to any function, ten thousand cases and more (ten to fifteen minutes)
+# make fuzz             any input to any function and damaged files of every kind, ten thousand cases of
+#                       each (CASES=, SEED= for more damaged files; about twenty minutes)
 # make soak             long runs under load, with kills (about half an hour)
 # make check            lint and types
 # make frameworks       the table of frameworks in docs/training.md (about three minutes)
@@ -44,7 +45,7 @@ test: $(VENV)/.installed-dev browser
 # Property tests with new random cases; `make test` has a few hundred fixed ones.
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 tests/properties --hypothesis-profile=fuzz
-	@if [ -d tests/fuzz ]; then $(BIN)/python -m pytest -n 2 tests/fuzz; fi
+	$(BIN)/python tests/fuzz/run.py --cases $(or $(CASES),10000) --seed $(or $(SEED),0)
 
 # OPTIONS=--short: two configurations and fewer files, in about two minutes.
 test-processors: $(VENV)/.installed-dev
