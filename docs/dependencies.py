@@ -61,7 +61,7 @@ SHORT = {
 }
 
 #: Where the metadata names a file and no licence, what that file says.
-READ = {"apricot-select": "MIT"}
+READ = {"apricot-select": "MIT", "atheris": "Apache-2.0"}
 
 HEAD = """# What dmsgd is built on
 
