@@ -100,6 +100,7 @@ def test_without_a_closed_form_a_schedule_has_no_inclusion_and_says_so(name, pat
         pickle.loads(pickle.dumps(dmsgd.presample(design, STEPS))),
     ):
         np.testing.assert_array_equal(schedule.batches, design.sample(STEPS, 0))
+        assert "70 of" in schedule._repr_html_()
         kind = type(design).__name__
         for ask in (schedule.inclusion, lambda schedule=schedule: dmsgd.unbiased_weights(schedule)):
             with pytest.raises(ValueError, match=f"under {kind}.*estimate_inclusion.*KDPP"):
@@ -169,6 +170,14 @@ def test_any_seed_becomes_an_int_that_gives_the_draws_again(make):
     np.testing.assert_array_equal(DESIGN.sample(9, schedule.seed), schedule.batches)
     if make() is not None:
         assert dmsgd.presample(DESIGN, 9, seed=make()).seed == schedule.seed
+
+
+@pytest.mark.parametrize(("size", "start"), [(1, 2**63), (2, 2**63 - 1), (1, 2**64 - 1)])
+@pytest.mark.parametrize("name", DESIGNS)
+def test_draws_whose_numbers_would_begin_again_are_refused(name, size, start):
+    with pytest.raises(ValueError, match=r"2\*\*63|2\^63"):
+        DESIGNS[name].sample(size, 0, start=start)
+    assert DESIGNS[name].sample(1, 0, start=2**63 - 1).shape == (1, DESIGNS[name].k)
 
 
 def test_weights_and_loops_take_a_schedule():
@@ -344,7 +353,7 @@ def test_parts_of_another_schedule_are_no_names(name, path):
     assert contents(path) == before
 
 
-@pytest.mark.parametrize("name", ["", ".npy", "folder/"])
+@pytest.mark.parametrize("name", ["", ".npy", "folder/", ".", "folder/.."])
 def test_a_path_names_a_file(name):
     with pytest.raises(ValueError, match="names no file"):
         dmsgd.presample(DESIGN, STEPS, path=name)

@@ -33,10 +33,11 @@ class TargetOption(str, Enum):
 
 FEATURES = typer.Argument(
     metavar="FEATURES",
-    help="Items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .parquet, .zarr.",
+    help="Items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .parquet, .zarr "
+    "(or store.zarr:NAME).",
 )
 LABELS = typer.Option(
-    help="Class of each item: a file (.npy, .npz, .csv, .txt, .parquet), or a column of "
+    help="Class of each item: a file (.npy, .npz, .csv, .txt, .parquet, .zarr), or a column of "
     "FEATURES, which is then no feature."
 )
 

@@ -92,7 +92,7 @@ class Files:
     def at(cls, path: str | os.PathLike[str]) -> Files:
         """Return the files of the schedule at `path`, given with or without .npy."""
         given = os.fsdecode(path)
-        if given.removesuffix(".npy").endswith(("/", os.sep)) or given in ("", ".npy"):
+        if os.path.basename(given) in ("", ".npy", ".", ".."):
             raise ValueError(
                 f"{given!r} names no file; a schedule needs a path such as batches.npy"
             )

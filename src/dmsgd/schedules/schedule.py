@@ -147,14 +147,15 @@ class Schedule:
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: size, origin, and how evenly items are drawn."""
-        b = self.inclusion()
+        b = self._inclusion
         rows = {
             "draws": f"{len(self):,} of {self.k:,} out of {self.n:,} items",
             "seed": str(self.seed),
             "place": "in memory" if self.path is None else str(self.path),
             "design": self.record.design,
-            "items are drawn": how_often(b),
         }
+        if b is not None:
+            rows["items are drawn"] = how_often(b)
         return card("Schedule", rows, b)
 
     def __repr__(self) -> str:
