@@ -86,8 +86,9 @@ def balanced(order: IntArray, A: FloatArray, errors: FloatArray) -> IntArray:
     return np.array(front + back[::-1], dtype=np.int64)
 
 
-#: What makes the epochs of a seed.
+#: What makes the epochs of a seed, and all ways to do so on a task, by name.
 Arm = Callable[[int], Drawn | GraB]
+Ways = Callable[[Task], dict[str, Arm]]
 
 
 def arms(task: Task) -> dict[str, Arm]:

@@ -10,9 +10,8 @@ import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.paper.partitions import tasks
-from dmsgd.paper.partitions.arms import arms
+from dmsgd.paper.partitions.arms import Drawn, Ways, arms
 from dmsgd.paper.partitions.result import (
-    GRAB,
     LARGE,
     REGRESSIONS,
     SHUFFLED,
@@ -53,13 +52,16 @@ def load(config: Config, data_dir: str | None = None) -> tuple[Images | None, Fl
 
 
 def run(
-    config: Config, data: tuple[Images | None, Flowers | None], progress: Progress | None = None
+    config: Config,
+    data: tuple[Images | None, Flowers | None],
+    progress: Progress | None = None,
+    ways: Ways = arms,
 ) -> Result:
     """Return what came of every arm on every task; rates are chosen first, on other seeds."""
     makers = _makers(config, data)
     others = [(name, number) for name in makers for number in range(config.unreported(name))]
     seeds = [(name, seed) for name in makers for seed in range(config.reported(name))]
-    tuning = [(config, name, makers[name], UNREPORTED + number) for name, number in others]
+    tuning = [(config, name, makers[name], ways, UNREPORTED + number) for name, number in others]
     work = len(tuning) + len(seeds)
 
     def told(done: int, jobs: int, share: float) -> None:
@@ -71,7 +73,7 @@ def run(
     for (name, _), of_rates in zip(others, tried, strict=True):
         losses[name].append(of_rates)
     rates = {name: _best(np.array(config.grid(name)), of) for name, of in losses.items()}
-    jobs = [(config, name, makers[name], rates[name], seed) for name, seed in seeds]
+    jobs = [(config, name, makers[name], ways, rates[name], seed) for name, seed in seeds]
     found = run_trials(_trial, jobs, partial(told, len(tuning), len(seeds)), config.workers)
     gathered: dict[tuple[str, str], list[dict[str, FloatArray]]] = defaultdict(list)
     updates: dict[str, list[float]] = defaultdict(list)
@@ -108,10 +110,10 @@ def _makers(config: Config, data: tuple[Images | None, Flowers | None]) -> dict[
     return {name: makers[name] for name in config.tasks}
 
 
-def _tune(config: Config, name: str, make: Maker, seed: int) -> dict[str, FloatArray]:
+def _tune(config: Config, name: str, make: Maker, ways: Ways, seed: int) -> dict[str, FloatArray]:
     """Return the losses of a seed after a short and a long training, (2, rates), by arm."""
     task, rates, found = make(seed), config.grid(name), {}
-    for called, arm in arms(task).items():
+    for called, arm in ways(task).items():
         losses = []
         for stream in _streams(config, name, seed):
             epochs = arm(stream)
@@ -138,11 +140,16 @@ def _best(rates: FloatArray, tried: list[dict[str, FloatArray]]) -> dict[str, Fl
 
 
 def _trial(
-    config: Config, called: str, make: Maker, rates: dict[str, FloatArray], seed: int
+    config: Config,
+    called: str,
+    make: Maker,
+    ways: Ways,
+    rates: dict[str, FloatArray],
+    seed: int,
 ) -> tuple[tuple[int, int], float, dict[str, dict[str, FloatArray]]]:
     """Return items and k, the seconds of an update, and all that is measured, by arm."""
     task, found = make(seed), {}
-    made = arms(task)
+    made = ways(task)
     aside = made[SHUFFLED](seed + ASIDE)
     aside.epoch(0, None)
     (begun, _), seconds = timed(lambda: train(task, aside, config.early, float(rates[SHUFFLED][0])))
@@ -158,7 +165,7 @@ def _trial(
             curves.append(curve)
         accuracy = [] if task.test is None else [task.accuracy(weights) for weights in ends[0]]
         measured = config.large_measured if called in LARGE else config.measured
-        settled = config.settled if name == GRAB else 0
+        settled = 0 if isinstance(epochs, Drawn) else config.settled
         away = [
             deviations(task, epochs.again(), weights, settled, measured)
             for weights in (task.start(), begun)
