@@ -195,6 +195,22 @@ def test_a_worker_that_is_lost_while_the_design_is_sent_changes_nothing(client: 
         np.testing.assert_array_equal(schedule.batches, expected.batches)
 
 
+def test_a_task_that_several_workers_died_with_is_tried_again(client: Any, tmp_path: Path) -> None:
+    def deadly(block: np.ndarray) -> np.ndarray:
+        if block.size > 1 and len(list(tmp_path.iterdir())) < 4:  # Dask gives up at the fourth
+            (tmp_path / str(os.getpid())).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    array = da.from_array(features(), chunks=(600, 10)).map_blocks(deadly, dtype=float)
+    with client.as_current():
+        design = dmsgd.diversify(array, 6)
+    assert len(list(tmp_path.iterdir())) == 4
+    client.wait_for_workers(2)
+    batches = dmsgd.presample(design, 9, seed=0, client=client).batches
+    np.testing.assert_array_equal(batches, dmsgd.diversify(features(), 6).sample(9, seed=0))
+
+
 def within(seconds: float, work: Any) -> Any:
     """Return what `work()` returns; fail if it hangs."""
     outcome: list[Any] = []

@@ -19,9 +19,13 @@ async def serve():
 asyncio.run(serve())
 """
 
+#: A worker comes once it can draw, so that it does not spend its short life on imports.
 WORKER = """
 import asyncio, sys
+import dmsgd, numpy
 from distributed import Worker
+
+dmsgd.presample(dmsgd.diversify(numpy.eye(4), 2), 1)
 
 async def work():
     async with Worker(sys.argv[1], nthreads=1, dashboard_address=":0") as one:

@@ -3,7 +3,7 @@
 python tests/soak/workers.py [--kills 20] [--every 3] [--steps 20000] [--workers 3]
 
 Designs in memory, which the workers draw from, and features on the cluster, which they search, take
-turns. A new worker comes for each that is killed.
+turns. A new worker comes for each that is killed, and the next is killed once it is there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dask_processes import DaskProcesses
 from watch import Progress, announce, finish
 
 import dmsgd
-from dmsgd.features.connection import connected
+from dmsgd.features.connection import connected, identity
 
 K = 8
 
@@ -46,6 +46,8 @@ def main(arguments=None):
 
         def kill():
             while kills[0] < given.kills and not over.wait(given.every):
+                if len(identity(processes.address)["workers"]) < given.workers:
+                    continue  # the last new one is still on its way
                 processes.kill_worker()
                 processes.add_worker()
                 kills[0] += 1

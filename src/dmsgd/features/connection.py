@@ -25,6 +25,9 @@ LOOK_SECONDS = 5.0
 #: How long a cluster may be without any worker.
 WORKERLESS_SECONDS = 60.0
 
+#: How often a task is tried again that Dask gives up because several workers died with it.
+RETRIES = 10
+
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
@@ -151,8 +154,10 @@ def named_losses(client: Any) -> Iterator[None]:
 
 def result(future: Any, client: Any) -> Any:
     """Return the result of a future, and wait for it only while there is a cluster."""
+    from distributed import KilledWorker
     from distributed import TimeoutError as TimedOut
 
+    retries = 0
     while True:
         with named_losses(client):
             try:
@@ -160,6 +165,12 @@ def result(future: Any, client: Any) -> Any:
             except TimedOut:
                 if future.status == "error":
                     raise  # the task's own
+            except KilledWorker:
+                retries += 1
+                if retries > RETRIES:
+                    raise
+                with suppress(KeyError):  # what it depends on may be no future of the client
+                    client.retry([future])
         wait_for_a_worker(client)
 
 
