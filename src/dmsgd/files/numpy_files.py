@@ -62,7 +62,7 @@ class Header:
 def load_npy(file: Path) -> np.memmap[Any, np.dtype[Any]]:
     """Return the array of a .npy file as a memory map."""
     with open(file, "rb") as stream:
-        if stream.read(4) == b"PK\x03\x04" or zipfile.is_zipfile(file):
+        if stream.read(len(MAGIC)) != MAGIC and zipfile.is_zipfile(file):
             raise ValueError(f"{file} is an archive of arrays; rename it to {file.stem}.npz")
         stream.seek(0)
         with readable(file, "NumPy"):

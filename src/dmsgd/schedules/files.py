@@ -15,9 +15,10 @@ What is promised, and why every kill leaves a true state:
   the folder is synced in between. Before it begins, the journal says so: whoever calls next finds
   all draws made and only goes on renaming. A reader looks at the sidecar before and after.
 - Checksums are of what was drawn, hashed on its way to the disk, and never of what is found there.
-  The sidecar's `checksum` is of all of NAME.npy, `ends` of its first and last 64 KB (a cheap look
-  that tells another schedule's batches), `inclusion_checksum` of b ("" for none), `json_checksum`
-  of all other fields of the JSON file. The journal's `checksum` is of the draws it vouches for.
+  The sidecar's `checksum` is of all of NAME.npy, `inclusion_checksum` of b ("" for none),
+  `json_checksum` of all other fields of the JSON file. The journal's `checksum` is of the draws it
+  vouches for. (`ends` is of the first and last 64 KB as they lie there: a cheap look, which only
+  tells another schedule's batches.)
 - Draw t is a function of (seed, t), so a process that was killed goes on after the draws that the
   journal vouches for, if they still have its checksum, and writes the same bytes as one that was
   not. If they do not, they are drawn again.
