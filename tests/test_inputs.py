@@ -87,6 +87,54 @@ BAD = {
         lambda: dmsgd.diversify(torch.empty(3, 2, device="meta"), 1), TypeError, "on meta"),
     "sparse tensor": (
         lambda: dmsgd.diversify(torch.eye(3).to_sparse(), 1), TypeError, "to_dense"),
+    "no array": (lambda: dmsgd.diversify({1: 2}, 1), TypeError, "X is a dict; pass an"),
+    "missing objects": (
+        lambda: dmsgd.diversify(np.array([[1, pd.NA]], dtype=object), 1), ValueError,
+        "X has 1 missing entries"),
+    "beyond float64": (lambda: dmsgd.diversify([[10**400]], 1), ValueError, "beyond 1e308"),
+    "flag": (lambda: dmsgd.diversify(X, 3, normalize="no"), TypeError, "normalize must be True or"),
+    "kernel no name": (lambda: dmsgd.diversify(X, 3, kernel=X), TypeError, "unknown kernel"),
+    "spectrum no function": (
+        lambda: dmsgd.diversify(X, 3, spectrum="exact"), TypeError, "spectrum must be a function"),
+    "sampler no function": (
+        lambda: dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 3, None), TypeError, "sampler must be"),
+    "kernel no kernel": (
+        lambda: dmsgd.nystrom(X, 3), TypeError, "nystrom needs a kernel, got ndarray.*Linear"),
+    "items 2-D": (
+        lambda: dmsgd.Linear(X).block([[0]], [1]), ValueError, r"I must be a 1-D.*\(1, 1\)"),
+    "items as objects": (
+        lambda: dmsgd.Linear(X).columns([10**30]), ValueError, r"J must lie in 0\.\.11"),
+    "items that do not fit": (
+        lambda: dmsgd.Uniform(5, 2).joint([0, 1], [0, 1, 2]), ValueError, r"\(2,\) and \(3,\)"),
+    "start beyond 64 bits": (
+        lambda: dmsgd.Uniform(5, 2).sample(1, start=10**30), ValueError, "start must be below"),
+    "scale beyond float64": (
+        lambda: dmsgd.RBF(X, 10**400), ValueError, "scale must be positive and finite"),
+    "tol of all": (lambda: dmsgd.exact(dmsgd.Linear(X), tol=1), ValueError, "tol must be below 1"),
+    "power beyond": (lambda: dmsgd.anneal(abs(X) + 2, 1e300), ValueError, "rho=1e.300 is beyond"),
+    "identity too large": (lambda: dmsgd.identity(10**15), MemoryError, "Uniform draws the same"),
+    "target text": (
+        lambda: dmsgd.diversify(X, 3, target=["1"] * 12), TypeError, "target holds text"),
+    "target complex": (
+        lambda: dmsgd.diversify(X, 3, target=np.ones(12) + 1j), TypeError, "target must hold real"),
+    "target dates": (
+        lambda: dmsgd.diversify(X, 3, target=np.full(12, np.datetime64("2020"))), TypeError,
+        "target must hold real numbers, got dtype datetime64"),
+    "weights booleans": (
+        lambda: dmsgd.Weighted(weights=X[:, 0] > 0, k=1), TypeError, "weights holds booleans"),
+    "weights masked": (
+        lambda: dmsgd.Weighted(weights=np.ma.masked_less(X[:, 0], 0), k=1), ValueError, "masked"),
+    "no design": (
+        lambda: dmsgd.unbiased_weights(None), TypeError, "design must be .* got NoneType"),
+    "a class": (
+        lambda: dmsgd.unbiased_weights(dmsgd.Uniform), TypeError, "got the class Uniform"),
+    "no closed form": (
+        lambda: dmsgd.unbiased_weights(dmsgd.SwapChain(dmsgd.Linear(X), 2)), TypeError,
+        "SwapChain has no closed form for inclusion: estimate_inclusion"),
+    "settings": (lambda: dmsgd.diagnostics.Settings(w="0.5"), TypeError, "w must be a number"),
+    "gradients too large": (
+        lambda: dmsgd.diagnostics.gradient_variance(dmsgd.Uniform(12, 2), X * 1e150), ValueError,
+        "gradients.*rescale"),
 }  # fmt: skip
 
 
@@ -95,6 +143,114 @@ def test_bad_input_is_named(name):
     call, error, message = BAD[name]
     with pytest.raises(error, match=message):
         call()
+
+
+def damaged(kind, place):
+    """Return a sparse matrix with an index that is out of range."""
+    matrix = kind(np.eye(3))
+    matrix.indices[0] = place
+    return matrix
+
+
+def damaged_coo(place):
+    matrix = sparse.coo_array(np.eye(3))
+    matrix.coords[0][0] = place
+    return matrix
+
+
+@pytest.mark.parametrize("place", [-1, 3, 10**6])
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.bsr_array])
+def test_damaged_sparse_matrices_are_refused(kind, place):
+    """SciPy follows such indices out of the matrix, and out of the memory of the process."""
+    with pytest.raises(ValueError, match="X is a damaged sparse matrix"):
+        dmsgd.normalize(damaged(kind, place))
+    with pytest.raises(ValueError, match="X is a damaged sparse matrix"):
+        dmsgd.normalize(damaged_coo(place))
+
+
+def test_entries_stored_in_parts_are_one_number():
+    halves = sparse.coo_array(([2.0, 2.0, 1.0], ([0, 0, 1], [0, 0, 1])), shape=(2, 2))
+    parts = sparse.csr_array(([2.0, 2.0, 1.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    for given in (halves, parts):
+        np.testing.assert_array_equal(dmsgd.anneal(given, 0.5).toarray(), [[2, 0], [0, 1]])
+    assert parts.nnz == 3  # what was given is left as it was
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [1.0, float("nan")],
+        ["a", float("nan")],
+        ["a", None],
+        [1, None],
+        np.array(["a", pd.NA], dtype=object),
+        pd.Series([1, None], dtype="Int64"),
+        pd.Series(["a", None], dtype="string"),
+        pd.Series(["a", None], dtype="category"),
+        np.array(["2020-01-01", "NaT"], dtype="datetime64[D]"),
+        pd.Series([pd.Timestamp("2020"), pd.NaT]),
+        np.array([1.0, np.nan]).astype(str),
+        ["a", "<NA>"],
+        pl.Series([1, None]),
+        pl.Series(["a", None]),
+    ],
+    ids=repr,
+)
+def test_missing_labels_are_no_class(labels):
+    with pytest.raises(ValueError, match="labels has 1 missing entries"):
+        dmsgd.Stratified(labels, 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "kinds"),
+    [
+        (["1", 1], "numbers and text"),
+        (np.array([1, "1"], dtype=object), "numbers and text"),
+        ([b"1", "1"], "bytes and text"),
+        ([True, 1], "booleans and numbers"),
+        ([True, "True"], "booleans and text"),
+    ],
+    ids=repr,
+)
+def test_labels_of_different_kinds_do_not_merge(labels, kinds):
+    with pytest.raises(TypeError, match=f"labels mixes {kinds}.*one kind"):
+        dmsgd.one_hot(labels)
+
+
+def test_text_that_numpy_would_shorten_is_another_class():
+    assert dmsgd.Stratified(["a", "a\0"], 1).strata.tolist() == ["a", "a\0"]
+    assert dmsgd.Stratified([2**60, 2**60 + 1, 0.0], 1).strata.size == 3
+
+
+def test_measurements_are_no_classes():
+    """Numbers with fractions may be labels up to twenty of them; whole ones and text always."""
+    measured = np.linspace(0, 1, 21)
+    with pytest.raises(ValueError, match=r"21 different numbers with fractions.*bins"):
+        dmsgd.Stratified(measured, 2)
+    for labels in (measured[:20], np.arange(1000.0), measured.astype(str)):
+        assert dmsgd.Stratified(labels, 2).strata.size == labels.size
+
+
+@pytest.mark.parametrize("kind", ["pivots", "uniform", "kmeans"])
+def test_long_indices_are_as_good_as_short_ones(kind):
+    """scikit-learn takes none of 64 bits."""
+    long = sparse.csr_array(X)
+    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+    assert (
+        dmsgd.clustered(long, 3).fingerprint()
+        == dmsgd.clustered(sparse.csr_array(X), 3).fingerprint()
+    )
+    assert dmsgd.nystrom(dmsgd.Linear(long), 3, kind).rank == 3
+
+
+def test_targets_of_any_size_and_container_are_the_same():
+    target = np.linspace(1, 2, 12)
+    expected = dmsgd.diversify(X, 3, target=target)
+    for scaled in (target * 1e300, target * 1e-300):
+        b = dmsgd.diversify(X, 3, target=scaled).inclusion()
+        np.testing.assert_allclose(b, expected.inclusion(), rtol=1e-9)
+    given = dmsgd.diversify(X, 3, target=pd.Series(target, dtype="Float64"))
+    assert given.fingerprint() == expected.fingerprint()
 
 
 GOOD = {

@@ -218,7 +218,7 @@ def test_a_schedule_holds_whole_epochs(tmp_path, design):
 
 def test_what_it_is_not_made_of():
     with pytest.raises(
-        TypeError, match="needs a k-DPP, Stratified, Uniform or a Spectrum, got int"
+        TypeError, match="must be a k-DPP, Stratified, Uniform or a Spectrum, got int"
     ):
         dmsgd.Partition(3)
     with pytest.raises(TypeError, match="needs k for a Spectrum, and for nothing else"):

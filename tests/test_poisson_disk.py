@@ -156,7 +156,7 @@ def test_no_closed_forms():
         AttributeError, match="PoissonDisk has no closed form for inclusion: estimate_"
     ):
         design.inclusion()
-    with pytest.raises(AttributeError, match="inclusion"):
+    with pytest.raises(TypeError, match="no closed form for inclusion"):
         dmsgd.unbiased_weights(design)
 
 

@@ -245,7 +245,7 @@ def test_items_without_features_are_named() -> None:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        (np.ones(9), r"shape \(10,\), got \(9,\)"),
+        (np.ones(9), r"shape \(10,\), got shape \(9,\)"),
         (np.r_[np.ones(9), 0], "is 0 for item 9"),
         (np.r_[np.nan, np.ones(9)], "is nan for item 0"),
         ("balanced", "not known here"),

@@ -85,7 +85,7 @@ def test_sparse_features():
 
 
 def test_what_cannot_be_is_said():
-    with pytest.raises(ValueError, match="batches='other' is not known; use 'k-DPP'"):
+    with pytest.raises(ValueError, match="unknown batches 'other'; use 'k-DPP'"):
         model(batches="other").fit(X, y)
     with pytest.raises(TypeError, match="LogisticRegression has no partial_fit"):
         Diversified(LogisticRegression(), k=10).fit(X, y)

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dmsgd import features
 from dmsgd.designs import KDPP, Stratified
-from dmsgd.inputs.arrays import IntArray, Matrix
+from dmsgd.inputs.arrays import IntArray, Matrix, as_count
 from dmsgd.kernels import RBF, Kernel, Linear, median_scale
 from dmsgd.spectra import exact
 
@@ -121,7 +121,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         """Return the draw of the k-DPP with k = n_samples, None where there is no such k-DPP."""
         if self.n_samples == "auto":
             return None
-        k = int(self.n_samples)
+        k = as_count(self.n_samples, "n_samples")
         if self.sampling_strategy != "auto":
             raise ValueError(
                 f"n_samples={k} says how many items to keep in all, and sampling_strategy how many "

@@ -23,8 +23,8 @@ from typing import Any, final
 
 from scipy import sparse
 
-from dmsgd.designs.source import Source
-from dmsgd.inputs.arrays import IntArray, as_count, as_dense
+from dmsgd.designs.source import Source, as_source
+from dmsgd.inputs.arrays import IntArray, as_count, as_matrix
 from dmsgd.inputs.seeding import Seed
 from dmsgd.training.draws import as_indexable, draws, fixed_seed, refuse_unfit, take
 
@@ -51,6 +51,7 @@ def sklearn_settings(design: Source) -> dict[str, int]:
     >>> sklearn_settings(Uniform(n=5485, k=80))
     {'batch_size': 80, 'total_samples': 5485}
     """
+    as_source(design)
     return {"batch_size": design.k, "total_samples": design.n}
 
 
@@ -94,15 +95,15 @@ def train(
 
 def _refuse_negative(counts: Any) -> None:
     """Raise for counts that scikit-learn would stumble over in the middle of training."""
-    values = counts.data if sparse.issparse(counts) else as_dense(counts, "counts")
-    if values.size and not values.min() >= 0:  # also true for NaN
-        raise ValueError("counts has negative or missing entries; word counts are at least 0")
+    values = as_matrix(counts, "counts", part=True)
+    if values.min() < 0:
+        raise ValueError("counts has negative entries; word counts are at least 0")
 
 
 def _refuse_settings(model: Any, design: Source) -> None:
     if not hasattr(model, "partial_fit") or not hasattr(model, "total_samples"):
         raise TypeError(
-            f"train needs scikit-learn's LatentDirichletAllocation, got {type(model).__name__}"
+            f"model must be scikit-learn's LatentDirichletAllocation, got {type(model).__name__}"
         )
     if model.batch_size < design.k or model.total_samples != design.n:
         raise ValueError(
@@ -122,7 +123,7 @@ def gensim_settings(design: Source) -> dict[str, int]:
     >>> gensim_settings(Uniform(n=5485, k=80))
     {'chunksize': 80, 'update_every': 1, 'passes': 1}
     """
-    return {"chunksize": design.k, "update_every": 1, "passes": 1}
+    return {"chunksize": as_source(design).k, "update_every": 1, "passes": 1}
 
 
 @final
@@ -157,9 +158,11 @@ class GensimCorpus:
                 "corpus is a sparse matrix; pass gensim.matutils.Sparse2Corpus(counts, "
                 "documents_columns=False) for one with a row per document"
             )
-        if not (hasattr(corpus, "__getitem__") and hasattr(corpus, "__len__")):
+        if isinstance(corpus, str | bytes | dict | type) or not (
+            hasattr(corpus, "__getitem__") and hasattr(corpus, "__len__")
+        ):
             raise TypeError(
-                f"a {type(corpus).__name__} cannot be read by document number; "
+                f"corpus is a {type(corpus).__name__}, which cannot be read by document number; "
                 f"pass a list or an indexed corpus"
             )
         refuse_unfit(design, len(corpus), "corpus")
@@ -195,7 +198,9 @@ def train_gensim(model: Any, corpus: GensimCorpus) -> None:
     12
     """
     if not isinstance(corpus, GensimCorpus):
-        raise TypeError(f"train_gensim needs a GensimCorpus, got {type(corpus).__name__}")
+        raise TypeError(f"corpus must be a GensimCorpus, got {type(corpus).__name__}")
+    if not (hasattr(model, "update") and hasattr(getattr(model, "state", None), "numdocs")):
+        raise TypeError(f"model must be gensim's LdaModel, got {type(model).__name__}")
     if not len(corpus):
         return  # gensim would return before it adds anything to numdocs
     model.state.numdocs = corpus.design.n - len(corpus)

@@ -28,7 +28,7 @@ import numpy as np
 
 from dmsgd.designs.measures import unbiased_weights
 from dmsgd.designs.source import Source, known
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_flag
 from dmsgd.inputs.seeding import Seed
 from dmsgd.training.draws import as_indexable, draws, refuse_unfit, take
 
@@ -79,6 +79,14 @@ def train_torch(
     """
     import torch
 
+    for name, part, methods in (
+        ("model", model, ("parameters", "__call__")),
+        ("loss", loss, ("__call__",)),
+        ("optimizer", optimizer, ("zero_grad", "step")),
+    ):
+        if isinstance(part, type) or not all(hasattr(part, method) for method in methods):
+            raise TypeError(f"{name} must have {' and '.join(methods)}, got {part!r}")
+    unbiased = as_flag(unbiased, "unbiased")
     n, fetch = _reader(data)
     refuse_unfit(design, n, "data")
     batches = draws(design, steps, seed, start)
@@ -112,9 +120,11 @@ def _reader(data: Any) -> tuple[int, Callable[[Any], Any]]:
         data = data.tensors  # rows at once instead of item by item
     if isinstance(data, tuple):
         return _tensor_reader(data)
-    if isinstance(data, IterableDataset) or not hasattr(data, "__getitem__"):
+    if isinstance(data, IterableDataset | str | bytes | dict | type) or not (
+        hasattr(data, "__getitem__") and hasattr(data, "__len__")
+    ):
         raise TypeError(
-            f"a {type(data).__name__} cannot be read by item number; "
+            f"data that is a {type(data).__name__} cannot be read by item number; "
             f"pass a tuple of tensors (X, y) or a map-style dataset"
         )
     return len(data), lambda items: _collate(data, items.tolist())
@@ -186,6 +196,7 @@ def train_sklearn(
     >>> bool(model.score(X, y) > 0.8)
     True
     """
+    unbiased = as_flag(unbiased, "unbiased")
     X = as_indexable(X, "X")
     refuse_unfit(design, X.shape[0], "X")
     if y is not None:
@@ -219,8 +230,8 @@ def _partial_fits(
 def _first_call(estimator: Any, y: Any, classes: Any, unbiased: bool) -> dict[str, Any]:
     """Return what partial_fit gets at the first call alone; refuse what it cannot take."""
     name = type(estimator).__name__
-    if not hasattr(estimator, "partial_fit"):
-        raise TypeError(f"{name} has no partial_fit, so it cannot learn batch by batch")
+    if isinstance(estimator, type) or not hasattr(estimator, "partial_fit"):
+        raise TypeError(f"{name} has no partial_fit, so this estimator cannot learn batch by batch")
     takes = inspect.signature(estimator.partial_fit).parameters
     if y is None and "y" in takes and takes["y"].default is inspect.Parameter.empty:
         raise TypeError(f"{name}.partial_fit needs y, got None")

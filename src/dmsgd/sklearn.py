@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dmsgd.designs import Design, KernelName, Partition, Stratified, TargetName, Uniform
 from dmsgd.diagnostics import Settings
-from dmsgd.inputs.arrays import as_positive
+from dmsgd.inputs.arrays import as_choice, as_flag, as_positive
 from dmsgd.sgd import train_sklearn
 from dmsgd.training.draws import as_indexable
 
@@ -86,6 +86,8 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Diversified:
         """Learn from ceil(epochs n / k) batches; y is None for estimators that need none."""
         epochs = as_positive(self.epochs, "epochs")
+        as_choice(self.batches, "batches", get_args(Batches))
+        as_flag(self.unbiased, "unbiased")
         rows = as_indexable(X, "X")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.design_ = self._design(rows, y)
@@ -111,12 +113,7 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             return settings.without_repulsion(X, self.k, y)
         if self.batches == "k-DPP":
             return settings.design(X, self.k, y)
-        if self.batches == "partition":
-            return Partition(settings.design(X, self.k, y))
-        raise ValueError(
-            f"batches={self.batches!r} is not known; use 'k-DPP', 'weighted', 'partition', "
-            f"'stratified' or 'uniform'"
-        )
+        return Partition(settings.design(X, self.k, y))
 
     def _fitted(self) -> Any:
         check_is_fitted(self, "estimator_")

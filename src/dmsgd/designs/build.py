@@ -14,7 +14,14 @@ from dmsgd.errors import KernelWarning
 from dmsgd.features import recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.maps import UnitRows, with_labels
-from dmsgd.inputs.arrays import as_batch_size, as_count, as_fraction, as_labels
+from dmsgd.inputs.arrays import (
+    as_batch_size,
+    as_choice,
+    as_count,
+    as_flag,
+    as_fraction,
+    as_labels,
+)
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.prescription import named_target, prescribe, tilted
@@ -82,7 +89,12 @@ def diversify(
     >>> design.sample(3, seed=0).shape
     (3, 10)
     """
-    w = as_fraction(w, "w")
+    w, normalize = as_fraction(w, "w"), as_flag(normalize, "normalize")
+    if spectrum is not None and not callable(spectrum):
+        raise TypeError(
+            f"spectrum must be a function from a kernel to its Spectrum, such as dmsgd.exact, got "
+            f"{spectrum!r}"
+        )
     if w > 0 and labels is None:
         raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
     if isinstance(kernel, Kernel):
@@ -92,17 +104,17 @@ def diversify(
         if F is not None and F.n != kernel.n:
             raise ValueError(f"X has {F.n} items, the kernel {kernel.n}")
     else:
-        if kernel not in ("linear", "rbf"):
-            raise ValueError(f"unknown kernel {kernel!r}; use 'linear', 'rbf' or a dmsgd.Kernel")
+        as_choice(kernel, "kernel", ("linear", "rbf"), " or a dmsgd.Kernel")
         if scale is not None and kernel != "rbf":
             raise ValueError("scale belongs to kernel='rbf'; it changes nothing in a linear kernel")
         F = recognise(X)
+        labels = None if labels is None else as_labels(labels, F.n)
         F = F.mapped(UnitRows()) if normalize else F
         F = with_labels(F, labels, w) if w > 0 else F
         similarity = RBF(F, scale) if kernel == "rbf" else Linear(F)
     k = as_batch_size(k, similarity.n)
-    if labels is not None:
-        labels = as_labels(labels, similarity.n)
+    if labels is not None and isinstance(kernel, Kernel):
+        labels = as_labels(labels, kernel.n)
     if w == 0 and not _is(target, "balanced"):
         if labels is not None:
             _say_unused(kernel)

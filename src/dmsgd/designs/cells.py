@@ -65,5 +65,9 @@ def _direction(rows: Matrix) -> FloatArray:
             return np.asarray(rows.T @ along - mean * along.sum())
 
         operator = LinearOperator((d, d), matvec=covariance, dtype=np.float64)
-        found = eigsh(operator, k=1, v0=np.ones(d), tol=1e-3)[1][:, 0]
+        starts = np.ones(d), np.random.default_rng(0).normal(size=d)
+        start = next((each for each in starts if covariance(each).any()), None)
+        if start is None:  # all rows are the same
+            return np.ones(d)
+        found = eigsh(operator, k=1, v0=start, tol=1e-3)[1][:, 0]
     return np.asarray(found * np.sign(found[np.argmax(np.abs(found))]))

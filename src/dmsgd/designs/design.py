@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs.cards import card, how_often
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_items
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_items, as_pairs
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
@@ -97,7 +97,7 @@ class ClosedForm(Design):
 
         All pairs of two lists: design.joint(I[:, None], J). For i = j it is b_i.
         """
-        i, j = np.broadcast_arrays(as_items(i, self.n, "i"), as_items(j, self.n, "j"))
+        i, j = as_pairs(i, j, self.n)
         pairs = self._joint(i.ravel(), j.ravel()).reshape(i.shape)
         return np.where(i == j, self.inclusion()[i], pairs)
 

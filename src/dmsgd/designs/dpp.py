@@ -9,7 +9,7 @@ import numpy as np
 
 from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.determinants import log_determinants
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_items
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_items, as_pairs
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
@@ -72,17 +72,19 @@ class DPP:
 
     def joint(self, i: Any, j: Any) -> FloatArray:
         """Return E[m_i m_j] = K_ii K_jj - K_ij² for broadcast item numbers; b_i for i = j."""
-        i, j = np.broadcast_arrays(as_items(i, self.n, "i"), as_items(j, self.n, "j"))
+        i, j = as_pairs(i, j, self.n)
         x, y, b = self.spectrum.held.rows(i), self.spectrum.held.rows(j), self.inclusion()
         K = np.einsum("...n,...n,n->...", x, y, self._selection, optimize=False)
         return np.asarray(np.where(i == j, b[i], b[i] * b[j] - K**2))
 
     def log_prob(self, batches: Any) -> FloatArray:
         """Return log P(Y) for each batch of a list of batches."""
+        if not hasattr(batches, "__len__") or isinstance(batches, str | bytes | dict | set):
+            raise TypeError(f"batches must be a list of batches, got a {type(batches).__name__}")
+        rows = [as_items(batch, self.n, "each of batches", ndim=1) for batch in batches]
         normaliser = np.log1p(self.spectrum.values).sum()
-        out = np.empty(len(batches))
-        for t, batch in enumerate(batches):
-            Y = as_items(batch, self.n, "batches").ravel()
+        out = np.empty(len(rows))
+        for t, Y in enumerate(rows):
             possible = Y.size <= self.spectrum.rank and np.unique(Y).size == Y.size
             log_det = log_determinants(self.spectrum, Y[None])[0] if possible and Y.size else 0.0
             out[t] = log_det - normaliser if possible else -np.inf

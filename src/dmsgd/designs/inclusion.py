@@ -12,7 +12,7 @@ from dmsgd.errors import KernelWarning
 from dmsgd.features import Features, Map, recognise
 from dmsgd.features.maps import UnitRows, WithLabels
 from dmsgd.features.sliced import Sliced
-from dmsgd.inputs.arrays import FloatArray, as_batch_size, as_fraction, as_labels
+from dmsgd.inputs.arrays import FloatArray, as_batch_size, as_classes, as_flag, as_fraction
 from dmsgd.inputs.memory import reserve
 from dmsgd.kernels import Linear
 from dmsgd.polynomials.symmetric import selection
@@ -46,7 +46,7 @@ def inclusion(
     >>> [round(float(each), 6) for each in b[-2:]]
     [0.111111, 1.0]
     """
-    F = _features(X, labels, as_fraction(w, "w"), normalize)
+    F = _features(X, labels, as_fraction(w, "w"), as_flag(normalize, "normalize"))
     k = as_batch_size(k, F.n)
     if F.d >= F.n:
         return KDPP(exact(Linear(F.whole())), k).inclusion()
@@ -61,9 +61,9 @@ def _features(X: Any, labels: Any, w: float, normalize: bool) -> Features:
     F = recognise(X)
     maps: list[Map] = [UnitRows()] if normalize else []
     if labels is not None:
-        classes, codes = np.unique(as_labels(labels, F.n), return_inverse=True)
+        classes, codes = as_classes(labels, F.n)
         if w > 0:
-            maps.append(WithLabels(codes.astype(np.int64), classes.size, w))
+            maps.append(WithLabels(codes, classes.size, w))
         else:
             warn(
                 "labels are given, but w=0 ignores them; pass w=0.7 (or suggest_w) to mix them "

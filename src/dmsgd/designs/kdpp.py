@@ -35,6 +35,11 @@ class KDPP(Repulsive):
                 f"KDPP needs a Spectrum, got {type(spectrum).__name__}; "
                 f"use KDPP(exact(kernel), k) or diversify(X, k)"
             )
+        if not callable(sampler):
+            raise TypeError(
+                f"sampler must be a function (spectrum, k) -> Draw, such as "
+                f"dmsgd.samplers.rejection, got {sampler!r}"
+            )
         self.n = spectrum.n
         self.k = as_batch_size(k, self.n)
         spectrum.refuse_beyond_rank(self.k)

@@ -8,8 +8,8 @@ import numpy as np
 
 from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.dpp import DPP
-from dmsgd.designs.source import KnownSource
-from dmsgd.inputs.arrays import FloatArray
+from dmsgd.designs.source import KnownSource, known
+from dmsgd.inputs.arrays import FloatArray, as_items
 
 
 def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
@@ -23,8 +23,13 @@ def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
     >>> float(correlation(dmsgd.Uniform(3, 2), 0, 1))
     -0.25
     """
+    if not isinstance(design, ClosedForm | DPP):
+        raise TypeError(
+            f"correlation needs a design with joint probabilities, got {type(design).__name__}; "
+            f"of others, count pairs in sample(draws, seed)"
+        )
     joint, b = design.joint(i, j), design.inclusion()
-    product = b[np.asarray(i)] * b[np.asarray(j)]
+    product = b[as_items(i, design.n, "i")] * b[as_items(j, design.n, "j")]
     return np.asarray(joint / np.where(product > 0, product, np.nan) - 1)
 
 
@@ -38,7 +43,7 @@ def unbiased_weights(design: KnownSource | DPP) -> FloatArray:
     >>> unbiased_weights(dmsgd.Stratified(["a", "a", "b"], k=2))
     array([0.66666667, 0.66666667, 0.33333333])
     """
-    b = design.inclusion()
+    b = known(design).inclusion()
     never = np.flatnonzero(b <= 0)
     if never.size:
         raise ValueError(

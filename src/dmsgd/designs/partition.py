@@ -16,8 +16,8 @@ from dmsgd.inputs.arrays import (
     FloatArray,
     IntArray,
     as_batch_size,
+    as_classes,
     as_count,
-    as_labels,
     as_positive,
 )
 from dmsgd.inputs.memory import reserve
@@ -68,7 +68,7 @@ class Partition(Design):
     ) -> None:
         if not isinstance(design, KDPP | Stratified | Uniform | Spectrum):
             raise TypeError(
-                f"Partition needs a k-DPP, Stratified, Uniform or a Spectrum, got "
+                f"design must be a k-DPP, Stratified, Uniform or a Spectrum, got "
                 f"{type(design).__name__}; use Partition(diversify(X, k))"
             )
         if (k is None) == isinstance(design, Spectrum):
@@ -86,8 +86,7 @@ class Partition(Design):
         if isinstance(design, Stratified):
             self._kinds = design.stratum
         elif labels is not None:
-            codes = np.unique(as_labels(labels, self.n), return_inverse=True)[1]
-            self._kinds = codes.astype(np.int64)
+            self._kinds = as_classes(labels, self.n)[1]
         self._latest: tuple[int, int, IntArray] | None = None
 
     @property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.seeding import Seed
@@ -41,7 +43,25 @@ class KnownSource(Source, Protocol):
         """Return b_i, the probability that item i is in a batch, shape (n,)."""
 
 
-def known(source: Source) -> KnownSource:
+def as_source(value: Any) -> Source:
+    """Return `value`, which draws batches of a fixed size."""
+    sizes = () if isinstance(value, type) else (getattr(value, "n", 0), getattr(value, "k", 0))
+    counted = all(isinstance(size, int | np.integer) and size > 0 for size in sizes)
+    if not (sizes and counted and callable(getattr(value, "sample", None))):
+        raise TypeError(f"design must be {FIXED_K} or a Schedule, got {_name_of(value)}")
+    return value  # type: ignore[no-any-return]
+
+
+def known(value: Any) -> KnownSource:
     """Return a source that knows how often items are drawn; one that does not says what to do."""
-    source.inclusion  # type: ignore[attr-defined]  # noqa: B018
-    return source  # type: ignore[return-value]
+    if isinstance(value, type) or not hasattr(value, "sample"):
+        raise TypeError(f"design must be a design of dmsgd or a Schedule, got {_name_of(value)}")
+    try:
+        value.inclusion  # noqa: B018
+    except AttributeError as error:
+        raise TypeError(f"this needs a design that knows its inclusion: {error}") from None
+    return value  # type: ignore[no-any-return]
+
+
+def _name_of(value: Any) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmsgd.designs.repulsive import Repulsive
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_labels
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_classes
 from dmsgd.polynomials.binomial import log_binomial
 from dmsgd.samplers.parallel import fill
 
@@ -26,12 +26,10 @@ class Stratified(Repulsive):
     """
 
     def __init__(self, labels: Any, k: int) -> None:
-        names = as_labels(labels)
-        self.n = int(names.size)
-        self.k = as_batch_size(k, self.n)
         #: The names of the strata, and for each item the number of its stratum.
-        self.strata, codes = np.unique(names, return_inverse=True)
-        self.stratum: IntArray = codes.astype(np.int64)
+        self.strata, self.stratum = as_classes(labels)
+        self.n = int(self.stratum.size)
+        self.k = as_batch_size(k, self.n)
         self._sizes = np.bincount(self.stratum)
         self._members = np.argsort(self.stratum, kind="stable")
         self._base, self._extra = _shares(self._sizes, self.k)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs.build import diversify
-from dmsgd.designs.source import KnownSource
-from dmsgd.inputs.arrays import as_fraction, as_labels
+from dmsgd.designs.source import KnownSource, known
+from dmsgd.inputs.arrays import as_classes, as_count, as_fraction, as_numbers
 
 
 def class_shares(design: KnownSource, labels: Any) -> dict[Any, float]:
@@ -23,8 +23,8 @@ def class_shares(design: KnownSource, labels: Any) -> dict[Any, float]:
     >>> class_shares(Uniform(n=4, k=2), ["a", "a", "a", "b"])
     {'a': 0.75, 'b': 0.25}
     """
-    inclusion = design.inclusion()
-    names, codes = np.unique(as_labels(labels, inclusion.size), return_inverse=True)
+    inclusion = known(design).inclusion()
+    names, codes = as_classes(labels, inclusion.size)
     shares = np.bincount(codes, inclusion) / inclusion.sum()
     return dict(zip(names.tolist(), shares.tolist(), strict=True))
 
@@ -35,7 +35,12 @@ def evenness(shares: Mapping[Any, float]) -> float:
     >>> evenness({"a": 0.5, "b": 0.5}), evenness({"a": 1.0, "b": 0.0})
     (1.0, 0.5)
     """
-    p = np.array([share for share in shares.values() if share > 0])
+    if not isinstance(shares, Mapping):
+        raise TypeError(f"shares must map classes to numbers, got a {type(shares).__name__}")
+    given = as_numbers(list(shares.values()), "shares")
+    if given.min() < 0 or given.sum() == 0:
+        raise ValueError("shares must be at least 0, and one of them above it")
+    p = given[given > 0] / given.sum()
     return float(np.exp(-np.sum(p * np.log(p))) / len(shares))
 
 
@@ -55,7 +60,7 @@ def suggest_w(
     0.9
     """
     balance = as_fraction(balance, "balance")
-    classes = np.unique(as_labels(labels)).size
+    classes, k = as_classes(labels)[0].size, as_count(k, "k")
     last, reached = (1.0 if k <= classes else 0.9), 0.0  # at w = 1 the rank is that of the labels
     for w in np.arange(round(10 * last) + 1) / 10:
         used = labels if w > 0 else None

@@ -9,6 +9,7 @@ import numpy as np
 from dmsgd.designs.repulsive import Repulsive
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_count
+from dmsgd.inputs.memory import reserve
 from dmsgd.polynomials.binomial import log_binomial
 from dmsgd.samplers.parallel import fill
 
@@ -37,6 +38,7 @@ class Uniform(Repulsive):
 
     def inclusion(self) -> FloatArray:
         """Return k/n for every item."""
+        reserve(self.n, f"the probabilities of {self.n:,} items", f"each of them is {self.k}/n")
         return np.full(self.n, self.k / self.n)
 
     def _joint(self, i: IntArray, j: IntArray) -> FloatArray:

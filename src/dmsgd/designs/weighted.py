@@ -9,7 +9,7 @@ import numpy as np
 
 from dmsgd.designs.design import ClosedForm
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_dense
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_numbers
 from dmsgd.polynomials.conditional_poisson import ConditionalPoisson, with_inclusion
 from dmsgd.polynomials.shares import capped_shares
 from dmsgd.samplers.parallel import fill
@@ -59,6 +59,11 @@ class Weighted(ClosedForm):
     @classmethod
     def like(cls, design: ClosedForm) -> Weighted:
         """Return batches with the inclusion probabilities of `design` and without its repulsion."""
+        if not isinstance(design, ClosedForm):
+            raise TypeError(
+                f"design must have inclusion probabilities in closed form, got "
+                f"{type(design).__name__}; Weighted(b, k) takes any b"
+            )
         weighted = cls(design.inclusion(), design.k)
         weighted._asked, weighted._origin = digest("like", design.fingerprint()), repr(design)
         return weighted
@@ -81,7 +86,7 @@ class Weighted(ClosedForm):
         """Return b, shape (n,)."""
         return self._b.copy()
 
-    def second_moment(self, Y: FloatArray) -> float:
+    def _second_moment(self, Y: FloatArray) -> float:
         """Return E|Σ_{i in batch} y_i|² for the rows y_i of Y, shape (n, p). O(n p)."""
         return self._law.second_moment(Y)
 
@@ -109,13 +114,8 @@ class Weighted(ClosedForm):
 
 
 def _numbers(value: Any, name: str) -> FloatArray:
-    given = as_dense(value, name)
-    if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name} must have one number per item, got shape {given.shape} of {given.dtype}"
-        )
-    numbers = np.array(given, dtype=np.float64)
-    bad = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
+    numbers = as_numbers(value, name)
+    bad = np.flatnonzero(numbers < 0)
     if bad.size:
         raise ValueError(
             f"{name} must be finite and at least 0, but is {numbers[bad[0]]:g} for item {bad[0]} "

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dmsgd.designs import ClosedForm, Stratified, Uniform
-from dmsgd.diagnostics.examination import EVEN, Examination
+from dmsgd.diagnostics.examination import EVEN, Examination, as_examination
 from dmsgd.diagnostics.prospects import Prospect
 from dmsgd.diagnostics.settings import Settings
 from dmsgd.diagnostics.variance import GradientVariance
+from dmsgd.features import recognise
+from dmsgd.inputs.arrays import as_labels
 
 #: Repulsion that removes this share of the variance makes a batch worth two.
 STRONG = 0.5
@@ -37,9 +39,10 @@ class Advice:
             weighted = self.kind == "weighted"
             make = self.settings.without_repulsion if weighted else self.settings.design
             return make(X, k, labels)
-        if self.kind == "stratified":
-            return Stratified(labels, k)
-        return Uniform(len(labels) if X is None else X.shape[0], k)
+        n = None if X is None else recognise(X).n
+        if self.kind == "stratified" or n is None:
+            labels = as_labels(labels, n)
+        return Stratified(labels, k) if self.kind == "stratified" else Uniform(n or len(labels), k)
 
     def code(self, k: int) -> str:
         """Return the line of Python that makes the recommended design."""
@@ -78,6 +81,11 @@ def advise(found: Examination, variance: GradientVariance | None = None) -> Advi
     >>> advise(examine(X, 8)).code(8)
     'design = dmsgd.Weighted(dmsgd.inclusion(X, k=8, normalize=True), k=8)'
     """
+    as_examination(found)
+    if variance is not None and not isinstance(variance, GradientVariance):
+        raise TypeError(
+            f"variance must be what gradient_variance returns, got {type(variance).__name__}"
+        )
     if found.settings.target is not None:
         return Advice(
             "k-DPP", found.settings, f"target {found.settings.target} says how often items are seen"

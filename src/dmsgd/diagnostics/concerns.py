@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmsgd.diagnostics.examination import Examination
+from dmsgd.diagnostics.examination import Examination, as_examination
 
 #: Below this log-distance from uniform batches (nats) they are within 5 % of uniform ones.
 NEARLY_UNIFORM = 0.05
@@ -20,6 +20,7 @@ def concerns(found: Examination) -> list[str]:
     >>> concerns(examine(np.vstack([np.eye(20), np.zeros((1, 20))]), 4))[-1]
     '1 items have only zeros as features: a linear kernel never draws them'
     """
+    as_examination(found)
     n, k, room = found.n, found.k, found.room
     linear = found.settings.kernel == "linear"
     by_length = linear and not found.settings.normalize and found.settings.target is None

@@ -9,12 +9,12 @@ import numpy as np
 
 from dmsgd.designs import DPP, KDPP, ClosedForm, Weighted
 from dmsgd.designs.determinants import log_determinants
-from dmsgd.designs.source import Source
+from dmsgd.designs.source import Source, as_source, known
 from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
 from dmsgd.features import recognise
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_count
 from dmsgd.inputs.seeding import Seed
 from dmsgd.spectra import Spectrum, effective_rank, repulsion
 from dmsgd.training.draws import fixed_seed, refuse_unfit
@@ -56,7 +56,7 @@ def room(design: KDPP | DPP | Spectrum, k: int | None = None) -> Room:
     (10, 10, 0.5)
     """
     spectrum = design if isinstance(design, Spectrum) else _spectrum_of(design)
-    k = as_count(design.k if k is None and isinstance(design, KDPP) else k, "k")
+    k = as_batch_size(design.k if k is None and isinstance(design, KDPP) else k, spectrum.n)
     effective = effective_rank(spectrum)
     strength = repulsion(spectrum, k) if k <= spectrum.rank else float("inf")
     return Room(k, spectrum.rank, effective, k / effective, strength)
@@ -74,6 +74,11 @@ def mean_similarity(design: ClosedForm, X: Any) -> float:
     >>> round(mean_similarity(design, F), 6), round(mean_similarity(dmsgd.Uniform(12, 3), F), 3)
     (0.0, 0.273)
     """
+    if not isinstance(design, ClosedForm):
+        raise TypeError(
+            f"design must have joint probabilities in closed form, got {type(design).__name__}; "
+            f"estimate_similarity works from draws"
+        )
     F = as_array(recognise(X, "X").whole().matrix)
     refuse_unfit(design, F.shape[0], "X")
     if design.k < 2:
@@ -150,7 +155,7 @@ def estimate_repulsion(
     1.0
     """
     spectrum, batches = _drawn(design, spectrum, draws, seed)
-    same_b = Weighted(design.inclusion(), design.k)
+    same_b = Weighted(known(design).inclusion(), design.k)
     return repelled(spectrum, batches, same_b.sample(len(batches), fixed_seed(same_b, seed)))
 
 
@@ -165,8 +170,8 @@ def repelled(spectrum: Spectrum, batches: IntArray, without: IntArray) -> Estima
 
 
 def _spread(spectrum: Spectrum, batches: IntArray) -> Estimate:
-    """Return Tr Cov(Σ f) of the batches."""
-    scale = np.sqrt(spectrum.values)
+    """Return Tr Cov(Σ f) of the batches, as a share of the largest eigenvalue."""
+    scale = np.sqrt(spectrum.values / spectrum.values[0])
     step = max(1, NUMBERS // (batches.shape[1] * spectrum.rank))
     parts = [
         spectrum.held.rows(batches[start : start + step]).sum(axis=1) * scale
@@ -183,7 +188,13 @@ def _drawn(
     design: Source, spectrum: Spectrum | None, draws: int, seed: Seed
 ) -> tuple[Spectrum, IntArray]:
     """Return the spectrum that judges, and the batches it judges."""
+    as_source(design)
     spectrum = _spectrum_of(design) if spectrum is None else spectrum
+    if not isinstance(spectrum, Spectrum):
+        raise TypeError(
+            f"spectrum must be a Spectrum, such as dmsgd.exact(dmsgd.Linear(X)), got "
+            f"{type(spectrum).__name__}"
+        )
     refuse_unfit(design, spectrum.n, "the spectrum")
     if design.k < 2:
         raise ValueError("a batch of one item has no pairs; use k >= 2")
@@ -208,7 +219,7 @@ def _spectrum_of(design: Any) -> Spectrum:
     spectrum = getattr(design, "spectrum", None)
     if not isinstance(spectrum, Spectrum):
         raise TypeError(
-            f"{type(design).__name__} has no kernel of its own; pass the spectrum of one, such as "
-            f"dmsgd.exact(dmsgd.Linear(X))"
+            f"design is a {type(design).__name__}, which has no kernel of its own; pass the "
+            f"spectrum of one, such as dmsgd.exact(dmsgd.Linear(X))"
         )
     return spectrum

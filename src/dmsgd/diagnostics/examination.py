@@ -17,10 +17,11 @@ from dmsgd.diagnostics.diversity import Room, room
 from dmsgd.diagnostics.facts import facts
 from dmsgd.diagnostics.prospects import Prospect, prospect
 from dmsgd.diagnostics.sample import readable, sample_rows, taken
-from dmsgd.diagnostics.settings import Settings
+from dmsgd.diagnostics.settings import Settings, as_settings
 from dmsgd.features import Features, anneal, recognise
-from dmsgd.inputs.arrays import as_batch_size, as_labels
+from dmsgd.inputs.arrays import as_batch_size, as_fraction, as_labels
 from dmsgd.inputs.seeding import Seed
+from dmsgd.training.draws import fixed_seed
 
 #: The w that are tried beside the one asked for.
 WS = (0.0, 0.3, 0.5, 0.7, 0.9)
@@ -70,6 +71,15 @@ class Examination:
     candidate: Prospect | None = field(repr=False)
 
 
+def as_examination(value: Any) -> Examination:
+    """Return `value`, which `examine` has returned."""
+    if not isinstance(value, Examination):
+        raise TypeError(
+            f"found must be what dmsgd.diagnostics.examine returns, got {type(value).__name__}"
+        )
+    return value
+
+
 def examine(
     X: Any,
     k: int,
@@ -100,10 +110,14 @@ def examine(
     >>> {each.name: round(each.shares["rare"], 2) for each in found.prospects}
     {'uniform': 0.05, 'w = 0': 0.05, 'w = 0.9': 0.16, 'stratified': 0.5}
     """
-    settings = settings or Settings()
+    settings = as_settings(settings)
+    if not isinstance(ws, tuple | list):
+        raise TypeError(f"ws must be a tuple of numbers in [0, 1], got {ws!r}")
+    ws = tuple(as_fraction(w, "ws") for w in ws)
     X = recognise(X)
     n, d = X.shape
     k = as_batch_size(k, n)
+    seed = fixed_seed(Uniform(n, k), seed)
     y = None if labels is None else as_labels(labels, n)
     rows = sample_rows(n, n if settings.kernel == "rbf" else d, k, seed, readable(X))
     bench = Bench(taken(X, rows), k, None if y is None else y[rows], made)

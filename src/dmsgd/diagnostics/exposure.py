@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.source import KnownSource
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_fraction
+from dmsgd.designs.source import KnownSource, as_source, known
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_dense, as_fraction
 
 
 def coverage(design: KnownSource, steps: Any) -> FloatArray:
@@ -20,10 +20,10 @@ def coverage(design: KnownSource, steps: Any) -> FloatArray:
     >>> coverage(dmsgd.Uniform(100, 10), [0, 1, 22]).round(2).tolist()
     [0.0, 0.1, 0.9]
     """
-    counts = np.asarray(steps)
+    missed = 1 - np.minimum(known(design).inclusion(), 1.0)
+    counts = as_dense(steps, "steps")
     if counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(f"steps must be whole numbers of at least 0, got {steps!r}")
-    missed = 1 - np.minimum(design.inclusion(), 1.0)
     seen = [1 - np.mean(missed ** float(t)) for t in counts.ravel()]
     return np.array(seen).reshape(counts.shape)
 
@@ -38,7 +38,7 @@ def neglected(design: KnownSource, below: float = 0.1) -> IntArray:
     >>> neglected(dmsgd.diversify(np.vstack([np.eye(4), 0.1 * np.eye(4)]), k=2)).tolist()
     [4, 5, 6, 7]
     """
-    b = design.inclusion()
+    b = known(as_source(design)).inclusion()
     order = np.argsort(b, kind="stable")
     return order[b[order] < as_fraction(below, "below") * design.k / design.n]
 
@@ -52,7 +52,7 @@ def effective_items(design: KnownSource) -> float:
     >>> round(effective_items(dmsgd.Stratified(["a"] * 6 + ["b"] * 2, 2)), 6)
     6.0
     """
-    b = design.inclusion()
+    b = known(design).inclusion()
     return float(b.sum() ** 2 / np.sum(b**2))
 
 
@@ -66,5 +66,5 @@ def effective_batch(design: KnownSource) -> float:
     >>> round(effective_batch(dmsgd.Stratified(["a"] * 6 + ["b"] * 2, 2)), 6)
     1.6
     """
-    b = design.inclusion()
+    b = known(design).inclusion()
     return 0.0 if (b <= 0).any() else float(design.n**2 / np.sum(1 / b))

@@ -14,13 +14,15 @@ def facts(X: Features, n: int, y: Any) -> dict[str, Any]:
     squares = np.sort(X.row_squares())
     tenth = max(X.shape[0] // 10, 1)
     shortest = squares[squares > 0][:tenth].mean()
+    with np.errstate(over="ignore"):
+        lengths = squares[-tenth:].mean() / shortest
     names, counts = ([], []) if y is None else np.unique(y, return_counts=True)
     return {
         "n": n,
         "counted": int(X.shape[0]),
         "d": int(X.shape[1]),
         "classes": dict(zip(np.asarray(names).tolist(), np.asarray(counts).tolist(), strict=True)),
-        "lengths": float(squares[-tenth:].mean() / shortest),
+        "lengths": float(lengths),
         "duplicates": _duplicates(X),
         "empty": int(np.sum(squares == 0)),
     }

@@ -32,12 +32,22 @@ def item_gradients(
     import torch
     from torch.func import functional_call, grad, vmap
 
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch module, got {type(model).__name__}")
+    if not callable(loss):
+        raise TypeError(f"loss must be a function (outputs, targets) -> number, got {loss!r}")
+    for name, rows in (("inputs", inputs), ("targets", targets)):
+        if not isinstance(rows, torch.Tensor) or rows.ndim == 0:
+            raise TypeError(f"{name} must be a tensor with a row per item, got {rows!r}")
+    step = as_count(chunk, "chunk")
     parameters = {
         name: value.detach() for name, value in model.named_parameters() if value.requires_grad
     }
     if not parameters:
         raise ValueError("the model has no parameters that require gradients")
-    rest = {name: value for name, value in model.named_parameters() if name not in parameters}
+    rest: dict[str, Any] = {
+        name: value for name, value in model.named_parameters() if name not in parameters
+    }
     rest.update(model.named_buffers())
     if len(inputs) != len(targets):
         raise ValueError(f"inputs has {len(inputs)} items, targets {len(targets)}")
@@ -48,7 +58,6 @@ def item_gradients(
 
     each = vmap(grad(single), in_dims=(None, 0, 0))
     parts = []
-    step = as_count(chunk, "chunk")
     for start in range(0, len(inputs), step):
         part = slice(start, start + step)
         found = each(parameters, inputs[part], targets[part])

@@ -25,7 +25,7 @@ PAIRS = 2**20
 def second_moment(design: ClosedForm, Y: FloatArray) -> float:
     """Return E|Σ_{i in batch} y_i|² for the rows y_i of Y, shape (n, p)."""
     if isinstance(design, Weighted):
-        return design.second_moment(Y)
+        return design._second_moment(Y)
     own = float(np.dot(design.inclusion(), np.einsum("ip,ip->i", Y, Y)))
     if isinstance(design, Uniform):
         return own + _uniform(design, Y)

@@ -7,6 +7,7 @@ from typing import Any, final
 
 from dmsgd.designs import KDPP, KernelName, TargetName, Weighted, diversify, inclusion
 from dmsgd.features import anneal
+from dmsgd.inputs.arrays import as_choice, as_flag, as_fraction, as_positive
 
 
 @final
@@ -29,6 +30,17 @@ class Settings:
     scale: float | None = None
     rho: float | None = None
     target: TargetName | None = None
+
+    def __post_init__(self) -> None:
+        as_fraction(self.w, "w")
+        as_choice(self.kernel, "kernel", ("linear", "rbf"))
+        as_flag(self.normalize, "normalize")
+        if self.scale is not None:
+            as_positive(self.scale, "scale")
+        if self.rho is not None:
+            as_positive(self.rho, "rho")
+        if self.target is not None:
+            as_choice(self.target, "target", ("uniform", "balanced", "density"))
 
     @property
     def uses_labels(self) -> bool:
@@ -123,6 +135,13 @@ class Settings:
         if self.target is not None:
             parts.append(f"target {self.target}")
         return ", ".join(parts)
+
+
+def as_settings(value: Any) -> Settings:
+    """Return `value`, which is settings or None for those of `diversify`."""
+    if value is not None and not isinstance(value, Settings):
+        raise TypeError(f"settings must be dmsgd.diagnostics.Settings, got {type(value).__name__}")
+    return value or Settings()
 
 
 def exactly(number: float) -> str:

@@ -27,10 +27,13 @@ from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
 from dmsgd.features import recognise
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, as_count, as_dense
+from dmsgd.inputs.arrays import FloatArray, as_count, as_numbers
 from dmsgd.inputs.seeding import Seed
 from dmsgd.training.draws import draws as drawn
 from dmsgd.training.draws import refuse_unfit
+
+#: Fourth powers of larger numbers, summed, may be beyond 1e308.
+LARGEST = 1e70
 
 
 @final
@@ -109,7 +112,7 @@ def gradient_variance(
     """
     if not isinstance(design, ClosedForm):
         raise TypeError(
-            f"gradient_variance needs a design with joint probabilities, got "
+            f"design must be a design with joint probabilities, got "
             f"{type(design).__name__}; estimate_variance works from draws"
         )
     return compared(design, *_checked(design, gradients, coefficients))
@@ -167,11 +170,15 @@ def _checked(design: Source, gradients: Any, coefficients: Any) -> tuple[FloatAr
     g = as_array(recognise(gradients, "gradients").whole().matrix)
     refuse_unfit(design, g.shape[0], "gradients")
     if coefficients is None:
-        return g, np.full(design.n, 1 / design.k)
-    a = as_dense(coefficients, "coefficients").astype(np.float64)
-    if a.shape != (design.n,) or not np.isfinite(a).all():
+        a = np.full(design.n, 1 / design.k)
+    else:
+        a = as_numbers(coefficients, "coefficients", design.n)
+    with np.errstate(over="ignore"):
+        largest = max(np.abs(g).max(), (np.abs(a) * np.abs(g).max(axis=1)).max())
+    if not largest <= LARGEST:
         raise ValueError(
-            f"coefficients must be {design.n} finite numbers, one per item, got shape {a.shape}"
+            f"gradients, or gradients times coefficients, reach {largest:.0e}, and the variance of "
+            f"their squares is beyond numbers; rescale them"
         )
     return g, a
 

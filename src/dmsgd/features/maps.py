@@ -20,7 +20,7 @@ from dmsgd.features.fingerprints import digest
 from dmsgd.features.interface import Features, Map
 from dmsgd.features.resident import Resident, scaled_rows
 from dmsgd.features.similarity import row_squares, similarity
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_fraction, as_labels, as_positive
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_classes, as_fraction, as_positive
 
 #: Rows shorter than this are stretched by a power of two before their entries are squared.
 SHORT, STRETCH = 1e-140, 2.0**900
@@ -34,8 +34,8 @@ def one_hot(labels: Any) -> Matrix:
            [1., 0.],
            [0., 1.]])
     """
-    classes, codes = np.unique(as_labels(labels), return_inverse=True)
-    return _indicators(codes.astype(np.int64), classes.size)
+    classes, codes = as_classes(labels)
+    return _indicators(codes, classes.size)
 
 
 def anneal(X: Any, rho: float) -> Matrix | Features:
@@ -79,8 +79,8 @@ def concat(X: Any, labels: Any, w: float) -> Matrix | Features:
 
 def with_labels(F: Features, labels: Any, w: float) -> Features:
     """Return the features [(1-w)X, wH]; for w = 0 those that were given."""
-    classes, codes = np.unique(as_labels(labels, F.n), return_inverse=True)
-    return F.mapped(WithLabels(codes.astype(np.int64), classes.size, w)) if w > 0 else F
+    classes, codes = as_classes(labels, F.n)
+    return F.mapped(WithLabels(codes, classes.size, w)) if w > 0 else F
 
 
 def _applied(X: Any, map: Map) -> Matrix | Features:
@@ -185,10 +185,16 @@ def _power(X: Matrix, rho: float) -> Matrix:
     values = X.data if sparse.issparse(X) else X
     if rho != int(rho) and values.min(initial=0.0) < 0:
         raise ValueError(f"X has negative entries, whose power {rho} is not real; shift X first")
+    with np.errstate(over="ignore"):
+        powers = np.power(values, rho)
+    if not np.isfinite(powers).all():
+        raise ValueError(
+            f"X has entries whose power rho={rho:g} is beyond 1e308; use a smaller rho"
+        )
     if not sparse.issparse(X):
-        return np.power(X, rho)
+        return powers
     X = X.copy()
-    X.data **= rho
+    X.data = powers
     return X
 
 

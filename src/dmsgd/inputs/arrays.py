@@ -118,7 +118,7 @@ def _as_csr(value: Any, name: str) -> Matrix:
             value = (sparse.csc_array if value.format == "csc" else sparse.bsr_array)(value)
             value.check_format(full_check=True)
         elif value.format == "coo":
-            for places, size in zip(value.coords, value.shape, strict=True):
+            for places, size in zip((value.row, value.col), value.shape, strict=True):
                 if places.size and (places.min() < 0 or places.max() >= size):
                     raise ValueError(f"an index lies outside of 0..{size - 1}")
         with np.errstate(over="ignore"):
@@ -357,7 +357,7 @@ def as_choice(value: Any, name: str, choices: Sequence[str], more: str = "") -> 
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(map(repr, choices))
         raise (ValueError if isinstance(value, str) else TypeError)(
-            f"unknown {name} {value!r}; use one of {words}{more}"
+            f"unknown {name} {value!r}; use {words}{more}"
         )
     return value
 
@@ -387,6 +387,13 @@ def as_fraction(value: Any, name: str) -> float:
     if not 0.0 <= (number := _as_real(value, name, "a number in [0, 1]")) <= 1.0:
         raise ValueError(f"{name} must lie in [0, 1], got {value}")
     return number
+
+
+def as_share(value: Any, name: str) -> float:
+    """Return `value` as a float in [0, 1): the share of something that is not all of it."""
+    if (share := as_fraction(value, name)) == 1:
+        raise ValueError(f"{name} must be below 1, which would leave nothing, got {value}")
+    return share
 
 
 def as_positive(value: Any, name: str) -> float:
@@ -419,6 +426,19 @@ def as_items(value: Any, n: int, name: str, ndim: int | None = None) -> IntArray
     if items.size and (items.min() < 0 or items.max() >= n):
         raise ValueError(f"{name} must lie in 0..{n - 1}, got {items.min()}..{items.max()}")
     return items.astype(np.int64)
+
+
+def as_pairs(i: Any, j: Any, n: int) -> tuple[IntArray, IntArray]:
+    """Return item numbers i and j, broadcast against each other."""
+    i, j = as_items(i, n, "i"), as_items(j, n, "j")
+    try:
+        i, j = np.broadcast_arrays(i, j)
+    except ValueError:
+        raise ValueError(
+            f"i and j must have shapes that fit each other, got {i.shape} and {j.shape}; all pairs "
+            f"of two lists are i[:, None], j"
+        ) from None
+    return i, j
 
 
 def _is_integer(entry: Any) -> bool:

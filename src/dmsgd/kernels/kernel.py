@@ -48,11 +48,22 @@ class Kernel(ABC):
 
     def restricted(self, items: Any) -> Kernel:
         """Return the kernel over these items alone."""
-        return _Part(self, as_items(items, self.n, "items"))
+        return _Part(self, as_items(items, self.n, "items", 1))
 
     @abstractmethod
     def fingerprint(self) -> str:
         """Return a hash of everything that L is a function of; other data gives another one."""
+
+
+def as_kernel(value: Any, who: str) -> Kernel:
+    """Return `value`, which is a kernel; `who` needs one."""
+    if not isinstance(value, Kernel):
+        name = value.__name__ if isinstance(value, type) else type(value).__name__
+        raise TypeError(
+            f"{who} needs a kernel, got {name}; make one of features first, such as "
+            f"{who}(Linear(X))"
+        )
+    return value
 
 
 def reserve_columns(n: int, count: int) -> None:

@@ -10,7 +10,8 @@ from scipy import sparse
 from dmsgd.features import Features, one_hot, recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, Matrix, as_count, as_items, refuse_zero
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_count, as_flag, as_items, refuse_zero
+from dmsgd.inputs.memory import reserve
 from dmsgd.kernels.kernel import Kernel
 
 
@@ -25,7 +26,7 @@ class Linear(Kernel):
     """
 
     def __init__(self, B: Any) -> None:
-        features = recognise(B)
+        features = recognise(B, "B")
         self.features = features if isinstance(B, Features) else features.owned()
         self.n = self.features.n
         if self.features.resident:  # in blocks it shows when they are first read
@@ -37,12 +38,12 @@ class Linear(Kernel):
 
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         """Return B_I B_Jᵀ."""
-        rows, columns = as_items(I, self.n, "I"), as_items(J, self.n, "J")
+        rows, columns = as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1)
         return as_array(self.features.take(rows) @ self.features.take(columns).T)
 
     def columns(self, J: Any) -> FloatArray:
         """Return B B_Jᵀ."""
-        return self.features.times(self.features.take(as_items(J, self.n, "J")).T)
+        return self.features.times(self.features.take(as_items(J, self.n, "J", 1)).T)
 
     def factor(self) -> Features:
         """Return B."""
@@ -54,7 +55,7 @@ class Linear(Kernel):
 
     def restricted(self, items: Any) -> Linear:
         """Return Linear(B_items)."""
-        return Linear(recognise(self.features.take(as_items(items, self.n, "items")), part=True))
+        return Linear(recognise(self.features.take(as_items(items, self.n, "items", 1)), part=True))
 
     def fingerprint(self) -> str:
         """Return the hash of the features."""
@@ -80,7 +81,7 @@ def strata(labels: Any, balanced: bool = False) -> Linear:
     array([[1., 0., 1.]])
     """
     H = one_hot(labels)
-    if balanced:
+    if as_flag(balanced, "balanced"):
         H = sparse.csr_array(H @ sparse.diags_array(1 / np.sqrt(H.sum(axis=0))))
     return Linear(H)
 
@@ -94,4 +95,6 @@ def identity(n: int) -> Linear:
     array([[1., 0.],
            [0., 1.]])
     """
-    return Linear(sparse.eye_array(as_count(n, "n"), format="csr"))
+    n = as_count(n, "n")
+    reserve(5 * n, f"the identity of {n:,} items", "dmsgd.Uniform draws the same without it")
+    return Linear(sparse.eye_array(n, format="csr"))

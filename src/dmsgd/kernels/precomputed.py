@@ -54,11 +54,11 @@ class Precomputed(Kernel):
 
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         """Return L[I, J]."""
-        return self.matrix[np.ix_(as_items(I, self.n, "I"), as_items(J, self.n, "J"))]
+        return self.matrix[np.ix_(as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1))]
 
     def columns(self, J: Any) -> FloatArray:
         """Return L[:, J]."""
-        return self.matrix[:, as_items(J, self.n, "J")]
+        return self.matrix[:, as_items(J, self.n, "J", 1)]
 
     def fingerprint(self) -> str:
         """Return the hash of the matrix."""

@@ -50,14 +50,14 @@ class RBF(Kernel):
 
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         """Return exp(-distance² / (2 scale²)) between the items I and J."""
-        rows, columns = as_items(I, self.n, "I"), as_items(J, self.n, "J")
+        rows, columns = as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1)
         L = similarity(self.features.take(rows), self.features.take(columns), self.scale)
         L[rows[:, None] == columns[None, :]] = 1.0
         return L
 
     def columns(self, J: Any) -> FloatArray:
         """Return exp(-distance² / (2 scale²)) between everyone and the items J."""
-        columns = as_items(J, self.n, "J")
+        columns = as_items(J, self.n, "J", 1)
         L = self.features.similarities(self.features.take(columns), self.scale)
         L[columns, np.arange(columns.size)] = 1.0
         return L
@@ -76,7 +76,7 @@ class RBF(Kernel):
 
     def restricted(self, items: Any) -> RBF:
         """Return the RBF kernel of the same scale over these items."""
-        part = self.features.take(as_items(items, self.n, "items"))
+        part = self.features.take(as_items(items, self.n, "items", 1))
         return RBF(recognise(part, part=True), self.scale)
 
     def fingerprint(self) -> str:

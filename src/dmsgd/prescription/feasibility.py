@@ -24,7 +24,9 @@ def refuse_out_of_reach(
     """Raise TargetError if a set of items that b falls short of has too small a rank."""
     shortfall = np.log(target / b)
     for level in LEVELS:
-        items = np.flatnonzero(shortfall > level * shortfall.max())
+        items = np.flatnonzero(shortfall > level * max(shortfall.max(), 0.0))
+        if not items.size:
+            continue
         asked, rank = float(target[items].sum()), rank_of(items)
         if asked >= rank * (1 - 1e-9):
             raise TargetError(_message(items, asked, rank))

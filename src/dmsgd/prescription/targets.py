@@ -18,8 +18,8 @@ from dmsgd.inputs.arrays import (
     FloatArray,
     as_batch_size,
     as_count,
-    as_dense,
     as_fraction,
+    as_numbers,
 )
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.polynomials.shares import capped_shares
@@ -37,15 +37,14 @@ def as_target(value: Any, n: int, k: int, name: str = "target") -> FloatArray:
                 f"(dmsgd.diversify also takes 'balanced' and 'density')"
             )
         value = np.ones(n)
-    weights = np.asarray(as_dense(value, name), dtype=np.float64)
-    if weights.shape != (n,):
-        raise ValueError(f"{name} must have one number per item, shape ({n},), got {weights.shape}")
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
+    weights = as_numbers(value, name, n)
+    bad = np.flatnonzero(weights <= 0)
     if bad.size:
         raise ValueError(
             f"{name} must be positive and finite, but is {weights[bad[0]]:g} for item {bad[0]} "
             f"({bad.size} such items); leave items that are never to be seen out of the data"
         )
+    weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # sums stay within range
     b: FloatArray = weights * (k / weights.sum())
     _refuse_above_one(b, k, name)
     return b

@@ -10,7 +10,7 @@ from dmsgd.errors import TargetError
 from dmsgd.features import Features, recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.maps import RowFactors, UnitRows
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_dense, as_positive
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_numbers, as_positive
 from dmsgd.inputs.memory import reserve
 from dmsgd.kernels import Kernel, Linear
 from dmsgd.prescription.feasibility import refuse_out_of_reach
@@ -61,8 +61,14 @@ def prescribe(
             f"use prescribe(Linear(X), k, target)"
         )
     k, tol = as_batch_size(k, kernel.n), as_positive(tol, "tol")
-    named = target if isinstance(target, str) else digest(np.asarray(as_dense(target, "target")))
-    return tilted(kernel, k, as_target(target, kernel.n, k), named, tol, start)
+    if start is not None and (not isinstance(start, Kernel) or start.n != kernel.n):
+        raise ValueError(
+            f"start must be a kernel over the same {kernel.n} items, as returned by prescribe; "
+            f"got {start!r}"
+        )
+    b = as_target(target, kernel.n, k)
+    named = target if isinstance(target, str) else digest(as_numbers(target, "target"))
+    return tilted(kernel, k, b, named, tol, start)
 
 
 def tilted(
@@ -91,8 +97,10 @@ def tilted(
 
 def _refuse_empty(kernel: Kernel | Spectrum) -> None:
     if isinstance(kernel, Spectrum):
-        return
-    empty = np.flatnonzero(kernel.diag() <= 0)
+        squares = kernel.held.weighed_squares(kernel.values)
+    else:
+        squares = kernel.diag()
+    empty = np.flatnonzero(squares <= 0)
     if empty.size:
         raise TargetError(
             f"item {empty[0]} has no features at all ({empty.size} such items), so no batch holds "
@@ -134,11 +142,6 @@ def _beginning(n: int, start: Kernel | None) -> FloatArray:
     """Return the tilt that leads from unit rows to those of `start`, by default none."""
     if start is None:
         return np.zeros(n)
-    if not isinstance(start, Kernel) or start.n != n:
-        raise ValueError(
-            f"start must be a kernel over the same {n} items, as returned by prescribe; "
-            f"got {start!r}"
-        )
     return np.log(start.diag())
 
 

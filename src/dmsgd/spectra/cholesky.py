@@ -14,10 +14,10 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.features import recognise
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_fraction, as_positive
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_positive, as_share
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.seeding import Seed, key_of
-from dmsgd.kernels import Kernel
+from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.spectra.factor import of_factor
 from dmsgd.spectra.spectrum import Spectrum
 
@@ -51,13 +51,14 @@ def pivoted_cholesky(
     >>> pivoted_cholesky(kernel, tol=0.01).trace_error < 0.01
     True
     """
+    as_kernel(kernel, "pivoted_cholesky")
     if rank is None and tol is None:
         rank = DEFAULT_RANK
     rank = kernel.n if rank is None else min(as_count(rank, "rank"), kernel.n)
-    share = 0.0 if tol is None else as_fraction(tol, "tol")
+    share = 0.0 if tol is None else as_share(tol, "tol")
     if as_positive(oversampling, "oversampling") < 1:
         raise ValueError(f"oversampling must be at least 1, got {oversampling}")
-    most = min(int(np.ceil(oversampling * rank)), kernel.n)
+    most = int(min(np.ceil(oversampling * rank), kernel.n))
     key, block = key_of(seed), as_count(block, "block")
     F, _, _ = factor(kernel, most, share, key, block)
     method = (

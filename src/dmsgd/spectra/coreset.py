@@ -7,7 +7,7 @@ from scipy import linalg
 
 from dmsgd.inputs.arrays import as_count
 from dmsgd.inputs.seeding import Seed, key_of
-from dmsgd.kernels import Kernel
+from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.spectra.eigen import noise
 from dmsgd.spectra.factor import marked
 from dmsgd.spectra.landmarks import cluster
@@ -26,6 +26,7 @@ def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
     >>> coreset(dmsgd.RBF(np.repeat([[0.0], [1.0], [3.0]], 5, axis=0)), cores=3).rank
     3
     """
+    as_kernel(kernel, "coreset")
     count = as_count(cores, "cores")
     if count > kernel.n:
         raise ValueError(f"cores={count} exceeds the number of items, {kernel.n}")

@@ -21,9 +21,9 @@ from scipy import linalg, sparse
 
 from dmsgd.features import Features
 from dmsgd.features.interface import InMemory
-from dmsgd.inputs.arrays import FloatArray, Matrix, as_fraction
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_share
 from dmsgd.inputs.memory import reserve
-from dmsgd.kernels import Kernel
+from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.spectra.eigen import eigh, noise, settle_ties
 from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
@@ -47,11 +47,8 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     >>> exact(Linear([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).values
     array([4., 2.])
     """
-    if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"exact needs a Kernel, got {type(kernel).__name__}; for features use exact(Linear(X))"
-        )
-    tol = as_fraction(tol, "tol")
+    as_kernel(kernel, "exact")
+    tol = as_share(tol, "tol")
     factor = kernel.factor()
     spectrum = _of_entries(kernel, tol) if factor is None else of_features(factor, tol)
     return replace(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.features import Features
-from dmsgd.inputs.arrays import IntArray, as_count, as_items
+from dmsgd.inputs.arrays import IntArray, as_choice, as_count, as_items
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.cholesky import factor
 
@@ -21,8 +21,9 @@ GIVEN = "given"
 
 def choose_landmarks(kernel: Kernel, landmarks: Any, how: str, key: int) -> tuple[IntArray, str]:
     """Return distinct item numbers, as many as asked for or those given, and how they were got."""
+    as_choice(how, "how", ("pivots", "uniform", "kmeans"))
     if not isinstance(landmarks, numbers.Integral):
-        items = np.unique(as_items(landmarks, kernel.n, "landmarks"))
+        items = np.unique(as_items(landmarks, kernel.n, "landmarks", ndim=1))
         if items.size == 0:
             raise ValueError("landmarks is empty; give at least one item")
         return items, GIVEN
@@ -33,12 +34,8 @@ def choose_landmarks(kernel: Kernel, landmarks: Any, how: str, key: int) -> tupl
         items = np.random.default_rng(key).choice(kernel.n, count, replace=False)
     elif how == "pivots":
         items = _pivots(kernel, count, key)
-    elif how == "kmeans":
-        items = cluster(kernel, count, key)[1]
     else:
-        raise ValueError(
-            f"unknown way to choose landmarks {how!r}; use 'pivots', 'uniform' or 'kmeans'"
-        )
+        items = cluster(kernel, count, key)[1]
     return np.unique(items), how
 
 

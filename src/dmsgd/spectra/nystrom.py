@@ -9,7 +9,7 @@ from scipy import linalg
 
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.seeding import Seed, key_of
-from dmsgd.kernels import Kernel
+from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.spectra.factor import of_factor
 from dmsgd.spectra.landmarks import GIVEN, choose_landmarks
 from dmsgd.spectra.spectrum import Spectrum
@@ -32,6 +32,7 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
     >>> nystrom(dmsgd.RBF(np.arange(9.0)[:, None], scale=2.0), [0, 4, 8])
     Spectrum(9 items, rank 3, route='Nyström, 3 landmarks (given)', trace error 15.53%)
     """
+    as_kernel(kernel, "nystrom")
     key = key_of(seed)
     items, how = choose_landmarks(kernel, landmarks, how, key)
     route = f"Nyström, {items.size} landmarks ({how})"

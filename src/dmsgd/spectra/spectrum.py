@@ -11,7 +11,8 @@ import numpy as np
 from dmsgd.errors import RankError
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.fingerprints import fingerprint as fingerprint_of
-from dmsgd.inputs.arrays import FloatArray
+from dmsgd.features.interface import as_array
+from dmsgd.inputs.arrays import FloatArray, as_count, as_matrix, as_numbers
 from dmsgd.spectra.vectors import Vectors, as_vectors
 
 #: The route of a spectrum that the user made.
@@ -91,7 +92,7 @@ class Spectrum:
 
     def refuse_beyond_rank(self, k: int) -> None:
         """Raise RankError if there is no batch of size k, and say what counts as zero."""
-        if k <= self.rank:
+        if as_count(k, "k") <= self.rank:
             return
         if self.tol > self.rounding.least:
             cut = (
@@ -142,10 +143,8 @@ def truncated(
 
 
 def _checked_values(given: Any) -> FloatArray:
-    values = np.ascontiguousarray(given, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"values must be a 1-D array of eigenvalues, got shape {values.shape}")
-    if not (np.isfinite(values).all() and (values > 0).all()):
+    values = as_numbers(given, "values")
+    if not (values > 0).all():
         raise ValueError(
             f"values must be positive and finite, got {values.min()} to {values.max()}; leave out "
             f"what is zero, with its vectors"
@@ -156,8 +155,8 @@ def _checked_values(given: Any) -> FloatArray:
 
 
 def _checked_vectors(given: Any, rank: int) -> FloatArray:
-    V = np.ascontiguousarray(given, dtype=np.float64)
-    if V.ndim != 2 or V.shape[1] != rank or V.shape[0] < rank:
+    V = np.ascontiguousarray(as_array(as_matrix(given, "vectors", part=True)))
+    if V.shape[1] != rank or V.shape[0] < rank:
         raise ValueError(
             f"vectors must have one column for each of the {rank} values and at least as many "
             f"rows, got shape {V.shape}"

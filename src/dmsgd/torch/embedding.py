@@ -10,6 +10,8 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
+from dmsgd.inputs.arrays import as_count
+
 
 def embed(
     model: torch.nn.Module, data: Any, *, batch_size: int = 256, output: str | int | None = None
@@ -27,8 +29,11 @@ def embed(
     >>> embed(torch.nn.Linear(5, 3), TensorDataset(torch.randn(10, 5))).shape
     (10, 3)
     """
-    if isinstance(data, IterableDataset):
-        raise TypeError("an IterableDataset has no item numbers; pass a map-style dataset")
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch module, got {type(model).__name__}")
+    batch_size = as_count(batch_size, "batch_size")
+    if not isinstance(data, DataLoader):
+        refuse_unnumbered(data, "data")
     batches = data if isinstance(data, DataLoader) else DataLoader(data, batch_size=batch_size)
     if not isinstance(batches.sampler, SequentialSampler) or batches.drop_last:
         raise ValueError(
@@ -49,6 +54,16 @@ def embed(
         for module, mode in modes.items():
             module.training = mode
     return np.asarray(torch.cat(parts).numpy())
+
+
+def refuse_unnumbered(data: Any, name: str) -> None:
+    """Raise unless items of `data` can be read by number."""
+    numbered = hasattr(data, "__getitem__") and hasattr(data, "__len__")
+    if isinstance(data, IterableDataset | str | bytes | dict | type) or not numbered:
+        raise TypeError(
+            f"{name} is a {type(data).__name__}, whose items cannot be read by number; use a "
+            f"map-style dataset"
+        )
 
 
 def _inputs(batch: Any) -> torch.Tensor:

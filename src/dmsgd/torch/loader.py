@@ -7,12 +7,13 @@ from copy import copy
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import DataLoader, Dataset
 
 from dmsgd.designs.measures import unbiased_weights
-from dmsgd.designs.source import Source, known
-from dmsgd.inputs.arrays import as_count
+from dmsgd.designs.source import Source, as_source, known
+from dmsgd.inputs.arrays import as_count, as_flag
 from dmsgd.inputs.seeding import Seed
+from dmsgd.torch.embedding import refuse_unnumbered
 from dmsgd.torch.passes import Pass
 from dmsgd.torch.ranks import Shard, process_count
 from dmsgd.torch.sampler import DiverseSampler
@@ -89,7 +90,11 @@ def loader(
     >>> len(batches), next(iter(batches))[0].shape
     (50, torch.Size([2, 5]))
     """
-    _refuse_unfit(dataset, design, options)
+    _refuse_unfit(dataset, design)
+    for name in ("sampler", "batch_sampler", "shuffle", "drop_last"):
+        if name in options:
+            raise TypeError(f"{name} is decided by the design; leave it out")
+    loss_weights = as_flag(loss_weights, "loss_weights")
     accumulation = as_count(accumulation, "accumulation")
     ranks = process_count()
     local, rest = divmod(design.k, ranks * accumulation)
@@ -106,20 +111,13 @@ def loader(
     return Loader(data, batch_size=local, sampler=sampler, drop_last=True, **options)
 
 
-def _refuse_unfit(dataset: Any, design: Source, options: dict[str, Any]) -> None:
-    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
-        raise TypeError(
-            f"a {type(dataset).__name__} cannot be read by item number, which a sampler needs; "
-            f"use a map-style dataset"
-        )
-    if len(dataset) != design.n:
+def _refuse_unfit(dataset: Any, design: Source) -> None:
+    refuse_unnumbered(dataset, "dataset")
+    if len(dataset) != as_source(design).n:
         raise ValueError(
             f"the dataset has {len(dataset)} items, the design {design.n}; "
             f"build the design from the features of this very dataset"
         )
-    for name in ("sampler", "batch_sampler", "shuffle", "drop_last"):
-        if name in options:
-            raise TypeError(f"{name} is decided by the design; leave it out")
 
 
 class WithLossWeights(Dataset[Any]):
@@ -138,6 +136,7 @@ class WithLossWeights(Dataset[Any]):
     """
 
     def __init__(self, dataset: Dataset[Any], design: Source) -> None:
+        _refuse_unfit(dataset, design)
         self.dataset = dataset
         weights = design.k * unbiased_weights(known(design))
         self.loss_weights = torch.tensor(weights, dtype=torch.get_default_dtype())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dmsgd.designs.source import FIXED_K, Source
+from dmsgd.designs.source import Source, as_source
 from dmsgd.inputs.arrays import IntArray, as_count, as_dense
 from dmsgd.inputs.seeding import Seed, key_of
 
@@ -18,9 +18,7 @@ CHUNK = 64
 
 def refuse_unfit(design: Any, n: int, what: str) -> None:
     """Raise unless `design` draws batches of fixed size from exactly these n items."""
-    if not (hasattr(design, "sample") and hasattr(design, "n") and hasattr(design, "k")):
-        raise TypeError(f"training needs {FIXED_K} or a Schedule, got {type(design).__name__}")
-    if design.n != n:
+    if as_source(design).n != n:
         raise ValueError(
             f"{what} has {n} items, the design {design.n}; "
             f"build the design from the features of this very data"
