@@ -1,0 +1,574 @@
+"""Every public function and method that takes arguments, with what each of them may be.
+
+A new public name without a line here fails `test_every_public_name_has_a_property`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import given
+import kinds
+import numpy as np
+import results
+from kinds import Kind
+
+import dmsgd
+from dmsgd import diagnostics
+
+
+@dataclass(frozen=True)
+class Call:
+    """run(size, **arguments), the kinds of these, and holds(result, size, arguments).
+
+    frameworks: whose own checks may come first, and raise in their own words.
+    """
+
+    run: Callable[..., Any]
+    arguments: dict[str, Kind]
+    holds: Callable[..., None]
+    frameworks: tuple[str, ...] = ()
+
+
+def plain(function):
+    """Return the call of a function that needs nothing but its arguments."""
+    return lambda s, **arguments: function(**arguments)
+
+
+def method(make, name):
+    """Return the call of a method of what `make` gives."""
+    return lambda s, **arguments: getattr(make(s), name)(**arguments)
+
+
+class _Words:
+    """Stands for the package where only the grammar of a line of code is looked at."""
+
+    def __getattr__(self, name):
+        return lambda *given, **more: 0
+
+
+X, K, LABELS, SEED = kinds.X, kinds.BATCH_SIZE, kinds.LABELS, kinds.SEED
+WIDE = {"X": X, "k": K}
+DRAWS = {"size": kinds.COUNT_OR_ZERO, "seed": SEED, "start": kinds.START, "workers": kinds.WORKERS}
+PAIRS = {"i": kinds.ITEMS_OF_ANY_SHAPE, "j": kinds.ITEMS_OF_ANY_SHAPE}
+ONLY_KDPP = Kind({"KDPP": lambda s: s.design}, kinds.CLOSED.bad, kinds.CLOSED.odd)
+
+DESIGN_FUNCTIONS = {
+    "diversify": Call(
+        plain(dmsgd.diversify),
+        {
+            **WIDE,
+            "labels": LABELS,
+            "w": kinds.FRACTION,
+            "kernel": kinds.KERNEL_NAME,
+            "normalize": kinds.FLAG,
+            "target": kinds.TARGET.optional(),
+            "spectrum": kinds.SPECTRUM_MAKER,
+        },
+        results.is_design,
+    ),
+    "diversify (scale)": Call(
+        lambda s, **given: dmsgd.diversify(kernel="rbf", **given),
+        {**WIDE, "scale": kinds.POSITIVE.optional()},
+        results.is_design,
+    ),
+    "diversify (kernel)": Call(
+        lambda s, **given: dmsgd.diversify(None, **given),
+        {"k": K, "kernel": kinds.KERNEL},
+        results.is_design,
+    ),
+    "clustered": Call(
+        plain(dmsgd.clustered),
+        {**WIDE, "clusters": kinds.COUNT.optional(), "seed": SEED},
+        results.is_design,
+    ),
+    "cells": Call(plain(dmsgd.cells), WIDE, results.is_design),
+    "inclusion": Call(
+        plain(dmsgd.inclusion),
+        {**WIDE, "labels": LABELS, "w": kinds.FRACTION, "normalize": kinds.FLAG},
+        lambda b, s, given: results.is_inclusion(b, int(given["k"]), b.size),
+    ),
+    "suggest_scale": Call(plain(dmsgd.suggest_scale), {**WIDE, "seed": SEED}, results.is_positive),
+    "suggest_w": Call(
+        plain(dmsgd.suggest_w),
+        {
+            **WIDE,
+            "labels": LABELS,
+            "balance": Kind({"0.2": lambda s: 0.2}, kinds.FRACTION.bad, kinds.FRACTION.odd),
+            "normalize": kinds.FLAG,
+        },
+        results.is_positive,
+    ),
+    "correlation": Call(
+        plain(dmsgd.correlation), {"design": kinds.CLOSED, **PAIRS}, results.is_correlation
+    ),
+    "unbiased_weights": Call(
+        plain(dmsgd.unbiased_weights), {"design": kinds.CLOSED}, results.is_finite
+    ),
+}
+
+DESIGNS = {
+    "Uniform": Call(
+        plain(dmsgd.Uniform),
+        {"n": kinds.COUNT, "k": Kind({"1": lambda s: 1}, K.bad)},
+        results.is_design,
+    ),
+    "Stratified": Call(
+        plain(dmsgd.Stratified), {"labels": kinds.ALL_LABELS, "k": K}, results.is_design
+    ),
+    "Weighted": Call(plain(dmsgd.Weighted), {"b": kinds.INCLUSION, "k": K}, results.is_design),
+    "Weighted (weights)": Call(
+        plain(dmsgd.Weighted),
+        {"weights": kinds.WEIGHTS.without("too short", "too long"), "k": K},
+        results.is_design,
+    ),
+    "Weighted.like": Call(plain(dmsgd.Weighted.like), {"design": kinds.CLOSED}, results.is_design),
+    "KDPP": Call(
+        plain(dmsgd.KDPP),
+        {"spectrum": kinds.SPECTRUM, "k": K, "sampler": kinds.SAMPLER},
+        results.is_design,
+    ),
+    "DPP": Call(plain(dmsgd.DPP), {"spectrum": kinds.SPECTRUM}, results.is_dpp),
+    "Partition": Call(
+        plain(dmsgd.Partition),
+        {
+            "design": Kind(ONLY_KDPP.good, ONLY_KDPP.bad, kinds.CLOSED.good | ONLY_KDPP.odd),
+            "labels": LABELS.optional(),
+            "rounds": kinds.COUNT_OR_ZERO,
+            "ridge": kinds.POSITIVE,
+        },
+        results.is_design,
+    ),
+    "Partition (spectrum)": Call(
+        plain(dmsgd.Partition), {"design": kinds.SPECTRUM, "k": K}, results.is_design
+    ),
+    "PoissonDisk": Call(
+        plain(dmsgd.PoissonDisk),
+        {
+            "X": kinds.DENSE,
+            "k": K,
+            "radius": kinds.POSITIVE.optional(),
+            "misses": kinds.COUNT,
+        },
+        results.is_design,
+    ),
+    "SwapChain": Call(
+        plain(dmsgd.SwapChain),
+        {
+            "kernel": kinds.KERNEL,
+            "k": K,
+            "burn_in": kinds.COUNT_OR_ZERO.optional(),
+            "thin": kinds.COUNT.optional(),
+            "chain_length": kinds.COUNT,
+        },
+        results.is_design,
+    ),
+}
+
+SOME_OF = {
+    **given.DESIGN_GOOD,
+    **{name: given.DESIGN_ODD[name] for name in ("Partition", "SwapChain", "PoissonDisk")},
+}
+SOME_KERNELS = {
+    "Linear": lambda s: s.kernel,
+    "RBF": lambda s: dmsgd.RBF(s.X),
+    "Precomputed": lambda s: dmsgd.Precomputed(s.X @ s.X.T),
+}
+
+METHODS = {
+    **{
+        f"{name}.sample": Call(method(make, "sample"), DRAWS, results.is_sample)
+        for name, make in SOME_OF.items()
+    },
+    **{
+        f"{name}.joint": Call(method(make, "joint"), PAIRS, results.is_probability)
+        for name, make in [*given.DESIGN_GOOD.items(), ("DPP", given.DESIGN_ODD["DPP"])]
+    },
+    **{
+        f"{name}.log_prob": Call(
+            method(make, "log_prob"), {"batches": kinds.BATCHES}, results.is_log_probability
+        )
+        for name, make in given.DESIGN_GOOD.items()
+    },
+    **{
+        f"{name}.{what}": Call(method(make, what), arguments, results.is_finite)
+        for name, make in SOME_KERNELS.items()
+        for what, arguments in {
+            "block": {"I": kinds.ITEMS, "J": kinds.ITEMS},
+            "columns": {"J": kinds.ITEMS},
+        }.items()
+    },
+    **{
+        f"{name}.restricted": Call(
+            method(make, "restricted"), {"items": kinds.ITEMS}, results.is_kernel
+        )
+        for name, make in SOME_KERNELS.items()
+    },
+    "DPP.sample": Call(
+        method(given.DESIGN_ODD["DPP"], "sample"), DRAWS, results.is_sample_of_any_size
+    ),
+    "DPP.log_prob": Call(
+        method(given.DESIGN_ODD["DPP"], "log_prob"),
+        {"batches": kinds.BATCHES_OF_ANY_SIZE},
+        results.is_log_probability,
+    ),
+    "SwapChain.diagnose": Call(
+        method(SOME_OF["SwapChain"], "diagnose"),
+        {
+            "size": Kind({"4": lambda s: 4}, kinds.COUNT.bad, kinds.COUNT.good),
+            "seed": SEED,
+            "chains": kinds.COUNT,
+            "workers": kinds.WORKERS,
+        },
+        results.is_anything,
+    ),
+    **{
+        f"{name}.estimate_inclusion": Call(
+            method(SOME_OF[name], "estimate_inclusion"),
+            {"draws": kinds.COUNT, "seed": SEED, "workers": kinds.WORKERS},
+            lambda b, s, given: results.is_inclusion(b, s.k, s.n),
+        )
+        for name in ("SwapChain", "PoissonDisk")
+    },
+    "PoissonDisk.radii": Call(method(SOME_OF["PoissonDisk"], "radii"), DRAWS, results.is_finite),
+    "Schedule.sample": Call(
+        method(given.DESIGN_ODD["Schedule"], "sample"),
+        {
+            "size": kinds.COUNT_OR_ZERO,
+            "seed": Kind({"0": lambda s: 0, "None": lambda s: None}, SEED.bad),
+            "start": kinds.COUNT_OR_ZERO,
+            "workers": kinds.WORKERS,
+        },
+        results.is_sample,
+    ),
+    "Schedule.verify": Call(
+        method(given.DESIGN_ODD["Schedule"], "verify"),
+        {
+            "source": Kind(
+                {"KDPP": lambda s: s.design, "kernel": lambda s: s.kernel},
+                kinds.CLOSED.bad,
+                kinds.CLOSED.odd,
+            ).without("kernel")
+        },
+        lambda result, s, given: None,
+    ),
+    "Spectrum.refuse_beyond_rank": Call(
+        method(lambda s: s.spectrum, "refuse_beyond_rank"), {"k": K}, lambda *given: None
+    ),
+}
+
+KERNELS = {
+    "Linear": Call(plain(dmsgd.Linear), {"B": X}, results.is_kernel),
+    "RBF": Call(
+        plain(dmsgd.RBF),
+        {"X": X.without("rows from 1e-100 to 1e100"), "scale": kinds.POSITIVE.optional()},
+        results.is_kernel,
+    ),
+    "Precomputed": Call(
+        plain(dmsgd.Precomputed),
+        {
+            "L": Kind(
+                {name: lambda s, make=make: make(given.Gram(s)) for name, make in X.good.items()},
+                given.FEATURES_BAD,
+                given.FEATURES_ODD,
+            ).without("features")
+        },
+        results.is_kernel,
+    ),
+    "identity": Call(plain(dmsgd.identity), {"n": kinds.COUNT}, results.is_kernel),
+    "strata": Call(
+        plain(dmsgd.strata),
+        {"labels": kinds.ALL_LABELS, "balanced": kinds.FLAG},
+        results.is_kernel,
+    ),
+    "median_scale": Call(plain(dmsgd.median_scale), {"X": X, "seed": SEED}, results.is_positive),
+}
+
+FEATURES = {
+    "one_hot": Call(plain(dmsgd.one_hot), {"labels": kinds.ALL_LABELS}, results.is_matrix),
+    "anneal": Call(
+        plain(dmsgd.anneal), {"X": kinds.POSITIVE_X, "rho": kinds.POSITIVE}, results.is_matrix
+    ),
+    "normalize": Call(plain(dmsgd.normalize), {"X": X}, results.is_matrix),
+    "concat": Call(
+        plain(dmsgd.concat), {"X": X, "labels": LABELS, "w": kinds.FRACTION}, results.is_matrix
+    ),
+}
+
+SPECTRA = {
+    "exact": Call(
+        plain(dmsgd.exact), {"kernel": kinds.KERNEL, "tol": kinds.FRACTION}, results.is_spectrum
+    ),
+    "nystrom": Call(
+        plain(dmsgd.nystrom),
+        {
+            "kernel": kinds.KERNEL,
+            "landmarks": kinds.LANDMARKS,
+            "how": kinds.named("uniform", "pivots", "kmeans"),
+            "seed": SEED,
+        },
+        results.is_spectrum,
+    ),
+    "pivoted_cholesky": Call(
+        plain(dmsgd.pivoted_cholesky),
+        {
+            "kernel": kinds.KERNEL,
+            "rank": kinds.COUNT.optional(),
+            "tol": kinds.FRACTION.optional(),
+            "seed": SEED,
+            "oversampling": kinds.POSITIVE.without("np.float32"),
+            "block": kinds.COUNT,
+        },
+        results.is_spectrum,
+    ),
+    "coreset": Call(
+        plain(dmsgd.coreset),
+        {"kernel": kinds.KERNEL, "cores": kinds.COUNT, "seed": SEED},
+        results.is_coreset,
+    ),
+    "Spectrum": Call(
+        plain(dmsgd.Spectrum),
+        {
+            "values": Kind(
+                {"array": lambda s: np.array([3.0, 2.0]), "list": lambda s: [2, 1]},
+                given.WEIGHTS_BAD,
+                {"rising": lambda s: [1.0, 2.0], **given.WEIGHTS_ODD},
+            ).without("too short", "too long"),
+            "vectors": Kind(
+                {
+                    "array": lambda s: np.eye(s.n)[:, :2],
+                    "list": lambda s: np.eye(s.n)[:, :2].tolist(),
+                },
+                {**given.FEATURES_BAD, "too few": lambda s: np.eye(s.n)[:, :1]},
+                given.FEATURES_ODD,
+            ),
+        },
+        results.is_spectrum,
+    ),
+}
+
+PRESCRIPTION = {
+    "prescribe": Call(
+        plain(dmsgd.prescribe),
+        {
+            "kernel": Kind(
+                given.KERNEL_GOOD
+                | {k: v for k, v in given.SPECTRUM_GOOD.items() if k != "by hand"},
+                given.KERNEL_BAD,
+                {**given.KERNEL_ODD, "by hand": given.SPECTRUM_GOOD["by hand"]},
+            ),
+            "k": Kind({"1": lambda s: 1}, K.bad, K.good),
+            "target": kinds.TARGET,
+            "tol": Kind({"1e-3": lambda s: 1e-3}, kinds.POSITIVE.bad, kinds.POSITIVE.odd),
+            "start": Kind(
+                {"first": lambda s: s.kernel}, given.KERNEL_BAD, given.KERNEL_ODD
+            ).optional(),
+        },
+        results.is_kernel,
+    ),
+    "density_target": Call(
+        plain(dmsgd.density_target),
+        {
+            **WIDE,
+            "strength": kinds.FRACTION,
+            "neighbours": kinds.COUNT,
+            "least_effective": kinds.FRACTION,
+            "seed": SEED,
+        },
+        lambda b, s, given: results.is_inclusion(b, int(given["k"]), b.size),
+    ),
+}
+
+SCHEDULES = {
+    "presample": Call(
+        plain(dmsgd.presample),
+        {
+            "design": kinds.DRAWN.without("Schedule"),
+            "steps": kinds.COUNT,
+            "seed": SEED,
+            "workers": kinds.WORKERS,
+        },
+        results.is_schedule,
+    ),
+}
+
+NO_RESULT = {k: v for k, v in given.NOTHING_LIKE_IT.items() if k != "None"}
+SETTINGS = Kind(
+    {
+        "None": lambda s: None,
+        "normalize": lambda s: diagnostics.Settings(normalize=True),
+        "w": lambda s: diagnostics.Settings(w=0.5),
+    },
+    NO_RESULT,
+)
+PAIRS_OF_ITEMS = {"design": kinds.DRAWN, "spectrum": Kind(
+    {"exact": lambda s: s.spectrum}, {k: v for k, v in given.SPECTRUM_BAD.items() if k != "None"}
+), "draws": kinds.COUNT, "seed": SEED}  # fmt: skip
+
+DIAGNOSTICS = {
+    "class_shares": Call(
+        plain(diagnostics.class_shares),
+        {"design": kinds.CLOSED, "labels": LABELS},
+        lambda shares, s, given: results.is_share(list(shares.values())),
+    ),
+    "evenness": Call(
+        plain(diagnostics.evenness),
+        {
+            "shares": Kind(
+                {"dict": lambda s: {"a": 0.5, "b": 0.5}, "numbers": lambda s: {0: 1}},
+                {**{k: v for k, v in given.NOTHING_LIKE_IT.items() if k != "dict"},
+                 "empty": lambda s: {}, "text": lambda s: {"a": "b"}, "NaN": lambda s: {0: np.nan},
+                 "negative": lambda s: {0: -1.0, 1: 2.0}, "zero": lambda s: {"a": 0.0}},
+            )
+        },
+        results.is_positive,
+    ),
+    "coverage": Call(
+        plain(diagnostics.coverage),
+        {
+            "design": kinds.CLOSED,
+            "steps": Kind(
+                {"3": lambda s: 3, "list": lambda s: [0, 1, 2], "2-D": lambda s: [[1], [2]]},
+                {**given.ITEMS_BAD, "masked": lambda s: np.ma.masked_array([0], mask=[True])},
+                {"late": lambda s: 2**62, "none": lambda s: []},
+            ).without("out of range", "far beyond", "beyond 64 bits"),
+        },
+        results.is_probability,
+    ),
+    "neglected": Call(
+        plain(diagnostics.neglected),
+        {"design": kinds.CLOSED, "below": kinds.FRACTION},
+        lambda items, s, given: results.is_items(items, s.n),
+    ),
+    "effective_items": Call(
+        plain(diagnostics.effective_items), {"design": kinds.CLOSED}, results.is_positive
+    ),
+    "effective_batch": Call(
+        plain(diagnostics.effective_batch), {"design": kinds.CLOSED}, results.is_positive
+    ),
+    "room": Call(
+        plain(diagnostics.room),
+        {
+            "design": Kind(
+                {"exact": lambda s: s.spectrum},
+                given.DESIGN_BAD,
+                kinds.CLOSED.odd | kinds.CLOSED.good,
+            ),
+            "k": K,
+        },
+        results.is_anything,
+    ),
+    "mean_similarity": Call(
+        plain(diagnostics.mean_similarity), {"design": kinds.CLOSED, "X": X}, results.is_number
+    ),
+    "estimate_similarity": Call(
+        plain(diagnostics.estimate_similarity), PAIRS_OF_ITEMS, results.is_estimate
+    ),
+    "estimate_log_determinant": Call(
+        plain(diagnostics.estimate_log_determinant), PAIRS_OF_ITEMS, results.is_anything
+    ),
+    "estimate_repulsion": Call(
+        plain(diagnostics.estimate_repulsion),
+        {**PAIRS_OF_ITEMS, "design": kinds.CLOSED},
+        results.is_estimate,
+    ),
+    "observed_inclusion": Call(
+        plain(diagnostics.observed_inclusion),
+        {"schedule": Kind({"Schedule": given.DESIGN_ODD["Schedule"]}, given.DESIGN_BAD)},
+        results.is_anything,
+    ),
+    "gradient_variance": Call(
+        plain(diagnostics.gradient_variance),
+        {"design": kinds.CLOSED, "gradients": X, "coefficients": kinds.NUMBERS.optional()},
+        results.is_anything,
+    ),
+    "estimate_variance": Call(
+        plain(diagnostics.estimate_variance),
+        {
+            "design": kinds.CLOSED,
+            "gradients": X,
+            "coefficients": kinds.NUMBERS.optional(),
+            "draws": kinds.COUNT,
+            "seed": SEED,
+        },
+        results.is_estimate,
+    ),
+    "examine": Call(
+        plain(diagnostics.examine),
+        {
+            **WIDE,
+            "labels": LABELS.optional(),
+            "settings": SETTINGS.without("w"),
+            "ws": Kind(
+                {"one": lambda s: (0.0,), "two": lambda s: [0.5, 0.9]},
+                {"number": lambda s: 0.5, "text": lambda s: ("a",), "above 1": lambda s: (2.0,)},
+            ),
+            "seed": SEED,
+        },
+        results.is_anything,
+    ),
+    "Settings": Call(
+        plain(diagnostics.Settings),
+        {
+            "w": kinds.FRACTION,
+            "kernel": Kind({"rbf": lambda s: "rbf"}, kinds.KERNEL_NAME.bad),
+            "normalize": kinds.FLAG,
+            "scale": kinds.POSITIVE.optional(),
+            "rho": kinds.POSITIVE.optional(),
+            "target": kinds.named("uniform", "balanced", "density").optional(),
+        },
+        lambda settings, s, given: eval(settings.code(s.k), {"dmsgd": _Words(), "X": 0, "y": 0}),
+    ),
+    "Settings.design": Call(
+        method(lambda s: diagnostics.Settings(w=0.5), "design"),
+        {**WIDE, "labels": LABELS},
+        results.is_design,
+    ),
+    "Settings.without_repulsion": Call(
+        method(lambda s: diagnostics.Settings(w=0.5), "without_repulsion"),
+        {**WIDE, "labels": LABELS},
+        results.is_design,
+    ),
+    "Advice.design": Call(
+        method(lambda s: diagnostics.Advice("stratified", None, "because"), "design"),
+        {"X": X.optional(), "k": K, "labels": LABELS},
+        results.is_design,
+    ),
+    "advise": Call(
+        plain(diagnostics.advise),
+        {
+            "found": Kind(
+                {"found": lambda s: diagnostics.examine(s.X, s.k)}, given.NOTHING_LIKE_IT
+            ),
+            "variance": Kind(
+                {"None": lambda s: None,
+                 "variance": lambda s: diagnostics.gradient_variance(s.design, s.X)},
+                NO_RESULT,
+            ),
+        },
+        results.is_anything,
+    ),
+    "concerns": Call(
+        plain(diagnostics.concerns),
+        {
+            "found": Kind(
+                {"found": lambda s: diagnostics.examine(s.X, s.k)}, given.NOTHING_LIKE_IT
+            )
+        },
+        results.is_anything,
+    ),
+}  # fmt: skip
+
+CALLS = {
+    **DESIGN_FUNCTIONS,
+    **DESIGNS,
+    **METHODS,
+    **KERNELS,
+    **FEATURES,
+    **SPECTRA,
+    **PRESCRIPTION,
+    **SCHEDULES,
+    **{name if "." in name else f"diagnostics.{name}": call for name, call in DIAGNOSTICS.items()},
+}

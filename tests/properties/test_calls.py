@@ -1,0 +1,129 @@
+"""Any call ends in a result that holds, or in one clear error: every public name, any argument."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from calls import CALLS
+from given import Size
+from hypothesis import given
+from hypothesis import strategies as st
+from outcomes import Fault, outcome
+from training_calls import TRAINING
+
+import dmsgd
+
+ALL = {**CALLS, **TRAINING}
+
+SIZES = st.builds(
+    Size,
+    n=st.integers(5, 8),
+    d=st.integers(3, 4),
+    k=st.integers(2, 3),
+    seed=st.integers(0, 2**32),
+)
+
+#: Modules that users type; `datasets` reads files alone, and those have tests of their own.
+MODULES = ("sgd", "lda", "sklearn", "imblearn", "diagnostics", "report", "torch")
+#: Names that take nothing from users: types, errors, results, and what is made by others.
+NOT_CALLED = {
+    "KernelName", "TargetName", "Kernel", "Design", "ClosedForm", "Schedule",
+    "KernelWarning", "RankError", "SamplingError", "TargetError",
+    "sgd.Step", "lda.Update", "torch.Loader", "diagnostics.Advice",
+    "diagnostics.Estimate", "diagnostics.Examination", "diagnostics.GradientVariance",
+    "diagnostics.LogDeterminant", "diagnostics.Observed", "diagnostics.Price",
+    "diagnostics.Prospect", "diagnostics.Room",
+    "report.render",  # takes what `report.build` returns
+    "Schedule.load",  # reads files: tests/test_schedules.py
+    "Linear.landmark_features", "Precomputed.landmark_features", "RBF.landmark_features",
+    "Advice.code", "Settings.code", "Settings.code_without_repulsion",  # write Python for a k
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(data=st.data())
+def test_a_call_ends_well(name, data):
+    call, size = ALL[name], data.draw(SIZES)
+    spoiled = data.draw(st.sampled_from([None, *call.arguments]), "spoiled")
+    arguments, verdict = {}, "good"
+    for argument, kind in call.arguments.items():
+        values = {"bad": kind.bad, "odd": kind.odd} if argument == spoiled else {"good": kind.good}
+        choices = [(found, value) for found, makers in values.items() for value in makers]
+        if not choices:
+            return  # there is nothing to spoil it with
+        found, value = data.draw(st.sampled_from(choices), argument)
+        arguments[argument] = values[found][value](size)
+        verdict = found if argument == spoiled else verdict
+    judge(call, size, arguments, verdict)
+
+
+def judge(call, size, arguments, verdict):
+    """Raise unless the call ends as it must with arguments that are good, bad or odd."""
+    result, error = outcome(lambda: call.run(size, **arguments), call.arguments, call.frameworks)
+    if error is None and verdict == "bad":
+        raise Fault(f"nonsense was taken in silence, and gave {result!r}")
+    if error is not None and verdict == "good":
+        raise error
+    if error is None:
+        failed = outcome(lambda: call.holds(result, size, arguments), call.arguments)[1]
+        if failed is not None:
+            raise failed
+
+
+def public_names():
+    """Return what users can call with arguments: functions, classes, and methods of classes.
+
+    Methods of torch samplers and scikit-learn estimators are their frameworks' to call.
+    """
+    found = {name: getattr(dmsgd, name) for name in dmsgd.__all__}
+    for module in MODULES:
+        home = getattr(dmsgd, module)
+        names = getattr(home, "__all__", None) or [
+            name
+            for name, value in vars(home).items()
+            if not name.startswith("_") and getattr(value, "__module__", "") == home.__name__
+        ]
+        found |= {f"{module}.{name}": getattr(home, name) for name in names}
+    methods = {
+        f"{kind.__name__}.{name}"
+        for home, kind in found.items()
+        if inspect.isclass(kind)
+        and not inspect.isabstract(kind)
+        and home.rpartition(".")[0] in ("", "diagnostics")
+        for name, value in inspect.getmembers(kind, callable)
+        if not name.startswith("_")
+        and getattr(value, "__module__", "").startswith("dmsgd.")
+        and len(inspect.signature(value).parameters) > (not inspect.ismethod(value))
+    }
+    return set(found) | methods
+
+
+def test_every_public_name_has_a_property():
+    tested = {name.partition(" (")[0] for name in ALL}
+    missing = public_names() - tested - NOT_CALLED
+    assert not missing, f"give these a line in tests/properties/calls.py: {sorted(missing)}"
+
+
+def test_no_property_is_of_a_name_that_is_gone():
+    tested = {name.partition(" (")[0] for name in ALL}
+    assert not (tested | NOT_CALLED) - public_names()
+
+
+def warned():
+    warnings.warn("not ours", RuntimeWarning, stacklevel=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: [].pop(), "undocumented IndexError"),
+        (lambda: np.ones(2) @ np.ones(3), "raised by"),
+        (lambda: dmsgd.Uniform(5, 2).sample(-1), "names no argument of"),
+        (warned, "leaked warning: not ours"),
+    ],
+)
+def test_faults_are_found(call, words):
+    """What the properties forbid does fail them."""
+    with pytest.raises(Fault, match=words):
+        outcome(call, ["another"])

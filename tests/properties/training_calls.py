@@ -1,0 +1,301 @@
+"""The same for what trains: torch, scikit-learn, LDA, imbalanced-learn, and the report."""
+
+from __future__ import annotations
+
+import warnings
+
+import given
+import kinds
+import numpy as np
+import pandas as pd
+import results
+import torch
+from calls import LABELS, NO_RESULT, SEED, WIDE, Call, plain
+from gensim.models import LdaModel
+from kinds import Kind
+from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.linear_model import SGDClassifier
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+import dmsgd
+import dmsgd.imblearn
+import dmsgd.sklearn
+import dmsgd.torch
+from dmsgd import diagnostics, lda, report, sgd
+
+
+class Endless(IterableDataset):
+    """Has no item numbers."""
+
+    def __iter__(self):
+        return iter(())
+
+
+def tensors(s):
+    return torch.tensor(s.X, dtype=torch.float32), torch.tensor(s.y)
+
+
+def model(s):
+    return torch.nn.Linear(s.d, 3)
+
+
+def each_loss(outputs, targets):
+    return torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def topics(s):
+    return LatentDirichletAllocation(2, batch_size=s.k, total_samples=s.n)
+
+
+def documents(s):
+    return [[(word, 1)] for word in range(s.n)]
+
+
+def gensim_model(s):
+    words = {word: str(word) for word in range(s.n)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return LdaModel(id2word=words, num_topics=2, eval_every=None, random_state=0)
+
+
+MODEL = Kind({"model": model}, given.NOTHING_LIKE_IT)
+DATASET = Kind(
+    {"dataset": lambda s: TensorDataset(*tensors(s)),
+     "list": lambda s: list(zip(*tensors(s), strict=True))},
+    {**given.NOTHING_LIKE_IT, "endless": lambda s: Endless(),
+     "too short": lambda s: TensorDataset(torch.ones(s.n - 1, s.d), torch.ones(s.n - 1))},
+).without("structured", "sets in an array")  # fmt: skip
+#: What estimators themselves look into: only what is no table at all is refused here.
+TABLE = Kind(
+    {"array": lambda s: s.counts, "frame": lambda s: pd.DataFrame(s.counts),
+     "list": lambda s: s.counts.tolist(), "CSR": lambda s: given.sparse.csr_array(s.counts)},
+    {**given.NOTHING_LIKE_IT, "too short": lambda s: s.counts[:-1], "text alone": lambda s: "X"},
+    {name: given.FEATURES_BAD[name] for name in ("NaN", "text", "complex", "empty", "1-D", "3-D")},
+).without("structured", "sets in an array")  # fmt: skip
+TARGETS = Kind(
+    {"array": lambda s: s.y, "list": lambda s: s.y.tolist(), "series": lambda s: pd.Series(s.y)},
+    {**given.NOTHING_LIKE_IT, "too short": lambda s: s.y[:-1], "text alone": lambda s: "y"},
+    given.LABELS_ODD,
+).without("structured", "sets in an array", "surrogates", "range", "timestamps", "one class")
+STEPS = {"steps": kinds.COUNT_OR_ZERO, "seed": SEED, "start": kinds.COUNT_OR_ZERO}
+DRAWN = Kind({"KDPP": lambda s: s.design}, kinds.DRAWN.bad, {
+    name: make for name, make in kinds.DRAWN.good.items() if name != "KDPP"
+})  # fmt: skip
+
+
+def is_steps(records, s, arguments):
+    records = list(records)
+    assert len(records) == int(arguments["steps"])
+    for record in records:
+        results.is_batches(record.batch[None], 1, s.k, s.n)
+
+
+def all_of(function):
+    """Return the call that goes through all that a function yields."""
+    return lambda s, **arguments: list(function(**arguments))
+
+
+def fit(s, X, y, estimator, **options):
+    return dmsgd.sklearn.Diversified(estimator, **{"k": s.k, "epochs": 1.0, **options}).fit(X, y)
+
+
+def resample(s, X, y, **options):
+    return dmsgd.imblearn.DiverseUnderSampler(**options).fit_resample(X, y)
+
+
+def classifier(s):
+    return SGDClassifier(random_state=0)
+
+
+ESTIMATOR = Kind(
+    {"SGDClassifier": classifier},
+    {**given.NOTHING_LIKE_IT, "no partial_fit": lambda s: dmsgd.sklearn.Diversified(classifier(s))},
+)
+FRAMEWORKS = ("sklearn", "imblearn")
+#: As in scikit-learn, which asks NumPy.
+RANDOM_STATE = Kind({"0": lambda s: 0, "None": lambda s: None}, kinds.SEED.bad).without(
+    "np.random", "-1", "True"
+)
+
+TRAINING = {
+    "sgd.train_torch": Call(
+        all_of(sgd.train_torch),
+        {
+            "model": MODEL,
+            "loss": Kind({"loss": lambda s: each_loss}, given.NOTHING_LIKE_IT).without("function"),
+            "optimizer": Kind(
+                {"SGD": lambda s: torch.optim.SGD(model(s).parameters(), lr=0.1)},
+                given.NOTHING_LIKE_IT,
+            ),
+            "data": Kind({"tensors": tensors, **DATASET.good}, DATASET.bad),
+            "design": DRAWN,
+            **STEPS,
+            "unbiased": kinds.FLAG,
+        },
+        is_steps,
+    ),
+    "sgd.train_sklearn": Call(
+        all_of(sgd.train_sklearn),
+        {
+            "estimator": ESTIMATOR,
+            "X": TABLE,
+            "y": TARGETS,
+            "design": DRAWN,
+            **STEPS,
+            "classes": Kind({"None": lambda s: None, "array": lambda s: np.arange(3)}, {}),
+            "unbiased": kinds.FLAG,
+        },
+        is_steps,
+        FRAMEWORKS,
+    ),
+    "lda.sklearn_settings": Call(
+        plain(lda.sklearn_settings), {"design": DRAWN}, results.is_anything
+    ),
+    "lda.gensim_settings": Call(
+        plain(lda.gensim_settings), {"design": DRAWN}, results.is_anything
+    ),
+    "lda.train": Call(
+        all_of(lda.train),
+        {
+            "model": Kind({"LDA": topics}, given.NOTHING_LIKE_IT),
+            "counts": TABLE,
+            "design": DRAWN,
+            **STEPS,
+        },
+        is_steps,
+        FRAMEWORKS,
+    ),
+    "lda.GensimCorpus": Call(
+        plain(lda.GensimCorpus),
+        {
+            "corpus": Kind({"list": documents}, {**given.NOTHING_LIKE_IT, "X": TABLE.good["CSR"]})
+            .without("structured", "sets in an array", "dict"),
+            "design": DRAWN,
+            **STEPS,
+        },
+        lambda corpus, s, given: results.is_items(np.array([len(list(corpus))]), 10**9),
+    ),
+    "lda.train_gensim": Call(
+        lambda s, **given: lda.train_gensim(**given),
+        {
+            "model": Kind({"LdaModel": gensim_model}, given.NOTHING_LIKE_IT),
+            "corpus": Kind(
+                {"corpus": lambda s: lda.GensimCorpus(documents(s), s.design, 2)},
+                given.NOTHING_LIKE_IT,
+            ),
+        },
+        lambda nothing, s, given: None,
+    ),
+    "sklearn.Diversified": Call(
+        fit,
+        {
+            "X": TABLE,
+            "y": TARGETS,
+            "estimator": ESTIMATOR.without("class"),
+            "batches": kinds.named("k-DPP", "weighted", "partition", "stratified", "uniform"),
+            "k": kinds.BATCH_SIZE,
+            "w": kinds.FRACTION,
+            "kernel": kinds.named("linear"),
+            "normalize": kinds.FLAG,
+            "epochs": kinds.POSITIVE.without("1e300"),
+            "unbiased": kinds.FLAG,
+            "random_state": RANDOM_STATE,
+        },
+        lambda model, s, given: results.is_design(model.design_),
+        FRAMEWORKS,
+    ),
+    "imblearn.DiverseUnderSampler": Call(
+        resample,
+        {
+            "X": TABLE.without("broken array"),
+            "y": TARGETS.without("broken array"),
+            "n_samples": kinds.COUNT,
+            "w": kinds.FRACTION,
+            "kernel": kinds.KERNEL_NAME,
+            "normalize": kinds.FLAG,
+            "random_state": RANDOM_STATE,
+        },
+        lambda kept, s, given: results.is_items(np.array([len(kept[1])]), s.n + 1),
+        FRAMEWORKS,
+    ),
+    "torch.loader": Call(
+        plain(dmsgd.torch.loader),
+        {
+            "dataset": DATASET,
+            "design": DRAWN,
+            "batch_size": Kind({"None": lambda s: None, "k": lambda s: s.k}, given.COUNT_BAD),
+            "accumulation": Kind({"1": lambda s: 1}, kinds.COUNT.bad, kinds.COUNT.good),
+            "steps": kinds.COUNT.optional(),
+            "seed": SEED,
+            "loss_weights": kinds.FLAG,
+            "shard": Kind({"auto": lambda s: "auto", "False": lambda s: False}, kinds.FLAG.bad),
+        },
+        lambda loader, s, given: [list(batch) for batch in loader],
+    ),
+    "torch.DiverseSampler": Call(
+        plain(dmsgd.torch.DiverseSampler),
+        {
+            "design": DRAWN,
+            "steps": kinds.COUNT.optional(),
+            "seed": SEED,
+            "shard": Kind({"auto": lambda s: "auto", "False": lambda s: False}, kinds.FLAG.bad),
+            "num_replicas": Kind({"1": lambda s: 1}, kinds.COUNT.bad),
+            "rank": Kind({"0": lambda s: 0}, kinds.COUNT_OR_ZERO.bad),
+        },
+        lambda sampler, s, given: results.is_items(np.array(list(sampler)), s.n),
+    ),
+    "torch.WithLossWeights": Call(
+        plain(dmsgd.torch.WithLossWeights),
+        {"dataset": DATASET, "design": kinds.CLOSED},
+        lambda data, s, given: results.is_finite(data.loss_weights, s, given),
+    ),
+    "torch.embed": Call(
+        plain(dmsgd.torch.embed),
+        {
+            "model": MODEL,
+            "data": Kind(
+                {**DATASET.good, "loader": lambda s: DataLoader(TensorDataset(*tensors(s)))},
+                DATASET.bad,
+            ).without("too short"),
+            "batch_size": kinds.COUNT,
+        },
+        results.is_finite,
+    ),
+    "diagnostics.item_gradients": Call(
+        plain(diagnostics.item_gradients),
+        {
+            "model": MODEL,
+            "loss": Kind(
+                {"loss": lambda s: torch.nn.functional.cross_entropy}, given.NOTHING_LIKE_IT
+            ).without("function"),
+            "inputs": Kind({"tensor": lambda s: tensors(s)[0]}, given.NOTHING_LIKE_IT),
+            "targets": Kind({"tensor": lambda s: tensors(s)[1]}, given.NOTHING_LIKE_IT),
+            "chunk": kinds.COUNT,
+        },
+        results.is_finite,
+    ),
+    "report.build": Call(
+        plain(report.build),
+        {
+            **WIDE,
+            "k": Kind({"2": lambda s: 2}, kinds.BATCH_SIZE.bad, kinds.BATCH_SIZE.odd),
+            "labels": LABELS.optional(),
+            "texts": Kind(
+                {"None": lambda s: None, "list": lambda s: ["a"] * s.n},
+                {"too short": lambda s: ["a"], "number": lambda s: 3},
+            ),
+            "images": Kind(
+                {"None": lambda s: None, "grey": lambda s: np.ones((s.n, 3, 3))},
+                {**NO_RESULT, "2-D": lambda s: s.X, "text": lambda s: np.full((s.n, 2, 2), "a"),
+                 "NaN": lambda s: np.full((s.n, 2, 2), np.nan),
+                 "empty": lambda s: np.ones((s.n, 0, 3)),
+                 "complex": lambda s: np.full((s.n, 2, 2), 1j)},
+            ),
+            "gradients": Kind({"None": lambda s: None, "array": lambda s: s.X}, {
+                k: v for k, v in given.FEATURES_BAD.items() if k != "None"
+            }, given.FEATURES_ODD),
+            "seed": SEED,
+        },
+        lambda content, s, given: report.render(content),
+    ),
+}  # fmt: skip
