@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from numba import njit
 
+from dmsgd.compiled.jit import address
+from dmsgd.compiled.pointers import pointer_to
 from dmsgd.samplers import tables as tables_in_memory
 from dmsgd.samplers.compiled import basis as basis_of
 from dmsgd.samplers.compiled import kdpp
 from dmsgd.samplers.compiled import linear_algebra as la
-from dmsgd.samplers.compiled.jit import address
-from dmsgd.samplers.compiled.pointers import pointer_to
 from dmsgd.samplers.compiled.random import fill_uniform, philox
 from dmsgd.samplers.compiled.registers import BLOCK
 from dmsgd.samplers.compiled.tables import ENTRY, GROUP, STRETCH, locate
-from dmsgd.samplers.rejection import of_array
+from dmsgd.samplers.rejection import of_tables
 from dmsgd.samplers.tables import tables_of
 
 RNG = np.random.default_rng(0)
@@ -215,7 +215,7 @@ def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
     chosen, shares = RNG.integers(0, r, count), RNG.uniform(size=count)
     shares[:2] = 2.0**-53, 1 - 2.0**-53
     targets, items = shares * totals[chosen], np.full(count, -1)
-    located(tables.plan(), chosen, targets, items)
+    located(tables.plan(1)[0], chosen, targets, items)
     assert (items >= 0).all()
     assert (items < n).all()
     assert (sums[items, chosen] > targets * (1 - 1e-12)).all()
@@ -243,9 +243,9 @@ def test_the_sieve_changes_no_draw(monkeypatch, kind, k):
         X *= np.random.default_rng(1).uniform(size=X.shape) < 0.05
     V, values = np.ascontiguousarray(np.linalg.qr(X)[0]), np.logspace(0, -8, r)
     assert r >= tables_in_memory.COARSE
-    sifted = of_array(V, values, k)(5, 0, 200, 1)
+    sifted = of_tables(tables_of(V), values, k)(5, 0, 200, 1)
     monkeypatch.setattr(tables_in_memory, "COARSE", r + 1)
-    np.testing.assert_array_equal(sifted, of_array(V, values, k)(5, 0, 200, 1))
+    np.testing.assert_array_equal(sifted, of_tables(tables_of(V), values, k)(5, 0, 200, 1))
 
 
 @pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 33, 64, 130])
@@ -261,6 +261,6 @@ def test_a_draw_stays_within_its_scratch(monkeypatch, k):
     monkeypatch.setattr(kdpp, "room_for_draws", guarded)
     X = np.random.default_rng(k).normal(size=(300, 130))
     V = np.ascontiguousarray(np.linalg.qr(X)[0])
-    of_array(V, np.ones(130), k)(5, 0, 50, 1)
+    of_tables(tables_of(V), np.ones(130), k)(5, 0, 50, 1)
     assert rooms
     assert all((room[-behind:] == 77).all() for pair in rooms for room in pair)

@@ -14,7 +14,7 @@ LINE = "dmsgd: compiling for this processor"
 
 #: As on a machine where neither the package's folder nor the user's can be written.
 READ_ONLY = """
-from dmsgd.samplers.compiled import kept
+from dmsgd.compiled import kept
 for locator in (kept._Chosen, kept._InPackage, kept._OfUser):
     locator.from_function = classmethod(lambda cls, *arguments: None)
 """
@@ -60,7 +60,8 @@ def test_a_temporary_folder_that_others_can_write_is_not_used(tmp_path: Path) ->
 
 
 def test_what_is_kept_belongs_to_the_text_of_all_compiled_files(monkeypatch) -> None:
-    from dmsgd.samplers.compiled import kept, random
+    from dmsgd.compiled import kept
+    from dmsgd.samplers.compiled import random
 
     stamp = random.fill_uniform._cache._impl.locator.get_source_stamp()
     assert stamp == kept._sources()

@@ -155,7 +155,7 @@ KINDS = {
         "DaskStore",
         "Store",
     },
-    "spectra": {"Vectors", "ResidentVectors", "VectorsInBlocks"},
+    "spectra": {"Vectors", "ResidentVectors", "VectorsInBlocks", "SparseVectors"},
 }
 
 

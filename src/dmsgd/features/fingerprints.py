@@ -26,7 +26,7 @@ def fingerprint(matrix: Matrix) -> str:
     if not sparse.issparse(matrix):
         dense = np.ascontiguousarray(matrix, dtype=np.float64)
         return digest("dense", np.array(dense.shape), row_hashes(dense))
-    matrix = _canonical(matrix)
+    matrix = canonical(matrix)
     indices = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64))
     return digest("csr", np.array(matrix.shape), *indices, matrix.data)
 
@@ -74,7 +74,8 @@ def _update(sha: Any, part: str | int | npt.NDArray[Any]) -> None:
         sha.update(b"%d:" % len(text) + text)
 
 
-def _canonical(matrix: Matrix) -> Matrix:
+def canonical(matrix: Matrix) -> Matrix:
+    """Return a CSR array with columns in order, none twice in a row, and no zeros."""
     if matrix.has_canonical_format and matrix.data.all():
         return matrix
     matrix = matrix.copy()

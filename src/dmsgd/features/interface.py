@@ -108,6 +108,10 @@ class Features(ABC):
         """Return the array itself, if that is what these features are."""
         return None
 
+    def sparse(self) -> InMemory | None:
+        """Return these features, if they are a CSR array."""
+        return None
+
     def passes(self) -> InPasses | None:
         """Return these features as what passes go over, if that is how they are read."""
         return None
@@ -128,6 +132,10 @@ class InMemory(Features):
 
     resident = True
     matrix: Matrix
+
+    @abstractmethod
+    def owned(self) -> InMemory:
+        """Return features that no change of the caller's array can reach."""
 
     @abstractmethod
     def transposed(self) -> InMemory:

@@ -197,8 +197,8 @@ def answer_block(block: FloatArray, question: Any, basis: FloatArray, pi: FloatA
 
     And Σ_n V_in² π_n of all its rows, if π is given.
     """
+    from dmsgd.compiled.jit import address
     from dmsgd.samplers.compiled.blocks import answer
-    from dmsgd.samplers.compiled.jit import address
 
     rests, columns, J, draw = question
     V = np.ascontiguousarray(block @ basis)
@@ -206,6 +206,6 @@ def answer_block(block: FloatArray, question: Any, basis: FloatArray, pi: FloatA
     X = np.empty((columns.size, J.shape[1]))
     columns, J, draw = (part.astype(np.int64) for part in (columns, J, draw))
     tables = tables_of(V)
-    plan = tables.plan()
+    plan, _ = tables.plan(J.shape[1])
     answer(address(plan, np.int64), columns, rests, J, draw, items, X)
     return items, X, None if pi is None else weighed_squares(V, pi)

@@ -14,6 +14,7 @@ def of_odds(odds: FloatArray, k: int) -> Callable[[int, int, IntArray], int]:
 
     odds: w_i as `ConditionalPoisson` has them. Tables take 12 bytes an item.
     """
+    from dmsgd.compiled.jit import address
     from dmsgd.samplers.compiled.conditional_poisson import (
         ALONE,
         NUMBERS,
@@ -21,7 +22,6 @@ def of_odds(odds: FloatArray, k: int) -> Callable[[int, int, IntArray], int]:
         fill_aliases,
         find_leaves,
     )
-    from dmsgd.samplers.compiled.jit import address
 
     n = odds.size
     light = odds <= ALONE
@@ -53,8 +53,8 @@ def of_odds(odds: FloatArray, k: int) -> Callable[[int, int, IntArray], int]:
 
 def _tree(odds: FloatArray, first: IntArray, k: int) -> tuple[int, IntArray, FloatArray]:
     """Return the number of the first leaf, (where, low, sizes) of all nodes, and their laws."""
+    from dmsgd.compiled.jit import address
     from dmsgd.samplers.compiled.conditional_poisson import DEEP, fill_tree
-    from dmsgd.samplers.compiled.jit import address
 
     leaves = first.size - 1
     width = 1 << max(leaves - 1, 0).bit_length()

@@ -53,8 +53,8 @@ def exchanged(
 
     A round pairs all batches at random, and each pair makes k proposals.
     """
+    from dmsgd.compiled.jit import address
     from dmsgd.samplers.compiled.exchange import NUMBERS, exchange, room
-    from dmsgd.samplers.compiled.jit import address
 
     count, k = batches.shape
     d, accepted, visit = rows.shape[1], 0, (NUMBERS * k + 1) // 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, final
+from typing import Any, NamedTuple, Protocol, final
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 
@@ -28,6 +28,28 @@ class Draw:
     def __call__(self, key: int, start: int, size: int, workers: int) -> IntArray:
         """Return draws start..start+size of the random stream `key`."""
         return self.rows(key, start, size, workers)
+
+
+class Functions(NamedTuple):
+    """Addresses of the compiled functions that know V, for `dmsgd.samplers.compiled.kdpp.draw`.
+
+    `ready` is called when a draw begins, and `sift` late in it, where they are not 0.
+    """
+
+    locate: int
+    gather: int
+    ready: int = 0
+    sift: int = 0
+
+
+class Tables(Protocol):
+    """What V is found by in compiled loops."""
+
+    def functions(self) -> Functions:
+        """Return the functions that know V."""
+
+    def plan(self, k: int) -> tuple[IntArray, Any]:
+        """Return what they are given for batches of k, and what must be kept with it."""
 
 
 class Eigenvectors(Protocol):

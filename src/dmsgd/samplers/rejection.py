@@ -10,8 +10,7 @@ from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.polynomials.symmetric import log_polynomials
 from dmsgd.samplers.parallel import fill
-from dmsgd.samplers.protocol import Draw, Eigenpairs
-from dmsgd.samplers.tables import tables_of
+from dmsgd.samplers.protocol import Draw, Eigenpairs, Tables
 
 #: What it means if a draw cannot be completed.
 NOT_ORTHONORMAL = "the vectors of the spectrum are not orthonormal; build it with dmsgd.exact"
@@ -26,9 +25,9 @@ def rejection(spectrum: Eigenpairs, k: int) -> Draw:
     return spectrum.held.rejection(spectrum.values, k)
 
 
-def of_array(V: FloatArray, values: FloatArray, k: int) -> Draw:
-    """Return what draws from the k-DPP with these eigenvectors, in memory, and eigenvalues."""
-    draw_items, log_e = items_of(V), log_polynomials(values, k)
+def of_tables(tables: Tables, values: FloatArray, k: int) -> Draw:
+    """Return what draws from the k-DPP with the eigenvectors of these tables, and eigenvalues."""
+    draw_items, log_e = items_of(tables), log_polynomials(values, k)
 
     def draw(key: int, start: int, size: int, workers: int) -> IntArray:
         def rows(first: int, out: IntArray) -> int:
@@ -40,13 +39,13 @@ def of_array(V: FloatArray, values: FloatArray, k: int) -> Draw:
     return Draw("rejection", draw)
 
 
-def of_any_size(V: FloatArray, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
+def of_any_size(tables: Tables, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
     """Return the function (key, t) -> items of draw t of the DPP that takes each eigenvector
     with its own probability."""
-    from dmsgd.samplers.compiled.jit import address
+    from dmsgd.compiled.jit import address
     from dmsgd.samplers.compiled.kdpp import choose_any
 
-    draw_items, rank = items_of(V), probabilities.size
+    draw_items, rank = items_of(tables), probabilities.size
 
     def draw(key: int, t: int) -> IntArray:
         J, uniforms = np.empty(rank, dtype=np.int64), np.empty(rank)
@@ -62,7 +61,7 @@ def of_any_size(V: FloatArray, probabilities: FloatArray) -> Callable[[int, int]
 
 def eigenvectors(log_e: FloatArray, key: int, start: int, size: int) -> IntArray:
     """Return which eigenvectors the draws start..start+size of a k-DPP take, shape (size, k)."""
-    from dmsgd.samplers.compiled.jit import address
+    from dmsgd.compiled.jit import address
     from dmsgd.samplers.compiled.kdpp import choose_fixed
 
     k, rank = log_e.shape[0] - 1, log_e.shape[1] - 1
@@ -72,28 +71,25 @@ def eigenvectors(log_e: FloatArray, key: int, start: int, size: int) -> IntArray
     return J
 
 
-def items_of(V: FloatArray) -> Callable[[IntArray, int, int, int, IntArray], int]:
+def items_of(tables: Tables) -> Callable[[IntArray, int, int, int, IntArray], int]:
     """Return (J, key, start, block, out) -> how many rows of `out` were filled, all if all is well.
 
-    Row t is a draw of the projection DPP of V[:, J[t]], by the random numbers of draw start + t
-    from `block` on.
+    With V that of the tables, row t is a draw of the projection DPP of V[:, J[t]], by the random
+    numbers of draw start + t from `block` on.
     """
+    from dmsgd.compiled.jit import address, address_of
     from dmsgd.samplers.compiled.basis import accept
-    from dmsgd.samplers.compiled.jit import address, address_of
     from dmsgd.samplers.compiled.kdpp import draw, room_for_draws
-    from dmsgd.samplers.compiled.sieve import sift
-    from dmsgd.samplers.compiled.tables import locate
 
-    tables = tables_of(V)
-    sieve = 0 if tables.coarse is None else address_of(sift)
-    parts = address_of(locate), sieve, address_of(accept)
+    known = tables.functions()
+    parts = known.ready, known.locate, known.gather, known.sift, address_of(accept)
 
     def fill_rows(J: IntArray, key: int, start: int, block: int, out: IntArray) -> int:
         size, k = out.shape
         doubles, integers = room_for_draws(k)
         scratch = address(doubles, float), address(integers, np.int64)
         chosen, number = address(J, np.int64), (np.uint64(key), np.uint64(start))
-        plan, filled = tables.plan(), address(out, np.int64)
+        (plan, _scratch), filled = tables.plan(k), address(out, np.int64)
         where = address(plan, np.int64)
         return int(draw(where, *parts, chosen, k, *number, block, *scratch, filled, size))
 

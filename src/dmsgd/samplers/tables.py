@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.samplers.protocol import Functions
 
 #: Rows this long or longer are kept as bytes, too; shorter ones are read as fast without.
 COARSE = 128
@@ -27,19 +28,29 @@ class TablesInMemory:
     guides: Any
     coarse: Any
 
-    def plan(self) -> IntArray:
+    def functions(self) -> Functions:
+        """Return the addresses of what knows V."""
+        from dmsgd.compiled.jit import address_of
+        from dmsgd.samplers.compiled.sieve import sift
+        from dmsgd.samplers.compiled.tables import gather, locate
+
+        sieve = 0 if self.coarse is None else address_of(sift)
+        return Functions(address_of(locate), address_of(gather), sift=sieve)
+
+    def plan(self, k: int) -> tuple[IntArray, None]:
         """Return sizes and addresses, good for as long as these tables are kept."""
-        from dmsgd.samplers.compiled.jit import address
+        from dmsgd.compiled.jit import address
 
         (groups, width), last = self.sums.shape[:2], self.guides.shape[1] - 1
-        arrays = (self.V, self.sums, self.totals, self.guides, self.coarse)
-        where = (0 if array is None else address(array, array.dtype) for array in arrays)
-        return np.array([*self.V.shape, groups, width, last, *where], dtype=np.int64)
+        arrays = (self.totals, self.V, self.sums, self.guides, self.coarse)
+        totals, *where = (0 if array is None else address(array, array.dtype) for array in arrays)
+        numbers = [totals, *self.V.shape, groups, width, last, *where]
+        return np.array(numbers, dtype=np.int64), None
 
 
 def tables_of(V: FloatArray) -> TablesInMemory:
     """Return the tables of V, which is contiguous."""
-    from dmsgd.samplers.compiled.jit import address
+    from dmsgd.compiled.jit import address
     from dmsgd.samplers.compiled.registers import LANES
     from dmsgd.samplers.compiled.tables import ENTRY, GROUP, fill_coarse, fill_guides, fill_sums
 

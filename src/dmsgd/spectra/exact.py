@@ -24,8 +24,10 @@ from dmsgd.features.interface import InMemory
 from dmsgd.inputs.arrays import FloatArray, Matrix, as_share
 from dmsgd.inputs.memory import reserve
 from dmsgd.kernels import Kernel, as_kernel
+from dmsgd.spectra import sparse_vectors
 from dmsgd.spectra.eigen import eigh, noise, settle_ties
 from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
+from dmsgd.spectra.sparse_vectors import SparseVectors
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
 from dmsgd.spectra.vectors import VectorsInBlocks
 
@@ -87,13 +89,16 @@ def of_features(F: Features, tol: float = 0.0, overwrite: bool = False) -> Spect
         values, U = right_vectors(F.whole().transposed())
         return truncated(values, U, _route("primal", values), _rounding(F, values), tol)
     reserve(4 * F.d**2, f"the Gram matrix of {F.d} features", advice)
-    if F.resident:
+    texts = F.sparse() if F.n * F.d > sparse_vectors.KEPT else None
+    if F.resident and texts is None:
         reserve(F.n * F.d + 3 * F.d**2, f"the eigenvectors of {F.n} items", advice)
     values, U = right_vectors(F)
     rounding, route = _rounding(F, values), _route("dual", values)
     vectors: Any
     blocks = F.passes()
-    if blocks is None:
+    if texts is not None:
+        vectors = SparseVectors(texts.owned(), np.ascontiguousarray((U / np.sqrt(values)).T))
+    elif blocks is None:
         values, vectors = _left_vectors(F.whole(), values, U, overwrite)
     else:  # as large as F: made again whenever a block is read
         vectors = VectorsInBlocks(blocks, U / np.sqrt(values), precise=route != "dual")

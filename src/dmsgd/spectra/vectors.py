@@ -18,7 +18,8 @@ from dmsgd.inputs.memory import reserve
 from dmsgd.polynomials.squares import weighed_squares
 from dmsgd.samplers.blocks import of_blocks
 from dmsgd.samplers.protocol import Draw
-from dmsgd.samplers.rejection import of_any_size, of_array
+from dmsgd.samplers.rejection import of_any_size, of_tables
+from dmsgd.samplers.tables import tables_of
 
 
 class Vectors(ABC):
@@ -74,10 +75,10 @@ class ResidentVectors(Vectors):
         return weighed_squares(self.array, pi)
 
     def rejection(self, values: FloatArray, k: int) -> Draw:
-        return of_array(self.array, values, k)
+        return of_tables(tables_of(self.array), values, k)
 
     def rejection_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        return of_any_size(self.array, probabilities)
+        return of_any_size(tables_of(self.array), probabilities)
 
 
 @final
@@ -147,7 +148,7 @@ class VectorsInBlocks(Vectors):
         return of_blocks(self, values, k)
 
     def rejection_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        return of_any_size(np.asarray(self), probabilities)
+        return of_any_size(tables_of(np.asarray(self)), probabilities)
 
     def __repr__(self) -> str:
         return f"VectorsInBlocks({self.features!r}, rank {self.shape[1]})"

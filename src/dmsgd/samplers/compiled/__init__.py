@@ -1,1 +1,1 @@
-"""Compiled loops. Importing this package loads numba; nothing imports it before the first draw."""
+"""Compiled loops of samplers. Importing this package loads numba; nothing does before a draw."""

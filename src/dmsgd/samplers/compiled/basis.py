@@ -16,9 +16,9 @@ from collections import namedtuple
 
 from numba import types
 
-from dmsgd.samplers.compiled.jit import DOUBLES, INT, INTS, NOTHING, SINGLES, compiled
+from dmsgd.compiled.jit import DOUBLES, INT, INTS, NOTHING, SINGLES, compiled
+from dmsgd.compiled.pointers import as_singles, shift
 from dmsgd.samplers.compiled.linear_algebra import PANEL, householder, join, product, reflect
-from dmsgd.samplers.compiled.pointers import as_singles, shift
 from dmsgd.samplers.compiled.registers import BLOCK, column_squares
 
 #: k, height: the size of a batch, and the same up to a multiple of PANEL.

@@ -5,8 +5,7 @@ The random numbers are those of `draw_fixed`, used for the same things, so the d
 
 from __future__ import annotations
 
-from dmsgd.samplers.compiled.basis import accept, begin, lay_out, resume, suspend
-from dmsgd.samplers.compiled.jit import (
+from dmsgd.compiled.jit import (
     INT,
     NOTHING,
     REAL,
@@ -15,8 +14,9 @@ from dmsgd.samplers.compiled.jit import (
     to_fill,
     to_read,
 )
+from dmsgd.compiled.pointers import ints_at, pointer_to, shift
+from dmsgd.samplers.compiled.basis import accept, begin, lay_out, resume, suspend
 from dmsgd.samplers.compiled.kdpp import propose
-from dmsgd.samplers.compiled.pointers import ints_at, pointer_to, shift
 from dmsgd.samplers.compiled.random import uniforms_at
 from dmsgd.samplers.compiled.registers import BLOCK
 from dmsgd.samplers.compiled.tables import locate, tables_at

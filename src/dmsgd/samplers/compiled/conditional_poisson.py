@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.samplers.compiled.jit import DOUBLES, INT, INTS, WORD, compiled
-from dmsgd.samplers.compiled.pointers import doubles_at, halves_at, ints_at, shift
+from dmsgd.compiled.jit import DOUBLES, INT, INTS, WORD, compiled
+from dmsgd.compiled.pointers import doubles_at, halves_at, ints_at, shift
 from dmsgd.samplers.compiled.random import uniforms_at
 
 #: Odds above this make a leaf of their own; others share one until their sum is 1.

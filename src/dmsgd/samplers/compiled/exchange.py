@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.samplers.compiled.jit import DOUBLES, INT, INTS, NOTHING, REAL, WORD, compiled
+from dmsgd.compiled.jit import DOUBLES, INT, INTS, NOTHING, REAL, WORD, compiled
+from dmsgd.compiled.pointers import doubles_at, ints_at, shift
 from dmsgd.samplers.compiled.linear_algebra import PANEL, product
-from dmsgd.samplers.compiled.pointers import doubles_at, ints_at, shift
 from dmsgd.samplers.compiled.random import uniforms_at
 from dmsgd.samplers.compiled.registers import BLOCK, LANES, row_tile
 

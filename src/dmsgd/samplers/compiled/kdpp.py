@@ -15,9 +15,7 @@ from math import log
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.samplers.compiled.basis import begin, lay_out, room_for_basis
-from dmsgd.samplers.compiled.jit import (
+from dmsgd.compiled.jit import (
     DOUBLES,
     INT,
     INTS,
@@ -25,11 +23,12 @@ from dmsgd.samplers.compiled.jit import (
     WORD,
     compiled,
 )
+from dmsgd.compiled.pointers import as_singles, call, doubles_at, ints_at, shift
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.samplers.compiled.basis import begin, lay_out, room_for_basis
 from dmsgd.samplers.compiled.linear_algebra import PANEL
-from dmsgd.samplers.compiled.pointers import as_singles, call, doubles_at, ints_at, shift
 from dmsgd.samplers.compiled.random import uniforms_at
 from dmsgd.samplers.compiled.registers import BLOCK
-from dmsgd.samplers.compiled.tables import tables_at
 
 #: Proposals are sifted once less than one in so many is accepted: by then it saves time.
 SIEVE = 3
@@ -107,19 +106,20 @@ def room_for_draws(k: int) -> tuple[FloatArray, IntArray]:
     return np.zeros(doubles + rows * BLOCK), np.zeros(integers + 3 * BLOCK, np.int64)
 
 
-@compiled(INT(*[INT] * 6, WORD, WORD, *[INT] * 5), called_from_python=True)
+@compiled(INT(*[INT] * 8, WORD, WORD, *[INT] * 5), called_from_python=True)
 def draw(
-    plan, locate, sift, accept, J, k, key, start, block, doubles, integers, out, size
+    plan, ready, locate, gather, sift, accept, J, k, key, start, block, doubles, integers, out, size
 ):  # fmt: skip
     """Fill row t of `out` (size, k) with the items of the projection DPP of V[:, J[t]].
 
-    Return how many rows succeeded. All but k, key, start, block and size are addresses, among them
-    those of three functions, of which `sift` may be missing (0). The random numbers of draw
-    start + t go on at `block`. The bound on proposals is one that an orthonormal V exceeds with
-    probability below e^-90.
+    Return how many rows succeeded. All but k, key, start, block and size are addresses. `plan` is
+    what V is found by: first comes the address of the sums of squares of its columns, and the rest
+    is for the functions that know V, of which `ready` and `sift` may be missing (0). The random
+    numbers of draw start + t go on at `block`. The bound on proposals is one that an orthonormal V
+    exceeds with probability below e^-90.
     """
     plan, doubles, integers = ints_at(plan), doubles_at(doubles), ints_at(integers)
-    tables, basis = tables_at(plan), lay_out(k, doubles, integers)
+    totals, basis = doubles_at(plan[0]), lay_out(k, doubles, integers)
     uniforms, targets = basis.end, shift(basis.end, 3 * BLOCK)
     thresholds, later = shift(basis.end, 4 * BLOCK), shift(basis.end, 5 * BLOCK)
     X = shift(basis.end, 6 * BLOCK)
@@ -129,13 +129,15 @@ def draw(
         number, left = start + np.uint64(t), k
         chosen, row = shift(ints_at(J), t * k), shift(ints_at(out), t * k)
         begin(basis)
+        if ready != 0:
+            call(ready, plan, chosen, k)
         at = uniforms_at(key, number, block, uniforms, 3 * BLOCK)
-        propose(chosen, k, uniforms, tables.totals, columns, targets, thresholds)
+        propose(chosen, k, uniforms, totals, columns, targets, thresholds)
         call(locate, plan, columns, targets, items, BLOCK)
         for _ in range(100 * k // BLOCK + 100):
             # The next proposals are found first, so that memory has time to bring their bytes.
             at = uniforms_at(key, number, at, uniforms, 3 * BLOCK)
-            propose(chosen, k, uniforms, tables.totals, columns, targets, later)
+            propose(chosen, k, uniforms, totals, columns, targets, later)
             call(locate, plan, columns, targets, next_items, BLOCK)
             count = BLOCK
             if sift != 0 and SIEVE * left <= k:
@@ -143,12 +145,8 @@ def draw(
                     sift, plan, k, doubles, integers, chosen, items, thresholds, next_items, room,
                     columns,
                 )  # fmt: skip
-            for p in range(count):
-                columns[p] = items[p] * tables.r
-            for c in range(k):
-                for p in range(count):
-                    X[c * BLOCK + p] = tables.V[columns[p] + chosen[c]]
             if count > 0:
+                call(gather, plan, chosen, k, items, X, columns, count)
                 left = call(accept, k, doubles, integers, items, X, thresholds, count, row)
                 if left == 0:
                     break

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from math import sqrt
 
-from dmsgd.samplers.compiled.jit import DOUBLES, INT, NOTHING, REAL, compiled
-from dmsgd.samplers.compiled.pointers import shift
+from dmsgd.compiled.jit import DOUBLES, INT, NOTHING, REAL, compiled
+from dmsgd.compiled.pointers import shift
 from dmsgd.samplers.compiled.registers import (
     BLOCK,
     LANES,

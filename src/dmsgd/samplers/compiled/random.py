@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dmsgd.samplers.compiled.jit import DOUBLES, INT, REAL, WORD, compiled, to_fill
-from dmsgd.samplers.compiled.pointers import pointer_to
+from dmsgd.compiled.jit import DOUBLES, INT, REAL, WORD, compiled, to_fill
+from dmsgd.compiled.pointers import pointer_to
 
 _U32 = np.uint32
 _U64 = np.uint64

@@ -17,9 +17,10 @@ from llvmlite import ir
 from numba.core import cgutils, config
 from numba.extending import intrinsic
 
-from dmsgd.samplers.compiled.jit import (
+from dmsgd.compiled.jit import (
     BYTES,
     DOUBLES,
+    HALVES,
     INT,
     INTS,
     NOTHING,
@@ -152,6 +153,27 @@ row_tile, half_row_tile = _tile(1, BLOCK), _tile(1, BLOCK // 2)
 #: A tile of a product of singles.
 SINGLE_COLUMNS = 2 * TILE_COLUMNS
 single_tile = _tile(TILE_ROWS, SINGLE_COLUMNS, _SINGLE_VECTOR)
+
+
+@intrinsic
+def sparse_tile(typing, entries, places, count, B, b_row, out):
+    """out[j] = Σ_e entries[e] B[places[e] b_row + j] for the columns j of a block."""
+
+    def code(context, builder, signature, arguments):
+        entries, places, count, B, b_row, out = arguments
+        sums = _variables(builder, BLOCK // LANES)
+        _zero(builder, sums)
+        with cgutils.for_range(builder, count) as loop:
+            place = builder.zext(builder.load(builder.gep(places, [loop.index])), _INDEX)
+            row = _vectors_of(builder, _at(builder, B, place, b_row), len(sums))
+            factor = _broadcast(builder, builder.load(builder.gep(entries, [loop.index])))
+            for at, variable in zip(row, sums, strict=True):
+                _accumulate(builder, factor, _load(builder, at), variable)
+        for at, variable in zip(_vectors_of(builder, out, len(sums)), sums, strict=True):
+            _store(builder, builder.load(variable), at)
+        return context.get_dummy_value()
+
+    return NOTHING(DOUBLES, HALVES, INT, DOUBLES, INT, DOUBLES), code
 
 
 def _sweep(builder: Any, Z: Any, rows: Any, squares: Any, count: int, change: Any) -> None:

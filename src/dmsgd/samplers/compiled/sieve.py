@@ -16,10 +16,10 @@ from math import sqrt
 
 import numpy as np
 
+from dmsgd.compiled.jit import DOUBLES, INT, INTS, NOTHING, SINGLES, compiled
+from dmsgd.compiled.pointers import prefetch, shift
 from dmsgd.samplers.compiled.basis import CHANGED, LEFT, PENDING, lay_out
-from dmsgd.samplers.compiled.jit import DOUBLES, INT, INTS, NOTHING, SINGLES, compiled
 from dmsgd.samplers.compiled.linear_algebra import PANEL
-from dmsgd.samplers.compiled.pointers import prefetch, shift
 from dmsgd.samplers.compiled.registers import (
     BLOCK,
     SINGLE_COLUMNS,

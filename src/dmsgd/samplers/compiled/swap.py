@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.samplers.compiled.jit import compiled
+from dmsgd.compiled.jit import compiled
 from dmsgd.samplers.compiled.random import fill_uniform
 
 #: Kinds of kernel: X Xᵀ, exp(-gamma |x_i - x_j|²), and X itself.

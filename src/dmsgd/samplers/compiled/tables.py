@@ -16,7 +16,7 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from dmsgd.samplers.compiled.jit import (
+from dmsgd.compiled.jit import (
     BYTES,
     DOUBLES,
     HALVES,
@@ -27,7 +27,7 @@ from dmsgd.samplers.compiled.jit import (
     WORDS,
     compiled,
 )
-from dmsgd.samplers.compiled.pointers import (
+from dmsgd.compiled.pointers import (
     bytes_at,
     doubles_at,
     halves_at,
@@ -36,7 +36,7 @@ from dmsgd.samplers.compiled.pointers import (
     shift,
     words_at,
 )
-from dmsgd.samplers.compiled.registers import LANES, coarsen, survey
+from dmsgd.samplers.compiled.registers import BLOCK, LANES, coarsen, survey
 
 #: Rows of V in a stretch and in a group; entries of the table for a group and column.
 STRETCH, GROUP, ENTRY = 8, 64, 16
@@ -46,17 +46,19 @@ _DOUBT = 2.0**-20
 #: V, shape (n, r); sums and shares, (groups, width, ENTRY), are the same memory; totals, (width,),
 #: are the last sums; guides, (width, last + 1). The width is r, or LANES if that is more.
 #: coarse, (n, r): each row of V as bytes, in units of its own; nothing (0) if it has few columns.
-Tables = namedtuple("Tables", "n r groups width last V sums shares totals guides coarse")
-TABLES = types.NamedTuple([INT] * 5 + [DOUBLES, DOUBLES, WORDS, DOUBLES, HALVES, BYTES], Tables)
+Tables = namedtuple("Tables", "totals n r groups width last V sums shares guides coarse")
+TABLES = types.NamedTuple(
+    [DOUBLES, *[INT] * 5, DOUBLES, DOUBLES, WORDS, HALVES, BYTES], Tables
+)  # fmt: skip
 
 
 @compiled(TABLES(INTS))
 def tables_at(plan):
     """Return the tables whose sizes and addresses these are."""
     return Tables(
-        plan[0], plan[1], plan[2], plan[3], plan[4],
-        doubles_at(plan[5]), doubles_at(plan[6]), words_at(plan[6]), doubles_at(plan[7]),
-        halves_at(plan[8]), bytes_at(plan[9]),
+        doubles_at(plan[0]), plan[1], plan[2], plan[3], plan[4], plan[5],
+        doubles_at(plan[6]), doubles_at(plan[7]), words_at(plan[7]), halves_at(plan[8]),
+        bytes_at(plan[9]),
     )  # fmt: skip
 
 
@@ -163,4 +165,16 @@ def locate(plan, columns, targets, items, count):
         else:
             row = stretch * STRETCH + passed
             items[p] = row if row < n else n - 1
+    return 0
+
+
+@compiled(INT(INTS, INTS, INT, INTS, DOUBLES, INTS, INT), called_by_address=True)
+def gather(plan, J, k, items, X, scratch, count):
+    """X[c, p] = V[items[p], J[c]]; X has rows of BLOCK, and `scratch` is for one."""
+    tables = tables_at(plan)
+    for p in range(count):
+        scratch[p] = items[p] * tables.r
+    for c in range(k):
+        for p in range(count):
+            X[c * BLOCK + p] = tables.V[scratch[p] + J[c]]
     return 0

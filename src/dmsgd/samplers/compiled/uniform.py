@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.samplers.compiled.jit import compiled
+from dmsgd.compiled.jit import compiled
 from dmsgd.samplers.compiled.random import fill_uniform
 
 

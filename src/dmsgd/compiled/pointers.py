@@ -12,7 +12,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from dmsgd.samplers.compiled.jit import (
+from dmsgd.compiled.jit import (
     BYTES,
     DOUBLES,
     HALVES,

@@ -19,8 +19,8 @@ from typing import Any
 
 from numba import njit, types
 
-from dmsgd.samplers.compiled.kept import Cache
-from dmsgd.samplers.compiled.pipeline import Called, Contained
+from dmsgd.compiled.kept import Cache
+from dmsgd.compiled.pipeline import Called, Contained
 
 #: Two threads may need a function for the first time at once.
 _LOCK = RLock()

@@ -1,6 +1,7 @@
 """Where machine code is kept on disk: in the first folder that can be written.
 
-It belongs to the text of all files of this folder, because a function contains those it calls.
+It belongs to the text of all files of compiled loops (`*/compiled/*.py` and `*/loops.py`), because
+a function contains those it calls.
 Where neither the package's folder nor the user's can be written, a folder for temporary files will
 do.
 """
@@ -20,10 +21,11 @@ from numba.core import caching
 
 @cache
 def _sources() -> str:
-    """Return a hash of all files of this folder."""
-    text = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        text.update(path.read_bytes())
+    """Return a hash of all files of compiled loops and of what they are compiled by."""
+    package, text = Path(__file__).parent.parent, hashlib.sha256()
+    for pattern in ("compiled/*.py", "*/loops.py", "*/compiled/*.py"):
+        for path in sorted(package.glob(pattern)):
+            text.update(path.read_bytes())
     return text.hexdigest()
 
 

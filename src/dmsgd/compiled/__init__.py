@@ -1,0 +1,1 @@
+"""How loops are compiled. Importing this package loads numba; nothing does before it must."""

@@ -1,0 +1,142 @@
+"""Sparse features of many items: exact draws without an eigenvector in memory."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dmsgd
+from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
+from dmsgd.features.resident import gram
+from dmsgd.samplers.compiled.words import STRETCH
+from dmsgd.samplers.words import Words
+from dmsgd.spectra import sparse_vectors
+from dmsgd.spectra.sparse_vectors import SparseVectors
+
+RNG = np.random.default_rng(11)
+
+
+def texts(n: int, d: int, words: int = 6, seed: int = 0) -> sparse.csr_array:
+    """Documents of a few words each, more of the first ones; some are empty, some the same."""
+    rng = np.random.default_rng(seed)
+    places = (d * rng.random((n, words)) ** 2).astype(int)
+    X = sparse.csr_array(
+        (
+            rng.integers(1, 4, size=n * words).astype(float),
+            places.ravel(),
+            np.arange(n + 1) * words,
+        ),
+        shape=(n, d),
+    )
+    X.sum_duplicates()
+    X = X.tolil()
+    X[n // 2] = 0
+    X[n // 3] = X[0]
+    return sparse.csr_array(X)
+
+
+@pytest.fixture
+def never_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_vectors, "KEPT", 0)
+
+
+@pytest.mark.usefixtures("never_kept")
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_the_law_equals_enumeration(k: int) -> None:
+    X = np.array(
+        [[1, 0, 0, 2], [0, 1, 0, 0], [0, 0, 3, 1], [1, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 2.0],
+         [0, 2, 1, 0]]
+    )  # fmt: skip
+    design = dmsgd.diversify(sparse.csr_array(X), k)
+    assert isinstance(design.spectrum.vectors, SparseVectors)
+    law = kdpp_law(X @ X.T, k)
+    check_closed_forms(design, law)
+    check_draws(design, law)
+    check_determinism(dmsgd.diversify(texts(300, 20), k))
+
+
+@pytest.mark.usefixtures("never_kept")
+def test_a_dpp_of_any_size_follows_its_law() -> None:
+    X = sparse.csr_array(np.vander([0.2, 0.5, 0.9, 1.3, 1.7], 3))
+    design = dmsgd.DPP(dmsgd.exact(dmsgd.Linear(X)))
+    L = (X @ X.T).toarray()
+    marginals = np.diag(L @ np.linalg.inv(L + np.eye(5)))
+    counts = np.zeros(5)
+    for batch in design.sample(20_000, seed=1):
+        counts[batch] += 1
+    error = np.sqrt(marginals * (1 - marginals) / 20_000)
+    assert (np.abs(counts / 20_000 - marginals) < 4.5 * error).all()
+
+
+@pytest.mark.parametrize("k", [1, 5, 31, 32, 33, 40])
+@pytest.mark.parametrize("n", [STRETCH - 1, 10 * STRETCH, 10 * STRETCH + 1])
+def test_draws_are_those_of_eigenvectors_in_memory(
+    n: int, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = sparse.hstack([texts(n, 40, seed=n), sparse.csr_array(np.eye(n, 8))], format="csr")
+    kept = dmsgd.diversify(X, k)
+    monkeypatch.setattr(sparse_vectors, "KEPT", 0)
+    made = dmsgd.diversify(X, k)
+    assert not isinstance(kept.spectrum.vectors, SparseVectors)
+    assert isinstance(made.spectrum.vectors, SparseVectors)
+    np.testing.assert_allclose(made.inclusion(), kept.inclusion(), atol=1e-12)
+    different = (made.sample(300, seed=2) != kept.sample(300, seed=2)).any(axis=1)
+    assert different.sum() <= 1  # where a random number falls between two roundings
+    assert made.fingerprint() == kept.fingerprint()
+    items = RNG.integers(n, size=(3, 2))
+    np.testing.assert_allclose(made.spectrum.held.rows(items), kept.spectrum.held.rows(items),
+                               atol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(np.asarray(made.spectrum.vectors), kept.spectrum.vectors, atol=1e-12)
+    again = pickle.loads(pickle.dumps(made))
+    np.testing.assert_array_equal(again.sample(5, seed=1), made.sample(5, seed=1))
+
+
+def test_sums_and_weighed_squares_are_those_of_the_product() -> None:
+    X, B, weights = texts(5 * STRETCH + 7, 30), RNG.normal(size=(45, 30)), RNG.random(45)
+    sums, weighed = Words.of(X, B).survey(weights)
+    V = X @ B.T
+    ends = [*range(0, X.shape[0], STRETCH), X.shape[0]]
+    expected = np.array([(V[:end] ** 2).sum(axis=0) for end in ends]).T
+    np.testing.assert_allclose(sums, expected, rtol=1e-12)
+    np.testing.assert_allclose(weighed, V**2 @ weights, rtol=1e-12)
+
+
+def test_a_change_of_the_callers_matrix_reaches_no_draw(never_kept: None) -> None:
+    X = texts(400, 30)
+    design = dmsgd.diversify(X, 8)
+    expected = design.sample(20, seed=0)
+    fresh = dmsgd.diversify(X, 8)
+    X.data[:] = 1e6
+    np.testing.assert_array_equal(fresh.sample(20, seed=0), expected)
+
+
+def test_nothing_as_large_as_the_eigenvectors_is_made(never_kept: None) -> None:
+    X = texts(40_000, 200)
+    dmsgd.diversify(X[:500], 16).sample(1, seed=0)  # compiled
+    tracemalloc.start()
+    design = dmsgd.diversify(X, 16)
+    design.sample(3, seed=0)
+    design.inclusion()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40_000 * 200 * 8 / 4
+
+
+@pytest.mark.parametrize("full", [0.0, 0.1, 1.0])
+def test_the_gram_matrix_of_sparse_rows(full: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dmsgd.features.resident.FULL", full)
+    monkeypatch.setattr("dmsgd.features.resident.SQUARE", 16)
+    X = texts(200, 50, words=12)
+    X = sparse.vstack([X, sparse.csr_array(RNG.random((3, 50)))], format="csr")
+    rows = np.repeat(X.toarray(), 1, axis=0)
+    np.testing.assert_allclose(gram(X), rows.T @ rows, rtol=1e-13)
+    shuffled = X[:, ::-1]  # columns out of order
+    np.testing.assert_allclose(gram(shuffled), (rows.T @ rows)[::-1, ::-1], rtol=1e-13)
+    twice = sparse.csr_array(
+        (np.ones(4), np.array([1, 1, 0, 1]), np.array([0, 4])), shape=(1, 50)
+    )  # an entry three times
+    np.testing.assert_allclose(gram(twice), twice.toarray().T @ twice.toarray())
