@@ -17,7 +17,7 @@ from dmsgd.kernels.kernel import Kernel, reserve_columns
 #: How many items the median heuristic looks at.
 MEDIAN_SUBSAMPLE = 1000
 #: Scales whose squares are neither 0 nor infinite.
-SCALES = (1e-150, 1e150)
+SCALES = (1e-153, 9e153)
 
 
 @final
