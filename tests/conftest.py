@@ -1,6 +1,49 @@
-"""One BLAS thread per process: the matrices are small, and tests run side by side."""
+"""One BLAS thread per process: the matrices are small, and tests run side by side.
 
+A file of tests that imports what is not installed is not run, and the first line says so.
+"""
+
+import ast
 import os
+from importlib.util import find_spec
+from pathlib import Path
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+
+#: Only these may be missing: without any other a test must fail.
+OPTIONAL = {
+    "accelerate", "atheris", "dask", "distributed", "gensim", "hypothesis", "imblearn", "lightning",
+    "polars", "pyarrow", "torch", "torchdata", "transformers", "zarr",
+}  # fmt: skip
+
+
+def missing(path):
+    """Return the optional packages that a file imports at its top and that are not installed."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = {
+        name.partition(".")[0]
+        for node in tree.body
+        for name in (
+            [each.name for each in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    return sorted(name for name in names & OPTIONAL if find_spec(name) is None)
+
+
+LEFT_OUT = {
+    path.name: missing(path)
+    for path in sorted(Path(__file__).parent.glob("test_*.py"))
+    if missing(path)
+}
+collect_ignore = list(LEFT_OUT)
+
+
+def pytest_report_header():
+    """Return which files are not run, for want of what."""
+    return [f"not run: {name} needs {', '.join(LEFT_OUT[name])}" for name in LEFT_OUT]
