@@ -97,7 +97,11 @@ def test_nonsense_is_one_line(folder, monkeypatch, command, parameter):
         __import__(module)
         monkeypatch.setattr(sys.modules[module], name, _begin)
     values = NONSENSE[kind(command, parameter)]
-    for value in values[:3] if parameter.name in ANYTHING else values:
+    if parameter.name in ANYTHING:
+        values = values[:2]
+    elif command != "sample" and parameter.name in SIGNATURES["sample"]:
+        values = values[::3]  # the same code reads them in all commands
+    for value in values:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that a kernel is unlikely to be meant, for one
             result = CliRunner().invoke(app, arguments(command, parameter, value))
