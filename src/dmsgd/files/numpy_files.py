@@ -27,10 +27,15 @@ LONGEST_HEADER = 10_000
 #: One entry of a header; its other words are commas and spaces.
 ENTRY = re.compile(
     r"""\s*['"](descr|fortran_order|shape)['"]\s*:\s*"""
-    r"""(True|False|'[^'\\]*'|"[^"\\]*"|\([\dL,\s]*\))\s*,?\s*"""
+    r"""(True|False|'[^'\\]*'|"[^"\\]*"|\([\dL,\s]*\))\s*(?:,\s*|$)""",
+    re.ASCII,
+)
+#: A tuple of sizes, as Python writes it (2 with an L for long ones).
+SHAPE = re.compile(
+    r"\((SIZE,\s*(SIZE,\s*)*(SIZE)?)?\)".replace("SIZE", r"(0|[1-9]\d*)L?\s*"), re.ASCII
 )
 #: The types of numbers, texts and dates.
-PLAIN = re.compile(r"[<>|=]?([biufcSUmM]\d*(\[\w*\])?|\?)")
+PLAIN = re.compile(r"[<>|=]?([biufcSUmM]\d*(\[\w*\])?|\?)", re.ASCII)
 #: No compression of a .npz archive makes more of a byte (deflate: 1,032).
 MOST_FROM_A_BYTE = 1_040
 #: The arrays of SciPy's sparse archives, by their format.
@@ -100,18 +105,20 @@ def _header(read: Callable[[int], bytes]) -> Header:
     if length > LONGEST_HEADER:
         raise ValueError(f"its header would have {length} bytes")
     text = _exactly(read, length).decode("utf-8" if start.endswith(b"\3\0") else "latin-1")
-    entries, place, end = {}, text.find("{") + 1, text.rstrip().rfind("}")
+    entries, place, end = {}, text.find("{") + 1, text.rfind("}")
     while place < end and (entry := ENTRY.match(text, place, end)):
         entries[entry[1]] = entry[2]
         place = entry.end()
     around = text[: text.find("{")] + text[end + 1 :]
-    if place != end or len(entries) != 3 or around.strip():
+    if place != end or len(entries) != 3 or around.strip(" \n"):
         raise ValueError("its header is not that of a plain array")
     descr, order, shape = entries["descr"][1:-1], entries["fortran_order"], entries["shape"]
     if descr.endswith("O"):
         raise ValueError("Python objects")
-    if not PLAIN.fullmatch(descr) or order not in ("True", "False") or shape[0] != "(":
+    if not PLAIN.fullmatch(descr) or order not in ("True", "False"):
         raise ValueError(f"its header names no plain type: {descr[:40]!r}")
+    if not SHAPE.fullmatch(shape):
+        raise ValueError(f"its header declares the shape {shape[:60]}")
     try:
         dtype = np.dtype(descr)
     except (TypeError, ValueError, OverflowError, SyntaxError) as error:
