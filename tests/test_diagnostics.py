@@ -209,7 +209,7 @@ def test_worth_is_the_uniform_batch_size_of_the_same_variance():
         (np.ones((5, 2)), None, "gradients has 5 items, the design 8"),
         (np.ones(N), None, "two dimensions"),
         (np.full((N, 1), np.nan), None, "NaN"),
-        (np.ones((N, 1)), np.ones(3), r"8 finite numbers, .* got shape \(3,\)"),
+        (np.ones((N, 1)), np.ones(3), r"one number per item, .* got shape \(3,\)"),
     ],
 )
 def test_bad_gradients_are_refused(gradients, coefficients, message):

@@ -356,6 +356,8 @@ def as_choice(value: Any, name: str, choices: Sequence[str], more: str = "") -> 
     """Return `value`, one of these words; `more` says what else the argument may be."""
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(map(repr, choices))
+        if not more:  # the last of them ends the list
+            words = " or ".join(words.rsplit(", ", 1))
         raise (ValueError if isinstance(value, str) else TypeError)(
             f"unknown {name} {value!r}; use {words}{more}"
         )
