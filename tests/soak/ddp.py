@@ -178,7 +178,7 @@ def main(arguments=None):
     options.add_argument("--kills", type=int, default=50)
     options.add_argument("--seconds", type=float, default=0)
     given = options.parse_args(arguments)
-    announce(f"{given.steps:,} steps of two ranks, {given.kills} kills", "8 to 20 minutes")
+    announce(f"{given.steps:,} steps of two ranks, {given.kills} kills", "5 to 15 minutes")
     with tempfile.TemporaryDirectory() as name:
         folder, began = Path(name), time.monotonic()
         made, steps = run(folder, given.steps, given.kills, given.seconds)

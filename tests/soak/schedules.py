@@ -21,7 +21,7 @@ def main(arguments=None):
     options = argparse.ArgumentParser()
     options.add_argument("--kills", type=int, default=500)
     given = options.parse_args(arguments)
-    announce(f"{given.kills} kills of presample", "1 to 3 minutes by default")
+    announce(f"{given.kills} kills of presample", "2 to 5 minutes by default")
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         child = subprocess.Popen(

@@ -32,7 +32,10 @@ def main(arguments=None):
     options.add_argument("--steps", type=int, default=20_000)
     options.add_argument("--workers", type=int, default=3)
     given = options.parse_args(arguments)
-    announce(f"{given.kills} kills of Dask workers, one every {given.every:g} s", "2 to 4 minutes")
+    announce(
+        f"{given.kills} kills of Dask workers, one every {given.every:g} s",
+        "2 to 6 minutes",
+    )
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it tells of every lost worker
     X = np.random.default_rng(0).normal(size=(3000, 40))
     alone, over, kills = dmsgd.diversify(X, K), threading.Event(), [0]
