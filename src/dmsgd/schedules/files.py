@@ -216,27 +216,25 @@ class Files:
             ends=ends(source),
             inclusion_checksum=_sha256_of(b) if b else "",
         )
-        new_inclusion, new_sidecar = self._new(self.inclusion), self._new(self.sidecar)
         try:
-            if b:
-                self._staged(self.inclusion, *b)
-            self._staged(self.sidecar, sidecar)
+            new_inclusion = self._staged(self.inclusion, *b) if b else None
+            new_sidecar = self._staged(self.sidecar, sidecar)
             self.write_journal(record, record.steps, checksum, publishing=True)
+            if self.sidecar.exists() and not _holds(self.sidecar, sidecar):
+                self.sidecar.unlink(missing_ok=True)
+            self._sync_folder()
+            if new_inclusion:
+                os.replace(new_inclusion, self.inclusion)
+            else:
+                self.inclusion.unlink(missing_ok=True)
+            self._place_batches(record, checksum)
+            self._sync_folder()
+            os.replace(new_sidecar, self.sidecar)
+            self._sync_folder()
         except OSError:
-            new_inclusion.unlink(missing_ok=True)
-            new_sidecar.unlink(missing_ok=True)
+            for path in (self.inclusion, self.sidecar):
+                self._new(path).unlink(missing_ok=True)
             raise
-        if self.sidecar.exists() and not _holds(self.sidecar, sidecar):
-            self.sidecar.unlink(missing_ok=True)
-        self._sync_folder()
-        if b:
-            os.replace(new_inclusion, self.inclusion)
-        else:
-            self.inclusion.unlink(missing_ok=True)
-        self._place_batches(record, checksum)
-        self._sync_folder()
-        os.replace(new_sidecar, self.sidecar)
-        self._sync_folder()
         self.journal.unlink(missing_ok=True)
 
     def published(self, record: Record, checksum: str) -> bool:
