@@ -375,3 +375,19 @@ def test_what_is_no_client_is_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=r"is lost .the client is closed.*connect again"):
         dmsgd.presample(design, 5, path=path, client=closed)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_command_line_tells_of_a_lost_scheduler_in_one_line(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", features())
+    with DaskProcesses(workers=1) as processes:
+        after(tmp_path / "b.part", 1000, 4, processes.scheduler.kill)
+        run = subprocess.run(
+            [sys.executable, "-c", "from dmsgd.commands import main; main()", "sample",
+             tmp_path / "x.npy", "-k", "4", "-n", "3000000", "-o", tmp_path / "b.npy",
+             "--cluster", processes.address],
+            capture_output=True, text=True, timeout=100,
+        )  # fmt: skip
+    assert run.returncode == 2, run.stderr
+    assert len(run.stderr.splitlines()) == 1, run.stderr
+    assert processes.address in run.stderr
+    assert "b.part" in run.stderr

@@ -7,6 +7,7 @@ for workers that never come.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
@@ -50,8 +51,20 @@ def connected(address: str) -> Iterator[Any]:
         with client.as_current():
             yield client
     finally:
-        with suppress(Exception):  # of a scheduler that is lost: what happened before says it
+        _close(client)
+
+
+def _close(client: Any) -> None:
+    """Close a client; of a scheduler that is lost nothing is told, as whoever waited for it has."""
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    if client.status != "running":
+        log.setLevel(logging.CRITICAL)
+    try:
+        with suppress(Exception):
             client.close(CONNECT_SECONDS)
+    finally:
+        log.setLevel(level)
 
 
 def identity(address: str, security: Any = None) -> dict[str, Any]:
