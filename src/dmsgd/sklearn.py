@@ -100,15 +100,15 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _design(self, X: Any, y: Any) -> Design:
+        settings = Settings(
+            self.w, self.kernel, self.normalize, self.scale, target=self.target
+        )  # fmt: skip
         if self.batches == "uniform":
             return Uniform(X.shape[0], self.k)
         if self.batches == "stratified":
             if y is None:
                 raise ValueError("batches='stratified' needs y")
             return Stratified(y, self.k)
-        settings = Settings(
-            self.w, self.kernel, self.normalize, self.scale, target=self.target
-        )  # fmt: skip
         if self.batches == "weighted":
             return settings.without_repulsion(X, self.k, y)
         if self.batches == "k-DPP":

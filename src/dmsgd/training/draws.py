@@ -31,9 +31,10 @@ def fixed_seed(design: Source, seed: Seed) -> int | np.random.SeedSequence:
     A Schedule's own seed comes first. An int or a SeedSequence is returned as it is, so that the
     draws are those of design.sample(steps, seed); a generator is advanced, and None is fresh.
     """
-    own = getattr(design, "seed", None)  # a source of the user's own may do with less
-    seed = seed if own is None else own
     key = key_of(seed)  # refuses what is no seed
+    own: int | None = getattr(design, "seed", None)  # a source of the user's own may do with less
+    if own is not None:
+        return own
     return seed if isinstance(seed, int | np.integer | np.random.SeedSequence) else key
 
 
