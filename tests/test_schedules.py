@@ -14,7 +14,7 @@ import pytest
 
 import dmsgd
 from dmsgd.samplers import reference, rejection
-from dmsgd.schedules import drawing, files, record
+from dmsgd.schedules import disk, drawing, files, record
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(60, 8))
@@ -248,7 +248,7 @@ def test_the_files_are_plain(path):
     np.save(path.with_name("plain.npy"), np.array(batches))
     assert path.with_name("plain.npy").read_bytes() == Path(f"{path}.npy").read_bytes()
     for steps, k in ((1, 1), (10**12, 10**6)):
-        assert len(files.header(steps, k)) == 128
+        assert len(disk.header(steps, k)) == 128
     written = json.loads(Path(f"{path}.json").read_text())
     checksum = written.pop("json_checksum")
     assert checksum == record._checksum(written)
@@ -266,8 +266,8 @@ def test_the_files_are_plain(path):
         "fingerprint": DESIGN.fingerprint(),
         "dmsgd": dmsgd.__version__,
         "checksum": schedule.checksum,
-        "ends": files.ends(Path(f"{path}.npy")),
-        "inclusion_checksum": files.sha256(Path(f"{path}.inclusion.npy")),
+        "ends": disk.ends(Path(f"{path}.npy")),
+        "inclusion_checksum": disk.sha256(Path(f"{path}.inclusion.npy")),
     }
     for name in (path, str(path), f"{path}.npy"):
         assert isinstance(dmsgd.Schedule.load(name).batches, np.memmap)

@@ -28,7 +28,8 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
 from dmsgd.inputs.memory import memory_limit
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
-from dmsgd.schedules.files import Files, Journal, as_bytes, header, locked, write_bytes
+from dmsgd.schedules.disk import as_bytes, header, locked, write_bytes
+from dmsgd.schedules.files import Files, Journal
 from dmsgd.schedules.record import Record
 from dmsgd.schedules.schedule import Schedule
 

@@ -31,26 +31,31 @@ What is promised, and why every kill leaves a true state:
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import os
 import secrets
 import shutil
-import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
-import numpy as np
-
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.memory import human
-from dmsgd.schedules.record import FORMAT, MARK, Record, read_json, write_json
-
-#: Bytes, or an array's memory.
-Buffer = bytes | memoryview
+from dmsgd.schedules.disk import (
+    PLAIN,
+    Buffer,
+    as_npy,
+    begins,
+    ends,
+    header,
+    holds,
+    sha256,
+    sha256_of,
+    write_bytes,
+)
+from dmsgd.schedules.record import MARK, Record, read_json, write_json
 
 #: What the NumPy files of a schedule begin with: `part`, and b.
 PART_MARK = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<i8', 'fortran_order': False, 'shape': ("
@@ -58,9 +63,6 @@ INCLUSION_MARK = PART_MARK.replace(b"<i8", b"<f8")
 
 #: The JSON files, the journal of a small schedule: room that is needed besides the arrays.
 SMALL_FILES = 2**14
-
-#: Bytes at either end of a file that `ends` hashes.
-END = 2**16
 
 
 @final
@@ -145,12 +147,12 @@ class Files:
         arrays = [file for file in (self.batches, self.inclusion) if os.path.lexists(file)]
         journal = self.read_journal()
         ours = {
-            self.part: _begins(self.part, PART_MARK) or journal is not None,
-            self.journal: _begins(self.journal, MARK),
-            self._new(self.inclusion): _begins(self._new(self.inclusion), INCLUSION_MARK),
-            self._new(self.sidecar): _begins(self._new(self.sidecar), MARK),
-            self._new(self.journal): _begins(self._new(self.journal), MARK),
-            self.sidecar: _begins(self.sidecar, MARK),
+            self.part: begins(self.part, PART_MARK) or journal is not None,
+            self.journal: begins(self.journal, MARK),
+            self._new(self.inclusion): begins(self._new(self.inclusion), INCLUSION_MARK),
+            self._new(self.sidecar): begins(self._new(self.sidecar), MARK),
+            self._new(self.journal): begins(self._new(self.journal), MARK),
+            self.sidecar: begins(self.sidecar, MARK),
         }
         publishing = journal is not None and journal.publishing
         if self.batches in arrays:
@@ -208,19 +210,19 @@ class Files:
 
         All that needs room on the disk is written before anything is replaced.
         """
-        b = () if inclusion is None else _npy(inclusion)
+        b = () if inclusion is None else as_npy(inclusion)
         source = self.batches if self.published(record, checksum) else self.part
         sidecar = write_json(
             record,
             checksum=checksum,
             ends=ends(source),
-            inclusion_checksum=_sha256_of(b) if b else "",
+            inclusion_checksum=sha256_of(b) if b else "",
         )
         try:
             new_inclusion = self._staged(self.inclusion, *b) if b else None
             new_sidecar = self._staged(self.sidecar, sidecar)
             self.write_journal(record, record.steps, checksum, publishing=True)
-            if self.sidecar.exists() and not _holds(self.sidecar, sidecar):
+            if self.sidecar.exists() and not holds(self.sidecar, sidecar):
                 self.sidecar.unlink(missing_ok=True)
             self._sync_folder()
             if new_inclusion:
@@ -251,7 +253,7 @@ class Files:
 
     def tidy(self) -> None:
         """Remove the journal that a process killed in its very last step leaves behind."""
-        if not self.part.exists() and _begins(self.journal, MARK):
+        if not self.part.exists() and begins(self.journal, MARK):
             with suppress(OSError):  # a finished schedule may lie in a read-only folder
                 self.journal.unlink(missing_ok=True)
 
@@ -262,7 +264,7 @@ class Files:
         """Return a new file beside `path` that holds `content`, safely on the disk."""
         new = self._new(path)
         new.unlink(missing_ok=True)  # a killed process left it; a link goes, never its target
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN
         try:
             with io.FileIO(os.open(new, flags, 0o666), "w") as file:
                 for part in content:
@@ -281,130 +283,3 @@ class Files:
                 os.fsync(folder)
             finally:
                 os.close(folder)
-
-
-#: Flags of every file that is opened for writing: no links, and bytes as they are.
-_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-
-
-@contextmanager
-def locked(part: Path) -> Iterator[tuple[io.FileIO, bool]]:
-    """Yield the file `part`, created if need be, once no other process holds it.
-
-    After a wait the file may have been renamed; then it is opened anew. The lock of a killed
-    process vanishes with it. A file that is still empty at the end is removed. The second of what
-    is yielded says if there are locks at all.
-    """
-    while True:
-        with io.FileIO(_opened(part), "r+") as file:
-            alone = _lock(file)
-            if not part.exists() or not os.path.samestat(part.stat(), os.fstat(file.fileno())):
-                continue
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-                raise OSError(
-                    errno.EPERM, f"{part} is no plain file, or has a second name (a hard link)"
-                )
-            try:
-                yield file, alone
-            finally:
-                if not file.closed and os.fstat(file.fileno()).st_size == 0:
-                    part.unlink(missing_ok=True)
-            return
-
-
-def _opened(part: Path) -> int:
-    try:
-        return os.open(part, os.O_RDWR | os.O_CREAT | _PLAIN, 0o666)
-    except OSError as error:
-        if error.errno == errno.ELOOP or part.is_symlink():
-            raise ValueError(
-                f"{part} is a link, and nothing is written through links; remove it, or choose "
-                f"another path"
-            ) from None
-        raise
-
-
-def _lock(file: io.FileIO) -> bool:
-    """Wait for `file`; return False where there are no locks."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-    except OSError:  # some network file systems
-        return False
-    return True
-
-
-def _begins(path: Path, mark: bytes) -> bool:
-    """Return whether a file is absent, begins with `mark`, or was cut off within it."""
-    if not path.is_file():
-        return not os.path.lexists(path)
-    try:
-        with open(path, "rb") as file:
-            head = file.read(4096)
-    except FileNotFoundError:  # renamed since
-        return True
-    except OSError:
-        return False
-    named = mark == MARK and f'"{FORMAT}"'.encode() in head  # damaged, or laid out by others
-    return head[: len(mark)] == mark[: len(head)] or named
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    try:
-        return path.read_bytes() == content
-    except OSError:
-        return False
-
-
-def header(steps: int, k: int) -> bytes:
-    """Return the first 128 bytes of a NumPy file of (steps, k) int64.
-
-    Spelled out, so that another version of NumPy cannot move the draws of an unfinished file.
-    """
-    text = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({steps}, {k}), }}"
-    return b"\x93NUMPY\x01\x00\x76\x00" + text.ljust(117).encode() + b"\n"
-
-
-def write_bytes(file: io.FileIO, content: Buffer) -> None:
-    """Write all of `content` at the position of `file`; one call may take a part of it only."""
-    rest = memoryview(content).cast("B")
-    while rest:
-        rest = rest[file.write(rest) :]
-
-
-def as_bytes(batches: IntArray) -> bytes:
-    """Return batches as they are stored."""
-    return batches.astype("<i8", copy=False).tobytes()
-
-
-def _npy(array: FloatArray) -> tuple[Buffer, Buffer]:
-    """Return the header and the numbers of a NumPy file of float64, without a copy of these."""
-    numbers = np.ascontiguousarray(array, dtype="<f8")
-    head = io.BytesIO()
-    np.lib.format.write_array_header_1_0(head, np.lib.format.header_data_from_array_1_0(numbers))
-    return head.getvalue(), numbers.data
-
-
-def _sha256_of(content: Iterable[Buffer]) -> str:
-    digest = hashlib.sha256()
-    for part in content:
-        digest.update(part)
-    return digest.hexdigest()
-
-
-def sha256(path: Path) -> str:
-    """Return the sha256 of a file's bytes."""
-    with open(path, "rb", buffering=0) as file:
-        return _sha256_of(iter(lambda: file.read(2**20), b""))
-
-
-def ends(path: Path) -> str:
-    """Return the sha256 of a file's first and last 64 KB."""
-    with open(path, "rb", buffering=0) as file:
-        first = file.read(END)
-        file.seek(max(os.fstat(file.fileno()).st_size - END, 0))
-        return _sha256_of((first, file.read(END)))

@@ -15,7 +15,8 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
 from dmsgd.inputs.seeding import Seed
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
-from dmsgd.schedules.files import Files, ends, sha256
+from dmsgd.schedules.disk import ends, sha256
+from dmsgd.schedules.files import Files
 from dmsgd.schedules.record import CHECKSUMS, MOST_BYTES, Record, read_json, short
 
 
