@@ -17,7 +17,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from dmsgd import features
 from dmsgd.designs import KDPP, Stratified
-from dmsgd.inputs.arrays import IntArray, Matrix, as_count
+from dmsgd.inputs.arrays import IntArray, Matrix
+from dmsgd.inputs.scalars import as_count
 from dmsgd.kernels import RBF, Kernel, Linear, median_scale
 from dmsgd.spectra import exact
 

@@ -24,7 +24,8 @@ from typing import Any, final
 from scipy import sparse
 
 from dmsgd.designs.source import Source, as_source
-from dmsgd.inputs.arrays import IntArray, as_count, as_matrix
+from dmsgd.inputs.arrays import IntArray, as_matrix
+from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed
 from dmsgd.training.draws import as_indexable, draws, fixed_seed, refuse_unfit, take
 

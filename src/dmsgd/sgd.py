@@ -28,7 +28,8 @@ import numpy as np
 
 from dmsgd.designs.measures import unbiased_weights
 from dmsgd.designs.source import Source, known
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_flag
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.scalars import as_flag
 from dmsgd.inputs.seeding import Seed
 from dmsgd.training.draws import as_indexable, draws, refuse_unfit, take
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dmsgd.designs import Design, KernelName, Partition, Stratified, TargetName, Uniform
 from dmsgd.diagnostics import Settings
-from dmsgd.inputs.arrays import as_choice, as_flag, as_positive
+from dmsgd.inputs.scalars import as_choice, as_flag, as_positive
 from dmsgd.sgd import train_sklearn
 from dmsgd.training.draws import as_indexable
 

@@ -98,7 +98,7 @@ def as_settings(
 def load(features: str, labels: str | None) -> tuple[Any, Any]:
     """Return X and y; labels that name a column of the features are taken out of them."""
     from dmsgd.commands.loading import LABEL_FILES, column_names, load_features, load_labels
-    from dmsgd.inputs.arrays import as_labels
+    from dmsgd.inputs.labels import as_labels
 
     if labels is None:
         return load_features(features), None

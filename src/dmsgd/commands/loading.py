@@ -16,7 +16,7 @@ from dmsgd.features.door import open_features
 from dmsgd.files import csv_files, parquet_files, zarr_files
 from dmsgd.files.numpy_files import load_npy, load_npz
 from dmsgd.files.paths import USUAL_NAMES, column_number, existing
-from dmsgd.inputs.arrays import as_labels
+from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.memory import memory_limit
 
 TABLES = (".csv", ".parquet")

@@ -100,7 +100,7 @@ def sample(
     from dmsgd.commands.loading import column_names
     from dmsgd.features.connection import connected
     from dmsgd.features.door import open_features
-    from dmsgd.inputs.arrays import as_count
+    from dmsgd.inputs.scalars import as_count
     from dmsgd.inputs.seeding import key_of
     from dmsgd.inputs.threads import thread_count
 

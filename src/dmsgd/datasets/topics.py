@@ -7,7 +7,8 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed, key_of
 
 #: The paper's groups: how many documents, and the Dirichlet prior of their topic proportions.

@@ -14,14 +14,8 @@ from dmsgd.errors import KernelWarning
 from dmsgd.features import recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.maps import UnitRows, with_labels
-from dmsgd.inputs.arrays import (
-    as_batch_size,
-    as_choice,
-    as_count,
-    as_flag,
-    as_fraction,
-    as_labels,
-)
+from dmsgd.inputs.labels import as_labels
+from dmsgd.inputs.scalars import as_batch_size, as_choice, as_count, as_flag, as_fraction
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.prescription import named_target, prescribe, tilted

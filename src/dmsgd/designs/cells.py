@@ -9,7 +9,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from dmsgd.designs.stratified import Stratified
 from dmsgd.features import recognise
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_batch_size
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.inputs.scalars import as_batch_size
 
 #: Directions of more numbers than this are found by iteration.
 LARGE = 2**22

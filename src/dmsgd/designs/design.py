@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs.cards import card, how_often
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_items, as_pairs
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
 

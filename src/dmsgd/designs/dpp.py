@@ -9,8 +9,9 @@ import numpy as np
 
 from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.determinants import log_determinants
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_items, as_pairs
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import spread

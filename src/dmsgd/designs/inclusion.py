@@ -12,8 +12,10 @@ from dmsgd.errors import KernelWarning
 from dmsgd.features import Features, Map, recognise
 from dmsgd.features.maps import UnitRows, WithLabels
 from dmsgd.features.sliced import Sliced
-from dmsgd.inputs.arrays import FloatArray, as_batch_size, as_classes, as_flag, as_fraction
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.scalars import as_batch_size, as_flag, as_fraction
 from dmsgd.kernels import Linear
 from dmsgd.polynomials.symmetric import selection
 from dmsgd.spectra.doubt import doubt, say_doubt

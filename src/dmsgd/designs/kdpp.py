@@ -11,7 +11,8 @@ import numpy as np
 from dmsgd.designs.determinants import log_determinants
 from dmsgd.designs.repulsive import Repulsive
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.polynomials.symmetric import log_polynomial, pair_selection, selection
 from dmsgd.samplers import Draw, Sampler, rejection
 from dmsgd.samplers.protocol import name_of

@@ -12,15 +12,10 @@ from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.stratified import Stratified
 from dmsgd.designs.uniform import Uniform
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import (
-    FloatArray,
-    IntArray,
-    as_batch_size,
-    as_classes,
-    as_count,
-    as_positive,
-)
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.scalars import as_batch_size, as_count, as_positive
 from dmsgd.samplers.partition import Numbers, deal, exchanged
 from dmsgd.spectra.spectrum import Spectrum
 

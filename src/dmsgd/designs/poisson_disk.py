@@ -19,13 +19,8 @@ from dmsgd.designs.sampled import Sampled
 from dmsgd.designs.uniform import Uniform
 from dmsgd.features import recognise
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import (
-    FloatArray,
-    IntArray,
-    as_batch_size,
-    as_count,
-    as_positive,
-)
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.scalars import as_batch_size, as_count, as_positive
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import spread

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs.design import Design
-from dmsgd.inputs.arrays import FloatArray, as_count
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from dmsgd.features import recognise
 from dmsgd.features.similarity import squared_distances
-from dmsgd.inputs.arrays import FloatArray, as_batch_size
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels.rbf import median_distance
 from dmsgd.spectra.eigen import eigenvalues

@@ -8,7 +8,9 @@ import numpy as np
 
 from dmsgd.designs.repulsive import Repulsive
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_classes
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.labels import as_classes
+from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.polynomials.binomial import log_binomial
 from dmsgd.samplers.parallel import fill
 

@@ -28,8 +28,9 @@ from dmsgd.designs.mixing import Mixing, mixing
 from dmsgd.designs.sampled import Sampled
 from dmsgd.errors import RankError
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_count
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.scalars import as_batch_size, as_count
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel

@@ -13,7 +13,9 @@ import numpy as np
 
 from dmsgd.designs.build import diversify
 from dmsgd.designs.source import KnownSource, known
-from dmsgd.inputs.arrays import as_classes, as_count, as_fraction, as_numbers
+from dmsgd.inputs.arrays import as_numbers
+from dmsgd.inputs.labels import as_classes
+from dmsgd.inputs.scalars import as_count, as_fraction
 
 
 def class_shares(design: KnownSource, labels: Any) -> dict[Any, float]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from dmsgd.designs.design import ClosedForm
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_numbers
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
+from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.polynomials.conditional_poisson import ConditionalPoisson, with_inclusion
 from dmsgd.polynomials.shares import capped_shares
 from dmsgd.samplers.parallel import fill

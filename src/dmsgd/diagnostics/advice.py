@@ -15,7 +15,7 @@ from dmsgd.diagnostics.prospects import Prospect
 from dmsgd.diagnostics.settings import Settings
 from dmsgd.diagnostics.variance import GradientVariance
 from dmsgd.features import recognise
-from dmsgd.inputs.arrays import as_labels
+from dmsgd.inputs.labels import as_labels
 
 #: Repulsion that removes this share of the variance makes a batch worth two.
 STRONG = 0.5

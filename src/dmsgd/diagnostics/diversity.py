@@ -14,7 +14,8 @@ from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
 from dmsgd.features import recognise
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_count
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.scalars import as_batch_size, as_count
 from dmsgd.inputs.seeding import Seed
 from dmsgd.spectra import Spectrum, effective_rank, repulsion
 from dmsgd.training.draws import fixed_seed, refuse_unfit

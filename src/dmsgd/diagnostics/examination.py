@@ -19,7 +19,8 @@ from dmsgd.diagnostics.prospects import Prospect, prospect
 from dmsgd.diagnostics.sample import readable, sample_rows, taken
 from dmsgd.diagnostics.settings import Settings, as_settings
 from dmsgd.features import Features, anneal, recognise
-from dmsgd.inputs.arrays import as_batch_size, as_fraction, as_labels
+from dmsgd.inputs.labels import as_labels
+from dmsgd.inputs.scalars import as_batch_size, as_fraction
 from dmsgd.inputs.seeding import Seed
 from dmsgd.training.draws import fixed_seed
 

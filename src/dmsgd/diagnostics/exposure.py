@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs.source import KnownSource, as_source, known
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_dense, as_fraction
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_dense
+from dmsgd.inputs.scalars import as_fraction
 
 
 def coverage(design: KnownSource, steps: Any) -> FloatArray:

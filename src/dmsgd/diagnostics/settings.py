@@ -7,7 +7,7 @@ from typing import Any, final
 
 from dmsgd.designs import KDPP, KernelName, TargetName, Weighted, diversify, inclusion
 from dmsgd.features import anneal
-from dmsgd.inputs.arrays import as_choice, as_flag, as_fraction, as_positive
+from dmsgd.inputs.scalars import as_choice, as_flag, as_fraction, as_positive
 
 
 @final

@@ -27,6 +27,9 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
     if isinstance(value, str | os.PathLike):
         from dmsgd.files.paths import split
 
+        if not os.fspath(value):
+            raise ValueError(f"{name} is an empty path; pass an (n, d) array, or a file of one")
+
         archive = split(os.fspath(value))[0].suffix.lower() == ".npz"
         return _in_archive(os.fspath(value)) if archive else open_features(value)
     if isinstance(value, np.memmap) and _is_large(value):

@@ -20,7 +20,9 @@ from dmsgd.features.fingerprints import digest
 from dmsgd.features.interface import Features, Map
 from dmsgd.features.resident import Resident, scaled_rows
 from dmsgd.features.similarity import row_squares, similarity
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_classes, as_fraction, as_positive
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.inputs.labels import as_classes
+from dmsgd.inputs.scalars import as_fraction, as_positive
 
 #: Rows shorter than this are stretched by a power of two before their entries are squared.
 SHORT, STRETCH = 1e-140, 2.0**900

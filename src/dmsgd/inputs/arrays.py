@@ -1,4 +1,4 @@
-"""Checks and conversions of what users pass in; everything behind them sees float64 and int64.
+"""Checks and conversions of arrays that users pass in; behind them all is float64 and int64.
 
 Accepted as a matrix: NumPy arrays of any real dtype (memory maps included), SciPy sparse matrices,
 pandas and polars frames, torch CPU tensors, lists of lists. No framework is imported here: theirs
@@ -8,9 +8,6 @@ are recognised by the methods they have.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
-from decimal import Decimal
-from operator import eq
 from typing import Any
 
 import numpy as np
@@ -21,12 +18,6 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 #: Sums of squares below this leave too little room for small eigenvalues above 1e-308.
 VANISHING = 1e-250
-#: Numbers with a fraction may be labels up to this many different ones; more are measurements.
-FRACTIONS = 20
-#: What missing labels become when a column is cast to text; no class has such a name.
-MISSING_WORDS = ("nan", "NaN", "NaT", "<NA>")
-#: Counts are numbers of 64 bits.
-MOST = 2**63 - 1
 #: A dense (n, d) array or its CSR equivalent.
 Matrix = Any
 
@@ -152,7 +143,7 @@ def _as_floats(raw: npt.NDArray[Any], name: str) -> FloatArray:
 
 
 def _refuse_wrong_objects(raw: npt.NDArray[Any], name: str) -> None:
-    _refuse_missing(_missing(raw), name)
+    refuse_missing(raw, name)
     for kind in set(map(type, raw.flat)):
         if issubclass(kind, str | bytes):
             raise TypeError(_TEXT.format(name=name))
@@ -190,7 +181,9 @@ def _is_missing(entry: Any) -> bool:
     return compares and bool(entry != entry)
 
 
-def _refuse_missing(missing: npt.NDArray[np.bool_], name: str) -> None:
+def refuse_missing(values: npt.NDArray[Any], name: str) -> None:
+    """Raise if any of these has no value: NaN, None and their like."""
+    missing = _missing(values)
     if missing.any():
         raise ValueError(f"{name} has {int(missing.sum())} missing entries; drop or fill them")
 
@@ -232,7 +225,9 @@ def as_numbers(value: Any, name: str, n: int | None = None) -> FloatArray:
     given = as_dense(value, name)
     if given.ndim != 1 or given.size == 0 or given.size != (n or given.size):
         needed = "" if n is None else f", shape ({n},)"
-        raise ValueError(f"{name} must have one number per item{needed}, got {_what(value, given)}")
+        raise ValueError(
+            f"{name} must have one number per item{needed}, got {what_is(value, given)}"
+        )
     if given.dtype.kind == "b" or (given.dtype == object and _any_bool(given)):
         raise TypeError(
             f"{name} holds booleans; if 0 and 1 are meant, pass them as numbers (astype(float))"
@@ -251,167 +246,9 @@ def _any_bool(values: npt.NDArray[Any]) -> bool:
     return any(issubclass(kind, bool | np.bool_) for kind in set(map(type, values.flat)))
 
 
-def _what(value: Any, array: npt.NDArray[Any]) -> str:
+def what_is(value: Any, array: npt.NDArray[Any]) -> str:
     """Return in words what was given where an array of some shape was needed."""
     return f"a {type(value).__name__}" if array.ndim == 0 else f"shape {array.shape}"
-
-
-def as_labels(value: Any, n: int | None = None, name: str = "labels") -> npt.NDArray[Any]:
-    """Return `value` as a 1-D array of classes, of length `n` if given (see `as_classes`)."""
-    names, codes = as_classes(value, n, name)
-    return names[codes]
-
-
-def as_classes(
-    value: Any, n: int | None = None, name: str = "labels"
-) -> tuple[npt.NDArray[Any], IntArray]:
-    """Return the classes in order, and the number of each item's class, for `n` items if given.
-
-    Labels are all text, all numbers, all booleans or all of one other kind that has an order, as
-    dates have; none is missing. Numbers with a fraction are classes only where there are few.
-    """
-    labels = _one_kind(value, name)
-    if labels.ndim != 1:
-        raise ValueError(
-            f"{name} must be a 1-D array with one class per item, got {_what(value, labels)}"
-        )
-    if labels.size == 0:
-        raise ValueError(f"{name} is empty")
-    if n is not None and labels.size != n:
-        raise ValueError(f"{name} has {labels.size} entries for {n} items; it needs one per item")
-    try:
-        names, codes = np.unique(labels, return_inverse=True)
-    except TypeError:
-        raise TypeError(
-            f"{name} holds {type(labels[0]).__name__} objects, which have no order; pass text or "
-            f"numbers"
-        ) from None
-    _refuse_no_classes(names, codes, name)
-    return names, codes.astype(np.int64)
-
-
-def _one_kind(value: Any, name: str) -> npt.NDArray[Any]:
-    """Return labels that are comparable with each other, and none of which is missing."""
-    if sparse.issparse(value):
-        raise TypeError(f"{name} must be a 1-D array of classes, got a sparse matrix")
-    plain = isinstance(value, list | tuple)  # NumPy would make text of what is beside text
-    labels = np.fromiter(value, dtype=object, count=len(value)) if plain else as_dense(value, name)
-    _refuse_missing(_missing(labels), name)
-    if labels.dtype.kind in "cV":
-        raise TypeError(f"{name} must be text or numbers, got dtype {labels.dtype}")
-    if labels.dtype != object or labels.ndim != 1:
-        return labels
-    examples = {_kind_of(type(entry)): entry for entry in labels.flat}
-    if len(examples) > 1:
-        kinds = " and ".join(sorted(examples))
-        shown = ", ".join(repr(examples[kind]) for kind in sorted(examples))
-        raise TypeError(
-            f"{name} mixes {kinds} ({shown}); make them one kind, for example text: "
-            f"[str(label) for label in {name}]"
-        )
-    for entry in examples.values():
-        if isinstance(entry, list | tuple | np.ndarray):
-            raise ValueError(
-                f"{name} must be a 1-D array with one class per item, got a list of lists"
-            )
-        if type(entry).__hash__ is None or isinstance(entry, complex | np.complexfloating):
-            raise TypeError(f"{name} must be text or numbers, got {type(entry).__name__} objects")
-    native = np.asarray(labels.tolist())
-    same = native.shape == labels.shape and all(map(eq, native.tolist(), labels.tolist()))
-    return native if same else labels
-
-
-def _kind_of(kind: type) -> str:
-    if issubclass(kind, bool | np.bool_):
-        return "booleans"
-    if issubclass(kind, numbers.Real | Decimal):
-        return "numbers"
-    return "text" if issubclass(kind, str) else kind.__name__.removesuffix("_")
-
-
-def _refuse_no_classes(names: npt.NDArray[Any], codes: IntArray, name: str) -> None:
-    if names.dtype.kind in "UO":
-        words = [code for code, entry in enumerate(names.tolist()) if entry in MISSING_WORDS]
-        if words:
-            raise ValueError(
-                f"{name} has {int(np.isin(codes, words).sum())} missing entries that became the "
-                f"text {names[words[0]]!s}; drop or fill them"
-            )
-    if names.dtype.kind == "f" and names.size > FRACTIONS and (names % 1).any():
-        raise ValueError(
-            f"{name} has {names.size:,} different numbers with fractions, which are measurements "
-            f"and no classes; cut them into bins (np.digitize, pd.cut), or pass them as text if "
-            f"each is a class of its own"
-        )
-
-
-def as_flag(value: Any, name: str) -> bool:
-    """Return `value`, True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
-
-
-def as_choice(value: Any, name: str, choices: Sequence[str], more: str = "") -> str:
-    """Return `value`, one of these words; `more` says what else the argument may be."""
-    if not isinstance(value, str) or value not in choices:
-        words = ", ".join(map(repr, choices))
-        if not more:  # the last of them ends the list
-            words = " or ".join(words.rsplit(", ", 1))
-        raise (ValueError if isinstance(value, str) else TypeError)(
-            f"unknown {name} {value!r}; use {words}{more}"
-        )
-    return value
-
-
-def as_count(value: Any, name: str, least: int = 1) -> int:
-    """Return `value` as an int that is at least `least` and has 64 bits."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    count = int(value)
-    if count < least:
-        raise ValueError(f"{name} must be at least {least}, got {count}")
-    if count > MOST:
-        raise ValueError(f"{name} must be below 2^63, got {count}")
-    return count
-
-
-def as_batch_size(value: Any, n: int) -> int:
-    """Return `value` as a batch size k with 1 <= k <= n."""
-    k = as_count(value, "k")
-    if k > n:
-        raise ValueError(f"k={k} exceeds the number of items, {n}; lower k to at most {n}")
-    return k
-
-
-def as_fraction(value: Any, name: str) -> float:
-    """Return `value` as a float in [0, 1]."""
-    if not 0.0 <= (number := _as_real(value, name, "a number in [0, 1]")) <= 1.0:
-        raise ValueError(f"{name} must lie in [0, 1], got {value}")
-    return number
-
-
-def as_share(value: Any, name: str) -> float:
-    """Return `value` as a float in [0, 1): the share of something that is not all of it."""
-    if (share := as_fraction(value, name)) == 1:
-        raise ValueError(f"{name} must be below 1, which would leave nothing, got {value}")
-    return share
-
-
-def as_positive(value: Any, name: str) -> float:
-    """Return `value` as a finite float above zero."""
-    if not 0.0 < (number := _as_real(value, name, "a positive number")) < np.inf:
-        raise ValueError(f"{name} must be positive and finite, got {value}")
-    return number
-
-
-def _as_real(value: Any, name: str, needed: str) -> float:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be {needed}, got {value!r}")
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") * (1 if value >= 0 else -1)  # type: ignore[operator]
 
 
 def as_items(value: Any, n: int, name: str, ndim: int | None = None) -> IntArray:
@@ -424,7 +261,7 @@ def as_items(value: Any, n: int, name: str, ndim: int | None = None) -> IntArray
     elif items.dtype.kind not in "iu" and (items.size or items.dtype == object):
         raise TypeError(f"{name} must hold item numbers (integers), got dtype {items.dtype}")
     if ndim is not None and items.ndim != ndim:
-        raise ValueError(f"{name} must be a {ndim}-D list of items, got {_what(value, items)}")
+        raise ValueError(f"{name} must be a {ndim}-D list of items, got {what_is(value, items)}")
     if items.size and (items.min() < 0 or items.max() >= n):
         raise ValueError(f"{name} must lie in 0..{n - 1}, got {items.min()}..{items.max()}")
     return items.astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from dmsgd.inputs.arrays import as_count
+from dmsgd.inputs.scalars import as_count
 
 
 def thread_count(workers: Any) -> int:

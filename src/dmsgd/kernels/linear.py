@@ -10,8 +10,9 @@ from scipy import sparse
 from dmsgd.features import Features, one_hot, recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, Matrix, as_count, as_flag, as_items, refuse_zero
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_items, refuse_zero
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.scalars import as_count, as_flag
 from dmsgd.kernels.kernel import Kernel
 
 

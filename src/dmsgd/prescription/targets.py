@@ -14,13 +14,8 @@ from typing import Any
 import numpy as np
 
 from dmsgd.features import recognise
-from dmsgd.inputs.arrays import (
-    FloatArray,
-    as_batch_size,
-    as_count,
-    as_fraction,
-    as_numbers,
-)
+from dmsgd.inputs.arrays import FloatArray, as_numbers
+from dmsgd.inputs.scalars import as_batch_size, as_count, as_fraction
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.polynomials.shares import capped_shares
 

@@ -10,8 +10,9 @@ from dmsgd.errors import TargetError
 from dmsgd.features import Features, recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.maps import RowFactors, UnitRows
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_batch_size, as_numbers, as_positive
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear
 from dmsgd.prescription.feasibility import refuse_out_of_reach
 from dmsgd.prescription.fixed_point import solve

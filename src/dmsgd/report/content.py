@@ -26,10 +26,13 @@ from dmsgd.diagnostics import (
 from dmsgd.diagnostics.bench import Made, unasked
 from dmsgd.diagnostics.examination import WS
 from dmsgd.diagnostics.sample import readable, sample_rows, taken
+from dmsgd.diagnostics.settings import as_settings
 from dmsgd.errors import RankError
 from dmsgd.features import recognise
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_batch_size, as_labels
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.inputs.labels import as_labels
+from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.texts import visible
 from dmsgd.polynomials.symmetric import selection
@@ -87,7 +90,7 @@ def build(
     k = as_batch_size(k, n)
     if k < 2 or n < 4:
         raise ValueError(f"a report needs batches of 2 or more and 4 items, got k={k} of {n}")
-    settings = settings or Settings()
+    settings = as_settings(settings)
     if settings.w > 0 and labels is None:
         raise ValueError(f"w={settings.w:g} mixes in labels, but there are none; pass labels")
     seed = fixed_seed(Uniform(n, k), seed)

@@ -24,8 +24,9 @@ from dmsgd.designs.design import ClosedForm, Design, refuse_too_many
 from dmsgd.designs.source import FIXED_K
 from dmsgd.errors import ClusterError
 from dmsgd.features.connection import named_losses, refuse_lost, result
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import memory_limit
+from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
 from dmsgd.schedules.disk import as_bytes, header, locked, write_bytes

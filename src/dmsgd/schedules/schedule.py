@@ -11,7 +11,8 @@ import numpy as np
 from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.design import Design
 from dmsgd.files.numpy_files import load_npy
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_count
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel

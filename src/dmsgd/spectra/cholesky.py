@@ -14,8 +14,9 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.features import recognise
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_count, as_positive, as_share
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.scalars import as_count, as_positive, as_share
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.spectra.factor import of_factor

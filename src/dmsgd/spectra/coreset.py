@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from dmsgd.inputs.arrays import as_count
+from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.spectra.eigen import noise

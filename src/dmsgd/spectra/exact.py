@@ -21,8 +21,9 @@ from scipy import linalg, sparse
 
 from dmsgd.features import Features
 from dmsgd.features.interface import InMemory
-from dmsgd.inputs.arrays import FloatArray, Matrix, as_share
+from dmsgd.inputs.arrays import FloatArray, Matrix
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.scalars import as_share
 from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.spectra import sparse_vectors
 from dmsgd.spectra.eigen import eigh, noise, settle_ties

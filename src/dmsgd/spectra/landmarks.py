@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dmsgd.features import Features
-from dmsgd.inputs.arrays import IntArray, as_choice, as_count, as_items
+from dmsgd.inputs.arrays import IntArray, as_items
+from dmsgd.inputs.scalars import as_choice, as_count
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.cholesky import factor
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
-from dmsgd.inputs.arrays import as_count
+from dmsgd.inputs.scalars import as_count
 
 
 def embed(

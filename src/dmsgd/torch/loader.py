@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from dmsgd.designs.measures import unbiased_weights
 from dmsgd.designs.source import Source, as_source, known
-from dmsgd.inputs.arrays import as_count, as_flag
+from dmsgd.inputs.scalars import as_count, as_flag
 from dmsgd.inputs.seeding import Seed
 from dmsgd.torch.embedding import refuse_unnumbered
 from dmsgd.torch.passes import Pass

@@ -15,7 +15,7 @@ from torch.utils.data import BatchSampler, DistributedSampler
 
 from dmsgd.designs.design import Design
 from dmsgd.designs.source import FIXED_K, Source
-from dmsgd.inputs.arrays import as_count
+from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.torch import accelerated
 from dmsgd.torch.other_data import refuse_other_data

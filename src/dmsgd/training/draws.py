@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.designs.source import Source, as_source
-from dmsgd.inputs.arrays import IntArray, as_count, as_dense
+from dmsgd.inputs.arrays import IntArray, as_dense
+from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed, key_of
 
 #: Draws made ahead at a time: enough that the cost of a call (50 µs) is lost among them.

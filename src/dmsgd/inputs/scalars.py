@@ -1,0 +1,81 @@
+"""Checks of single values: counts, shares, flags, words."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+#: Counts are numbers of 64 bits.
+MOST = 2**63 - 1
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """Return `value`, True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def as_choice(value: Any, name: str, choices: Sequence[str], more: str = "") -> str:
+    """Return `value`, one of these words; `more` says what else the argument may be."""
+    if not isinstance(value, str) or value not in choices:
+        words = ", ".join(map(repr, choices))
+        if not more:  # the last of them ends the list
+            words = " or ".join(words.rsplit(", ", 1))
+        raise (ValueError if isinstance(value, str) else TypeError)(
+            f"unknown {name} {value!r}; use {words}{more}"
+        )
+    return value
+
+
+def as_count(value: Any, name: str, least: int = 1) -> int:
+    """Return `value` as an int that is at least `least` and has 64 bits."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    count = int(value)
+    if count < least:
+        raise ValueError(f"{name} must be at least {least}, got {count}")
+    if count > MOST:
+        raise ValueError(f"{name} must be below 2^63, got {count}")
+    return count
+
+
+def as_batch_size(value: Any, n: int) -> int:
+    """Return `value` as a batch size k with 1 <= k <= n."""
+    k = as_count(value, "k")
+    if k > n:
+        raise ValueError(f"k={k} exceeds the number of items, {n}; lower k to at most {n}")
+    return k
+
+
+def as_fraction(value: Any, name: str) -> float:
+    """Return `value` as a float in [0, 1]."""
+    if not 0.0 <= (number := _as_real(value, name, "a number in [0, 1]")) <= 1.0:
+        raise ValueError(f"{name} must lie in [0, 1], got {value}")
+    return number
+
+
+def as_share(value: Any, name: str) -> float:
+    """Return `value` as a float in [0, 1): the share of something that is not all of it."""
+    if (share := as_fraction(value, name)) == 1:
+        raise ValueError(f"{name} must be below 1, which would leave nothing, got {value}")
+    return share
+
+
+def as_positive(value: Any, name: str) -> float:
+    """Return `value` as a finite float above zero."""
+    if not 0.0 < (number := _as_real(value, name, "a positive number")) < np.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value}")
+    return number
+
+
+def _as_real(value: Any, name: str, needed: str) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {needed}, got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") * (1 if value >= 0 else -1)  # type: ignore[operator]
