@@ -7,6 +7,7 @@ import pytest
 
 import dmsgd
 from contracts import check_closed_forms, check_draws, kdpp_law
+from dmsgd.designs import build
 from dmsgd.spectra import coreset, nystrom, pivoted_cholesky
 from dmsgd.spectra.doubt import distance
 
@@ -155,28 +156,38 @@ def test_memory_is_asked_for_first(monkeypatch):
         dmsgd.exact(kernel)
 
 
+@pytest.fixture
+def a_fifth(monkeypatch):
+    """Factors from 1,000 items on and of 300 landmarks: the same rule in a fifth of the size."""
+    assert (build.EXACT_ITEMS, build.FACTOR_RANK) == (5000, 1500)  # as documented
+    monkeypatch.setattr(build, "EXACT_ITEMS", 1000)
+    monkeypatch.setattr(build, "FACTOR_RANK", 300)
+
+
+@pytest.mark.usefixtures("a_fifth")
 def test_large_rbf_designs_use_a_factor_and_say_so():
-    X = RNG.normal(size=(5200, 2))
+    X = RNG.normal(size=(1040, 2))
     design = dmsgd.diversify(X, 10, kernel="rbf")
     assert "Nyström, " in repr(design)
     assert distance(design.spectrum, 10) < 1e-6  # as good as exact, and so no warning
     for scale, off in ((0.5, "1"), (4.0, r"\d(\.\d+)?(e-0\d)?")):
         message = rf"leaves out \d.*off by up to {off} \(.*partial\(nystrom, landmarks=\d+"
         with pytest.warns(dmsgd.KernelWarning, match=message):
-            dmsgd.diversify(RNG.normal(size=(5200, 40)), 10, kernel="rbf", scale=scale)
+            dmsgd.diversify(RNG.normal(size=(1040, 40)), 10, kernel="rbf", scale=scale)
 
 
+@pytest.mark.usefixtures("a_fifth")
 def test_the_default_factor_depends_on_n_and_k_alone(monkeypatch, tmp_path):
-    X = RNG.normal(size=(5300, 3))
+    X = RNG.normal(size=(1060, 2))
     np.save(tmp_path / "x.npy", X)
     design = dmsgd.diversify(X, 10, kernel="rbf", scale=1.0)
-    monkeypatch.setenv("DMSGD_MEMORY", "200MB")
+    monkeypatch.setenv("DMSGD_MEMORY", "8MB")
     path = dmsgd.diversify(str(tmp_path / "x.npy"), 10, kernel="rbf", scale=1.0)
     assert dmsgd.diversify(X, 10, kernel="rbf", scale=1.0).spectrum.rank == design.spectrum.rank
     assert path.fingerprint() == design.fingerprint()
     np.testing.assert_allclose(path.inclusion(), design.inclusion(), rtol=1e-8)
-    monkeypatch.setenv("DMSGD_MEMORY", "50MB")
-    with pytest.raises(MemoryError, match="a factor of 5300 items x 1500"):
+    monkeypatch.setenv("DMSGD_MEMORY", "2MB")
+    with pytest.raises(MemoryError, match="a factor of 1060 items x 300"):
         dmsgd.diversify(X, 10, kernel="rbf", scale=1.0)
 
 

@@ -220,13 +220,16 @@ def refuse_vanishing(squares: float, name: str) -> None:
         )
 
 
-def as_numbers(value: Any, name: str, n: int | None = None) -> FloatArray:
-    """Return `value`, one finite real number per item, as an array of its own, shape (n,)."""
+def as_numbers(value: Any, name: str, n: int | None = None, of: str = "item") -> FloatArray:
+    """Return `value`, one finite real number per item, as an array of its own, shape (n,).
+
+    `of`: what there is a number of each of, in words.
+    """
     given = as_dense(value, name)
     if given.ndim != 1 or given.size == 0 or given.size != (n or given.size):
         needed = "" if n is None else f", shape ({n},)"
         raise ValueError(
-            f"{name} must have one number per item{needed}, got {what_is(value, given)}"
+            f"{name} must have one number per {of}{needed}, got {what_is(value, given)}"
         )
     if given.dtype.kind == "b" or (given.dtype == object and _any_bool(given)):
         raise TypeError(
@@ -236,8 +239,8 @@ def as_numbers(value: Any, name: str, n: int | None = None) -> FloatArray:
     bad = np.flatnonzero(~np.isfinite(found))
     if bad.size:
         raise ValueError(
-            f"{name} must be finite, but is {found[bad[0]]:g} for item {bad[0]} ({bad.size} such "
-            f"items)"
+            f"{name} must be finite, but is {found[bad[0]]:g} for {of} {bad[0]} ({bad.size} such "
+            f"{of}s)"
         )
     return found
 

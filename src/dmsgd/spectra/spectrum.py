@@ -144,7 +144,7 @@ def truncated(
 
 
 def _checked_values(given: Any) -> FloatArray:
-    values = as_numbers(given, "values")
+    values = as_numbers(given, "values", of="eigenvector")
     if not (values > 0).all():
         raise ValueError(
             f"values must be positive and finite, got {values.min()} to {values.max()}; leave out "
