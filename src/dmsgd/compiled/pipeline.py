@@ -3,7 +3,8 @@
 It passes over a function some thirty times, mostly in search of arrays, closures and constants that
 these loops do not have. And it makes machine code of every function, also of those that are only
 ever contained in others, where they are optimised and made into machine code again. Without both
-the first batch of a new user comes a fourth sooner.
+the first batch of a new user comes a tenth sooner. (What is contained is still optimised by itself:
+without that its callers would be slower.)
 """
 
 from __future__ import annotations
@@ -19,9 +20,6 @@ from numba.core.compiler_machinery import PassManager, register_pass
 
 class _Text(JITCodeLibrary):
     """Code that is linked into that of callers, and is no machine code by itself."""
-
-    def _optimize_final_module(self) -> None:
-        pass
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
