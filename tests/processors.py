@@ -44,6 +44,7 @@ NUMERICAL = [
     "swap_chain",
     "tuning",
     "weighted",
+    "words",
 ]
 
 #: Kernels that differ in how wide their registers are and whether they fuse additions; the names

@@ -33,10 +33,12 @@ def texts(n: int, d: int, words: int = 6, seed: int = 0) -> sparse.csr_array:
         shape=(n, d),
     )
     X.sum_duplicates()
-    X = X.tolil()
-    X[n // 2] = 0
-    X[n // 3] = X[0]
-    return sparse.csr_array(X)
+    items = np.arange(n)
+    items[n // 3] = 0
+    X = X[items]
+    X.data[X.indptr[n // 2] : X.indptr[n // 2 + 1]] = 0
+    X.eliminate_zeros()
+    return X
 
 
 @pytest.fixture
