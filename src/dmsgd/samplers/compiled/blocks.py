@@ -19,7 +19,7 @@ from dmsgd.samplers.compiled.basis import accept, begin, lay_out, resume, suspen
 from dmsgd.samplers.compiled.kdpp import propose
 from dmsgd.samplers.compiled.random import uniforms_at
 from dmsgd.samplers.compiled.registers import BLOCK
-from dmsgd.samplers.compiled.tables import locate, tables_at
+from dmsgd.samplers.compiled.tables import locate, part_of, tables_at
 
 #: Blocks of random numbers that a block of proposals takes: three numbers each, two a block.
 STRIDE = 3 * BLOCK // 2
@@ -60,16 +60,10 @@ def plan(J, sums, totals, key, draws, first, uniforms, columns, blocks, rests):
                 pointer_to(uniforms),
             )
             for p in range(BLOCK):
-                row, target = sums[part[p]], targets[p]
-                below, above = 0, count
-                while above - below > 1:
-                    middle = (below + above) >> 1
-                    if row[middle] <= target:
-                        below = middle
-                    else:
-                        above = middle
-                blocks[t, q * BLOCK + p] = below
-                targets[p] = target - row[below]
+                row = shift(pointer_to(sums), part[p] * (count + 1))
+                block = part_of(row, count, targets[p])
+                blocks[t, q * BLOCK + p] = block
+                targets[p] -= row[block]
 
 
 @compiled(

@@ -117,6 +117,19 @@ def row_within(V, n, r, column, stretch, rest):
     return row + passed if row + passed < n else n - 1
 
 
+@compiled(INT(DOUBLES, INT, REAL))
+def part_of(sums, count, target):
+    """Return the last of `count` parts whose sum before it, sums[part], is at most target."""
+    below, above = 0, count
+    while above - below > 1:
+        middle = (below + above) >> 1
+        if sums[middle] <= target:
+            below = middle
+        else:
+            above = middle
+    return below
+
+
 @compiled(INT(INTS, INTS, DOUBLES, INTS, INT), called_by_address=True)
 def locate(plan, columns, targets, items, count):
     """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p].

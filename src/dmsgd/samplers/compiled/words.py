@@ -16,6 +16,7 @@ from numba import types
 from dmsgd.compiled.jit import DOUBLES, HALVES, INT, INTS, NOTHING, compiled
 from dmsgd.compiled.pointers import doubles_at, halves_at, ints_at, prefetch, shift
 from dmsgd.samplers.compiled.registers import BLOCK, sparse_tile
+from dmsgd.samplers.compiled.tables import part_of
 
 #: Items in a stretch: fewer make larger tables, more make longer searches.
 STRETCH = 64
@@ -91,16 +92,9 @@ def locate_words(plan, columns, targets, items, count):
     """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p]."""
     words = all_words_at(plan)
     for p in range(count):
-        sums, target = shift(words.sums, columns[p] * (words.stretches + 1)), targets[p]
-        below, above = 0, words.stretches
-        while above - below > 1:
-            middle = (below + above) >> 1
-            if sums[middle] <= target:
-                below = middle
-            else:
-                above = middle
-        items[p] = below
-        prefetch(shift(words.entries, words.starts[below * STRETCH]))
+        sums = shift(words.sums, columns[p] * (words.stretches + 1))
+        items[p] = part_of(sums, words.stretches, targets[p])
+        prefetch(shift(words.entries, words.starts[items[p] * STRETCH]))
     for p in range(count):
         stretch = items[p]
         column = shift(words.columns, columns[p] * words.d)
