@@ -22,6 +22,7 @@ from scipy import linalg, sparse
 from dmsgd.features import Features
 from dmsgd.features.interface import InMemory
 from dmsgd.inputs.arrays import FloatArray, Matrix
+from dmsgd.inputs.effort import EIGH, announce
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_share
 from dmsgd.kernels import Kernel, as_kernel
@@ -31,6 +32,13 @@ from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
 from dmsgd.spectra.sparse_vectors import SparseVectors
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
 from dmsgd.spectra.vectors import VectorsInBlocks
+
+#: What takes less time than an eigendecomposition of as many features or items.
+SHORTER = (
+    "shorter would be fewer features (PCA; for texts the few thousand most frequent words, "
+    "max_features of scikit-learn's vectorizers), spectrum=partial(pivoted_cholesky, rank=...), or "
+    "dmsgd.cells, which needs none"
+)
 
 #: Eigenvalues above this fraction of the largest are right to 1e-12 as they come from the Gram.
 NORMED_LIMIT = 1e-3
@@ -66,6 +74,8 @@ def _of_entries(kernel: Kernel, tol: float) -> Spectrum:
     # The matrix, its eigenvectors, and these in the order that sampling wants.
     advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
     reserve(3 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
+    what = f"the eigendecomposition of {kernel!r}"
+    announce(EIGH * kernel.n**3, 3 * kernel.n**2, what, advice)
     everything = np.arange(kernel.n)
     return of_matrix(kernel.block(everything, everything), tol)
 
@@ -87,9 +97,14 @@ def of_features(F: Features, tol: float = 0.0, overwrite: bool = False) -> Spect
     advice = "reduce the number of features (PCA), or the number of items"
     if F.d >= F.n:
         reserve(3 * F.n**2, f"the {F.n} x {F.n} matrix F Fᵀ with its eigenvectors", advice)
+        what = f"the eigendecomposition of {F.n:,} items"
+        announce(EIGH * F.n**3, 3 * F.n**2, what, SHORTER)
         values, U = right_vectors(F.whole().transposed())
         return truncated(values, U, _route("primal", values), _rounding(F, values), tol)
     reserve(4 * F.d**2, f"the Gram matrix of {F.d} features", advice)
+    products = EIGH * F.d**3 + (0.0 if F.sparse() else 2.0 * F.n * F.d**2)
+    what = f"the eigendecomposition of {F.n:,} items x {F.d:,} features"
+    announce(products, 4 * F.d**2, what, SHORTER)
     texts = F.sparse() if F.n * F.d > sparse_vectors.KEPT else None
     if F.resident and texts is None:
         reserve(F.n * F.d + 3 * F.d**2, f"the eigenvectors of {F.n} items", advice)
