@@ -1,5 +1,6 @@
 # make demo             set up .venv, then compare samplers on long-tailed digits (under two minutes)
-# make test             set up .venv, then run all tests
+# make test             set up .venv, then run all tests but those of the next line
+# make test-frameworks  real training in every framework, every index compared (about three minutes)
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
 # make test-oldest      the numerical tests with the oldest versions that pyproject.toml admits
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
@@ -21,7 +22,7 @@ ifneq ($(wildcard ../shared/data),)
 export DMSGD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test fuzz soak test-processors test-oldest test-python lock browser check format frameworks bench paper clean
+.PHONY: demo test test-frameworks fuzz soak test-processors test-oldest test-python lock browser check format frameworks bench paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -40,7 +41,10 @@ demo: $(VENV)/.installed
 	$(BIN)/dmsgd demo --force
 
 test: $(VENV)/.installed-dev browser
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not frameworks"
+
+test-frameworks: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest tests/test_distributed.py
 
 # Property tests with new random cases; `make test` has a few hundred fixed ones.
 fuzz: $(VENV)/.installed-dev

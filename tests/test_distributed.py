@@ -12,6 +12,8 @@ import dmsgd
 sys.path.insert(0, str(Path(__file__).parent))
 from frameworks import BEGIN, CELLS, EPOCHS, LAUNCHES, PAGE, STEPS, TWO_RANKS, design, run, verdicts
 
+pytestmark = pytest.mark.frameworks
+
 RESUMED = {cell for cell in (*CELLS, *TWO_RANKS) if "resumed" in cell}
 WITH_WORKERS = {"workers 0, 1, 4", "resumed in epoch 0", "resumed in epoch 2"}
 
