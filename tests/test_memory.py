@@ -148,11 +148,12 @@ def hears_ctrl_c():
 
 
 @pytest.mark.usefixtures("hears_ctrl_c")
-def test_work_ends_at_ctrl_c():
+@pytest.mark.parametrize("moment", [0, 5])  # 0: threads are still being started
+def test_work_ends_at_ctrl_c(moment):
     done = []
 
     def work(i):
-        if i == 5:
+        if i == moment:
             os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.001)
         done.append(i)

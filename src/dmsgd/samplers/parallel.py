@@ -71,8 +71,8 @@ def spread(work: Callable[[Item], Result], items: Sequence[Item], workers: int) 
 
     threads = min(workers, len(items))
     with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(take) for _ in range(threads)]
         try:
+            futures = [pool.submit(take) for _ in range(threads)]
             for future in futures:
                 future.result()
         finally:
