@@ -48,7 +48,11 @@ def fails(command, message):
 
 
 def console_script(*arguments, **options):
-    code = "import sys; from dmsgd.commands import main; sys.argv[0] = 'dmsgd'; main()"
+    # As from a terminal: whoever starts the tests in the background may have Ctrl-C ignored.
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from dmsgd.commands import main; sys.argv[0] = 'dmsgd'; main()"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         stdout=subprocess.PIPE,
