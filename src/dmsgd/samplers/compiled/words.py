@@ -15,7 +15,7 @@ from numba import types
 
 from dmsgd.compiled.jit import DOUBLES, HALVES, INT, INTS, NOTHING, compiled
 from dmsgd.compiled.pointers import doubles_at, halves_at, ints_at, prefetch, shift
-from dmsgd.samplers.compiled.registers import BLOCK, sparse_tile
+from dmsgd.compiled.vectors import BLOCK, sparse_tile
 from dmsgd.samplers.compiled.tables import part_of
 
 #: Items in a stretch: fewer make larger tables, more make longer searches.
