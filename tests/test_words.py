@@ -11,8 +11,8 @@ from scipy import sparse
 
 import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
+from dmsgd.features.loops import STRETCH
 from dmsgd.features.resident import gram
-from dmsgd.samplers.compiled.words import STRETCH
 from dmsgd.samplers.words import Words
 from dmsgd.spectra import sparse_vectors
 from dmsgd.spectra.sparse_vectors import SparseVectors
@@ -130,8 +130,8 @@ def test_nothing_as_large_as_the_eigenvectors_is_made(never_kept: None) -> None:
 
 @pytest.mark.parametrize("full", [0.0, 0.1, 1.0])
 def test_the_gram_matrix_of_sparse_rows(full: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmsgd.features.resident.FULL", full)
-    monkeypatch.setattr("dmsgd.features.resident.SQUARE", 16)
+    monkeypatch.setattr("dmsgd.features.sparse_gram.FULL", full)
+    monkeypatch.setattr("dmsgd.features.sparse_gram.SQUARE", 16)
     X = texts(200, 50, words=12)
     X = sparse.vstack([X, sparse.csr_array(RNG.random((3, 50)))], format="csr")
     rows = np.repeat(X.toarray(), 1, axis=0)

@@ -51,9 +51,13 @@ def row_hashes(X: FloatArray) -> npt.NDArray[np.uint64]:
     short numbers (0, 1, 0.5) would hardly be told apart.
     """
     bits = X.view(np.uint64)
-    factors = np.random.Philox(key=0).random_raw(X.shape[1]) | np.uint64(1)
     swapped = bits.view(bits.dtype.newbyteorder())
-    return np.asarray(np.einsum("ij,j->i", swapped, factors))
+    return np.asarray(np.einsum("ij,j->i", swapped, hash_factors(X.shape[1])))
+
+
+def hash_factors(d: int) -> npt.NDArray[np.uint64]:
+    """Return a_1, ..., a_d of `row_hashes`."""
+    return np.asarray(np.random.Philox(key=0).random_raw(d) | np.uint64(1))
 
 
 def digest(*parts: str | int | npt.NDArray[Any]) -> str:

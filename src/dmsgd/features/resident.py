@@ -9,17 +9,14 @@ from typing import final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.fingerprints import canonical, digest, fingerprint
+from dmsgd.features.fingerprints import digest, fingerprint
 from dmsgd.features.interface import Features, InMemory, Map, as_array
 from dmsgd.features.similarity import row_squares, similarity
+from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.
 BLOCK = 2**20
-#: Rows of a sparse matrix that are looked at in one go, and columns that are turned in one.
-PIECE, SQUARE = 2**14, 256
-#: The share of entries that are not zero above which a sparse row is one for products of arrays.
-FULL = 1 / 4
 
 
 class Resident(InMemory):
@@ -122,39 +119,10 @@ def held(matrix: Matrix, origin: str | None = None, shared: bool = False) -> Res
 
 
 def gram(X: Matrix) -> FloatArray:
-    """Return XᵀX. Sparse rows with many entries are multiplied as arrays, which is faster."""
+    """Return XᵀX."""
     if not sparse.issparse(X):
         return np.asarray(X.T @ X)
-    X = X.tocsr()
-    full = np.diff(X.indptr) > X.shape[1] * FULL
-    total = _gram_of_short_rows(X[~full] if full.any() else X)
-    rows, step = np.flatnonzero(full), max(BLOCK // X.shape[1], X.shape[1] // 4)
-    for start in range(0, rows.size, step):
-        block = X[rows[start : start + step]].toarray()
-        total += block.T @ block
-    return total
-
-
-def _gram_of_short_rows(X: Matrix) -> FloatArray:
-    """Return XᵀX of a CSR array, one entry times another at a time."""
-    from dmsgd.compiled.jit import address
-    from dmsgd.features.loops import add_gram
-
-    X = canonical(X)
-    d, total = X.shape[1], np.zeros((X.shape[1], X.shape[1]))
-    starts, places = X.indptr.astype(np.int64), X.indices.astype(np.uint32, copy=False)
-    given = address(starts, np.int64), address(places, np.uint32), address(X.data, float)
-    for first in range(0, X.shape[0], PIECE):  # so that Ctrl-C is heard
-        last = min(first + PIECE, X.shape[0])
-        add_gram(*given, first, last, d, address(total, float))
-    for first in range(0, d, SQUARE):  # the other half, in parts that stay in the cache
-        for second in range(first, d, SQUARE):
-            one, two = slice(first, first + SQUARE), slice(second, second + SQUARE)
-            if first == second:
-                total[one, one] += np.triu(total[one, one], 1).T
-            else:
-                total[two, one] = total[one, two].T
-    return total
+    return SparseGram(X.shape[1]).add(X.tocsr()).matrix()
 
 
 def scaled_rows(X: Matrix, factors: FloatArray) -> Matrix:

@@ -13,13 +13,12 @@ from collections import namedtuple
 
 from numba import types
 
-from dmsgd.compiled.jit import DOUBLES, HALVES, INT, INTS, NOTHING, compiled
+from dmsgd.compiled.jit import DOUBLES, HALVES, INT, INTS, compiled
 from dmsgd.compiled.pointers import doubles_at, halves_at, ints_at, prefetch, shift
 from dmsgd.compiled.vectors import BLOCK, sparse_tile
+from dmsgd.features.loops import STRETCH
 from dmsgd.samplers.compiled.tables import part_of
 
-#: Items in a stretch: fewer make larger tables, more make longer searches.
-STRETCH = 64
 #: Numbers in a line of the cache.
 LINE = 8
 
@@ -41,37 +40,6 @@ def all_words_at(plan):
         doubles_at(plan[0]), plan[1], plan[2], plan[3], ints_at(plan[4]), halves_at(plan[5]),
         doubles_at(plan[6]), doubles_at(plan[7]), doubles_at(plan[8]), doubles_at(plan[9]),
     )  # fmt: skip
-
-
-@compiled(NOTHING(*[INT] * 12), called_from_python=True)
-def survey(starts, places, entries, tile, count, weights, first, last, n, sums, weighed, scratch):
-    """Add up the squares of `count` columns of V = F @ tile over the stretches first..last.
-
-    sums[c, s + 1] = (V[stretch s, c]**2).sum(), and weighed[i] += V[i]**2 @ weights. All but count,
-    first, last and n are addresses; `tile` and `weights` have BLOCK columns, `scratch` is for two
-    rows.
-    """
-    starts, places, entries = ints_at(starts), halves_at(places), doubles_at(entries)
-    tile, weights, sums, weighed = (
-        doubles_at(tile), doubles_at(weights), doubles_at(sums), doubles_at(weighed)
-    )  # fmt: skip
-    row, mass = doubles_at(scratch), shift(doubles_at(scratch), BLOCK)
-    width = (n + STRETCH - 1) // STRETCH + 1
-    for stretch in range(first, last):
-        for t in range(BLOCK):
-            mass[t] = 0.0
-        end = (stretch + 1) * STRETCH if (stretch + 1) * STRETCH < n else n
-        for i in range(stretch * STRETCH, end):
-            at = starts[i]
-            sparse_tile(shift(entries, at), shift(places, at), starts[i + 1] - at, tile, BLOCK, row)
-            total = 0.0
-            for t in range(BLOCK):
-                square = row[t] * row[t]
-                mass[t] += square
-                total += square * weights[t]
-            weighed[i] += total
-        for t in range(count):
-            sums[t * width + stretch + 1] = mass[t]
 
 
 @compiled(INT(INTS, INTS, INT), called_by_address=True)
