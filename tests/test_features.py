@@ -12,6 +12,8 @@ from scipy import sparse
 import dmsgd
 from dmsgd.diagnostics import gradient_variance, mean_similarity
 from dmsgd.features import recognise
+from dmsgd.features.blocks import Blocks
+from dmsgd.features.large import ArrayStore
 from dmsgd.features.sliced import Sliced
 from dmsgd.samplers import reference
 
@@ -67,6 +69,7 @@ def dask_frame(X, folder):
 KINDS = {
     "array": lambda X, folder: X,
     "sparse": lambda X, folder: sparse.csr_array(X),
+    "large array": lambda X, folder: Blocks(ArrayStore(X)),
     "slices": lambda X, folder: Sliced(recognise(X).whole()),
     "npy": npy,
     "npz": npz,

@@ -155,7 +155,7 @@ KINDS = {
         "DaskStore",
         "Store",
     },
-    "spectra": {"Vectors", "ResidentVectors", "VectorsInBlocks", "SparseVectors"},
+    "spectra": {"Vectors", "ResidentVectors", "VectorsInBlocks", "VectorsOnDemand"},
 }
 
 

@@ -14,8 +14,8 @@ from contracts import check_closed_forms, check_determinism, check_draws, kdpp_l
 from dmsgd.features.loops import STRETCH
 from dmsgd.features.resident import gram
 from dmsgd.samplers.words import Words
-from dmsgd.spectra import sparse_vectors
-from dmsgd.spectra.sparse_vectors import SparseVectors
+from dmsgd.spectra import on_demand
+from dmsgd.spectra.on_demand import VectorsOnDemand
 
 RNG = np.random.default_rng(11)
 
@@ -43,7 +43,7 @@ def texts(n: int, d: int, words: int = 6, seed: int = 0) -> sparse.csr_array:
 
 @pytest.fixture
 def never_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sparse_vectors, "KEPT", 0)
+    monkeypatch.setattr(on_demand, "KEPT", 0)
 
 
 @pytest.mark.usefixtures("never_kept")
@@ -54,7 +54,7 @@ def test_the_law_equals_enumeration(k: int) -> None:
          [0, 2, 1, 0]]
     )  # fmt: skip
     design = dmsgd.diversify(sparse.csr_array(X), k)
-    assert isinstance(design.spectrum.vectors, SparseVectors)
+    assert isinstance(design.spectrum.vectors, VectorsOnDemand)
     law = kdpp_law(X @ X.T, k)
     check_closed_forms(design, law)
     check_draws(design, law)
@@ -81,10 +81,10 @@ def test_draws_are_those_of_eigenvectors_in_memory(
 ) -> None:
     X = sparse.hstack([texts(n, 40, seed=n), sparse.csr_array(np.eye(n, 8))], format="csr")
     kept = dmsgd.diversify(X, k)
-    monkeypatch.setattr(sparse_vectors, "KEPT", 0)
+    monkeypatch.setattr(on_demand, "KEPT", 0)
     made = dmsgd.diversify(X, k)
-    assert not isinstance(kept.spectrum.vectors, SparseVectors)
-    assert isinstance(made.spectrum.vectors, SparseVectors)
+    assert not isinstance(kept.spectrum.vectors, VectorsOnDemand)
+    assert isinstance(made.spectrum.vectors, VectorsOnDemand)
     np.testing.assert_allclose(made.inclusion(), kept.inclusion(), atol=1e-12)
     different = (made.sample(300, seed=2) != kept.sample(300, seed=2)).any(axis=1)
     assert different.sum() <= 1  # where a random number falls between two roundings

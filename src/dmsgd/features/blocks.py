@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.features import passes
+from dmsgd.features.direct import Direct
 from dmsgd.features.fingerprints import digest, hash_of_rows, row_hashes
 from dmsgd.features.interface import InPasses, Map, as_array
 from dmsgd.features.resident import Resident, held
@@ -68,6 +69,10 @@ class Store(ABC):
     ) -> Iterator[Any]:
         """Yield piece(raw rows, *argument) for each block whose argument is not None, in order."""
 
+    def direct(self) -> Direct | None:
+        """Return how compiled loops make single rows, where that is quicker than blocks."""
+        return None
+
     def refuse_changed(self) -> None:  # noqa: B027 - not all can tell without reading
         """Raise if the data are not those that were there at the beginning."""
 
@@ -96,6 +101,7 @@ class Blocks(InPasses):
         self.bounds = store.bounds(max(widths))
         self._known = known or _Known()
         self._grams: list[FloatArray] | None = None
+        self._direct: Direct | None = None
 
     def run(self, work: Work, name: str, arguments: Sequence[Any] | None = None) -> Iterator[Any]:
         self.store.refuse_changed()
@@ -132,7 +138,9 @@ class Blocks(InPasses):
         self._known.fingerprint = found
 
     def take(self, items: IntArray) -> FloatArray:
-        items = np.asarray(items)
+        items, direct = np.asarray(items), self.direct()
+        if direct is not None:
+            return direct.take(items, self.d)
         order = np.argsort(items, kind="stable")
         cuts = np.searchsorted(items[order], self.bounds)
         arguments = [
@@ -214,6 +222,13 @@ class Blocks(InPasses):
 
     def passes(self) -> Blocks:
         return self
+
+    def direct(self) -> Direct | None:
+        if self._direct is None:
+            self._direct = self.store.direct()
+            for map in self.maps:
+                self._direct = None if self._direct is None else map.direct(self._direct)
+        return self._direct
 
     def fingerprint(self) -> str:
         if self._known.fingerprint is None:

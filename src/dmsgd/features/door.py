@@ -3,7 +3,8 @@
 Arrays of any kind that fits in memory, SciPy sparse matrices, pandas and polars frames, torch CPU
 tensors, lists, and paths of .npz files (or file.npz:NAME) are held in memory. Read in blocks are:
 paths of .npy, .zarr (or store.zarr:NAME) and .parquet files, Zarr arrays, memory maps that would
-take more than an eighth of the memory as float64; and Dask arrays and data frames, where they are.
+take more than an eighth of the memory as float64, arrays and tensors that would take more than a
+quarter of it; and Dask arrays and data frames, where they are.
 No framework is imported: theirs are recognised by name.
 """
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from dmsgd.features.interface import Features
 from dmsgd.features.resident import held
-from dmsgd.inputs.arrays import as_matrix
+from dmsgd.inputs.arrays import as_dense, as_matrix
 from dmsgd.inputs.memory import memory_limit
 
 
@@ -48,6 +49,12 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
         from dmsgd.features.cluster import DaskStore
 
         return Blocks(DaskStore(value))
+    if isinstance(value, np.ndarray) or module == "torch":
+        from dmsgd.features.blocks import Blocks
+        from dmsgd.features.large import ArrayStore, is_large
+
+        if is_large(raw := as_dense(value, name)):
+            return Blocks(ArrayStore(raw))
     matrix = as_matrix(value, name, part=part)
     return held(matrix, shared=_shared(matrix, value))
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dmsgd.features.direct import Direct
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 
 
@@ -26,6 +27,9 @@ class Map(Protocol):
 
     def fingerprint(self) -> str:
         """Return what tells this map from all others: its name and parameters."""
+
+    def direct(self, rows: Direct) -> Direct | None:
+        """Return how compiled loops make its rows from these, if they can."""
 
 
 class Features(ABC):
@@ -114,6 +118,10 @@ class Features(ABC):
 
     def passes(self) -> InPasses | None:
         """Return these features as what passes go over, if that is how they are read."""
+        return None
+
+    def direct(self) -> Direct | None:
+        """Return how compiled loops make single rows from an array, if that is how it is best."""
         return None
 
     def disjoint(self) -> bool:

@@ -15,10 +15,11 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
+from dmsgd.features.direct import Direct
 from dmsgd.features.door import recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.interface import Features, Map
-from dmsgd.features.resident import Resident, scaled_rows
+from dmsgd.features.resident import BLOCK, Resident, scaled_rows
 from dmsgd.features.similarity import row_squares, similarity
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.labels import as_classes
@@ -110,6 +111,9 @@ class Power:
     def fingerprint(self) -> str:
         return f"power {self.rho.hex()}"
 
+    def direct(self, rows: Direct) -> None:
+        return None
+
 
 @final
 @dataclass(frozen=True)
@@ -124,6 +128,13 @@ class UnitRows:
 
     def fingerprint(self) -> str:
         return "unit rows"
+
+    def direct(self, rows: Direct) -> Direct:
+        step = max(1, BLOCK // rows.X.shape[1])
+        parts = (rows.X[first : first + step] for first in range(0, rows.X.shape[0], step))
+        lengths = np.concatenate([_lengths(part.astype(np.float64)) for part in parts])
+        lengths = np.hypot(rows.scale * lengths, 0.0 if rows.extra is None else rows.extra)
+        return rows.scaled(1 / np.where(lengths > 0, lengths, 1.0))
 
 
 @final
@@ -144,6 +155,9 @@ class WithLabels:
     def fingerprint(self) -> str:
         return f"labels {digest(self.codes)} {self.w.hex()}"
 
+    def direct(self, rows: Direct) -> Direct | None:
+        return rows.labelled(self.codes, self.w) if self.w < 1 else None
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -160,6 +174,9 @@ class RowFactors:
 
     def fingerprint(self) -> str:
         return f"row factors {digest(self.factors)}"
+
+    def direct(self, rows: Direct) -> Direct:
+        return rows.scaled(self.factors)
 
 
 @final
@@ -182,6 +199,9 @@ class LandmarkFeatures:
     def fingerprint(self) -> str:
         return f"landmarks {self.scale.hex()} {digest(self.whitening)}"
 
+    def direct(self, rows: Direct) -> None:
+        return None
+
 
 def _power(X: Matrix, rho: float) -> Matrix:
     values = X.data if sparse.issparse(X) else X
@@ -200,11 +220,17 @@ def _power(X: Matrix, rho: float) -> Matrix:
     return X
 
 
-def _unit_rows(X: Matrix) -> Matrix:
+def _lengths(X: Matrix) -> FloatArray:
+    """Return the Euclidean lengths of the rows."""
     lengths = np.sqrt(row_squares(X))
     short = np.flatnonzero(lengths < SHORT)
     if short.size:  # squares of small numbers vanish
         lengths[short] = np.sqrt(row_squares(X[short] * STRETCH)) / STRETCH
+    return lengths
+
+
+def _unit_rows(X: Matrix) -> Matrix:
+    lengths = _lengths(X)
     lengths[lengths == 0] = 1.0
     if not sparse.issparse(X):
         return X / lengths[:, None]

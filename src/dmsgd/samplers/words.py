@@ -53,6 +53,10 @@ class Words:
             )  # fmt: skip
         return sums, weighed
 
+    def tables(self, sums: FloatArray) -> TablesOfWords:
+        """Return what draws are made by."""
+        return TablesOfWords(self, sums, np.ascontiguousarray(sums[:, -1]))
+
 
 @final
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ Kernels without a factor are formed and diagonalised ("primal").
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,12 @@ from dmsgd.inputs.effort import EIGH, announce
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_share
 from dmsgd.kernels import Kernel, as_kernel
-from dmsgd.spectra import sparse_vectors
+from dmsgd.samplers.rows import Rows
+from dmsgd.samplers.words import Words
+from dmsgd.spectra import on_demand
 from dmsgd.spectra.eigen import eigh, noise, settle_ties
+from dmsgd.spectra.on_demand import VectorsOnDemand
 from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
-from dmsgd.spectra.sparse_vectors import SparseVectors
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
 from dmsgd.spectra.vectors import VectorsInBlocks
 
@@ -105,20 +108,28 @@ def of_features(F: Features, tol: float = 0.0, overwrite: bool = False) -> Spect
     products = EIGH * F.d**3 + (0.0 if F.sparse() else 2.0 * F.n * F.d**2)
     what = f"the eigendecomposition of {F.n:,} items x {F.d:,} features"
     announce(products, 4 * F.d**2, what, SHORTER)
-    texts = F.sparse() if F.n * F.d > sparse_vectors.KEPT else None
+    texts = F.sparse() if F.n * F.d > on_demand.KEPT else None
     if F.resident and texts is None:
         reserve(F.n * F.d + 3 * F.d**2, f"the eigenvectors of {F.n} items", advice)
     values, U = right_vectors(F)
     rounding, route = _rounding(F, values), _route("dual", values)
     vectors: Any
-    blocks = F.passes()
+    blocks, direct = F.passes(), F.direct()
     if texts is not None:
-        vectors = SparseVectors(texts.owned(), np.ascontiguousarray((U / np.sqrt(values)).T))
+        made = partial(Words.of, (kept := texts.owned()).matrix)
+        vectors = VectorsOnDemand(kept, _columns(values, U), made)
     elif blocks is None:
         values, vectors = _left_vectors(F.whole(), values, U, overwrite)
+    elif direct is not None:
+        vectors = VectorsOnDemand(blocks, _columns(values, U), partial(Rows, blocks, direct))
     else:  # as large as F: made again whenever a block is read
         vectors = VectorsInBlocks(blocks, U / np.sqrt(values), precise=route != "dual")
     return truncated(values, vectors, route, rounding, tol)
+
+
+def _columns(values: FloatArray, U: FloatArray) -> FloatArray:
+    """Return the columns of U Λ^(-1/2), one after the other."""
+    return np.ascontiguousarray((U / np.sqrt(values)).T)
 
 
 def _route(name: str, values: FloatArray) -> str:

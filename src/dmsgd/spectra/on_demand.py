@@ -1,44 +1,53 @@
-"""Eigenvectors of sparse features with many items: never made as a whole."""
+"""Eigenvectors of very many items: never made as a whole."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
-from dmsgd.features.interface import InMemory, as_array
+from dmsgd.features.interface import Features, as_array
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
 from dmsgd.polynomials.symmetric import selection
-from dmsgd.samplers.protocol import Draw
+from dmsgd.samplers.protocol import Draw, Tables
 from dmsgd.samplers.rejection import of_any_size, of_tables
-from dmsgd.samplers.words import TablesOfWords, Words
 from dmsgd.spectra.vectors import Vectors
 
-#: V is kept in memory up to so many numbers, a gigabyte: a draw from it is ten times faster.
+#: Eigenvectors of sparse features are kept in memory up to so many numbers, a gigabyte: a draw from
+#: them is ten times faster.
 KEPT = 2**27
 
 
+class Maker(Protocol):
+    """What makes rows of V = F B in compiled loops: `Words` of sparse features, or `Rows`."""
+
+    def survey(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of V² before stretches of rows, (rank, stretches + 1), and V² weights."""
+
+    def tables(self, sums: FloatArray) -> Tables:
+        """Return what draws are made by."""
+
+
 @final
-class SparseVectors(Vectors):
-    """V = F B for sparse features F in memory: rows are made when they are asked for.
+class VectorsOnDemand(Vectors):
+    """V = F B for features F in memory: rows are made when they are asked for.
 
     basis: the columns of B = U Λ^(-1/2), shape (rank, d).
+    maker: what makes rows, of a basis.
     """
 
     ndim = 2
 
-    def __init__(self, features: InMemory, basis: FloatArray) -> None:
-        self.features, self.basis = features, basis
+    def __init__(
+        self, features: Features, basis: FloatArray, maker: Callable[[FloatArray], Maker]
+    ) -> None:
+        self.features, self.basis, self.maker = features, basis, maker
         self.shape = (features.n, int(basis.shape[0]))
+        self._made: Maker | None = None
         self._sums: FloatArray | None = None
         self._weighed: tuple[bytes, FloatArray] | None = None
-
-    @cached_property
-    def _words(self) -> Words:
-        return Words.of(self.features.matrix, self.basis)
 
     def rows(self, items: IntArray) -> FloatArray:
         items = np.asarray(items)
@@ -48,10 +57,10 @@ class SparseVectors(Vectors):
     def columns(self, J: Any) -> FloatArray:
         return self.features.times(self.basis[J].T)
 
-    def chosen(self, order: IntArray) -> SparseVectors:
+    def chosen(self, order: IntArray) -> VectorsOnDemand:
         if np.array_equal(order, np.arange(self.shape[1])):
             return self
-        return SparseVectors(self.features, self.basis[order])
+        return VectorsOnDemand(self.features, self.basis[order], self.maker)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         advice = "sample, inclusion, joint and log_prob of a k-DPP do not need them"
@@ -61,17 +70,22 @@ class SparseVectors(Vectors):
     def weighed_squares(self, pi: FloatArray) -> FloatArray:
         """Return Σ_n V_in² π_n, shape (n,); a product F B, unless it was the last to be known."""
         if self._weighed is None or self._weighed[0] != pi.tobytes():
-            sums, weighed = self._words.survey(pi)
+            sums, weighed = self._maker().survey(pi)
             if self._sums is None:
                 self._sums = sums
             self._weighed = pi.tobytes(), weighed
         return self._weighed[1]
 
-    def _tables(self, pi: FloatArray) -> TablesOfWords:
+    def _maker(self) -> Maker:
+        if self._made is None:
+            self._made = self.maker(self.basis)
+        return self._made
+
+    def _tables(self, pi: FloatArray) -> Tables:
         if self._sums is None:
             self.weighed_squares(pi)
         assert self._sums is not None
-        return TablesOfWords(self._words, self._sums, np.ascontiguousarray(self._sums[:, -1]))
+        return self._maker().tables(self._sums)
 
     def rejection(self, values: FloatArray, k: int) -> Draw:
         return of_tables(self._tables(selection(values, k)), values, k)
@@ -80,4 +94,4 @@ class SparseVectors(Vectors):
         return of_any_size(self._tables(probabilities), probabilities)
 
     def __repr__(self) -> str:
-        return f"SparseVectors({self.features!r}, rank {self.shape[1]})"
+        return f"VectorsOnDemand({self.features!r}, rank {self.shape[1]})"

@@ -1,0 +1,81 @@
+"""Millions of dense rows in single precision: set-up and draws without their eigenvectors.
+
+    python benchmarks/rows.py [--items 5000000] [--columns 256]
+
+The bare work is the Gram matrix, eigh, and one product with the eigenvectors, block by block in
+double precision; the first and the last are measured on a part and scaled.
+"""
+
+from __future__ import annotations
+
+import timing  # isort: skip
+
+import argparse
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy import linalg
+
+import dmsgd
+from dmsgd.inputs.memory import human
+from texts import forget_peak, resident, seconds
+
+#: Rows of the part that is measured for the bare work.
+PART = 200_000
+
+
+def embeddings(items, columns, seed=0):
+    """Return rows like those of a network: a few hundred groups of uneven size, and noise."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(300, columns)).astype(np.float32)
+    X = np.empty((items, columns), dtype=np.float32)
+    for start in range(0, items, PART):
+        part = X[start : start + PART]
+        rng.standard_normal(out=part, dtype=np.float32)
+        part += centres[(300 * rng.random(len(part)) ** 3).astype(int)]
+    return X
+
+
+def bare(X):
+    """Return the CPU seconds of the Gram matrix, its eigh, and the product with eigenvectors."""
+    scale, part = len(X) / min(PART, len(X)), X[:PART]
+
+    def gram():
+        rows = part.astype(float)
+        return rows.T @ rows
+
+    product, G = seconds(gram)
+    largest, (_, U) = seconds(lambda: linalg.eigh(G, driver="evd"))
+    last, _ = seconds(lambda: part.astype(float) @ U)
+    return scale * product + largest + scale * last
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--items", type=int, default=5_000_000)
+    parser.add_argument("--columns", type=int, default=256)
+    parser.add_argument("--batch", type=int, default=64)
+    given = parser.parse_args()
+    X = embeddings(given.items, given.columns)
+    floor = bare(X)
+    before = resident("VmRSS")
+    forget_peak()
+    setup, design = seconds(lambda: dmsgd.diversify(X, given.batch))
+    survey, _ = seconds(lambda: design.sample(1, seed=0))
+    draws, _ = seconds(lambda: design.sample(200, seed=1))
+    title = f"{given.items:,} x {given.columns} float32, {human(X.nbytes)}; CPU time, one thread"
+    table = Table(title=title)
+    for name in ("", "bare", "dmsgd"):
+        table.add_column(name, justify="right")
+    ratio = (setup + survey) / floor
+    table.add_row("set-up", timing.human(floor), f"{timing.human(setup + survey)} ({ratio:.2f})")
+    table.add_row(f"a draw, k = {given.batch}", "", timing.human(draws / 200))
+    table.add_row("memory beyond the features", "", human(resident("VmHWM") - before))
+    table.add_row("eigenvectors", "", type(design.spectrum.vectors).__name__)
+    Console(width=120).print(table)
+    print(timing.processor())
+
+
+if __name__ == "__main__":
+    main()

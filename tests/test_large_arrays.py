@@ -1,0 +1,149 @@
+"""Arrays in memory that are too large for a copy: exact draws without an eigenvector in memory."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import dmsgd
+from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
+from dmsgd.features.door import recognise
+from dmsgd.samplers.compiled.dots import WHOLE
+from dmsgd.samplers.compiled.rows import STRETCH
+from dmsgd.spectra.on_demand import VectorsOnDemand
+
+RNG = np.random.default_rng(12)
+LABELS = RNG.integers(4, size=200)
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every array is large, and read in blocks of 64 rows."""
+    monkeypatch.setattr("dmsgd.features.large.is_large", lambda raw: raw.dtype.kind in "fiu")
+    monkeypatch.setattr("dmsgd.features.blocks.BLOCK_BYTES", 1)
+
+
+def rows(n: int, d: int, kind: npt.DTypeLike = np.float32) -> npt.NDArray[np.floating]:
+    """Rows of all lengths, one of them zero, one twice."""
+    X = (RNG.normal(size=(n, d)) * RNG.exponential(size=(n, 1))).astype(kind)
+    X[n // 2], X[n // 3] = 0, X[0]
+    return X
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_law_equals_enumeration(k: int, kind: npt.DTypeLike) -> None:
+    X = rows(7, 3, kind)
+    design = dmsgd.diversify(X, k)
+    assert isinstance(design.spectrum.vectors, VectorsOnDemand)
+    law = kdpp_law(X.astype(float) @ X.T.astype(float), k)
+    check_closed_forms(design, law)
+    check_draws(design, law)
+    check_determinism(dmsgd.diversify(rows(300, 20, kind), k))
+
+
+@pytest.mark.usefixtures("large")
+def test_the_law_with_labels_and_a_target_equals_enumeration() -> None:
+    X, labels = rows(7, 3), [0, 1, 1, 0, 2, 2, 1]
+    design = dmsgd.diversify(X, 2, labels, 0.4, normalize=True)
+    assert isinstance(design.spectrum.vectors, VectorsOnDemand)
+    given = X.astype(float)
+    lengths = np.linalg.norm(given, axis=1, keepdims=True)
+    F = np.hstack([0.6 * given / np.where(lengths > 0, lengths, 1), 0.4 * np.eye(3)[labels]])
+    law = kdpp_law(F @ F.T, 2)
+    check_closed_forms(design, law)
+    check_draws(design, law)
+    even = dmsgd.diversify(X, 2, labels, 0.4, normalize=True, target="balanced")
+    assert isinstance(even.spectrum.vectors, VectorsOnDemand)
+    counts = np.bincount(even.sample(50_000, seed=0).ravel(), minlength=7) / 50_000
+    assert (np.abs(counts - even.inclusion()) < 5 * np.sqrt(0.25 / 50_000)).all()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8])
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("w", [0.0, 0.3])
+@pytest.mark.parametrize(("n", "d"), [(STRETCH - 1, 9), (10 * STRETCH, WHOLE), (200, WHOLE + 5)])
+def test_draws_are_those_of_eigenvectors_in_memory(
+    n: int, d: int, w: float, normalize: bool, kind: npt.DTypeLike, request: pytest.FixtureRequest
+) -> None:
+    X, labels = rows(n, d, kind), LABELS[:n] if w else None
+    X[:, 0] += 1
+    kept = [dmsgd.diversify(X, k, labels, w, normalize=normalize) for k in (1, 5)]
+    request.getfixturevalue("large")
+    for known in kept:
+        made = dmsgd.diversify(X, known.k, labels, w, normalize=normalize)
+        assert isinstance(made.spectrum.vectors, VectorsOnDemand) == (kind != np.int8)
+        np.testing.assert_allclose(made.inclusion(), known.inclusion(), atol=1e-12)
+        different = (made.sample(200, seed=2) != known.sample(200, seed=2)).any(axis=1)
+        assert different.sum() <= 1  # where a random number falls between two roundings
+        assert made.fingerprint() == known.fingerprint()
+        again = pickle.loads(pickle.dumps(made))
+        np.testing.assert_array_equal(again.sample(5, seed=1), made.sample(5, seed=1))
+
+
+@pytest.mark.usefixtures("large")
+def test_large_batches_and_batches_of_the_whole_rank() -> None:
+    X = rows(400, 80)
+    design = dmsgd.diversify(X, 80)
+    batches = design.sample(20, seed=0)
+    assert all(np.unique(batch).size == 80 for batch in batches)
+    counts = np.bincount(dmsgd.diversify(X, 70).sample(400, seed=0).ravel(), minlength=400) / 400
+    b = dmsgd.diversify(X, 70).inclusion()
+    assert (np.abs(counts - b) <= 5 * np.sqrt(b * (1 - b) / 400) + 1e-12).all()
+
+
+@pytest.mark.usefixtures("large")
+def test_rows_that_are_copied_are_what_is_counted() -> None:
+    torch = pytest.importorskip("torch")
+    X = torch.randn(300, 8)
+    assert dmsgd.diversify(X, 4).fingerprint() == dmsgd.diversify(X.numpy(), 4).fingerprint()
+    for order in (X.numpy()[:, ::2], np.asfortranarray(X.numpy())):  # is_large says no to these
+        whole = recognise(np.ascontiguousarray(order))
+        np.testing.assert_array_equal(whole.take(np.arange(300)), order.astype(float))
+
+
+def test_what_is_large_follows_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.zeros((2**16, 64), dtype=np.float32)
+    X[:, 0] = 1
+    monkeypatch.setenv("DMSGD_MEMORY", "1GB")
+    assert recognise(X).resident
+    monkeypatch.setenv("DMSGD_MEMORY", "100MB")
+    assert not recognise(X).resident
+    assert recognise(X[:, ::2]).resident  # it is copied in any case
+    assert recognise(X[:10]).resident
+
+
+@pytest.mark.usefixtures("large")
+def test_a_change_of_the_array_is_noticed_by_passes() -> None:
+    X = rows(500, 6)
+    design = dmsgd.diversify(X, 4)
+    X[17] += 1
+    with pytest.raises(ValueError, match="has changed since it was first read"):
+        design.inclusion()
+
+
+def test_nothing_as_large_as_the_array_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = rows(60_000, 96)
+    monkeypatch.setattr("dmsgd.features.large.is_large", lambda raw: True)
+    monkeypatch.setattr("dmsgd.features.blocks.BLOCK_BYTES", 2**19)
+    dmsgd.diversify(X[:500], 16).sample(1, seed=0)  # compiled
+    tracemalloc.start()
+    design = dmsgd.diversify(X, 16, normalize=True)
+    design.sample(3, seed=0)
+    design.inclusion()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes  # half of what the eigenvectors would take
+
+
+@pytest.mark.usefixtures("large")
+def test_bad_numbers_in_large_arrays_are_named() -> None:
+    X = rows(500, 6)
+    X[400, 3] = np.nan
+    with pytest.raises(ValueError, match="rows count from the block's first"):
+        dmsgd.diversify(X, 4)
