@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import dmsgd
-from dmsgd.schedules import drawing, files
+from dmsgd.schedules import completing, files, pieces
 
 STEPS = 18
 SAMPLED = sys.argv[3:4] == ["sampled"]
@@ -54,8 +54,11 @@ def suicide():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def in_child(work):
-    """Run `work` in a process of its own; return True if it was killed."""
+def in_child(work, seconds=None):
+    """Run `work` in a process of its own, killed after so many seconds if that is given.
+
+    Return True if it was killed, by itself or from outside.
+    """
     pid = os.fork()
     if pid == 0:
         try:
@@ -64,6 +67,9 @@ def in_child(work):
             print("child:", repr(error), flush=True)
             os._exit(1)
         os._exit(0)
+    if seconds is not None:
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, status
     return os.WIFSIGNALED(status)
@@ -119,7 +125,7 @@ def killed_in_write(number, work):
         whole(file, content)
 
     def patched():
-        files.write_bytes = drawing.write_bytes = torn
+        files.write_bytes = completing.write_bytes = torn
         work()
 
     return in_child(patched)
@@ -190,8 +196,8 @@ def kill_at_random(folder, kills, seed=0):
         if before:
             draw_old(path, 7)
         states = {None, new, *([old] if before else [])}
-        while killed_after(
-            float(rng.uniform(0, seconds)), lambda p=path, b=before: draw_slowly(p, bool(b))
+        while in_child(
+            lambda p=path, b=before: draw_slowly(p, bool(b)), float(rng.uniform(0, seconds))
         ):
             killed += 1
             assert loaded(path) in states, "accepted while half written"
@@ -214,23 +220,6 @@ def draw_slowly(path, overwrite=False):
         return draw(path, overwrite)
     finally:
         dmsgd.Uniform.sample = sample
-
-
-def killed_after(seconds, work):
-    """Run `work` in a child that is killed so much later; return True if that came in time."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        except BaseException as error:
-            print("child:", repr(error), flush=True)
-            os._exit(1)
-        os._exit(0)
-    time.sleep(seconds)
-    os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, status
-    return os.WIFSIGNALED(status)
 
 
 def full_disk(folder):
@@ -265,8 +254,8 @@ def full_disk(folder):
 
 def main():
     folder, mode = Path(sys.argv[1]), sys.argv[2]
-    drawing.PIECE_SECONDS = 0.0  # pieces do not grow
-    drawing.SAVE_SECONDS = -1.0  # every piece is vouched for
+    pieces.PIECE_SECONDS = 0.0  # pieces do not grow
+    completing.SAVE_SECONDS = -1.0  # every piece is vouched for
     new_design().sample(1, 0)  # compile here rather than in each child
     if mode == "full":
         full_disk(folder)

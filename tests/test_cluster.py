@@ -304,7 +304,7 @@ LONG = 60_000
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CONNECT_SECONDS", "LOOK_SECONDS", "WORKERLESS_SECONDS"):
         monkeypatch.setattr(f"dmsgd.features.connection.{name}", 2.0)
-    monkeypatch.setattr("dmsgd.schedules.drawing.SAVE_SECONDS", -1.0)
+    monkeypatch.setattr("dmsgd.schedules.completing.SAVE_SECONDS", -1.0)
 
 
 def after(path: Path, draws: int, k: int, work: Any) -> threading.Thread:

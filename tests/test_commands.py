@@ -226,7 +226,7 @@ def test_failed_run_touches_no_finished_file(folder, monkeypatch):
         yield 0, np.zeros((1, 8), dtype=np.int64)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dmsgd.schedules.drawing._pieces", pieces)
+    monkeypatch.setattr("dmsgd.schedules.completing.pieces", pieces)
     fails("sample features.npy -k 8 -n 5 -o new.npy", "No space left on device")
     fails("sample features.npy -k 8 -n 5 -o old.npy --force", "No space left on device")
     assert not (folder / "new.npy").exists()
@@ -328,7 +328,7 @@ def test_bugs_keep_their_traceback(folder, monkeypatch, bug):
     def broken(*_):
         raise bug
 
-    monkeypatch.setattr("dmsgd.schedules.drawing._pieces", broken)
+    monkeypatch.setattr("dmsgd.schedules.completing.pieces", broken)
     result = run("sample features.npy -k 8 -n 5 -o out.npy")
     assert result.exception is bug
     assert "error:" not in result.stderr

@@ -14,7 +14,7 @@ import pytest
 
 import dmsgd
 from dmsgd.samplers import reference, rejection
-from dmsgd.schedules import disk, drawing, files, record
+from dmsgd.schedules import completing, disk, files, pieces, record
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(60, 8))
@@ -227,7 +227,7 @@ def test_bad_arguments_are_refused(arguments, error, match):
 
 @pytest.mark.parametrize("name", ["kdpp", "uniform", "stratified", *SAMPLED])
 def test_any_number_of_workers_writes_the_same_bytes(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(drawing, "SAVE_SECONDS", -1.0)
+    monkeypatch.setattr(completing, "SAVE_SECONDS", -1.0)
     written = []
     for workers in (1, 2, 4, -1):
         path = tmp_path / str(workers) / "s"
@@ -577,8 +577,8 @@ def test_other_data_is_refused():
 def interrupt(path, at=40, steps=STEPS):
     """Leave a schedule unfinished after `at` draws or a few less."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drawing, "SAVE_SECONDS", -1.0)
-        patch.setattr(drawing, "PIECE_SECONDS", 0.0)
+        patch.setattr(completing, "SAVE_SECONDS", -1.0)
+        patch.setattr(pieces, "PIECE_SECONDS", 0.0)
         draw = dmsgd.KDPP._draw
 
         def interrupted(self, key, start, size, workers):
@@ -737,9 +737,9 @@ import sys, time
 import numpy as np
 import dmsgd
 from dmsgd.samplers import rejection
-from dmsgd.schedules import drawing
+from dmsgd.schedules import completing
 
-drawing.SAVE_SECONDS = 0.02
+completing.SAVE_SECONDS = 0.02
 drawn = 0
 
 def slow(spectrum, k):
@@ -799,10 +799,10 @@ CROWD = """
 import fcntl, sys, time
 import numpy as np
 import dmsgd
-from dmsgd.schedules import drawing
+from dmsgd.schedules import completing, pieces
 
-drawing.SAVE_SECONDS = -1.0
-drawing.PIECE_SECONDS = 0.0
+completing.SAVE_SECONDS = -1.0
+pieces.PIECE_SECONDS = 0.0
 if sys.argv[2] == "without locks":
     def refuse(*arguments):
         raise OSError(37, "No locks available")

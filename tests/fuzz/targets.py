@@ -22,7 +22,7 @@ import dmsgd
 from dmsgd.commands.loading import column_names, load_features, load_labels
 from dmsgd.features import recognise
 from dmsgd.paper import storage
-from dmsgd.schedules import drawing
+from dmsgd.schedules import completing
 
 #: What bad input may raise, with a message.
 DOCUMENTED = (ValueError, TypeError, OSError, MemoryError)
@@ -225,19 +225,19 @@ def unfinished(ending: str) -> Callable[[Path], tuple[Path, Callable[[], None]]]
 
 def interrupted(path: Path) -> None:
     """Leave a schedule unfinished, with draws that are vouched for."""
-    pieces, saved = drawing._pieces, drawing.SAVE_SECONDS
+    pieces, saved = completing.pieces, completing.SAVE_SECONDS
 
     def some(*arguments: Any) -> Iterator[Any]:
         yield 0, DESIGN.sample(16, 0)
         raise KeyboardInterrupt
 
-    drawing._pieces, drawing.SAVE_SECONDS = some, -1.0
+    completing.pieces, completing.SAVE_SECONDS = some, -1.0
     try:
         dmsgd.presample(DESIGN, STEPS, path=path)
     except KeyboardInterrupt:
         pass
     finally:
-        drawing._pieces, drawing.SAVE_SECONDS = pieces, saved
+        completing.pieces, completing.SAVE_SECONDS = pieces, saved
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,76 @@
+"""What lies where a schedule is to go: that very schedule, a beginning of it, or something else."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+from dmsgd.schedules.files import Files
+from dmsgd.schedules.record import Record
+from dmsgd.schedules.schedule import Schedule
+
+
+def seed_found(files: Files) -> int | None:
+    """Return the seed of the schedule that is there or was begun, None if there is neither."""
+    if files.sidecar.exists() and files.batches.exists():
+        return Schedule.load(files.batches, check=False).seed
+    journal = files.read_journal()
+    return journal.record.seed if journal else None
+
+
+def finished(files: Files, record: Record, overwrite: bool) -> Schedule | None:
+    """Return the schedule if it is there, None if it is to be drawn; refuse another one."""
+    if not (files.batches.exists() and files.sidecar.exists()):
+        return None
+    try:
+        difference = Schedule.load(files.batches, check=False).record.difference(record)
+        if not difference:
+            schedule = Schedule.load(files.batches)
+            files.tidy()
+            return schedule
+    except (ValueError, FileNotFoundError) as error:
+        if overwrite or not (files.batches.exists() and files.sidecar.exists()):
+            return None
+        raise ValueError(f"{error}; overwrite=True draws the schedule again") from None
+    if overwrite:
+        return None
+    raise ValueError(
+        f"{files.batches} is another schedule: {difference}; choose another path, or replace it "
+        f"with overwrite=True"
+    )
+
+
+def finished_without_locks(files: Files, record: Record) -> Schedule | None:
+    """Return the schedule if another process is just finishing it, which looks like anything."""
+    for _ in range(20):
+        with suppress(ValueError, OSError):
+            if schedule := finished(files, record, overwrite=False):
+                return schedule
+        time.sleep(0.05)
+    return None
+
+
+def refuse_loss(files: Files, record: Record, overwrite: bool) -> None:
+    """Raise if anything would be lost, or there is no room; asked under the lock."""
+    files.refuse_strangers()
+    journal = files.read_journal()
+    if not overwrite:
+        refuse_another_beginning(files, record)
+        for file in () if journal else (files.sidecar, files.part):
+            if file.exists() and file.stat().st_size:
+                raise ValueError(
+                    f"{file} is not part of a finished schedule; choose another path, or replace "
+                    f"it with overwrite=True"
+                )
+    files.refuse_full_disk(record.steps, record.k, record.n)
+
+
+def refuse_another_beginning(files: Files, record: Record) -> None:
+    """Raise if the draws that were made here so far are not of this very schedule."""
+    journal = files.read_journal()
+    difference = journal.record.difference(record, versions=True) if journal else ""
+    if difference:
+        raise ValueError(
+            f"{files.part} is the beginning of another schedule: {difference}; choose another "
+            f"path, or drop it with overwrite=True"
+        )
