@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +20,8 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.inputs import effort
-from dmsgd.spectra import pivoted_cholesky
+from dmsgd.inputs.apart import apart
+from dmsgd.spectra import eigen, pivoted_cholesky
 
 
 class Stopped(Exception):
@@ -74,3 +81,122 @@ def test_what_is_advised_works() -> None:
     X = np.random.default_rng(0).normal(size=(60, 30))
     design = dmsgd.diversify(X, 4, spectrum=partial(pivoted_cholesky, rank=30))
     assert design.sample(2, seed=0).shape == (2, 4)
+
+
+# While it lasts
+
+#: Sparse, so that its Gram matrix is quick; one thread takes some twenty seconds for the rest.
+SLOW = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import numpy as np
+from scipy import sparse
+from dmsgd.inputs import effort
+effort.LONG, effort.EVERY = 1e-3, 0.2
+X = sparse.random_array((5000, 5000), density=1e-3, rng=np.random.default_rng(0), format="csr")
+"""
+IN_PYTHON = SLOW + "import dmsgd; dmsgd.diversify(X, 8)"
+AT_THE_TERMINAL = SLOW + (
+    "sparse.save_npz('x.npz', X)\n"
+    "sys.argv = 'dmsgd sample x.npz -k 8 -n 3 -o out.npy'.split()\n"
+    "from dmsgd.commands import main; main()"
+)
+
+
+def until_the_eigendecomposition(
+    code: str, folder: Path
+) -> tuple[subprocess.Popen[str], list[int]]:
+    """Return a process that runs `code` and has said how far it is, and the processes below it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+    )
+    assert process.stderr
+    for line in process.stderr:
+        if re.match(r"the eigendecomposition of 5,000 rows and columns: \d seconds", line):
+            break
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return process, [int(child) for child in children]
+
+
+def works(number: int) -> bool:
+    """Return whether a process is there, and not only because nobody has asked how it ended."""
+    status = Path(f"/proc/{number}/stat")
+    return status.exists() and status.read_text().rsplit(")")[-1].split()[0] != "Z"
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no memory to share")
+@pytest.mark.parametrize(
+    ("code", "returned"), [(IN_PYTHON, -signal.SIGINT), (AT_THE_TERMINAL, 130)]
+)
+def test_ctrl_c_ends_an_eigendecomposition(tmp_path: Path, code: str, returned: int) -> None:
+    process, children = until_the_eigendecomposition(code, tmp_path)
+    assert len(children) == 1
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)  # LAPACK would take twice as long
+    assert process.returncode == returned
+    assert not works(children[0])
+    ended = [line for line in errors.splitlines() if not line.startswith("the eigendecomposition")]
+    if returned == 130:
+        assert ended == []
+    else:
+        assert ended[0].startswith("Traceback")
+        assert ended[-1] == "KeyboardInterrupt"
+        assert "Exception ignored" not in errors
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no memory to share")
+def test_an_eigendecomposition_ends_with_who_began_it(tmp_path: Path) -> None:
+    process, (child,) = until_the_eigendecomposition(IN_PYTHON, tmp_path)
+    process.kill()
+    process.communicate(timeout=10)
+    for _ in range(100):
+        if not works(child):
+            return
+        time.sleep(0.1)
+    pytest.fail("it is still there")
+
+
+@pytest.mark.parametrize("solve", [eigen.eigh, lambda A: (eigen.eigenvalues(A),)])
+def test_another_process_finds_the_same(monkeypatch: pytest.MonkeyPatch, solve: Any) -> None:
+    F = np.random.default_rng(0).normal(size=(150, 120))
+    here = solve(F.T @ F)
+    monkeypatch.setattr(effort, "LONG", 1e-9)
+    found: list[Any] = []
+    monkeypatch.setattr(eigen, "apart", lambda *a, **o: found.append(apart(*a, **o)) or found[0])
+    there = solve(F.T @ F)
+    assert len(found) == 1
+    for one, two in zip(here, there, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_where_no_process_can_be_had_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    F = np.random.default_rng(0).normal(size=(150, 120))
+    here = eigen.eigh(F.T @ F)
+    monkeypatch.setattr(effort, "LONG", 1e-9)
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    np.testing.assert_array_equal(eigen.eigh(F.T @ F)[0], here[0])
+
+
+def test_a_process_that_fails_says_why() -> None:
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        apart("cholesky", -np.eye(30), 1.0, "this")
+
+
+def test_progress_is_told_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = iter([0.0, 10.0, 31.0, 40.0, 62.0, 100.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(now))
+    tell = effort.Progress("this")
+    for share in (0.1, 0.25, 0.4, 0.5, 1.2):
+        tell(share)
+    assert caplog.messages == [
+        "this: 31 seconds of about 2 minutes",
+        "this: 62 seconds of about 2 minutes",
+        "this: 2 minutes, longer than expected",
+    ]

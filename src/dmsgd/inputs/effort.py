@@ -1,10 +1,11 @@
-"""Says before long work how long it will take, and what would be shorter."""
+"""Says before long work how long it will take and what would be shorter, and then how far it is."""
 
 from __future__ import annotations
 
 import logging
 import time
 from functools import cache
+from typing import final
 
 import numpy as np
 
@@ -15,6 +16,9 @@ log = logging.getLogger("dmsgd")
 #: Work that takes longer than this, in seconds, is announced in the log (level WARNING, which
 #: Python prints where nobody has asked for anything else).
 LONG = 60.0
+
+#: Seconds from one line that says how far work is to the next.
+EVERY = 30.0
 
 #: Rows of the matrices whose product tells how fast this machine is.
 _TRIAL = 768
@@ -33,14 +37,41 @@ def product_seconds() -> float:
     return (time.perf_counter() - start) / float(_TRIAL) ** 3
 
 
+def expected(products: float) -> float:
+    """Return the seconds that so many multiplications take if that is long, and 0 otherwise."""
+    if products * 1e-12 < LONG / 4:  # on any machine
+        return 0.0
+    seconds = products * product_seconds()
+    return seconds if seconds > LONG else 0.0
+
+
 def announce(products: float, count: int, what: str, advice: str) -> None:
     """Say that `what` takes long, and `count` floats, if so many multiplications do."""
-    if products * 1e-12 < LONG / 4:  # on any machine
-        return
-    seconds = products * product_seconds()
-    if seconds > LONG:
+    if seconds := expected(products):
         memory = human(8 * count)
         log.warning("%s takes about %s and %s; %s", what, in_words(seconds), memory, advice)
+
+
+@final
+class Progress:
+    """Says how far `what` is, every half minute, in the log (level WARNING, as `announce`).
+
+    Long work calls it between its pieces with the share that is done, above 0; more than 1 is
+    work that takes longer than was expected.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what, self.began = what, time.monotonic()
+        self.said = self.began
+
+    def __call__(self, share: float) -> None:
+        """Say how far it is, if nothing was said for half a minute."""
+        now = time.monotonic()
+        if now - self.said < EVERY:
+            return
+        self.said, passed = now, now - self.began
+        of = f" of about {in_words(passed / share)}" if share <= 1 else ", longer than expected"
+        log.warning("%s: %s%s", self.what, in_words(passed), of, extra={"share": share})
 
 
 def in_words(seconds: float) -> str:

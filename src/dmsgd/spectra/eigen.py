@@ -6,10 +6,14 @@ Rounding disturbs every eigenvalue of a matrix by about eps times the largest. W
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
+from dmsgd.inputs.apart import apart
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.effort import EIGH, expected
 
 EPS = float(np.finfo(float).eps)
 
@@ -34,23 +38,28 @@ def eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     np.negative(symmetric, out=symmetric)
     driver = "evd" if len(symmetric) > 1 else "ev"  # older SciPy asks too little scratch for one
-    values, vectors = linalg.eigh(
-        _by_columns(symmetric), driver=driver, overwrite_a=True, check_finite=False
-    )
+    values, vectors = _solved(symmetric, driver=driver)
     return -values, vectors
 
 
 def eigenvalues(symmetric: FloatArray) -> FloatArray:
     """Return the eigenvalues that rounding can tell from zero; the matrix is overwritten."""
-    values = linalg.eigh(
-        _by_columns(symmetric), eigvals_only=True, overwrite_a=True, check_finite=False
-    )
+    values, _ = _solved(symmetric, eigvals_only=True)
     return np.asarray(values[values > noise(values.size) * values[-1]])
 
 
-def _by_columns(symmetric: FloatArray) -> FloatArray:
-    """Return the matrix as LAPACK wants it; the transpose of a symmetric one costs nothing."""
-    return symmetric if symmetric.flags.f_contiguous else symmetric.T
+def _solved(symmetric: FloatArray, **options: Any) -> tuple[FloatArray, FloatArray]:
+    """Return what scipy.linalg.eigh finds, eigenvectors last; where it takes long, Ctrl-C ends it.
+
+    LAPACK wants columns; the transpose of a symmetric matrix costs nothing.
+    """
+    matrix = symmetric if symmetric.flags.f_contiguous else symmetric.T
+    if seconds := expected(EIGH * len(matrix) ** 3):
+        what = f"the eigendecomposition of {len(matrix):,} rows and columns"
+        if (found := apart("eigh", matrix, seconds, what, **options)) is not None:
+            return found
+    found = linalg.eigh(matrix, overwrite_a=True, check_finite=False, **options)
+    return found if isinstance(found, tuple) else (found, matrix)
 
 
 def settle_ties(values: FloatArray, vectors: FloatArray, spread: float) -> None:
