@@ -4,6 +4,7 @@ A new kind of features is one line in KINDS.
 """
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -36,6 +37,15 @@ def npz(X, folder):
 def sparse_npz(X, folder):
     sparse.save_npz(folder / "sparse.npz", sparse.csr_array(X))
     return str(folder / "sparse.npz")
+
+
+def sparse_folder(X, folder):
+    (folder / "corpus").mkdir()
+    edges = [0, 1, 14, 14, 40, N]  # one of them is empty, and one is read in parts
+    for number, (first, last) in enumerate(pairwise(edges)):
+        part, path = sparse.csr_array(X[first:last]), folder / f"corpus/{number}.npz"
+        sparse.save_npz(path, part, compressed=number < 3)
+    return str(folder / "corpus")
 
 
 def memory_map(X, folder):
@@ -74,6 +84,7 @@ KINDS = {
     "npy": npy,
     "npz": npz,
     "sparse npz": sparse_npz,
+    "sparse folder": sparse_folder,
     "memory map": memory_map,
     "zarr": zarr_file,
     "parquet": parquet,

@@ -1,5 +1,7 @@
 """Features and labels from files: .npy, .npz (NumPy or SciPy sparse), .csv, .parquet, .zarr, .txt.
 
+Features may be a folder of SciPy's sparse .npz files, too.
+
 `file:NAME` names one array of an .npz archive or a Zarr group, or one column of a table. A column
 of a CSV file without a header is named by its number, from 1.
 """
@@ -16,6 +18,7 @@ from dmsgd.features.door import open_features
 from dmsgd.files import csv_files, parquet_files, zarr_files
 from dmsgd.files.numpy_files import load_npy, load_npz
 from dmsgd.files.paths import USUAL_NAMES, column_number, existing
+from dmsgd.files.sparse_files import is_large_sparse
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.memory import memory_limit
 
@@ -29,10 +32,12 @@ FEATURE_FILES = (".npy", ".npz", *TABLES, ".zarr")
 def load_features(path: str | Path, drop: str | None = None) -> Features:
     """Return the features in the file at `path`.
 
-    .zarr files, and .npy and .parquet files that would take more than an eighth of the memory, are
-    read in blocks. Smaller .npy files of float64 stay on disk as a memory
-    map. `drop` is the column of a table that is not a feature (the labels).
+    .zarr files, folders of SciPy's sparse .npz files, and .npy, .parquet and such .npz files that
+    would take more than an eighth of the memory, are read in blocks. Smaller .npy files of float64
+    stay on disk as a memory map. `drop` is the column of a table that is no feature (the labels).
     """
+    if _is_folder(path) and drop is None:
+        return open_features(path)
     file, name = existing(path, FEATURE_FILES)
     kind = file.suffix.lower()
     value: Any
@@ -49,7 +54,7 @@ def load_features(path: str | Path, drop: str | None = None) -> Features:
             value = parquet_files.numbers(file, drop)
     elif drop is not None:
         raise ValueError(f"{path} has no columns to drop {drop!r} from; only tables do")
-    elif kind == ".zarr":
+    elif kind == ".zarr" or (kind == ".npz" and name is None and is_large_sparse(file)):
         return open_features(path)
     else:
         value = load_npy(file) if kind == ".npy" else load_npz(file, name, USUAL_NAMES)
@@ -59,6 +64,11 @@ def load_features(path: str | Path, drop: str | None = None) -> Features:
             f"save a single feature as X.reshape(-1, 1)"
         )
     return recognise(value, str(path))
+
+
+def _is_folder(path: str | Path) -> bool:
+    """Return whether this is a folder, and not one that is named like a file."""
+    return Path(path).is_dir() and Path(path).suffix.lower() not in FEATURE_FILES
 
 
 def load_labels(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:

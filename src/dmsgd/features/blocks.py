@@ -19,12 +19,15 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from dmsgd.features import passes
 from dmsgd.features.direct import Direct
-from dmsgd.features.fingerprints import digest, hash_of_rows, row_hashes
+from dmsgd.features.entries import Entries
+from dmsgd.features.fingerprints import canonical, digest, hash_of_rows, row_hashes
 from dmsgd.features.interface import InPasses, Map, as_array
 from dmsgd.features.resident import Resident, held
+from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.inputs.arrays import (
     FloatArray,
     IntArray,
@@ -43,7 +46,7 @@ BLOCK_BYTES = 2**25
 KEPT_BYTES = 2**26
 
 #: What a pass computes from a block: work(rows, argument).
-Work = Callable[[FloatArray, Any], Any]
+Work = Callable[[Matrix, Any], Any]
 
 
 class Store(ABC):
@@ -52,22 +55,45 @@ class Store(ABC):
     n, d: its size.
     kind: in words.
     file: what its rows are read from, as messages name it; "" if that has no name.
+    sparse_rows: whether they are CSR arrays.
     """
 
     n: int
     d: int
     kind: str
     file: str = ""
+    sparse_rows: bool = False
 
     @abstractmethod
     def bounds(self, width: int) -> IntArray:
-        """Return where blocks begin and end, from 0 to n, for rows of `width` numbers."""
+        """Return where blocks begin and end, from 0 to n, for rows that become `width` numbers.
+
+        Where rows are sparse, `width` counts those that maps make dense, beside their entries.
+        """
 
     @abstractmethod
     def compute(
         self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
     ) -> Iterator[Any]:
         """Yield piece(raw rows, *argument) for each block whose argument is not None, in order."""
+
+    def total(
+        self,
+        bounds: IntArray,
+        piece: Callable[..., Any],
+        arguments: Sequence[Any],
+        begin: Callable[[], SparseGram],
+        name: str,
+    ) -> tuple[SparseGram, list[Any]]:
+        """Return begin() with the rows of all blocks added, and what else `piece` returns of them.
+
+        `piece` returns pairs of rows and something else.
+        """
+        total, rest = begin(), []
+        for rows, other in self.compute(bounds, piece, arguments, name):
+            total.add(rows)
+            rest.append(other)
+        return total, rest
 
     def direct(self) -> Direct | None:
         """Return how compiled loops make single rows, where that is quicker than blocks."""
@@ -93,30 +119,23 @@ class Blocks(InPasses):
         self, store: Store, maps: tuple[Map, ...] = (), known: _Known | None = None
     ) -> None:
         self.store, self.maps = store, maps
-        self.n, widths = store.n, [store.d]
+        self.n, self.d, self.sparse_rows = store.n, store.d, store.sparse_rows
+        widest = 0 if store.sparse_rows else store.d
         for map in maps:
-            widths.append(map.width(widths[-1]))
-        self.d = widths[-1]
+            self.d = map.width(self.d)
+            self.sparse_rows = self.sparse_rows and not map.fills
+            widest = max(widest, 0 if self.sparse_rows else self.d)
         self.kind = store.kind
-        self.bounds = store.bounds(max(widths))
+        self.bounds = store.bounds(widest)
         self._known = known or _Known()
         self._grams: list[FloatArray] | None = None
         self._direct: Direct | None = None
 
     def run(self, work: Work, name: str, arguments: Sequence[Any] | None = None) -> Iterator[Any]:
-        self.store.refuse_changed()
-        starts, stops = self.bounds[:-1].tolist(), self.bounds[1:].tolist()
-        given: Sequence[Any] = [()] * len(starts) if arguments is None else arguments
-        full = all(argument is not None for argument in given)
-        asked = [
-            None if argument is None else (start, self._parts(start, stop), argument)
-            for start, stop, argument in zip(starts, stops, given, strict=True)
-        ]
-        results = self.store.compute(
-            self.bounds, partial(_piece, work, full, self.store.file), asked, name
-        )
+        piece, asked, full = self._question(work, arguments)
+        results = self.store.compute(self.bounds, piece, asked, name)
         hashes: list[npt.NDArray[np.uint64]] = []
-        for argument in given:
+        for argument in asked:
             if argument is None:
                 yield None
                 continue
@@ -124,12 +143,34 @@ class Blocks(InPasses):
             hashes.append(found)
             yield result
         if full:
-            self._compare(hash_of_rows((self.store.n, self.store.d), hashes))
+            self._compare(hashes)
+
+    def _question(self, work: Work, given: Sequence[Any] | None) -> tuple[Any, list[Any], bool]:
+        """Return what the store is to compute, with which arguments, and if from all blocks."""
+        self.store.refuse_changed()
+        ends = list(pairwise(self.bounds.tolist()))
+        given = [()] * len(ends) if given is None else given
+        full = all(argument is not None for argument in given)
+        asked = [
+            None if argument is None else (start, stop, self._parts(start, stop), argument)
+            for (start, stop), argument in zip(ends, given, strict=True)
+        ]
+        store = self.store
+        return partial(_piece, work, full, store.file, store.sparse_rows, store.d), asked, full
+
+    def _sparse_gram(self, work: Work, arguments: Sequence[Any] | None = None) -> FloatArray:
+        """Return FᵀF of the sparse rows that `work` returns: one total, and not one a block."""
+        piece, asked, _ = self._question(work, arguments)
+        begin = partial(SparseGram, self.d)
+        total, hashes = self.store.total(self.bounds, piece, asked, begin, "gram")
+        self._compare(hashes)
+        return total.matrix()
 
     def _parts(self, start: int, stop: int) -> tuple[Callable[[Matrix], Matrix], ...]:
         return tuple(map.part(start, stop) for map in self.maps)
 
-    def _compare(self, found: str) -> None:
+    def _compare(self, hashes: list[npt.NDArray[np.uint64]]) -> None:
+        found = hash_of_rows((self.store.n, self.store.d), hashes)
         if self._known.fingerprint not in (None, found):
             raise ValueError(
                 f"{self!r} has changed since it was first read, so that draws would follow neither "
@@ -137,7 +178,7 @@ class Blocks(InPasses):
             )
         self._known.fingerprint = found
 
-    def take(self, items: IntArray) -> FloatArray:
+    def take(self, items: IntArray) -> Matrix:
         items, direct = np.asarray(items), self.direct()
         if direct is not None:
             return direct.take(items, self.d)
@@ -147,16 +188,15 @@ class Blocks(InPasses):
             items[order[a:b]] - start if b > a else None
             for (a, b), start in zip(pairwise(cuts.tolist()), self.bounds[:-1], strict=True)
         ]
-        out = np.empty((items.size, self.d))
         found = [part for part in self.run(passes.rows_at, "take", arguments) if part is not None]
-        if found:
-            out[order] = np.concatenate(found)
-        return out
+        places = np.empty(items.size, dtype=np.int64)
+        places[order] = np.arange(items.size)
+        return _stacked(found, self.d)[places]
 
-    def blocks(self) -> Iterator[tuple[int, FloatArray]]:
+    def blocks(self) -> Iterator[tuple[int, Matrix]]:
         parts = self.run(passes.whole, "load")
         for start, rows in zip(self.bounds[:-1].tolist(), parts, strict=True):
-            if len(rows):
+            if rows.shape[0]:
                 yield start, rows
 
     def row_squares(self) -> FloatArray:
@@ -180,14 +220,19 @@ class Blocks(InPasses):
         if weights is not None:
             root = np.sqrt(weights)
             arguments = [(root[a:b],) for a, b in pairwise(self.bounds.tolist())]
+            if self.sparse_rows:
+                return self._sparse_gram(passes.scaled, arguments)
             return _total(self.run(passes.weighted_gram, "gram", arguments))
         keep = 8 * self.d**2 * (self.bounds.size - 1) <= KEPT_BYTES
         grams: list[FloatArray] = []
-        total = np.zeros((self.d, self.d))
-        for part in self.run(passes.gram, "gram"):
-            total += part
-            if keep:
-                grams.append(part)
+        if self.sparse_rows and not keep:
+            total = self._sparse_gram(passes.whole)
+        else:
+            total = np.zeros((self.d, self.d))
+            for part in self.run(passes.gram, "gram"):
+                total += part
+                if keep:
+                    grams.append(part)
         self._grams = grams if keep else None
         refuse_zero(bool(total.any()))
         refuse_vanishing(float(np.trace(total)), "the features")
@@ -197,8 +242,11 @@ class Blocks(InPasses):
         return _total(self.run(partial(passes.gram_of, S=S), "gram"))
 
     def normal(self, S: FloatArray) -> tuple[FloatArray, float]:
-        found = list(self.run(partial(passes.normal, S=S), "normal"))
-        return np.sum([part for part, _ in found], axis=0), float(sum(size for _, size in found))
+        total, length = np.zeros(S.shape), 0.0
+        for part, size in self.run(partial(passes.normal, S=S), "normal"):
+            total += part
+            length += size
+        return total, length
 
     def block_masses(self, B: FloatArray, precise: bool) -> FloatArray | None:
         if self._grams is None or precise:
@@ -213,12 +261,21 @@ class Blocks(InPasses):
         return Blocks(self.store, (*self.maps, map), self._known)
 
     def whole(self) -> Resident:
-        advice = "use a part of the data, or fewer features"
-        reserve(self.n * self.d, f"all of {self!r} in memory", advice)
-        return held(np.concatenate([rows for _, rows in self.blocks()]), self.fingerprint())
+        what, advice = f"all of {self!r} in memory", "use a part of the data, or fewer features"
+        if not self.sparse_rows:
+            reserve(self.n * self.d, what, advice)
+        parts: list[Matrix] = []
+        for _, rows in self.blocks():
+            parts.append(rows)
+            if self.sparse_rows:  # an entry is a number and a place
+                reserve(2 * sum(part.nnz for part in parts) + self.n, what, advice)
+        return held(_stacked(parts, self.d), self.fingerprint())
 
     def owned(self) -> Blocks:
         return self
+
+    def words(self) -> bool:
+        return self.sparse_rows and all(self.run(passes.nowhere_negative, "words"))
 
     def passes(self) -> Blocks:
         return self
@@ -241,10 +298,14 @@ class Blocks(InPasses):
         return found
 
 
+def block_bytes() -> int:
+    """Return what a block may take."""
+    return int(min(BLOCK_BYTES, memory_limit() // 32))
+
+
 def even_bounds(n: int, width: int) -> IntArray:
     """Return bounds of equal blocks of rows of `width` numbers that keep to the memory limit."""
-    size = min(BLOCK_BYTES, memory_limit() // 32)
-    rows = max(1, int(size) // (8 * width))
+    rows = max(1, block_bytes() // (8 * width))
     return np.append(np.arange(0, n, rows), n).astype(np.int64)
 
 
@@ -255,26 +316,50 @@ def _total(parts: Iterator[FloatArray]) -> FloatArray:
     return total
 
 
+def _stacked(parts: list[Matrix], d: int) -> Matrix:
+    """Return arrays or CSR arrays of d columns below each other."""
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+    return np.concatenate(parts) if parts else np.empty((0, d))
+
+
 def _piece(
     work: Work,
     full: bool,
     file: str,
+    expected_sparse: bool,
+    d: int,
     raw: Any,
     start: int,
+    stop: int,
     parts: Sequence[Callable[[Matrix], Matrix]],
     argument: Any,
 ) -> tuple[Any, Any]:
     """Return what `work` makes of a block, and the hashes of its rows as they are stored."""
-    if len(raw) == 0:
-        block: Any = np.zeros(np.shape(raw))
+    name = f"{file}{': ' * bool(file)}the block of rows from {start} on"
+    if raw.shape != (stop - start, d):
+        raise ValueError(f"{name} has shape {raw.shape} and should have {(stop - start, d)}")
+    if sparse.issparse(raw) and not expected_sparse:
+        raise TypeError(
+            f"{name} is sparse, but says that it is not; say so where the Dask array is made: "
+            f"meta=scipy.sparse.csr_array((0, 0))"
+        )
+    if start == stop:
+        block: Any = np.zeros((0, d))
     else:
         try:
-            block = as_matrix(
-                raw, f"{file}{': ' * bool(file)}the block of rows from {start} on", part=True
-            )
+            block = as_matrix(raw, name, part=True)
         except ValueError as error:
             raise ValueError(f"{error} (rows count from the block's first, {start})") from None
-    hashes = row_hashes(np.ascontiguousarray(block)) if full else None
+    if expected_sparse:
+        block = canonical(block if sparse.issparse(block) else sparse.csr_array(block))
+    hashes = _hashes(block) if full else None
     for part in parts:
         block = part(block)
-    return work(as_array(block), argument), hashes
+    return work(block if expected_sparse else as_array(block), argument), hashes
+
+
+def _hashes(block: Matrix) -> npt.NDArray[np.uint64]:
+    if sparse.issparse(block):
+        return Entries.of(block).hashes(block.shape[1])
+    return row_hashes(np.ascontiguousarray(block))

@@ -2,9 +2,10 @@
 
 Arrays of any kind that fits in memory, SciPy sparse matrices, pandas and polars frames, torch CPU
 tensors, lists, and paths of .npz files (or file.npz:NAME) are held in memory. Read in blocks are:
-paths of .npy, .zarr (or store.zarr:NAME) and .parquet files, Zarr arrays, memory maps that would
-take more than an eighth of the memory as float64, arrays and tensors that would take more than a
-quarter of it; and Dask arrays and data frames, where they are.
+paths of .npy, .zarr (or store.zarr:NAME) and .parquet files, and of folders of SciPy's sparse .npz
+files; Zarr arrays; memory maps that would take more than an eighth of the memory as float64, and
+sparse .npz files that do, unless they are compressed; arrays and tensors that would take more than
+a quarter of it; and Dask arrays, data frames and lists of delayed sparse matrices, where they are.
 No framework is imported: theirs are recognised by name.
 """
 
@@ -60,24 +61,28 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
 
 
 def _in_archive(path: str) -> Features:
-    """Return the features in a .npz file, NumPy's or SciPy's sparse one, in memory."""
+    """Return the features in a .npz file, in memory; SciPy's large ones in blocks."""
     from dmsgd.files.numpy_files import load_npz
     from dmsgd.files.paths import USUAL_NAMES, existing
+    from dmsgd.files.sparse_files import is_large_sparse
 
-    return recognise(load_npz(*existing(path, (".npz",)), USUAL_NAMES), path)
+    file, name = existing(path, (".npz",))
+    if name is None and is_large_sparse(file):
+        return open_features(path)
+    return recognise(load_npz(file, name, USUAL_NAMES), path)
 
 
 def open_features(
     path: str | os.PathLike[str], drop: str | None = None, *, on_cluster: bool = False
 ) -> Features:
-    """Return the features in a .npy, .zarr or .parquet file, to be read in blocks.
+    """Return the features in a file, or in a folder of sparse .npz files, to be read in blocks.
 
     path:       `store.zarr:NAME` is one array of a group.
     drop:       the column of a table that is no feature.
     on_cluster: let the workers of a Dask cluster read them, who must see the file.
     """
     from dmsgd.features.blocks import Blocks
-    from dmsgd.features.files import open_store
+    from dmsgd.features.opening import open_store
     from dmsgd.files.paths import split
 
     file, name = split(os.fspath(path))

@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.features.blocks import Store, even_bounds
-from dmsgd.files.numpy_files import load_npy
 from dmsgd.files.parquet_files import as_numbers, feature_columns, group_sizes, open_parquet
-from dmsgd.files.paths import USUAL_NAMES, readable
-from dmsgd.files.zarr_files import open_zarr, refuse_large_chunks
-from dmsgd.inputs.arrays import IntArray
+from dmsgd.files.paths import readable
+from dmsgd.files.zarr_files import refuse_large_chunks
+from dmsgd.inputs.arrays import IntArray, Matrix
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.threads import thread_count
 
@@ -35,7 +34,7 @@ class FileStore(Store):
     watched: dict[Path, tuple[int, ...]]
 
     @abstractmethod
-    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+    def read(self, start: int, stop: int) -> Matrix:
         """Return the rows start..stop, in the type they are stored in."""
 
     def compute(
@@ -65,14 +64,15 @@ class FileStore(Store):
     def refuse_changed(self) -> None:
         """Raise if a file is not the one that was opened: by its size, time and place on disk."""
         for file, then in self.watched.items():
-            if _look(file) != then:
+            if look(file) != then:
                 raise ValueError(
                     f"{file} has changed since it was opened, so that draws would follow neither "
                     f"what was there nor what is there now; build the design again"
                 )
 
 
-def _look(file: Path) -> tuple[int, ...]:
+def look(file: Path) -> tuple[int, ...]:
+    """Return what a file looks like: its size, time and place on disk."""
     try:
         found = file.stat()
     except FileNotFoundError:
@@ -124,7 +124,7 @@ class NpyStore(FileStore):
             raise ValueError(f"{name} is empty: shape {array.shape}")
         self.path = Path(str(name))
         self.file = str(self.path)
-        self.watched = {self.path: _look(self.path)}
+        self.watched = {self.path: look(self.path)}
         self.n, self.d = (int(size) for size in array.shape)
         self.dtype = array.dtype
         self.offset = int(getattr(array, "offset", 0))
@@ -185,7 +185,7 @@ class ParquetStore(FileStore):
     def __init__(self, path: str | os.PathLike[str], drop: str | None = None) -> None:
         self.path = Path(path)
         self.file = str(self.path)
-        self.watched = {self.path: _look(self.path)}
+        self.watched = {self.path: look(self.path)}
         source = open_parquet(self.path)
         self.columns = feature_columns(self.path, source, drop)
         sizes = group_sizes(self.path, source)
@@ -212,25 +212,3 @@ class ParquetStore(FileStore):
             if rows.shape != (self.groups[group + 1] - self.groups[group], self.d):
                 raise ValueError(f"row group {group} has shape {rows.shape}")
         return rows[start - self.groups[group] : stop - self.groups[group]]
-
-
-def open_store(file: Path, drop: str | None = None, name: str | None = None) -> FileStore:
-    """Return the rows of a .npy, .zarr or .parquet file.
-
-    drop: a column that is no feature.
-    name: which array of a Zarr group.
-    """
-    if not file.exists():
-        raise FileNotFoundError(f"there is no file {file}")
-    if not (file.is_file() or file.is_dir()):
-        raise ValueError(f"{file} is a device or a pipe; give a file")
-    kind = file.suffix.lower()
-    if kind == ".npy":
-        return NpyStore(load_npy(file))
-    if kind == ".parquet":
-        return ParquetStore(file, drop)
-    if kind == ".zarr":
-        return ZarrStore(
-            open_zarr(file, name, USUAL_NAMES), str(file) + f":{name}" * (name is not None)
-        )
-    raise ValueError(f"{file}: only .npy, .zarr and .parquet files are read in blocks")

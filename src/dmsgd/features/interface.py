@@ -17,7 +17,12 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 
 
 class Map(Protocol):
-    """Turns rows of features into rows of other features, dense ones or CSR."""
+    """Turns rows of features into rows of other features, dense ones or CSR.
+
+    fills: whether it makes dense rows of sparse ones.
+    """
+
+    fills: bool
 
     def width(self, columns: int) -> int:
         """Return the number of columns of the result."""
@@ -105,7 +110,7 @@ class Features(ABC):
         """
 
     def words(self) -> bool:
-        """Return whether these are known to be sparse and nowhere negative, as words of texts."""
+        """Return whether these are sparse and nowhere negative, as words of texts (by a pass)."""
         return False
 
     def dense(self) -> FloatArray | None:
@@ -154,14 +159,16 @@ class InPasses(Features):
     """Features that are read block by block: a pass computes something from every block.
 
     bounds: row numbers at which blocks begin and end, from 0 to n; blocks may be empty.
+    sparse_rows: whether blocks are CSR arrays.
     """
 
     resident = False
     bounds: IntArray
+    sparse_rows: bool
 
     @abstractmethod
     def run(
-        self, work: Callable[[FloatArray, Any], Any], name: str,
+        self, work: Callable[[Matrix, Any], Any], name: str,
         arguments: Sequence[Any] | None = None,
     ) -> Iterator[Any]:  # fmt: skip
         """Yield work(rows, argument) for each block, in order. `name` is for where tasks have one.

@@ -102,6 +102,8 @@ class Power:
 
     rho: float
 
+    fills = False
+
     def width(self, columns: int) -> int:
         return columns
 
@@ -119,6 +121,8 @@ class Power:
 @dataclass(frozen=True)
 class UnitRows:
     """x -> x / |x|."""
+
+    fills = False
 
     def width(self, columns: int) -> int:
         return columns
@@ -146,6 +150,8 @@ class WithLabels:
     classes: int
     w: float
 
+    fills = False
+
     def width(self, columns: int) -> int:
         return self.classes if self.w == 1 else columns + self.classes
 
@@ -165,6 +171,8 @@ class RowFactors:
     """Row i times factors[i]."""
 
     factors: FloatArray
+
+    fills = False
 
     def width(self, columns: int) -> int:
         return columns
@@ -187,6 +195,8 @@ class LandmarkFeatures:
     landmarks: Matrix
     scale: float
     whitening: FloatArray
+
+    fills = True
 
     def width(self, columns: int) -> int:
         return int(self.whitening.shape[1])

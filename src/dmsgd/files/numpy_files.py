@@ -10,7 +10,8 @@ import math
 import re
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, final
@@ -46,6 +47,11 @@ SPARSE_PARTS = {
     "coo": ("data", "row", "col"),
     "dia": ("data", "offsets"),
 }
+#: What to do about a sparse matrix that is too large.
+IN_BLOCKS = (
+    "save it with scipy.sparse.save_npz(file, X, compressed=False), or its rows in several files "
+    "of a folder, which are read in blocks"
+)
 
 
 @final
@@ -81,18 +87,34 @@ def load_npy(file: Path) -> np.memmap[Any, np.dtype[Any]]:
 
 def load_npz(file: Path, name: str | None, usual: tuple[str, ...]) -> Any:
     """Return the array `name` of an archive, its only one, one of a usual name, or CSR."""
+    with opened_npz(file) as archive:
+        if name is None and holds_sparse(archive):
+            with readable(file, "SciPy sparse"):
+                return _sparse(file, archive)
+        name = chosen(file, _names(archive), name, usual)
+        with readable(file, "NumPy"):
+            return _member(file, archive, name, "save it as .npy, which is read in blocks")
+
+
+@contextmanager
+def opened_npz(file: Path) -> Iterator[zipfile.ZipFile]:
+    """Yield the archive of a .npz file."""
     with open(file, "rb") as stream:
         if stream.read(len(MAGIC)) == MAGIC:
             raise ValueError(f"{file} is a single array; rename it to {file.stem}.npy")
         with readable(file, "NumPy"):
             archive = zipfile.ZipFile(stream)
         with archive:
-            held = [each[:-4] for each in archive.namelist() if each.endswith(".npy")]
-            if name is None and {"format", "shape", "data"} <= set(held):
-                return _sparse(file, archive)
-            name = chosen(file, held, name, usual)
-            with readable(file, "NumPy"):
-                return _member(file, archive, name)
+            yield archive
+
+
+def _names(archive: zipfile.ZipFile) -> list[str]:
+    return [each[:-4] for each in archive.namelist() if each.endswith(".npy")]
+
+
+def holds_sparse(archive: zipfile.ZipFile) -> bool:
+    """Return whether an archive looks like one of scipy.sparse.save_npz."""
+    return {"format", "shape", "data"} <= set(_names(archive))
 
 
 def _header(read: Callable[[int], bytes]) -> Header:
@@ -137,16 +159,24 @@ def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
     return found
 
 
-def _member(file: Path, archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
-    """Return one array of an archive."""
+def member_header(file: Path, archive: zipfile.ZipFile, name: str) -> Header:
+    """Return what the beginning of an array of an archive says."""
     found = archive.getinfo(f"{name}.npy")
     _refuse_impossible(found, file)
     with archive.open(found) as stream:
         head = _header(stream.read)
-        if head.stop != found.file_size:
-            raise ValueError(f"{name} declares {head.stop} bytes and has {found.file_size}")
-        size = head.stop - head.offset
-        reserve(size // 8, f"{name} of {file}", "save it as .npy, which is read in blocks")
+    if head.stop != found.file_size:
+        raise ValueError(f"{name} declares {head.stop} bytes and has {found.file_size}")
+    return head
+
+
+def _member(file: Path, archive: zipfile.ZipFile, name: str, advice: str) -> npt.NDArray[Any]:
+    """Return one array of an archive."""
+    head = member_header(file, archive, name)
+    size = head.stop - head.offset
+    reserve(size // 8, f"{name} of {file}", advice)
+    with archive.open(f"{name}.npy") as stream:
+        stream.read(head.offset)
         content = bytearray(size)
         _fill(stream, memoryview(content))
     return np.frombuffer(content, head.dtype).reshape(head.shape, order=head.order)
@@ -178,24 +208,29 @@ def _fill(stream: IO[bytes], room: memoryview) -> None:
         raise ValueError("an array goes on after its last number")
 
 
+def sparse_shape(file: Path, archive: zipfile.ZipFile) -> tuple[str, int, int]:
+    """Return the format of SciPy's sparse matrix in an archive, and its size."""
+    format = np.asarray(_member(file, archive, "format", IN_BLOCKS)).item()
+    format = format.decode("latin-1") if isinstance(format, bytes) else str(format)
+    if format not in SPARSE_PARTS:
+        raise ValueError(f"its format is {format[:20]!r}")
+    n, d = (int(size) for size in _member(file, archive, "shape", IN_BLOCKS))
+    if min(n, d) < 0:
+        raise ValueError(f"its shape is {(n, d)}")
+    return format, n, d
+
+
 def _sparse(file: Path, archive: zipfile.ZipFile) -> Any:
     from scipy import sparse
 
-    with readable(file, "SciPy sparse"):
-        format = np.asarray(_member(file, archive, "format")).item()
-        format = format.decode("latin-1") if isinstance(format, bytes) else str(format)
-        if format not in SPARSE_PARTS:
-            raise ValueError(f"its format is {format[:20]!r}")
-        n, d = (int(size) for size in _member(file, archive, "shape"))
-        if min(n, d) < 0:
-            raise ValueError(f"its shape is {(n, d)}")
-        data, *rest = (_member(file, archive, part) for part in SPARSE_PARTS[format])
-        if any(part.dtype.kind not in "iu" for part in rest):
-            raise ValueError("its indices are no integers")
-        reserve(n, f"a row index of {n:,} rows in {file}", "use a part of the data")
-        make = getattr(sparse, f"{format}_array")
-        parts = (data, tuple(rest)) if format == "coo" else (data, *rest)
-        matrix = make(parts, shape=(n, d))
-        if format in ("csr", "csc", "bsr"):
-            matrix.check_format(full_check=True)  # compiled code follows the indices unchecked
-        return sparse.csr_array(matrix)
+    format, n, d = sparse_shape(file, archive)
+    data, *rest = (_member(file, archive, part, IN_BLOCKS) for part in SPARSE_PARTS[format])
+    if any(part.dtype.kind not in "iu" for part in rest):
+        raise ValueError("its indices are no integers")
+    reserve(n, f"a row index of {n:,} rows in {file}", "use a part of the data")
+    make = getattr(sparse, f"{format}_array")
+    parts = (data, tuple(rest)) if format == "coo" else (data, *rest)
+    matrix = make(parts, shape=(n, d))
+    if format in ("csr", "csc", "bsr"):
+        matrix.check_format(full_check=True)  # compiled code follows the indices unchecked
+    return sparse.csr_array(matrix)

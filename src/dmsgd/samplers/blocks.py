@@ -17,10 +17,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from dmsgd.errors import SamplingError
 from dmsgd.features.interface import InPasses
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.memory import memory_limit
 from dmsgd.polynomials.squares import weighed_squares
 from dmsgd.polynomials.symmetric import log_polynomials, selection
@@ -28,6 +29,7 @@ from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Draw
 from dmsgd.samplers.rejection import eigenvectors
 from dmsgd.samplers.tables import tables_of
+from dmsgd.samplers.words import find_in_block
 
 #: Proposals of all draws at a time take at most this many bytes, or an 8th of the memory.
 PROPOSAL_BYTES = 2**29
@@ -192,11 +194,13 @@ def _answers(
     return items.reshape(shape), X.reshape(*shape, -1)
 
 
-def answer_block(block: FloatArray, question: Any, basis: FloatArray, pi: FloatArray | None) -> Any:
+def answer_block(block: Matrix, question: Any, basis: FloatArray, pi: FloatArray | None) -> Any:
     """Return the rows of one block of the data that proposals fall on, and their coordinates.
 
     And Σ_n V_in² π_n of all its rows, if π is given.
     """
+    if sparse.issparse(block):
+        return find_in_block(block, basis, question, pi)
     from dmsgd.compiled.jit import address
     from dmsgd.samplers.compiled.blocks import answer
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -87,3 +87,45 @@ class TablesOfWords:
         sizes = self.words.entries.n, d, self.sums.shape[1] - 1
         numbers = [address(self.totals, float), *sizes, *self.words.entries.addresses(), *where]
         return np.array(numbers, dtype=np.int64), chosen
+
+
+def find_in_block(
+    F: Matrix, basis: FloatArray, question: Any, pi: FloatArray | None
+) -> tuple[IntArray, FloatArray, FloatArray | None]:
+    """Return `dmsgd.samplers.blocks.answer_block` of sparse rows F.
+
+    Of V = F basis only columns that are asked for are made, a few at a time; with π all of them.
+    """
+    from dmsgd.compiled.jit import address
+    from dmsgd.compiled.vectors import BLOCK
+    from dmsgd.samplers.compiled.words import find_words, rows_of_words
+
+    rests, asked, J, draw = question
+    asked, J, draw = (part.astype(np.int64) for part in (asked, J, draw))
+    entries, columns = Entries.of(F), np.ascontiguousarray(basis.T)
+    (r, d), k = columns.shape, J.shape[1]
+    order = np.argsort(asked, kind="stable")
+    numbers, targets = asked[order], rests[order]
+    wanted = np.unique(numbers) if pi is None else np.arange(r)
+    weights, weighed = np.zeros(r) if pi is None else pi, np.zeros(entries.n)
+    found, items = np.empty(asked.size, dtype=np.int64), np.empty(asked.size, dtype=np.int64)
+    for tile in tiles(wanted.size):
+        mine = wanted[tile]
+        words = Words(entries, columns[mine])
+        sums = entries.survey(words.columns, weights[mine], weighed)
+        first, last = np.searchsorted(numbers, (mine[0], mine[-1] + 1)).tolist()
+        which = np.searchsorted(mine, numbers[first:last])
+        plan, _ = TablesOfWords(words, sums, sums[:, -1].copy()).plan(0)
+        find_words(
+            address(plan, np.int64), address(which, np.int64), address(targets[first:last], float),
+            address(found[first:last], np.int64), last - first,
+        )  # fmt: skip
+    items[order] = found
+    X, width = np.empty((items.size, k)), -(-k // BLOCK) * BLOCK
+    chosen, filled = np.zeros((d + 1, width)), np.full(d, -1)
+    rows_of_words(
+        *entries.addresses(), address(columns, float), d, address(J, np.int64), k,
+        address(draw, np.int64), address(items, np.int64), address(X, float), items.size,
+        address(chosen, float), address(filled, np.int64),
+    )  # fmt: skip
+    return items, X, None if pi is None else weighed

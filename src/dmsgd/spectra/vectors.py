@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features.interface import InPasses
+from dmsgd.features.interface import InPasses, as_array
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
 from dmsgd.polynomials.squares import weighed_squares
@@ -85,7 +85,7 @@ class ResidentVectors(Vectors):
 class VectorsInBlocks(Vectors):
     """V = F basis for features F in blocks; as large as F, so it is never kept.
 
-    basis: U Λ^(-1/2), shape (d, rank).
+    basis: U Λ^(-1/2), shape (d, rank); column by column where blocks are sparse.
     precise: whether eigenvalues are so small that Gram matrices do not tell the masses of blocks.
     """
 
@@ -99,15 +99,17 @@ class VectorsInBlocks(Vectors):
 
     def rows(self, items: IntArray) -> FloatArray:
         items = np.asarray(items)
-        found = np.asarray(self.features.take(items.ravel().astype(np.int64)) @ self.basis)
+        found = as_array(self.features.take(items.ravel().astype(np.int64)) @ self.basis)
         return found.reshape(*items.shape, self.shape[1])
 
     def columns(self, J: Any) -> FloatArray:
         return self.features.times(self.basis[:, J])
 
     def chosen(self, order: IntArray) -> VectorsInBlocks:
-        basis = np.ascontiguousarray(self.basis[:, order])
-        return VectorsInBlocks(self.features, basis, self.precise)
+        every = np.array_equal(order, np.arange(self.shape[1]))
+        basis = self.basis if every else self.basis[:, order]
+        laid_out = np.asfortranarray if self.features.sparse_rows else np.ascontiguousarray
+        return VectorsInBlocks(self.features, laid_out(basis), self.precise)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         advice = (

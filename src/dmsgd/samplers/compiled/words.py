@@ -13,7 +13,7 @@ from collections import namedtuple
 
 from numba import types
 
-from dmsgd.compiled.jit import DOUBLES, HALVES, INT, INTS, compiled
+from dmsgd.compiled.jit import DOUBLES, HALVES, INT, INTS, NOTHING, compiled
 from dmsgd.compiled.pointers import doubles_at, halves_at, ints_at, prefetch, shift
 from dmsgd.compiled.vectors import BLOCK, sparse_tile
 from dmsgd.features.loops import STRETCH
@@ -97,3 +97,37 @@ def gather_words(plan, J, k, items, X, scratch, count):
             for c in range(first, k if k < first + BLOCK else first + BLOCK):
                 X[c * BLOCK + p] = row[c - first]
     return 0
+
+
+@compiled(NOTHING(*[INT] * 5), called_from_python=True)
+def find_words(plan, columns, targets, items, count):
+    """`locate_words`, for Python; all but count are addresses."""
+    locate_words(ints_at(plan), ints_at(columns), doubles_at(targets), ints_at(items), count)
+
+
+@compiled(NOTHING(*[INT] * 13), called_from_python=True)
+def rows_of_words(starts, places, entries, columns, d, J, k, draw, items, X, count, chosen, filled):
+    """X[p] = V[items[p], J[draw[p]]] for p < count, where proposals of a draw follow each other.
+
+    All but d, k and count are addresses. `chosen` has room for B[:, J[draw]], as in `Words`, whose
+    rows are filled when a word first comes up in a draw; filled[w] is the last draw in which w did.
+    """
+    starts, places, entries, columns = (
+        ints_at(starts), halves_at(places), doubles_at(entries), doubles_at(columns)
+    )  # fmt: skip
+    J, draw, items, filled = ints_at(J), ints_at(draw), ints_at(items), ints_at(filled)
+    X, chosen, width = doubles_at(X), doubles_at(chosen), (k + BLOCK - 1) // BLOCK * BLOCK
+    row = shift(chosen, d * width)
+    for p in range(count):
+        at, end, mine = starts[items[p]], starts[items[p] + 1], shift(J, draw[p] * k)
+        for e in range(at, end):
+            if filled[places[e]] != draw[p]:
+                filled[places[e]] = draw[p]
+                for c in range(k):
+                    chosen[places[e] * width + c] = columns[mine[c] * d + places[e]]
+        for first in range(0, k, BLOCK):
+            sparse_tile(
+                shift(entries, at), shift(places, at), end - at, shift(chosen, first), width, row
+            )
+            for c in range(first, k if k < first + BLOCK else first + BLOCK):
+                X[p * k + c] = row[c - first]
