@@ -19,6 +19,7 @@ import pytest
 from scipy import sparse
 
 import dmsgd
+from dmsgd.features import pieces
 from dmsgd.inputs import effort
 from dmsgd.inputs.apart import apart
 from dmsgd.spectra import eigen, pivoted_cholesky
@@ -91,6 +92,7 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 from scipy import sparse
+from dmsgd.features import pieces
 from dmsgd.inputs import effort
 effort.LONG, effort.EVERY = 1e-3, 0.2
 X = sparse.random_array((5000, 5000), density=1e-3, rng=np.random.default_rng(0), format="csr")
@@ -200,3 +202,51 @@ def test_progress_is_told_now_and_then(
         "this: 62 seconds of about 2 minutes",
         "this: 2 minutes, longer than expected",
     ]
+
+
+@pytest.fixture
+def everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effort, "LONG", 1e-9)
+    monkeypatch.setattr(effort, "EVERY", 0.0)
+    monkeypatch.setattr("dmsgd.features.pieces.PIECE", 1)
+    monkeypatch.setattr("dmsgd.features.pieces.ROWS", 7)
+
+
+@pytest.mark.usefixtures("everything_is_long")
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_products_in_pieces_are_the_same(make: Any, caplog: pytest.LogCaptureFixture) -> None:
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(50, 30)), rng.normal(size=(30, 20))
+    np.testing.assert_allclose(pieces.product(make(A), B), A @ B, rtol=0, atol=1e-13)
+    assert len(caplog.messages) == 8
+    assert caplog.messages[0].startswith("a product of 50 x 30 and 20 columns: ")
+
+
+@pytest.mark.usefixtures("everything_is_long")
+def test_a_gram_matrix_in_pieces_is_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 30))
+    np.testing.assert_allclose(pieces.gram(X), X.T @ X, rtol=0, atol=1e-13)
+    assert len(caplog.messages) == 8
+    assert caplog.messages[0].startswith("the Gram matrix of 50 items x 30 features: ")
+
+
+@pytest.mark.usefixtures("everything_is_long")
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        (lambda X: dmsgd.diversify(X, 4), "the eigendecomposition of 30 rows"),
+        (lambda X: dmsgd.inclusion(X, 4), "a pass over 60 items"),
+        (lambda X: dmsgd.diversify(sparse.csr_array(X), 4), "the Gram matrix of "),
+        (lambda X: dmsgd.diversify(X, 4, kernel="rbf"), "a product of 60 x 30"),
+        (lambda X: pivoted_cholesky(dmsgd.Linear(X), 9), "a factor of 60 items x 14"),
+        (lambda X: dmsgd.SwapChain(dmsgd.Linear(X), 4), "the first set of a chain"),
+        (lambda X: dmsgd.diversify(X, 4, target="uniform"), "prescribed inclusion of 60 items"),
+    ],
+)  # fmt: skip
+def test_long_parts_say_how_far_they_are(
+    work: Any, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    X = np.abs(np.random.default_rng(0).normal(size=(60, 30)))
+    X[X < 1] = 0
+    work(X)
+    assert any(line.startswith(told) for line in caplog.messages), caplog.messages

@@ -11,9 +11,12 @@ from scipy import sparse
 
 from dmsgd.features.fingerprints import digest, fingerprint
 from dmsgd.features.interface import Features, InMemory, Map, as_array
+from dmsgd.features.pieces import gram as gram_of_array
+from dmsgd.features.pieces import product
 from dmsgd.features.similarity import row_squares, similarity
 from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.inputs.effort import Progress
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.
 BLOCK = 2**20
@@ -34,9 +37,10 @@ class Resident(InMemory):
         return self.matrix[items]
 
     def blocks(self) -> Iterator[tuple[int, Matrix]]:
-        rows = max(1, BLOCK // self.d)
+        rows, tell = max(1, BLOCK // self.d), Progress(f"a pass over {self.n:,} items")
         for start in range(0, self.n, rows):
             yield start, self.matrix[start : start + rows]
+            tell(min(1.0, (start + rows) / self.n))
 
     def row_squares(self) -> FloatArray:
         return row_squares(self.matrix)
@@ -45,7 +49,7 @@ class Resident(InMemory):
         return np.concatenate([row_squares(as_array(rows @ B)) for _, rows in self.blocks()])
 
     def times(self, B: Matrix) -> FloatArray:
-        return as_array(self.matrix @ B)
+        return product(self.matrix, B)
 
     def similarities(self, points: Matrix, scale: float) -> FloatArray:
         return similarity(self.matrix, points, scale)
@@ -59,12 +63,11 @@ class Resident(InMemory):
         return total
 
     def gram_of(self, S: FloatArray) -> FloatArray:
-        C = as_array(self.matrix @ S)
-        return np.asarray(C.T @ C)
+        return gram(self.times(S))
 
     def normal(self, S: FloatArray) -> tuple[FloatArray, float]:
-        C = as_array(self.matrix @ S)
-        return as_array(self.matrix.T @ C), float(np.einsum("ij,ij->", C, C))
+        C = self.times(S)
+        return product(self.matrix.T, C), float(np.einsum("ij,ij->", C, C))
 
     def mapped(self, map: Map) -> Features:
         origin = digest(self.fingerprint(), map.fingerprint())
@@ -121,7 +124,7 @@ def held(matrix: Matrix, origin: str | None = None, shared: bool = False) -> Res
 def gram(X: Matrix) -> FloatArray:
     """Return XᵀX."""
     if not sparse.issparse(X):
-        return np.asarray(X.T @ X)
+        return gram_of_array(X)
     return SparseGram(X.shape[1]).add(X.tocsr()).matrix()
 
 

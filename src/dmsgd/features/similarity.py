@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.interface import as_array
+from dmsgd.features.pieces import product
 from dmsgd.inputs.arrays import FloatArray, Matrix
 
 
@@ -27,7 +27,7 @@ def squared_distances(A: Matrix, B: Matrix) -> FloatArray:
     if isinstance(A, np.ndarray) and isinstance(B, np.ndarray):
         centre = B.mean(axis=0)  # distances are the same, and less is lost to rounding
         A, B = A - centre, B - centre
-    distances = as_array(A @ B.T)
+    distances = product(A, B.T)
     distances *= -2.0
     distances += row_squares(A)[:, None]
     distances += row_squares(B)[None, :]

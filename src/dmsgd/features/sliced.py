@@ -16,6 +16,7 @@ from dmsgd.features.interface import Features, InMemory, Map, as_array
 from dmsgd.features.resident import BLOCK
 from dmsgd.features.similarity import row_squares
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, refuse_zero
+from dmsgd.inputs.effort import Progress
 
 
 @final
@@ -35,11 +36,13 @@ class Sliced(Features):
 
     def blocks(self) -> Iterator[tuple[int, Matrix]]:
         step = max(1, BLOCK // max(self.source.d, self.d))
+        tell = Progress(f"a pass over {self.n:,} items")
         for start in range(0, self.n, step):
             rows = self.source.matrix[start : start + step]
             for map in self.maps:
                 rows = map.part(start, start + rows.shape[0])(rows)
             yield start, rows
+            tell(min(1.0, (start + step) / self.n))
 
     def row_squares(self) -> FloatArray:
         return np.concatenate([row_squares(rows) for _, rows in self.blocks()])

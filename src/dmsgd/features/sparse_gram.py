@@ -12,6 +12,7 @@ import numpy as np
 from dmsgd.features.entries import Entries
 from dmsgd.features.fingerprints import canonical
 from dmsgd.inputs.arrays import FloatArray, Matrix
+from dmsgd.inputs.effort import Progress
 from dmsgd.inputs.threads import thread_count
 
 #: Rows that are added in one go, so that Ctrl-C is heard, and columns that are turned in one.
@@ -54,6 +55,7 @@ class SparseGram:
         cores = 1 if alone else thread_count(-1)
         shares = list(pairwise(_equal_work(entries, d, cores)))
         given, total = entries.addresses(), address(self._total, float)
+        tell = Progress(f"the Gram matrix of {n:,} items x {d:,} features")
         with ThreadPoolExecutor(cores) as pool:
             for first in range(0, n, PIECE):
                 rows = first, min(first + PIECE, n)
@@ -65,6 +67,7 @@ class SparseGram:
                     work(shares[0])
                 else:
                     list(pool.map(work, shares))
+                tell(rows[1] / n)
 
     def plus(self, other: SparseGram) -> SparseGram:
         """Return the Gram matrix of what both were given."""

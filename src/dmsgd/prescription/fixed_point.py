@@ -31,6 +31,7 @@ import numpy as np
 
 from dmsgd.errors import RankError
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.effort import Progress
 from dmsgd.polynomials.anderson import extrapolated
 from dmsgd.prescription.marginals import Marginals
 
@@ -65,6 +66,7 @@ def solve(
     past: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=MEMORY + 1)
     reached, guaranteed = -np.inf, theta
     solution = Solution(theta, target, np.inf, 0)
+    tell, most = Progress(f"prescribed inclusion of {theta.size:,} items"), 0.0
     for step in range(1, max_steps + 1):
         try:
             b, log_z = marginals(theta)
@@ -81,6 +83,8 @@ def solve(
         solution = Solution(theta, b, float(np.abs(np.expm1(-gap)).max()), step)
         if solution.error <= tol:
             break
+        most = max(most, solution.error)  # errors fall by about the same factor in every step
+        tell(max(0.01, float(np.log(most / solution.error) / np.log(most / tol))))
         reached, guaranteed = phi, _centred(theta + gap)
         past.append((theta, gap))
         theta = _centred(extrapolated(past, target))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.effort import Progress
 from dmsgd.kernels import RBF, Kernel, Linear, Precomputed
 
 #: advance(Y, key, draw, block, steps) -> (next block, moves, log det); Y changes in place.
@@ -29,7 +30,7 @@ def pivots(kernel: Kernel, k: int, uniforms: FloatArray | None = None) -> IntArr
     diagonal = kernel.diag()
     noise, left = DEPENDENT * diagonal, diagonal.copy()
     F = np.empty((kernel.n, k), order="F")
-    items = np.empty(k, dtype=np.int64)
+    items, tell = np.empty(k, dtype=np.int64), Progress("the first set of a chain")
     for m in range(k):
         left[left <= noise] = 0.0
         if not left.any():
@@ -39,6 +40,7 @@ def pivots(kernel: Kernel, k: int, uniforms: FloatArray | None = None) -> IntArr
         F[:, m] = column / np.sqrt(left[j])
         left -= F[:, m] ** 2
         left[j] = 0.0
+        tell(((m + 1) / k) ** 2)  # later items take longer
     return items
 
 

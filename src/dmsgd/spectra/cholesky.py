@@ -15,6 +15,7 @@ from scipy import linalg
 
 from dmsgd.features import recognise
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.effort import Progress, announce
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_count, as_positive, as_share
 from dmsgd.inputs.seeding import Seed, key_of
@@ -79,8 +80,10 @@ def factor(
     # Below this the residual is rounding, and a pivot would add noise.
     noise = 10 * kernel.n * np.finfo(float).eps * trace
     advice = "lower rank (or oversampling), or set a tol with a lower rank"
-    reserve(kernel.n * (rank + 3 * block), f"a factor of {kernel.n} items x {rank}", advice)
-    F = np.empty((kernel.n, rank))
+    what, count = f"a factor of {kernel.n} items x {rank}", kernel.n * (rank + 3 * block)
+    reserve(count, what, advice)
+    announce(kernel.n * float(rank) ** 2, count, what, advice)
+    F, tell = np.empty((kernel.n, rank)), Progress(what)
     done, chosen = 0, np.empty(rank, np.int64)
     while done < rank and residual.sum() > max(tol * trace, noise):
         chance = residual / residual.sum()
@@ -97,6 +100,7 @@ def factor(
         residual -= np.einsum("ij,ij->i", new, new)
         residual[pivots] = 0.0
         np.maximum(residual, 0.0, out=residual)
+        tell((done / rank) ** 2)  # later columns take longer
     left = float(residual.sum() / trace)
     return np.ascontiguousarray(F[:, :done]), chosen[:done], left
 
