@@ -40,14 +40,22 @@ def features(n: int = 600, d: int = 10) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit="700MB", dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+def processes() -> Iterator[DaskProcesses]:
+    with DaskProcesses(workers=2) as processes:
+        yield processes
+
+
+@pytest.fixture(scope="module")
+def client(processes: DaskProcesses) -> Iterator[Any]:
+    with distributed.Client(processes.address, timeout=60) as client:
+        wait_for_both(client, processes)
         yield client
+
+
+def wait_for_both(client: Any, processes: DaskProcesses) -> None:
+    """Wait for two workers, and start another for each that was killed."""
+    processes.replace_dead()
+    client.wait_for_workers(2, timeout=60)
 
 
 def slow(array: Any, seconds: float) -> Any:
@@ -93,20 +101,24 @@ def test_workers_read_files_themselves(
 
 
 def kill_a_worker_after(client: Any, seconds: float) -> threading.Timer:
+    """Kill one so much later; a new one is the test's to start."""
     pid = next(iter(client.run(os.getpid, on_error="ignore").values()))
     timer = threading.Timer(seconds, os.kill, (pid, signal.SIGKILL))
     timer.start()
     return timer
 
 
-def test_a_killed_worker_changes_nothing(client: Any, tmp_path: Path) -> None:
+def test_a_killed_worker_changes_nothing(
+    client: Any, processes: DaskProcesses, tmp_path: Path
+) -> None:
     array = slow(da.from_array(features(), chunks=(50, 10)), 0.15)  # a pass takes about a second
     expected = dmsgd.presample(dmsgd.diversify(features(), 6), 200, seed=1)
     with client.as_current():
+        wait_for_both(client, processes)
         first = kill_a_worker_after(client, 0.5)
         design = dmsgd.diversify(array, 6)
         first.join()
-        client.wait_for_workers(2)
+        wait_for_both(client, processes)
         second = kill_a_worker_after(client, 1.5)
         path = tmp_path / "s.npy"
         schedule = dmsgd.presample(design, 200, seed=1, path=path, client=client)
@@ -184,18 +196,22 @@ def test_the_command_line_on_a_cluster(client: Any, tmp_path: Path) -> None:
     assert batches.shape == (40, 6)
 
 
-def test_a_worker_that_is_lost_while_the_design_is_sent_changes_nothing(client: Any) -> None:
+def test_a_worker_that_is_lost_while_the_design_is_sent_changes_nothing(
+    client: Any, processes: DaskProcesses
+) -> None:
     design = dmsgd.diversify(np.random.default_rng(0).normal(size=(20_000, 100)), 6)  # 16 MB
     expected = dmsgd.presample(design, 600, seed=1)
     for seconds in (0.0, 0.1, 0.3):
-        client.wait_for_workers(2)
+        wait_for_both(client, processes)
         killed = kill_a_worker_after(client, seconds)
         schedule = dmsgd.presample(design, 600, seed=1, client=client)
         killed.join()
         np.testing.assert_array_equal(schedule.batches, expected.batches)
 
 
-def test_a_task_that_several_workers_died_with_is_tried_again(client: Any, tmp_path: Path) -> None:
+def test_a_task_that_several_workers_died_with_is_tried_again(
+    client: Any, processes: DaskProcesses, tmp_path: Path
+) -> None:
     def deadly(block: np.ndarray) -> np.ndarray:
         if block.size > 1 and len(list(tmp_path.iterdir())) < 4:  # Dask gives up at the fourth
             (tmp_path / str(os.getpid())).touch()
@@ -203,10 +219,20 @@ def test_a_task_that_several_workers_died_with_is_tried_again(client: Any, tmp_p
         return block
 
     array = da.from_array(features(), chunks=(600, 10)).map_blocks(deadly, dtype=float)
+    over = threading.Event()
+
+    def replace() -> None:
+        while not over.wait(0.1):
+            processes.replace_dead()
+
+    replacing = threading.Thread(target=replace, daemon=True)
+    replacing.start()
     with client.as_current():
         design = dmsgd.diversify(array, 6)
+    over.set()
+    replacing.join()
     assert len(list(tmp_path.iterdir())) == 4
-    client.wait_for_workers(2)
+    wait_for_both(client, processes)
     batches = dmsgd.presample(design, 9, seed=0, client=client).batches
     np.testing.assert_array_equal(batches, dmsgd.diversify(features(), 6).sample(9, seed=0))
 
@@ -324,7 +350,7 @@ def after(path: Path, draws: int, k: int, work: Any) -> threading.Thread:
 def test_whatever_is_lost_the_draws_stay(tmp_path: Path) -> None:
     design, path, part = dmsgd.diversify(features(), 6), tmp_path / "s.npy", tmp_path / "s.part"
     with DaskProcesses(workers=2) as processes, connected(processes.address) as client:
-        client.wait_for_workers(2)
+        client.wait_for_workers(2, timeout=60)
 
         def draw() -> Any:
             return within(100, lambda: dmsgd.presample(design, LONG, 1, path, client=client))
@@ -333,6 +359,7 @@ def test_whatever_is_lost_the_draws_stay(tmp_path: Path) -> None:
         with pytest.raises(ClusterError, match=f"{processes.address} has had no workers.*s.part"):
             draw()
         processes.add_worker()
+        client.wait_for_workers(1, timeout=60)
         kept = part.stat().st_size
         after(part, kept // 48 + 1000, 6, lambda: processes.scheduler.send_signal(signal.SIGSTOP))
         with pytest.raises(ClusterError, match=f"{processes.address} .no answer in 2 s.*s.part"):
@@ -352,7 +379,7 @@ def test_whatever_is_lost_the_draws_stay(tmp_path: Path) -> None:
 def test_a_scheduler_that_is_lost_during_a_pass_is_named() -> None:
     array = slow(da.from_array(features(), chunks=(20, 10)), 0.3)  # a pass takes nine seconds
     with DaskProcesses(workers=1) as processes, connected(processes.address) as client:
-        client.wait_for_workers(1)
+        client.wait_for_workers(1, timeout=60)
         threading.Timer(1.0, processes.scheduler.kill).start()
 
         def pass_over_all() -> Any:

@@ -2,44 +2,72 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
-SCHEDULER = """
-import asyncio, sys
-from distributed import Scheduler
-
-async def serve():
-    async with Scheduler(host="127.0.0.1", port=int(sys.argv[1]), dashboard_address=":0") as one:
-        await one.finished()
-
-asyncio.run(serve())
-"""
-
-#: A worker comes once it can draw, so that it does not spend its short life on imports.
-WORKER = """
-import asyncio, sys
+#: It imports once what all of them need, and forks: a worker is there at once, and can draw.
+NURSERY = """
+import asyncio, os, signal, sys
 import dmsgd, numpy
-from distributed import Worker
+from distributed import Scheduler, Worker
+
+async def serve(kind, where):
+    one = (
+        Scheduler(host="127.0.0.1", port=int(where), dashboard_address=":0")
+        if kind == "scheduler"
+        else Worker(where, nthreads=1, dashboard_address=":0")
+    )
+    async with one:
+        await one.finished()
 
 dmsgd.presample(dmsgd.diversify(numpy.eye(4), 2), 1)
-
-async def work():
-    async with Worker(sys.argv[1], nthreads=1, dashboard_address=":0") as one:
-        await one.finished()
-
-asyncio.run(work())
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who is killed is gone
+children = []
+for line in sys.stdin:
+    children.append(os.fork())
+    if children[-1] == 0:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, 0)
+        os.dup2(nowhere, 1)
+        asyncio.run(serve(*line.split()))
+        os._exit(0)
+    print(children[-1], flush=True)
+for child in children:
+    try:
+        os.kill(child, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 """
 
 
-def start(script, *arguments):
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", script, *map(str, arguments)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+class Child:
+    """A process of the nursery."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def send_signal(self, number):
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def lives(self):
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def kill(self):
+        """Kill it, and wait until it is gone."""
+        self.send_signal(signal.SIGKILL)
+        while self.lives():
+            time.sleep(0.01)
 
 
 class DaskProcesses:
@@ -49,19 +77,32 @@ class DaskProcesses:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.address = f"tcp://127.0.0.1:{self.port}"
-        self.scheduler = start(SCHEDULER, self.port)
+        self.nursery = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", NURSERY],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        self.scheduler = self._child("scheduler", self.port)
         self.workers = []
         for _ in range(workers):
             self.add_worker()
 
+    def _child(self, kind, where):
+        self.nursery.stdin.write(f"{kind} {where}\n")
+        self.nursery.stdin.flush()
+        return Child(int(self.nursery.stdout.readline()))
+
     def add_worker(self):
-        self.workers.append(start(WORKER, self.address))
+        self.workers.append(self._child("worker", self.address))
 
     def kill_worker(self):
         """Kill the oldest worker."""
-        worker = self.workers.pop(0)
-        worker.kill()
-        worker.wait()
+        self.workers.pop(0).kill()
+
+    def replace_dead(self):
+        """Start a worker for each that is gone."""
+        for dead in [worker for worker in self.workers if not worker.lives()]:
+            self.workers.remove(dead)
+            self.add_worker()
 
     def until_there(self):
         """Wait until the scheduler listens."""
@@ -77,7 +118,4 @@ class DaskProcesses:
         return self
 
     def __exit__(self, *error):
-        for process in (self.scheduler, *self.workers):
-            process.send_signal(signal.SIGCONT)
-            process.kill()
-            process.wait()
+        self.nursery.communicate()  # at the end of its input it kills them all
