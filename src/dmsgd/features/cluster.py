@@ -1,35 +1,67 @@
-"""Rows of a Dask array or data frame, or of a file that all workers see: passes run where they are.
-
-Without a running cluster, Dask's own scheduler in this process is used; `distributed.Client(...)`
-before the call sends the work there. Tasks are named dmsgd-gram, dmsgd-squares, dmsgd-answer, ...
-"""
+"""Rows that Dask has, or of a file that all workers see: passes run where they are."""
 
 from __future__ import annotations
 
-import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
-from uuid import uuid4
 
 import numpy as np
+from scipy import sparse
 
 from dmsgd.features.blocks import Store, even_bounds
-from dmsgd.features.connection import named_losses, result, wait_for_a_worker
 from dmsgd.features.files import FileStore
+from dmsgd.features.sparse_gram import SparseGram
+from dmsgd.features.tasks import (
+    added_up,
+    called,
+    current_client,
+    named,
+    results_of,
+    tasks_of,
+    wait_for_workers,
+)
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.threads import thread_count
 
 
-@final
-class DaskStore(Store):
-    """An (n, d) Dask array or frame in its own blocks of rows, cut up where they are too large."""
+class _Distributed(Store):
+    """Rows of which Dask has the blocks."""
 
     kind = "distributed"
 
+    @abstractmethod
+    def chunks(self, bounds: IntArray, arguments: Sequence[Any]) -> list[Any]:
+        """Return the blocks, delayed; those whose argument is None may be None."""
+
+    def compute(
+        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
+    ) -> Iterator[Any]:
+        """Yield the results in order; from a cluster, each as soon as it and those before are."""
+        return results_of(tasks_of(self.chunks(bounds, arguments), piece, arguments, name))
+
+    def total(
+        self,
+        bounds: IntArray,
+        piece: Callable[..., Any],
+        arguments: Sequence[Any],
+        begin: Callable[[], SparseGram],
+        name: str,
+    ) -> tuple[SparseGram, list[Any]]:
+        """Return the total; on a cluster each thread adds blocks to one, and these are added."""
+        client = current_client()
+        if client is None:
+            return super().total(bounds, piece, arguments, begin, name)
+        tasks = tasks_of(self.chunks(bounds, arguments), piece, arguments, name)
+        threads = sum(client.nthreads().values())
+        return added_up(tasks, begin, max(1, min(threads, len(tasks))))
+
+
+@final
+class DaskStore(_Distributed):
+    """An (n, d) Dask array or frame in its own blocks of rows, cut up where they are too large."""
+
     def __init__(self, value: Any) -> None:
-        client = _client()
-        if client is not None:
-            wait_for_a_worker(client)  # Dask itself would wait for ever
+        wait_for_workers()
         array = value.to_dask_array(lengths=True) if hasattr(value, "to_dask_array") else value
         if array.ndim != 2:
             raise ValueError(f"the Dask array must have two dimensions, got shape {array.shape}")
@@ -49,112 +81,100 @@ class DaskStore(Store):
         edges = np.concatenate([[0], np.cumsum(sizes)])
         return np.unique(np.append(edges, even_bounds(self.n, width)))
 
-    def compute(
-        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
-    ) -> Iterator[Any]:
-        """Yield the results in order; from a cluster, each as soon as it and those before are."""
+    def chunks(self, bounds: IntArray, arguments: Sequence[Any]) -> list[Any]:
+        """Return the blocks, delayed."""
         sizes = tuple(int(size) for size in np.diff(bounds))
         array = self.array if self.array.chunks[0] == sizes else self.array.rechunk({0: sizes})
-        return _results(_tasks(list(array.to_delayed().ravel()), piece, arguments, name))
+        return list(array.to_delayed().ravel())
 
 
 @final
-class SharedFileStore(Store):
+class SparseDaskStore(_Distributed):
+    """Sparse matrices that follow each other, delayed, each of them a block as it is."""
+
+    sparse_rows = True
+
+    def __init__(self, parts: Sequence[Any], shapes: Sequence[tuple[int, int]] | None) -> None:
+        wait_for_workers()
+        if shapes is None:  # a pass of its own: how many rows there are must be known first
+            shape = named(_shape, "shape")
+            shapes = list(results_of([shape(part) for part in parts]))
+        widths = sorted({d for _, d in shapes})
+        if len(widths) > 1:
+            raise ValueError(
+                f"the delayed matrices have {widths[0]} to {widths[-1]} columns; they are rows of "
+                f"one matrix and need the same columns"
+            )
+        self.parts, self.d = list(parts), widths[0]
+        self.edges = np.cumsum([0, *(n for n, _ in shapes)])
+        self.n = int(self.edges[-1])
+        if 0 in (self.n, self.d):
+            raise ValueError(f"the delayed matrices are empty: shape {(self.n, self.d)}")
+
+    def bounds(self, width: int) -> IntArray:
+        """Return where the matrices begin and end."""
+        return self.edges
+
+    def chunks(self, bounds: IntArray, arguments: Sequence[Any]) -> list[Any]:
+        """Return the matrices."""
+        return self.parts
+
+
+def dask_store(value: Any) -> Store:
+    """Return the rows of a Dask array or frame, or of delayed sparse matrices, one or a list."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    if all(type(part).__module__ == "dask.delayed" for part in parts):
+        return SparseDaskStore(parts, None)
+    if isinstance(value, list | tuple):
+        raise TypeError("X is a list in which some are delayed and some are not; delay them all")
+    if not sparse.issparse(getattr(value, "_meta", None)):
+        return DaskStore(value)
+    if value.ndim != 2:
+        raise ValueError(f"the Dask array must have two dimensions, got shape {value.shape}")
+    rows = value.to_delayed()
+    beside = named(_beside, "beside")
+    parts = [row[0] if len(row) == 1 else beside(list(row)) for row in rows]
+    sizes, d = value.chunks[0], value.shape[1]
+    known = not np.isnan([*sizes, d]).any()
+    return SparseDaskStore(parts, [(int(size), int(d)) for size in sizes] if known else None)
+
+
+def _shape(part: Any) -> tuple[int, int]:
+    """Return the size of a delayed matrix, or refuse what is none."""
+    shape: Any = getattr(part, "shape", ())
+    if len(shape) != 2:
+        raise TypeError(
+            f"a delayed part of X is a {type(part).__name__}, and must be an (n, d) sparse matrix"
+        )
+    return int(shape[0]), int(shape[1])
+
+
+def _beside(parts: list[Any]) -> Any:
+    return sparse.hstack(parts, format="csr")
+
+
+@final
+class SharedFileStore(_Distributed):
     """A file that the workers of a cluster read, each its own blocks."""
 
     def __init__(self, files: FileStore) -> None:
         self.files, self.n, self.d = files, files.n, files.d
-        self.kind = "distributed"
+        self.file, self.sparse_rows = files.file, files.sparse_rows
 
     def bounds(self, width: int) -> IntArray:
         """Return the bounds of the file's blocks."""
         return self.files.bounds(width)
 
-    def compute(
-        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
-    ) -> Iterator[Any]:
-        """Yield the results in order."""
-        read = _named(self.files.read, "read")
+    def chunks(self, bounds: IntArray, arguments: Sequence[Any]) -> list[Any]:
+        """Return what reads the blocks."""
+        import dask
+
+        everywhere, read = dask.delayed(self.files.read), named(called, "read")
         ends = zip(bounds[:-1].tolist(), bounds[1:].tolist(), arguments, strict=True)
-        chunks = [None if given is None else read(start, stop) for start, stop, given in ends]
-        return _results(_tasks(chunks, piece, arguments, name))
+        return [
+            None if given is None else read(everywhere, start, stop) for start, stop, given in ends
+        ]
 
     def refuse_changed(self) -> None:
         """Raise if the file has changed."""
         self.files.refuse_changed()
-
-
-def _tasks(
-    chunks: Sequence[Any], piece: Callable[..., Any], arguments: Sequence[Any], name: str
-) -> list[Any]:
-    """Return a task for each chunk whose argument is not None; `piece` is sent once."""
-    import dask
-
-    everywhere, call = dask.delayed(piece), _named(_called, name)
-    return [
-        call(everywhere, chunk, *given)
-        for chunk, given in zip(chunks, arguments, strict=True)
-        if given is not None
-    ]
-
-
-def _called(piece: Callable[..., Any], *arguments: Any) -> Any:
-    return piece(*arguments)
-
-
-def _results(tasks: list[Any]) -> Iterator[Any]:
-    """Yield the results in order, freeing each on the cluster once it is here."""
-    import dask
-
-    client = _client()
-    if client is None:
-        step = 2 * thread_count(-1)  # a few at a time, so that not all results are held at once
-        for first in range(0, len(tasks), step):
-            yield from dask.compute(*tasks[first : first + step], scheduler=_here())
-        return
-    with warnings.catch_warnings(), named_losses(client):
-        warnings.filterwarnings("ignore", message="Sending large graph")  # proposals are the graph
-        futures = client.compute(tasks)
-    try:
-        for future in futures:
-            yield result(future, client)
-            future.release()
-    finally:
-        for future in futures:
-            future.release()  # unlike cancel it waits for no answer of a scheduler that is lost
-
-
-def _here() -> str | None:
-    """Return "threads" where a client that is gone is still asked for, else leave it to Dask."""
-    import dask
-
-    chosen = dask.config.get("scheduler", None)
-    return "threads" if chosen in ("distributed", "dask.distributed") else None
-
-
-def _client() -> Any:
-    """Return the client that Dask would use now, if there is one and it is connected.
-
-    One that never was, or is closed, would wait for results for ever.
-    """
-    try:
-        from distributed import get_client
-    except ImportError:
-        return None
-    try:
-        client = get_client()
-    except ValueError:
-        return None
-    return client if client.status == "running" else None
-
-
-def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return the delayed function, whose tasks the dashboard shows as dmsgd-name."""
-    import dask
-
-    delayed = dask.delayed(function, pure=False)
-
-    def call(*arguments: Any) -> Any:
-        return delayed(*arguments, dask_key_name=f"dmsgd-{name}-{uuid4().hex}")
-
-    return call

@@ -45,11 +45,11 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
         from dmsgd.features.files import ZarrStore
 
         return Blocks(ZarrStore(value))
-    if module in ("dask", "dask_expr"):
+    if module in ("dask", "dask_expr") or _any_delayed(value):
         from dmsgd.features.blocks import Blocks
-        from dmsgd.features.cluster import DaskStore
+        from dmsgd.features.cluster import dask_store
 
-        return Blocks(DaskStore(value))
+        return Blocks(dask_store(value))
     if isinstance(value, np.ndarray) or module == "torch":
         from dmsgd.features.blocks import Blocks
         from dmsgd.features.large import ArrayStore, is_large
@@ -92,6 +92,12 @@ def open_features(
 
         return Blocks(SharedFileStore(store))
     return Blocks(store)
+
+
+def _any_delayed(value: Any) -> bool:
+    """Return whether this is a list of what Dask is to compute."""
+    parts = value if isinstance(value, list | tuple) else ()
+    return any(type(part).__module__ == "dask.delayed" for part in parts)
 
 
 def _is_large(array: np.memmap[Any, Any]) -> bool:
