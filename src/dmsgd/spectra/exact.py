@@ -105,7 +105,9 @@ def of_features(F: Features, tol: float = 0.0, overwrite: bool = False) -> Spect
         values, U = right_vectors(F.whole().transposed())
         return truncated(values, U, _route("primal", values), _rounding(F, values), tol)
     reserve(4 * F.d**2, f"the Gram matrix of {F.d} features", advice)
-    products = EIGH * F.d**3 + (0.0 if F.sparse() else 2.0 * F.n * F.d**2)
+    blocks, direct = F.passes(), F.direct()
+    entries_only = F.sparse() is not None or (blocks is not None and blocks.sparse_rows)
+    products = EIGH * F.d**3 + (0.0 if entries_only else 2.0 * F.n * F.d**2)
     what = f"the eigendecomposition of {F.n:,} items x {F.d:,} features"
     announce(products, 4 * F.d**2, what, SHORTER)
     texts = F.sparse() if F.n * F.d > on_demand.KEPT else None
@@ -114,7 +116,6 @@ def of_features(F: Features, tol: float = 0.0, overwrite: bool = False) -> Spect
     values, U = right_vectors(F)
     rounding, route = _rounding(F, values), _route("dual", values)
     vectors: Any
-    blocks, direct = F.passes(), F.direct()
     if texts is not None:
         made = partial(Words.of, (kept := texts.owned()).matrix)
         vectors = VectorsOnDemand(kept, _columns(values, U), made)
