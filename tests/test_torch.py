@@ -587,7 +587,7 @@ def test_what_weights_are_added_to_keeps_its_type(item, workers):
         (lambda: DiverseSampler(DESIGN, num_replicas=2.0, rank=1), TypeError, "an integer"),
         (lambda: DiverseSampler(DESIGN, shard="no"), ValueError, "shard must be"),
         (lambda: DiverseSampler(DESIGN, steps=0), ValueError, "steps must be at least 1"),
-        (lambda: DiverseSampler(X), TypeError, "needs a design.*ndarray"),
+        (lambda: DiverseSampler(X), TypeError, "must be a design.*ndarray"),
         (lambda: DiverseSampler(dmsgd.DPP(DESIGN.spectrum)), TypeError, "fixed k.*DPP"),
         (
             lambda: DiverseSampler(DESIGN).load_state_dict(

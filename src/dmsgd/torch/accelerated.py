@@ -31,8 +31,8 @@ class Drive:
     split: bool
 
 
-def drive(sampler: Any) -> Drive | None:
-    """Return how Accelerate goes through `sampler`, or None if it does not do so now."""
+def drive(sampler: Any, n: int) -> Drive | None:
+    """Return how Accelerate goes through `sampler`, of n items; None if it does not do so now."""
     module = sys.modules.get("accelerate.state")
     if module is None or not module.GradientState._shared_state:
         return None
@@ -40,24 +40,49 @@ def drive(sampler: Any) -> Drive | None:
     chain: list[Any] = [getattr(loader, "batch_sampler", None)]
     while hasattr(chain[-1], "batch_sampler"):
         chain.append(chain[-1].batch_sampler)
+    _refuse_several(sampler, chain[-1])
     if getattr(chain[-1], "sampler", None) is not sampler:
         _refuse_while_preparing()
         return None
+    _refuse_other_data(loader.dataset, n)
     processes = int(module.PartialState().num_processes)
-    dispatched = hasattr(loader, "slice_fn") and processes > 1
     split = any(getattr(part, "split_batches", False) for part in (loader, *chain))
-    if dispatched and loader.use_stateful_dataloader:
+    if hasattr(loader, "slice_fn") and processes > 1:
+        _refuse_lost_places(loader, chain, split)
+    return Drive(int(loader.iteration), 1 if split else processes, split)
+
+
+def _refuse_several(sampler: Any, batches: Any) -> None:
+    """Raise if the innermost batch sampler takes turns between several, one of them ours."""
+    if any(each.sampler is sampler for each in getattr(batches, "batch_samplers", ())):
+        raise ValueError(
+            "batches of several datasets are mixed here, so that steps would not be draws; join "
+            "them (datasets.concatenate_datasets), and build the design from all items"
+        )
+
+
+def _refuse_other_data(dataset: Any, n: int) -> None:
+    if len(dataset) != n:
+        raise ValueError(
+            f"the dataset has {len(dataset)} items, the design {n}; build the design from "
+            f"the very items that are trained on: TRL's packing joins texts, so leave it out, and "
+            f"a loader for evaluation needs a sampler of its own"
+        )
+
+
+def _refuse_lost_places(loader: Any, chain: list[Any], split: bool) -> None:
+    """Raise if the main process hands out batches and would lose count of them."""
+    if loader.use_stateful_dataloader:
         raise ValueError(
             "Accelerate's dispatch_batches=True loses the place of a stateful loader; leave out "
             "use_stateful_dataloader, or dispatch_batches: the batches are the same without"
         )
-    if dispatched and not split and any(getattr(part, "skip_batches", 0) for part in chain):
+    if not split and any(getattr(part, "skip_batches", 0) for part in chain):
         raise ValueError(
             "under dispatch_batches=True Accelerate's skip_first_batches counts the batches before "
             "they are put together, so that draws would be cut; leave out dispatch_batches: the "
             "batches are the same without"
         )
-    return Drive(int(loader.iteration), 1 if split else processes, split)
 
 
 def _refuse_while_preparing() -> None:

@@ -45,14 +45,14 @@ class Loader(DataLoader[Any]):
         consumed = self.sampler.next_place[1]
         for batch in super().__iter__():
             consumed += self.batch_size
-            self._under_way, self._consumed = self.sampler.under_way, consumed
+            self._under_way, self._consumed = self.sampler.course.under_way, consumed
             yield batch
         self._under_way = None
 
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands: epoch, consumed items, and of which design; plain."""
         now = self._under_way
-        if now is None or now is not self.sampler.under_way:  # or another epoch was named since
+        if now is None or now is not self.sampler.course.under_way:  # or another epoch was named since
             return self.sampler.state_dict(self.sampler.next_place)
         return self.sampler.state_dict((now.epoch, self._consumed))
 

@@ -7,10 +7,23 @@ from typing import Any, Literal
 
 import torch.distributed
 
+from dmsgd.inputs.scalars import as_count
 from dmsgd.torch import accelerated
 
 #: True: take this rank's part of each draw. False: take all of it. "auto": see `part_of_draw`.
 Shard = bool | Literal["auto"]
+
+
+def as_replica(rank: int | None, num_replicas: int | None) -> tuple[int | None, int | None]:
+    """Return a process's number and how many there are, as integers, or None for both."""
+    if (rank is None) != (num_replicas is None):
+        raise ValueError("num_replicas and rank belong together; pass both or neither")
+    if rank is None or num_replicas is None:
+        return None, None
+    rank, num_replicas = as_count(rank, "rank", least=0), as_count(num_replicas, "num_replicas")
+    if rank >= num_replicas:
+        raise ValueError(f"rank must be one of 0..{num_replicas - 1}, got {rank}")
+    return rank, num_replicas
 
 
 def part_of_draw(shard: Shard, rank: int | None, num_replicas: int | None) -> tuple[int, int]:
@@ -73,6 +86,11 @@ def process_count() -> int:
     if state is not None:
         return int(state.num_processes)
     return int(torch.distributed.get_world_size()) if _initialised() else 1
+
+
+def sharers(shard: Shard, num_replicas: int | None) -> int:
+    """Return how many processes share each draw, whoever cuts it: as given, or all that train."""
+    return process_count() if shard is False or num_replicas is None else num_replicas
 
 
 def of_first_rank(value: Any) -> Any:
