@@ -99,6 +99,39 @@ def test_accumulation_splits_a_draw_over_consecutive_batches():
     assert [flat(batches[i : i + 3]) for i in range(0, len(batches), 3)] == draws()
 
 
+def test_loader_takes_a_sampler_as_it_is():
+    sampler = DiverseSampler(DESIGN, steps=STEPS, seed=3)
+    batches = loader(ITEMS, sampler, accumulation=2, loss_weights=True)
+    assert batches.sampler is sampler
+    halves = [batch[0].tolist() for batch in batches]
+    assert [flat(halves[i : i + 2]) for i in range(0, len(halves), 2)] == draws(seed=3)
+    with pytest.raises(ValueError, match=r"its own seed, 3; leave seed out, or pass the design"):
+        loader(ITEMS, sampler, seed=4)
+    with pytest.raises(ValueError, match=r"its own steps, 9; leave steps out"):
+        loader(ITEMS, sampler, steps=STEPS + 1)
+    with pytest.raises(ValueError, match=r"its own shard, auto; leave shard out"):
+        loader(ITEMS, sampler, shard=False)
+    loader(ITEMS, sampler, steps=STEPS, seed=3)
+    with pytest.raises(ValueError, match="9 items, the design 60"):
+        loader(TensorDataset(torch.zeros(9)), sampler)
+
+
+def test_loader_of_a_sampler_that_takes_a_part_has_batches_of_that_part():
+    halves = [DiverseSampler(DESIGN, STEPS, num_replicas=2, rank=rank) for rank in (0, 1)]
+    parts = [seen(loader(ITEMS, half)) for half in halves]
+    assert [left + right for left, right in zip(*parts, strict=True)] == draws()
+
+
+def test_loss_weights_of_the_design_before_an_update_are_refused():
+    batches = loader(ITEMS, DESIGN, steps=STEPS, loss_weights=True)
+    list(batches)
+    batches.sampler.update(dmsgd.diversify(X[:, :9], k=K))
+    with pytest.raises(ValueError, match=r"weights are of another design.*make the loader again"):
+        next(iter(batches))
+    again = loader(ITEMS, batches.sampler, loss_weights=True)
+    assert seen(again) == draws(1, design=dmsgd.diversify(X[:, :9], k=K))
+
+
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_share_each_draw(world):
     parts = [

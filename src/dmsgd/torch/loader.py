@@ -6,6 +6,7 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from copy import copy
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -15,8 +16,9 @@ from dmsgd.inputs.scalars import as_count, as_flag
 from dmsgd.inputs.seeding import Seed
 from dmsgd.torch.embedding import refuse_unnumbered
 from dmsgd.torch.passes import Pass
-from dmsgd.torch.ranks import Shard, process_count
+from dmsgd.torch.ranks import Shard, process_count, sharers
 from dmsgd.torch.sampler import DiverseSampler
+from dmsgd.torch.state import fingerprint_of
 
 
 class Loader(DataLoader[Any]):
@@ -42,6 +44,8 @@ class Loader(DataLoader[Any]):
             )
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        if isinstance(self.dataset, WithLossWeights):
+            self.dataset.refuse_other(self.sampler.design)
         consumed = self.sampler.next_place[1]
         for batch in super().__iter__():
             consumed += self.batch_size
@@ -52,7 +56,9 @@ class Loader(DataLoader[Any]):
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands: epoch, consumed items, and of which design; plain."""
         now = self._under_way
-        if now is None or now is not self.sampler.course.under_way:  # or another epoch was named since
+        if (
+            now is None or now is not self.sampler.course.under_way
+        ):  # or another epoch was named since
             return self.sampler.state_dict(self.sampler.next_place)
         return self.sampler.state_dict((now.epoch, self._consumed))
 
@@ -64,7 +70,7 @@ class Loader(DataLoader[Any]):
 
 def loader(
     dataset: Dataset[Any],
-    design: Source,
+    design: Source | DiverseSampler,
     *,
     batch_size: int | None = None,
     accumulation: int = 1,
@@ -77,6 +83,7 @@ def loader(
     """Return a DataLoader whose every global step is one draw of `design`.
 
     dataset:      map-style, of the n items that the design was made of.
+    design:       what is drawn from; or a `DiverseSampler` of it, to be used as it is.
     batch_size:   items per process and forward pass, by default k / (ranks x accumulation).
     accumulation: backward passes per optimiser step.
     steps, seed, shard: as for `DiverseSampler`.
@@ -90,13 +97,18 @@ def loader(
     >>> len(batches), next(iter(batches))[0].shape
     (50, torch.Size([2, 5]))
     """
+    if isinstance(design, DiverseSampler):
+        sampler, design = design, design.design
+        _refuse_another_wish(sampler, steps, seed, shard)
+    else:
+        sampler = None
     _refuse_unfit(dataset, design)
     for name in ("sampler", "batch_sampler", "shuffle", "drop_last"):
         if name in options:
             raise TypeError(f"{name} is decided by the design; leave it out")
     loss_weights = as_flag(loss_weights, "loss_weights")
     accumulation = as_count(accumulation, "accumulation")
-    ranks = process_count()
+    ranks = process_count() if sampler is None else sharers(sampler.shard, sampler.replica[1])
     local, rest = divmod(design.k, ranks * accumulation)
     if rest or (batch_size is not None and as_count(batch_size, "batch_size") != local):
         given = f"batch_size {batch_size} x " if batch_size is not None else ""
@@ -106,9 +118,26 @@ def loader(
             + ("" if rest else f", so batch_size is {local}")
         )
     data = WithLossWeights(dataset, design) if loss_weights else dataset
-    sampler = DiverseSampler(design, steps, seed, shard=shard)
+    sampler = sampler or DiverseSampler(design, steps, seed, shard=shard)
     sampler.pass_size = design.k // accumulation
     return Loader(data, batch_size=local, sampler=sampler, drop_last=True, **options)
+
+
+def _refuse_another_wish(
+    sampler: DiverseSampler, steps: int | None, seed: Seed, shard: Shard
+) -> None:
+    """Raise if a sampler that is ready is asked to be another one."""
+    same = {
+        "steps": steps is None or steps == sampler.steps,
+        "seed": isinstance(seed, int | np.integer) and seed in (0, sampler.seed),
+        "shard": shard in ("auto", sampler.shard),
+    }
+    for name, agreed in same.items():
+        if not agreed:
+            raise ValueError(
+                f"this sampler has its own {name}, {getattr(sampler, name)}; leave {name} out, or "
+                f"pass the design instead of the sampler"
+            )
 
 
 def _refuse_unfit(dataset: Any, design: Source) -> None:
@@ -140,6 +169,15 @@ class WithLossWeights(Dataset[Any]):
         self.dataset = dataset
         weights = design.k * unbiased_weights(known(design))
         self.loss_weights = torch.tensor(weights, dtype=torch.get_default_dtype())
+        self._of = fingerprint_of(design)
+
+    def refuse_other(self, design: Source) -> None:
+        """Raise if batches of another design are drawn, as after an update of the sampler."""
+        if fingerprint_of(design) != self._of:
+            raise ValueError(
+                "the loss weights are of another design than the batches, which the sampler's "
+                "update() has changed; make the loader again, with loss_weights=True"
+            )
 
     def __len__(self) -> int:
         return len(self.dataset)  # type: ignore[arg-type]
