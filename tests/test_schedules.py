@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 import dmsgd
 from dmsgd.samplers import reference, rejection
 from dmsgd.schedules import completing, disk, files, pieces, record
+from dmsgd.schedules.files import Files
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(60, 8))
@@ -828,6 +830,23 @@ def test_three_processes_at_once_all_get_the_schedule(locks, path):
         dmsgd.Schedule.load(f"{path}{seed}")
     left = {file.suffix for file in path.parent.iterdir()}
     assert left <= {".npy", ".json"}
+
+
+@needs_fork
+def test_whoever_comes_while_another_publishes_waits_for_it(path, monkeypatch):
+    files, sync, others = Files.at(path), Files._sync_folder, []
+
+    def come(self):
+        sync(self)
+        if files.batches.exists() and not files.sidecar.exists() and not others:
+            others.append(ThreadPoolExecutor(1).submit(dmsgd.presample, DESIGN, 5, path=path))
+            wait(others, 0.3)
+
+    monkeypatch.setattr(Files, "_sync_folder", come)
+    schedule = dmsgd.presample(DESIGN, 5, path=path)
+    (other,) = others
+    np.testing.assert_array_equal(other.result(timeout=60).batches, schedule.batches)
+    assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
 
 
 # --- where it cannot be written

@@ -8,7 +8,7 @@ import io
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -24,15 +24,18 @@ END = 2**16
 
 #: Flags of every file that is opened for writing: no links, and bytes as they are.
 PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+#: Flags of a file that is opened to wait for its lock: never for whoever writes to a pipe.
+READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | PLAIN
 
 
 @contextmanager
-def locked(part: Path) -> Iterator[tuple[io.FileIO, bool]]:
+def locked(part: Path, batches: Path) -> Iterator[tuple[io.FileIO, bool]]:
     """Yield the file `part`, created if need be, once no other process holds it.
 
-    After a wait the file may have been renamed; then it is opened anew. The lock of a killed
-    process vanishes with it. A file that is still empty at the end is removed. The second of what
-    is yielded says if there are locks at all.
+    After a wait the file may have been renamed; then it is opened anew. Its name is then `batches`,
+    and whoever renamed it holds it until the schedule is complete, which is waited for. The lock of
+    a killed process vanishes with it. A file that is still empty at the end is removed. The second
+    of what is yielded says if there are locks at all.
     """
     while True:
         with io.FileIO(_opened(part), "r+") as file:
@@ -44,6 +47,8 @@ def locked(part: Path) -> Iterator[tuple[io.FileIO, bool]]:
                 raise OSError(
                     errno.EPERM, f"{part} is no plain file, or has a second name (a hard link)"
                 )
+            with suppress(OSError), io.FileIO(os.open(batches, READ)) as renamed:
+                _lock(renamed)
             try:
                 yield file, alone
             finally:

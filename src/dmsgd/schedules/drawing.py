@@ -93,7 +93,7 @@ def _on_disk(
         return schedule
     if not overwrite:
         refuse_another_beginning(files, record)  # at once, rather than after waiting for it
-    with _clear_errors(files), locked(files.part) as (file, alone):
+    with _clear_errors(files), locked(files.part, files.batches) as (file, alone):
         try:
             schedule = finished(files, record, overwrite)  # by another process, meanwhile
             if schedule is None:
