@@ -43,6 +43,9 @@ if TYPE_CHECKING:
         TargetName as TargetName,
     )
     from dmsgd.designs import (
+        Trials as Trials,
+    )
+    from dmsgd.designs import (
         Uniform as Uniform,
     )
     from dmsgd.designs import (
@@ -151,8 +154,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "designs": (
         "DPP", "KDPP", "ClosedForm", "Design", "KernelName", "Partition", "PoissonDisk",
-        "Stratified", "SwapChain", "TargetName", "Uniform", "Weighted", "cells", "clustered",
-        "correlation", "diversify", "inclusion", "suggest_scale", "suggest_w", "unbiased_weights",
+        "Stratified", "SwapChain", "TargetName", "Trials", "Uniform", "Weighted", "cells",
+        "clustered", "correlation", "diversify", "inclusion", "suggest_scale", "suggest_w",
+        "unbiased_weights",
     ),
     "errors": ("KernelWarning", "RankError", "SamplingError", "TargetError"),
     "features": ("anneal", "concat", "normalize", "one_hot"),

@@ -165,11 +165,14 @@ DESIGNS = {
         },
         results.is_design,
     ),
+    "Trials": Call(plain(dmsgd.Trials), {"kernel": kinds.KERNEL, "k": K}, results.is_design),
 }
 
 SOME_OF = {
     **given.DESIGN_GOOD,
-    **{name: given.DESIGN_ODD[name] for name in ("Partition", "SwapChain", "PoissonDisk")},
+    **{
+        name: given.DESIGN_ODD[name] for name in ("Partition", "SwapChain", "PoissonDisk", "Trials")
+    },
 }
 SOME_KERNELS = {
     "Linear": lambda s: s.kernel,
@@ -230,7 +233,7 @@ METHODS = {
             {"draws": kinds.COUNT, "seed": SEED, "workers": kinds.WORKERS},
             lambda b, s, given: results.is_inclusion(b, s.k, s.n),
         )
-        for name in ("SwapChain", "PoissonDisk")
+        for name in ("SwapChain", "PoissonDisk", "Trials")
     },
     "PoissonDisk.radii": Call(method(SOME_OF["PoissonDisk"], "radii"), DRAWS, results.is_finite),
     "Schedule.sample": Call(

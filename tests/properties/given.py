@@ -52,6 +52,19 @@ class Size:
         return self.rng.permutation(np.arange(self.n) % 3)
 
     @property
+    def weights(self):
+        """A number for each item, no two far apart."""
+        return np.linspace(1.0, 1.4, self.n)
+
+    def with_second(self, value, others):
+        """Return `others`, one number for each item, with another one for the second item."""
+        return np.where(np.arange(self.n) == 1, value, others)
+
+    def with_column(self, value):
+        """Return the features with all of their second column `value`."""
+        return np.where(np.arange(self.d) == 1, value, self.X)
+
+    @property
     def kernel(self):
         return dmsgd.Linear(self.X)
 
@@ -211,6 +224,11 @@ NOTHING_LIKE_IT = {
     "sets in an array": lambda s: np.array([{1}] * s.n, dtype=object),
 }  # fmt: skip
 
+
+def nothing_like_it_but(left_out):
+    return {name: make for name, make in NOTHING_LIKE_IT.items() if name != left_out}
+
+
 FEATURES_BAD = {
     **NOTHING_LIKE_IT,
     "empty": lambda s: [],
@@ -220,8 +238,8 @@ FEATURES_BAD = {
     "3-D": lambda s: s.X[None],
     "0-D": lambda s: np.array(1.0),
     "ragged": lambda s: [[1.0], [1.0, 2.0]] * s.n,
-    "NaN": lambda s: np.where(np.arange(s.d) == 1, np.nan, s.X),
-    "infinite": lambda s: np.where(np.arange(s.d) == 1, -np.inf, s.X),
+    "NaN": lambda s: s.with_column(np.nan),
+    "infinite": lambda s: s.with_column(-np.inf),
     "text": lambda s: s.X.astype(str),
     "bytes inside": lambda s: s.X.astype("S"),
     "numbers as text": lambda s: with_entry(s.X, "1.0"),
@@ -248,7 +266,7 @@ FEATURES_BAD = {
     "complex tensor": lambda s: torch.tensor(s.X) * 1j,
     "sparse tensor": lambda s: torch.tensor(s.X).to_sparse(),
     "meta tensor": lambda s: torch.tensor(s.X).to("meta"),
-    "sparse NaN": lambda s: sparse.csr_array(np.where(np.arange(s.d) == 1, np.nan, s.X)),
+    "sparse NaN": lambda s: sparse.csr_array(s.with_column(np.nan)),
     "sparse complex": lambda s: sparse.csr_array(s.X + 1j),
     "sparse 1-D": lambda s: sparse.coo_array(s.X[0]),
     "sparse empty": lambda s: sparse.csr_array((s.n, 0)),
@@ -317,7 +335,7 @@ LABELS_GOOD = {
 }  # fmt: skip
 
 LABELS_BAD = {
-    **{name: make for name, make in NOTHING_LIKE_IT.items() if name != "None"},
+    **nothing_like_it_but("None"),
     "text alone": lambda s: "abcdefgh"[: s.n],
     "empty": lambda s: [],
     "2-D": lambda s: s.y[:, None],
@@ -327,12 +345,12 @@ LABELS_BAD = {
     "sparse": lambda s: sparse.csr_array(s.y[None]),
     "too short": lambda s: s.y[:-1],
     "too long": lambda s: np.r_[s.y, 0],
-    "NaN": lambda s: np.where(np.arange(s.n) == 1, np.nan, s.y),
-    "infinite": lambda s: np.where(np.arange(s.n) == 1, np.inf, s.y),
+    "NaN": lambda s: s.with_second(np.nan, s.y),
+    "infinite": lambda s: s.with_second(np.inf, s.y),
     "None inside": lambda s: [None, *s.y[1:].tolist()],
     "None beside text": lambda s: [None, *s.y[1:].astype(str).tolist()],
     "NaN beside text": lambda s: [float("nan"), *s.y[1:].astype(str).tolist()],
-    "NaN as text": lambda s: np.where(np.arange(s.n) == 1, np.nan, s.y).astype(str),
+    "NaN as text": lambda s: s.with_second(np.nan, s.y).astype(str),
     "NA": lambda s: pd.Series([pd.NA, *s.y[1:].tolist()], dtype="Int64"),
     "NA beside text": lambda s: pd.Series([pd.NA, *s.y[1:].astype(str)], dtype="string"),
     "NA among objects": lambda s: with_entry(s.y, pd.NA),
@@ -436,7 +454,7 @@ ITEMS_GOOD = {
 }  # fmt: skip
 
 ITEMS_BAD = {
-    **{name: make for name, make in NOTHING_LIKE_IT.items() if name != "structured"},
+    **nothing_like_it_but("structured"),
     "negative": lambda s: [-1],
     "out of range": lambda s: [s.n],
     "floats": lambda s: [0.0, 1.0],
@@ -453,20 +471,20 @@ ITEMS_BAD = {
 }  # fmt: skip
 
 NUMBERS_GOOD = {
-    "array": lambda s: np.linspace(1.0, 1.4, s.n),
-    "list": lambda s: np.linspace(1.0, 1.4, s.n).tolist(),
+    "array": lambda s: s.weights,
+    "list": lambda s: s.weights.tolist(),
     "integers": lambda s: np.full(s.n, 3),
-    "float32": lambda s: np.linspace(1.0, 1.4, s.n).astype(np.float32),
-    "longdouble": lambda s: np.linspace(1.0, 1.4, s.n).astype(np.longdouble),
-    "other byte order": lambda s: np.linspace(1.0, 1.4, s.n).astype(">f8"),
-    "objects": lambda s: np.linspace(1.0, 1.4, s.n).astype(object),
-    "series": lambda s: pd.Series(np.linspace(1.0, 1.4, s.n), dtype="Float64"),
-    "polars": lambda s: pl.Series(np.linspace(1.0, 1.4, s.n)),
+    "float32": lambda s: s.weights.astype(np.float32),
+    "longdouble": lambda s: s.weights.astype(np.longdouble),
+    "other byte order": lambda s: s.weights.astype(">f8"),
+    "objects": lambda s: s.weights.astype(object),
+    "series": lambda s: pd.Series(s.weights, dtype="Float64"),
+    "polars": lambda s: pl.Series(s.weights),
     "tensor": lambda s: torch.linspace(1.0, 1.4, s.n, requires_grad=True),
 }  # fmt: skip
 
 NUMBERS_BAD = {
-    **{name: make for name, make in NOTHING_LIKE_IT.items() if name != "None"},
+    **nothing_like_it_but("None"),
     "text": lambda s: ["1.0"] * s.n,
     "word": lambda s: "uniformly",
     "dates": lambda s: np.full(s.n, np.datetime64("2020-01-01")),
@@ -478,8 +496,8 @@ NUMBERS_BAD = {
     "empty": lambda s: [],
     "too short": lambda s: np.ones(s.n - 1),
     "too long": lambda s: np.ones(s.n + 1),
-    "NaN": lambda s: np.where(np.arange(s.n) == 1, np.nan, 1.0),
-    "infinite": lambda s: np.where(np.arange(s.n) == 1, np.inf, 1.0),
+    "NaN": lambda s: s.with_second(np.nan, 1.0),
+    "infinite": lambda s: s.with_second(np.inf, 1.0),
     "None inside": lambda s: [None, *[1.0] * (s.n - 1)],
     "NA": lambda s: pd.Series([pd.NA, *[1.0] * (s.n - 1)], dtype="Float64"),
     "masked": lambda s: np.ma.masked_array(np.ones(s.n), mask=np.arange(s.n) == 1),
@@ -490,16 +508,16 @@ NUMBERS_BAD = {
 
 WEIGHTS_BAD = {
     **NUMBERS_BAD,
-    "negative": lambda s: np.where(np.arange(s.n) == 1, -1.0, 1.0),
+    "negative": lambda s: s.with_second(-1.0, 1.0),
     "all zero": lambda s: np.zeros(s.n),
 }
 WEIGHTS_ODD = {
-    "1e300": lambda s: np.linspace(1.0, 1.4, s.n) * 1e300,
-    "1e-300": lambda s: np.linspace(1.0, 1.4, s.n) * 1e-300,
-    "1e-320": lambda s: np.linspace(1.0, 1.4, s.n) * 1e-320,
-    "one large": lambda s: np.where(np.arange(s.n) == 1, 1e6, 1.0),
-    "one of 1e300": lambda s: np.where(np.arange(s.n) == 1, 1e300, 1.0),
-    "one zero": lambda s: np.where(np.arange(s.n) == 1, 0.0, 1.0),
+    "1e300": lambda s: s.weights * 1e300,
+    "1e-300": lambda s: s.weights * 1e-300,
+    "1e-320": lambda s: s.weights * 1e-320,
+    "one large": lambda s: s.with_second(1e6, 1.0),
+    "one of 1e300": lambda s: s.with_second(1e300, 1.0),
+    "one zero": lambda s: s.with_second(0.0, 1.0),
 }
 
 FLAG_BAD = {
@@ -515,7 +533,7 @@ DESIGN_GOOD = {
     "KDPP": lambda s: s.design,
     "Uniform": lambda s: dmsgd.Uniform(s.n, s.k),
     "Stratified": lambda s: dmsgd.Stratified(s.y, s.k),
-    "Weighted": lambda s: dmsgd.Weighted(weights=np.linspace(1.0, 1.4, s.n), k=s.k),
+    "Weighted": lambda s: dmsgd.Weighted(weights=s.weights, k=s.k),
 }
 
 #: Draw batches of a fixed size, without closed forms for pairs, or at all.
@@ -523,6 +541,7 @@ DESIGN_ODD = {
     "Partition": lambda s: dmsgd.Partition(s.design),
     "SwapChain": lambda s: dmsgd.SwapChain(s.kernel, s.k),
     "PoissonDisk": lambda s: dmsgd.PoissonDisk(s.X, s.k),
+    "Trials": lambda s: dmsgd.Trials(dmsgd.RBF(s.X), s.k),
     "Schedule": lambda s: dmsgd.presample(s.design, 5),
     "DPP": lambda s: dmsgd.DPP(s.spectrum),
 }

@@ -12,6 +12,7 @@ from dmsgd.designs.poisson_disk import PoissonDisk
 from dmsgd.designs.scale import suggest_scale
 from dmsgd.designs.stratified import Stratified
 from dmsgd.designs.swap_chain import SwapChain
+from dmsgd.designs.trials import Trials
 from dmsgd.designs.tuning import suggest_w
 from dmsgd.designs.uniform import Uniform
 from dmsgd.designs.weighted import Weighted
@@ -27,6 +28,7 @@ __all__ = [
     "Stratified",
     "SwapChain",
     "TargetName",
+    "Trials",
     "Uniform",
     "Weighted",
     "cells",

@@ -1,0 +1,96 @@
+"""The k-DPP by trials has exactly its law, and says where it cannot be had."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dmsgd
+from contracts import check_determinism, check_draws, kdpp_law
+from dmsgd.designs import trials
+from test_swap_chain import KERNELS, Opaque, matrix
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(500, 40)) * np.linspace(0.5, 2, 500)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "k"),
+    [
+        ("linear, full rank", 2), ("linear, k = 1", 1), ("rbf", 3), ("rank deficient", 2),
+        ("duplicated rows", 2), ("a zero row", 3), ("strata, sparse", 2),
+    ],
+)  # fmt: skip
+def test_draws_follow_the_law(name, k):
+    kernel, _ = KERNELS[name]
+    check_draws(dmsgd.Trials(kernel, k), kdpp_law(matrix(kernel), k), size=1500)
+
+
+def test_all_items_that_there_are():
+    kernel = dmsgd.Linear(np.vstack([np.eye(3) + 0.3, np.zeros((2, 3))]))
+    draws = dmsgd.Trials(kernel, 3).sample(20, seed=0)
+    assert {tuple(sorted(row)) for row in draws.tolist()} == {(0, 1, 2)}
+
+
+def test_draws_are_functions_of_seed_and_number():
+    design = dmsgd.Trials(dmsgd.Linear(X), 6)
+    check_determinism(design)
+    again = pickle.loads(pickle.dumps(design))
+    np.testing.assert_array_equal(again.sample(20, seed=1), design.sample(20, seed=1))
+
+
+def test_any_kernel_will_do_and_sparse_is_the_same():
+    one = dmsgd.Trials(dmsgd.Linear(X), 6).sample(20, seed=0)
+    for kernel in (dmsgd.Linear(sparse.csr_array(X)), Opaque(dmsgd.Linear(X))):
+        np.testing.assert_array_equal(dmsgd.Trials(kernel, 6).sample(20, seed=0), one)
+
+
+def test_items_are_seen_as_often_as_by_the_kdpp():
+    design, size = dmsgd.Trials(dmsgd.Linear(X), 4), 1000
+    b = dmsgd.diversify(X, 4).inclusion()
+    error = (design.estimate_inclusion(size, seed=0) - b) / np.sqrt(b * (1 - b) / size)
+    assert abs(np.mean(error**2) - 1) < 5 * np.sqrt(2 / b.size)
+
+
+def test_the_first_place_carries_nothing():
+    draws = dmsgd.Trials(dmsgd.Linear(X), 4).sample(1000, seed=0)
+    heavy = [np.isin(draws[:, place], np.arange(250, 500)).mean() for place in range(4)]
+    assert np.ptp(heavy) < 5 * np.sqrt(0.5 / 1000)
+
+
+def test_how_many_proposals_a_draw_takes():
+    kernel = dmsgd.Linear(X)
+    design = dmsgd.Trials(kernel, 6)
+    values, diagonal = dmsgd.exact(kernel).values, np.sort(kernel.diag())[::-1]
+    polynomials = [np.poly(-roots)[6] for roots in (values, diagonal)]
+    assert design.proposals == pytest.approx(polynomials[1] / polynomials[0], rel=0.2)
+
+
+def test_too_much_repulsion_is_refused():
+    with pytest.raises(ValueError, match=r"too much for Trials at k=30: .* use SwapChain"):
+        dmsgd.Trials(dmsgd.Linear(X), 30)
+    with pytest.raises(ValueError, match="too much for Trials at k=41"):  # the rank is 40
+        dmsgd.Trials(dmsgd.Linear(X), 41)
+    with pytest.raises(dmsgd.RankError, match="length 0"):
+        dmsgd.Trials(dmsgd.Linear(np.eye(5, 3)), 4)
+    with pytest.raises(TypeError, match=r"Trials needs a kernel, got ndarray; .* Trials\(Linear"):
+        dmsgd.Trials(X, 3)
+
+
+def test_a_draw_that_is_never_kept_is_an_error(monkeypatch):
+    design = dmsgd.Trials(dmsgd.Linear(X), 6)
+    monkeypatch.setattr(trials, "MOST", 1)
+    monkeypatch.setattr(type(design), "_chance", lambda *_: 0.0)
+    with pytest.raises(dmsgd.SamplingError, match=r"draw 0 .* none of 100 proposals was kept"):
+        design.sample(1, seed=0)
+
+
+def test_it_goes_where_designs_go(tmp_path):
+    design = dmsgd.Trials(dmsgd.Linear(X), 6)
+    schedule = dmsgd.presample(design, 20, seed=2, path=tmp_path / "batches.npy")
+    np.testing.assert_array_equal(schedule.batches, design.sample(20, seed=2))
+    with pytest.raises(TypeError, match="Trials has no closed form for inclusion"):
+        dmsgd.unbiased_weights(design)
+    assert design.fingerprint() != dmsgd.Trials(dmsgd.Linear(X), 5).fingerprint()
+    assert design.fingerprint() != dmsgd.Trials(dmsgd.Linear(2 * X), 6).fingerprint()
