@@ -19,6 +19,19 @@ for locator in (kept._Chosen, kept._InPackage, kept._OfUser):
     locator.from_function = classmethod(lambda cls, *arguments: None)
 """
 
+#: Both designs compile: one through numba alone, the other by signatures of ours.
+TWO_THREADS = """
+import threading, dmsgd
+X = [[(i * j) % 7 + 1.0 for j in range(1, 7)] for i in range(60)]
+designs = dmsgd.SwapChain(dmsgd.Linear(X), 4), dmsgd.diversify(X, 4)
+threads = [threading.Thread(target=design.sample, args=(3, 0)) for design in designs]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("ended")
+"""
+
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Python code in a process of its own."""
@@ -38,6 +51,10 @@ def test_it_says_that_it_compiles_and_compiles_once(tmp_path: Path) -> None:
     assert first.stderr.count(LINE) == 1
     assert again.stderr == ""
     assert first.stdout == again.stdout
+
+
+def test_two_threads_that_compile_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    assert run(TWO_THREADS, NUMBA_CACHE_DIR=str(tmp_path)).stdout == "ended\n"
 
 
 def test_where_nothing_can_be_written_a_temporary_folder_will_do(tmp_path: Path) -> None:

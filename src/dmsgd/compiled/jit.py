@@ -14,16 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from threading import RLock
 from typing import Any
 
 from numba import njit, types
+from numba.core.compiler_lock import global_compiler_lock
 
 from dmsgd.compiled.kept import Cache
 from dmsgd.compiled.pipeline import Called, Contained
-
-#: Two threads may need a function for the first time at once.
-_LOCK = RLock()
 
 INT, WORD, REAL, YES_NO = types.int64, types.uint64, types.float64, types.boolean
 DOUBLES, INTS = types.CPointer(REAL), types.CPointer(INT)
@@ -96,11 +93,15 @@ def address_of(function: Any) -> int:
 
 
 def _fix(dispatcher: Any, signature: Any) -> None:
-    """Let a function be compiled for this signature alone, at its first use by anyone."""
+    """Let a function be compiled for this signature alone, at its first use by anyone.
+
+    Two threads may need it at once. The lock is numba's own: with one of ours beside it, a thread
+    that compiles a function without a signature would hold one and wait for the other.
+    """
     resolve = dispatcher.get_call_template
 
     def compile_it(*_: Any, **__: Any) -> Any:
-        with _LOCK:
+        with global_compiler_lock:
             if not dispatcher.overloads:
                 dispatcher.compile(signature)
                 dispatcher.disable_compile()
