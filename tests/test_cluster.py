@@ -10,11 +10,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from typer.testing import CliRunner
 
 import dmsgd
@@ -22,11 +24,12 @@ from dmsgd.commands import app
 from dmsgd.errors import ClusterError
 from dmsgd.features.connection import connected, identity
 from dmsgd.features.door import open_features
+from test_words import texts
 
 sys.path.insert(0, str(Path(__file__).parent / "soak"))
 from dask_processes import DaskProcesses
 
-da = pytest.importorskip("dask.array")
+dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 
 pytestmark = [
@@ -98,6 +101,34 @@ def test_workers_read_files_themselves(
         design = dmsgd.diversify(open_features(tmp_path / "x.npy", on_cluster=True), 6)
         batches = design.sample(50, seed=0)
     np.testing.assert_array_equal(batches, dmsgd.diversify(features(), 6).sample(50, seed=0))
+
+
+def test_sparse_rows_stay_on_the_workers(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dmsgd.features.blocks.BLOCK_BYTES", 2**14)
+    X, edges = texts(900, 30), [0, 1, 200, 200, 450, 900]
+    for number, part in enumerate((X[:300], X[300:])):
+        sparse.save_npz(tmp_path / f"{number}.npz", part, compressed=False)
+    parts = [dask.delayed(X[first:last]) for first, last in pairwise(edges)]
+    chunks = [
+        da.from_delayed(part, (last - first, 30), meta=sparse.csr_array((0, 0)))
+        for part, (first, last) in zip(parts, pairwise(edges), strict=True)
+    ]
+    memory = dmsgd.diversify(X, 6)
+    expected = memory.sample(100, seed=1)
+    with client.as_current():
+        for keep in (2**26, 0):  # a Gram matrix for each block, or one total
+            monkeypatch.setattr("dmsgd.features.blocks.KEPT_BYTES", keep)
+            folder = open_features(tmp_path, on_cluster=True)
+            for given in (parts, da.concatenate(chunks), folder):
+                design = dmsgd.diversify(given, 6)
+                np.testing.assert_array_equal(design.sample(100, seed=1), expected)
+                np.testing.assert_allclose(design.inclusion(), memory.inclusion(), atol=1e-12)
+    drawn = dmsgd.presample(design, 100, seed=1, client=client)
+    np.testing.assert_array_equal(drawn.batches, expected)
+    names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
+    assert {"dmsgd-add", "dmsgd-survey", "dmsgd-answer"} <= set(names)
 
 
 def kill_a_worker_after(client: Any, seconds: float) -> threading.Timer:

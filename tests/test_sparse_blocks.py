@@ -1,0 +1,439 @@
+"""Sparse features in blocks, from folders and Dask: the law and the draws of CSR in memory."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tracemalloc
+import zipfile
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from typer.testing import CliRunner
+
+import dmsgd
+from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
+from dmsgd.commands import app
+from dmsgd.commands.loading import load_features
+from dmsgd.features import blocks as blocks_module
+from dmsgd.features import recognise
+from dmsgd.features.door import open_features
+from dmsgd.features.entries import Entries
+from dmsgd.features.fingerprints import row_hashes
+from dmsgd.features.sparse_gram import SparseGram
+from dmsgd.features.sparse_store import SparseStore
+from dmsgd.files.sparse_files import sparse_file
+from dmsgd.spectra.vectors import VectorsInBlocks
+from test_words import texts
+
+K = 8
+
+
+def written(folder: Path, X: sparse.csr_array, *edges: int, compressed: bool = True) -> Path:
+    """Write the rows of X to files that end at these edges."""
+    folder.mkdir()
+    for number, (first, last) in enumerate(pairwise([0, *edges, X.shape[0]])):
+        path = folder / f"{number:03d}.npz"
+        sparse.save_npz(path, X[first:last], compressed=compressed)
+    return folder
+
+
+@pytest.fixture(params=["grams kept", "one total"])
+def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "one total":
+        monkeypatch.setattr(blocks_module, "KEPT_BYTES", 0)
+    return str(request.param)
+
+
+EIGHT = np.array(
+    [[1, 0, 0, 2], [0, 1, 0, 0], [0, 0, 3, 1], [1, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 2],
+     [0, 2, 1, 0], [0, 0, 1, 1.0]]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("edges", [(), (3,), (1, 2, 3, 4, 5, 6, 7), (0, 4, 4, 8)])
+def test_the_law_equals_enumeration(edges: tuple[int, ...], kept: str, tmp_path: Path) -> None:
+    folder = written(tmp_path / "corpus", sparse.csr_array(EIGHT), *edges)
+    if len(edges) == 7:
+        small = open_features(folder)
+        small.bounds = np.arange(9)  # a block for every row
+        design = dmsgd.diversify(small, 3)
+    else:
+        design = dmsgd.diversify(folder, 3)
+    assert isinstance(design.spectrum.vectors, VectorsInBlocks)
+    law = kdpp_law(EIGHT @ EIGHT.T, 3)
+    check_closed_forms(design, law)
+    check_draws(design, law)
+
+
+def test_draws_are_determined(kept: str, tmp_path: Path) -> None:
+    check_determinism(dmsgd.diversify(written(tmp_path / "corpus", texts(300, 20), 100, 101), 3))
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("k", [1, 8, 33])
+def test_draws_are_those_of_the_same_matrix_in_memory(
+    k: int, compressed: bool, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 2**15)
+    X = texts(1500, 50, words=9)
+    folder = written(tmp_path / "corpus", X, 1, 1, 700, 1300, compressed=compressed)
+    for asked in ({}, {"labels": np.arange(1500) % 5, "w": 0.4, "normalize": True}):
+        memory, blocks = dmsgd.diversify(X, k, **asked), dmsgd.diversify(folder, k, **asked)
+        assert blocks.spectrum.vectors.features.bounds.size > 3
+        np.testing.assert_allclose(blocks.inclusion(), memory.inclusion(), atol=1e-12)
+        different = (blocks.sample(300, seed=2) != memory.sample(300, seed=2)).any(axis=1)
+        assert different.sum() <= 1  # where a random number falls between two roundings
+
+
+def test_a_sparse_matrix_in_blocks_has_the_fingerprint_of_its_array(tmp_path: Path) -> None:
+    X = texts(300, 20)
+    X.data[5] = 0.0  # stored, and no entry
+    X.data[9] = -0.0
+    folder = written(tmp_path / "corpus", X, 100)
+    assert dmsgd.Linear(folder).fingerprint() == dmsgd.Linear(X.toarray()).fingerprint()
+    assert dmsgd.Linear(dmsgd.normalize(open_features(folder))).fingerprint() == (
+        dmsgd.diversify(X.toarray(), 3, normalize=True).spectrum.data
+    )
+
+
+def test_few_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 2**14)
+    monkeypatch.setattr(blocks_module, "KEPT_BYTES", 0)
+    folder = written(tmp_path / "corpus", texts(900, 30), 300, 600)
+    reads: Counter[int] = Counter()
+    read = SparseStore.read
+
+    def counted(self: SparseStore, start: int, stop: int) -> Any:
+        reads[start] += 1
+        return read(self, start, stop)
+
+    monkeypatch.setattr(SparseStore, "read", counted)
+    design = dmsgd.diversify(folder, K)
+    assert len(reads) > 1
+    assert set(reads.values()) == {1}  # the Gram matrix, and with it the fingerprint
+    design.inclusion()
+    assert set(reads.values()) == {2}  # the masses, and with them b
+    design.sample(300, seed=0)
+    assert max(reads.values()) <= 4
+
+
+def test_nothing_is_made_dense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 2**19)
+    X = texts(30_000, 400, words=5)  # 96 MB as an array, 2.2 MB as it is
+    folder = written(tmp_path / "corpus", X, 10_000, 20_000)
+    dmsgd.diversify(written(tmp_path / "small", X[:900], 500), K).sample(1, seed=0)  # compiled
+    tracemalloc.start()
+    design = dmsgd.diversify(folder, K, labels=np.arange(30_000) % 3, w=0.3, normalize=True)
+    design.sample(5, seed=0)
+    design.inclusion()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30_000 * 400 * 8 / 4
+
+
+def test_rows_are_cut_by_their_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    places = rng.integers(40, size=2000), np.arange(2001)
+    short = sparse.csr_array((rng.random(2000), *places), shape=(2000, 40))
+    X = sparse.csr_array(sparse.vstack([np.ones((100, 40)), short], format="csr"))
+    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 12_000)
+    for compressed in (True, False):
+        folder = written(tmp_path / str(compressed), X, compressed=compressed)
+        bounds = open_features(folder).bounds
+        assert bounds[0] == 0
+        assert bounds[-1] == 2100
+        sizes = np.diff(bounds)
+        if compressed:
+            assert sizes.tolist() == [2100]  # a compressed file is read as a whole
+        else:
+            assert sizes[:3].max() < 30  # 40 entries a row
+            assert sizes[-3:].min() > 150  # one
+        wide = dmsgd.nystrom(dmsgd.RBF(open_features(folder), 1.0), 50).vectors.features
+        assert 8 * wide.d * np.diff(wide.bounds).max() <= 2 * 12_000  # of rows that become dense
+    many = written(tmp_path / "many", X, *range(1, 2100, 9))
+    assert open_features(many).bounds.size < 30  # files that follow each other share a block
+
+
+def test_large_single_files_are_read_in_blocks_if_they_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = texts(2000, 30)
+    sparse.save_npz(tmp_path / "plain.npz", X, compressed=False)
+    sparse.save_npz(tmp_path / "packed.npz", X)
+    expected = dmsgd.diversify(X, K).sample(20, seed=0)
+    for name in ("plain.npz", "packed.npz"):
+        assert recognise(tmp_path / name).resident
+        assert load_features(tmp_path / name).resident
+    monkeypatch.setenv("DMSGD_MEMORY", "1MB")
+    for load in (recognise, load_features):
+        assert not load(tmp_path / "plain.npz").resident
+        assert load(tmp_path / "packed.npz").resident
+    monkeypatch.setenv("DMSGD_MEMORY", "800KB")
+    np.testing.assert_array_equal(
+        dmsgd.diversify(tmp_path / "plain.npz", K).sample(20, seed=0), expected
+    )
+    monkeypatch.setenv("DMSGD_MEMORY", "50KB")
+    with pytest.raises(
+        MemoryError, match=r"packed\.npz needs .*compressed=False\), or its rows in"
+    ):
+        dmsgd.diversify(tmp_path / "packed.npz", K)
+
+
+@pytest.mark.parametrize("kind", ["csc", "coo", "bsr", "csr_matrix"])
+def test_all_sparse_formats(kind: str, tmp_path: Path) -> None:
+    X = texts(300, 20)
+    (tmp_path / "corpus").mkdir()
+    for number, part in enumerate((X[:100], X[100:])):
+        saved = sparse.csr_matrix(part) if kind == "csr_matrix" else part.asformat(kind)
+        sparse.save_npz(tmp_path / f"corpus/{number}.npz", saved, compressed=False)
+    np.testing.assert_array_equal(open_features(tmp_path / "corpus").whole().matrix.toarray(),
+                                  X.toarray())  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "bool", ">f8"])
+def test_all_types_of_numbers(dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 2**12)
+    X = texts(300, 20).astype(np.dtype(dtype).newbyteorder("="))
+    folder = written(tmp_path / "corpus", X, 100, compressed=False)
+    if dtype.startswith(">"):  # as another machine would have written it
+        _rewrite(folder / "000.npz", data=X[:100].data.astype(dtype))
+    found = open_features(folder)
+    assert any(found.store.cut)
+    np.testing.assert_array_equal(found.whole().matrix.toarray(), X.toarray())
+
+
+def _rewrite(path: Path, **changed: Any) -> None:
+    """Replace arrays of an archive."""
+    with np.load(path) as held:
+        arrays = {name: held[name] for name in held.files}
+    np.savez(path, **(arrays | changed))
+
+
+# Bad files
+
+
+def cut_short(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def flip_a_bit(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo("data.npy")
+    content = bytearray(path.read_bytes())
+    content[info.header_offset + 300] ^= 4
+    path.write_bytes(content)
+
+
+def an_index_out_of_range(path: Path) -> None:
+    X = sparse.load_npz(path)
+    X.indices[-1] = 10**6
+    sparse.save_npz(path, X, compressed=False)
+
+
+def a_negative_index(path: Path) -> None:
+    X = sparse.load_npz(path)
+    X.indices[-1] = -1
+    sparse.save_npz(path, X, compressed=False)
+
+
+def rows_that_go_back(path: Path) -> None:
+    indptr = sparse.load_npz(path).indptr.copy()
+    indptr[5], indptr[6] = indptr[6] + 3, indptr[5]
+    _rewrite(path, indptr=indptr)
+
+
+def rows_beyond_the_end(path: Path) -> None:
+    indptr = sparse.load_npz(path).indptr.astype(np.int64)
+    indptr[-1] += 10**12
+    _rewrite(path, indptr=indptr)
+
+
+def too_few_rows(path: Path) -> None:
+    _rewrite(path, indptr=sparse.load_npz(path).indptr[:-1])
+
+
+def indices_with_fractions(path: Path) -> None:
+    _rewrite(path, indices=sparse.load_npz(path).indices.astype(float))
+
+
+def objects(path: Path) -> None:
+    _rewrite(path, data=np.array([None] * sparse.load_npz(path).nnz))
+
+
+DAMAGE = [
+    cut_short, flip_a_bit, an_index_out_of_range, a_negative_index, rows_that_go_back,
+    rows_beyond_the_end, too_few_rows, indices_with_fractions, objects,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("block", [2**12, 2**25], ids=["in parts", "whole"])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_files_are_one_clear_error(
+    damage: Any, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", block)
+    folder = written(tmp_path / "corpus", texts(600, 20), 300, compressed=False)
+    damage(folder / "001.npz")
+    with pytest.raises(
+        ValueError, match=r"001\.npz (is|is not|holds)|corpus: the block .* damaged"
+    ):
+        dmsgd.diversify(folder, K)
+
+
+def test_what_a_folder_must_hold(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        dmsgd.diversify(tmp_path / "none", K)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"empty is a folder without \.npz files"):
+        dmsgd.diversify(tmp_path / "empty", K)
+    folder = written(tmp_path / "corpus", texts(300, 20), 100)
+    (folder / "notes.txt").write_text("other files are no features")
+    (folder / ".hidden.npz").write_text("nor are these")
+    expected = dmsgd.diversify(texts(300, 20), K).sample(9, seed=0)
+    np.testing.assert_array_equal(dmsgd.diversify(f"{folder}/", K).sample(9, seed=0), expected)
+    np.savez(folder / "labels.npz", y=np.arange(300))
+    with pytest.raises(ValueError, match=r"labels\.npz is no SciPy sparse matrix"):
+        dmsgd.diversify(folder, K)
+    (folder / "labels.npz").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"labels\.npz is empty"):
+        dmsgd.diversify(folder, K)
+    sparse.save_npz(folder / "labels.npz", texts(300, 19))
+    with pytest.raises(ValueError, match=r"labels\.npz has 19 columns and .*000\.npz has 20"):
+        dmsgd.diversify(folder, K)
+    for name in ("x.npy", "x.npz", "x.parquet"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(IsADirectoryError, match="is a folder; give a file"):
+            dmsgd.diversify(tmp_path / name, K)
+
+
+def test_numbers_that_are_none_are_named(tmp_path: Path) -> None:
+    X = texts(300, 20)
+    X.data[-1] = np.nan
+    with pytest.raises(ValueError, match="corpus: the block of rows from 0 on has 1 NaN"):
+        dmsgd.diversify(written(tmp_path / "corpus", X, 100), K)
+
+
+def test_declared_sizes_are_refused_before_anything_is_allocated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DMSGD_MEMORY", "30MB")
+    folder = written(tmp_path / "corpus", texts(300, 20))
+    _rewrite(folder / "000.npz", format=b"coo", shape=[10**15, 20], row=[0], col=[0], data=[1.0])
+    with pytest.raises(MemoryError, match=r"corpus needs .* and 30 MB may be used"):
+        dmsgd.diversify(folder, K)
+    np.savez_compressed(
+        folder / "000.npz", format=b"csr", shape=[1, 20], indptr=[0, 10**7],
+        indices=np.zeros(10**7, np.int8), data=np.zeros(10**7, np.int8),
+    )  # fmt: skip
+    with pytest.raises(MemoryError, match=r"000\.npz needs .*; write smaller files, or"):
+        dmsgd.diversify(folder, K)
+
+
+CHANGES = {
+    "another": lambda path: sparse.save_npz(path, 2 * texts(300, 20)),
+    "one that is gone": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_file_that_changes_after_set_up_is_noticed(name: str, tmp_path: Path) -> None:
+    folder = written(tmp_path / "corpus", texts(600, 20), 300)
+    design = dmsgd.diversify(folder, K)
+    CHANGES[name](folder / "001.npz")
+    for ask in (lambda: design.sample(20, seed=0), lambda: design.joint([0], [1])):
+        with pytest.raises((ValueError, FileNotFoundError), match=r"has changed since|is gone"):
+            ask()
+
+
+def test_a_change_that_the_file_system_does_not_show_is_found_by_the_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(tmp_path / "corpus", texts(600, 20), 300)
+    design = dmsgd.diversify(folder, K)
+    monkeypatch.setattr(SparseStore, "refuse_changed", lambda self: None)
+    sparse.save_npz(folder / "001.npz", 2 * texts(600, 20)[300:])
+    with pytest.raises(ValueError, match="has changed since it was first read"):
+        design.sample(300, seed=0)
+
+
+def test_a_design_can_be_pickled_and_does_not_hold_the_rows(tmp_path: Path) -> None:
+    design = dmsgd.diversify(written(tmp_path / "corpus", texts(3000, 20), 100), 5)
+    held = pickle.dumps(design)
+    assert len(held) < 3000 * 8
+    np.testing.assert_array_equal(pickle.loads(held).sample(9, seed=0), design.sample(9, seed=0))
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    folder = written(tmp_path / "corpus", texts(300, 20), 100)
+    given = ["sample", f"{folder}/", "-k", "4", "-n", "9", "-o", str(tmp_path / "b.npy")]
+    outcome = CliRunner().invoke(app, given, catch_exceptions=False)
+    assert outcome.exit_code == 0, outcome.output
+    expected = dmsgd.diversify(texts(300, 20), 4).sample(9, seed=0)
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), expected)
+
+
+# The parts
+
+
+def test_hashes_are_those_of_the_array() -> None:
+    X = texts(200, 30)
+    np.testing.assert_array_equal(Entries.of(X).hashes(30), row_hashes(X.toarray()))
+
+
+def test_one_total_has_the_same_bits_however_rows_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = texts(500, 60)
+    whole = SparseGram(60).add(X).matrix()
+    monkeypatch.setattr("dmsgd.features.sparse_gram.SHARED", 0)
+    parts, one, other = SparseGram(60), SparseGram(60), SparseGram(60)
+    for first, last in pairwise([0, 1, 1, 77, 400, 500]):
+        parts.add(X[first:last])
+    np.testing.assert_array_equal(parts.matrix(), whole)
+    both = one.add(X[:200]).plus(other.add(X[200:])).matrix()
+    np.testing.assert_allclose(both, whole, rtol=1e-13)
+
+
+def test_rows_of_a_file_that_is_not_compressed(tmp_path: Path) -> None:
+    X = texts(500, 30)
+    sparse.save_npz(tmp_path / "x.npz", X, compressed=False)
+    file = sparse_file(tmp_path / "x.npz")
+    file.compare_checksums()
+    for first, last in ((0, 500), (3, 4), (77, 77), (499, 500)):
+        np.testing.assert_array_equal(file.rows(first, last).toarray(), X[first:last].toarray())
+    np.testing.assert_array_equal(file.starts(), X.indptr)
+    sparse.save_npz(tmp_path / "packed.npz", X)
+    assert sparse_file(tmp_path / "packed.npz").places is None
+
+
+def test_small_eigenvalues_take_more_rounds(tmp_path: Path, kept: str) -> None:
+    X = sparse.csr_array(texts(400, 12).toarray() * np.logspace(0, -5, 12))
+    memory = dmsgd.exact(dmsgd.Linear(X))
+    blocks = dmsgd.exact(dmsgd.Linear(written(tmp_path / "corpus", X, 50, 51)))
+    assert blocks.route == "dual+rounds"
+    np.testing.assert_allclose(blocks.values, memory.values, rtol=1e-8)
+    b = dmsgd.KDPP(blocks, 6).inclusion()
+    np.testing.assert_allclose(b, dmsgd.KDPP(memory, 6).inclusion(), rtol=1e-8)
+
+
+# Dask
+
+
+def test_dask_chunks_that_are_not_what_they_say(tmp_path: Path) -> None:
+    dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
+    X = texts(300, 20)
+    part, csr = dask.delayed(X), sparse.csr_array((0, 0))
+    for given, kind, message in (
+        ([dask.delayed(3)], TypeError, "a delayed part of X is a int"),
+        ([part, X], TypeError, "delay them all"),
+        ([part, dask.delayed(X[:, :5])], ValueError, "have 5 to 20 columns"),
+        ([dask.delayed(X[:0])], ValueError, "are empty"),
+        (da.from_delayed(part, (300, 20), dtype=float), TypeError, r"meta=scipy\.sparse"),
+        (da.from_delayed(part, (299, 20), meta=csr), ValueError, r"and should have \(299, 20\)"),
+    ):
+        with pytest.raises(kind, match=message):
+            dmsgd.diversify(given, K)
