@@ -40,6 +40,7 @@ NUMERICAL = [
     "maps",
     "partition",
     "poisson_disk",
+    "sparse_blocks",
     "stored_draws",
     "swap_chain",
     "tuning",

@@ -20,7 +20,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.commands.loading import column_names, load_features, load_labels
-from dmsgd.features import recognise
+from dmsgd.features import blocks, recognise
 from dmsgd.paper import storage
 from dmsgd.schedules import completing
 
@@ -126,6 +126,27 @@ def sparse_npz(kind: str) -> Callable[[Path], tuple[Path, Callable[[], None]]]:
         stored = sparse.coo_array(np.where(X > 0, X, 0)).asformat(kind)
         sparse.save_npz(place / "x.npz", stored, compressed=False)  # flips reach the arrays
         return place / "x.npz", lambda: features(place / "x.npz")
+
+    return make
+
+
+def sparse_folder(block: int) -> Callable[[Path], tuple[Path, Callable[[], None]]]:
+    """Return a folder of sparse files, one of them to damage, read in blocks of this size."""
+
+    def make(place: Path) -> tuple[Path, Callable[[], None]]:
+        (place / "corpus").mkdir()
+        stored = sparse.csr_array(np.where(X > 0, X, 0))
+        for name, part in (("a", stored[:3]), ("b", stored[3:])):
+            sparse.save_npz(place / f"corpus/{name}.npz", part, compressed=False)
+
+        def read() -> None:
+            usual, blocks.BLOCK_BYTES = blocks.BLOCK_BYTES, block
+            try:
+                features(place / "corpus")
+            finally:
+                blocks.BLOCK_BYTES = usual
+
+        return place / "corpus/b.npz", read
 
     return make
 
@@ -284,6 +305,8 @@ MAKERS: dict[str, Callable[[Path], tuple[Path, Callable[[], None]]]] = {
     "sparse npz csr": sparse_npz("csr"),
     "sparse npz csc": sparse_npz("csc"),
     "sparse npz coo": sparse_npz("coo"),
+    "sparse folder": sparse_folder(2**20),
+    "sparse folder in parts": sparse_folder(100),
     "csv": csv,
     "txt": txt,
     "parquet": parquet,
