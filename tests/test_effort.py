@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from dmsgd.features import pieces
 from dmsgd.inputs import effort
 from dmsgd.inputs.apart import apart
 from dmsgd.spectra import eigen, pivoted_cholesky
+from dmsgd.spectra.exact import SHORTER
 
 
 class Stopped(Exception):
@@ -45,10 +45,7 @@ def test_texts_with_many_words_are_announced(caplog: pytest.LogCaptureFixture) -
     with caplog.at_level(logging.WARNING, "dmsgd"), pytest.raises(Stopped):
         dmsgd.diversify(X, 64)
     (line,) = caplog.messages
-    assert (
-        "20,000 items takes about 24 minutes and 8.94 GB; shorter would be fewer features" in line
-    )
-    assert "max_features" in line
+    assert "20,000 items takes about 24 minutes and 8.94 GB; without it dmsgd.Trials(" in line
 
 
 @pytest.mark.usefixtures("nothing_is_done")
@@ -78,10 +75,23 @@ def test_times_in_words(seconds: float, words: str) -> None:
     assert effort.in_words(seconds) == words
 
 
-def test_what_is_advised_works() -> None:
-    X = np.random.default_rng(0).normal(size=(60, 30))
-    design = dmsgd.diversify(X, 4, spectrum=partial(pivoted_cholesky, rank=30))
+@pytest.mark.parametrize("advised", re.findall(r"dmsgd\.\w+\(.*?, k\)", SHORTER))
+def test_what_is_advised_works(advised: str) -> None:
+    X = sparse.random_array((300, 400), density=0.1, rng=np.random.default_rng(0), format="csr")
+    design = eval(advised, {"dmsgd": dmsgd, "X": X, "k": 4})
     assert design.sample(2, seed=0).shape == (2, 4)
+
+
+def test_three_ways_are_advised() -> None:
+    assert len(re.findall(r"dmsgd\.\w+\(.*?, k\)", SHORTER)) == 3
+
+
+@pytest.mark.usefixtures("nothing_is_done")
+def test_too_little_memory_gets_the_same_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DMSGD_MEMORY", "4GB")
+    X = sparse.random_array((20_000, 30_000), density=1e-4, rng=np.random.default_rng(0))
+    with pytest.raises(MemoryError, match=r"needs 8.94 GB and 4 GB may be used; without it dmsgd"):
+        dmsgd.diversify(X, 64)
 
 
 # While it lasts

@@ -36,11 +36,12 @@ from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
 from dmsgd.spectra.vectors import VectorsInBlocks
 
-#: What takes less time than an eigendecomposition of as many features or items.
+#: What needs no eigendecomposition of as many features or items (docs/large.md has the errors).
 SHORTER = (
-    "shorter would be fewer features (PCA; for texts the few thousand most frequent words, "
-    "max_features of scikit-learn's vectorizers), spectrum=partial(pivoted_cholesky, rank=...), or "
-    "dmsgd.cells, which needs none"
+    "without it dmsgd.Trials(dmsgd.Linear(X), k) draws as exactly, and says at once if items repel "
+    "each other too much for that; then dmsgd.SwapChain(dmsgd.Linear(X), k) is right in the limit, "
+    "and dmsgd.cells(X, k) keeps similar items apart with every item as likely. X is what the "
+    "kernel has: dmsgd.normalize(X), dmsgd.concat(X, y, w). Fewer features (PCA) are another kernel"
 )
 
 #: Eigenvalues above this fraction of the largest are right to 1e-12 as they come from the Gram.
@@ -93,15 +94,19 @@ def of_matrix(L: FloatArray, tol: float = 0.0) -> Spectrum:
     return truncated(values, vectors, "primal", Rounding(1.0, L.shape[0] - rank, least), tol)
 
 
-def of_features(F: Features, tol: float = 0.0, overwrite: bool = False) -> Spectrum:
-    """Return the spectrum of F Fᵀ; with `overwrite` in the memory of F, if F is an array."""
+def of_features(
+    F: Features, tol: float = 0.0, overwrite: bool = False, advice: str = SHORTER
+) -> Spectrum:
+    """Return the spectrum of F Fᵀ; with `overwrite` in the memory of F, if F is an array.
+
+    advice: what to do where that takes too much memory or time.
+    """
     if F.disjoint():
         return _diagonal(F.whole().matrix, tol)
-    advice = "reduce the number of features (PCA), or the number of items"
     if F.d >= F.n:
         reserve(3 * F.n**2, f"the {F.n} x {F.n} matrix F Fᵀ with its eigenvectors", advice)
         what = f"the eigendecomposition of {F.n:,} items"
-        announce(EIGH * F.n**3, 3 * F.n**2, what, SHORTER)
+        announce(EIGH * F.n**3, 3 * F.n**2, what, advice)
         values, U = right_vectors(F.whole().transposed())
         return truncated(values, U, _route("primal", values), _rounding(F, values), tol)
     reserve(4 * F.d**2, f"the Gram matrix of {F.d} features", advice)
@@ -109,7 +114,7 @@ def of_features(F: Features, tol: float = 0.0, overwrite: bool = False) -> Spect
     entries_only = F.sparse() is not None or (blocks is not None and blocks.sparse_rows)
     products = EIGH * F.d**3 + (0.0 if entries_only else 2.0 * F.n * F.d**2)
     what = f"the eigendecomposition of {F.n:,} items x {F.d:,} features"
-    announce(products, 4 * F.d**2, what, SHORTER)
+    announce(products, 4 * F.d**2, what, advice)
     texts = F.sparse() if F.n * F.d > on_demand.KEPT else None
     if F.resident and texts is None:
         reserve(F.n * F.d + 3 * F.d**2, f"the eigenvectors of {F.n} items", advice)

@@ -23,7 +23,8 @@ def of_factor(
 
     An array F is overwritten.
     """
-    whole = of_features(F, overwrite=True)
+    advice = "a lower rank, or fewer landmarks, take less"
+    whole = of_features(F, overwrite=True, advice=advice)
     values = whole.values[:rank]
     spectrum = replace(
         whole, values=values, vectors=whole.held.chosen(np.arange(values.size)), route=route
