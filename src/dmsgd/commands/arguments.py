@@ -34,7 +34,7 @@ class TargetOption(str, Enum):
 FEATURES = typer.Argument(
     metavar="FEATURES",
     help="Items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .parquet, .zarr "
-    "(or store.zarr:NAME).",
+    "(or store.zarr:NAME), or a folder of sparse .npz files.",
 )
 LABELS = typer.Option(
     help="Class of each item: a file (.npy, .npz, .csv, .txt, .parquet, .zarr), or a column of "

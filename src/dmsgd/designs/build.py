@@ -59,8 +59,8 @@ def diversify(
     """Return the k-DPP whose batches are diverse in the features X and, with weight w, the labels.
 
     X:         (n, d) features: array, CSR, frame, memory map or torch tensor; or, to be read in
-               blocks, a path (.npy, .zarr, .parquet), a Zarr array, a Dask array or frame; or the
-               path of an .npz file.
+               blocks, a path (.npy, .zarr, .parquet, a folder of sparse .npz), a Zarr array, a Dask
+               array or frame, a list of delayed CSR; or the path of an .npz file.
     labels, w: (n,) classes, mixed in as F = [(1-w)X, wH]; w = 0 ignores them (with a warning,
                unless the target counts them), w = 1 is stratified.
     kernel:    "linear" (L = F Fᵀ), "rbf" (on F, with `scale` or the median heuristic), or a
