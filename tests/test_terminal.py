@@ -176,3 +176,43 @@ def test_a_full_pipe_is_waited_for_and_a_lost_one_takes_all():
     assert isinstance(stream.error, BrokenPipeError)
     assert stream.write(b"more") == 4
     stream.raw.close()
+
+
+def on_a_terminal(code, folder):
+    """Return what a Python process prints to a terminal, and its exit code."""
+    leader, follower = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=follower, stdout=subprocess.DEVNULL, cwd=folder
+    )
+    os.close(follower)
+    shown = b""
+    with suppress(OSError):  # the other end is closed
+        while part := os.read(leader, 4096):
+            shown += part
+    os.close(leader)
+    return shown.decode(), process.wait(timeout=60)
+
+
+@pytest.mark.parametrize("command", [SAMPLE, INSPECT])
+def test_how_far_long_work_is_shows_in_the_bar(folder, command):
+    code = (
+        "import sys, time\n"
+        "from dmsgd.commands import main\n"
+        "from dmsgd.inputs import effort\n"
+        "from dmsgd.spectra import eigen\n"
+        "def slow(A):\n"
+        "    tell = effort.Progress('this eigendecomposition')\n"
+        "    time.sleep(0.3)\n"
+        "    tell(0.5)\n"
+        "    time.sleep(0.3)\n"
+        "    return right(A)\n"
+        "from dmsgd.spectra import rounds\n"
+        "effort.EVERY, right, rounds.eigh = 0.1, eigen.eigh, slow\n"
+        f"sys.argv = 'dmsgd {command}'.split(); main()\n"
+    )
+    shown, returned = on_a_terminal(code, folder)
+    assert returned == 0, shown
+    assert "this eigendecomposition: 0 seconds" in shown
+    # No line of it stays: what ends one goes up again and clears it.
+    cleared = r"(\x1b\[\?25h\r)?\x1b\[1A"
+    assert not re.search(rf"this eigendecomposition[^\x1b]*\r\n(?!{cleared})", shown)

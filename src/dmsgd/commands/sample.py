@@ -20,6 +20,7 @@ from dmsgd.commands.arguments import (
     Normalize,
     Rho,
     Scale,
+    Standardize,
     Target,
     Weight,
     as_settings,
@@ -27,7 +28,7 @@ from dmsgd.commands.arguments import (
     refuse_output,
     replacing,
 )
-from dmsgd.commands.terminal import say, show
+from dmsgd.commands.terminal import say, show, working
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -59,6 +60,7 @@ def sample(
     kernel: Kernel = KernelOption.linear,
     scale: Scale = None,
     rho: Rho = None,
+    standardize: Standardize = False,
     normalize: Normalize = False,
     target: Target = None,
     without_repulsion: Annotated[
@@ -108,7 +110,7 @@ def sample(
     as_count(steps, "steps")
     key_of(seed)
     threads = thread_count(workers)
-    settings = as_settings(labels, w, kernel, scale, rho, normalize, target)
+    settings = as_settings(labels, w, kernel, scale, rho, standardize, normalize, target)
     began = time.perf_counter()
     with ExitStack() as stack:
         client = None if cluster is None else stack.enter_context(connected(cluster))
@@ -151,12 +153,10 @@ def _refuse_output(output: Path, names: list[str | None], steps: int, k: int, fo
 
 def _set_up(X: Any, k: int, y: Any, settings: Settings, without_repulsion: bool) -> ClosedForm:
     """Return the design, its tables made, and say what it is."""
-    from rich.console import Console
-
     from dmsgd.designs import KDPP
 
     make = settings.without_repulsion if without_repulsion else settings.design
-    with Console(stderr=True).status("set-up (the first run of all compiles the sampler)"):
+    with working("set-up (the first run of all compiles the sampler)"):
         design: ClosedForm = make(X, k, y)
         design.sample(0)  # tables and compiling are set-up, not part of the first batch
     if isinstance(design, KDPP):

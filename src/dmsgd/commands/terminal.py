@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
 import select
 import sys
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+log = logging.getLogger("dmsgd")
 
 
 def say(line: str = "", *, wrapped: bool = False) -> None:
@@ -46,7 +49,47 @@ def bar(description: str) -> Iterator[Callable[[float], None]]:
     shown = sys.stderr.isatty()
     with Progress(console=Console(stderr=True), disable=not shown, transient=True) as progress:
         task = progress.add_task(description, total=1.0)
-        yield lambda fraction: progress.update(task, completed=fraction)
+        with _heard(shown, lambda line: progress.update(task, description=line)):
+            yield lambda fraction: progress.update(task, completed=fraction)
+
+
+@contextmanager
+def working(description: str) -> Iterator[None]:
+    """Show that the block is at work, if there is a terminal to show it on."""
+    from rich.console import Console
+
+    with (
+        Console(stderr=True).status(description) as status,
+        _heard(sys.stderr.isatty(), status.update),
+    ):
+        yield
+
+
+@contextmanager
+def _heard(shown: bool, tell: Callable[[str], None]) -> Iterator[None]:
+    """Let long work say how far it is in what is `shown`, rather than line by line."""
+    hearer = _Progress(tell)
+    if shown:
+        log.addFilter(hearer)
+    try:
+        yield
+    finally:
+        log.removeFilter(hearer)
+
+
+class _Progress(logging.Filter):
+    """Takes how far long work is (`dmsgd.inputs.effort.Progress`) out of the log."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self.tell = tell
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the record is anything else."""
+        if not hasattr(record, "share"):
+            return True
+        self.tell(record.getMessage())
+        return False
 
 
 class Lasting(io.RawIOBase):
