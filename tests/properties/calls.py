@@ -209,6 +209,9 @@ METHODS = {
         )
         for name, make in SOME_KERNELS.items()
     },
+    "KDPP.given": Call(
+        method(lambda s: s.design, "given"), {"items": kinds.GIVEN_ITEMS}, results.is_design
+    ),
     "DPP.sample": Call(
         method(given.DESIGN_ODD["DPP"], "sample"), DRAWS, results.is_sample_of_any_size
     ),

@@ -531,6 +531,7 @@ FLAG_BAD = {
 
 DESIGN_GOOD = {
     "KDPP": lambda s: s.design,
+    "KDPP (given)": lambda s: s.design.given([0]),
     "Uniform": lambda s: dmsgd.Uniform(s.n, s.k),
     "Stratified": lambda s: dmsgd.Stratified(s.y, s.k),
     "Weighted": lambda s: dmsgd.Weighted(weights=s.weights, k=s.k),

@@ -87,6 +87,11 @@ ITEMS_OF_ANY_SHAPE = Kind(
     given.ITEMS_BAD,
     {"three": lambda s: [0, 1, 2], "four": lambda s: [0, 1, 2, 3], "none": lambda s: []},
 )
+GIVEN_ITEMS = Kind(
+    {"none": lambda s: np.zeros(0, int), "one": lambda s: [0], "uint8": lambda s: np.uint8([1])},
+    {**ITEMS.bad, "twice": lambda s: [0, 0], "too many": lambda s: range(s.k)},
+    {"two": lambda s: [1, 0]},
+)
 LANDMARKS = Kind(
     {"2": lambda s: 2, "np.int8": lambda s: np.int8(3), "items": lambda s: [0, 2]},
     {

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.spectra.conditional import DEPENDENT
 from dmsgd.spectra.spectrum import Spectrum
-
-#: An item that others leave less than this share of is dependent on them; rounding leaves 1e-15.
-DEPENDENT = 1e-14
 
 
 def log_determinants(spectrum: Spectrum, batches: IntArray) -> FloatArray:

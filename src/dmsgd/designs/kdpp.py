@@ -8,7 +8,9 @@ from typing import Any, final
 
 import numpy as np
 
+from dmsgd.designs.conditioned import Conditioned, Parts, as_given
 from dmsgd.designs.determinants import log_determinants
+from dmsgd.designs.greedy import greedy
 from dmsgd.designs.repulsive import Repulsive
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray
@@ -16,6 +18,7 @@ from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.polynomials.symmetric import log_polynomial, pair_selection, selection
 from dmsgd.samplers import Draw, Sampler, rejection
 from dmsgd.samplers.protocol import name_of
+from dmsgd.spectra.conditional import conditional
 from dmsgd.spectra.doubt import doubt, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
 
@@ -96,6 +99,39 @@ class KDPP(Repulsive):
         return log_determinants(self.spectrum, batches) - log_polynomial(
             self.spectrum.values, self.k
         )
+
+    def given(self, items: Any) -> Conditioned:
+        """Return the batches of this design that contain `items`, fewer than k, as likely as here.
+
+        P(Y | items ⊂ Y) ∝ det(L_Y): a design of k items of which these are in every batch, and the
+        others repel them and each other. Its set-up is O(n r²) where this one's eigenvectors are in
+        memory, and O(r³) for features in blocks.
+
+        >>> import dmsgd
+        >>> design = dmsgd.diversify([[1.0, 0.0], [1.0, 0.1], [0.0, 3.0]], k=2)
+        >>> float(design.given([0]).inclusion()[2].round(3))
+        0.999
+        """
+        known = as_given(items, self.n, self.k)
+        left = conditional(self.spectrum, known)
+        rest = KDPP(left.spectrum, self.k - known.size, self.sampler)
+        return Conditioned(Parts(self, self.spectrum, left, rest), known)
+
+    def most_likely(self) -> IntArray:
+        """Return a batch with a large det(L_Y), found greedily: k item numbers, best first.
+
+        It is no draw: it is the same every time, it has no inclusion probabilities, and what it
+        tells of the data cannot be weighed. Each item is the one that makes the determinant
+        largest together with those before it, of equals (to 1e-9) the first; so the first j are
+        the answer for k = j. The set of largest determinant is NP-hard to find; this one has at
+        least 1/(k!)² of it (Çivril and Magdon-Ismail 2009), and is mostly far closer. log det is
+        within 1 - 1/e only where more items never lower it (L >= I). O(n r k).
+
+        >>> import dmsgd
+        >>> dmsgd.diversify([[1.0, 0.0], [1.0, 0.1], [0.0, 3.0]], k=2).most_likely()
+        array([2, 0])
+        """
+        return greedy(self.spectrum, self.k)
 
     def fingerprint(self) -> str:
         """Return the hash of the spectrum and k; the sampler does not change the law."""

@@ -60,7 +60,8 @@ def distance(spectrum: Spectrum, k: int) -> float:
 
 
 def _moved(spectrum: Spectrum, used: FloatArray, values: FloatArray) -> float:
-    relative = (spectrum.values[0] / values) ** spectrum.rounding.power
+    rounding = spectrum.rounding
+    relative = (rounding.beside * spectrum.values[0] / values) ** rounding.power
     return EPS * float(np.max(used * relative))
 
 

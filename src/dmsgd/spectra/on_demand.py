@@ -62,6 +62,12 @@ class VectorsOnDemand(Vectors):
             return self
         return VectorsOnDemand(self.features, self.basis[order], self.maker)
 
+    def times(self, x: FloatArray) -> FloatArray:
+        return self.features.times((x @ self.basis)[:, None])[:, 0]
+
+    def turned(self, U: FloatArray, zero: IntArray) -> VectorsOnDemand:
+        return VectorsOnDemand(self.features, np.ascontiguousarray(U.T @ self.basis), self.maker)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         advice = "sample, inclusion, joint and log_prob of a k-DPP do not need them"
         reserve(self.shape[0] * self.shape[1], f"all eigenvectors of {self.features!r}", advice)

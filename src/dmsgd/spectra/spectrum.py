@@ -32,11 +32,14 @@ class Rounding:
             values (kernels given by features), 1 where eigenvalues (by entries), 0 where none.
     hidden: how many eigenvalues it may have hidden, because they are not above ...
     least:  ... this share of the largest.
+    beside: how many times the largest the eigenvalue is that errors are relative to: above 1 where
+            the spectrum is what is left of a larger one (`dmsgd.spectra.conditional`).
     """
 
     power: float = 0.0
     hidden: int = 0
     least: float = 0.0
+    beside: float = 1.0
 
 
 @final

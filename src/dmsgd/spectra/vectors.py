@@ -26,6 +26,8 @@ class Vectors(ABC):
     """V, shape (n, rank), with orthonormal columns."""
 
     shape: tuple[int, int]
+    #: Whether V itself is in memory.
+    resident = False
 
     @abstractmethod
     def rows(self, items: IntArray) -> FloatArray:
@@ -38,6 +40,14 @@ class Vectors(ABC):
     @abstractmethod
     def chosen(self, order: IntArray) -> Any:
         """Return what a spectrum of these columns alone holds, in this order."""
+
+    @abstractmethod
+    def times(self, x: FloatArray) -> FloatArray:
+        """Return V x, shape (n,)."""
+
+    @abstractmethod
+    def turned(self, U: FloatArray, zero: IntArray) -> Any:
+        """Return what a spectrum of V U holds, U having orthonormal columns and V_zero U = 0."""
 
     @abstractmethod
     def weighed_squares(self, pi: FloatArray) -> FloatArray:
@@ -56,6 +66,8 @@ class Vectors(ABC):
 class ResidentVectors(Vectors):
     """An array."""
 
+    resident = True
+
     def __init__(self, array: FloatArray) -> None:
         self.array = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))
@@ -70,6 +82,14 @@ class ResidentVectors(Vectors):
         if np.array_equal(order, np.arange(order.size)):  # sorted already: cut without a copy
             return np.ascontiguousarray(self.array[:, : order.size])
         return np.ascontiguousarray(self.array[:, order])
+
+    def times(self, x: FloatArray) -> FloatArray:
+        return self.array @ x
+
+    def turned(self, U: FloatArray, zero: IntArray) -> FloatArray:
+        V = self.array @ U
+        V[zero] = 0.0  # but for rounding it is
+        return V
 
     def weighed_squares(self, pi: FloatArray) -> FloatArray:
         return weighed_squares(self.array, pi)
@@ -110,6 +130,13 @@ class VectorsInBlocks(Vectors):
         basis = self.basis if every else self.basis[:, order]
         laid_out = np.asfortranarray if self.features.sparse_rows else np.ascontiguousarray
         return VectorsInBlocks(self.features, laid_out(basis), self.precise)
+
+    def times(self, x: FloatArray) -> FloatArray:
+        return self.features.times((self.basis @ x)[:, None])[:, 0]
+
+    def turned(self, U: FloatArray, zero: IntArray) -> VectorsInBlocks:
+        laid_out = np.asfortranarray if self.features.sparse_rows else np.ascontiguousarray
+        return VectorsInBlocks(self.features, laid_out(self.basis @ U), self.precise)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         advice = (

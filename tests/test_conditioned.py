@@ -1,0 +1,228 @@
+"""A k-DPP given some of its items has the law of enumeration, wherever its eigenvectors are."""
+
+import pickle
+import warnings
+from itertools import combinations
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dmsgd
+from contracts import (
+    check_closed_forms,
+    check_determinism,
+    check_draws,
+    check_exchangeable,
+    kdpp_law,
+)
+from dmsgd.samplers import reference
+from dmsgd.spectra import on_demand
+from dmsgd.spectra.conditional import conditional
+from dmsgd.spectra.doubt import doubt
+from test_kdpp import DUPLICATED, FEATURES, KERNELS, matrix
+
+RNG = np.random.default_rng(11)
+CLOUD = RNG.normal(size=(300, 12)) * np.linspace(0.5, 2, 300)[:, None]
+
+
+def given_law(L, k, items):
+    """P(Y) over all k-subsets, conditioned on containing the items."""
+    law = kdpp_law(L, k)
+    inside = {Y: p if set(items) <= set(Y) else 0.0 for Y, p in law.items()}
+    total = sum(inside.values())
+    return {Y: p / total for Y, p in inside.items()}
+
+
+CASES = {
+    "linear": ("linear", [2]),
+    "linear, one other": ("linear", [5, 2]),
+    "linear, k = rank": ("linear, k = rank", [1, 6]),
+    "linear, k = rank, one other": ("linear, k = rank", [0, 1, 6]),
+    "wide": ("wide", [0, 3]),
+    "rbf": ("rbf", [4]),
+    "full rank": ("full rank", [7, 0, 3]),
+    "all items": ("full rank, k = n", [0, 2]),
+    "rank deficient": ("rank deficient", [3]),
+    "copies of what is given": ("duplicated rows", [0, 5]),
+    "a zero row": ("a zero row", [1, 2]),
+    "identity": ("identity", [6]),
+    "strata": ("strata", [3]),
+    "strata, k = M": ("strata, k = M", [3, 6]),
+    "features and labels": ("features and labels", [0, 4, 7]),
+    "nothing": ("linear", []),
+}
+
+
+@pytest.fixture(params=CASES, scope="module")
+def case(request):
+    name, items = CASES[request.param]
+    kernel, k = KERNELS[name]
+    return dmsgd.KDPP(dmsgd.exact(kernel), k), items, given_law(matrix(kernel), k, items)
+
+
+def test_closed_forms_equal_enumeration(case):
+    design, items, law = case
+    check_closed_forms(design.given(items), law)
+
+
+def test_draws_follow_the_law(case):
+    design, items, law = case
+    check_draws(design.given(items), law, size=5000)
+
+
+def test_places_carry_nothing(case):
+    design, items, _ = case
+    check_exchangeable(design.given(items), size=5000)
+
+
+def test_draws_are_functions_of_seed_and_number():
+    design = dmsgd.diversify(CLOUD, 6).given([3, 250])
+    check_determinism(design)
+    again = pickle.loads(pickle.dumps(design))
+    np.testing.assert_array_equal(again.sample(20, seed=1), design.sample(20, seed=1))
+
+
+def test_another_sampler_draws_the_same_law():
+    design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FEATURES)), 3, reference).given([2])
+    check_draws(design, given_law(FEATURES @ FEATURES.T, 3, [2]), size=2000)
+
+
+def test_the_order_of_given_items_does_not_matter():
+    design = dmsgd.diversify(CLOUD, 6)
+    one, other = design.given([7, 3]), design.given(np.array([3, 7]))
+    np.testing.assert_array_equal(one.sample(5, seed=0), other.sample(5, seed=0))
+    assert one.fingerprint() == other.fingerprint() != design.given([3, 8]).fingerprint()
+    assert one.fingerprint() != design.fingerprint()
+
+
+def test_items_in_blocks_and_of_texts_are_the_same(tmp_path, monkeypatch):
+    np.save(tmp_path / "cloud.npy", CLOUD)
+    whole = dmsgd.diversify(CLOUD, 6).given([3, 250])
+    blocks = dmsgd.diversify(tmp_path / "cloud.npy", 6).given([3, 250])
+    monkeypatch.setattr(on_demand, "KEPT", 0)
+    texts = dmsgd.diversify(sparse.csr_array(CLOUD), 6).given([3, 250])
+    for each in (blocks, texts):
+        assert not each._parts.left.spectrum.held.resident
+        np.testing.assert_allclose(each.inclusion(), whole.inclusion(), atol=1e-12)
+        draws = each.sample(20, seed=1)
+        assert np.isin([3, 250], draws).all()
+        np.testing.assert_allclose(each.log_prob(draws), whole.log_prob(draws), atol=1e-9)
+        assert not np.isin(each._parts.rest.sample(200, seed=2), [3, 250]).any()
+    assert np.mean(blocks.sample(20, seed=1) == whole.sample(20, seed=1)) == 1.0
+
+
+def test_a_factor_and_a_target_can_be_conditioned():
+    spectrum = dmsgd.nystrom(dmsgd.RBF(FEATURES), 5)
+    L = (np.asarray(spectrum.vectors) * spectrum.values) @ np.asarray(spectrum.vectors).T
+    check_closed_forms(dmsgd.KDPP(spectrum, 3).given([1]), given_law(L, 3, [1]))
+    design = dmsgd.diversify(FEATURES, 3, target="uniform")
+    V = np.asarray(design.spectrum.vectors)
+    L = (V * design.spectrum.values) @ V.T
+    check_closed_forms(design.given([1]), given_law(L, 3, [1]))
+
+
+def test_estimates_are_unbiased_given_the_items():
+    y = RNG.normal(size=8)
+    design = dmsgd.diversify(FEATURES, 4).given([1, 6])
+    weights = dmsgd.unbiased_weights(design)
+    sets = np.array(list(combinations(range(8), 4)))
+    mean = np.exp(design.log_prob(sets)) @ (weights * y)[sets].sum(axis=1)
+    assert mean == pytest.approx(y.mean(), abs=1e-12)
+
+
+def test_copies_of_given_items_have_no_weights():
+    F = np.vstack([CLOUD[:40], CLOUD[3:5]])
+    design = dmsgd.diversify(F, 6).given([3])
+    assert np.flatnonzero(design.inclusion() == 0).tolist() == [40]
+    with pytest.raises(ValueError, match=r"1 items are never drawn .* item 40"):
+        dmsgd.unbiased_weights(design)
+
+
+@pytest.mark.parametrize(
+    ("items", "error", "message"),
+    [
+        ([1, 1], ValueError, "items must be distinct, but 1 is given more than once"),
+        ([0, 1, 2], ValueError, r"3 items are given, and a batch of k=3 .* make it larger"),
+        ([8], ValueError, r"items must lie in 0\.\.7"),
+        ([-1], ValueError, r"items must lie in 0\.\.7"),
+        ([1.5], TypeError, "items must hold item numbers"),
+        (3, ValueError, "items must be a 1-D list of items"),
+        ([0, 4], ValueError, "no batch contains all given items: item 4 is a copy"),
+    ],
+)
+def test_wrong_items_are_refused(items, error, message):
+    with pytest.raises(error, match=message):
+        dmsgd.diversify(DUPLICATED, 3).given(items)
+
+
+def test_an_item_of_length_zero_is_refused():
+    with pytest.raises(ValueError, match=r"item 6 is never drawn .* leave it out"):
+        dmsgd.KDPP(dmsgd.exact(KERNELS["a zero row"][0]), 3).given([6])
+
+
+def precise(F, k, items):
+    """Return b given the items in 70 digits, by enumeration."""
+    with mpmath.workdps(70):
+        B = mpmath.matrix(F.tolist())
+        L = B * B.T
+        b, total = [mpmath.mpf(0)] * len(F), mpmath.mpf(0)
+        others = [i for i in range(len(F)) if i not in items]
+        for more in combinations(others, k - len(items)):
+            Y = [*items, *more]
+            det = mpmath.det(mpmath.matrix([[L[i, j] for j in Y] for i in Y]))
+            total += det
+            for i in Y:
+                b[i] += det
+        return np.array([float(each / total) for each in b])
+
+
+def ill_conditioned(condition, centre=0.0):
+    rng = np.random.default_rng(5)
+    U, _ = np.linalg.qr(rng.normal(size=(9, 4)))
+    V, _ = np.linalg.qr(rng.normal(size=(4, 4)))
+    F = (U * np.geomspace(1, 1 / condition, 4)) @ V
+    return F + centre * rng.normal(size=4)
+
+
+@pytest.mark.parametrize("condition", [1e2, 1e5, 1e8, 1e11])
+@pytest.mark.parametrize("near", [1.0, 1e-3, 1e-6])
+@pytest.mark.parametrize("centre", [0.0, 1e3])
+def test_rounding_is_small_or_told(condition, near, centre):
+    """What is given may be near copies, or all that makes the largest eigenvalue."""
+    F = ill_conditioned(condition, centre)
+    F[1] = F[0] + near * (F[1] - F[0])
+    for k, items in ((3, [0]), (4, [0, 5]), (4, [0, 1])):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dmsgd.KernelWarning)
+            design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(F)), k)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            given = design.given(items)
+        b = given.inclusion()
+        error = np.abs(b - precise(F, k, items)).max()
+        assert error < 1e-8 or told, (k, items, error)
+        estimate = doubt(given._parts.left.spectrum, k - len(items))
+        assert error < max(estimate, 1e-12)
+
+
+def test_what_is_left_of_the_spectrum_is_the_schur_complement():
+    F = CLOUD[:60]
+    left = conditional(dmsgd.exact(dmsgd.Linear(F)), np.array([3, 9])).spectrum
+    L, G = F @ F.T, [3, 9]
+    schur = L - L[:, G] @ np.linalg.solve(L[np.ix_(G, G)], L[G])
+    V = np.asarray(left.vectors)
+    np.testing.assert_allclose((V * left.values) @ V.T, schur, atol=1e-12 * L.max())
+    np.testing.assert_allclose(V.T @ V, np.eye(left.rank), atol=1e-13)
+    assert left.rank == 10
+    assert not V[G].any()
+
+
+def test_it_goes_where_designs_go(tmp_path):
+    design = dmsgd.diversify(CLOUD, 6).given([3])
+    schedule = dmsgd.presample(design, 20, seed=2, path=tmp_path / "batches.npy")
+    np.testing.assert_array_equal(schedule.batches, design.sample(20, seed=2))
+    assert "given(1 items)" in design.provenance()["design"]
+    half = design.without_repulsion()
+    np.testing.assert_allclose(half.inclusion(), design.inclusion(), atol=1e-9)
