@@ -18,7 +18,7 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.features import pieces
+from dmsgd.features import pieces, sparse_gram
 from dmsgd.inputs import effort
 from dmsgd.inputs.apart import apart
 from dmsgd.spectra import eigen, pivoted_cholesky
@@ -102,7 +102,7 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 from scipy import sparse
-from dmsgd.features import pieces
+from dmsgd.features import pieces, sparse_gram
 from dmsgd.inputs import effort
 effort.LONG, effort.EVERY = 1e-3, 0.2
 X = sparse.random_array((5000, 5000), density=1e-3, rng=np.random.default_rng(0), format="csr")
@@ -248,9 +248,9 @@ def test_a_gram_matrix_in_pieces_is_the_same(caplog: pytest.LogCaptureFixture) -
         (lambda X: dmsgd.inclusion(X, 4), "a pass over 60 items"),
         (lambda X: dmsgd.diversify(sparse.csr_array(X), 4), "the Gram matrix of "),
         (lambda X: dmsgd.diversify(X, 4, kernel="rbf"), "a product of 60 x 30"),
+        (lambda X: dmsgd.Precomputed(X @ X.T), "the check of the matrix"),
         (lambda X: pivoted_cholesky(dmsgd.Linear(X), 9), "a factor of 60 items x 14"),
         (lambda X: dmsgd.SwapChain(dmsgd.Linear(X), 4), "the first set of a chain"),
-        (lambda X: dmsgd.diversify(X, 4, target="uniform"), "prescribed inclusion of 60 items"),
     ],
 )  # fmt: skip
 def test_long_parts_say_how_far_they_are(
@@ -260,3 +260,37 @@ def test_long_parts_say_how_far_they_are(
     X[X < 1] = 0
     work(X)
     assert any(line.startswith(told) for line in caplog.messages), caplog.messages
+
+
+def test_a_search_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(effort, "EVERY", 0.0)
+    dmsgd.diversify(np.random.default_rng(0).normal(size=(60, 30)), 4, target="uniform")
+    assert "prescribed inclusion of 60 items: " in caplog.text
+
+
+@pytest.mark.usefixtures("everything_is_long")
+def test_an_indefinite_matrix_is_refused_wherever_it_is_checked() -> None:
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        dmsgd.Precomputed(np.diag([1.0, -1.0, 2.0]))
+
+
+def test_the_tables_of_texts_say_how_far_they_are(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("dmsgd.spectra.on_demand.KEPT", 0)
+    monkeypatch.setattr(effort, "EVERY", 0.0)
+    X = sparse.random_array((300, 40), density=0.1, rng=np.random.default_rng(0), format="csr")
+    dmsgd.diversify(X, 4).sample(1, seed=0)
+    assert "the tables of 300 items x 40 eigenvectors: " in caplog.text
+
+
+def test_the_gram_matrix_does_not_depend_on_its_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = sparse.random_array((300, 40), density=0.1, rng=np.random.default_rng(0), format="csr")
+    X = sparse.csr_array(sparse.vstack([X, np.ones((3, 40))]))
+    whole = sparse_gram.SparseGram(40).add(X).matrix()
+    for name in ("WORK", "PIECE", "COLUMNS"):
+        monkeypatch.setattr(sparse_gram, name, 7)
+    np.testing.assert_allclose(sparse_gram.SparseGram(40).add(X).matrix(), whole, rtol=1e-14)
+    np.testing.assert_allclose(whole, (X.T @ X).toarray(), rtol=1e-12)

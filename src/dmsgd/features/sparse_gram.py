@@ -15,11 +15,14 @@ from dmsgd.inputs.arrays import FloatArray, Matrix
 from dmsgd.inputs.effort import Progress
 from dmsgd.inputs.threads import thread_count
 
-#: Rows that are added in one go, so that Ctrl-C is heard, and columns that are turned in one.
-PIECE, SQUARE = 2**14, 256
+#: Products of entries that are added in one go, a second or two, so that Ctrl-C is heard; rows, if
+#: these are fewer; and columns that are turned in one.
+WORK, PIECE, SQUARE = 2**31, 2**14, 256
 #: The share of entries that are not zero above which a row is one for products of arrays, and the
 #: numbers in a block of such rows.
 FULL, BLOCK = 1 / 4, 2**20
+#: Rows of the result to which such blocks are added in one go.
+COLUMNS = 2**12
 #: Fewer entries than this are added on one core.
 SHARED = 2**17
 
@@ -42,7 +45,9 @@ class SparseGram:
         rows, step = np.flatnonzero(full), max(BLOCK // d, d // 4)
         for start in range(0, rows.size, step):
             block = X[rows[start : start + step]].toarray()
-            self._total += block.T @ block
+            for first in range(0, d, COLUMNS):
+                part = slice(first, first + COLUMNS)
+                self._total[part] += block[:, part].T @ block
         return self
 
     def _add_short_rows(self, X: Matrix) -> None:
@@ -57,8 +62,7 @@ class SparseGram:
         given, total = entries.addresses(), address(self._total, float)
         tell = Progress(f"the Gram matrix of {n:,} items x {d:,} features")
         with ThreadPoolExecutor(cores) as pool:
-            for first in range(0, n, PIECE):
-                rows = first, min(first + PIECE, n)
+            for rows in pairwise(_pieces(entries)):
 
                 def work(share: tuple[int, int], rows: tuple[int, int] = rows) -> None:
                     add_gram(*given, *rows, *share, d, total)
@@ -86,6 +90,16 @@ class SparseGram:
                 else:
                     total[two, one] = total[one, two].T
         return total
+
+
+def _pieces(entries: Entries) -> list[int]:
+    """Return bounds of rows whose entries meet about as many others each."""
+    if entries.n == 0:
+        return []
+    met = np.cumsum(np.diff(entries.starts).astype(float) ** 2)
+    count = max(-(-entries.n // PIECE), int(met[-1] / WORK) + 1)
+    inner = np.searchsorted(met, met[-1] * np.arange(1, count) / count)
+    return sorted({0, *inner.tolist(), entries.n})
 
 
 def _equal_work(entries: Entries, d: int, parts: int) -> list[int]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from dmsgd.features.entries import Entries, tiles
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.inputs.effort import Progress
 from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Functions
@@ -46,11 +47,13 @@ class Words:
 
         n, r, cores = self.entries.n, len(self.columns), thread_count(-1)
         sums, weighed = np.empty((r, -(-n // STRETCH) + 1)), np.zeros(n)
+        tell = Progress(f"the tables of {n:,} items x {r:,} eigenvectors")
         for tile in tiles(r):
             sums[tile] = self.entries.survey(
                 self.columns[tile], weights[tile], weighed, 4 * cores,
                 lambda work, parts: spread(work, parts, cores),
             )  # fmt: skip
+            tell(min(1.0, tile.stop / r))
         return sums, weighed
 
     def tables(self, sums: FloatArray) -> TablesOfWords:
