@@ -357,3 +357,11 @@ def test_pickling_and_provenance():
     assert len({design.fingerprint(), *(other.fingerprint() for other in others)}) == 4
     assert design.provenance()["sampler"] == "swap chain"
     assert "burn_in=80, thin=30" in repr(design)
+
+
+def test_steps_in_pieces_are_the_same(monkeypatch):
+    design = SwapChain(dmsgd.Linear(CLOUD), 6, burn_in=5 * swap.REFRESH + 3)
+    whole = design.sample(3, seed=0)
+    monkeypatch.setattr("dmsgd.samplers.swap.PIECE", 1)
+    again = SwapChain(dmsgd.Linear(CLOUD), 6, burn_in=5 * swap.REFRESH + 3)
+    np.testing.assert_array_equal(again.sample(3, seed=0), whole)

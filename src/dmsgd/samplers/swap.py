@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,9 @@ from dmsgd.kernels import RBF, Kernel, Linear, Precomputed
 
 #: advance(Y, key, draw, block, steps) -> (next block, moves, log det); Y changes in place.
 Advance = Callable[[IntArray, int, int, int, int], tuple[int, int, float]]
+
+#: Factors that are made anew in steps that are made in one go, so that Ctrl-C is heard.
+PIECE = 64
 
 #: Steps for which a kernel without features is asked at a time: at least this many, or k.
 LEAST_STEPS = 128
@@ -75,8 +77,16 @@ def _compiled(kernel: Kernel, kind: str, X: FloatArray, gamma: float) -> Advance
 
     plan = (getattr(swap, kind), np.ascontiguousarray(X), gamma, kernel.diag())
 
-    def advance(Y: IntArray, key: int, draw: int, block: int, steps: int) -> Any:
-        return swap.advance(*plan, Y, np.uint64(key), np.uint64(draw), block, steps)
+    def advance(Y: IntArray, key: int, draw: int, block: int, steps: int) -> tuple[int, int, float]:
+        tell, moves, level = Progress(f"{steps:,} steps of a chain"), 0, 0.0
+        most = PIECE * swap.REFRESH  # cut where the factor is made anew, nothing changes
+        for first in range(0, max(steps, 1), most):
+            count = min(most, steps - first)
+            number = np.uint64(key), np.uint64(draw), block
+            block, moved, level = swap.advance(*plan, Y, *number, count)
+            moves += moved
+            tell(min(1.0, (first + most) / max(steps, 1)))
+        return block, moves, level
 
     return advance
 
@@ -88,6 +98,7 @@ def _by_blocks(kernel: Kernel) -> Advance:
     def advance(Y: IntArray, key: int, draw: int, block: int, steps: int) -> tuple[int, int, float]:
         most = 2 * (max(Y.size, LEAST_STEPS) // 2)  # even, as random numbers come in pairs
         R, moves = np.zeros((Y.size, Y.size)), 0
+        tell = Progress(f"{steps:,} steps of a chain")
         for done in range(0, steps, most):
             count = min(most, steps - done)
             uniforms, thresholds = np.empty(3 * count), np.empty(count)
@@ -101,6 +112,7 @@ def _by_blocks(kernel: Kernel) -> Advance:
             factor(*plan)
             moves += walk(*plan, places, proposals, thresholds)
             Y[:] = known[local]
+            tell((done + count) / steps)
         L = np.ascontiguousarray(kernel.block(Y, Y), dtype=np.float64)
         return block, moves, factor(MATRIX, L, 0.0, L.diagonal().copy(), np.arange(Y.size), R)
 
