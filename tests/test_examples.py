@@ -1,20 +1,42 @@
-"""Every example runs as a user would start it, and prints sane results."""
+"""Every example runs from start to end, in processes of its own, and prints sane results."""
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from nursery import Nursery
+
 FOLDER = Path(__file__).parent.parent / "examples"
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc_per_node=2", "--rdzv_backend=c10d"]
 TORCHRUN += ["--rdzv_endpoint=localhost:0"]
 
 
-def run(name, *args, start=()):
-    """Return what an example prints."""
+#: What takes longest to import.
+MODULES = ("sklearn.datasets", "dmsgd.torch", "torch._dynamo", "transformers.trainer")
+
+
+@pytest.fixture(scope="module")
+def run():
+    """Return the function that runs an example, from its start, and returns what it prints."""
+    with Nursery(*MODULES) as nursery:
+
+        def run(name, processes=1):
+            with socket.create_server(("localhost", 0)) as free:
+                port = str(free.getsockname()[1])
+            world = {"MASTER_ADDR": "localhost", "MASTER_PORT": port, "WORLD_SIZE": str(processes)}
+            ranks = [{"RANK": str(r), "LOCAL_RANK": str(r), **world} for r in range(processes)]
+            return nursery.run(FOLDER / name, environments=ranks if processes > 1 else [{}])
+
+        yield run
+
+
+def run_as_users_do(name, *args, start=()):
+    """Return what an example prints that starts Python itself."""
     done = subprocess.run(
         [sys.executable, *start, FOLDER / name, *args],
         env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=240,
@@ -34,29 +56,29 @@ def check_accuracies(output, at_least=0.8):
 
 
 def test_lightning():
-    output = run("lightning_ddp.py", "2")
+    output = run_as_users_do("lightning_ddp.py", "2")
     check_accuracies(output)
     assert output.count("(2 processes)") == 2
 
 
 def test_ddp():
-    output = run("pytorch_ddp.py", start=TORCHRUN)
+    output = run_as_users_do("pytorch_ddp.py", start=TORCHRUN)
     check_accuracies(output)
     assert output.count("(2 processes)") == 2
 
 
-def test_ddp_alone():
+def test_ddp_alone(run):
     assert run("pytorch_ddp.py").count("(1 processes)") == 2
 
 
-def test_accelerate():
-    output = run("accelerate_run.py", start=TORCHRUN)
+def test_accelerate(run):
+    output = run("accelerate_run.py", processes=2)
     check_accuracies(output)
     assert output.count("(2 processes x 2 passes)") == 2
 
 
-def test_hugging_face_ddp():
-    output = run("hugging_face.py", start=TORCHRUN)
+def test_hugging_face_ddp(run):
+    output = run("hugging_face.py", processes=2)
     check_accuracies(output)
     assert output.count("(2 processes)") == 2
 
@@ -64,24 +86,24 @@ def test_hugging_face_ddp():
 @pytest.mark.parametrize(
     "name", ["pytorch", "stateful_dataloader", "hugging_face", "sklearn_partial_fit"]
 )
-def test_resumed_runs_end_with_the_same_weights(name):
+def test_resumed_runs_end_with_the_same_weights(run, name):
     output = run(f"{name}.py")
     check_accuracies(output)
     assert re.search(r"^resumed.*, same weights: True$", output, flags=re.M)
 
 
-def test_in_batch_negatives():
+def test_in_batch_negatives(run):
     output = run("in_batch_negatives.py")
     found = dict(re.findall(r"^(\w+): near-duplicates meet in (\d+) % of", output, flags=re.M))
     assert 0 < float(found["diverse"]) < float(found["random"]) / 2
     assert "resumed in epoch 1, same weights: True" in output
 
 
-def test_changing_features():
+def test_changing_features(run):
     assert check_accuracies(run("changing_features.py"))["changing"] > 0.8
 
 
-def test_weights_are_unbiased_and_less_noisy():
+def test_weights_are_unbiased_and_less_noisy(run):
     output = run("weights.py")
     accuracy = check_accuracies(output)
     assert abs(accuracy["weighted"] - accuracy["uniform"]) < 0.1  # the same objective
@@ -95,7 +117,7 @@ def test_weights_are_unbiased_and_less_noisy():
     assert deviation["weighted"] < 0.7 * deviation["uniform"]
 
 
-def test_schedule():
+def test_schedule(run):
     output = run("schedule.py")
     for rate in ("0.1", "0.3", "1.0"):
         check_accuracies(output.replace(f", rate {rate}", ""), at_least=0.6)
@@ -103,7 +125,7 @@ def test_schedule():
 
 
 @pytest.mark.parametrize("name", ["lda_sklearn", "lda_gensim"])
-def test_rare_topics_are_found(name):
+def test_rare_topics_are_found(run, name):
     pattern = r"^(\w+): common topics found to ([\d.]+), rare topics to ([\d.]+) \(cosine\)$"
     lines = re.findall(pattern, run(f"{name}.py"), flags=re.M)
     common, rare = ({row[0]: float(row[i]) for row in lines} for i in (1, 2))
@@ -111,14 +133,14 @@ def test_rare_topics_are_found(name):
     assert 0.3 < rare["uniform"] < rare["diverse"] - 0.1 < 0.9
 
 
-def test_under_sampler():
+def test_under_sampler(run):
     output = run("imblearn_undersample.py")
     found = dict(re.findall(r"^(\w+): balanced test accuracy (\d\.\d{3}) ±", output, flags=re.M))
     assert 0.8 < float(found["uniform"]) < 0.95
     assert float(found["diverse"]) > float(found["uniform"]) - 0.02
 
 
-def test_notebook():
+def test_notebook(run):
     output = run("notebook.py")
     assert "design = dmsgd.Stratified(y, k=20)" in output
     assert float(re.search(r"noise that repulsion removes: (\S+) ±", output)[1]) > 0.4
