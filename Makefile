@@ -1,5 +1,6 @@
 # make demo             set up .venv, then compare samplers on long-tailed digits (under two minutes)
-# make test             set up .venv, then run all tests but those of the next line
+# make test             set up .venv, then run all tests but those of frameworks
+# make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)
 # make test-frameworks  real training in every framework, every index compared (about three minutes)
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
 # make test-oldest      the numerical tests with the oldest versions that pyproject.toml admits
@@ -22,7 +23,10 @@ ifneq ($(wildcard ../shared/data),)
 export DMSGD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-frameworks fuzz soak test-processors test-oldest test-python lock browser check format frameworks bench paper clean
+# Tests start Python some two hundred times, which would compile all of the package each time.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test test-fast test-frameworks fuzz soak test-processors test-oldest test-python lock browser check format frameworks bench paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -41,7 +45,13 @@ demo: $(VENV)/.installed
 	$(BIN)/dmsgd demo --force
 
 test: $(VENV)/.installed-dev browser
-	$(BIN)/python -m pytest -n 2 -m "not frameworks"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not frameworks"
+
+FAST := cards cells compiled designs fingerprints inclusion inputs kdpp kernels maps options spectra stored_draws symmetric \
+        training_draws tuning weighted
+
+test-fast: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(FAST:%=tests/test_%.py)
 
 test-frameworks: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest tests/test_distributed.py

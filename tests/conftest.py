@@ -8,6 +8,8 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
@@ -47,3 +49,12 @@ collect_ignore = list(LEFT_OUT)
 def pytest_report_header():
     """Return which files are not run, for want of what."""
     return [f"not run: {name} needs {', '.join(LEFT_OUT[name])}" for name in LEFT_OUT]
+
+
+def pytest_collection_modifyitems(items):
+    """Let tests that share a fixture of their file run in one process, which makes it once."""
+    for item in items:
+        fixtures = item._fixtureinfo.name2fixturedefs.values()
+        shared = any(each[-1].scope == "module" for each in fixtures)
+        if shared and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
