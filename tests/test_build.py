@@ -5,6 +5,8 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits, load_wine
 
 import dmsgd
 
@@ -80,3 +82,42 @@ def test_type_checkers_know_the_names(tmp_path):
     found = subprocess.run(command, capture_output=True, text=True).stdout
     lines = [int(line.split(":")[1]) for line in found.splitlines() if f"{script.name}:" in line]
     assert lines == [8, 9], found
+
+
+# What carries the whole kernel
+
+
+def test_a_column_that_is_nearly_the_whole_kernel_is_named():
+    X, y = load_wine(return_X_y=True)
+    for given in (X, sparse.csr_array(X)):
+        with pytest.warns(dmsgd.KernelWarning, match="column 12 of X.* 98.38%.* standardize=True"):
+            dmsgd.diversify(given, 8)
+    dmsgd.diversify(X, 8, standardize=True)  # a warning is an error here
+    dmsgd.diversify(X, 8, y, 0.7, standardize=True, normalize=True)
+    dmsgd.diversify(X[:, 12:], 1)
+    dmsgd.diversify(X[:, :12], 8)
+
+
+def test_rows_that_swamp_the_labels_are_told_of():
+    X, y = load_digits(return_X_y=True)
+    with pytest.warns(dmsgd.KernelWarning, match="hardly count, because the rows of X are long"):
+        dmsgd.diversify(X, 8, y, 0.7)
+    dmsgd.diversify(X, 8, y, 0.7, normalize=True)
+    dmsgd.diversify(X, 8, y, 0.9)
+    dmsgd.diversify(X, 8, y, 1.0)
+
+
+def test_standardize_comes_before_normalize_and_is_made_again():
+    X, y = load_wine(return_X_y=True)
+    asked = {"labels": y, "w": 0.5, "standardize": True, "normalize": True}
+    design = dmsgd.diversify(X, 5, **asked)
+    by_hand = dmsgd.concat(dmsgd.normalize(dmsgd.standardize(X)), y, 0.5)
+    np.testing.assert_allclose(
+        design.inclusion(), dmsgd.diversify(by_hand, 5).inclusion(), atol=1e-12
+    )
+    again = design._recipe(X[::-1])
+    assert again.fingerprint() == dmsgd.diversify(X[::-1], 5, **asked).fingerprint()
+    with pytest.raises(ValueError, match="a Kernel is used as it is"):
+        dmsgd.diversify(X, 5, kernel=dmsgd.Linear(X), standardize=True)
+    with pytest.raises(ValueError, match="all features are zero"):
+        dmsgd.diversify(np.ones((10, 3)), 2, standardize=True)

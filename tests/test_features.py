@@ -115,6 +115,7 @@ KINDS = {
 MAPS = {
     "as they are": lambda X: X,
     "annealed": lambda X: dmsgd.anneal(X, 0.5),
+    "standardised": lambda X: dmsgd.normalize(dmsgd.standardize(X)),
     "normalised": dmsgd.normalize,
     "with labels": lambda X: dmsgd.concat(X, LABELS, 0.5),
     "labels only": lambda X: dmsgd.concat(X, LABELS, 1.0),
@@ -202,7 +203,8 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "map_name"), CASES)
 def test_every_kind_under_every_map_for_everyone(kind, map_name, tmp_path, small_memory):
-    expected_features = MAPS[map_name](POINTS)
+    is_sparse = "sparse" in kind
+    expected_features = MAPS[map_name](sparse.csr_array(POINTS) if is_sparse else POINTS)
     if sparse.issparse(expected_features):
         expected_features = expected_features.toarray()
     given = MAPS[map_name](KINDS[kind](POINTS, tmp_path))
@@ -227,7 +229,8 @@ def test_the_same_numbers_have_one_fingerprint(kind, tmp_path, small_memory):
     if kind in ("sparse", "sparse npz"):
         pytest.skip("CSR in memory is another matrix than its dense form: a stored zero is no zero")
     given = KINDS[kind](POINTS, tmp_path)
-    for settings in ({}, asked, {"kernel": "rbf"}, {"target": "uniform"}):
+    sparse_too = () if "sparse" in kind else ({"standardize": True, "normalize": True},)
+    for settings in ({}, asked, {"kernel": "rbf"}, {"target": "uniform"}, *sparse_too):
         here = dmsgd.diversify(POINTS, K, **settings).fingerprint()
         assert dmsgd.diversify(given, K, **settings).fingerprint() == here
 

@@ -185,3 +185,10 @@ def test_docstring_examples_run():
 
     result = doctest.testmod(sys.modules["dmsgd.designs.inclusion"])
     assert (result.failed, result.attempted > 0) == (0, True)
+
+
+def test_columns_are_standardized_as_in_diversify():
+    for given in (X, sparse.csr_array(X)):
+        for asked in ({"standardize": True}, {"standardize": True, "normalize": True}):
+            expected = dmsgd.diversify(given, 3, **asked).inclusion()
+            np.testing.assert_allclose(dmsgd.inclusion(given, 3, **asked), expected, atol=1e-12)

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 import dmsgd
 from dmsgd.diagnostics import (
@@ -13,7 +14,9 @@ from dmsgd.diagnostics import (
     advise,
     class_shares,
     concerns,
+    effective_batch,
     estimate_repulsion,
+    evenness,
     examine,
 )
 from dmsgd.diagnostics.sample import sample_rows
@@ -136,14 +139,14 @@ def test_even_classes_and_equal_items_get_uniform_batches():
     assert advise(examine(X, 8)).kind == "uniform"
 
 
-@pytest.mark.parametrize("labels", [None, np.arange(250) % 5], ids=["no labels", "even classes"])
-def test_items_that_stand_out_get_weighted_batches(labels):
-    found = examine(RARE, 8, labels)
+def test_items_that_stand_out_get_weighted_batches():
+    found = examine(RARE, 8)
     advice = advise(found)
     assert found.candidate.effective_items < 0.95
     assert found.candidate.repulsion.value < 0.4
     assert advice.kind == "weighted"
-    assert ("there are no labels" if labels is None else "classes are even") in advice.reason
+    assert "there are no labels" in advice.reason
+    assert f"a batch of 8 is worth {found.candidate.effective_batch:.1f}" in advice.reason
     assert "the same b without it does as well" in advice.reason
     line = "design = dmsgd.Weighted(dmsgd.inclusion(X, k=8, normalize=True), k=8)"
     assert advice.code(8) == line
@@ -151,6 +154,51 @@ def test_items_that_stand_out_get_weighted_batches(labels):
     same = dmsgd.diversify(RARE, 8, normalize=True).inclusion()
     np.testing.assert_allclose(advice.design(RARE, 8).inclusion(), same, atol=1e-9)
     check_code(advice, RARE, 8)
+
+
+def test_known_classes_lose_nothing_by_what_is_advised():
+    advice = advise(examine(RARE, 8, np.arange(250) % 5))
+    assert advice.kind == "uniform"
+    assert "with unbiased weights a batch of 8 would be worth" in advice.reason
+
+
+@pytest.mark.filterwarnings("ignore:column 12 of X")
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer, load_digits])
+@pytest.mark.parametrize("k", [4, 8])
+def test_advice_is_never_less_even_than_uniform_batches(load, k):
+    X, y = load(return_X_y=True)
+    found = examine(X, k, y, ws=())
+    advice, uniform = advise(found), dmsgd.Uniform(len(X), k)
+    design = advice.design(X, k, y)
+    check_code(advice, X, k, y)
+    advised, before = (evenness(class_shares(each, y)) for each in (design, uniform))
+    assert advised > before - 0.005
+    assert effective_batch(design) >= 0.95 * k
+    units = load is not load_digits
+    assert found.candidate.settings.standardize == units
+    assert any("columns in different units" in each for each in concerns(found)) == units
+    if units:
+        assert found.room.effective_rank < 1.1
+        standard = examine(X, k, y, Settings(standardize=True), ws=())
+        assert standard.room.effective_rank > 5
+        assert not any("columns in different units" in each for each in concerns(standard))
+
+
+@pytest.mark.filterwarnings("ignore:column 12 of X")
+def test_columns_in_different_units_are_standardized_in_what_is_advised(folder):
+    X, _ = load_wine(return_X_y=True)
+    found = examine(X, 8)
+    advice = advise(found)
+    assert advice.settings == Settings(standardize=True, normalize=True)
+    assert "columns are standardized, as the kernel would see the largest alone" in advice.reason
+    check_code(advice, X, 8)
+    np.save("wine.npy", X)
+    printed = run("inspect wine.npy -k 8").stdout
+    command = re.search(r"dmsgd (sample wine.npy .* -o batches.npy)", printed)[1]
+    assert "--standardize --normalize" in command
+    result = run(command)
+    assert result.exit_code == 0, result.output
+    np.testing.assert_array_equal(np.load("batches.npy"), advice.design(X, 8).sample(1000, 0))
 
 
 def test_strong_repulsion_gets_a_kdpp():
@@ -307,6 +355,7 @@ def test_what_is_recommended_makes_the_recommended_design(folder, features, labe
 FLAGS = {
     "": {},
     "--normalize": {"normalize": True},
+    "--standardize --normalize": {"standardize": True, "normalize": True},
     "-w 0.7": {"w": 0.7},
     "-w 0.65 --normalize": {"w": 0.65, "normalize": True},
     "--kernel rbf --scale 6": {"kernel": "rbf", "scale": 6.0},

@@ -1,8 +1,14 @@
+from functools import reduce
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import scale
 
 import dmsgd
+from dmsgd.features.moments import Moments, _moments
 
 X = np.array([[0.0, 4.0, 9.0], [1.0, 0.0, 16.0]])
 
@@ -43,3 +49,47 @@ def test_concat_weighs_features_and_labels(container):
 def test_concat_leaves_out_parts_of_weight_zero():
     assert dmsgd.concat(X, [0, 1], 0).shape == (2, 3)
     assert dmsgd.concat(X, [0, 1], 1).shape == (2, 2)
+
+
+def test_standardize_gives_columns_of_mean_0_and_deviation_1():
+    raw, _ = load_wine(return_X_y=True)
+    raw = np.hstack([raw, np.full((len(raw), 1), 0.1)])
+    Z = dmsgd.standardize(raw)
+    np.testing.assert_allclose(Z.mean(axis=0), 0, atol=1e-14)
+    np.testing.assert_allclose(Z.std(axis=0), [*[1] * 13, 0], atol=1e-14)
+    assert not Z[:, -1].any()  # a constant that no sum of floats gives back exactly
+    np.testing.assert_allclose(Z[:, :-1], scale(raw[:, :-1]), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("factor", [2.0**-660, 2.0**440])
+@pytest.mark.parametrize("offset", [0.0, 1e15])
+def test_standardize_keeps_the_digits_of_small_large_and_distant_columns(factor, offset):
+    steps = np.tile([0.0, 2.0, 4.0, 10.0], 50)
+    expected = (steps - 4) / np.sqrt(14)
+    np.testing.assert_allclose(
+        dmsgd.standardize((offset + steps)[:, None] * factor)[:, 0], expected, rtol=1e-12
+    )
+
+
+def test_standardize_scales_sparse_features_and_keeps_their_zeros():
+    S = sparse.random_array((50, 6), density=0.4, rng=0).tolil()
+    S[:, 2] = 7.0  # constant
+    S[:, 4] = 0.0
+    S = sparse.csr_array(S)
+    Z = dmsgd.standardize(S)
+    assert sparse.issparse(Z)
+    deviations = S.toarray().std(axis=0)
+    np.testing.assert_allclose(Z.toarray().std(axis=0), deviations > 0, atol=1e-14)
+    assert not Z.toarray()[:, [2, 4]].any()
+    assert Z.nnz == np.count_nonzero(S.toarray()[:, [0, 1, 3, 5]])
+
+
+def test_moments_do_not_depend_on_how_rows_are_cut():
+    rows = 1e8 + np.random.default_rng(0).normal(size=(101, 3)) * [1e-3, 1.0, 1e6]
+    for X in (rows, sparse.csr_array(rows)):
+        parts = [_moments(X[a:b], None, rows[0]) for a, b in pairwise([0, 1, 40, 99, 101])]
+        whole = _moments(X, None, rows[0])
+        merged = reduce(Moments.with_others, parts)
+        assert merged.count == whole.count == 101
+        np.testing.assert_allclose(merged.means, whole.means, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(merged.deviations, whole.deviations, rtol=1e-12)

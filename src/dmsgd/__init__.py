@@ -99,6 +99,9 @@ if TYPE_CHECKING:
     from dmsgd.features import (
         one_hot as one_hot,
     )
+    from dmsgd.features import (
+        standardize as standardize,
+    )
     from dmsgd.kernels import (
         RBF as RBF,
     )
@@ -159,7 +162,7 @@ _HOMES = {
         "unbiased_weights",
     ),
     "errors": ("KernelWarning", "RankError", "SamplingError", "TargetError"),
-    "features": ("anneal", "concat", "normalize", "one_hot"),
+    "features": ("anneal", "concat", "normalize", "one_hot", "standardize"),
     "kernels": ("RBF", "Kernel", "Linear", "Precomputed", "identity", "median_scale", "strata"),
     "prescription": ("density_target", "prescribe"),
     "schedules": ("Schedule", "presample"),

@@ -54,6 +54,13 @@ Scale = Annotated[
     typer.Option(help="Length scale of --kernel rbf.  [default: the median distance]"),
 ]
 Rho = Annotated[float | None, typer.Option(help="Anneal the features first: x to the power rho.")]
+Standardize = Annotated[
+    bool,
+    typer.Option(
+        "--standardize",
+        help="Scale columns to mean 0 and standard deviation 1: for columns in different units.",
+    ),
+]
 Normalize = Annotated[
     bool,
     typer.Option("--normalize", help="Scale rows to length 1: for embeddings, counts and images."),
@@ -75,6 +82,7 @@ def as_settings(
     kernel: KernelOption,
     scale: float | None,
     rho: float | None,
+    standardize: bool,
     normalize: bool,
     target: TargetOption | None,
 ) -> Settings:
@@ -88,6 +96,7 @@ def as_settings(
     return Settings(
         w=w,
         kernel=kernel.value,
+        standardize=standardize,
         normalize=normalize,
         scale=scale,
         rho=rho,

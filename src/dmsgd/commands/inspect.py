@@ -15,6 +15,7 @@ from dmsgd.commands.arguments import (
     Rho,
     Scale,
     Seed,
+    Standardize,
     Target,
     Weight,
     as_settings,
@@ -44,6 +45,7 @@ def inspect(
     kernel: Kernel = KernelOption.linear,
     scale: Scale = None,
     rho: Rho = None,
+    standardize: Standardize = False,
     normalize: Normalize = False,
     target: Target = None,
     seed: Seed = 0,
@@ -65,7 +67,7 @@ def inspect(
     but that noise and the prices are closed forms, of a random sample where the data is large.
     Nothing is written.
     """
-    settings = as_settings(labels, w, kernel, scale, rho, normalize, target)
+    settings = as_settings(labels, w, kernel, scale, rho, standardize, normalize, target)
     from dmsgd.diagnostics import advise, concerns, examine
 
     X, y = load(features, labels)

@@ -19,6 +19,7 @@ from dmsgd.commands.arguments import (
     Rho,
     Scale,
     Seed,
+    Standardize,
     Target,
     Weight,
     as_settings,
@@ -38,6 +39,7 @@ def report(
     kernel: Kernel = KernelOption.linear,
     scale: Scale = None,
     rho: Rho = None,
+    standardize: Standardize = False,
     normalize: Normalize = False,
     target: Target = None,
     texts: Annotated[
@@ -79,7 +81,7 @@ def report(
 
     key_of(seed)
     began = time.perf_counter()
-    settings = as_settings(labels, w, kernel, scale, rho, normalize, target)
+    settings = as_settings(labels, w, kernel, scale, rho, standardize, normalize, target)
     X, y = load(features, labels)
     extras = _extras(texts, images, gradients, X.shape[0])
     with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:

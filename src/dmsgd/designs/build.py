@@ -9,11 +9,12 @@ from typing import Any, Literal, Protocol
 from warnings import warn
 
 from dmsgd.designs.kdpp import KDPP
+from dmsgd.designs.proportions import disproportion
 from dmsgd.designs.stratified import Stratified
 from dmsgd.errors import KernelWarning
 from dmsgd.features import recognise
 from dmsgd.features.fingerprints import digest
-from dmsgd.features.maps import UnitRows, with_labels
+from dmsgd.features.maps import UnitRows, unit_columns, with_labels
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.scalars import as_batch_size, as_choice, as_count, as_flag, as_fraction
 from dmsgd.inputs.seeding import Seed, key_of
@@ -51,6 +52,7 @@ def diversify(
     w: float = 0.0,
     kernel: KernelName | Kernel = "linear",
     *,
+    standardize: bool = False,
     normalize: bool = False,
     scale: float | None = None,
     target: TargetName | Sequence[float] | Array | None = None,
@@ -65,7 +67,10 @@ def diversify(
                unless the target counts them), w = 1 is stratified.
     kernel:    "linear" (L = F Fᵀ), "rbf" (on F, with `scale` or the median heuristic), or a
                Kernel of your own over the same n items (then X may be None).
-    normalize: scale the rows of X to length 1 first. A linear kernel draws long rows more often,
+    standardize: scale the columns of X to mean 0 and standard deviation 1 first (see
+               `dmsgd.standardize`): for columns in different units, of which a kernel otherwise
+               sees those with the largest numbers alone.
+    normalize: scale the rows of X to length 1 then. A linear kernel draws long rows more often,
                and w only means something when X and the labels are of similar size: say yes for
                embeddings, counts and images, no when length is importance.
     target:    how often each item is to be seen, if not as the kernel gives it: "uniform" (plain
@@ -84,6 +89,7 @@ def diversify(
     (3, 10)
     """
     w, normalize = as_fraction(w, "w"), as_flag(normalize, "normalize")
+    standardize = as_flag(standardize, "standardize")
     if spectrum is not None and not callable(spectrum):
         raise TypeError(
             f"spectrum must be a function from a kernel to its Spectrum, such as dmsgd.exact, got "
@@ -92,8 +98,10 @@ def diversify(
     if w > 0 and labels is None:
         raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
     if isinstance(kernel, Kernel):
-        if w > 0 or normalize or scale is not None:
-            raise ValueError("a Kernel is used as it is: w, normalize and scale do not apply to it")
+        if w > 0 or standardize or normalize or scale is not None:
+            raise ValueError(
+                "a Kernel is used as it is: w, standardize, normalize and scale do not apply to it"
+            )
         F, similarity = None if X is None else recognise(X), kernel
         if F is not None and F.n != kernel.n:
             raise ValueError(f"X has {F.n} items, the kernel {kernel.n}")
@@ -103,7 +111,8 @@ def diversify(
             raise ValueError("scale belongs to kernel='rbf'; it changes nothing in a linear kernel")
         F = recognise(X)
         labels = None if labels is None else as_labels(labels, F.n)
-        F = F.mapped(UnitRows()) if normalize else F
+        F = F.mapped(unit_columns(F)) if standardize else F
+        F = rows = F.mapped(UnitRows()) if normalize else F
         F = with_labels(F, labels, w) if w > 0 else F
         similarity = RBF(F, scale) if kernel == "rbf" else Linear(F)
     k = as_batch_size(k, similarity.n)
@@ -116,6 +125,9 @@ def diversify(
     make = spectrum or (partial(_rbf_spectrum, k=k) if kernel == "rbf" else exact)
     if target is None:
         design = KDPP(make(similarity), k)
+        concern = disproportion(rows, w, design.spectrum.values) if kernel == "linear" else None
+        if concern:
+            warn(concern, KernelWarning, stacklevel=2)
     else:
         whole = spectrum is None and (kernel != "rbf" or similarity.n <= EXACT_ITEMS)
         origin = similarity if whole else make(similarity)
@@ -123,8 +135,8 @@ def diversify(
         design._target = repr(target) if isinstance(target, str) else f"{design.n:,} given numbers"
     if not isinstance(kernel, Kernel):
         design._recipe = partial(
-            diversify, k=k, labels=labels, w=w, kernel=kernel, normalize=normalize, scale=scale,
-            target=target, spectrum=spectrum,
+            diversify, k=k, labels=labels, w=w, kernel=kernel, standardize=standardize,
+            normalize=normalize, scale=scale, target=target, spectrum=spectrum,
         )  # fmt: skip
     return design
 

@@ -10,7 +10,7 @@ import numpy as np
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.errors import KernelWarning
 from dmsgd.features import Features, Map, recognise
-from dmsgd.features.maps import UnitRows, WithLabels
+from dmsgd.features.maps import UnitRows, WithLabels, unit_columns
 from dmsgd.features.sliced import Sliced
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.labels import as_classes
@@ -26,11 +26,17 @@ from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
 
 
 def inclusion(
-    X: Any, k: int, labels: Any = None, w: float = 0.0, *, normalize: bool = False
+    X: Any,
+    k: int,
+    labels: Any = None,
+    w: float = 0.0,
+    *,
+    standardize: bool = False,
+    normalize: bool = False,
 ) -> FloatArray:
     """Return how often a linear k-DPP draws each item, shape (n,); the numbers sum to k.
 
-    They are diversify(X, k, labels, w, normalize=normalize).inclusion(), for the same X, but of
+    They are diversify(X, k, labels, w).inclusion(), for the same arguments, but of
     the features only sums over rows are formed: with FᵀF = U Λ Uᵀ and π_n the probability that
     eigenvector n is used, b_i = |f_i U (π/Λ)^(1/2)|². O(n d²) time, 4 d² + n numbers of memory
     beside X, and two passes where X is read in blocks (more where its condition is above 1000).
@@ -48,7 +54,8 @@ def inclusion(
     >>> [round(float(each), 6) for each in b[-2:]]
     [0.111111, 1.0]
     """
-    F = _features(X, labels, as_fraction(w, "w"), as_flag(normalize, "normalize"))
+    scaled, unit = as_flag(standardize, "standardize"), as_flag(normalize, "normalize")
+    F = _features(X, labels, as_fraction(w, "w"), scaled, unit)
     k = as_batch_size(k, F.n)
     if F.d >= F.n:
         return KDPP(exact(Linear(F.whole())), k).inclusion()
@@ -56,12 +63,13 @@ def inclusion(
     return F.squares_of(dual.vectors * np.sqrt(selection(dual.values, k) / dual.values))
 
 
-def _features(X: Any, labels: Any, w: float, normalize: bool) -> Features:
+def _features(X: Any, labels: Any, w: float, standardize: bool, normalize: bool) -> Features:
     """Return the features that `diversify` would make; in memory, of arrays no copy is made."""
     if w > 0 and labels is None:
         raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
     F = recognise(X)
-    maps: list[Map] = [UnitRows()] if normalize else []
+    maps: list[Map] = [unit_columns(F)] if standardize else []
+    maps += [UnitRows()] if normalize else []
     if labels is not None:
         classes, codes = as_classes(labels, F.n)
         if w > 0:

@@ -17,6 +17,8 @@ from dmsgd.diagnostics.variance import GradientVariance
 from dmsgd.features import recognise
 from dmsgd.inputs.labels import as_labels
 
+#: Evenness is shown with two digits; below half of the last one nothing is lost.
+SAME = 0.005
 #: Repulsion that removes this share of the variance makes a batch worth two.
 STRONG = 0.5
 
@@ -73,7 +75,9 @@ def advise(found: Examination, variance: GradientVariance | None = None) -> Advi
 
     Uneven classes: strata. Otherwise it is about the candidate's two halves: uniform batches if it
     has neither, `dmsgd.Weighted` with its b if it is about who is seen, the k-DPP if repulsion
-    removes half of the variance. A target is kept: it says already what all this is about.
+    removes half of the variance. Where labels are known, neither is advised if it makes classes
+    less even than uniform batches are, or a batch with unbiased weights worth less than 95 % of
+    its size. A target is kept: it says already what all this is about.
 
     >>> import numpy as np
     >>> from dmsgd.diagnostics import examine
@@ -97,6 +101,9 @@ def advise(found: Examination, variance: GradientVariance | None = None) -> Advi
     if candidate is None:
         return Advice("uniform", None, f"{why}, and there is no k-DPP of {found.k} of these items")
     strong, meets = _repulsion(candidate, variance)
+    loss = _loss(found, uniform, candidate)
+    if loss:
+        return Advice("uniform", None, f"{why}, and {loss}; {meets}")
     items = f"batches rest on {candidate.effective_items:.0%} of the items"
     if strong:
         return Advice("k-DPP", candidate.settings, f"{why}, and {meets}{_scaled(found)}")
@@ -104,7 +111,8 @@ def advise(found: Examination, variance: GradientVariance | None = None) -> Advi
         return Advice(
             "weighted",
             candidate.settings,
-            f"{why}, and unusual items can be seen more often ({items}); {meets}, so the same b "
+            f"{why}, and unusual items can be seen more often ({items}; with unbiased weights a "
+            f"batch of {found.k} is worth {candidate.effective_batch:.1f}); {meets}, so the same b "
             f"without it does as well and costs less{_scaled(found)}",
         )
     return Advice(
@@ -112,6 +120,23 @@ def advise(found: Examination, variance: GradientVariance | None = None) -> Advi
         None,
         f"{why}, and no item stands out ({items}); {meets}: there is little to gain",
     )
+
+
+def _loss(found: Examination, uniform: Prospect, candidate: Prospect) -> str:
+    """Return what known classes or the batch would lose by the candidate's b, "" for nothing."""
+    if not found.classes:
+        return ""
+    if candidate.evenness < uniform.evenness - SAME:
+        return (
+            f"a k-DPP would make them less even ({candidate.evenness:.2f} instead of "
+            f"{uniform.evenness:.2f})"
+        )
+    if candidate.effective_batch < EVEN * found.k:
+        return (
+            f"a k-DPP sees items so unevenly that with unbiased weights a batch of {found.k} would "
+            f"be worth {candidate.effective_batch:.1f}"
+        )
+    return ""
 
 
 def _strata(found: Examination, uniform: Prospect) -> Advice:
@@ -139,8 +164,13 @@ def _repulsion(candidate: Prospect, variance: GradientVariance | None) -> tuple[
 
 
 def _scaled(found: Examination) -> str:
-    """Return why rows are scaled, "" where that was asked for or is not advised."""
+    """Return why columns and rows are scaled, "" where that was asked for or is not advised."""
     settings = None if found.candidate is None else found.candidate.settings
-    if settings is None or not settings.normalize or found.settings.normalize:
+    if settings is None:
         return ""
-    return "; rows are scaled to length 1, as a linear kernel favours long ones"
+    words = ""
+    if settings.standardize and not found.settings.standardize:
+        words += "; columns are standardized, as the kernel would see the largest alone"
+    if settings.normalize and not found.settings.normalize:
+        words += "; rows are scaled to length 1, as a linear kernel favours long ones"
+    return words

@@ -12,7 +12,7 @@ from dmsgd.designs import KDPP
 from dmsgd.diagnostics.prospects import Prospect, prospect
 from dmsgd.diagnostics.settings import Settings
 from dmsgd.errors import KernelWarning, RankError
-from dmsgd.features import anneal, normalize
+from dmsgd.features import anneal, normalize, standardize
 from dmsgd.features.interface import InMemory
 from dmsgd.kernels import Linear
 from dmsgd.spectra import Spectrum, exact
@@ -36,6 +36,7 @@ class Bench:
                 spectrum = settings.design(self.X, self.k).spectrum
             else:
                 F: Any = self.X if settings.rho is None else anneal(self.X, settings.rho)
+                F = standardize(F) if settings.standardize else F
                 spectrum = exact(Linear(normalize(F) if settings.normalize else F))
             self._made[settings] = spectrum, time.perf_counter() - began
         return self._made[settings][0]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dmsgd.diagnostics.examination import Examination, as_examination
+from dmsgd.diagnostics.examination import UNITS, Examination, as_examination
 
-#: Below this log-distance from uniform batches (nats) they are within 5 % of uniform ones.
+#: Below this log-distance from uniform batches they are within 5 % of uniform ones.
 NEARLY_UNIFORM = 0.05
 #: Squared lengths of the longest and the shortest tenth that differ by more than this matter.
 LENGTHS = 3.0
@@ -35,6 +35,12 @@ def concerns(found: Examination) -> list[str]:
             k <= room.rank and room.crowding > 5,
             f"k = {k} is {room.crowding:.0f} times the effective rank {room.effective_rank:.1f}: "
             f"most places of a batch are filled from directions that hardly matter",
+        ),
+        (
+            not found.settings.standardize and not found.words and found.scales > UNITS,
+            f"columns in different units: the largest standard deviation is {found.scales:.3g} "
+            f"times the median one, so the kernel sees few columns; standardize, or drop columns "
+            f"that are no features",
         ),
         (
             by_length and found.lengths > LENGTHS,

@@ -36,7 +36,7 @@ class Room:
     crowding:       k / effective_rank. Far below 1 there are many more groups than places, and
                     batches are near uniform but for the sizes of rows; far above 1 places are
                     filled from directions that hardly matter.
-    repulsion:      log-distance from uniform batches in nats, 0 for plain SGD.
+    repulsion:      log-distance from uniform batches, 0 for plain SGD.
     """
 
     k: int

@@ -18,7 +18,7 @@ from dmsgd.diagnostics.facts import facts
 from dmsgd.diagnostics.prospects import Prospect, prospect
 from dmsgd.diagnostics.sample import readable, sample_rows, taken
 from dmsgd.diagnostics.settings import Settings, as_settings
-from dmsgd.features import Features, anneal, recognise
+from dmsgd.features import Features, anneal, recognise, standardize
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.scalars import as_batch_size, as_fraction
 from dmsgd.inputs.seeding import Seed
@@ -30,6 +30,8 @@ WS = (0.0, 0.3, 0.5, 0.7, 0.9)
 WORD_POWER = 0.1
 #: Classes this even need no help, and items this evenly drawn are drawn evenly.
 EVEN = 0.95
+#: Columns are in different units where the largest standard deviation is this many medians.
+UNITS = 10.0
 #: A linear kernel with fewer dimensions than this times k leaves the batch no choice.
 SPARE_RANK = 1.25
 
@@ -43,6 +45,7 @@ class Examination:
     counted:    items among which lengths, duplicates and empty rows were counted, n as a rule.
     classes:    number of items by class, {} without labels.
     lengths:    squared row lengths of the longest tenth over those of the shortest.
+    scales:     largest standard deviation of a column over the median of those that vary.
     duplicates: items that are copies of another.
     empty:      items whose features are all zero.
     words:      whether the features look like counts of words: sparse and not negative.
@@ -52,8 +55,9 @@ class Examination:
                 stratified batches if there are labels.
     candidate:  the k-DPP that `advise` takes apart: without labels, rows of length 1 or, where a
                 linear kernel has too few dimensions for k, an RBF kernel with `suggest_scale`;
-                words annealed. Settings with kernel="rbf" or a target are kept as they are. None
-                where classes are uneven, which strata are for, and where its rank is below k.
+                words annealed, columns in different units (`scales` above 10) standardized.
+                Settings with kernel="rbf" or a target are kept as they are. None where classes
+                are uneven, which strata are for, and where its rank is below k.
     """
 
     n: int
@@ -63,6 +67,7 @@ class Examination:
     counted: int
     classes: dict[Any, int] = field(repr=False)
     lengths: float
+    scales: float
     duplicates: int
     empty: int
     words: bool
@@ -127,7 +132,9 @@ def examine(
     uniform = prospect("uniform", None, Uniform(n, k), y)
     several = y is not None and settings.target is None  # a target is prescribed anew for each w
     asked = [replace(settings, w=w) for w in sorted({settings.w, *(ws if several else ())})]
-    bench, advised = _to_advise(X, y, bench, settings, uniform.evenness < EVEN, seed)
+    known_facts = facts(known, n, y)
+    units = settings.standardize or in_units(X, known_facts["scales"])
+    bench, advised = _to_advise(X, y, bench, settings, uniform.evenness < EVEN, units, seed)
     progress(0.2)
     found: dict[Settings, Prospect] = {}
     everyone = list(dict.fromkeys([*asked, *([] if advised is None else [advised])]))
@@ -147,12 +154,12 @@ def examine(
         room=unlabelled,
         prospects=tuple(prospects),
         candidate=None if advised is None else found.get(advised),
-        **facts(known, n, y),
+        **known_facts,
     )
 
 
 def _to_advise(
-    X: Features, y: Any, bench: Bench, settings: Settings, uneven: bool, seed: Seed
+    X: Features, y: Any, bench: Bench, settings: Settings, uneven: bool, units: bool, seed: Seed
 ) -> tuple[Bench, Settings | None]:
     """Return the items to look at, fewer for an RBF kernel, and the settings of the candidate."""
     if settings.target is not None:
@@ -162,11 +169,17 @@ def _to_advise(
     if settings.kernel == "rbf":
         return bench, replace(settings, w=0.0)
     rho = WORD_POWER if X.words() and settings.rho is None else settings.rho
-    unit = Settings(normalize=True, rho=rho)
+    unit = Settings(normalize=True, rho=rho, standardize=units)
     if bench.unlabelled(unit).rank >= min(SPARE_RANK * bench.k, bench.X.n):
         return bench, unit
     rows = sample_rows(X.n, X.n, bench.k, seed, readable(X))
     bench = Bench(taken(X, rows), bench.k, None if y is None else y[rows], {})
     F: Any = bench.X if rho is None else anneal(bench.X, rho)
+    F = standardize(F) if units else F
     scale = float(f"{suggest_scale(F, bench.k, seed):.4g}")  # digits that people can copy
-    return bench, Settings(kernel="rbf", scale=scale, rho=rho)
+    return bench, Settings(kernel="rbf", scale=scale, rho=rho, standardize=units)
+
+
+def in_units(X: Features, scales: float) -> bool:
+    """Return whether columns look as if they were in different units; words never do."""
+    return scales > UNITS and not X.words()

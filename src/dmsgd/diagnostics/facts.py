@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.features import Features
+from dmsgd.features.moments import column_moments
 
 
 def facts(X: Features, n: int, y: Any) -> dict[str, Any]:
@@ -23,9 +24,17 @@ def facts(X: Features, n: int, y: Any) -> dict[str, Any]:
         "d": int(X.shape[1]),
         "classes": dict(zip(np.asarray(names).tolist(), np.asarray(counts).tolist(), strict=True)),
         "lengths": float(lengths),
+        "scales": _scales(X),
         "duplicates": _duplicates(X),
         "empty": int(np.sum(squares == 0)),
     }
+
+
+def _scales(X: Features) -> float:
+    """Return the largest standard deviation of a column over the median of those that vary."""
+    deviations = column_moments(X)[1].deviations
+    varying = deviations[deviations > 0]
+    return float(varying.max() / np.median(varying)) if varying.size else 1.0
 
 
 def _duplicates(X: Features) -> int:

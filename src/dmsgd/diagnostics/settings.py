@@ -30,11 +30,13 @@ class Settings:
     scale: float | None = None
     rho: float | None = None
     target: TargetName | None = None
+    standardize: bool = False
 
     def __post_init__(self) -> None:
         as_fraction(self.w, "w")
         as_choice(self.kernel, "kernel", ("linear", "rbf"))
         as_flag(self.normalize, "normalize")
+        as_flag(self.standardize, "standardize")
         if self.scale is not None:
             as_positive(self.scale, "scale")
         if self.rho is not None:
@@ -55,6 +57,7 @@ class Settings:
             labels if self.uses_labels else None,
             self.w,
             self.kernel,
+            standardize=self.standardize,
             normalize=self.normalize,
             scale=self.scale,
             target=self.target,
@@ -66,7 +69,8 @@ class Settings:
             return self.design(X, k, labels).without_repulsion()
         F = X if self.rho is None else anneal(X, self.rho)
         used = labels if self.uses_labels else None
-        return Weighted(inclusion(F, k, used, self.w, normalize=self.normalize), k)
+        maps = {"standardize": self.standardize, "normalize": self.normalize}
+        return Weighted(inclusion(F, k, used, self.w, **maps), k)
 
     @property
     def _linear(self) -> bool:
@@ -95,6 +99,8 @@ class Settings:
             words.append(f"w={exactly(self.w)}")
         if self.kernel != "linear":
             words.append(f"kernel={self.kernel!r}")
+        if self.standardize:
+            words.append("standardize=True")
         if self.normalize:
             words.append("normalize=True")
         if self.scale is not None:
@@ -117,6 +123,8 @@ class Settings:
             words.append(f"--kernel {self.kernel}")
         if self.scale is not None:
             words.append(f"--scale {exactly(self.scale)}")
+        if self.standardize:
+            words.append("--standardize")
         if self.normalize:
             words.append("--normalize")
         if self.target is not None:
@@ -131,6 +139,8 @@ class Settings:
             parts.append(f"scale {scale}")
         if self.rho is not None:
             parts.append(f"features to the power {self.rho:g}")
+        if self.standardize:
+            parts.append("columns of standard deviation 1")
         parts.append("rows of length 1" if self.normalize else "rows as they are")
         if self.target is not None:
             parts.append(f"target {self.target}")

@@ -7,12 +7,14 @@ sliced         the same under maps that make no copy of them
 blocks         read block by block: a pass computes something from every block
 files          .npy, Zarr and Parquet, as blocks
 cluster        Dask arrays and frames, as blocks on a cluster
-maps           normalize, anneal, concat, ...: maps wrap features and never change them
+maps           normalize, standardize, anneal, concat, ...: maps wrap features and never change them
 fingerprints   hashes that tell whether two data sets are the same
 """
 
 from dmsgd.features.door import recognise
 from dmsgd.features.interface import Features, Map
-from dmsgd.features.maps import anneal, concat, normalize, one_hot
+from dmsgd.features.maps import anneal, concat, normalize, one_hot, standardize
 
-__all__ = ["Features", "Map", "anneal", "concat", "normalize", "one_hot", "recognise"]
+__all__ = [
+    "Features", "Map", "anneal", "concat", "normalize", "one_hot", "recognise", "standardize",
+]  # fmt: skip
