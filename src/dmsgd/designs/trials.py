@@ -28,6 +28,9 @@ from dmsgd.samplers.parallel import fill
 TRIED, TOGETHER = 400, 16
 #: More proposals for a draw than this are refused, and so many times as many are not made.
 MOST, PATIENCE = 20_000, 100
+#: A part of a batch has a larger chance than the batch, and what fails there is not looked at
+#: further; smaller parts than this save nothing.
+SMALL = 8
 #: The number of the draw whose random numbers decide, which no proposal has.
 DECISIONS = np.uint64(2**64 - 1)
 
@@ -106,12 +109,12 @@ class Trials(Sampled):
 
         stream = int(np.random.SeedSequence([key, t]).generate_state(1, np.uint64)[0])
         proposals, uniforms = np.empty((TOGETHER, self.k), dtype=np.int64), np.empty(TOGETHER)
-        block = 0
+        block, sizes = 0, [size for size in (self.k // 4, self.k // 2) if size >= SMALL] + [self.k]
         for first in range(0, PATIENCE * MOST, TOGETHER):
             self._propose(stream, first, proposals)
             block = fill_uniform(np.uint64(stream), DECISIONS, block, uniforms)
             for Y, uniform in zip(proposals, uniforms, strict=True):
-                if uniform < self._chance(Y):
+                if all(uniform < self._chance(Y[:size]) for size in sizes):
                     return Y
         return None
 
