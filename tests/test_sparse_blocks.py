@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import tracemalloc
 import zipfile
 from collections import Counter
@@ -327,6 +328,12 @@ def test_declared_sizes_are_refused_before_anything_is_allocated(
     _rewrite(folder / "000.npz", format=b"coo", shape=[10**15, 20], row=[0], col=[0], data=[1.0])
     with pytest.raises(MemoryError, match=r"corpus needs .* and 30 MB may be used"):
         dmsgd.diversify(folder, K)
+    shutil.copy(folder / "000.npz", folder / "001.npz")
+    for name in ("000.npz", "001.npz"):
+        _rewrite(folder / name, shape=[2**62 + 1, 20])  # together more than 64 bits count
+    with pytest.raises(MemoryError, match=r"corpus needs .* and 30 MB may be used"):
+        dmsgd.diversify(folder, K)
+    (folder / "001.npz").unlink()
     np.savez_compressed(
         folder / "000.npz", format=b"csr", shape=[1, 20], indptr=[0, 10**7],
         indices=np.zeros(10**7, np.int8), data=np.zeros(10**7, np.int8),
@@ -367,6 +374,14 @@ def test_a_design_can_be_pickled_and_does_not_hold_the_rows(tmp_path: Path) -> N
     held = pickle.dumps(design)
     assert len(held) < 3000 * 8
     np.testing.assert_array_equal(pickle.loads(held).sample(9, seed=0), design.sample(9, seed=0))
+
+
+def test_words_are_known_as_such(tmp_path: Path) -> None:
+    X = texts(300, 20)
+    assert open_features(written(tmp_path / "counts", X, 100)).words()
+    X.data[-1] = -1.0
+    assert not open_features(written(tmp_path / "other", X, 100)).words()
+    assert not dmsgd.nystrom(dmsgd.RBF(tmp_path / "counts", 1.0), 5).vectors.features.words()
 
 
 def test_the_command_line(tmp_path: Path) -> None:

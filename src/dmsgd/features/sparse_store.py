@@ -43,17 +43,19 @@ class SparseStore(FileStore):
                     f"{file.file} has {file.d} columns and {self.files[0].file} has {self.d}; all "
                     f"files of a folder are rows of one matrix and need the same columns"
                 )
-        self.edges = np.cumsum([0, *(file.n for file in self.files)])
-        self.n = int(self.edges[-1])
+        self.n = sum(file.n for file in self.files)
         if 0 in (self.n, self.d):
             raise ValueError(f"{name} is empty: shape {(self.n, self.d)}")
         reserve(self.n + self.d, f"a number for each row and column of {name}", PART)
+        self.edges = np.cumsum([0, *(file.n for file in self.files)])
         self.cut = [file.places is not None and _cost(file) > block_bytes() for file in self.files]
+        uncut = [file for file, cut in zip(self.files, self.cut, strict=True) if not cut]
+        largest = max(uncut, key=_cost, default=None)
+        if largest is not None:
+            reserve(2 * largest.entries + largest.n, f"all of {largest.file}", SMALLER)
         for file, cut in zip(self.files, self.cut, strict=True):
             if cut:
                 file.compare_checksums()
-            else:
-                reserve(2 * file.entries + file.n, f"all of {file.file}", SMALLER)
 
     def bounds(self, width: int) -> IntArray:
         """Return bounds of blocks of about as many bytes, where files allow it."""
