@@ -17,11 +17,14 @@ from typing import Any
 
 from dmsgd.commands.reproduce import BEYOND, EXPERIMENTS, experiment
 from dmsgd.paper import provenance, storage
+from dmsgd.paper.debian.claims import kernels as kernels_of
+from dmsgd.paper.debian.claims import summary as sections
 from dmsgd.paper.intervals import paired, show, shown
 from dmsgd.paper.partitions.claims import summary as once
 from dmsgd.paper.protocol import Claim
 from dmsgd.paper.repulsion.claims import summary as apart
 from dmsgd.paper.subgroups.result import EARLY, RAREST
+from dmsgd.paper.topics.claims import summary as found_topics
 
 #: The experiments that are the paper's own.
 PAPER = [name for name in EXPERIMENTS if name not in BEYOND]
@@ -32,6 +35,7 @@ PAGES = (
     FOLDER / "targets.md",
     FOLDER / "repulsion.md",
     FOLDER / "partitions.md",
+    FOLDER / "topics.md",
 )
 MARK = re.compile(r"(<!-- (claims|table) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -133,6 +137,21 @@ def partitions() -> str:
     return lined(once(result_of("partitions")))
 
 
+def topics() -> str:
+    """Return how many topics are found, by size and design, at equal updates and words."""
+    return lined(found_topics(result_of("topics")))
+
+
+def debian() -> str:
+    """Return accuracies and perplexity of every design at equal words, less those of uniform."""
+    return lined(sections(result_of("debian")))
+
+
+def kernels() -> str:
+    """Return how often documents of small sections are drawn, by kernel."""
+    return lined(kernels_of(result_of("debian")))
+
+
 def lined(table: list[list[str]]) -> str:
     """Return the cells of a table, the first row being its head, as Markdown."""
     head, *lines = (f"| {' | '.join(cells)} |" for cells in table)
@@ -141,7 +160,8 @@ def lined(table: list[list[str]]) -> str:
 
 #: Tables that are not the claims of one experiment.
 TABLES = {"halves": halves, "targets": targets, "subgroups": subgroups, "repulsion": repulsion,
-          "partitions": partitions}  # fmt: skip
+          "partitions": partitions, "topics": topics, "debian": debian,
+          "kernels": kernels}  # fmt: skip
 
 
 def rows(claims: list[Claim], notes: list[str]) -> list[str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dmsgd.paper.protocol import Claim, Experiment
 
 #: Those that are not in the paper.
-BEYOND = ("noise", "targets", "subgroups", "repulsion", "partitions")
+BEYOND = ("noise", "targets", "subgroups", "repulsion", "partitions", "topics", "debian")
 
 #: Names of folders in `dmsgd.paper`, with - for _: the paper's in its order, then more.
 EXPERIMENTS = (

@@ -1,1 +1,1 @@
-"""The paper's experiments and three of our own, a folder each; `protocol` says what is in one."""
+"""The paper's experiments and more of our own, a folder each; `protocol` says what is in one."""

@@ -4,33 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray
-from dmsgd.paper.debian.result import PAIRS, UNIFORM, Outcome, Result
+from dmsgd.paper.debian.result import CLOCKS, MEASURES, PAIRS, UNIFORM, Result
 from dmsgd.paper.halves import Halves, halved
 from dmsgd.paper.intervals import holds, paired, show, shown
-from dmsgd.paper.models.budgets import CLOCKS
 from dmsgd.paper.protocol import Claim
-
-#: What is measured: name, unit, digits. More is better in all of them.
-MEASURES = (
-    ("average accuracy", "points", 1),
-    ("average accuracy, sections weighted", "points", 1),
-    ("total accuracy", "points", 2),
-    ("accuracy of the smaller half of the sections", "points", 1),
-    ("lower perplexity", "% of a perplexity", 1),
-)
-
-
-def measured(result: Result, outcome: Outcome) -> list[FloatArray]:
-    """Return one value a seed for each of MEASURES, at the last budget."""
-    small = np.argsort(result.sizes, kind="stable")[: result.sizes.size // 2]
-    return [
-        100 * outcome.average[:, -1],
-        100 * outcome.weighted[:, -1],
-        100 * outcome.total[:, -1],
-        100 * np.nanmean(outcome.sections[:, small], axis=1),
-        -100 * np.log(outcome.perplexity[:, -1]),
-    ]
 
 
 def claims(result: Result) -> list[Claim]:
@@ -52,7 +29,7 @@ def halves(result: Result) -> list[Halves]:
     """Return who is seen and who meets at equal words, for either k-DPP."""
     found = []
     for kdpp, same_b in PAIRS.items():
-        arms = [measured(result, result.of(arm, "words")) for arm in (UNIFORM, same_b, kdpp)]
+        arms = [result.measured(arm, "words") for arm in (UNIFORM, same_b, kdpp)]
         for (name, unit, digits), *values in zip(MEASURES, *arms, strict=True):
             what = f"{kdpp}: {name} at equal words, {unit}"
             found.append(Halves("beyond", what, *values, digits=digits))
@@ -62,13 +39,12 @@ def halves(result: Result) -> list[Halves]:
 def _gain(result: Result, arm: str, clock: str, number: int) -> Claim:
     """Return the claim that a design is better than uniform batches in one measure."""
     name, unit, digits = MEASURES[number]
-    ours, theirs = (measured(result, result.of(each, clock))[number] for each in (arm, UNIFORM))
+    ours, theirs = (result.measured(each, clock)[number] for each in (arm, UNIFORM))
     lead = paired(ours, theirs)
     last = result.config.budgets[-1]
     when = f"{last} updates" if clock == "updates" else f"the words of {last} uniform batches"
-    text = shown(*lead, digits, sign=True)
-    if not name.startswith("lower"):
-        text += f" ({show(ours, 1, 1.0)} and {show(theirs, 1, 1.0)})"
+    levels = " and ".join(show(np.abs(values), 1, 1.0) for values in (ours, theirs))
+    text = f"{shown(*lead, digits, sign=True)} ({levels})"
     note = "uses the sections, which the others do not know" if "section" in arm else ""
     statement = f"{name} after {when}, {unit}: {arm} minus uniform"
     return Claim("beyond", statement, "", text, holds(*lead, ours.size), note)
@@ -100,12 +76,12 @@ def summary(result: Result) -> list[list[str]]:
     found = [["batches", "words a batch", "small sections seen"]]
     for name, _, _ in MEASURES[:4]:
         found[0] += [name, "- uniform"]
-    found[0] += ["perplexity", "lower by, %"]
-    base = measured(result, result.of(UNIFORM, "words"))
+    found[0] += ["perplexity", "lower by"]
+    base = result.measured(UNIFORM, "words")
     for arm, outcome in result.words.items():
         who = result.seen[arm]
         row = [arm, f"{who.words:.2f}", f"{who.average:.2f}"]
-        own = measured(result, outcome)
+        own = result.measured(arm, "words")
         levels = [show(values, 1, 1.0) for values in own[:-1]]
         levels.append(show(outcome.perplexity[:, -1], 0, 1.0))
         for level, ours, theirs in zip(levels, own, base, strict=True):

@@ -136,9 +136,6 @@ OTHERS: dict[str, Callable[[Config, Corpus], FloatArray]] = {
         dmsgd.normalize(corpus.embedding[:, :WIDE]), config.k, kernel="rbf", scale=SCALE,
         spectrum=partial(dmsgd.pivoted_cholesky, rank=min(RANK, corpus.train.y.size)),
     ).inclusion(),
-    "pre-clustered tf-idf": lambda config, corpus: dmsgd.clustered(
-        corpus.tfidf, config.k
-    ).inclusion(),
 }  # fmt: skip
 
 #: All that is only looked at.

@@ -8,10 +8,17 @@ import numpy as np
 
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.paper import pictures
-from dmsgd.paper.debian.claims import MEASURES, measured
-from dmsgd.paper.debian.result import CLUSTERED, KDPP, LENGTH, LSA, UNIFORM, Result
+from dmsgd.paper.debian.result import (
+    CLOCKS,
+    CLUSTERED,
+    KDPP,
+    LENGTH,
+    LSA,
+    MEASURES,
+    UNIFORM,
+    Result,
+)
 from dmsgd.paper.intervals import paired
-from dmsgd.paper.models.budgets import CLOCKS
 
 #: Designs in the picture of who is seen.
 SHOWN = (LENGTH, KDPP, LSA, CLUSTERED)
@@ -35,8 +42,8 @@ def gains(result: Result, folder: Path) -> list[Path]:
     panels = figure.subplots(1, len(MEASURES), sharey=True)
     for number, (axes, (name, unit, _)) in enumerate(zip(panels, MEASURES, strict=True)):
         for colour, clock in enumerate(CLOCKS[::-1]):
-            base = measured(result, result.of(UNIFORM, clock))[number]
-            leads = [paired(measured(result, result.of(a, clock))[number], base) for a in arms]
+            base = result.measured(UNIFORM, clock)[number]
+            leads = [paired(result.measured(a, clock)[number], base) for a in arms]
             axes.errorbar(
                 [mean for mean, _ in leads],
                 places + 0.15 - 0.3 * colour,
@@ -76,6 +83,8 @@ def who_is_seen(result: Result, folder: Path) -> list[Path]:
     axes.set_yscale("log")
     axes.set_yticks(ticks := [0.25, 0.5, 1, 2, 4], [f"{tick:g}" for tick in ticks])
     axes.set_yticks([], minor=True)
+    axes.set_xticks(ticks := [10, 30, 100, 300, 1000, 3000], [str(tick) for tick in ticks])
+    axes.set_xticks([], minor=True)
     axes.invert_xaxis()
     axes.set_xlabel("training documents of a section")
     axes.set_ylabel("drawn, over uniform batches")

@@ -8,6 +8,7 @@ import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.paper.halves import SAME_B
+from dmsgd.paper.models import budgets
 from dmsgd.paper.models.topics import Inference
 
 TITLE = "58 sections of Debian's packages, 6,271 to 15 texts each: topics as features"
@@ -18,6 +19,18 @@ UNIFORM, LENGTH, KDPP, LSA, CLUSTERED, STRATIFIED = (
 )  # fmt: skip
 LSA_B = f"{SAME_B}, LSA"
 ARMS = (UNIFORM, LENGTH, SAME_B, KDPP, LSA_B, LSA, CLUSTERED, STRATIFIED)
+
+#: By which designs are compared: equal updates, and equal words.
+CLOCKS = budgets.CLOCKS
+
+#: What `Result.measured` measures: name, unit, digits. More is better in all of them.
+MEASURES = (
+    ("average accuracy", "points", 1),
+    ("average accuracy, sections weighted", "points", 1),
+    ("total accuracy", "points", 2),
+    ("accuracy of the smaller half of the sections", "points", 1),
+    ("lower perplexity", "words", 1),
+)
 
 #: Each k-DPP with what draws documents as often.
 PAIRS = {KDPP: SAME_B, LSA: LSA_B}
@@ -48,7 +61,7 @@ class Config:
     validation: float = 0.1
     test: float = 0.2
     budgets: tuple[int, ...] = (100, 400)
-    topics: int = 60
+    topics: int = 100
     alpha: float = 0.1
     eta: float = 0.1
     offset: float = 10.0
@@ -66,7 +79,7 @@ class Config:
         return Inference(self.alpha, self.eta, self.offset, self.decay, self.iterations)
 
 
-QUICK = Config(seeds=2, documents=4000, words=800, budgets=(20, 60), topics=40)
+QUICK = Config(seeds=2, k=50, documents=2500, words=500, budgets=(30,), topics=20, directions=75)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,3 +143,15 @@ class Result:
     def of(self, arm: str, clock: str) -> Outcome:
         """Return what a design did by the clock "updates" or "words"."""
         return (self.updates if clock == "updates" else self.words)[arm]
+
+    def measured(self, arm: str, clock: str) -> list[FloatArray]:
+        """Return one value a seed for each of MEASURES, at the last budget."""
+        outcome = self.of(arm, clock)
+        small = np.argsort(self.sizes, kind="stable")[: self.sizes.size // 2]
+        return [
+            100 * outcome.average[:, -1],
+            100 * outcome.weighted[:, -1],
+            100 * outcome.total[:, -1],
+            100 * np.nanmean(outcome.sections[:, small], axis=1),
+            -outcome.perplexity[:, -1],
+        ]

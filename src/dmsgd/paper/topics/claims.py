@@ -7,9 +7,8 @@ import numpy as np
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.paper.halves import Halves, halved
 from dmsgd.paper.intervals import holds, paired, show, shown
-from dmsgd.paper.models.budgets import CLOCKS
 from dmsgd.paper.protocol import Claim
-from dmsgd.paper.topics.result import PAIRS, UNIFORM, UNIT, Outcome, Result
+from dmsgd.paper.topics.result import CLOCKS, PAIRS, UNIFORM, UNIT, Outcome, Result
 
 #: Other distances at which a topic might count as found.
 THRESHOLDS = (0.2, 0.4)

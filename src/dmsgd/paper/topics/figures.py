@@ -8,9 +8,10 @@ import numpy as np
 
 from dmsgd.paper import pictures
 from dmsgd.paper.intervals import margin
-from dmsgd.paper.topics.result import ARMS, PAIRS, Result
+from dmsgd.paper.topics.result import CLUSTERED, KDPP, LENGTH, PAIRS, UNIFORM, UNIT, Result
 
-#: Same b is dashed, in the colour of its k-DPP.
+#: Of colours; a same b has that of its k-DPP and is dashed.
+_ORDER = (UNIFORM, KDPP, UNIT, CLUSTERED, LENGTH)
 _PARTNER = {same_b: kdpp for kdpp, same_b in PAIRS.items()}
 
 
@@ -21,7 +22,7 @@ def plot(result: Result, folder: Path) -> list[Path]:
 
 def _style(arm: str) -> dict[str, str]:
     """Return the colour and the line of a design."""
-    colour = pictures.COLOURS[ARMS.index(_PARTNER.get(arm, arm))]
+    colour = pictures.COLOURS[_ORDER.index(_PARTNER.get(arm, arm))]
     return {"color": colour, "linestyle": "--" if arm in _PARTNER else "-"}
 
 
@@ -68,7 +69,7 @@ def over_updates(result: Result, folder: Path) -> list[Path]:
         arms = result.config.arms(size)
         for number, arm in enumerate(arms):
             found = result.of(size, arm).by_updates
-            apart = 1 + 0.02 * (number - len(arms) / 2)  # so that intervals do not hide each other
+            apart = 1 + 0.04 * (number - len(arms) / 2)  # so that intervals do not hide each other
             axes.errorbar(
                 budgets * apart,
                 found.mean(axis=0),

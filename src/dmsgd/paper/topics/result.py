@@ -8,6 +8,7 @@ import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.paper.halves import SAME_B
+from dmsgd.paper.models import budgets
 from dmsgd.paper.models.topics import Inference
 
 TITLE = "Which topics are found: shares from 20 % to 0.02 %, up to a million documents"
@@ -18,6 +19,9 @@ UNIFORM, LENGTH, KDPP, UNIT, CLUSTERED = (
 )  # fmt: skip
 UNIT_B = f"{SAME_B}, unit rows"
 ARMS = (UNIFORM, LENGTH, SAME_B, KDPP, UNIT_B, UNIT, CLUSTERED)
+
+#: By which designs are compared: equal updates, and equal words.
+CLOCKS = budgets.CLOCKS
 
 #: Each k-DPP with what draws documents as often.
 PAIRS = {KDPP: SAME_B, UNIT: UNIT_B}
@@ -81,7 +85,7 @@ class Config:
         return range(self.seeds if size < self.large else min(self.seeds, self.large_seeds))
 
 
-QUICK = Config(seeds=2, sizes=(2000,), budgets=(25, 100))
+QUICK = Config(seeds=2, sizes=(2000,), budgets=(25, 50))
 
 
 @dataclass(frozen=True, eq=False)
