@@ -147,3 +147,10 @@ def test_bad_numbers_in_large_arrays_are_named() -> None:
     X[400, 3] = np.nan
     with pytest.raises(ValueError, match="rows count from the block's first"):
         dmsgd.diversify(X, 4)
+
+
+@pytest.mark.usefixtures("large")
+def test_what_a_draw_costs_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "dmsgd")
+    dmsgd.diversify(rows(500, 8), 4).sample(1, seed=0)
+    assert "would take 31.2 KB; a draw of 4 makes about 8 of their 500 rows again" in caplog.text

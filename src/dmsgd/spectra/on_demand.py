@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, Protocol, final
 
@@ -9,11 +10,13 @@ import numpy as np
 
 from dmsgd.features.interface import Features, as_array
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.memory import human, reserve
 from dmsgd.polynomials.symmetric import selection
 from dmsgd.samplers.protocol import Draw, Tables
 from dmsgd.samplers.rejection import of_any_size, of_tables
 from dmsgd.spectra.vectors import Vectors
+
+log = logging.getLogger("dmsgd")
 
 #: Eigenvectors of sparse features are kept in memory up to so many numbers, a gigabyte: a draw from
 #: them is ten times faster.
@@ -94,6 +97,12 @@ class VectorsOnDemand(Vectors):
         return self._maker().tables(self._sums)
 
     def rejection(self, values: FloatArray, k: int) -> Draw:
+        (n, rank), made = self.shape, k * (1 / np.arange(1, k + 1)).sum()
+        log.info(
+            "no eigenvectors of %r are kept, which would take %s; a draw of %d makes about %.0f of "
+            "their %s rows again, at %d columns",
+            self.features, human(8 * n * rank), k, made, f"{n:,}", k,
+        )  # fmt: skip
         return of_tables(self._tables(selection(values, k)), values, k)
 
     def rejection_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
