@@ -10,7 +10,6 @@ compared with the draws of the design, row by row. With --seconds the run ends e
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -28,7 +27,7 @@ import torch._dynamo  # DDP would load it in every child
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import TensorDataset
-from watch import Progress, announce, finish
+from watch import Progress, announce, finish, options
 
 import dmsgd
 import dmsgd.torch
@@ -173,11 +172,7 @@ def wrong_steps(folder, steps):
 
 
 def main(arguments=None):
-    options = argparse.ArgumentParser()
-    options.add_argument("--steps", type=int, default=100_000)
-    options.add_argument("--kills", type=int, default=50)
-    options.add_argument("--seconds", type=float, default=0)
-    given = options.parse_args(arguments)
+    given = options(arguments, steps=100_000, kills=50, seconds=0.0)
     announce(f"{given.steps:,} steps of two ranks, {given.kills} kills", "5 to 15 minutes")
     with tempfile.TemporaryDirectory() as name:
         folder, began = Path(name), time.monotonic()

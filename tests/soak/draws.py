@@ -8,11 +8,10 @@ noisy; it is shown, not judged. With --seconds it ends early, and says after how
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
-from watch import Memory, Progress, announce, finish
+from watch import Memory, Progress, announce, finish, options
 
 import dmsgd
 
@@ -21,13 +20,7 @@ SIGMAS = 5
 
 
 def main(arguments=None):
-    options = argparse.ArgumentParser()
-    options.add_argument("--draws", type=int, default=10_000_000)
-    options.add_argument("--n", type=int, default=5000)
-    options.add_argument("--k", type=int, default=10)
-    options.add_argument("--lot", type=int, default=20_000)
-    options.add_argument("--seconds", type=float, default=0)
-    given = options.parse_args(arguments)
+    given = options(arguments, draws=10_000_000, n=5000, k=10, lot=20_000, seconds=0.0)
     announce(f"{given.draws:,} draws of {given.k} out of {given.n:,}", "2 to 8 minutes by default")
     design = dmsgd.diversify(np.random.default_rng(0).normal(size=(given.n, 200)), given.k)
     b = design.inclusion()

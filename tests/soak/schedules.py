@@ -5,22 +5,19 @@ python tests/soak/schedules.py [--kills 500]
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from watch import announce, finish
+from watch import announce, finish, options
 
 CRASHES = Path(__file__).parent.parent / "schedule_crashes.py"
 
 
 def main(arguments=None):
-    options = argparse.ArgumentParser()
-    options.add_argument("--kills", type=int, default=500)
-    given = options.parse_args(arguments)
+    given = options(arguments, kills=500)
     announce(f"{given.kills} kills of presample", "2 to 5 minutes by default")
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()

@@ -1,5 +1,6 @@
 """The soaks in small: each runs for some seconds, and fails where it should."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,15 @@ from watch import NOISE, SHARE, Memory, finish, memory  # noqa: E402
 import draws  # noqa: E402
 
 
+@pytest.fixture
+def frozen():
+    """Let no look at memory go through all that other tests have left."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("frozen")
 @pytest.mark.parametrize(
     ("soak", "options"),
     [

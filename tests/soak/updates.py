@@ -5,12 +5,10 @@ python tests/soak/updates.py [--updates 300] [--steps 300] [--n 2000]
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 import torch
 from torch.utils.data import TensorDataset
-from watch import Memory, Progress, announce, finish
+from watch import Memory, Progress, announce, finish, options
 
 import dmsgd
 import dmsgd.torch
@@ -19,11 +17,7 @@ K, D = 16, 64
 
 
 def main(arguments=None):
-    options = argparse.ArgumentParser()
-    options.add_argument("--updates", type=int, default=300)
-    options.add_argument("--steps", type=int, default=300)
-    options.add_argument("--n", type=int, default=2000)
-    given = options.parse_args(arguments)
+    given = options(arguments, updates=300, steps=300, n=2000)
     announce(f"{given.updates} updates, one every {given.steps} steps", "1 to 3 minutes by default")
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)

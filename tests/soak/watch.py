@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import sys
@@ -55,6 +56,14 @@ class Progress:
             self.shown, self.last = now, done
             text = f"  {done:,} of {self.total:,} {self.unit}, {now - self.began:.0f} s"
             print(text + (f", {more}" if more else ""), file=sys.stderr, flush=True)
+
+
+def options(arguments, **defaults):
+    """What the command line says: an option for each default, of its type."""
+    parser = argparse.ArgumentParser()
+    for name, default in defaults.items():
+        parser.add_argument(f"--{name}", type=type(default), default=default)
+    return parser.parse_args(arguments)
 
 
 def announce(what, minutes):

@@ -8,7 +8,6 @@ turns. A new worker comes for each that is killed, and the next is killed once i
 
 from __future__ import annotations
 
-import argparse
 import logging
 import tempfile
 import threading
@@ -17,7 +16,7 @@ from pathlib import Path
 import dask.array as da
 import numpy as np
 from dask_processes import DaskProcesses
-from watch import Progress, announce, finish
+from watch import Progress, announce, finish, options
 
 import dmsgd
 from dmsgd.features.connection import connected, identity
@@ -26,12 +25,7 @@ K = 8
 
 
 def main(arguments=None):
-    options = argparse.ArgumentParser()
-    options.add_argument("--kills", type=int, default=20)
-    options.add_argument("--every", type=float, default=3.0)
-    options.add_argument("--steps", type=int, default=20_000)
-    options.add_argument("--workers", type=int, default=3)
-    given = options.parse_args(arguments)
+    given = options(arguments, kills=20, every=3.0, steps=20_000, workers=3)
     announce(
         f"{given.kills} kills of Dask workers, one every {given.every:g} s",
         "2 to 6 minutes",
