@@ -20,6 +20,7 @@ from dmsgd.paper import provenance, storage
 from dmsgd.paper.halves import Halves, halved
 from dmsgd.paper.intervals import holds, margin, paired, show, shown
 from dmsgd.paper.protocol import Claim
+from dmsgd.paper.synthetic_lda import result as synthetic_lda
 from dmsgd.paper.trials import run_trials
 
 
@@ -227,7 +228,10 @@ def test_reproduce_writes_prints_and_plots_again(tmp_path: Path) -> None:
     assert (tmp_path / "toy.json").read_bytes() == saved
 
 
-def test_processes_share_the_runs_and_change_nothing(tmp_path: Path) -> None:
+def test_processes_share_the_runs_and_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(synthetic_lda, "QUICK", synthetic_lda.Config(steps=9))  # of 90
     found = []
     for workers in ("1", "2"):
         out = tmp_path / workers
