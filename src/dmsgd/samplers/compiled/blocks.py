@@ -19,7 +19,7 @@ from dmsgd.samplers.compiled.basis import accept, begin, lay_out, resume, suspen
 from dmsgd.samplers.compiled.kdpp import propose
 from dmsgd.samplers.compiled.random import uniforms_at
 from dmsgd.samplers.compiled.registers import BLOCK
-from dmsgd.samplers.compiled.tables import locate, part_of, tables_at
+from dmsgd.samplers.compiled.tables import find_parts, locate, tables_at
 
 #: Blocks of random numbers that a block of proposals takes: three numbers each, two a block.
 STRIDE = 3 * BLOCK // 2
@@ -59,11 +59,10 @@ def plan(J, sums, totals, key, draws, first, uniforms, columns, blocks, rests):
                 targets,
                 pointer_to(uniforms),
             )
+            found = shift(pointer_to(blocks), place)
+            find_parts(pointer_to(sums), count, part, targets, found, BLOCK)
             for p in range(BLOCK):
-                row = shift(pointer_to(sums), part[p] * (count + 1))
-                block = part_of(row, count, targets[p])
-                blocks[t, q * BLOCK + p] = block
-                targets[p] -= row[block]
+                targets[p] -= sums[part[p], found[p]]
 
 
 @compiled(

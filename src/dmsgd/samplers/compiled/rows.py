@@ -14,11 +14,12 @@ from collections import namedtuple
 
 from numba import types
 
-from dmsgd.compiled.jit import DOUBLES, INT, INTS, NOTHING, REAL, compiled
+from dmsgd.compiled.jit import DOUBLES, INT, INTS, REAL, compiled
 from dmsgd.compiled.pointers import as_singles, doubles_at, ints_at, shift
 from dmsgd.samplers.compiled.dots import WHOLE, dot, dot_of_singles
 from dmsgd.samplers.compiled.linear_algebra import PANEL, product
 from dmsgd.samplers.compiled.registers import BLOCK
+from dmsgd.samplers.compiled.tables import find_parts
 
 #: Items in a stretch: fewer make larger tables, more make longer searches.
 STRETCH = 16
@@ -81,28 +82,11 @@ def ready_rows(plan, J, k):
     return 0
 
 
-@compiled(NOTHING(ROWS, INTS, DOUBLES, INTS, INT))
-def find_stretches(rows, columns, targets, items, count):
-    """items[p] = the last stretch whose sum before it is at most targets[p].
-
-    By bisection, a step for all p and then the next, so that they wait for memory together.
-    """
-    for p in range(count):
-        items[p] = 0
-    left = rows.stretches
-    while left > 1:
-        half = left >> 1
-        for p in range(count):
-            sums = shift(rows.sums, columns[p] * (rows.stretches + 1) + items[p])
-            items[p] += half if sums[half] <= targets[p] else 0
-        left -= half
-
-
 @compiled(INT(INTS, INTS, DOUBLES, INTS, INT), called_by_address=True)
 def locate_rows(plan, columns, targets, items, count):
     """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p]."""
     rows = rows_at(plan)
-    find_stretches(rows, columns, targets, items, count)
+    find_parts(rows.sums, rows.stretches, columns, targets, items, count)
     for p in range(count):
         stretch = items[p]
         column = shift(rows.columns, columns[p] * rows.D)

@@ -117,17 +117,23 @@ def row_within(V, n, r, column, stretch, rest):
     return row + passed if row + passed < n else n - 1
 
 
-@compiled(INT(DOUBLES, INT, REAL))
-def part_of(sums, count, target):
-    """Return the last of `count` parts whose sum before it, sums[part], is at most target."""
-    below, above = 0, count
-    while above - below > 1:
-        middle = (below + above) >> 1
-        if sums[middle] <= target:
-            below = middle
-        else:
-            above = middle
-    return below
+@compiled(NOTHING(DOUBLES, INT, INTS, DOUBLES, INTS, INT))
+def find_parts(sums, parts, columns, targets, items, count):
+    """items[p] = the last of `parts` whose sum before it, sums[columns[p], part], is at most
+    targets[p].
+
+    By bisection, a step for all p and then the next, so that they wait for memory together. `sums`
+    has rows of parts + 1.
+    """
+    for p in range(count):
+        items[p] = 0
+    left = parts
+    while left > 1:
+        half = left >> 1
+        for p in range(count):
+            before = sums[columns[p] * (parts + 1) + items[p] + half]
+            items[p] += half if before <= targets[p] else 0
+        left -= half
 
 
 @compiled(INT(INTS, INTS, DOUBLES, INTS, INT), called_by_address=True)

@@ -17,7 +17,7 @@ from dmsgd.compiled.jit import DOUBLES, HALVES, INT, INTS, NOTHING, compiled
 from dmsgd.compiled.pointers import doubles_at, halves_at, ints_at, prefetch, shift
 from dmsgd.compiled.vectors import BLOCK, sparse_tile
 from dmsgd.features.loops import STRETCH
-from dmsgd.samplers.compiled.tables import part_of
+from dmsgd.samplers.compiled.tables import find_parts
 
 #: Numbers in a line of the cache.
 LINE = 8
@@ -59,9 +59,8 @@ def ready_words(plan, J, k):
 def locate_words(plan, columns, targets, items, count):
     """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p]."""
     words = all_words_at(plan)
+    find_parts(words.sums, words.stretches, columns, targets, items, count)
     for p in range(count):
-        sums = shift(words.sums, columns[p] * (words.stretches + 1))
-        items[p] = part_of(sums, words.stretches, targets[p])
         prefetch(shift(words.entries, words.starts[items[p] * STRETCH]))
     for p in range(count):
         stretch = items[p]
