@@ -140,6 +140,18 @@ def test_under_sampler(run):
     assert float(found["diverse"]) > float(found["uniform"]) - 0.02
 
 
+def test_select_for_labelling(run):
+    output = run("select_for_labelling.py")
+    found = re.findall(r"^(.+): balanced test accuracy (\d\.\d{3}), ([\d.]+) of", output, flags=re.M)
+    accuracy = {name: float(value) for name, value, _ in found}
+    classes = {name: float(count) for name, _, count in found}
+    assert 0.4 < accuracy["uniform"] < accuracy["diverse"] < accuracy["likely"] < 0.9
+    assert classes["uniform"] < classes["diverse"] < classes["likely"]
+    assert accuracy["likely given the first"] > accuracy["likely"]
+    true, mean = map(float, re.search(r"threes: ([\d.]+); .* say ([\d.]+)", output).groups())
+    assert abs(true - mean) < 0.005
+
+
 def test_notebook(run):
     output = run("notebook.py")
     assert "design = dmsgd.Stratified(y, k=20)" in output

@@ -25,22 +25,32 @@ def render(content: dict[str, Any], title: str = "Diverse batches") -> str:
     >>> "<title>My data</title>" in page
     True
     """
-    from jinja2 import Environment, StrictUndefined
-
-    folder = files("dmsgd.report")
-
-    def static(name: str) -> str:
-        return folder.joinpath("static", name).read_text(encoding="utf-8")
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    template = environment.from_string(folder.joinpath("template.html").read_text("utf-8"))
-    return template.render(
-        title=visible(title, TITLE),
-        version=__version__,
-        content=content,
-        css=static("report.css"),
+    return filled(
+        "template.html",
+        title,
+        content,
         uplot_css=static("uplot.min.css"),
         uplot=static("uplot.min.js"),
         script=static("report.js"),
     )
+
+
+def filled(template: str, title: str, content: dict[str, Any], **parts: str) -> str:
+    """Return this template of the folder with the content, the common style and other parts."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    source = files("dmsgd.report").joinpath(template).read_text("utf-8")
+    return environment.from_string(source).render(
+        title=visible(title, TITLE),
+        version=__version__,
+        content=content,
+        css=static("report.css"),
+        **parts,
+    )
+
+
+def static(name: str) -> str:
+    """Return a file that goes into pages as it is."""
+    return files("dmsgd.report").joinpath("static", name).read_text(encoding="utf-8")
