@@ -148,8 +148,10 @@ def test_without_indexes_the_message_says_what_to_run(
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "debian").mkdir()
-    for content in (b"", b"no tab\n"):
-        (tmp_path / source.NAME).write_bytes(gzip.compress(content))
+    whole = gzip.compress(b"libs\tsome words\n" * 100)
+    damaged = (b"no gzip", whole[:-9], whole[:20] + b"x" + whole[21:], gzip.compress(b"a\t\xff\n"))
+    for content in (gzip.compress(b""), gzip.compress(b"no tab\n"), *damaged):
+        (tmp_path / source.NAME).write_bytes(content)
         with pytest.raises(ValueError, match="a section, a tab and words"):
             datasets.debian(tmp_path)
 

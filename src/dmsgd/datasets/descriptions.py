@@ -14,6 +14,7 @@ import gzip
 import os
 import re
 import subprocess
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,10 +59,16 @@ class Descriptions:
 def debian(data_dir: str | os.PathLike[str] | None = None) -> Descriptions:
     """Return the descriptions of Debian's packages, in the order of the packages' names."""
     path = locate(NAME, data_dir, _fill)
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        pairs = [line.rstrip("\n").partition("\t") for line in file]
+    try:
+        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError):
+        lines = []
+    pairs = [line.partition("\t") for line in lines]
     if not pairs or not all(text for _, _, text in pairs):
-        raise ValueError(f"{path} must have lines of a section, a tab and words; make it again")
+        raise ValueError(
+            f"{path} is damaged or another file: it must have lines of a section, a tab and words, "
+            f"gzip; remove it and try again"
+        )
     return _sorted([(section, text) for section, _, text in pairs])
 
 
