@@ -437,10 +437,10 @@ def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = {f"f{j}": column for j, column in enumerate(features().T)}
     table = pa.table({**columns, "label": ["a", "b", "c"] * 100})
     parquet.write_table(table, tmp_path / "x.parquet", row_group_size=80)
-    F = open_features(tmp_path / "x.parquet", drop="label")
+    F = open_features(tmp_path / "x.parquet", drop=("label",))
     assert F.bounds.tolist() == [0, 80, 160, 240, 300]
     monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 30 * 12 * 8)
-    small = open_features(tmp_path / "x.parquet", drop="label")
+    small = open_features(tmp_path / "x.parquet", drop=("label",))
     assert np.diff(small.bounds).max() <= 30
     for given in (F, small):
         np.testing.assert_array_equal(

@@ -119,16 +119,16 @@ def test_csv_with_the_column_numbers_of_pandas(tmp_path):
 def test_csv_without_the_column_of_labels(tmp_path):
     path = written(tmp_path, "iris.csv", IRIS)
     assert column_names(path) == ["length", "width", "species"]
-    np.testing.assert_array_equal(load_features(path, drop="species"), X)
+    np.testing.assert_array_equal(load_features(path, drop=("species",)), X)
     assert load_labels(f"{path}:species").tolist() == ["setosa", "virginica", "setosa"]
 
 
 def test_csv_without_header_numbers_its_columns(tmp_path):
     path = written(tmp_path, "iris.csv", IRIS.split("\n", 1)[1])
     assert column_names(path) == ["1", "2", "3"]
-    with pytest.raises(ValueError, match=r"column '3' is not numeric .*--labels 3"):
+    with pytest.raises(ValueError, match=r"column '3' is not numeric .*labels='3'"):
         load_features(path)
-    np.testing.assert_array_equal(load_features(path, drop="3"), X)
+    np.testing.assert_array_equal(load_features(path, drop=("3",)), X)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_csv_without_header_numbers_its_columns(tmp_path):
     [
         (
             IRIS,
-            r"x\.csv: column 'species' is not numeric \(line 2 has 'setosa'\).*--labels species",
+            r"x\.csv: column 'species' is not numeric \(line 2 has 'setosa'\).*labels='species'",
         ),
         ("a,b\n1,2\n3,\n", r"column 'b' is empty in line 3"),
         ("a,b\n1,2\n3\n", r"line 3 has 1 cells, the first line 2"),
@@ -160,10 +160,10 @@ def test_csv_that_is_no_text(tmp_path, content):
 def test_a_column_to_drop_must_exist(tmp_path):
     path = written(tmp_path, "iris.csv", IRIS)
     with pytest.raises(ValueError, match=r"columns length, width, species and no column 'kind'"):
-        load_features(path, drop="kind")
+        load_features(path, drop=("kind",))
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(ValueError, match="no columns to drop"):
-        load_features(tmp_path / "x.npy", drop="kind")
+        load_features(tmp_path / "x.npy", drop=("kind",))
     with pytest.raises(ValueError, match="give the file alone"):
         load_features(f"{path}:length")
 
@@ -176,9 +176,9 @@ def test_parquet(tmp_path):
         kind=["u", "v", "u"],
         __index_level_0__=["p", "q", "r"],
     )
-    np.testing.assert_array_equal(load_features(path, drop="kind"), X)
+    np.testing.assert_array_equal(load_features(path, drop=("kind",)), X)
     assert load_labels(f"{path}:kind").tolist() == ["u", "v", "u"]
-    with pytest.raises(ValueError, match=r"column 'kind' is not numeric .*--labels kind"):
+    with pytest.raises(ValueError, match=r"column 'kind' is not numeric .*labels='kind'"):
         load_features(path)
     with pytest.raises(ValueError, match=r"has the columns a, b, kind.*x\.parquet:NAME"):
         load_labels(path)
@@ -226,7 +226,9 @@ def test_text_labels(tmp_path, name, text, expected):
 def test_npy_labels(tmp_path):
     np.save(tmp_path / "y.npy", np.array(["b", "a"]))
     assert load_labels(tmp_path / "y.npy").tolist() == ["b", "a"]
-    np.save(tmp_path / "y.npy", np.ones((2, 1)))
+    np.save(tmp_path / "y.npy", np.array([[3], [1]]))
+    assert load_labels(tmp_path / "y.npy").tolist() == [3, 1]
+    np.save(tmp_path / "y.npy", np.ones((2, 2)))
     with pytest.raises(ValueError, match=r"y\.npy must be a 1-D array"):
         load_labels(tmp_path / "y.npy")
 

@@ -33,15 +33,26 @@ class TargetOption(str, Enum):
 
 FEATURES = typer.Argument(
     metavar="FEATURES",
-    help="Items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .parquet, .zarr "
-    "(or store.zarr:NAME), or a folder of sparse .npz files.",
+    help="Items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .tsv, .parquet, "
+    ".zarr (or store.zarr:NAME), or a folder of sparse .npz files.",
 )
 LABELS = typer.Option(
-    help="Class of each item: a file (.npy, .npz, .csv, .txt, .parquet, .zarr), or a column of "
-    "FEATURES, which is then no feature."
+    help="Class of each item: a file (.npy, .npz, .csv, .tsv, .txt, .parquet, .zarr), or a column "
+    "of FEATURES, which is then no feature."
 )
 
 Features = Annotated[str, FEATURES]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,NAME",
+        help="Columns of a table that are features.  [default: all but --labels]",
+    ),
+]
+Drop = Annotated[
+    str | None,
+    typer.Option(metavar="NAME,NAME", help="Columns of a table that are no features, such as ids."),
+]
 BatchSize = Annotated[int, typer.Option("-k", help="Items in a batch.")]
 Labels = Annotated[str | None, LABELS]
 Weight = Annotated[
@@ -104,23 +115,56 @@ def as_settings(
     )
 
 
-def load(features: str, labels: str | None) -> tuple[Any, Any]:
+def load(
+    features: str, labels: str | None, columns: str | None = None, drop: str | None = None
+) -> tuple[Any, Any]:
     """Return X and y; labels that name a column of the features are taken out of them."""
-    from dmsgd.commands.loading import LABEL_FILES, column_names, load_features, load_labels
+    from dmsgd.commands.loading import LABEL_FILES, load_features, load_labels
+    from dmsgd.files.tables import column_names
     from dmsgd.inputs.labels import as_labels
 
+    names, out = column_names(features), dropped(features, labels, columns, drop)
     if labels is None:
-        return load_features(features), None
-    columns = column_names(features)
-    if labels in columns:
-        return load_features(features, drop=labels), load_labels(f"{features}:{labels}")
-    if columns and not any(suffix in labels.lower() for suffix in LABEL_FILES):
+        return load_features(features, out), None
+    if labels in names:
+        return load_features(features, out), load_labels(f"{features}:{labels}")
+    if names and not any(suffix in labels.lower() for suffix in LABEL_FILES):
         raise ValueError(
-            f"{features} has no column {labels!r} for --labels; it has {', '.join(columns[:10])}"
-            + (", ..." if len(columns) > 10 else "")
+            f"{features} has no column {labels!r} for --labels; it has {', '.join(names[:10])}"
+            + (", ..." if len(names) > 10 else "")
         )
-    X = load_features(features)
+    X = load_features(features, out)
     return X, as_labels(load_labels(labels, n=X.shape[0]), X.shape[0])
+
+
+def dropped(
+    features: str, labels: str | None, columns: str | None, drop: str | None
+) -> tuple[str, ...]:
+    """Return the columns of a table that are no features, by these options."""
+    from dmsgd.files.tables import TABLES, column_names
+
+    names = column_names(features)
+    asked = {"--columns": _named(columns, names), "--drop": _named(drop, names)}
+    for option, given in asked.items():
+        if given and not names:
+            raise ValueError(
+                f"{option} is for tables ({', '.join(TABLES)}); {features} has no named columns"
+            )
+        for each in given:
+            if each not in names:
+                few = ", ".join(names[:10]) + ", ..." * (len(names) > 10)
+                raise ValueError(f"{features} has no column {each!r} for {option}; it has {few}")
+    if asked["--columns"] and asked["--drop"]:
+        raise ValueError("--columns says what is a feature, --drop what is none; give one of them")
+    kept = asked["--columns"] or [name for name in names if name not in asked["--drop"]]
+    return tuple(name for name in names if name not in kept or name == labels)
+
+
+def _named(text: str | None, names: list[str]) -> list[str]:
+    """Return the names in `text`, between commas; one that has commas itself stands alone."""
+    if text is None or text in names:
+        return [] if text is None else [text]
+    return [each.strip() for each in text.split(",") if each.strip()]
 
 
 def refuse_output(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from dmsgd.commands.arguments import (
     BatchSize,
+    Columns,
+    Drop,
     Features,
     Kernel,
     KernelOption,
@@ -41,6 +43,8 @@ def inspect(
     features: Features,
     k: BatchSize,
     labels: Labels = None,
+    columns: Columns = None,
+    drop: Drop = None,
     w: Weight = 0.0,
     kernel: Kernel = KernelOption.linear,
     scale: Scale = None,
@@ -70,9 +74,9 @@ def inspect(
     settings = as_settings(labels, w, kernel, scale, rho, standardize, normalize, target)
     from dmsgd.diagnostics import advise, concerns, examine
 
-    X, y = load(features, labels)
+    X, y = load(features, labels, columns, drop)
     with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:
-        found = examine(X, k, y, settings, ws=columns(w), seed=seed, progress=progress)
+        found = examine(X, k, y, settings, ws=shown_ws(w), seed=seed, progress=progress)
     advice = advise(found)
     for line in summary(features, found):
         say(line)
@@ -83,12 +87,12 @@ def inspect(
     say()
     say(f"Recommended: {advice.kind}. Reason: {advice.reason}.", wrapped=True)
     say(f"  {advice.code(found.k)}")
-    command = sample_command(advice, found, features, labels)
+    command = sample_command(advice, found, features, labels, columns, drop)
     if command:
         say(f"  {command}")
 
 
-def columns(w: float) -> tuple[float, ...]:
+def shown_ws(w: float) -> tuple[float, ...]:
     """Return the w that the table shows: the usual ones, with the nearest replaced by `w`."""
     from dmsgd.diagnostics.examination import WS
 
@@ -200,13 +204,21 @@ def _shown(classes: dict[Any, int]) -> list[Any]:
     return ordered[: CLASSES_SHOWN // 2] + ordered[-CLASSES_SHOWN // 2 :]
 
 
-def sample_command(advice: Advice, found: Examination, features: str, labels: str | None) -> str:
+def sample_command(
+    advice: Advice,
+    found: Examination,
+    features: str,
+    labels: str | None,
+    columns: str | None = None,
+    drop: str | None = None,
+) -> str:
     """Return the command that draws the recommended batches, "" where there is none."""
     import shlex
 
     if advice.settings is None:
         return ""
     words = f"dmsgd sample {shlex.quote(features)} -k {found.k} -n 1000 {advice.options()}"
-    if labels is not None:
-        words += f" --labels {shlex.quote(labels)}"
+    for option, given in (("--labels", labels), ("--columns", columns), ("--drop", drop)):
+        if given is not None:
+            words += f" {option} {shlex.quote(given)}"
     return f"{words} -o batches.npy"

@@ -1,13 +1,14 @@
-"""Features and labels from files: .npy, .npz (NumPy or SciPy sparse), .csv, .parquet, .zarr, .txt.
+"""Features and labels from files: .npy, .npz (NumPy or SciPy sparse), tables, .zarr, .txt.
 
 Features may be a folder of SciPy's sparse .npz files, too.
 
 `file:NAME` names one array of an .npz archive or a Zarr group, or one column of a table. A column
-of a CSV file without a header is named by its number, from 1.
+of a CSV file without a header is named by its number, from 1. Tables are .csv, .tsv and .parquet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +16,29 @@ import numpy.typing as npt
 
 from dmsgd.features import Features, recognise
 from dmsgd.features.door import open_features
-from dmsgd.files import csv_files, parquet_files, zarr_files
+from dmsgd.files import csv_files, parquet_files, tables, zarr_files
 from dmsgd.files.numpy_files import load_npy, load_npz
 from dmsgd.files.paths import USUAL_NAMES, column_number, existing
 from dmsgd.files.sparse_files import is_large_sparse
+from dmsgd.files.tables import TABLES, is_text_table
+from dmsgd.files.tables import column_names as column_names
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.memory import memory_limit
 
-TABLES = (".csv", ".parquet")
 LABEL_FILES = (".npy", ".npz", *TABLES, ".zarr", ".txt")
 #: Which array of several is taken for the labels.
 LABEL_NAMES = ("y", "labels", "label")
 FEATURE_FILES = (".npy", ".npz", *TABLES, ".zarr")
 
 
-def load_features(path: str | Path, drop: str | None = None) -> Features:
+def load_features(path: str | Path, drop: Collection[str] = ()) -> Features:
     """Return the features in the file at `path`.
 
     .zarr files, folders of SciPy's sparse .npz files, and .npy, .parquet and such .npz files that
     would take more than an eighth of the memory, are read in blocks. Smaller .npy files of float64
-    stay on disk as a memory map. `drop` is the column of a table that is no feature (the labels).
+    stay on disk as a memory map. `drop`: columns of a table that are no features, as labels are.
     """
-    if _is_folder(path) and drop is None:
+    if _is_folder(path) and not drop:
         return open_features(path)
     file, name = existing(path, FEATURE_FILES)
     kind = file.suffix.lower()
@@ -44,16 +46,13 @@ def load_features(path: str | Path, drop: str | None = None) -> Features:
     if kind in TABLES:
         if name is not None:
             raise ValueError(f"{path}: features are all columns of a table; give the file alone")
-        if drop is not None:
-            column_number(file, column_names(file), drop)
-        if kind == ".csv":
-            value = csv_files.numbers(file, drop)
-        elif 8 * parquet_files.entries(file) > memory_limit() // 8:
+        for each in drop:
+            column_number(file, column_names(file), each)
+        if not is_text_table(file) and 8 * parquet_files.entries(file, drop) > memory_limit() // 8:
             return open_features(file, drop)
-        else:
-            value = parquet_files.numbers(file, drop)
-    elif drop is not None:
-        raise ValueError(f"{path} has no columns to drop {drop!r} from; only tables do")
+        value = tables.numbers(file, drop)
+    elif drop:
+        raise ValueError(f"{path} has no columns to drop {', '.join(drop)} from; only tables do")
     elif kind == ".zarr" or (kind == ".npz" and name is None and is_large_sparse(file)):
         return open_features(path)
     else:
@@ -84,21 +83,9 @@ def load_labels(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
         with csv_files.open_text(file) as text:
             value = csv_files.typed(file, text.read().rstrip().splitlines())
     elif kind in TABLES:
-        value = (
-            csv_files.labels(file, name, n) if kind == ".csv" else parquet_files.labels(file, name)
-        )
+        value = tables.labels(file, name, n)
     elif kind == ".zarr":
         value = zarr_files.labels(file, name, LABEL_NAMES)
     else:
         value = load_npy(file) if kind == ".npy" else load_npz(file, name, LABEL_NAMES)
     return as_labels(value, name=str(path))
-
-
-def column_names(path: str | Path) -> list[str]:
-    """Return the names of the columns of a table, and none for other kinds of file."""
-    if Path(path).suffix.lower() not in TABLES:
-        return []
-    file, _ = existing(path, TABLES)
-    if file.suffix.lower() == ".csv":
-        return csv_files.layout(file).names
-    return list(parquet_files.open_parquet(file).schema_arrow.names)

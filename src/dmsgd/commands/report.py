@@ -10,6 +10,8 @@ import typer
 
 from dmsgd.commands.arguments import (
     BatchSize,
+    Columns,
+    Drop,
     Features,
     Force,
     Kernel,
@@ -35,6 +37,8 @@ def report(
     k: BatchSize,
     output: Annotated[Path, typer.Option("--output", "-o", help="Page to write: .html.")],
     labels: Labels = None,
+    columns: Columns = None,
+    drop: Drop = None,
     w: Weight = 0.0,
     kernel: Kernel = KernelOption.linear,
     scale: Scale = None,
@@ -82,7 +86,7 @@ def report(
     key_of(seed)
     began = time.perf_counter()
     settings = as_settings(labels, w, kernel, scale, rho, standardize, normalize, target)
-    X, y = load(features, labels)
+    X, y = load(features, labels, columns, drop)
     extras = _extras(texts, images, gradients, X.shape[0])
     with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:
         content = build(X, k, y, settings, **extras, seed=seed, progress=progress)

@@ -12,6 +12,8 @@ import typer
 
 from dmsgd.commands.arguments import (
     BatchSize,
+    Columns,
+    Drop,
     Features,
     Force,
     Kernel,
@@ -24,6 +26,7 @@ from dmsgd.commands.arguments import (
     Target,
     Weight,
     as_settings,
+    dropped,
     load,
     refuse_output,
     replacing,
@@ -56,6 +59,8 @@ def sample(
         ),
     ],
     labels: Labels = None,
+    columns: Columns = None,
+    drop: Drop = None,
     w: Weight = 0.0,
     kernel: Kernel = KernelOption.linear,
     scale: Scale = None,
@@ -99,7 +104,6 @@ def sample(
     command goes on where a run was stopped.
     """
     _refuse_output(output, [features, labels], steps, k, force)
-    from dmsgd.commands.loading import column_names
     from dmsgd.features.connection import connected
     from dmsgd.features.door import open_features
     from dmsgd.inputs.scalars import as_count
@@ -114,11 +118,9 @@ def sample(
     began = time.perf_counter()
     with ExitStack() as stack:
         client = None if cluster is None else stack.enter_context(connected(cluster))
-        X, y = load(features, labels)
+        X, y = load(features, labels, columns, drop)
         if client is not None:
-            X = open_features(
-                features, labels if labels in column_names(features) else None, on_cluster=True
-            )
+            X = open_features(features, dropped(features, labels, columns, drop), on_cluster=True)
         say(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
         design = _set_up(X, k, y, settings, without_repulsion)
         say(f"set-up    {time.perf_counter() - began:.2f} s")

@@ -15,6 +15,7 @@ from dmsgd.errors import KernelWarning
 from dmsgd.features import recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.maps import UnitRows, unit_columns, with_labels
+from dmsgd.features.tables import separated
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.scalars import as_batch_size, as_choice, as_count, as_flag, as_fraction
 from dmsgd.inputs.seeding import Seed, key_of
@@ -62,9 +63,10 @@ def diversify(
 
     X:         (n, d) features: array, CSR, frame, memory map or torch tensor; or, to be read in
                blocks, a path (.npy, .zarr, .parquet, a folder of sparse .npz), a Zarr array, a Dask
-               array or frame, a list of delayed CSR; or the path of an .npz file.
-    labels, w: (n,) classes, mixed in as F = [(1-w)X, wH]; w = 0 ignores them (with a warning,
-               unless the target counts them), w = 1 is stratified.
+               array or frame, a list of delayed CSR; or the path of an .npz, .csv or .tsv file.
+    labels, w: (n,) classes, or the name of the column of a frame, a .csv, .tsv or .parquet file
+               that holds them and is then no feature; mixed in as F = [(1-w)X, wH]; w = 0 ignores
+               them (with a warning, unless the target counts them), w = 1 is stratified.
     kernel:    "linear" (L = F Fᵀ), "rbf" (on F, with `scale` or the median heuristic), or a
                Kernel of your own over the same n items (then X may be None).
     standardize: scale the columns of X to mean 0 and standard deviation 1 first (see
@@ -88,6 +90,7 @@ def diversify(
     >>> design.sample(3, seed=0).shape
     (3, 10)
     """
+    X, labels = separated(X, labels)
     w, normalize = as_fraction(w, "w"), as_flag(normalize, "normalize")
     standardize = as_flag(standardize, "standardize")
     if spectrum is not None and not callable(spectrum):

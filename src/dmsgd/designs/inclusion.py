@@ -12,6 +12,7 @@ from dmsgd.errors import KernelWarning
 from dmsgd.features import Features, Map, recognise
 from dmsgd.features.maps import UnitRows, WithLabels, unit_columns
 from dmsgd.features.sliced import Sliced
+from dmsgd.features.tables import separated
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
@@ -54,6 +55,7 @@ def inclusion(
     >>> [round(float(each), 6) for each in b[-2:]]
     [0.111111, 1.0]
     """
+    X, labels = separated(X, labels)
     scaled, unit = as_flag(standardize, "standardize"), as_flag(normalize, "normalize")
     F = _features(X, labels, as_fraction(w, "w"), scaled, unit)
     k = as_batch_size(k, F.n)

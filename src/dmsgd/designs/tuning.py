@@ -13,6 +13,7 @@ import numpy as np
 
 from dmsgd.designs.build import diversify
 from dmsgd.designs.source import KnownSource, known
+from dmsgd.features.tables import separated
 from dmsgd.inputs.arrays import as_numbers
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import as_count, as_fraction
@@ -62,6 +63,7 @@ def suggest_w(
     0.9
     """
     balance = as_fraction(balance, "balance")
+    X, labels = separated(X, labels)
     classes, k = as_classes(labels)[0].size, as_count(k, "k")
     last, reached = (1.0 if k <= classes else 0.9), 0.0  # at w = 1 the rank is that of the labels
     for w in np.arange(round(10 * last) + 1) / 10:

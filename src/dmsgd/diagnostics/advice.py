@@ -15,6 +15,7 @@ from dmsgd.diagnostics.prospects import Prospect
 from dmsgd.diagnostics.settings import Settings
 from dmsgd.diagnostics.variance import GradientVariance
 from dmsgd.features import recognise
+from dmsgd.features.tables import separated
 from dmsgd.inputs.labels import as_labels
 
 #: Evenness is shown with two digits; below half of the last one nothing is lost.
@@ -37,6 +38,7 @@ class Advice:
 
     def design(self, X: Any, k: int, labels: Any = None) -> ClosedForm:
         """Return the recommended design of this data."""
+        X, labels = separated(X, labels)
         if self.settings is not None:
             weighted = self.kind == "weighted"
             make = self.settings.without_repulsion if weighted else self.settings.design

@@ -19,6 +19,7 @@ from dmsgd.diagnostics.prospects import Prospect, prospect
 from dmsgd.diagnostics.sample import readable, sample_rows, taken
 from dmsgd.diagnostics.settings import Settings, as_settings
 from dmsgd.features import Features, anneal, recognise, standardize
+from dmsgd.features.tables import separated
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.scalars import as_batch_size, as_fraction
 from dmsgd.inputs.seeding import Seed
@@ -120,6 +121,7 @@ def examine(
     if not isinstance(ws, tuple | list):
         raise TypeError(f"ws must be a tuple of numbers in [0, 1], got {ws!r}")
     ws = tuple(as_fraction(w, "ws") for w in ws)
+    X, labels = separated(X, labels)
     X = recognise(X)
     n, d = X.shape
     k = as_batch_size(k, n)

@@ -1,17 +1,19 @@
 """The door: whatever users pass as features becomes `Features` here, and only here.
 
 Arrays of any kind that fits in memory, SciPy sparse matrices, pandas and polars frames, torch CPU
-tensors, lists, and paths of .npz files (or file.npz:NAME) are held in memory. Read in blocks are:
-paths of .npy, .zarr (or store.zarr:NAME) and .parquet files, and of folders of SciPy's sparse .npz
-files; Zarr arrays; memory maps that would take more than an eighth of the memory as float64, and
-sparse .npz files that do, unless they are compressed; arrays and tensors that would take more than
-a quarter of it; and Dask arrays, data frames and lists of delayed sparse matrices, where they are.
+tensors, lists, and paths of .npz files (or file.npz:NAME), .csv and .tsv are held in memory. Read
+in blocks are: paths of .npy, .zarr (or store.zarr:NAME) and .parquet files, and of folders of
+SciPy's sparse .npz files; Zarr arrays; memory maps that would take more than an eighth of the
+memory as float64, and sparse .npz files that do, unless they are compressed; arrays and tensors
+that would take more than a quarter of it; and Dask arrays, data frames and lists of delayed sparse
+matrices, where they are.
 No framework is imported: theirs are recognised by name.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -32,8 +34,10 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
         if not os.fspath(value):
             raise ValueError(f"{name} is an empty path; pass an (n, d) array, or a file of one")
 
-        archive = split(os.fspath(value))[0].suffix.lower() == ".npz"
-        return _in_archive(os.fspath(value)) if archive else open_features(value)
+        kind = split(os.fspath(value))[0].suffix.lower()
+        if kind in (".csv", ".tsv"):
+            return _in_text(os.fspath(value))
+        return _in_archive(os.fspath(value)) if kind == ".npz" else open_features(value)
     if isinstance(value, np.memmap) and _is_large(value):
         from dmsgd.features.blocks import Blocks
         from dmsgd.features.files import NpyStore
@@ -56,8 +60,35 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
 
         if is_large(raw := as_dense(value, name)):
             return Blocks(ArrayStore(raw))
-    matrix = as_matrix(value, name, part=part)
+    try:
+        matrix = as_matrix(value, name, part=part)
+    except TypeError:
+        _refuse_text(value, name)
+        raise
     return held(matrix, shared=_shared(matrix, value))
+
+
+def _in_text(path: str) -> Features:
+    """Return the features in a .csv or .tsv file, in memory."""
+    from dmsgd.files.csv_files import numbers
+    from dmsgd.files.paths import existing
+
+    file, name = existing(path, (".csv", ".tsv"))
+    if name is not None:
+        raise ValueError(f"{path}: features are all columns of a table; give the file alone")
+    return recognise(numbers(file), str(file))
+
+
+def _refuse_text(frame: Any, name: str) -> None:
+    """Raise if a frame has a column of text, and say which."""
+    for column in getattr(frame, "columns", ()):
+        entries = as_dense(frame[column], name)
+        if entries.dtype.kind in "UST" or any(isinstance(each, str) for each in entries.flat):
+            raise TypeError(
+                f"{name} holds text in its column {column!r}; if it is the class of the items, "
+                f"pass labels={column!r}, otherwise encode it as numbers (one-hot, tf-idf) or drop "
+                f"column {column!r}"
+            ) from None
 
 
 def _in_archive(path: str) -> Features:
@@ -73,12 +104,12 @@ def _in_archive(path: str) -> Features:
 
 
 def open_features(
-    path: str | os.PathLike[str], drop: str | None = None, *, on_cluster: bool = False
+    path: str | os.PathLike[str], drop: Collection[str] = (), *, on_cluster: bool = False
 ) -> Features:
     """Return the features in a file, or in a folder of sparse .npz files, to be read in blocks.
 
     path:       `store.zarr:NAME` is one array of a group.
-    drop:       the column of a table that is no feature.
+    drop:       the columns of a table that are no features.
     on_cluster: let the workers of a Dask cluster read them, who must see the file.
     """
     from dmsgd.features.blocks import Blocks

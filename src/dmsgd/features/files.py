@@ -6,7 +6,7 @@ import os
 import threading
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -115,6 +115,11 @@ class NpyStore(FileStore):
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         name = getattr(array, "filename", None)
+        if array.ndim > 2:
+            raise ValueError(
+                f"{name} has shape {array.shape}, features need (items, features); save images as "
+                f"X.reshape(len(X), -1)"
+            )
         if array.ndim != 2 or not array.flags.c_contiguous or name is None:
             raise ValueError(
                 f"only whole C-ordered (n, d) files are read in blocks, this one has shape "
@@ -182,7 +187,7 @@ class ParquetStore(FileStore):
 
     kind = "streamed"
 
-    def __init__(self, path: str | os.PathLike[str], drop: str | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], drop: Collection[str] = ()) -> None:
         self.path = Path(path)
         self.file = str(self.path)
         self.watched = {self.path: look(self.path)}
@@ -190,7 +195,7 @@ class ParquetStore(FileStore):
         self.columns = feature_columns(self.path, source, drop)
         sizes = group_sizes(self.path, source)
         self.groups = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.n, self.d = int(self.groups[-1]), len(self.columns)
+        self.n, self.d = int(self.groups[-1]), self.columns.d
         if 0 in (self.n, self.d):
             raise ValueError(f"{self.path} is empty: shape {(self.n, self.d)}")
         reserve(self.n, f"a number for each row of {self.path}", PART)
@@ -208,7 +213,9 @@ class ParquetStore(FileStore):
         group = int(np.searchsorted(self.groups, start, side="right")) - 1
         source = open_parquet(self.path)
         with readable(self.path, "Parquet"):
-            rows = as_numbers(source.read_row_group(group, columns=self.columns))
+            table = source.read_row_group(group, columns=self.columns.names)
+        rows = as_numbers(self.path, table, self.columns)
+        with readable(self.path, "Parquet"):
             if rows.shape != (self.groups[group + 1] - self.groups[group], self.d):
                 raise ValueError(f"row group {group} has shape {rows.shape}")
         return rows[start - self.groups[group] : stop - self.groups[group]]

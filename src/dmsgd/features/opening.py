@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from dmsgd.features.files import FileStore, NpyStore, ParquetStore, ZarrStore
@@ -11,10 +12,10 @@ from dmsgd.files.paths import USUAL_NAMES
 from dmsgd.files.zarr_files import open_zarr
 
 
-def open_store(file: Path, drop: str | None = None, name: str | None = None) -> FileStore:
+def open_store(file: Path, drop: Collection[str] = (), name: str | None = None) -> FileStore:
     """Return the rows of a .npy, .zarr or .parquet file, of a sparse .npz, or a folder of these.
 
-    drop: a column that is no feature.
+    drop: columns that are no features.
     name: which array of a Zarr group.
     """
     if not file.exists():

@@ -1,17 +1,19 @@
-"""Numbers and labels from .csv files, and labels from .txt files."""
+"""Numbers and labels from .csv and .tsv files, and labels from .txt files."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
+from warnings import warn
 
 import numpy as np
 import numpy.typing as npt
 
+from dmsgd.errors import KernelWarning
 from dmsgd.files.paths import column_number, not_numeric
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.memory import reserve
@@ -27,10 +29,14 @@ class Layout:
 
 
 def layout(file: Path) -> Layout:
-    """Return the columns of a CSV file; commas, or semicolons or tabs if there is no comma."""
+    """Return the columns of a CSV file; commas, or semicolons or tabs if there is no comma.
+
+    Those of a .tsv file are between tabs.
+    """
     with open_text(file) as text:
         line = text.readline()
         delimiter = "," if "," in line else ";" if ";" in line else "\t" if "\t" in line else ","
+        delimiter = "\t" if file.suffix.lower() == ".tsv" else delimiter
         text.seek(0)
         reader = csv.reader(text, delimiter=delimiter)
         filled = (row for row in reader if row)
@@ -94,28 +100,42 @@ def _rows(file: Path, columns: Layout) -> Iterator[tuple[int, list[str]]]:
             yield reader.line_num, row
 
 
-def numbers(file: Path, drop: str | None) -> FloatArray:
-    """Return all columns of a CSV file but `drop`, which must be numeric."""
+def numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
+    """Return all columns of a CSV file but those to `drop`, which must be numeric."""
     columns = layout(file)
-    used = [j for j, name in enumerate(columns.names) if name != drop]
+    used = [j for j, name in enumerate(columns.names) if name not in drop]
     if not used:
-        raise ValueError(f"{file} has no column of features besides {drop!r}")
+        raise ValueError(f"{file} has no column of features besides {', '.join(drop)}")
     if next(_rows(file, columns), None) is None:
         raise ValueError(f"{file} has a header ({', '.join(columns.names)}) but no rows")
     try:
         with open_text(file) as text:
-            return np.loadtxt(
+            found = np.loadtxt(
                 text,
                 delimiter=columns.delimiter,
                 comments=None,
                 quotechar='"',
                 skiprows=columns.skip,
-                usecols=None if drop is None else used,
+                usecols=used if drop else None,
                 ndmin=2,
             )
     except ValueError as error:
         _explain(file, columns, used)
         raise ValueError(f"{file}: {error}") from None
+    if used[0] == 0 and columns.skip and _counts_rows(found[:, 0]):
+        name = columns.names[0]
+        warn(
+            f"{file}: column {name!r} counts upwards, as row numbers and ids do, and is a feature "
+            f"here; drop column {name!r} if it is none",
+            KernelWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def _counts_rows(first: FloatArray) -> bool:
+    """Return whether these are whole numbers that ascend, too many to do so by chance."""
+    return first.size >= 10 and bool((np.diff(first) > 0).all() and (first % 1 == 0).all())
 
 
 def _explain(file: Path, columns: Layout, used: list[int]) -> None:

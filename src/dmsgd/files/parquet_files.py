@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
+from warnings import catch_warnings, simplefilter, warn
 
 import numpy as np
 import numpy.typing as npt
 
+from dmsgd.errors import KernelWarning
 from dmsgd.files.paths import column_number, not_numeric, readable
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.memory import reserve
@@ -27,10 +31,12 @@ def open_parquet(file: Path) -> Any:
         return source
 
 
-def entries(file: Path) -> int:
-    """Return the number of rows times that of columns."""
+def entries(file: Path, drop: Collection[str] = ()) -> int:
+    """Return the number of rows times that of features."""
     source = open_parquet(file)
-    return sum(group_sizes(file, source)) * int(source.metadata.num_columns)
+    with catch_warnings():
+        simplefilter("ignore", KernelWarning)  # said when they are read
+        return sum(group_sizes(file, source)) * feature_columns(file, source, drop).d
 
 
 def group_sizes(file: Path, source: Any) -> list[int]:
@@ -44,41 +50,125 @@ def group_sizes(file: Path, source: Any) -> list[int]:
         return sizes
 
 
-def feature_columns(file: Path, source: Any, drop: str | None) -> list[str]:
-    """Return the names of all columns but `drop`, which must be numeric."""
-    import pyarrow as pa
+@final
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a Parquet file that are features: a number each, or a list of so many."""
 
-    # pandas stores a row index that is not 0..n-1 as a column of this name; it is no feature.
-    used = [f for f in source.schema_arrow if f.name != drop and "__index_level_" not in f.name]
+    names: list[str]
+    widths: list[int]
+
+    @property
+    def d(self) -> int:
+        """How many features they are."""
+        return sum(self.widths)
+
+
+def feature_columns(file: Path, source: Any, drop: Collection[str] = ()) -> Columns:
+    """Return all columns but those to `drop`: numbers, or lists of numbers of one length.
+
+    The index of a pandas frame is no feature.
+    """
+    index = _pandas_index(source)
+    used = [f for f in source.schema_arrow if f.name not in drop and f.name not in index]
     if not used:
         raise ValueError(f"{file} has no column of features")
     names = source.schema_arrow.names
     for field in used:
         if names.count(field.name) > 1:
             raise ValueError(f"{file} has two columns {field.name!r}; name them apart")
-        kind = field.type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or kind == pa.bool_()):
-            raise ValueError(not_numeric(file, field.name, f"it holds {kind}"))
-    return [field.name for field in used]
+        kind = field.type.value_type if _is_list(field.type) else field.type
+        if not _is_number(kind):
+            raise ValueError(not_numeric(file, field.name, f"it holds {field.type}"))
+    for name in index:
+        if name not in drop and "__index_level_" not in name:
+            warn(
+                f"{file}: column {name!r} is the index of the pandas frame it was written from and "
+                f"left out; write frame.reset_index() if it is a feature",
+                KernelWarning,
+                stacklevel=2,
+            )
+    return Columns([field.name for field in used], [_width(file, source, f) for f in used])
 
 
-def numbers(file: Path, drop: str | None) -> FloatArray:
-    """Return all columns of a Parquet file but `drop`, which must be numeric."""
-    source = open_parquet(file)
-    columns = feature_columns(file, source, drop)
-    reserve(2 * entries(file), f"all of {file}", "use a part of the data")
-    with readable(file, "Parquet"):
-        return as_numbers(source.read(columns=columns))
+def _pandas_index(source: Any) -> list[str]:
+    """Return the columns that pandas keeps the index of a frame in."""
+    said = source.schema_arrow.pandas_metadata or {}
+    named = [each for each in said.get("index_columns", ()) if isinstance(each, str)]
+    plain = [each for each in source.schema_arrow.names if "__index_level_" in each]
+    return list(dict.fromkeys([*named, *plain]))
 
 
-def as_numbers(table: Any) -> FloatArray:
-    """Return the columns of a table side by side."""
+def _is_list(kind: Any) -> bool:
     import pyarrow as pa
 
-    out = np.empty((table.num_rows, table.num_columns))
-    for j, column in enumerate(table.columns):
-        out[:, j] = column.cast(pa.float64()).to_numpy()
+    is_list = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(check(kind) for check in is_list)
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or kind == pa.bool_())
+
+
+def _width(file: Path, source: Any, field: Any) -> int:
+    """Return how many numbers a column has in a row; of lists, those of the first row."""
+    import pyarrow as pa
+
+    if not _is_list(field.type):
+        return 1
+    if pa.types.is_fixed_size_list(field.type):
+        return int(field.type.list_size)
+    with readable(file, "Parquet"):
+        for batch in source.iter_batches(1, columns=[field.name]):
+            return len(batch.column(0)[0].as_py() or ())
+    return 0
+
+
+def numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
+    """Return all columns of a Parquet file but those to `drop`."""
+    source = open_parquet(file)
+    columns = feature_columns(file, source, drop)
+    rows = sum(group_sizes(file, source))
+    reserve(2 * rows * columns.d, f"all of {file}", "use a part of the data")
+    with readable(file, "Parquet"):
+        table = source.read(columns=columns.names)
+    return as_numbers(file, table, columns)
+
+
+def as_numbers(file: Path, table: Any, columns: Columns) -> FloatArray:
+    """Return the columns of a table side by side, lists as so many columns."""
+    out, first = np.empty((table.num_rows, columns.d)), 0
+    for name, width in zip(columns.names, columns.widths, strict=True):
+        with readable(file, "Parquet"):
+            column = table[name]
+            lists = _is_list(column.type)
+        if lists:
+            out[:, first : first + width] = _flattened(file, name, column, width)
+        else:
+            with readable(file, "Parquet"):
+                out[:, first] = column.cast("float64").to_numpy()
+        first += width
     return out
+
+
+def _flattened(file: Path, name: str, column: Any, width: int) -> FloatArray:
+    from pyarrow import compute
+
+    if column.null_count:
+        raise ValueError(
+            f"{file}: column {name!r} is missing in {column.null_count} rows; fill or drop them"
+        )
+    lengths = compute.unique(compute.list_value_length(column)).to_pylist()
+    if lengths not in ([], [width]):
+        raise ValueError(
+            f"{file}: column {name!r} holds lists of different lengths ({min(lengths)} to "
+            f"{max(lengths)}); features need as many numbers in each row"
+        )
+    with readable(file, "Parquet"):
+        values = compute.list_flatten(column).cast("float64").to_numpy()
+        return np.asarray(values).reshape(-1, width)
 
 
 def labels(file: Path, name: str | None) -> npt.NDArray[Any]:

@@ -15,7 +15,7 @@ USUAL_NAMES = ("X", "features", "x")
 def split(path: str | Path) -> tuple[Path, str | None]:
     """Return the file and the NAME of `file` or `file:NAME`; a file of the whole name is one."""
     file = Path(path)
-    parts = re.fullmatch(r"(.+?\.(?:npz|csv|parquet|zarr)):(.+)", str(path), re.IGNORECASE)
+    parts = re.fullmatch(r"(.+?\.(?:npz|csv|tsv|parquet|zarr)):(.+)", str(path), re.IGNORECASE)
     if parts and not file.exists():
         return Path(parts[1]), parts[2]
     return file, None
@@ -79,8 +79,8 @@ def chosen(file: Path, held: Sequence[str], name: str | None, usual: tuple[str, 
 def not_numeric(file: Path, name: str, why: str) -> str:
     """Return the message about a column that is not numeric."""
     return (
-        f"{file}: column {name!r} is not numeric ({why}); "
-        f"if it is the class of the items, use --labels {name}, otherwise encode or remove it"
+        f"{file}: column {name!r} is not numeric ({why}); if it is the class of the items, pass "
+        f"labels={name!r}, otherwise encode it as numbers (one-hot, tf-idf) or drop column {name!r}"
     )
 
 

@@ -93,6 +93,7 @@ def _refuse_wrong_shape(shape: tuple[int, ...], name: str) -> None:
         raise ValueError(
             f"{name} must have two dimensions (items, features), got shape {shape}"
             + (f"; a single feature is {name}.reshape(-1, 1)" if len(shape) == 1 else "")
+            + ("; images become rows by X.reshape(len(X), -1)" if len(shape) > 2 else "")
         )
     if 0 in shape:
         raise ValueError(f"{name} is empty: shape {shape}")

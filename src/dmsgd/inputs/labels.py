@@ -59,6 +59,7 @@ def _one_kind(value: Any, name: str) -> npt.NDArray[Any]:
         raise TypeError(f"{name} must be a 1-D array of classes, got a sparse matrix")
     plain = isinstance(value, list | tuple)  # NumPy would make text of what is beside text
     labels = np.fromiter(value, dtype=object, count=len(value)) if plain else as_dense(value, name)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels  # one column
     refuse_missing(labels, name)
     if labels.dtype.kind in "cV":
         raise TypeError(f"{name} must be text or numbers, got dtype {labels.dtype}")
