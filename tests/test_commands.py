@@ -17,7 +17,7 @@ import documented_help
 from dmsgd import commands
 from dmsgd.commands import app, one_line
 
-COMMANDS = ("inspect", "report", "sample", "demo", "reproduce", "bench")
+COMMANDS = ("inspect", "report", "sample", "select", "demo", "reproduce", "bench")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 80))
 Y = RNG.integers(0, 3, size=300)
@@ -274,7 +274,7 @@ def test_interrupted_run_is_quiet_and_goes_on_later(folder, sent, code):
         ("features.npy -k 8 -n 0", "steps must be at least 1"),
         ("features.npy -k 8 -n 5 --seed -1", "seed must not be negative"),
         ("features.npy -k 8 -n 5 --workers 0", "workers must be at least 1"),
-        ("features.npy -k 8 -n 5 --scale 2", "scale belongs to kernel='rbf'"),
+        ("features.npy -k 8 -n 5 --scale 2", "scale belongs to --kernel rbf"),
         ("features.npy -k 8 -n 5 --kernel rbf --scale 0", "scale must be positive"),
         ("features.npy -k 8 -n 5 --rho 0.5", "negative entries"),
     ],
@@ -373,9 +373,9 @@ def test_help_has_an_example(command):
     assert re.search(rf"Examples?:\n +dmsgd {command}", result.stdout)
 
 
-@pytest.mark.parametrize("command", ["", "inspect", "report", "sample"])
+@pytest.mark.parametrize("command", ["", "inspect", "report", "sample", "select"])
 def test_examples_in_the_help_work(folder, command):
-    pattern = r"^ +dmsgd ((?:inspect|report|sample) (?!.*--cluster).*-k .*)$"
+    pattern = r"^ +dmsgd ((?:inspect|report|sample|select) (?!.*--cluster).*-k .*)$"
     examples = re.findall(pattern, run(f"{command} --help").stdout, re.M)
     assert len(examples) > 1
     for example in examples:
@@ -415,7 +415,7 @@ def test_shared_options_have_the_same_words():
 
 def test_commands_that_describe_a_design_take_the_same_options():
     described = {"--labels", "-w", "--kernel", "--scale", "--rho", "--normalize", "--target", "-k"}
-    for command in ("inspect", "report", "sample"):
+    for command in ("inspect", "report", "sample", "select"):
         shown = set(re.findall(r"^  (-{1,2}\w[\w-]*)", run(f"{command} --help").stdout, re.M))
         assert described <= shown, command
 

@@ -20,6 +20,7 @@ from dmsgd.commands.report import report
 from dmsgd.commands.reproduce import reproduce
 from dmsgd.commands.sample import sample
 from dmsgd.commands.terminal import exit_code, open_streams
+from dmsgd.commands.words import in_options, plain_warnings
 from dmsgd.inputs.texts import visible
 
 #: What bad input raises; anything else is a bug and keeps its traceback.
@@ -32,13 +33,14 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Return what the command returns; exit with 2 on bad input and 130 on Ctrl-C."""
         try:
-            return super().invoke(ctx)
+            with plain_warnings():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
         except USER_ERRORS as error:
             if ctx.params["debug"]:
                 raise
-            typer.echo(f"error: {visible(one_line(error))}", err=True)
+            typer.echo(f"error: {visible(in_options(one_line(error)))}", err=True)
             raise typer.Exit(2) from None
 
 
