@@ -33,6 +33,7 @@ NONSENSE = {
 #: Arguments with which a command works; of those that work for long only the beginning is let run.
 BASE = {
     "sample": ["x.npy", "-k", "3", "-n", "4", "-o", "out.npy", "--labels", "y.npy", "--force"],
+    "select": ["x.npy", "-k", "3", "-o", "out.csv", "--labels", "y.npy", "--force"],
     "inspect": ["x.npy", "-k", "3", "--labels", "y.npy"],
     "report": ["x.npy", "-k", "3", "-o", "out.html", "--labels", "y.npy", "--force"],
     "demo": ["--quick", "--force"],
@@ -128,5 +129,5 @@ def test_everything_is_covered():
 
 def test_a_command_that_works_is_no_error(folder):
     """Else every case above might end for another reason than its nonsense."""
-    for command in ("sample", "inspect", "report"):
+    for command in ("sample", "select", "inspect", "report"):
         assert CliRunner().invoke(app, [command, *BASE[command]]).exit_code == 0

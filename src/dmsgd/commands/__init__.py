@@ -19,6 +19,7 @@ from dmsgd.commands.inspect import inspect
 from dmsgd.commands.report import report
 from dmsgd.commands.reproduce import reproduce
 from dmsgd.commands.sample import sample
+from dmsgd.commands.select import select
 from dmsgd.commands.terminal import exit_code, open_streams
 from dmsgd.commands.words import in_options, plain_warnings
 from dmsgd.inputs.texts import visible
@@ -64,6 +65,7 @@ app = typer.Typer(
 app.command()(inspect)
 app.command()(report)
 app.command()(sample)
+app.command()(select)
 app.command()(demo)
 app.command()(reproduce)
 app.command()(bench)
@@ -96,6 +98,7 @@ def options(
       dmsgd report features.npy --labels y.npy -w 0.7 -k 64 -o report.html
       dmsgd sample features.npy --labels y.npy -w 0.7 -k 64 -n 1000 -o batches.npy
       dmsgd sample features.npy -k 64 -n 1000 -o batches.npy
+      dmsgd select features.npy -k 50 -o chosen.csv
       dmsgd sample --help
     """
 

@@ -1,0 +1,287 @@
+"""`dmsgd select`: from a file of features to one diverse set of items."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dmsgd.commands.arguments import (
+    BatchSize,
+    Features,
+    Force,
+    Kernel,
+    KernelOption,
+    Labels,
+    Normalize,
+    Rho,
+    Scale,
+    Seed,
+    Standardize,
+    Target,
+    Weight,
+    as_settings,
+    load,
+    refuse_output,
+    replacing,
+)
+from dmsgd.commands.sample import CLASSES_SHOWN, NAME
+from dmsgd.commands.terminal import say, show, working
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dmsgd.designs import KDPP
+    from dmsgd.designs.conditioned import Conditioned
+    from dmsgd.diagnostics import Settings
+    from dmsgd.inputs.arrays import FloatArray, IntArray
+
+#: Item numbers, as --given takes them.
+NUMBERS = re.compile(r"\d{1,18}(,\d{1,18})*")
+
+
+def select(
+    features: Features,
+    k: BatchSize,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="File to write: .csv, .txt (a number a line) or .npy."),
+    ],
+    labels: Labels = None,
+    w: Weight = 0.0,
+    kernel: Kernel = KernelOption.linear,
+    scale: Scale = None,
+    rho: Rho = None,
+    standardize: Standardize = False,
+    normalize: Normalize = False,
+    target: Target = None,
+    given: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ITEMS",
+            help="Items that are in the set already: numbers such as 3,7,12, or a file of them "
+            "(.txt, .npy, .csv, such as an earlier output).",
+        ),
+    ] = None,
+    most: Annotated[
+        bool,
+        typer.Option(
+            "--most",
+            help="The most likely set, found greedily, best first, instead of a draw.",
+        ),
+    ] = False,
+    weights: Annotated[
+        bool,
+        typer.Option(
+            "--weights",
+            help="Add a column with which sums over the set estimate means over all items (.csv).",
+        ),
+    ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Page to write about the set: .html."),
+    ] = None,
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Choose one diverse set of items and write their row numbers.
+
+    \b
+    Examples:
+      dmsgd select features.npy -k 50 -o chosen.csv
+      dmsgd select features.npy --normalize -k 50 -o chosen.csv --page chosen.html
+      dmsgd select features.npy -k 80 --given chosen.csv -o more.csv
+      dmsgd select features.npy --kernel rbf -k 50 --weights -o chosen.csv
+      dmsgd select tfidf.npz --rho 0.1 --most -k 50 -o chosen.txt
+
+    The set, such as what to label first, is one batch: an exact draw from the k-DPP of `dmsgd
+    sample` with the same options, with --given from its batches that contain these items, which
+    count for -k and come first. The weight of item i is 1 / (N b_i), b_i being the probability that
+    it is in the set (1 if it is given): the sum of weight times y over the set has the mean of y
+    over all N items as its expectation. The most likely set has no such weights.
+    """
+    _refuse(output, page, [features, labels, given], most, weights, force)
+    from dmsgd.inputs.scalars import as_count
+    from dmsgd.inputs.seeding import key_of
+
+    # Asked here so that bad values are refused before the work rather than after it.
+    as_count(k, "k")
+    key_of(seed)
+    settings = as_settings(labels, w, kernel, scale, rho, standardize, normalize, target)
+    began = time.perf_counter()
+    X, y = load(features, labels)
+    say(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
+    known = None if given is None else _given(given, X.shape[0], k)
+    with working("set-up (the first run of all compiles the sampler)"):
+        whole = _design(settings, X, k, y)
+        design: KDPP | Conditioned = whole if known is None else whole.given(known)
+        chosen = _chosen(design, known, most, seed)
+    spectrum = whole.spectrum
+    say(f"kernel    {settings.kernel}: rank {spectrum.rank:,} by the {spectrum.route} route, k {k}")
+    if known is not None:
+        say(f"given     {known.size:,} items, which come first; {k - known.size:,} are new")
+    how = "the most likely set, greedily" if most else f"a draw from the k-DPP, seed {seed}"
+    columns = _columns(design, chosen, 0 if known is None else known.size, weights)
+    written = _as_bytes(output, columns)
+    if page is not None:
+        facts = {"chosen by": how, "kernel": settings.in_words()}
+        if y is not None:
+            facts["labels"] = _labels_in_words(settings)
+        _write(page, _page(whole, chosen, known, y, facts, output.name, seed))
+    _write(output, written)
+    say(f"chosen    {how}: {k:,} items in {time.perf_counter() - began:.2f} s")
+    say(f"written   {output}" + (f" and {page}" if page else ""))
+    if y is not None:
+        if not settings.uses_labels:
+            say("labels    did not count for the set; -w 0.7 would mix them in")
+        show(_counts(y, chosen))
+
+
+def _refuse(
+    output: Path,
+    page: Path | None,
+    inputs: list[str | None],
+    most: bool,
+    weights: bool,
+    force: bool,
+) -> None:
+    """Raise unless both files can be written, and hold what is asked for."""
+    from dmsgd.files.paths import split
+
+    files: list[str | None] = [str(split(name)[0]) for name in inputs if name]
+    refuse_output(output, (".csv", ".txt", ".npy"), files, force)
+    if page is not None:
+        refuse_output(page, (".html", ".htm"), files, force)
+    if weights and most:
+        raise ValueError(
+            "--weights are of a draw, and --most is none: nothing is known of how likely its items "
+            "are; leave one of them out"
+        )
+    if weights and output.suffix.lower() != ".csv":
+        raise ValueError(f"--weights are a column of a table; write to {output.stem}.csv")
+
+
+def _given(text: str, n: int, k: int) -> IntArray:
+    """Return the items that --given names, or that its file holds."""
+    from dmsgd.commands.loading import column_names, load_labels
+    from dmsgd.designs.conditioned import as_given
+    from dmsgd.inputs.arrays import as_items
+
+    if NUMBERS.fullmatch(text):
+        items: Any = [int(number) for number in text.split(",")]
+    else:
+        items = load_labels(f"{text}:item" if "item" in column_names(text) else text)
+    return as_given(as_items(items, n, f"--given {text}", 1), n, k)
+
+
+def _design(settings: Settings, X: Any, k: int, y: Any) -> KDPP:
+    from dmsgd.errors import RankError
+
+    try:
+        return settings.design(X, k, y)
+    except RankError as error:
+        others = "" if settings.kernel == "rbf" else ", or take --kernel rbf, which has more"
+        raise ValueError(
+            f"-k {k} is more than this kernel can tell apart, whose rank is {error.rank} "
+            f"({error.cut}); lower -k to at most {error.rank}{others}"
+        ) from None
+
+
+def _chosen(design: KDPP | Conditioned, known: IntArray | None, most: bool, seed: int) -> IntArray:
+    """Return the items of the set, given ones first."""
+    import numpy as np
+
+    if most:
+        return design.most_likely()
+    drawn: IntArray = design.sample(1, seed)[0]
+    if known is None:
+        return drawn
+    return np.concatenate([known, drawn[~np.isin(drawn, known)]])
+
+
+def _columns(
+    design: KDPP | Conditioned, chosen: IntArray, given: int, weights: bool
+) -> dict[str, IntArray | FloatArray]:
+    """Return the columns of the table."""
+    import numpy as np
+
+    from dmsgd.designs import unbiased_weights
+
+    columns: dict[str, IntArray | FloatArray] = {"item": chosen}
+    if weights:
+        columns["weight"] = unbiased_weights(design)[chosen]
+    if given:
+        columns["given"] = (np.arange(chosen.size) < given).astype(np.int64)
+    return columns
+
+
+def _as_bytes(output: Path, columns: dict[str, IntArray | FloatArray]) -> bytes:
+    """Return the file: all columns in a .csv, the items alone in others."""
+    import numpy as np
+
+    file, kind = io.BytesIO(), output.suffix.lower()
+    if kind == ".npy":
+        np.save(file, columns["item"])
+    elif kind == ".txt":
+        np.savetxt(file, columns["item"], fmt="%d")
+    else:
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        lines = [",".join(columns), *(",".join(map(repr, row)) for row in rows)]
+        file.write("".join(f"{line}\n" for line in lines).encode())
+    return file.getvalue()
+
+
+def _write(path: Path, content: bytes) -> None:
+    with replacing(path) as file:
+        file.write(content)
+
+
+def _page(
+    whole: KDPP,
+    chosen: IntArray,
+    known: IntArray | None,
+    y: Any,
+    facts: dict[str, str],
+    title: str,
+    seed: int,
+) -> bytes:
+    from dmsgd.report.selection import build_selection, render_selection
+
+    given = 0 if known is None else known.size
+    with working("the page"):
+        content = build_selection(whole.spectrum, chosen, given, y, facts, seed)
+        return render_selection(content, title).encode()
+
+
+def _labels_in_words(settings: Settings) -> str:
+    if settings.w > 0:
+        return f"mixed in with w = {settings.w:g}"
+    return "count for the target" if settings.uses_labels else "did not count"
+
+
+def _counts(y: Any, chosen: IntArray) -> Table:
+    """Return the table of classes: how many items are chosen, and would be at random."""
+    import numpy as np
+    from rich.table import Table
+    from rich.text import Text
+
+    from dmsgd.inputs.texts import visible
+
+    names, codes, items = np.unique(y, return_inverse=True, return_counts=True)
+    drawn = np.bincount(codes[chosen], minlength=names.size)
+    shown = np.arange(names.size)
+    if names.size > CLASSES_SHOWN:  # the largest and the rarest
+        shown = np.argsort(-items, kind="stable")
+        shown = np.concatenate([shown[: CLASSES_SHOWN // 2], shown[-CLASSES_SHOWN // 2 :]])
+    table = Table(box=None, pad_edge=False)
+    table.add_column("class", no_wrap=True, max_width=NAME)
+    for heading in ("items", "chosen", "at random"):
+        table.add_column(heading, justify="right")
+    for c in shown:
+        random = f"{chosen.size * items[c] / codes.size:,.1f}"
+        table.add_row(Text(visible(names[c], NAME)), f"{items[c]:,}", f"{drawn[c]:,}", random)
+    return table
