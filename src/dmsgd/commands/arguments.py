@@ -144,6 +144,9 @@ def dropped(
     from dmsgd.files.tables import TABLES, column_names
 
     names = column_names(features)
+    for option, text in (("--columns", columns), ("--drop", drop)):
+        if text is not None and not text.strip(" ,"):
+            raise ValueError(f"{option} names no column; write names between commas, as a,b")
     asked = {"--columns": _named(columns, names), "--drop": _named(drop, names)}
     for option, given in asked.items():
         if given and not names:
