@@ -60,6 +60,15 @@ def test_the_set_is_the_draw_of_the_design(folder, ending):
     assert "rank 20" in said
 
 
+def test_columns_of_a_table_can_be_left_out(folder):
+    rows = [f"{i},{row[0]},{row[1]}" for i, row in enumerate(X)]
+    (folder / "table.csv").write_text("\n".join(["number,a,b", *rows]))
+    run("table.csv --drop number -k 2 -o one.txt")
+    run("table.csv --columns a,b -k 2 -o two.txt")
+    expected = dmsgd.diversify(X[:, :2], 2).sample(1, seed=0)[0].tolist()
+    assert np.loadtxt("one.txt").tolist() == np.loadtxt("two.txt").tolist() == expected
+
+
 def test_given_items_come_first_and_the_others_are_drawn_with_them(folder):
     run("x.npy -k 5 -o first.csv")
     first = [int(item) for item in table("first.csv")["item"]]

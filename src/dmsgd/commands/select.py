@@ -12,6 +12,8 @@ import typer
 
 from dmsgd.commands.arguments import (
     BatchSize,
+    Columns,
+    Drop,
     Features,
     Force,
     Kernel,
@@ -52,6 +54,8 @@ def select(
         typer.Option("--output", "-o", help="File to write: .csv, .txt (a number a line) or .npy."),
     ],
     labels: Labels = None,
+    columns: Columns = None,
+    drop: Drop = None,
     w: Weight = 0.0,
     kernel: Kernel = KernelOption.linear,
     scale: Scale = None,
@@ -113,7 +117,7 @@ def select(
     key_of(seed)
     settings = as_settings(labels, w, kernel, scale, rho, standardize, normalize, target)
     began = time.perf_counter()
-    X, y = load(features, labels)
+    X, y = load(features, labels, columns, drop)
     say(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
     known = None if given is None else _given(given, X.shape[0], k)
     with working("set-up (the first run of all compiles the sampler)"):
@@ -125,8 +129,7 @@ def select(
     if known is not None:
         say(f"given     {known.size:,} items, which come first; {k - known.size:,} are new")
     how = "the most likely set, greedily" if most else f"a draw from the k-DPP, seed {seed}"
-    columns = _columns(design, chosen, 0 if known is None else known.size, weights)
-    written = _as_bytes(output, columns)
+    written = _as_bytes(output, _columns(design, chosen, known, weights))
     if page is not None:
         facts = {"chosen by": how, "kernel": settings.in_words()}
         if y is not None:
@@ -204,7 +207,7 @@ def _chosen(design: KDPP | Conditioned, known: IntArray | None, most: bool, seed
 
 
 def _columns(
-    design: KDPP | Conditioned, chosen: IntArray, given: int, weights: bool
+    design: KDPP | Conditioned, chosen: IntArray, known: IntArray | None, weights: bool
 ) -> dict[str, IntArray | FloatArray]:
     """Return the columns of the table."""
     import numpy as np
@@ -214,8 +217,8 @@ def _columns(
     columns: dict[str, IntArray | FloatArray] = {"item": chosen}
     if weights:
         columns["weight"] = unbiased_weights(design)[chosen]
-    if given:
-        columns["given"] = (np.arange(chosen.size) < given).astype(np.int64)
+    if known is not None:
+        columns["given"] = np.isin(chosen, known).astype(np.int64)
     return columns
 
 
