@@ -158,8 +158,8 @@ def test_existing_output_is_refused_before_any_work(folder, monkeypatch):
     (folder / "out.csv").write_text("precious")
     before = (folder / "out.npy").read_bytes()
     no_work(monkeypatch)
-    for suffix in ("npy", "csv"):
-        fails(f"sample features.npy -k 8 -n 5 -o out.{suffix}", f"out.{suffix} exists; use --force")
+    for suffix in ("npy", "csv"):  # the very same schedule is no loss, and another test's
+        fails(f"sample features.npy -k 8 -n 6 -o out.{suffix}", f"out.{suffix} exists; use --force")
     assert (folder / "out.csv").read_text() == "precious"
     assert (folder / "out.npy").read_bytes() == before
 
@@ -245,11 +245,52 @@ def test_interrupted_run_is_quiet_and_goes_on_later(folder, sent, code):
     process.send_signal(sent)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == code
-    assert errors == ""
+    said = r"stopped: ([\d,]+) of 30,000 batches are kept, and the same command goes on from there"
+    kept = re.fullmatch(said, errors.rstrip())[1]
     assert not (folder / "out.npy").exists()
-    assert run(" ".join(command)).exit_code == 0
+    result = run(" ".join(command))
+    assert result.exit_code == 0
+    assert ("resumes   after the" in result.stdout) == (kept != "0")
     np.testing.assert_array_equal(np.load("out.npy"), dmsgd.diversify(X, 40).sample(30_000, seed=0))
     assert not list(folder.glob("*.part*"))
+
+
+def test_a_run_that_was_stopped_says_what_it_goes_on_from(folder):
+    command = "sample features.npy -k 8 -n 5000 -o out.npy"
+    design = dmsgd.diversify(X, 8)
+
+    def stop(design, record, done, hands):
+        yield 0, design.sample(1000, record.seed)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dmsgd.schedules.completing.pieces", stop)
+        patch.setattr("dmsgd.schedules.completing.SAVE_SECONDS", 0.0)
+        result = run(command)
+    assert result.exit_code == 130
+    line = "stopped: 1,000 of 5,000 batches are kept, and the same command goes on from there\n"
+    assert result.stderr == line
+    result = run(command)
+    assert result.exit_code == 0, result.output
+    assert "resumes   after the 1,000 batches of 5,000" in result.stdout
+    assert "draws     4,000 in" in result.stdout
+    np.testing.assert_array_equal(np.load("out.npy"), design.sample(5000, seed=0))
+
+
+def test_a_finished_run_says_so_and_draws_nothing(folder):
+    command = "sample features.npy -k 8 -n 50 -o out.npy"
+    assert run(command).exit_code == 0
+    before = [(file.name, file.stat().st_mtime_ns) for file in sorted(folder.glob("out*"))]
+    result = run(command)
+    assert result.exit_code == 0, result.output
+    assert "finished  out.npy holds these 50 batches already: nothing is drawn" in result.stdout
+    assert "written" not in result.stdout
+    after = [(file.name, file.stat().st_mtime_ns) for file in sorted(folder.glob("out*"))]
+    assert after == before
+    fails("sample features.npy -k 8 -n 51 -o out.npy", "out.npy exists; use --force")
+    fails("sample features.npy -k 8 -n 50 --normalize -o out.npy", "another schedule.*--force")
+    (folder / "out.npy").write_bytes(b"damaged")
+    fails(command, "out.npy")
 
 
 # Errors of the user

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from dmsgd.diagnostics import Settings
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.schedules import Schedule
+    from dmsgd.schedules.files import Files
 
 
 #: With more classes than this the table shows the largest and the rarest only.
@@ -101,9 +103,9 @@ def sample(
       dmsgd sample features.zarr --cluster tcp://host:8786 -k 64 -n 1000 -o b.npy
 
     An .npy output is a schedule: batches.json beside it says what it was drawn from, and the same
-    command goes on where a run was stopped.
+    command goes on where a run was stopped. Of a finished one it says so, and draws nothing.
     """
-    _refuse_output(output, [features, labels], steps, k, force)
+    there = _refuse_output(output, [features, labels], steps, k, seed, force)
     from dmsgd.features.connection import connected
     from dmsgd.features.door import open_features
     from dmsgd.inputs.scalars import as_count
@@ -124,11 +126,17 @@ def sample(
         say(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
         design = _set_up(X, k, y, settings, without_repulsion)
         say(f"set-up    {time.perf_counter() - began:.2f} s")
+        kept = 0 if there else _say_kept(output, design, steps, seed)
         began = time.perf_counter()
-        schedule = _draw_to(output, design, steps, seed, threads, force, client)
+        with _stopped(output, steps):
+            schedule = _draw_to(output, design, steps, seed, threads, force, client)
     seconds = time.perf_counter() - began
-    say(f"draws     {steps:,} in {seconds:.2f} s, {1000 * seconds / steps:.3g} ms a batch")
-    say(f"written   {output}: {steps:,} x {k} item numbers, seed {seed}")
+    if there:
+        say(f"finished  {output} holds these {steps:,} batches already: nothing is drawn")
+    else:
+        drawn, each = steps - kept, 1000 * seconds / max(steps - kept, 1)
+        say(f"draws     {drawn:,} in {seconds:.2f} s, {each:.3g} ms a batch")
+        say(f"written   {output}: {steps:,} x {k} item numbers, seed {seed}")
     if y is not None:
         if not settings.uses_labels:
             say("labels    did not count for the draws; -w 0.7 would mix them in")
@@ -137,8 +145,14 @@ def sample(
         show(table)
 
 
-def _refuse_output(output: Path, names: list[str | None], steps: int, k: int, force: bool) -> None:
-    """Raise unless all files of the schedule can be written without losing anything."""
+def _refuse_output(
+    output: Path, names: list[str | None], steps: int, k: int, seed: int, force: bool
+) -> bool:
+    """Raise unless all files of the schedule can be written without losing anything.
+
+    Return whether a schedule of so many batches of k lies there already: it is left as it is, and
+    refused if it is of another design.
+    """
     from dmsgd.files.paths import split
     from dmsgd.schedules.files import Files
 
@@ -149,8 +163,54 @@ def _refuse_output(output: Path, names: list[str | None], steps: int, k: int, fo
         files = Files.at(output)
         files.refuse_inputs(inputs)
         files.refuse_strangers()  # also with --force, which replaces schedules
+        if not force and _is_there(files, steps, k, seed):
+            return True
         files.refuse_full_disk(max(steps, 1), max(k, 1), n=0)
     refuse_output(output, (".npy", ".csv"), given, force)
+    return False
+
+
+def _is_there(files: Files, steps: int, k: int, seed: int) -> bool:
+    """Return whether a schedule of this size and seed is finished."""
+    from dmsgd.schedules import Schedule
+
+    if not (files.batches.exists() and files.sidecar.exists()):
+        return False
+    try:
+        found = Schedule.load(files.batches, check=False).record
+    except (ValueError, OSError):
+        return False
+    return (found.steps, found.k, found.seed) == (steps, k, seed)
+
+
+def _say_kept(output: Path, design: ClosedForm, steps: int, seed: int) -> int:
+    """Return how many batches a run that was stopped has left, and say so."""
+    from dmsgd.schedules.files import Files
+
+    journal = Files.at(output).read_journal() if output.suffix.lower() == ".npy" else None
+    if journal is None or not 0 < journal.done <= steps:
+        return 0
+    found = journal.record
+    if (found.fingerprint, found.steps, found.seed) != (design.fingerprint(), steps, seed):
+        return 0
+    say(f"resumes   after the {journal.done:,} batches of {steps:,} that a stopped run has left")
+    return journal.done
+
+
+@contextmanager
+def _stopped(output: Path, steps: int) -> Iterator[None]:
+    """Say that the same command goes on, if the block is stopped after some draws."""
+    from dmsgd.schedules.files import Files
+
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if output.suffix.lower() == ".npy":
+            journal = Files.at(output).read_journal()
+            kept = 0 if journal is None else journal.done
+            line = f"stopped: {kept:,} of {steps:,} batches are kept, and the same command goes on"
+            typer.echo(f"{line} from there", err=True)
+        raise
 
 
 def _set_up(X: Any, k: int, y: Any, settings: Settings, without_repulsion: bool) -> ClosedForm:

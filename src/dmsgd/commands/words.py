@@ -20,6 +20,7 @@ OPTIONS = (
     (r"\btarget='(\w+)'", r"--target \1"),
     (r"\bkernel='(\w+)'", r"--kernel \1"),
     (r"\bdrop column '([^']*)'", r"leave it out with --drop '\1'"),
+    (r"\boverwrite=True", "--force"),
     (r"\bselect one as (\S+\.npz):NAME", r"name them as in \1:X --labels \1:y"),
     (r"\bpass (-)", r"use \1"),
 )
