@@ -262,6 +262,20 @@ def test_long_parts_say_how_far_they_are(
     assert any(line.startswith(told) for line in caplog.messages), caplog.messages
 
 
+def test_passes_over_files_say_how_far_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(effort, "EVERY", 0.0)
+    X = np.abs(np.random.default_rng(0).normal(size=(60, 30)))
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "corpus").mkdir()
+    sparse.save_npz(tmp_path / "corpus" / "x.npz", sparse.csr_array(np.where(X < 1.5, 0, X)))
+    for name in ("x.npy", "corpus"):
+        caplog.clear()
+        dmsgd.diversify(tmp_path / name, 4)
+        assert "a pass over 60 items: " in caplog.text
+
+
 def test_a_search_says_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

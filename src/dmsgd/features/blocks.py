@@ -36,6 +36,7 @@ from dmsgd.inputs.arrays import (
     refuse_vanishing,
     refuse_zero,
 )
+from dmsgd.inputs.effort import Progress
 from dmsgd.inputs.memory import memory_limit, reserve
 
 #: A block takes at most this many bytes (as float64), or a 32nd of the memory that may be used.
@@ -89,10 +90,11 @@ class Store(ABC):
 
         `piece` returns pairs of rows and something else.
         """
-        total, rest = begin(), []
+        total, rest, tell = begin(), [], Progress(f"a pass over {self.n:,} items")
         for rows, other in self.compute(bounds, piece, arguments, name):
             total.add(rows)
             rest.append(other)
+            tell(len(rest) / len(arguments))
         return total, rest
 
     def direct(self) -> Direct | None:
@@ -135,13 +137,15 @@ class Blocks(InPasses):
         piece, asked, full = self._question(work, arguments)
         results = self.store.compute(self.bounds, piece, asked, name)
         hashes: list[npt.NDArray[np.uint64]] = []
-        for argument in asked:
+        tell = Progress(f"a pass over {self.n:,} items")
+        for number, argument in enumerate(asked):
             if argument is None:
                 yield None
                 continue
             result, found = next(results)
             hashes.append(found)
             yield result
+            tell((number + 1) / len(asked))
         if full:
             self._compare(hashes)
 
