@@ -276,6 +276,14 @@ def test_passes_over_files_say_how_far_they_are(
         assert "a pass over 60 items: " in caplog.text
 
 
+def test_many_equal_eigenvalues_say_how_far_they_are(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(effort, "EVERY", 0.0)
+    dmsgd.diversify(np.eye(30, 20), 4)
+    assert "the basis of 20 equal eigenvalues: " in caplog.text
+
+
 def test_a_search_says_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

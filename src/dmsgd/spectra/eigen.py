@@ -13,7 +13,7 @@ from scipy import linalg
 
 from dmsgd.inputs.apart import apart
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.effort import EIGH, expected
+from dmsgd.inputs.effort import EIGH, Progress, expected
 
 EPS = float(np.finfo(float).eps)
 
@@ -81,12 +81,14 @@ def _settled(basis: FloatArray) -> FloatArray:
     Vector c is the unit vector of what is left of the span that is largest at row i, where i is
     the first row with (almost) the largest part in that rest.
     """
-    rest, out = basis.copy(), np.empty_like(basis)
-    for c in range(basis.shape[1]):
+    rest, out, m = basis.copy(), np.empty_like(basis), basis.shape[1]
+    tell = Progress(f"the basis of {m:,} equal eigenvalues")
+    for c in range(m):
         squares = np.einsum("ij,ij->i", rest, rest)
         x = rest[np.argmax(squares >= (1 - ALIKE) * squares.max())].copy()
         x[0] += np.copysign(np.linalg.norm(x), x[0])  # the reflection of x onto the first axis
         rest -= np.outer(rest @ x, 2 / (x @ x) * x)
         out[:, c] = rest[:, 0]
         rest = rest[:, 1:]
+        tell(1 - (1 - (c + 1) / m) ** 2)  # later ones are shorter
     return out
