@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.texts import visible
 from dmsgd.report.page import filled
@@ -16,7 +17,7 @@ from dmsgd.spectra import Spectrum
 from dmsgd.spectra.conditional import DEPENDENT
 
 #: Numbers of the items that are looked at, and of their similarities that are held at a time.
-NUMBERS, PIECE = 2**24, 2**22
+NUMBERS, PIECE = 2**23, 2**22
 #: Random sets that the chosen one is compared with.
 SETS = 10
 #: Other items on the map, items in a list, classes in the table.
@@ -68,6 +69,8 @@ def build_selection(
     looked_at = np.arange(spectrum.n)
     if spectrum.n > most:
         looked_at = np.sort(rng.choice(spectrum.n, most, replace=False))
+    count = 4 * looked_at.size * spectrum.rank
+    reserve(count, f"what a page measures of {looked_at.size:,} items", "leave the page out")
     A = _features(spectrum, looked_at)
     others = np.setdiff1d(np.arange(spectrum.n), chosen[:given])
     random = [
@@ -179,13 +182,11 @@ def _dots(
     A: FloatArray, F: FloatArray, given: int, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
     """Return groups of places on the map, 0 to 1000 by 0 to 600: all items, chosen, given."""
-    mean, count = A.mean(axis=0), min(2, A.shape[1])
-    scatter = (A - mean).T @ (A - mean)
-    last = [A.shape[1] - count, A.shape[1] - 1]
-    _, directions = linalg.eigh(scatter, subset_by_index=last, check_finite=False)
+    mean, count = A.mean(axis=0), min(2, *A.shape)
+    directions = _principal(A - mean, count)
     shown = A if len(A) <= DOTS else A[rng.choice(len(A), DOTS, replace=False)]
     plane = np.zeros((len(shown) + len(F), 2))
-    plane[:, :count] = (np.vstack([shown, F]) - mean) @ directions[:, ::-1]
+    plane[:, :count] = (np.vstack([shown, F]) - mean) @ directions
     low, high = plane.min(axis=0), plane.max(axis=0)
     plane = 12 + (plane - low) / np.where(high > low, high - low, 1.0) * [976, 576]
     places = plane.round(1).tolist()
@@ -195,6 +196,18 @@ def _dots(
         {"name": "chosen", "radius": 5, "places": places[first:]},
         {"name": "given", "radius": 5, "places": places[everyone:first]},
     ]
+
+
+def _principal(C: FloatArray, count: int) -> FloatArray:
+    """Return the directions in which the rows of C vary most, (r, count)."""
+    wide = C.shape[0] < C.shape[1]
+    size = min(C.shape)
+    products = C @ C.T if wide else C.T @ C
+    last = [size - count, size - 1]
+    _, vectors = linalg.eigh(products, subset_by_index=last, check_finite=False)
+    directions = (C.T @ vectors if wide else vectors)[:, ::-1]
+    lengths = np.linalg.norm(directions, axis=0)
+    return np.asarray(directions / np.where(lengths > 0, lengths, 1.0))
 
 
 def _stands_for(found: Covered, chosen: IntArray, labels: Any) -> list[dict[str, Any]]:
