@@ -49,6 +49,15 @@ def test_texts_with_many_words_are_announced(caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.usefixtures("nothing_is_done")
+@pytest.mark.parametrize(("n", "announced"), [(6000, False), (8000, True)])
+def test_a_minute_is_long(n: int, announced: bool, caplog: pytest.LogCaptureFixture) -> None:
+    X = sparse.random_array((n, n), density=1e-3, rng=np.random.default_rng(0))
+    with caplog.at_level(logging.WARNING, "dmsgd"), pytest.raises(Stopped):
+        dmsgd.diversify(X, 64)
+    assert bool(caplog.messages) == announced
+
+
+@pytest.mark.usefixtures("nothing_is_done")
 def test_short_work_is_not(caplog: pytest.LogCaptureFixture) -> None:
     X = sparse.random_array((3000, 2000), density=1e-3, rng=np.random.default_rng(0))
     with caplog.at_level(logging.WARNING, "dmsgd"), pytest.raises(Stopped):

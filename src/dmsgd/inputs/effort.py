@@ -20,6 +20,9 @@ LONG = 60.0
 #: Seconds from one line that says how far work is to the next.
 EVERY = 30.0
 
+#: Seconds of a multiplication with an addition on a slow machine: what is short there is not timed.
+SLOW = 5e-10
+
 #: Rows of the matrices whose product tells how fast this machine is.
 _TRIAL = 768
 
@@ -40,7 +43,7 @@ def product_seconds() -> float:
 
 def expected(products: float) -> float:
     """Return the seconds that so many multiplications take if that is long, and 0 otherwise."""
-    if products * 1e-12 < LONG / 4:  # on any machine
+    if products * SLOW < LONG:
         return 0.0
     seconds = products * product_seconds()
     return seconds if seconds > LONG else 0.0
