@@ -77,11 +77,24 @@ def test_type_checkers_know_the_names(tmp_path):
         'dmsgd.diversify(X, 2, kernel="poly")\n'
         'dmsgd.diversify(X, 2, target="even")\n'
         "dmsgd.diversify(X, 2, target=X[0])\n"
+        "reveal_type(dmsgd.torch.DiverseSampler)\n"
+        "reveal_type(dmsgd.diagnostics.examine(X, 2))\n"
+        "dmsgd.divrsify(X, 2)\n"
     )
-    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), str(script)]
+    settings = tmp_path / "mypy.ini"  # torch's own types alone would take half a minute
+    settings.write_text(
+        f"[mypy]\nstrict = true\ncache_dir = {tmp_path / 'cache'}\n"
+        "[mypy-torch.*,pandas.*,sympy.*]\nfollow_imports = skip\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--config-file", str(settings), str(script)]
     found = subprocess.run(command, capture_output=True, text=True).stdout
-    lines = [int(line.split(":")[1]) for line in found.splitlines() if f"{script.name}:" in line]
-    assert lines == [8, 9], found
+    said = {
+        int(line.split(":")[1]): line for line in found.splitlines() if f"{script.name}:" in line
+    }
+    assert list(said) == [8, 9, 11, 12, 13], found
+    assert said[11].endswith('-> dmsgd.torch.sampler.DiverseSampler"')
+    assert said[12].endswith('"dmsgd.diagnostics.examination.Examination"')
+    assert 'Module has no attribute "divrsify"' in said[13]
 
 
 # What carries the whole kernel

@@ -12,6 +12,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dmsgd import (
+        datasets as datasets,
+    )
+    from dmsgd import (
+        diagnostics as diagnostics,
+    )
+    from dmsgd import (
+        imblearn as imblearn,
+    )
+    from dmsgd import (
+        lda as lda,
+    )
+    from dmsgd import (
+        report as report,
+    )
+    from dmsgd import (
+        sgd as sgd,
+    )
+    from dmsgd import (
+        sklearn as sklearn,
+    )
+    from dmsgd import (
+        torch as torch,
+    )
     from dmsgd.designs import (
         DPP as DPP,
     )
@@ -177,13 +201,15 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = list(_HOME_OF)
 
 
-def __getattr__(name: str) -> Any:
-    """Load the package on first use, so that `import dmsgd` itself costs nothing."""
-    if name in _MODULES:
-        return import_module(f"dmsgd.{name}")
-    if name in _HOME_OF:
-        return getattr(import_module(f"dmsgd.{_HOME_OF[name]}"), name)
-    raise AttributeError(f"module 'dmsgd' has no attribute {name!r}")
+if not TYPE_CHECKING:  # type checkers know the names from above, and refuse all others
+
+    def __getattr__(name: str) -> Any:
+        """Load the package on first use, so that `import dmsgd` itself costs nothing."""
+        if name in _MODULES:
+            return import_module(f"dmsgd.{name}")
+        if name in _HOME_OF:
+            return getattr(import_module(f"dmsgd.{_HOME_OF[name]}"), name)
+        raise AttributeError(f"module 'dmsgd' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
