@@ -45,13 +45,13 @@ demo: $(VENV)/.installed
 	$(BIN)/dmsgd demo --force
 
 test: $(VENV)/.installed-dev browser
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not frameworks"
+	$(BIN)/python -m pytest -n 2 -m "not frameworks"
 
 FAST := cards cells compiled designs fingerprints inclusion inputs kdpp kernels maps options spectra stored_draws symmetric \
         training_draws tuning weighted
 
 test-fast: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(FAST:%=tests/test_%.py)
+	$(BIN)/python -m pytest -n 2 $(FAST:%=tests/test_%.py)
 
 test-frameworks: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest tests/test_distributed.py

@@ -46,15 +46,27 @@ LEFT_OUT = {
 collect_ignore = list(LEFT_OUT)
 
 
+#: Files with fixtures that are costly to make.
+SHARING = {
+    path.name
+    for path in Path(__file__).parent.glob("test_*.py")
+    if 'scope="module"' in path.read_text(encoding="utf-8")
+}
+
+
 def pytest_report_header():
     """Return which files are not run, for want of what."""
     return [f"not run: {name} needs {', '.join(LEFT_OUT[name])}" for name in LEFT_OUT]
 
 
-def pytest_collection_modifyitems(items):
-    """Let tests that share a fixture of their file run in one process, which makes it once."""
-    for item in items:
-        fixtures = item._fixtureinfo.name2fixturedefs.values()
-        shared = any(each[-1].scope == "module" for each in fixtures)
-        if shared and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Let one process run all tests of a file that has a shared fixture, which is made once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.partition("::")[0]
+            return file if Path(file).name in SHARING else nodeid
+
+    return Together(config, log)
