@@ -45,6 +45,7 @@ NUMERICAL = [
     "sparse_blocks",
     "stored_draws",
     "swap_chain",
+    "trials",
     "tuning",
     "weighted",
     "words",
