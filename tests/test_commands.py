@@ -455,7 +455,8 @@ def test_shared_options_have_the_same_words():
 
 
 def test_commands_that_describe_a_design_take_the_same_options():
-    described = {"--labels", "-w", "--kernel", "--scale", "--rho", "--normalize", "--target", "-k"}
+    described = {"--labels", "-w", "--kernel", "--scale", "--rho", "--target", "-k"}
+    described |= {"--standardize", "--normalize"}
     for command in ("inspect", "report", "sample", "select"):
         shown = set(re.findall(r"^  (-{1,2}\w[\w-]*)", run(f"{command} --help").stdout, re.M))
         assert described <= shown, command

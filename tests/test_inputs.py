@@ -37,7 +37,7 @@ BAD = {
     "labels too short": (
         lambda: dmsgd.diversify(X, 3, labels=Y[:5], w=0.5), ValueError, "5 entries for 12 items"),
     "labels 2-D": (
-        lambda: dmsgd.diversify(X, 3, labels=Y[:, None], w=0.5), ValueError, "1-D.*(12, 1)"),
+        lambda: dmsgd.diversify(X, 3, labels=X[:, :2], w=0.5), ValueError, "1-D.*(12, 2)"),
     "labels missing": (
         lambda: dmsgd.Stratified([0.0, np.nan, 1.0], 2), ValueError, "1 missing entries"),
     "labels None inside": (
@@ -341,7 +341,8 @@ def test_type_checkers_see_the_names_that_are_there():
         for node in block.body
         for alias in node.names
     }
-    assert seen == {name: home for home, names in dmsgd._HOMES.items() for name in names}
+    homes = {name: home for home, names in dmsgd._HOMES.items() for name in names}
+    assert seen == {**homes, **dict.fromkeys(dmsgd._MODULES, "dmsgd")}
     assert all(hasattr(dmsgd, name) for name in dmsgd.__all__)
 
 

@@ -63,6 +63,7 @@ DESIGN_FUNCTIONS = {
             "labels": LABELS,
             "w": kinds.FRACTION,
             "kernel": kinds.KERNEL_NAME,
+            "standardize": kinds.FLAG,
             "normalize": kinds.FLAG,
             "target": kinds.TARGET.optional(),
             "spectrum": kinds.SPECTRUM_MAKER,
@@ -87,7 +88,13 @@ DESIGN_FUNCTIONS = {
     "cells": Call(plain(dmsgd.cells), WIDE, results.is_design),
     "inclusion": Call(
         plain(dmsgd.inclusion),
-        {**WIDE, "labels": LABELS, "w": kinds.FRACTION, "normalize": kinds.FLAG},
+        {
+            **WIDE,
+            "labels": LABELS,
+            "w": kinds.FRACTION,
+            "standardize": kinds.FLAG,
+            "normalize": kinds.FLAG,
+        },
         lambda b, s, given: results.is_inclusion(b, int(given["k"]), b.size),
     ),
     "suggest_scale": Call(plain(dmsgd.suggest_scale), {**WIDE, "seed": SEED}, results.is_positive),
@@ -297,6 +304,7 @@ FEATURES = {
     "anneal": Call(
         plain(dmsgd.anneal), {"X": kinds.POSITIVE_X, "rho": kinds.POSITIVE}, results.is_matrix
     ),
+    "standardize": Call(plain(dmsgd.standardize), {"X": X}, results.is_matrix),
     "normalize": Call(plain(dmsgd.normalize), {"X": X}, results.is_matrix),
     "concat": Call(
         plain(dmsgd.concat), {"X": X, "labels": LABELS, "w": kinds.FRACTION}, results.is_matrix
@@ -405,6 +413,7 @@ SETTINGS = Kind(
     {
         "None": lambda s: None,
         "normalize": lambda s: diagnostics.Settings(normalize=True),
+        "standardize": lambda s: diagnostics.Settings(standardize=True),
         "w": lambda s: diagnostics.Settings(w=0.5),
     },
     NO_RESULT,
@@ -520,6 +529,7 @@ DIAGNOSTICS = {
         {
             "w": kinds.FRACTION,
             "kernel": Kind({"rbf": lambda s: "rbf"}, kinds.KERNEL_NAME.bad),
+            "standardize": kinds.FLAG,
             "normalize": kinds.FLAG,
             "scale": kinds.POSITIVE.optional(),
             "rho": kinds.POSITIVE.optional(),

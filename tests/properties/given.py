@@ -332,16 +332,18 @@ LABELS_GOOD = {
     "polars": lambda s: pl.Series(s.y),
     "polars text": lambda s: pl.Series(s.y.astype(str).tolist(), dtype=pl.Categorical),
     "tensor": lambda s: torch.tensor(s.y),
+    "column": lambda s: s.y[:, None],
+    "frame": lambda s: pd.DataFrame({"y": s.y}),
 }  # fmt: skip
 
 LABELS_BAD = {
     **nothing_like_it_but("None"),
     "text alone": lambda s: "abcdefgh"[: s.n],
     "empty": lambda s: [],
-    "2-D": lambda s: s.y[:, None],
+    "2-D": lambda s: np.column_stack([s.y, s.y]),
     "0-D": lambda s: np.array(1),
     "lists": lambda s: [[label] for label in s.y.tolist()],
-    "frame": lambda s: pd.DataFrame({"y": s.y}),
+    "frame": lambda s: pd.DataFrame({"y": s.y, "z": s.y}),
     "sparse": lambda s: sparse.csr_array(s.y[None]),
     "too short": lambda s: s.y[:-1],
     "too long": lambda s: np.r_[s.y, 0],

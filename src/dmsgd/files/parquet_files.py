@@ -69,7 +69,8 @@ def feature_columns(file: Path, source: Any, drop: Collection[str] = ()) -> Colu
 
     The index of a pandas frame is no feature.
     """
-    index = _pandas_index(source)
+    with readable(file, "Parquet"):
+        index = _pandas_index(source)
     used = [f for f in source.schema_arrow if f.name not in drop and f.name not in index]
     if not used:
         raise ValueError(f"{file} has no column of features")
