@@ -51,6 +51,9 @@ def test_everyone_takes_a_column_of_labels(folder):
     assert found.d == 13
     advised = advise(found).design("wine.csv", 8, "cultivar")
     assert (advised.n, advised.k) == (178, 8)
+    page = dmsgd.report.build("wine.csv", 8, "cultivar")
+    assert page["d"] == 13
+    assert {each["name"] for each in page["classes"]} == set(found.classes)
     settings = {"k": 4, "balance": 0.9, "normalize": True}
     assert dmsgd.suggest_w("wine.csv", labels="cultivar", **settings) == dmsgd.suggest_w(
         WINE.data.to_numpy(), labels=CULTIVAR, **settings

@@ -100,7 +100,7 @@ def examine(
 ) -> Examination:
     """Return what batches of k items would hold: uniform, from k-DPPs of several w, stratified.
 
-    X, labels: (n, d) features as `diversify` takes them, (n,) classes.
+    X, labels: (n, d) features and (n,) classes, as `diversify` takes them.
     settings:  of the k-DPPs, by default those of `diversify`. What is predicted for them is what
                `diversify` gives with the same arguments.
     ws:        w to look at beside that of the settings; without labels or with a target, none.

@@ -30,6 +30,7 @@ from dmsgd.diagnostics.settings import as_settings
 from dmsgd.errors import RankError
 from dmsgd.features import recognise
 from dmsgd.features.interface import as_array
+from dmsgd.features.tables import separated
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.scalars import as_batch_size
@@ -71,7 +72,7 @@ def build(
 ) -> dict[str, Any]:
     """Return the content of the page for features X and batches of k.
 
-    X, labels: (n, d) features as `diversify` takes them, (n,) classes.
+    X, labels: (n, d) features and (n,) classes, as `diversify` takes them.
     settings:  of the k-DPP that the page begins with, by default those of `diversify`; it is the
                design that `diversify` gives with the same arguments. Sliders show other w and k,
                but for a target, which is prescribed for one design.
@@ -85,6 +86,7 @@ def build(
     """
     from threadpoolctl import threadpool_limits
 
+    X, labels = separated(X, labels)
     X = recognise(X)
     n, d = X.shape
     k = as_batch_size(k, n)
