@@ -16,9 +16,10 @@ import dmsgd
 from dmsgd import KDPP, Linear, exact
 from dmsgd.features import blocks as blocks_module
 from dmsgd.features import recognise
-from dmsgd.features.blocks import Blocks, even_bounds
+from dmsgd.features.blocks import Blocks
 from dmsgd.features.door import open_features
 from dmsgd.features.files import FileStore, NpyStore
+from dmsgd.features.store import even_bounds
 from dmsgd.spectra.vectors import VectorsInBlocks
 
 da = pytest.importorskip("dask.array")
@@ -270,7 +271,7 @@ def test_a_torch_sampler_reads_the_data_once_or_twice_an_epoch(cut) -> None:
 def test_npy(tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X = (10 * features()).astype(dtype)
     np.save(tmp_path / "x.npy", X)
-    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 50 * 12 * 8)
+    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 50 * 12 * 8)
     F = open_features(tmp_path / "x.npy")
     assert F.bounds.tolist() == [0, 50, 100, 150, 200, 250, 300]
     expected = dmsgd.diversify(X.astype(float), 5)
@@ -283,7 +284,7 @@ def test_blocks_are_sized_by_the_width_they_will_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     np.save(tmp_path / "x.npy", features())
-    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 50 * 12 * 8)
+    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 50 * 12 * 8)
     F = open_features(tmp_path / "x.npy")
     wide = dmsgd.concat(F, np.arange(300) % 28, 0.5)
     assert F.bounds[1] == 50
@@ -439,7 +440,7 @@ def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet.write_table(table, tmp_path / "x.parquet", row_group_size=80)
     F = open_features(tmp_path / "x.parquet", drop=("label",))
     assert F.bounds.tolist() == [0, 80, 160, 240, 300]
-    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 30 * 12 * 8)
+    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 30 * 12 * 8)
     small = open_features(tmp_path / "x.parquet", drop=("label",))
     assert np.diff(small.bounds).max() <= 30
     for given in (F, small):

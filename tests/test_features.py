@@ -126,7 +126,7 @@ MAPS = {
 @pytest.fixture
 def small_memory(monkeypatch):
     """So little that a memory map is read in blocks, and blocks are a few rows."""
-    monkeypatch.setattr("dmsgd.features.blocks.BLOCK_BYTES", 13 * 8 * D)
+    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 13 * 8 * D)
     monkeypatch.setattr("dmsgd.features.sliced.BLOCK", 13 * D)
     monkeypatch.setattr("dmsgd.features.door._is_large", lambda array: True)
 

@@ -69,7 +69,7 @@ def test_ill_conditioned_features(decades, k, kind, tmp_path, monkeypatch):
     F = (U * np.logspace(0, -decades, 30)) @ W.T
     given: Any = F
     if kind == "blocks":
-        monkeypatch.setattr("dmsgd.features.blocks.BLOCK_BYTES", 8 * 30 * 23)
+        monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 8 * 30 * 23)
         np.save(tmp_path / "x.npy", F)
         given = tmp_path / "x.npy"
     else:

@@ -81,7 +81,7 @@ def test_draws_are_determined(kept: str, tmp_path: Path) -> None:
 def test_draws_are_those_of_the_same_matrix_in_memory(
     k: int, compressed: bool, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 2**15)
+    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**15)
     X = texts(1500, 50, words=9)
     folder = written(tmp_path / "corpus", X, 1, 1, 700, 1300, compressed=compressed)
     for asked in ({}, {"labels": np.arange(1500) % 5, "w": 0.4, "normalize": True}):
@@ -104,7 +104,7 @@ def test_a_sparse_matrix_in_blocks_has_the_fingerprint_of_its_array(tmp_path: Pa
 
 
 def test_few_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 2**14)
+    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**14)
     monkeypatch.setattr(blocks_module, "KEPT_BYTES", 0)
     folder = written(tmp_path / "corpus", texts(900, 30), 300, 600)
     reads: Counter[int] = Counter()
@@ -125,7 +125,7 @@ def test_few_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_made_dense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 2**19)
+    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**19)
     X = texts(30_000, 400, words=5)  # 96 MB as an array, 2.2 MB as it is
     folder = written(tmp_path / "corpus", X, 10_000, 20_000)
     dmsgd.diversify(written(tmp_path / "small", X[:900], 500), K).sample(1, seed=0)  # compiled
@@ -143,7 +143,7 @@ def test_rows_are_cut_by_their_entries(tmp_path: Path, monkeypatch: pytest.Monke
     places = rng.integers(40, size=2000), np.arange(2001)
     short = sparse.csr_array((rng.random(2000), *places), shape=(2000, 40))
     X = sparse.csr_array(sparse.vstack([np.ones((100, 40)), short], format="csr"))
-    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 12_000)
+    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 12_000)
     for compressed in (True, False):
         folder = written(tmp_path / str(compressed), X, compressed=compressed)
         bounds = open_features(folder).bounds
@@ -199,7 +199,7 @@ def test_all_sparse_formats(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "int16", "bool", ">f8"])
 def test_all_types_of_numbers(dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 2**12)
+    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**12)
     X = texts(300, 20).astype(np.dtype(dtype).newbyteorder("="))
     folder = written(tmp_path / "corpus", X, 100, compressed=False)
     if dtype.startswith(">"):  # as another machine would have written it
@@ -278,7 +278,7 @@ DAMAGE = [
 def test_damaged_files_are_one_clear_error(
     damage: Any, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", block)
+    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", block)
     folder = written(tmp_path / "corpus", texts(600, 20), 300, compressed=False)
     damage(folder / "001.npz")
     with pytest.raises(

@@ -20,7 +20,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.commands.loading import column_names, load_features, load_labels
-from dmsgd.features import blocks, recognise
+from dmsgd.features import recognise, store
 from dmsgd.paper import storage
 from dmsgd.schedules import completing
 
@@ -140,11 +140,11 @@ def sparse_folder(block: int) -> Callable[[Path], tuple[Path, Callable[[], None]
             sparse.save_npz(place / f"corpus/{name}.npz", part, compressed=False)
 
         def read() -> None:
-            usual, blocks.BLOCK_BYTES = blocks.BLOCK_BYTES, block
+            usual, store.BLOCK_BYTES = store.BLOCK_BYTES, block
             try:
                 features(place / "corpus")
             finally:
-                blocks.BLOCK_BYTES = usual
+                store.BLOCK_BYTES = usual
 
         return place / "corpus/b.npz", read
 
@@ -157,7 +157,7 @@ def csv(place: Path) -> tuple[Path, Callable[[], None]]:
 
     def read() -> None:
         names = column_names(place / "x.csv")
-        drop = "kind" if "kind" in names else None
+        drop = ("kind",) if "kind" in names else ()
         found = load_features(place / "x.csv", drop=drop).whole().matrix
         if found.ndim != 2 or not np.isfinite(found).all():
             raise Finding("a table became no matrix")
@@ -180,7 +180,7 @@ def parquet(place: Path) -> tuple[Path, Callable[[], None]]:
 
     def read() -> None:
         names = column_names(place / "x.parquet")
-        drop = "y" if "y" in names else None
+        drop = ("y",) if "y" in names else ()
         load_features(place / "x.parquet", drop=drop).whole()
         labels(f"{place / 'x.parquet'}:{names[-1]}")
 

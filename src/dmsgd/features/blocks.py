@@ -10,7 +10,6 @@ on the way; every later one finds out if the data have changed since.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,86 +22,25 @@ from scipy import sparse
 
 from dmsgd.features import passes
 from dmsgd.features.direct import Direct
-from dmsgd.features.entries import Entries
-from dmsgd.features.fingerprints import canonical, digest, hash_of_rows, row_hashes
-from dmsgd.features.interface import InPasses, Map, as_array
+from dmsgd.features.fingerprints import digest, hash_of_rows
+from dmsgd.features.interface import InPasses, Map
 from dmsgd.features.resident import Resident, held
 from dmsgd.features.sparse_gram import SparseGram
+from dmsgd.features.store import Store
+from dmsgd.features.treatment import Work, treat
 from dmsgd.inputs.arrays import (
     FloatArray,
     IntArray,
     Matrix,
-    as_matrix,
     refuse_vanishing,
     refuse_zero,
 )
 from dmsgd.inputs.effort import Progress
-from dmsgd.inputs.memory import memory_limit, reserve
-
-#: A block takes at most this many bytes (as float64), or a 32nd of the memory that may be used.
-BLOCK_BYTES = 2**25
+from dmsgd.inputs.memory import reserve
 
 #: The Gram matrices of single blocks are kept if they take no more than this: they tell the
 #: masses of blocks, which otherwise take a pass.
 KEPT_BYTES = 2**26
-
-#: What a pass computes from a block: work(rows, argument).
-Work = Callable[[Matrix, Any], Any]
-
-
-class Store(ABC):
-    """Where the rows of a matrix are. Immutable: what changes underneath is noticed.
-
-    n, d: its size.
-    kind: in words.
-    file: what its rows are read from, as messages name it; "" if that has no name.
-    sparse_rows: whether they are CSR arrays.
-    """
-
-    n: int
-    d: int
-    kind: str
-    file: str = ""
-    sparse_rows: bool = False
-
-    @abstractmethod
-    def bounds(self, width: int) -> IntArray:
-        """Return where blocks begin and end, from 0 to n, for rows that become `width` numbers.
-
-        Where rows are sparse, `width` counts those that maps make dense, beside their entries.
-        """
-
-    @abstractmethod
-    def compute(
-        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
-    ) -> Iterator[Any]:
-        """Yield piece(raw rows, *argument) for each block whose argument is not None, in order."""
-
-    def total(
-        self,
-        bounds: IntArray,
-        piece: Callable[..., Any],
-        arguments: Sequence[Any],
-        begin: Callable[[], SparseGram],
-        name: str,
-    ) -> tuple[SparseGram, list[Any]]:
-        """Return begin() with the rows of all blocks added, and what else `piece` returns of them.
-
-        `piece` returns pairs of rows and something else.
-        """
-        total, rest, tell = begin(), [], Progress(f"a pass over {self.n:,} items")
-        for rows, other in self.compute(bounds, piece, arguments, name):
-            total.add(rows)
-            rest.append(other)
-            tell(len(rest) / len(arguments))
-        return total, rest
-
-    def direct(self) -> Direct | None:
-        """Return how compiled loops make single rows, where that is quicker than blocks."""
-        return None
-
-    def refuse_changed(self) -> None:  # noqa: B027 - not all can tell without reading
-        """Raise if the data are not those that were there at the beginning."""
 
 
 @final
@@ -160,7 +98,7 @@ class Blocks(InPasses):
             for (start, stop), argument in zip(ends, given, strict=True)
         ]
         store = self.store
-        return partial(_piece, work, full, store.file, store.sparse_rows, store.d), asked, full
+        return partial(treat, work, full, store.file, store.sparse_rows, store.d), asked, full
 
     def _sparse_gram(self, work: Work, arguments: Sequence[Any] | None = None) -> FloatArray:
         """Return FᵀF of the sparse rows that `work` returns: one total, and not one a block."""
@@ -302,17 +240,6 @@ class Blocks(InPasses):
         return found
 
 
-def block_bytes() -> int:
-    """Return what a block may take."""
-    return int(min(BLOCK_BYTES, memory_limit() // 32))
-
-
-def even_bounds(n: int, width: int) -> IntArray:
-    """Return bounds of equal blocks of rows of `width` numbers that keep to the memory limit."""
-    rows = max(1, block_bytes() // (8 * width))
-    return np.append(np.arange(0, n, rows), n).astype(np.int64)
-
-
 def _total(parts: Iterator[FloatArray]) -> FloatArray:
     total = next(parts).copy()
     for part in parts:
@@ -325,45 +252,3 @@ def _stacked(parts: list[Matrix], d: int) -> Matrix:
     if any(sparse.issparse(part) for part in parts):
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
     return np.concatenate(parts) if parts else np.empty((0, d))
-
-
-def _piece(
-    work: Work,
-    full: bool,
-    file: str,
-    expected_sparse: bool,
-    d: int,
-    raw: Any,
-    start: int,
-    stop: int,
-    parts: Sequence[Callable[[Matrix], Matrix]],
-    argument: Any,
-) -> tuple[Any, Any]:
-    """Return what `work` makes of a block, and the hashes of its rows as they are stored."""
-    name = f"{file}{': ' * bool(file)}the block of rows from {start} on"
-    if raw.shape != (stop - start, d):
-        raise ValueError(f"{name} has shape {raw.shape} and should have {(stop - start, d)}")
-    if sparse.issparse(raw) and not expected_sparse:
-        raise TypeError(
-            f"{name} is sparse, but says that it is not; say so where the Dask array is made: "
-            f"meta=scipy.sparse.csr_array((0, 0))"
-        )
-    if start == stop:
-        block: Any = np.zeros((0, d))
-    else:
-        try:
-            block = as_matrix(raw, name, part=True)
-        except ValueError as error:
-            raise ValueError(f"{error} (rows count from the block's first, {start})") from None
-    if expected_sparse:
-        block = canonical(block if sparse.issparse(block) else sparse.csr_array(block))
-    hashes = _hashes(block) if full else None
-    for part in parts:
-        block = part(block)
-    return work(block if expected_sparse else as_array(block), argument), hashes
-
-
-def _hashes(block: Matrix) -> npt.NDArray[np.uint64]:
-    if sparse.issparse(block):
-        return Entries.of(block).hashes(block.shape[1])
-    return row_hashes(np.ascontiguousarray(block))

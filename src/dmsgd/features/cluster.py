@@ -9,9 +9,9 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.blocks import Store, even_bounds
 from dmsgd.features.files import FileStore
 from dmsgd.features.sparse_gram import SparseGram
+from dmsgd.features.store import Store, even_bounds
 from dmsgd.features.tasks import (
     added_up,
     called,

@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.features.blocks import Store, even_bounds
+from dmsgd.features.store import Store, even_bounds
 from dmsgd.files.parquet_files import as_numbers, feature_columns, group_sizes, open_parquet
 from dmsgd.files.paths import readable
 from dmsgd.files.zarr_files import refuse_large_chunks

@@ -11,9 +11,9 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.features.blocks import even_bounds
 from dmsgd.features.direct import Direct
 from dmsgd.features.files import FileStore
+from dmsgd.features.store import even_bounds
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.memory import memory_limit
 

@@ -9,8 +9,8 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.blocks import block_bytes
 from dmsgd.features.files import PART, FileStore, look
+from dmsgd.features.store import block_bytes
 from dmsgd.files.sparse_files import SparseFile, sparse_file
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
