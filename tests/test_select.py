@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 def run(command):
     result = CliRunner().invoke(app, shlex.split(f"select {command}"), prog_name="dmsgd")
     assert result.exit_code == 0, result.output
-    assert result.stderr == ""
+    assert "warning" not in result.stderr  # the first draw of all says that it compiles
     return result.stdout
 
 
