@@ -142,7 +142,8 @@ def test_under_sampler(run):
 
 def test_select_for_labelling(run):
     output = run("select_for_labelling.py")
-    found = re.findall(r"^(.+): balanced test accuracy (\d\.\d{3}), ([\d.]+) of", output, flags=re.M)
+    pattern = r"^(.+): balanced test accuracy (\d\.\d{3}), ([\d.]+) of"
+    found = re.findall(pattern, output, flags=re.M)
     accuracy = {name: float(value) for name, value, _ in found}
     classes = {name: float(count) for name, _, count in found}
     assert 0.4 < accuracy["uniform"] < accuracy["diverse"] < accuracy["likely"] < 0.9
