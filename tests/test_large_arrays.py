@@ -116,6 +116,10 @@ def test_what_is_large_follows_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
     assert not recognise(X).resident
     assert recognise(X[:, ::2]).resident  # it is copied in any case
     assert recognise(X[:10]).resident
+    monkeypatch.setenv("DMSGD_MEMORY", "1TB")
+    assert recognise(X).resident
+    monkeypatch.setattr("dmsgd.features.large.LARGE", 2**25 - 1)
+    assert not recognise(X).resident
 
 
 @pytest.mark.usefixtures("large")
