@@ -38,6 +38,7 @@ NUMERICAL = [
     "greedy",
     "inclusion",
     "kernels",
+    "large_arrays",
     "lda",
     "maps",
     "partition",
