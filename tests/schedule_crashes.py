@@ -1,5 +1,8 @@
 """Kills a process that draws a schedule at every line it runs; run by test_schedules.py.
 
+A kill leaves what is on disk before the line. So one run is watched, every state that it leaves
+between two lines is gone on from, and real kills must leave the same bytes.
+
 python schedule_crashes.py FOLDER lines | overwrite | torn | full [sampled]
 python schedule_crashes.py FOLDER kills COUNT [SEED]
 
@@ -92,13 +95,18 @@ def traced(work, at_line):
         sys.settrace(None)
 
 
-def moments_of(work, first):
-    """The moments, counted in lines, at which `work` runs each line last, and maybe first."""
-    lines = []
-    traced(work, lines.append)
-    last = {line: moment for moment, line in enumerate(lines, start=1)}
-    initial = {line: len(lines) - m for m, line in enumerate(reversed(lines))} if first else {}
-    return sorted({*last.values(), *initial.values()})
+def states_of(path, work):
+    """The states of the disk before each line of `work`, as (how many lines have run, bytes)."""
+    lines, states = [0], []
+
+    def look(line):
+        lines[0] += 1
+        state = contents(path)
+        if not states or state != states[-1][1]:
+            states.append((lines[0], state))
+
+    traced(work, look)
+    return states, lines[0]
 
 
 def killed_at_line(moment, work):
@@ -145,32 +153,60 @@ def loaded(path):
     return whole
 
 
-def crash_everywhere(folder, kill, moments, before=None):
-    """Kill at each moment; the next call must always end with the undisturbed bytes."""
-    reference = new_path(folder, "reference")
-    new = draw(reference).batches.tobytes()
-    expected = contents(reference)
-    assert set(expected) == {f"s.{ending}" for ending in FINAL}
-    old = before and draw_old(None, before).batches.tobytes()
-    kills, accepted = 0, set()
-    for moment in moments:
+class Outcome:
+    """What must come of every crash: old, nothing or new, and in the end the undisturbed bytes."""
+
+    def __init__(self, folder, before=None):
+        reference = new_path(folder, "reference")
+        self.overwrite = bool(before)
+        self.new = draw(reference).batches.tobytes()
+        self.expected = contents(reference)
+        self.old = {draw_old(None, before).batches.tobytes()} if before else set()
+        self.accepted = set()
+        assert set(self.expected) == {f"s.{ending}" for ending in FINAL}
+
+    def goes_on(self, path, moment):
+        """Read and go on with what a crash left at `path`."""
+        self.accepted.add(loaded(path))
+        draw(path, overwrite=self.overwrite)
+        assert contents(path) == self.expected, f"moment {moment}: {sorted(contents(path))}"
+
+    def end(self):
+        assert self.accepted == {None, self.new, *self.old}, "accepted while half written"
+
+
+def crash_in_writes(folder):
+    outcome, kills = Outcome(folder), 0
+    for moment in range(1, 13):
         path = new_path(folder, str(moment))
-        if before:
-            draw_old(path, before)
-        kills += kill(moment, lambda path=path: draw(path, overwrite=bool(before)))
-        accepted.add(loaded(path))
-        draw(path, overwrite=bool(before))
-        assert contents(path) == expected, f"moment {moment}: {sorted(contents(path))}"
-    assert accepted == {None, new, *([old] if before else [])}, "accepted while half written"
+        kills += killed_in_write(moment, lambda path=path: draw(path))
+        outcome.goes_on(path, moment)
+    outcome.end()
     print(f"{kills} kills")
 
 
 def crash_at_lines(folder, before):
-    path = new_path(folder, "lines")
-    if before:
-        draw_old(path, before)
-    moments = moments_of(lambda: draw(path, overwrite=bool(before)), first=not (before or SAMPLED))
-    crash_everywhere(folder, killed_at_line, moments, before)
+    """Go on from every state between two lines; kill at some of them and compare what is left."""
+    outcome = Outcome(folder, before)
+
+    def start(name):
+        path = new_path(folder, name)
+        if before:
+            draw_old(path, before)
+        return path, lambda: draw(path, overwrite=bool(before))
+
+    states, lines = states_of(*start("watched"))
+    for moment, state in states:
+        path = new_path(folder, f"state {moment}")
+        for name, content in state.items():
+            path.with_name(name).write_bytes(content)
+        outcome.goes_on(path, moment)
+    outcome.end()
+    for moment, state in states:
+        path, work = start(f"killed {moment}")
+        assert killed_at_line(moment, work)
+        assert contents(path) == state, f"a kill at line {moment} leaves something else"
+    print(f"{len(states)} kills among {lines} lines")
 
 
 def new_path(folder, name):
@@ -267,7 +303,7 @@ def main():
         return
     os.fsync = lambda descriptor: None  # killed processes need none, and it is slow
     if mode == "torn":
-        crash_everywhere(folder, killed_in_write, range(1, 13))
+        crash_in_writes(folder)
     else:
         crash_at_lines(folder, before=7 if mode == "overwrite" else None)
 
