@@ -5,7 +5,11 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.features.fingerprints import fingerprint, row_hashes
+from dmsgd.compiled.jit import address
+from dmsgd.features import recognise
+from dmsgd.features.fingerprints import fingerprint, hash_factors, row_hashes
+from dmsgd.features.look import LARGE
+from dmsgd.features.loops import look_through
 from dmsgd.samplers import reference
 
 RNG = np.random.default_rng(0)
@@ -45,6 +49,25 @@ def test_row_hashes_are_the_sum_they_say():
         for row in X
     ]
     assert row_hashes(X).tolist() == expected
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (5, 7), (64, 64), (9, 129)])
+def test_one_look_finds_hashes_and_squares(shape):
+    X, hashes = RNG.normal(size=shape), np.empty(shape[0], np.uint64)
+    factors = hash_factors(shape[1])
+    where = address(factors, np.uint64), address(hashes, np.uint64)
+    squares = look_through(address(X, float), *shape, *where)
+    np.testing.assert_array_equal(hashes, row_hashes(X))
+    np.testing.assert_allclose(squares, (X**2).sum(), rtol=1e-13)
+
+
+def test_large_arrays_have_the_fingerprint_of_small_ones():
+    X = np.tile(FIXED, (LARGE // FIXED.size + 1, 1))
+    assert recognise(X).hashes is not None
+    assert recognise(X).fingerprint() == fingerprint(X)
+    X[70, 2], X[71, 0] = np.inf, np.nan
+    with pytest.raises(ValueError, match=r"2 NaN or infinite values \(the first at \(70, 2\)\)"):
+        recognise(X)
 
 
 CHANGES = {

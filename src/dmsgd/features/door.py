@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.features.interface import Features
+from dmsgd.features.look import Look
 from dmsgd.features.resident import held
 from dmsgd.inputs.arrays import as_dense, as_matrix
 from dmsgd.inputs.memory import memory_limit
@@ -60,12 +61,13 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
 
         if is_large(raw := as_dense(value, name)):
             return Blocks(ArrayStore(raw))
+    look = Look()
     try:
-        matrix = as_matrix(value, name, part=part)
+        matrix = as_matrix(value, name, part=part, squares_of=look)
     except TypeError:
         _refuse_text(value, name)
         raise
-    return held(matrix, shared=_shared(matrix, value))
+    return held(matrix, shared=_shared(matrix, value), hashes=look.hashes)
 
 
 def _in_text(path: str) -> Features:

@@ -1,13 +1,18 @@
-"""Compiled loops over the entries of sparse features."""
+"""Compiled loops over the entries of features, sparse ones and large arrays."""
 
 from __future__ import annotations
 
-from dmsgd.compiled.jit import INT, NOTHING, WORD, compiled
-from dmsgd.compiled.pointers import doubles_at, halves_at, ints_at, shift, words_at
+from numba.extending import intrinsic
+
+from dmsgd.compiled.jit import INT, NOTHING, REAL, WORD, compiled
+from dmsgd.compiled.pointers import doubles_at, halves_at, ints_at, prefetch, shift, words_at
 from dmsgd.compiled.vectors import BLOCK, sparse_tile
 
 #: Items in a stretch: fewer make larger tables, more make longer searches.
 STRETCH = 64
+
+#: How far ahead of a pass over an array memory is asked for, and what it brings at a time.
+AHEAD, LINE = 512, 8
 
 
 @compiled(NOTHING(*[INT] * 9), called_from_python=True)
@@ -71,3 +76,28 @@ def hash_rows(starts, places, bits, factors, n, hashes):
         for e in range(starts[i], starts[i + 1]):
             total += bits[e] * factors[places[e]]
         hashes[i] = total
+
+
+@intrinsic
+def _swapped(typing, word):
+    """Return the word with its bytes in the other order."""
+
+    def code(context, builder, signature, arguments):
+        return builder.bswap(arguments[0])
+
+    return WORD(WORD), code
+
+
+@compiled(REAL(*[INT] * 5), called_from_python=True, fastmath={"reassoc", "contract"})
+def look_through(X, n, d, factors, hashes):
+    """hashes = row_hashes(X); return np.vdot(X, X). All but n and d are addresses."""
+    factors, hashes, squares = words_at(factors), words_at(hashes), 0.0
+    for i in range(n):
+        row, bits, total = shift(doubles_at(X), i * d), shift(words_at(X), i * d), WORD(0)
+        for j in range(AHEAD, AHEAD + d, LINE):
+            prefetch(shift(row, j))
+        for j in range(d):
+            total += _swapped(bits[j]) * factors[j]
+            squares += row[j] * row[j]
+        hashes[i] = total
+    return squares

@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.features.fingerprints import digest, fingerprint
+from dmsgd.features.fingerprints import digest, fingerprint, hash_of_rows
 from dmsgd.features.interface import Features, InMemory, Map, as_array
 from dmsgd.features.pieces import gram as gram_of_array
 from dmsgd.features.pieces import product
@@ -27,10 +28,17 @@ class Resident(InMemory):
 
     origin: the fingerprint of what a map made it from, and of the map; its own numbers are rounded.
     shared: whether the memory may be the caller's.
+    hashes: `row_hashes` of the matrix, if they are known.
     """
 
-    def __init__(self, matrix: Matrix, origin: str | None = None, shared: bool = False) -> None:
-        self.matrix, self.origin, self.shared = matrix, origin, shared
+    def __init__(
+        self,
+        matrix: Matrix,
+        origin: str | None = None,
+        shared: bool = False,
+        hashes: npt.NDArray[np.uint64] | None = None,
+    ) -> None:
+        self.matrix, self.origin, self.shared, self.hashes = matrix, origin, shared, hashes
         self.n, self.d = (int(size) for size in matrix.shape)
 
     def take(self, items: IntArray) -> Matrix:
@@ -77,13 +85,15 @@ class Resident(InMemory):
         return self
 
     def owned(self) -> Resident:
-        return held(self.matrix.copy(), self.origin) if self.shared else self
+        return held(self.matrix.copy(), self.origin, False, self.hashes) if self.shared else self
 
     def transposed(self) -> Resident:
         return held(self.matrix.T)
 
     @cached_property
     def _fingerprint(self) -> str:
+        if self.origin is None and self.hashes is not None:
+            return hash_of_rows(self.shape, [self.hashes])
         return self.origin or fingerprint(self.matrix)
 
     def fingerprint(self) -> str:
@@ -116,9 +126,14 @@ class Sparse(Resident):
         return self.matrix.format == "csr" and bool(np.diff(self.matrix.indptr).max() <= 1)
 
 
-def held(matrix: Matrix, origin: str | None = None, shared: bool = False) -> Resident:
+def held(
+    matrix: Matrix,
+    origin: str | None = None,
+    shared: bool = False,
+    hashes: npt.NDArray[np.uint64] | None = None,
+) -> Resident:
     """Return the features that are this array or CSR array."""
-    return (Sparse if sparse.issparse(matrix) else Dense)(matrix, origin, shared)
+    return (Sparse if sparse.issparse(matrix) else Dense)(matrix, origin, shared, hashes)
 
 
 def gram(X: Matrix) -> FloatArray:

@@ -12,7 +12,8 @@ from scipy import sparse
 from dmsgd.features.entries import Entries
 from dmsgd.features.fingerprints import canonical, row_hashes
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import Matrix, as_matrix
+from dmsgd.features.look import Look
+from dmsgd.inputs.arrays import Matrix, as_matrix, sum_of_squares
 
 #: What a pass computes from a block: work(rows, argument).
 Work = Callable[[Matrix, Any], Any]
@@ -39,22 +40,23 @@ def treat(
             f"{name} is sparse, but says that it is not; say so where the Dask array is made: "
             f"meta=scipy.sparse.csr_array((0, 0))"
         )
+    look = Look()
     if start == stop:
         block: Any = np.zeros((0, d))
     else:
         try:
-            block = as_matrix(raw, name, part=True)
+            block = as_matrix(raw, name, part=True, squares_of=look if full else sum_of_squares)
         except ValueError as error:
             raise ValueError(f"{error} (rows count from the block's first, {start})") from None
     if expected_sparse:
         block = canonical(block if sparse.issparse(block) else sparse.csr_array(block))
-    hashes = _hashes(block) if full else None
+    hashes = _hashes(block, look) if full else None
     for part in parts:
         block = part(block)
     return work(block if expected_sparse else as_array(block), argument), hashes
 
 
-def _hashes(block: Matrix) -> npt.NDArray[np.uint64]:
+def _hashes(block: Matrix, look: Look) -> npt.NDArray[np.uint64]:
     if sparse.issparse(block):
         return Entries.of(block).hashes(block.shape[1])
-    return row_hashes(np.ascontiguousarray(block))
+    return row_hashes(np.ascontiguousarray(block)) if look.hashes is None else look.hashes

@@ -8,6 +8,7 @@ are recognised by the methods they have.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -62,10 +63,23 @@ def _of_tensor(tensor: Any) -> npt.NDArray[Any]:
     return np.asarray((tensor.float() if short else tensor).numpy())
 
 
-def as_matrix(value: Any, name: str = "X", *, part: bool = False) -> Matrix:
+def sum_of_squares(values: FloatArray) -> float:
+    """Return Σ x²: one pass without a temporary."""
+    flat = values.reshape(-1)
+    return float(np.dot(flat, flat))
+
+
+def as_matrix(
+    value: Any,
+    name: str = "X",
+    *,
+    part: bool = False,
+    squares_of: Callable[[FloatArray], float] = sum_of_squares,
+) -> Matrix:
     """Return `value` as a finite, non-empty, 2-D float64 array or canonical CSR array.
 
-    `part`: it is a part of a matrix, which may be small beside the rest.
+    part:       it is a part of a matrix, which may be small beside the rest.
+    squares_of: `sum_of_squares`, or what finds more in the same pass over the numbers.
     """
     if value is None:
         raise TypeError(f"{name} is None; pass an (n, d) array of features")
@@ -82,7 +96,7 @@ def as_matrix(value: Any, name: str = "X", *, part: bool = False) -> Matrix:
             )
         numbers_in = matrix = np.ascontiguousarray(_as_floats(raw, name)).reshape(raw.shape)
         _refuse_wrong_shape(matrix.shape, name)
-    squares = _finite_squares(numbers_in, name)
+    squares = _finite_squares(numbers_in, name, squares_of)
     if not part and squares < VANISHING and numbers_in.any():
         refuse_vanishing(squares, name)
     return matrix
@@ -189,13 +203,13 @@ def refuse_missing(values: npt.NDArray[Any], name: str) -> None:
         raise ValueError(f"{name} has {int(missing.sum())} missing entries; drop or fill them")
 
 
-def _finite_squares(values: FloatArray, name: str) -> float:
+def _finite_squares(
+    values: FloatArray, name: str, squares_of: Callable[[FloatArray], float]
+) -> float:
     """Return the sum of squares of `values`, none of which may be infinite or missing."""
-    # The sum of squares is one pass without a temporary; only a suspicious one is looked into.
-    flat = values.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(squares := np.dot(flat, flat)):
-            return float(squares)
+        if np.isfinite(squares := squares_of(values)):  # only a suspicious one is looked into
+            return squares
     bad = ~np.isfinite(values)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
