@@ -14,19 +14,26 @@ import typer
 from typer.testing import CliRunner
 
 import dmsgd
-from dmsgd.commands.demo import accuracy_summary, demo, toy_summary
+from dmsgd.commands.demo import demo
+from dmsgd.commands.demo_tables import accuracy_summary, rare_summary, toy_summary
 from dmsgd.paper import intervals
 from dmsgd.paper.longtail import result as longtail
 from dmsgd.paper.longtail import run as longtail_run
 from dmsgd.paper.longtail.figures import plot_accuracy, plot_shares
 from dmsgd.paper.longtail.task import make_task
 from dmsgd.paper.models import softmax
+from dmsgd.paper.rare import result as rare
+from dmsgd.paper.rare.documents import generated, help_pages
+from dmsgd.paper.rare.figures import plot as plot_rare
+from dmsgd.paper.rare.run import count
+from dmsgd.paper.rare.run import run as run_rare
 from dmsgd.paper.toy import result as toy
 from dmsgd.paper.toy.figures import plot as plot_toy
 from dmsgd.paper.toy.run import imbalance
 from dmsgd.paper.toy.run import run as run_toy
 
 SMALL_DIGITS = longtail.Config(seeds=3, checkpoints=(10, 50), early=10)
+SMALL_RARE = rare.Config(seeds=3, draws=300)
 SMALL_TOY = toy.Config(population=1500, k=20, seeds=4)
 KDPP = "k-DPP w=0.7"
 
@@ -34,6 +41,11 @@ KDPP = "k-DPP w=0.7"
 @pytest.fixture(scope="module")
 def digits() -> longtail.Result:
     return longtail_run.run(SMALL_DIGITS)
+
+
+@pytest.fixture(scope="module")
+def documents() -> rare.Result:
+    return run_rare(SMALL_RARE)
 
 
 @pytest.fixture(scope="module")
@@ -214,12 +226,60 @@ def test_picture_of_the_points(points: toy.Result, tmp_path: Path) -> None:
     assert_picture(tmp_path / "toy.png")
 
 
+# rare documents
+
+
+def test_what_a_batch_holds_is_counted() -> None:
+    """One of 4 items is looked for, then two: 1/2 and 5/6 of all batches of 2 hold them."""
+    wanted = np.array([[True, True], [False, True], [False, False], [False, False]])
+    found, expected = count(dmsgd.Uniform(4, 2), wanted, 20_000, seed=0)
+    assert expected == pytest.approx([0.5, 1.0])
+    assert found == pytest.approx([1 / 2, 5 / 6], abs=0.015)  # four standard errors
+
+
+def test_documents_and_pages_are_what_is_said_of_them() -> None:
+    counts, topic = generated(rare.Config(), 0)
+    assert counts.shape == (1000, 200)
+    assert np.all(counts.sum(axis=1) == 150)
+    assert np.array_equal(np.bincount(topic), [198] * 5 + [10])
+    pages, package = help_pages()
+    assert len(set(pages)) == len(pages) == len(package) > 1000
+    assert any("inverse fft" in page.lower() for page in pages)
+
+
+def test_rare_documents_are_found_as_the_front_page_says(documents: rare.Result) -> None:
+    found = {one.name: one.found.mean() for one in documents.outcomes}
+    assert found["uniform"] < 0.25 < 0.5 < found["weighted"] < found["k-DPP"] < found["clustered"]
+    assert documents["k-DPP"].expected == pytest.approx(documents["weighted"].expected)
+    assert documents["uniform"].times == pytest.approx(1)
+    assert 0 < max(documents.packages.values()) < 0.02 * documents.pages
+    # k-means shows some packages much less often than uniform batches do, k-DPPs none.
+    assert documents["clustered"].times.min() < 0.5 < 0.75 < documents["k-DPP"].times.min()
+
+
+def test_picture_of_the_documents(documents: rare.Result, tmp_path: Path) -> None:
+    plot_rare(documents, tmp_path / "rare.png")
+    assert_picture(tmp_path / "rare.png")
+
+
 # the demo
 
 
 def with_accuracy(result: longtail.Result, name: str, values: np.ndarray) -> longtail.Result:
     outcomes = (replace(o, accuracy=values) if o.name == name else o for o in result.outcomes)
     return replace(result, outcomes=tuple(outcomes))
+
+
+def test_the_sentence_on_documents_follows_the_numbers(documents: rare.Result) -> None:
+    outcomes = tuple(
+        replace(one, found=np.full(3, 0.1 * (n + 1)), times=np.array([[0.5, n + 1.0]]))
+        for n, one in enumerate(documents.outcomes)
+    )
+    sentence = rare_summary(replace(documents, outcomes=outcomes))
+    assert "in 10 % of uniform, 30 % of weighted and 40 % of k-DPP batches" in sentence
+    assert "in 20 % of clustered" in sentence
+    assert "50 % of the time clustered batches show one less often" in sentence
+    assert "0.50 to 4.00 times" in sentence
 
 
 def test_sentences_follow_the_numbers(digits: longtail.Result, points: toy.Result) -> None:
@@ -250,7 +310,7 @@ def test_demo_prints_the_table_and_writes_the_pictures(tmp_path: Path) -> None:
     assert answer.exit_code == 0, answer.output
     for name in longtail_run.methods(longtail.Config()):
         assert f"{name}  " in answer.output
-    for name in ("toy.png", "class-shares.png", "accuracy.png"):
+    for name in ("rare.png", "toy.png", "class-shares.png", "accuracy.png"):
         assert str(out / name) in answer.output
         assert_picture(out / name)
     assert "\x1b" not in answer.output  # no progress bars outside a terminal

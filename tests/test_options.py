@@ -41,7 +41,7 @@ BASE = {
     "bench": ["--quick"],
 }
 BEGINNINGS = {
-    "demo": "dmsgd.paper.toy.run.run",
+    "demo": "dmsgd.paper.rare.run.run",
     "reproduce": "dmsgd.commands.reproduce._run",
     "bench": "dmsgd.commands.bench._timed",
 }

@@ -42,7 +42,7 @@ def plot_shares(result: Result, path: Path) -> None:
     axes.set_xticks(classes, [str(size) for size in result.sizes])
     axes.set_xlabel("training items of the class")
     axes.set_ylabel("expected share of a batch")
-    axes.set_title(f"Who is in a batch of {result.config.k}? (long-tailed digits, ten classes)")
+    axes.set_title(f"Long-tailed digits: who is in a batch of {result.config.k}?")
     _save(figure, axes, path)
 
 
@@ -62,21 +62,22 @@ def plot_accuracy(result: Result, path: Path) -> None:
     axes.yaxis.set_major_formatter("{x:.0f} %")
     axes.set_xlabel(f"training steps (batches of {result.config.k})")
     axes.set_ylabel("accuracy on the balanced test set")
-    axes.set_title(
-        f"Learning long-tailed digits (mean of {result.config.seeds} seeds, 95 % interval)"
-    )
+    axes.set_title(f"Long-tailed digits, mean and 95 % interval of {result.config.seeds} seeds")
     _save(figure, axes, path)
 
 
 def _figure() -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    figure = Figure(figsize=(8, 7), layout="constrained")
     axes = figure.subplots()
     pictures.dress(axes)
+    axes.tick_params(labelsize=17)
     return figure, axes
 
 
 def _save(figure: Figure, axes: Axes, path: Path) -> None:
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
+    axes.legend(frameon=False, fontsize=17, loc="best")
+    for text in (axes.xaxis.label, axes.yaxis.label, axes.title):
+        text.set_fontsize(18)
+    figure.savefig(path, dpi=100)

@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
 
 def plot(result: Result, folder: Path) -> list[Path]:
-    """Write the five panels side by side; the area of a point is its sampling frequency."""
+    """Write the five panels; the area of a point is its sampling frequency."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 3.3), layout="constrained")
+    figure = Figure(figsize=(8, 6.6), layout="constrained")
     scene = result.scene
-    for axes, name in zip(figure.subplots(1, len(PANELS)), PANELS, strict=True):
+    panels = figure.subplots(2, 3).ravel()
+    for axes, name in zip(panels, PANELS, strict=False):
         _panel(axes, scene, name)
-        axes.set_title(TITLES[name], fontsize=11)
-        axes.set_xlabel(f"imbalance {result.imbalance[name][0]:.2f}", fontsize=11)
+        axes.set_title(TITLES[name].replace(" sampling", "").replace(" (", "\n("), fontsize=17)
+        axes.set_xlabel(f"imbalance {result.imbalance[name][0]:.2f}", fontsize=17)
     lines = np.arange(1, result.config.strata) / result.config.strata
     figure.axes[PANELS.index("stratified")].vlines(
         lines, -0.02, 1.02, color="#444444", linewidth=0.8
@@ -37,12 +38,13 @@ def plot(result: Result, folder: Path) -> list[Path]:
         edgecolor="white",
         zorder=3,
     )
-    figure.supxlabel(
-        f"Points in (c)-(e): area = how often a point is in a batch of {result.config.k}. "
-        "Imbalance: share of the weight in the wrong cell of an "
-        f"{result.config.cells} x {result.config.cells} grid, 0 is best.",
-        fontsize=10,
-    )
+    panels[-1].axis("off")
+    panels[-1].text(
+        0.0, 0.5, f"(c)-(e): area =\nhow often a point\nis in a batch of {result.config.k}.\n\n"
+        "Imbalance: share\nof the weight in\nthe wrong cell of\n"
+        f"an {result.config.cells} x {result.config.cells} grid.",
+        fontsize=16, va="center", transform=panels[-1].transAxes,
+    )  # fmt: skip
     return pictures.save(figure, folder, "toy")
 
 
