@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[paper]"
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

@@ -25,10 +25,10 @@ PURPOSE = {
     "scipy": "linear algebra, sparse matrices",
     "numba": "compiled samplers",
     "llvmlite": "instructions that numba has no name for, within them",
-    "scikit-learn": "k-means, estimators, example data",
-    "joblib": "experiments on several cores",
+    "scikit-learn": "k-means, density, `dmsgd.sklearn`",
+    "joblib": "`dmsgd reproduce` on several cores",
     "threadpoolctl": "one BLAS thread where more are slower or would differ",
-    "matplotlib": "pictures of experiments",
+    "matplotlib": "pictures of `dmsgd demo` and `dmsgd reproduce`",
     "typer": "the command line",
     "rich": "tables and progress on the terminal",
     "jinja2": "the page of `dmsgd report`",
@@ -43,7 +43,10 @@ PURPOSE = {
 }
 
 #: Extras that users install; the others are for work on dmsgd itself.
-EXTRAS = ("parquet", "zarr", "dask", "torch", "lightning", "transformers", "gensim", "imblearn")
+EXTRAS = (
+    "sklearn", "paper", "parquet", "zarr", "dask", "torch", "lightning", "transformers", "gensim",
+    "imblearn",
+)  # fmt: skip
 
 #: Licences whose names are too long, or say too little.
 SHORT = {
@@ -69,6 +72,13 @@ Made by `docs/dependencies.py` from the metadata of what is installed. `dmsgd` i
 is uPlot, which draws the charts of the report and is part of the package
 (`report/static/uplot.LICENSE`). The versions that are tested are in [guarantees](guarantees.md),
 those of the development environment in `constraints.txt`.
+
+`pip install dmsgd` brings what batches and the command line need. The command line is no extra: `dmsgd
+inspect` is what a new user types first, and typer, rich and jinja2 with all they bring are 16 MB beside
+the 370 MB of NumPy, SciPy and numba with its LLVM. scikit-learn and matplotlib with theirs are 110 MB, and
+few users need both, so they are extras, as is everything for a framework or a kind of file. A part that
+needs an extra says so before it begins, with the command that installs it (`dmsgd/inputs/extras.py`).
+`dmsgd[all]` is all of them.
 """
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dmsgd.inputs.extras import EXTRAS as ASKED_FOR
 from oldest import oldest
 from test_imports import SOURCE, modules, statements
 
@@ -23,8 +24,9 @@ PACKAGE = {"sklearn": "scikit-learn", "imblearn": "imbalanced-learn", "distribut
 
 #: Modules that belong to an extra: they may import it at their top, as nobody else imports them.
 BELONGS = {
+    "dmsgd.sklearn": ("sklearn",),
     "dmsgd.torch": ("torch", "lightning", "transformers"),
-    "dmsgd.imblearn": ("imblearn",),
+    "dmsgd.imblearn": ("imblearn", "sklearn"),
     "dmsgd.paper.models.cnn": ("torch",),
 }
 
@@ -56,6 +58,15 @@ def test_every_import_is_declared() -> None:
         assert foreign(path, top=False) <= anywhere, name
         own = [users[e] for part, es in BELONGS.items() if name.startswith(part) for e in es]
         assert foreign(path, top=True) <= core.union(*own), f"{name} needs an extra when imported"
+
+
+def test_what_is_asked_for_is_what_the_extra_brings() -> None:
+    for extra, modules in ASKED_FOR.items():
+        own = re.findall(r"dmsgd\[(.*)\]", " ".join(EXTRAS[extra]))
+        brought = declared([*EXTRAS[extra], *(each for inner in own for each in EXTRAS[inner])])
+        assert {PACKAGE.get(name, name) for name in modules} == brought, extra
+    everything = re.fullmatch(r"dmsgd\[(.*)\]", EXTRAS["all"][0])[1].split(",")
+    assert set(ASKED_FOR) <= set(everything)
 
 
 def test_every_declared_package_is_imported_or_a_tool() -> None:

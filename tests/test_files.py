@@ -198,7 +198,7 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
     path = written(tmp_path, "x.parquet", "not read")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for load in (load_features, load_labels):
-        with pytest.raises(ImportError, match=r"pip install 'dmsgd\[parquet\]'"):
+        with pytest.raises(ImportError, match=r'pip install "dmsgd\[parquet\]"'):
             load(path)
 
 

@@ -10,6 +10,10 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+from dmsgd.inputs.extras import require
+
+require("imblearn", "dmsgd.imblearn")
+
 import numpy as np
 from imblearn.under_sampling.base import BaseUnderSampler
 from sklearn.utils import check_random_state

@@ -29,6 +29,7 @@ import numpy as np
 from dmsgd.designs.measures import unbiased_weights
 from dmsgd.designs.source import Source, known
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.extras import require
 from dmsgd.inputs.scalars import as_flag
 from dmsgd.inputs.seeding import Seed
 from dmsgd.training.draws import as_indexable, draws, refuse_unfit, take
@@ -78,6 +79,7 @@ def train_torch(
     >>> [record.step for record in records]
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     """
+    require("torch", "train_torch")
     import torch
 
     for name, part, methods in (

@@ -10,6 +10,10 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
+from dmsgd.inputs.extras import require
+
+require("sklearn", "dmsgd.sklearn")
+
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if

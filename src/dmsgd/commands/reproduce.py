@@ -12,6 +12,7 @@ import typer
 
 from dmsgd.commands.arguments import Force
 from dmsgd.commands.terminal import bar, say, show
+from dmsgd.inputs.extras import require
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,6 +71,7 @@ def reproduce(
       dmsgd reproduce flowers --out results --replot
       dmsgd reproduce all --quick
     """
+    require("paper", "dmsgd reproduce")
     chosen = list(EXPERIMENTS) if name == "all" else [name]
     if name != "all" and name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}; use {', '.join(EXPERIMENTS)} or all")

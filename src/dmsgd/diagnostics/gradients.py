@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.extras import require
 from dmsgd.inputs.scalars import as_count
 
 
@@ -30,6 +31,7 @@ def item_gradients(
     >>> item_gradients(model, loss, torch.randn(10, 5), torch.randint(3, (10,))).shape
     (10, 18)
     """
+    require("torch", "item_gradients")
     import torch
     from torch.func import functional_call, grad, vmap
 

@@ -16,6 +16,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from dmsgd.errors import ClusterError
+from dmsgd.inputs.extras import require
 
 #: How long to look for a scheduler, or to wait for its answer.
 CONNECT_SECONDS = 10.0
@@ -33,10 +34,9 @@ RETRIES = 10
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
     """Yield a client of the Dask scheduler at `address`, or of a cluster started here ("local")."""
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError:
-        raise ImportError("a cluster needs Dask; pip install 'dmsgd[dask]'") from None
+    require("dask", "a cluster")
+    from distributed import Client, LocalCluster
+
     if address == "local":
         with LocalCluster(dashboard_address=None) as cluster, Client(cluster) as client:
             yield client

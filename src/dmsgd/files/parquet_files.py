@@ -14,17 +14,15 @@ import numpy.typing as npt
 from dmsgd.errors import KernelWarning
 from dmsgd.files.paths import column_number, not_numeric, readable
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.extras import require
 from dmsgd.inputs.memory import reserve
 
 
 def open_parquet(file: Path) -> Any:
     """Return the opened Parquet file."""
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise ImportError(
-            f"{file}: reading Parquet needs pyarrow; pip install 'dmsgd[parquet]'"
-        ) from None
+    require("parquet", f"{file}: reading Parquet")
+    from pyarrow import parquet
+
     with readable(file, "Parquet"):
         source = parquet.ParquetFile(file, page_checksum_verification=True)
         source.schema_arrow  # noqa: B018 - made here, where what is wrong with it is told

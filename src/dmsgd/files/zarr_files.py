@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.files.paths import chosen, readable
+from dmsgd.inputs.extras import require
 from dmsgd.inputs.memory import reserve
 
 
 def open_zarr(file: Path, name: str | None, usual: tuple[str, ...]) -> Any:
     """Return the array of a store, or of a group the array `name`, its only or a usual one."""
-    try:
-        import zarr
-    except ImportError:
-        raise ImportError(f"{file}: reading Zarr needs zarr; pip install 'dmsgd[zarr]'") from None
+    require("zarr", f"{file}: reading Zarr")
+    import zarr
+
     with readable(file, "Zarr"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about stray files in a store, which are not asked for
         found = zarr.open(str(file), mode="r")

@@ -15,6 +15,7 @@ import numpy as np
 
 from dmsgd.features import recognise
 from dmsgd.inputs.arrays import FloatArray, as_numbers
+from dmsgd.inputs.extras import require
 from dmsgd.inputs.scalars import as_batch_size, as_count, as_fraction
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.polynomials.shares import capped_shares
@@ -119,6 +120,7 @@ def density_target(
     >>> bool(b[30:].min() > b[:30].max())
     True
     """
+    require("sklearn", "the density of items")
     from sklearn.neighbors import NearestNeighbors
 
     X = recognise(X)

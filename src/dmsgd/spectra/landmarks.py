@@ -9,6 +9,7 @@ import numpy as np
 
 from dmsgd.features import Features
 from dmsgd.inputs.arrays import IntArray, as_items
+from dmsgd.inputs.extras import require
 from dmsgd.inputs.scalars import as_choice, as_count
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.cholesky import factor
@@ -53,6 +54,7 @@ def _pivots(kernel: Kernel, count: int, key: int) -> IntArray:
 
 def cluster(kernel: Kernel, count: int, key: int) -> tuple[IntArray, IntArray]:
     """Return (cluster of each item, item nearest to each centre) of k-means on the features."""
+    require("sklearn", "k-means")
     from sklearn.metrics import pairwise_distances_argmin
 
     points = kernel.points()
@@ -69,6 +71,7 @@ def cluster(kernel: Kernel, count: int, key: int) -> tuple[IntArray, IntArray]:
 
 def k_means(X: Features, count: int, key: int) -> Any:
     """Return scikit-learn's k-means of all rows, in mini-batches, with `labels_` and centres."""
+    require("sklearn", "k-means")
     from sklearn.cluster import MiniBatchKMeans
 
     state = np.random.RandomState(key % 2**32)

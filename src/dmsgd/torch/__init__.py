@@ -6,6 +6,10 @@ is a DataLoader that checks that everything fits and can be resumed; `DiverseSam
 sampler, for frameworks that make their own loader.
 """
 
+from dmsgd.inputs.extras import require
+
+require("torch", "dmsgd.torch")
+
 from dmsgd.torch.embedding import embed
 from dmsgd.torch.loader import Loader, WithLossWeights, loader
 from dmsgd.torch.sampler import DiverseSampler

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dmsgd.inputs.extras import require
+
+require("lightning", "dmsgd.torch.lightning")
+
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 

@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from dmsgd.inputs.extras import require
+
+require("transformers", "dmsgd.torch.transformers")
+
 from transformers import TrainerCallback
 
 from dmsgd.torch.ranks import of_first_rank

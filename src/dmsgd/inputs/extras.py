@@ -1,0 +1,25 @@
+"""What only parts of dmsgd need: `pip install "dmsgd[EXTRA]"` brings it, `require` asks for it."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+#: The modules of each extra of pyproject.toml that dmsgd itself imports, and who they belong to.
+EXTRAS = {
+    "sklearn": {"sklearn": "scikit-learn"},
+    "paper": {"sklearn": "scikit-learn", "matplotlib": "matplotlib", "joblib": "joblib"},
+    "parquet": {"pyarrow": "pyarrow"},
+    "zarr": {"zarr": "zarr 3 and Python 3.11 or later"},
+    "dask": {"dask": "Dask", "distributed": "distributed"},
+    "torch": {"torch": "torch"},
+    "lightning": {"torch": "torch", "lightning": "lightning"},
+    "transformers": {"torch": "torch", "transformers": "transformers"},
+    "imblearn": {"sklearn": "scikit-learn", "imblearn": "imbalanced-learn"},
+}
+
+
+def require(extra: str, what: str) -> None:
+    """Raise an ImportError that names what is missing and how to get it, if something is."""
+    missing = [name for module, name in EXTRAS[extra].items() if find_spec(module) is None]
+    if missing:
+        raise ImportError(f'{what} needs {" and ".join(missing)}; pip install "dmsgd[{extra}]"')

@@ -1,0 +1,132 @@
+"""`pip install dmsgd` alone: batches and the command line work, and what needs more says so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dmsgd.inputs.extras import EXTRAS
+
+#: All that an environment without extras does not have.
+ABSENT = sorted({*(m for modules in EXTRAS.values() for m in modules), "gensim", "pandas"})
+
+BLOCKED = f"""
+import json, sys
+sys.modules.update(dict.fromkeys({ABSENT}))
+"""
+
+CORE = """
+import numpy as np
+from typer.testing import CliRunner
+import dmsgd
+from dmsgd.commands import app
+
+X = np.random.default_rng(0).normal(size=(60, 6))
+y = np.repeat([0, 1, 2], [40, 15, 5])
+design = dmsgd.diversify(X, 4, labels=y, w=0.5, target="balanced")
+for each in (design, design.without_repulsion(), dmsgd.diversify(X, 4, kernel="rbf"),
+             dmsgd.Partition(design), dmsgd.Stratified(y, 4), dmsgd.cells(X, 4),
+             dmsgd.SwapChain(dmsgd.Linear(X), 4), dmsgd.PoissonDisk(X, 4),
+             dmsgd.Trials(dmsgd.Linear(X), 4)):
+    assert each.sample(3, seed=0).shape == (3, 4)
+dmsgd.nystrom(dmsgd.RBF(X), 20)
+dmsgd.presample(design, 20, path="s.npy", progress=True)
+np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d,e,f", comments="")
+np.save("y.npy", y)
+for command in ("inspect x.csv --labels y.npy -k 4", "report x.csv -k 4 -o r.html",
+                "sample x.csv -k 4 -n 9 -o b.npy", "select x.csv -k 4 -o c.csv",
+                "bench --help"):
+    done = CliRunner().invoke(app, command.split(), catch_exceptions=False)
+    assert done.exit_code == 0, (command, done.output)
+print("core", file=sys.stderr)
+"""
+
+MESSAGES = """
+import importlib
+import numpy as np
+from typer.testing import CliRunner
+import dmsgd
+from dmsgd.commands import app
+
+X = np.random.default_rng(0).normal(size=(60, 6))
+np.save("x.npy", X)
+open("x.parquet", "w").close()
+open("x.zarr", "w").close()
+
+def told(call):
+    try:
+        call()
+    except ImportError as error:
+        return str(error)
+
+def command(line):
+    done = CliRunner().invoke(app, line.split())
+    return done.output.strip()
+
+print(json.dumps({
+    "clustered": told(lambda: dmsgd.clustered(X, 4)),
+    "coreset": told(lambda: dmsgd.coreset(dmsgd.RBF(X), 12)),
+    "density": told(lambda: dmsgd.diversify(X, 4, target="density")),
+    "train_torch": told(lambda: dmsgd.sgd.train_torch(1, 2, 3, 4, 5, 6)),
+    "gradients": told(lambda: dmsgd.diagnostics.item_gradients(1, 2, 3, 4)),
+    "parquet": told(lambda: dmsgd.diversify("x.parquet", 4)),
+    "zarr": told(lambda: dmsgd.diversify("x.zarr", 4)),
+    **{name: told(lambda: importlib.import_module(name)) for name in (
+        "dmsgd.torch", "dmsgd.torch.lightning", "dmsgd.torch.transformers", "dmsgd.sklearn",
+        "dmsgd.imblearn")},
+    "demo": command("demo"),
+    "reproduce": command("reproduce toy"),
+    "cluster": command("sample x.npy -k 4 -n 9 -o b.npy --cluster local"),
+}))
+"""
+
+
+def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-c", BLOCKED + code]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+def test_batches_and_commands_need_no_extra(tmp_path: Path) -> None:
+    done = run(CORE, tmp_path)
+    assert done.stderr.endswith("core\n"), done.stderr
+
+
+@pytest.fixture(scope="module")
+def messages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    done = run(MESSAGES, tmp_path_factory.mktemp("messages"))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("clustered", 'k-means needs scikit-learn; pip install "dmsgd[sklearn]"'),
+        ("coreset", 'k-means needs scikit-learn; pip install "dmsgd[sklearn]"'),
+        ("density", 'the density of items needs scikit-learn; pip install "dmsgd[sklearn]"'),
+        ("train_torch", 'train_torch needs torch; pip install "dmsgd[torch]"'),
+        ("gradients", 'item_gradients needs torch; pip install "dmsgd[torch]"'),
+        ("parquet", 'x.parquet: reading Parquet needs pyarrow; pip install "dmsgd[parquet]"'),
+        ("zarr", "x.zarr: reading Zarr needs zarr 3 and Python 3.11 or later; "
+                 'pip install "dmsgd[zarr]"'),
+        ("dmsgd.torch", 'dmsgd.torch needs torch; pip install "dmsgd[torch]"'),
+        ("dmsgd.torch.lightning", 'dmsgd.torch needs torch; pip install "dmsgd[torch]"'),
+        ("dmsgd.torch.transformers", 'dmsgd.torch needs torch; pip install "dmsgd[torch]"'),
+        ("dmsgd.sklearn", 'dmsgd.sklearn needs scikit-learn; pip install "dmsgd[sklearn]"'),
+        ("dmsgd.imblearn", "dmsgd.imblearn needs scikit-learn and imbalanced-learn; "
+                           'pip install "dmsgd[imblearn]"'),
+        ("demo", "error: dmsgd demo needs scikit-learn and matplotlib and joblib; "
+                 'pip install "dmsgd[paper]"'),
+        ("reproduce", "error: dmsgd reproduce needs scikit-learn and matplotlib and joblib; "
+                      'pip install "dmsgd[paper]"'),
+        ("cluster", 'error: a cluster needs Dask and distributed; pip install "dmsgd[dask]"'),
+    ],
+)  # fmt: skip
+def test_a_part_that_needs_an_extra_names_it(
+    part: str, message: str, messages: dict[str, str]
+) -> None:
+    assert messages[part] == message
