@@ -61,10 +61,10 @@ def test_every_import_is_declared() -> None:
 
 
 def test_what_is_asked_for_is_what_the_extra_brings() -> None:
-    for extra, modules in ASKED_FOR.items():
+    for extra, asked in ASKED_FOR.items():
         own = re.findall(r"dmsgd\[(.*)\]", " ".join(EXTRAS[extra]))
         brought = declared([*EXTRAS[extra], *(each for inner in own for each in EXTRAS[inner])])
-        assert {PACKAGE.get(name, name) for name in modules} == brought, extra
+        assert {PACKAGE.get(name, name) for name in asked} == brought, extra
     everything = re.fullmatch(r"dmsgd\[(.*)\]", EXTRAS["all"][0])[1].split(",")
     assert set(ASKED_FOR) <= set(everything)
 
