@@ -490,3 +490,12 @@ def test_bench_prints_times(monkeypatch):
 def test_version():
     assert run("--version").stdout == f"dmsgd {dmsgd.__version__}\n"
     assert commands.main.__module__ == "dmsgd.commands"
+
+
+def test_versions_say_what_a_question_needs():
+    told = dict(line.split(maxsplit=1) for line in run("--versions").stdout.splitlines())
+    assert told["dmsgd"] == dmsgd.__version__
+    assert told["numpy"] == np.__version__
+    assert told["processor"].endswith(f", {os.cpu_count()} cores")
+    assert re.search(r"\d threads", told["blas"])
+    assert ("cuda" in told) == ("torch" in told)

@@ -39,7 +39,7 @@ np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d,e,f", comments="")
 np.save("y.npy", y)
 for command in ("inspect x.csv --labels y.npy -k 4", "report x.csv -k 4 -o r.html",
                 "sample x.csv -k 4 -n 9 -o b.npy", "select x.csv -k 4 -o c.csv",
-                "bench --help"):
+                "--versions", "bench --help"):
     done = CliRunner().invoke(app, command.split(), catch_exceptions=False)
     assert done.exit_code == 0, (command, done.output)
 print("core", file=sys.stderr)

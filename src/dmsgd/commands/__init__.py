@@ -77,12 +77,29 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _print_versions(asked: bool) -> None:
+    if asked:
+        from dmsgd.commands.versions import versions
+
+        typer.echo(versions())
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     version: Annotated[
         bool,
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+    versions: Annotated[
+        bool,
+        typer.Option(
+            "--versions",
+            callback=_print_versions,
+            is_eager=True,
+            help="Show versions, processor, BLAS and GPU, for questions, and exit.",
         ),
     ] = False,
     debug: Annotated[
