@@ -164,7 +164,6 @@ def test_two_passes_over_a_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")  # Dask's own
-@pytest.mark.xdist_group("cluster")
 def test_on_a_cluster():
     da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
     with (

@@ -47,11 +47,7 @@ def test_soaks_of_one_process(soak, options, capsys):
     ("script", "options"),
     [
         ("ddp", "--steps 300 --kills 1"),
-        pytest.param(
-            "workers",
-            "--kills 1 --every 0.5 --steps 300 --workers 2",
-            marks=pytest.mark.xdist_group("cluster"),
-        ),
+        ("workers", "--kills 1 --every 0.5 --steps 300 --workers 2"),
     ],
 )
 def test_soaks_with_kills(script, options):

@@ -89,7 +89,9 @@ def identity(address: str, security: Any = None) -> dict[str, Any]:
     except MemoryError:  # the first bytes of another protocol, read as the length of a message
         raise _no_scheduler(address, "what answers there is something else") from None
     except Exception as error:
-        raise _no_scheduler(address, type(error).__name__) from None
+        # A plain OSError says that Dask gave up; its cause is what it met.
+        met = error.__cause__ if type(error) is OSError else None
+        raise _no_scheduler(address, type(met or error).__name__) from None
     kind = found.get("type")
     if kind != "Scheduler":
         raise _no_scheduler(address, f"what answers there is a {kind}")
@@ -104,7 +106,8 @@ async def _asked(address: str, security: Any) -> dict[str, Any]:
     options = (security or Security()).get_connection_args("client")
 
     async def ask() -> dict[str, Any]:
-        comm = await connect(address, timeout=CONNECT_SECONDS, **options)
+        # Less than is waited for all: what Dask found when it gave up is then what is told.
+        comm = await connect(address, timeout=0.7 * CONNECT_SECONDS, **options)
         try:
             await comm.write({"op": "identity", "reply": True})
             return dict(await comm.read())
