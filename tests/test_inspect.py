@@ -460,3 +460,16 @@ def test_class_names_are_no_markup(folder):
 def test_errors_are_one_line(folder, command, message):
     np.save("short.npy", LABELS[:3])
     fails(f"inspect {command}", message)
+
+
+def test_thousands_of_classes_are_looked_at_on_a_sample(monkeypatch):
+    """Each class is a direction of the kernel, as costly as a column."""
+    monkeypatch.setattr("dmsgd.diagnostics.sample.MANY_CLASSES", 100)
+    X, y = RNG.normal(size=(600, 12)), np.arange(600) // 3
+    found = examine(X, 5, y, ws=(0.5,))
+    assert (found.n, found.sampled, len(found.classes)) == (600, 100, 200)
+    uniform, plain = found.prospects[:2]
+    assert set(uniform.shares) == set(plain.shares)  # evenness is of the same classes
+    assert examine(X, 5, y, Settings(target="uniform")).sampled == 600  # no w is tried
+    monkeypatch.setattr("dmsgd.diagnostics.sample.NEIGHBOURS", 300)
+    assert examine(X, 5, settings=Settings(target="density")).sampled == 300

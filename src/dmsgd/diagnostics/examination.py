@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, final
 
+import numpy as np
+
 from dmsgd.designs import Stratified, Uniform, suggest_scale
 from dmsgd.diagnostics.bench import Bench, Made
 from dmsgd.diagnostics.diversity import Room, room
 from dmsgd.diagnostics.facts import facts
 from dmsgd.diagnostics.prospects import Prospect, prospect
-from dmsgd.diagnostics.sample import readable, sample_rows, taken
+from dmsgd.diagnostics.sample import rows_for, taken
 from dmsgd.diagnostics.settings import Settings, as_settings
 from dmsgd.features import Features, anneal, recognise, standardize
 from dmsgd.features.tables import separated
@@ -123,15 +125,17 @@ def examine(
     ws = tuple(as_fraction(w, "ws") for w in ws)
     X, labels = separated(X, labels)
     X = recognise(X)
-    n, d = X.shape
+    n = X.n
     k = as_batch_size(k, n)
     seed = fixed_seed(Uniform(n, k), seed)
     y = None if labels is None else as_labels(labels, n)
-    rows = sample_rows(n, n if settings.kernel == "rbf" else d, k, seed, readable(X))
+    rows = rows_for(X, k, y, settings, seed)
     bench = Bench(taken(X, rows), k, None if y is None else y[rows], made)
     known = X if X.resident else bench.X
     unlabelled = room(bench.unlabelled(replace(settings, w=0.0, target=None)), k)
-    uniform = prospect("uniform", None, Uniform(n, k), y)
+    everybody = _comparable(y, bench.labels)
+    size = n if everybody is None else len(everybody)
+    uniform = prospect("uniform", None, Uniform(size, k), everybody)
     several = y is not None and settings.target is None  # a target is prescribed anew for each w
     asked = [replace(settings, w=w) for w in sorted({settings.w, *(ws if several else ())})]
     known_facts = facts(known, n, y)
@@ -146,8 +150,8 @@ def examine(
             found[each] = one
         progress(0.2 + 0.8 * (number + 1) / len(everyone))
     prospects = [uniform, *(found[each] for each in asked if each in found)]
-    if y is not None:
-        prospects.append(prospect("stratified", None, Stratified(y, k), y))
+    if everybody is not None:
+        prospects.append(prospect("stratified", None, Stratified(everybody, k), everybody))
     return Examination(
         k=k,
         sampled=bench.X.n,
@@ -158,6 +162,16 @@ def examine(
         candidate=None if advised is None else found.get(advised),
         **known_facts,
     )
+
+
+def _comparable(y: Any, sampled: Any) -> Any:
+    """Return the labels that need no kernel to be counted: all, if the sample has every class.
+
+    Otherwise those of the sample, or shares of other classes would be compared.
+    """
+    if y is None or np.unique(sampled).size == np.unique(y).size:
+        return y
+    return sampled
 
 
 def _to_advise(
@@ -174,7 +188,7 @@ def _to_advise(
     unit = Settings(normalize=True, rho=rho, standardize=units)
     if bench.unlabelled(unit).rank >= min(SPARE_RANK * bench.k, bench.X.n):
         return bench, unit
-    rows = sample_rows(X.n, X.n, bench.k, seed, readable(X))
+    rows = rows_for(X, bench.k, y, Settings(kernel="rbf"), seed)
     bench = Bench(taken(X, rows), bench.k, None if y is None else y[rows], {})
     F: Any = bench.X if rho is None else anneal(bench.X, rho)
     F = standardize(F) if units else F

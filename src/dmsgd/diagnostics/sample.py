@@ -6,8 +6,11 @@ sample are close to those of the data.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from dmsgd.diagnostics.settings import Settings
 from dmsgd.features import Features, recognise
 from dmsgd.features.interface import InMemory
 from dmsgd.inputs.arrays import IntArray
@@ -17,6 +20,28 @@ from dmsgd.inputs.seeding import Seed, key_of
 OPERATIONS = 2.5e10
 #: Sizes of samples to choose from.
 SAMPLES = (100_000, 50_000, 20_000, 10_000, 5000, 3000, 2000, 1500)
+#: Items that are looked at where there are more classes: nearly each item is alone then, and
+#: eigenvalues that are tied cost more than others.
+MANY_CLASSES = 1000
+#: Items among which target="density" looks for neighbours: all pairs of them are compared.
+NEIGHBOURS = 10_000
+
+
+def rows_for(X: Features, k: int, labels: Any, settings: Settings, seed: Seed = 0) -> IntArray:
+    """Return the items to look at for designs with these settings and several w.
+
+    Every class adds a direction to the kernel where w > 0, so that a table with thousands of them
+    is as costly as one with thousands of columns.
+    """
+    mixed = labels is not None and (settings.target is None or settings.w > 0)
+    classes = np.unique(labels).size if mixed else 0
+    directions = X.n if settings.kernel == "rbf" else X.d + classes
+    most = readable(X)
+    if settings.target == "density":
+        most = min(most, NEIGHBOURS)
+    if classes > MANY_CLASSES:
+        most = min(most, max(MANY_CLASSES, 5 * k))
+    return sample_rows(X.n, directions, k, seed, most)
 
 
 def sample_rows(n: int, d: int, k: int, seed: Seed = 0, most: int | None = None) -> IntArray:

@@ -25,7 +25,7 @@ from dmsgd.diagnostics import (
 )
 from dmsgd.diagnostics.bench import Made, unasked
 from dmsgd.diagnostics.examination import WS
-from dmsgd.diagnostics.sample import readable, sample_rows, taken
+from dmsgd.diagnostics.sample import rows_for, taken
 from dmsgd.diagnostics.settings import as_settings
 from dmsgd.errors import RankError
 from dmsgd.features import recognise
@@ -153,9 +153,9 @@ def build(
 def _look_at(
     X: Matrix, labels: Any, texts: Any, images: Any, k: int, settings: Settings, seed: Seed
 ) -> Data:
-    n, d = X.shape
+    n = X.shape[0]
     y = None if labels is None else as_labels(labels, n)
-    rows = sample_rows(n, n if settings.kernel == "rbf" else d, k, seed, readable(X))
+    rows = rows_for(recognise(X), k, y, settings, seed)
     snippet, pixels = snippets(texts, n), checked_images(images, n, rows)
     names: list[str] = []
     codes = None
