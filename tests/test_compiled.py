@@ -215,6 +215,9 @@ def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
     chosen, shares = RNG.integers(0, r, count), RNG.uniform(size=count)
     shares[:2] = 2.0**-53, 1 - 2.0**-53
     targets, items = shares * totals[chosen], np.full(count, -1)
+    bounds = table[RNG.integers(0, table.shape[0], count), chosen, STRETCH - 1]
+    exactly = (bounds > 0) & (bounds < totals[chosen]) & (np.arange(count) % 2 == 1)
+    targets[exactly] = bounds[exactly]  # where one group ends and the next begins
     located(tables.plan(1)[0], chosen, targets, items)
     assert (items >= 0).all()
     assert (items < n).all()

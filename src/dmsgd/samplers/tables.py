@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, final
 
 import numpy as np
@@ -52,14 +53,22 @@ def tables_of(V: FloatArray) -> TablesInMemory:
     """Return the tables of V, which is contiguous."""
     from dmsgd.compiled.jit import address
     from dmsgd.samplers.compiled.registers import LANES
-    from dmsgd.samplers.compiled.tables import ENTRY, GROUP, fill_coarse, fill_guides, fill_sums
+    from dmsgd.samplers.compiled.tables import (
+        ENTRY,
+        GROUP,
+        LINE,
+        fill_coarse,
+        fill_guides,
+        fill_sums,
+    )
 
     n, r = V.shape
     F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
     width, whole, groups = F.shape[1], n // GROUP, -(-n // GROUP)
     rest = np.zeros((GROUP, width))
     rest[: n - whole * GROUP] = F[whole * GROUP :]
-    sums, guides = np.empty((groups, width, ENTRY)), np.empty((width, 2 * groups + 1), np.uint32)
+    sums = _aligned((groups, width, ENTRY), float, LINE)
+    guides = np.empty((width, 2 * groups + 1), np.uint32)
     ends, filled = np.zeros((groups + 1, width)), np.zeros(width, np.int64)
     fill_sums(address(F, float), whole, width, address(ends, float), address(sums, float))
     if whole < groups:
@@ -67,7 +76,16 @@ def tables_of(V: FloatArray) -> TablesInMemory:
         fill_sums(address(rest, float), 1, width, *behind)
     counted = address(ends, float), address(filled, np.int64), address(guides, np.uint32)
     fill_guides(groups, width, 2 * groups, *counted)
-    coarse = np.empty(n * r + 3, np.int8) if r >= COARSE else None  # 4 bytes are read at a time
-    if coarse is not None:
+    coarse = None
+    if r >= COARSE:
+        coarse = _aligned((n * r + 3,), np.int8, LINE)  # 4 bytes are read at a time
         fill_coarse(address(V, float), n, r, address(coarse, np.int8))
     return TablesInMemory(V, sums, ends[-1].copy(), guides, coarse)
+
+
+def _aligned(shape: tuple[int, ...], kind: Any, line: int) -> Any:
+    """Return an array that begins where a line of memory does: look-ups then touch no line more."""
+    size = prod(shape) * np.dtype(kind).itemsize
+    room = np.empty(size + line, np.int8)
+    start = -room.__array_interface__["data"][0] % line
+    return room[start : start + size].view(kind).reshape(shape)

@@ -27,10 +27,7 @@ from dmsgd.samplers.compiled.registers import (
     gather_bytes,
     single_tile,
 )
-from dmsgd.samplers.compiled.tables import tables_at
-
-#: Bytes that memory brings at a time.
-LINE = 64
+from dmsgd.samplers.compiled.tables import LINE, tables_at
 
 
 @compiled(NOTHING(SINGLES, INT, SINGLES))

@@ -40,8 +40,12 @@ from dmsgd.samplers.compiled.registers import BLOCK, LANES, coarsen, survey
 
 #: Rows of V in a stretch and in a group; entries of the table for a group and column.
 STRETCH, GROUP, ENTRY = 8, 64, 16
+#: Bytes that memory brings at a time.
+LINE = 64
 #: A share this close to the end of a 256th is looked up in V: far above rounding.
 _DOUBT = 2.0**-20
+#: Guides are asked for less by far more than rounding: no group that they name begins too late.
+_BELOW = 1.0 - 2.0**-40
 
 #: V, shape (n, r); sums and shares, (groups, width, ENTRY), are the same memory; totals, (width,),
 #: are the last sums; guides, (width, last + 1). The width is r, or LANES if that is more.
@@ -146,20 +150,22 @@ def locate(plan, columns, targets, items, count):
     n, width, guides = tables.n, tables.width, tables.guides
     for p in range(count):
         j = columns[p]
-        guide = targets[p] / tables.totals[j] * tables.last
+        guide = targets[p] / tables.totals[j] * (tables.last * _BELOW)
         guide = guide if 0.0 <= guide < tables.last else 0.0  # also where that is no number
         items[p] = j * (tables.last + 1) + np.int64(guide)
         prefetch(shift(guides, items[p]))
     for p in range(count):
-        items[p] = guides[items[p]]
-        line = shift(tables.sums, (items[p] * width + columns[p]) * ENTRY)
+        group, after = guides[items[p]], guides[items[p] + 1]
+        items[p] = group
+        line = shift(tables.sums, (group * width + columns[p]) * ENTRY)
+        prefetch(line)
+        prefetch(shift(line, STRETCH))
+        line = shift(line, width * ENTRY if after > group else 0)  # it may be the next group
         prefetch(line)
         prefetch(shift(line, STRETCH))
     for p in range(count):
         j, group, target = columns[p], items[p], targets[p]
         line = shift(tables.sums, (group * width + j) * ENTRY)
-        while group > 0 and shift(line, -width * ENTRY)[7] > target:  # rounding put it too far
-            group, line = group - 1, shift(line, -width * ENTRY)
         while group < tables.groups - 1 and line[7] <= target:
             group, line = group + 1, shift(line, width * ENTRY)
         b = 0
