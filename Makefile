@@ -5,6 +5,8 @@
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
 # make test-oldest      the numerical tests with the oldest versions that pyproject.toml admits
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
+# make coverage         which lines of the package the tests of `make test` run
+# make release-check    builds, checks and installs what would be published, on every Python at hand
 # make lock             constraints.txt with the newest versions, but for torch
 # make fuzz             any input to any function and damaged files of every kind, ten thousand cases of
 #                       each (CASES=, SEED= for more damaged files; about twenty minutes)
@@ -26,7 +28,7 @@ endif
 # Tests start Python some two hundred times, which would compile all of the package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast test-frameworks fuzz soak test-processors test-oldest test-python lock browser check format frameworks bench paper clean
+.PHONY: demo test test-fast test-frameworks fuzz soak test-processors test-oldest test-python lock coverage release-check browser check format frameworks bench paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -78,11 +80,25 @@ test-python:
 	.venv-python/bin/pip install --quiet --upgrade --editable ".[test]"
 	.venv-python/bin/python tests/processors.py --here
 
+# Also those lines that only processes started by tests run; compiled loops cannot be seen.
+coverage: $(VENV)/.installed-dev browser
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 -m "not frameworks"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+$(VENV)/.installed-release: $(VENV)/.installed-dev
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[release]"
+	@touch $@
+
+release-check: $(VENV)/.installed-release
+	$(BIN)/python tests/release_check.py
+
 # torch stays as it is: other versions of it are other downloads of gigabytes. Edit its line to change it.
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	grep ^torch== constraints.txt > .venv-lock/torch.txt
-	.venv-lock/bin/pip install --quiet --constraint .venv-lock/torch.txt --editable ".[dev,bench]"
+	.venv-lock/bin/pip install --quiet --constraint .venv-lock/torch.txt --editable ".[dev,bench,release]"
 	grep '^#' constraints.txt > .venv-lock/lock.txt
 	.venv-lock/bin/pip freeze --all --exclude pip --exclude-editable | sed 's/+cpu$$//' >> .venv-lock/lock.txt
 	mv .venv-lock/lock.txt constraints.txt

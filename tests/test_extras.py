@@ -85,6 +85,29 @@ print(json.dumps({
 """
 
 
+#: What each of them says: who needs what, from which extra.
+EXPECTED = {
+    part: f'{who} needs {what}; pip install "dmsgd[{extra}]"'
+    for part, who, what, extra in (
+        ("clustered", "k-means", "scikit-learn", "sklearn"),
+        ("coreset", "k-means", "scikit-learn", "sklearn"),
+        ("density", "the density of items", "scikit-learn", "sklearn"),
+        ("train_torch", "train_torch", "torch", "torch"),
+        ("gradients", "item_gradients", "torch", "torch"),
+        ("parquet", "x.parquet: reading Parquet", "pyarrow", "parquet"),
+        ("zarr", "x.zarr: reading Zarr", "zarr 3 and Python 3.11 or later", "zarr"),
+        ("dmsgd.torch", "dmsgd.torch", "torch", "torch"),
+        ("dmsgd.torch.lightning", "dmsgd.torch", "torch", "torch"),
+        ("dmsgd.torch.transformers", "dmsgd.torch", "torch", "torch"),
+        ("dmsgd.sklearn", "dmsgd.sklearn", "scikit-learn", "sklearn"),
+        ("dmsgd.imblearn", "dmsgd.imblearn", "scikit-learn and imbalanced-learn", "imblearn"),
+        ("demo", "error: dmsgd demo", "scikit-learn and matplotlib and joblib", "paper"),
+        ("reproduce", "error: dmsgd reproduce", "scikit-learn and matplotlib and joblib", "paper"),
+        ("cluster", "error: a cluster", "Dask and distributed", "dask"),
+    )
+}
+
+
 def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-c", BLOCKED + code]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
@@ -102,31 +125,6 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(
-    ("part", "message"),
-    [
-        ("clustered", 'k-means needs scikit-learn; pip install "dmsgd[sklearn]"'),
-        ("coreset", 'k-means needs scikit-learn; pip install "dmsgd[sklearn]"'),
-        ("density", 'the density of items needs scikit-learn; pip install "dmsgd[sklearn]"'),
-        ("train_torch", 'train_torch needs torch; pip install "dmsgd[torch]"'),
-        ("gradients", 'item_gradients needs torch; pip install "dmsgd[torch]"'),
-        ("parquet", 'x.parquet: reading Parquet needs pyarrow; pip install "dmsgd[parquet]"'),
-        ("zarr", "x.zarr: reading Zarr needs zarr 3 and Python 3.11 or later; "
-                 'pip install "dmsgd[zarr]"'),
-        ("dmsgd.torch", 'dmsgd.torch needs torch; pip install "dmsgd[torch]"'),
-        ("dmsgd.torch.lightning", 'dmsgd.torch needs torch; pip install "dmsgd[torch]"'),
-        ("dmsgd.torch.transformers", 'dmsgd.torch needs torch; pip install "dmsgd[torch]"'),
-        ("dmsgd.sklearn", 'dmsgd.sklearn needs scikit-learn; pip install "dmsgd[sklearn]"'),
-        ("dmsgd.imblearn", "dmsgd.imblearn needs scikit-learn and imbalanced-learn; "
-                           'pip install "dmsgd[imblearn]"'),
-        ("demo", "error: dmsgd demo needs scikit-learn and matplotlib and joblib; "
-                 'pip install "dmsgd[paper]"'),
-        ("reproduce", "error: dmsgd reproduce needs scikit-learn and matplotlib and joblib; "
-                      'pip install "dmsgd[paper]"'),
-        ("cluster", 'error: a cluster needs Dask and distributed; pip install "dmsgd[dask]"'),
-    ],
-)  # fmt: skip
-def test_a_part_that_needs_an_extra_names_it(
-    part: str, message: str, messages: dict[str, str]
-) -> None:
-    assert messages[part] == message
+@pytest.mark.parametrize("part", EXPECTED)
+def test_a_part_that_needs_an_extra_names_it(part: str, messages: dict[str, str]) -> None:
+    assert messages[part] == EXPECTED[part]

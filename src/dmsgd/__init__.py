@@ -175,7 +175,7 @@ if TYPE_CHECKING:
         pivoted_cholesky as pivoted_cholesky,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 #: The names users type, by the module they live in, which is loaded when one is first used.
 _HOMES = {

@@ -1,0 +1,133 @@
+"""`make release-check`: builds what would be published and uses it as strangers would.
+
+    python tests/release_check.py [--python 3.10 3.13]
+
+The wheel and the sdist are built, checked, and compared with what they must hold. Then, on every
+Python from 3.10 to 3.13 that is found (python3.X on the PATH, or pyenv's), the wheel is installed
+without extras into an empty environment: batches and commands must work there, and every part that
+needs an extra must name it. Last, the command that such a message gives is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+from test_extras import CORE, EXPECTED, MESSAGES
+
+ROOT = Path(__file__).parent.parent
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+
+#: What a source archive is for: to build, to read, to test and to go on working.
+IN_SDIST = (
+    "src/dmsgd/__init__.py", "tests/test_kdpp.py", "tests/data/draws.json", "examples/README.md",
+    "benchmarks/draws.py", "docs/guarantees.md", "README.md", "CHANGELOG.md", "CONTRIBUTING.md",
+    "SECURITY.md", "CITATION.cff", "LICENSE", "Makefile", "constraints.txt", "hatch_build.py",
+    "pyproject.toml",
+)  # fmt: skip
+
+#: Files of the wheel that are no Python: without them something fails late.
+IN_WHEEL = ("dmsgd/py.typed", "dmsgd/report/template.html", "dmsgd/report/static/uplot.min.js")
+
+
+def run(*command: object, folder: Path = ROOT, **more: object) -> str:
+    """Run a command; return what it prints, and end with all of that where it fails."""
+    done = subprocess.run(
+        [str(part) for part in command], cwd=folder, capture_output=True, text=True, **more
+    )
+    if done.returncode:
+        sys.exit(f"failed: {' '.join(map(str, command))[:300]}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def built(folder: Path) -> tuple[Path, Path]:
+    """Build both into a folder, from what git knows; return the wheel and the sdist."""
+    run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist)
+    return wheel, sdist
+
+
+def check_contents(wheel: Path, sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    check(set(IN_SDIST) <= held, f"the sdist lacks {sorted(set(IN_SDIST) - held)}")
+    stray = [name for name in held if re.search(r"__pycache__|\.nb[ic]$|\.venv", name)]
+    check(not stray, f"the sdist holds {stray[:3]}")
+    with zipfile.ZipFile(wheel) as archive:
+        held = set(archive.namelist())
+        (metadata,) = (name for name in held if name.endswith(".dist-info/METADATA"))
+        text = archive.read(metadata).decode()
+    tracked = run("git", "ls-files", "src/dmsgd").split()
+    modules = {name.removeprefix("src/") for name in tracked if name.endswith(".py")}
+    check(modules <= held, f"the wheel lacks {sorted(modules - held)}")
+    check(set(IN_WHEEL) <= held, f"the wheel lacks {sorted(set(IN_WHEEL) - held)}")
+    relative = re.findall(r"\]\((?!https?:|#)[^)]+\)", text)
+    check(not relative, f"the long description has relative links: {relative[:3]}")
+
+
+def check(holds: bool, message: str) -> None:
+    if not holds:
+        sys.exit(f"failed: {message}")
+
+
+def found(version: str) -> str | None:
+    """Return the command of a Python version that can be run here."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    candidates = [shutil.which(f"python{version}"), *pyenv.glob(f"{version}.*/bin/python")]
+    for each in filter(None, candidates):
+        done = subprocess.run([each, "-c", "import venv, ensurepip"], capture_output=True)
+        if done.returncode == 0:
+            return str(each)
+    return None
+
+
+def use(wheel: Path, python: str, folder: Path) -> str:
+    """Install the wheel into an empty environment and use it; return what was installed."""
+    run(python, "-m", "venv", folder / "venv")
+    here, work = folder / "venv" / "bin" / "python", folder / "work"
+    work.mkdir()
+    run(here, "-m", "pip", "install", "--quiet", wheel)
+    run(here, "-W", "error", "-c", "import sys\n" + CORE, folder=work)
+    told = run(here, "-W", "error", "-c", "import json\n" + MESSAGES, folder=work)
+    check(json.loads(told) == EXPECTED, told)
+    listed = run(here, "-m", "pip", "list", "--format=freeze").split()
+    extra = "dmsgd[sklearn]"  # as the message says
+    run(here, "-m", "pip", "install", "--quiet", extra)
+    draw = "import dmsgd; dmsgd.clustered([[0.0], [0.1], [5.0], [5.1]], k=2).sample(1, seed=0)"
+    run(here, "-W", "error", "-c", draw, folder=work)
+    return f"{len(listed)} packages: {' '.join(sorted(listed))}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--python", nargs="+", default=PYTHONS, choices=PYTHONS)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        wheel, sdist = built(Path(folder, "dist"))
+        check_contents(wheel, sdist)
+        for each in (wheel, sdist):
+            print(f"{each.name}, {each.stat().st_size / 1e6:.1f} MB: complete", flush=True)
+        pythons = {version: found(version) for version in asked.python}
+        for version, python in pythons.items():
+            if python is None:
+                print(f"Python {version}: none found", flush=True)
+                continue
+            place = Path(folder, version)
+            place.mkdir()
+            print(f"Python {version}: works with {use(wheel, python, place)}", flush=True)
+            shutil.rmtree(place)
+        check(any(pythons.values()), "no Python was found")
+
+
+if __name__ == "__main__":
+    main()
