@@ -1,0 +1,34 @@
+"""What is published agrees with itself; `make release-check` builds and installs it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import dmsgd
+
+ROOT = Path(__file__).parent.parent
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_one_version_everywhere() -> None:
+    cited = re.search(r"^version: (.*)$", text("CITATION.cff"), re.M)[1]
+    newest, state = re.search(r"^## ([\d.]+) \((.*)\)$", text("CHANGELOG.md"), re.M).groups()
+    assert cited == dmsgd.__version__
+    assert dmsgd.__version__ == (f"{newest}.dev0" if state == "unreleased" else newest)
+
+
+def test_every_make_target_is_listed_for_contributors() -> None:
+    targets = set(re.search(r"^\.PHONY: (.*)$", text("Makefile"), re.M)[1].split())
+    listed = set(re.findall(r"^    make ([\w-]+) ", text("CONTRIBUTING.md"), re.M))
+    assert targets - {"browser", "clean"} == listed
+
+
+def test_every_folder_is_on_the_map() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", text("CONTRIBUTING.md"), re.M)
+    mapped = {name for row in rows for name in re.findall(r"`src/dmsgd/(\w+)`", row)}
+    folders = {path.parent.name for path in (ROOT / "src" / "dmsgd").glob("*/__init__.py")}
+    assert folders == mapped
