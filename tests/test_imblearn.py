@@ -1,4 +1,3 @@
-import doctest
 from collections import Counter
 
 import numpy as np
@@ -230,9 +229,3 @@ def test_bad_parameters_are_refused(name):
     options, message = BAD[name]
     with pytest.raises(ValueError, match=message):
         DiverseUnderSampler(**options).fit_resample(X, Y)
-
-
-def test_examples():
-    result = doctest.testmod(dmsgd.imblearn)
-    assert result.attempted > 0
-    assert result.failed == 0

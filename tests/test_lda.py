@@ -1,5 +1,3 @@
-import doctest
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -222,9 +220,3 @@ def test_bad_input_is_refused_before_any_work(name):
     call, error, message = BAD[name]
     with pytest.raises(error, match=message):
         call()
-
-
-def test_examples():
-    result = doctest.testmod(lda)
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -1,4 +1,3 @@
-import doctest
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.naive_bayes import GaussianNB
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 import dmsgd
-from dmsgd import sgd
 from dmsgd.sgd import train_sklearn, train_torch
 from dmsgd.training.draws import CHUNK
 
@@ -384,9 +382,3 @@ def test_what_only_a_batch_can_show_is_refused_at_the_first_step(name):
     call, error, message = BAD_LATER[name]
     with pytest.raises(error, match=message):
         next(call())
-
-
-def test_examples():
-    result = doctest.testmod(sgd)
-    assert result.attempted > 0
-    assert result.failed == 0

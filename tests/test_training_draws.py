@@ -1,4 +1,3 @@
-import doctest
 from functools import partial
 
 import numpy as np
@@ -132,9 +131,3 @@ def test_rows_by_position_in_the_same_container():
         dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
         np.testing.assert_array_equal(dense, X[batch])
         assert sparse.issparse(data) or type(rows) is type(data)
-
-
-def test_examples():
-    result = doctest.testmod(draws)
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -20,6 +20,9 @@ EXTRAS = {
 
 def require(extra: str, what: str) -> None:
     """Raise an ImportError that names what is missing and how to get it, if something is."""
-    missing = [name for module, name in EXTRAS[extra].items() if find_spec(module) is None]
+    missing = {m: name for m, name in EXTRAS[extra].items() if find_spec(m) is None}
     if missing:
-        raise ImportError(f'{what} needs {" and ".join(missing)}; pip install "dmsgd[{extra}]"')
+        raise ImportError(
+            f'{what} needs {" and ".join(missing.values())}; pip install "dmsgd[{extra}]"',
+            name=next(iter(missing)),
+        )
