@@ -14,7 +14,8 @@ from dmsgd.designs.stratified import Stratified
 from dmsgd.errors import KernelWarning
 from dmsgd.features import recognise
 from dmsgd.features.fingerprints import digest
-from dmsgd.features.maps import UnitRows, unit_columns, with_labels
+from dmsgd.features.mapped_rows import UnitRows
+from dmsgd.features.maps import unit_columns, with_labels
 from dmsgd.features.tables import separated
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.scalars import as_batch_size, as_choice, as_count, as_flag, as_fraction

@@ -10,7 +10,8 @@ import numpy as np
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.errors import KernelWarning
 from dmsgd.features import Features, Map, recognise
-from dmsgd.features.maps import UnitRows, WithLabels, unit_columns
+from dmsgd.features.mapped_rows import UnitRows, WithLabels
+from dmsgd.features.maps import unit_columns
 from dmsgd.features.sliced import Sliced
 from dmsgd.features.tables import separated
 from dmsgd.inputs.arrays import FloatArray

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmsgd.features import Features, recognise
 from dmsgd.features.fingerprints import digest
-from dmsgd.features.maps import LandmarkFeatures
+from dmsgd.features.mapped_rows import LandmarkFeatures
 from dmsgd.features.similarity import similarity, squared_distances
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
 from dmsgd.inputs.scalars import as_positive

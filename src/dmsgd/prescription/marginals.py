@@ -14,7 +14,7 @@ import numpy as np
 
 from dmsgd.errors import RankError
 from dmsgd.features import Features
-from dmsgd.features.maps import RowFactors
+from dmsgd.features.mapped_rows import RowFactors
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.polynomials.symmetric import log_polynomial, selection
 from dmsgd.spectra.eigen import eigh
