@@ -20,17 +20,6 @@ from dmsgd.paper import storage
 ROOT = Path(__file__).parent.parent
 
 
-def blocks(name, language="python"):
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / name).read_text(), flags=re.S)
-
-
-def test_the_first_example_is_short_and_runs(capsys):
-    first = blocks("README.md")[0]
-    assert len(first.strip().splitlines()) <= 12
-    exec(compile(first, "README.md", "exec"), {})
-    assert capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     "name",
     ["README.md", "CONTRIBUTING.md", "examples/README.md"]

@@ -1,0 +1,170 @@
+"""Every block of code of README.md and of the pages in docs runs, in order, in an empty folder.
+
+A page finds what its reader has at hand (`READER`), and every block finds what the blocks before it
+made. Commands run too; of those that take minutes or need a cluster the options alone are read.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from dmsgd.commands import app
+
+ROOT = Path(__file__).parent.parent
+PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").rglob("*.md")))]
+
+#: Fences that are no code of ours; help texts are held by tests/test_commands.py.
+OTHERS = ("", "bibtex", "text")
+#: Commands that are read and not run: they take minutes.
+LONG = ("demo", "reproduce", "bench")
+
+#: What readers have at hand: features and labels, in memory and in files.
+READER = """
+import numpy as np
+
+import dmsgd
+
+rng = np.random.default_rng(0)
+y = np.repeat(np.arange(4), [400, 200, 120, 80])
+X = rng.normal(size=(800, 80)) + 2 * rng.normal(size=(4, 80))[y]
+losses = 1 + rng.random(800)
+target = 64 * losses / losses.sum()
+moved = target[::-1].copy()
+design = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
+np.save("features.npy", X)
+np.save("y.npy", y)
+"""
+
+#: What readers of some pages have besides.
+BESIDES = {
+    "docs/diagnostics.md": """
+import pathlib
+
+import torch
+
+np.save("x.npy", rng.integers(256, size=(800, 4, 4), dtype=np.uint8))
+np.save("g.npy", rng.normal(size=(800, 5)))
+pathlib.Path("docs.txt").write_text("a text\\n" * 800)
+X, y = torch.tensor(X), torch.tensor(y)
+model = torch.nn.Linear(80, 4, dtype=X.dtype)
+""",
+    "docs/large.md": """
+import pathlib
+
+import dask.array
+import dask.distributed
+import scipy.sparse
+import zarr
+
+zarr.save("features.zarr", X)
+dask_array = dask.array.from_array(X, chunks=(200, 80))
+client = dask.distributed.Client(processes=False, n_workers=1, dashboard_address=None)
+parts = [scipy.sparse.csr_array(np.maximum(part, 0)) for part in np.split(X, 4)]
+pathlib.Path("corpus").mkdir()
+for number, part in enumerate(parts):
+    scipy.sparse.save_npz(f"corpus/{number:03d}.npz", part)
+X = rng.poisson(0.05, size=(256, 500)).astype(float)  # short texts, few words in common
+""",
+    "docs/training.md": """
+import torch
+
+dataset = torch.utils.data.TensorDataset(torch.tensor(X), torch.tensor(y))
+""",
+}
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    """Return the blocks of a page in order: "python" and code, or "sh" and lines of commands.
+
+    An indented block is one of commands if its first line begins with the name of one.
+    """
+    pattern = r"^```(?P<language>\w*)\n(?P<fenced>.*?)^```|^\n(?P<indented>(?: {4}[^\n]*\n)+)"
+    found = []
+    for each in re.finditer(pattern, text, flags=re.S | re.M):
+        if each["indented"] is None:
+            found.append((each["language"], each["fenced"]))
+        elif re.match(r" {4}(dmsgd|make|pip|python|DMSGD_DATA=\S+) ", each["indented"]):
+            found.append(("sh", each["indented"]))
+    return [(language, code) for language, code in found if language not in OTHERS]
+
+
+def run_command(line: str) -> None:
+    """Run a command of dmsgd; of another command see that what it names is there."""
+    words = shlex.split(line, comments=True)
+    while words and re.fullmatch(r"[A-Z_]+=\S*", words[0]):
+        words = words[1:]
+    program, rest = words[0], words[1:]
+    if program == "dmsgd" and (rest[0] in LONG or "--cluster" in rest):
+        get_command(app).commands[rest[0]].make_context(rest[0], rest[1:])
+    elif program == "dmsgd":
+        answer = CliRunner().invoke(app, rest)
+        assert answer.exit_code == 0, f"{line}\n{answer.output}"
+    elif program == "make":
+        assert re.search(rf"^{rest[0]}:", (ROOT / "Makefile").read_text(), flags=re.M), line
+    elif program == "python" and rest[0] != "-m":
+        assert (ROOT / rest[0]).exists(), line
+    elif program == "pip":
+        known = (ROOT / "pyproject.toml").read_text().split("[project.optional-dependencies]")[1]
+        for extra in re.findall(r"\w+", "".join(re.findall(r"\[(.*?)\]", rest[-1]))):
+            assert re.search(rf"^{extra} = \[", known, flags=re.M), line
+    else:
+        assert program == "python", f"{line}: no command that is known here"
+
+
+@pytest.mark.parametrize("name", [p for p in PAGES if blocks((ROOT / p).read_text())])
+def test_every_block_runs(name, tmp_path, monkeypatch):
+    text = (ROOT / name).read_text()
+    for module in ("torch", "dask", "zarr", "pyarrow", "transformers", "sentence_transformers"):
+        if re.search(rf"\b{module}\b", "".join(code for _, code in blocks(text))):
+            pytest.importorskip(module)
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, object] = {}
+    if name != "README.md":  # which makes all that it uses
+        exec(READER + BESIDES.get(name, ""), found)
+    try:
+        for language, code in blocks(text):
+            assert language in ("python", "sh"), language
+            if language == "python":
+                exec(compile(code, name, "exec"), found)
+            else:
+                for line in code.splitlines():
+                    run_command(line)
+    finally:
+        if "client" in found:
+            found["client"].close()
+
+
+def test_the_first_example_is_short_and_prints(capsys):
+    first = next(
+        code for kind, code in blocks((ROOT / "README.md").read_text()) if kind == "python"
+    )
+    assert len(first.strip().splitlines()) <= 12
+    exec(compile(first, "README.md", "exec"), {})
+    assert capsys.readouterr().out
+
+
+def test_blocks_are_found_in_order():
+    text = (
+        "a\n\n    dmsgd demo\n    make test\n\n```python\nx = 1\n```\n\n    π = 3\n\n```\nno\n```\n"
+    )
+    assert blocks(text) == [("sh", "    dmsgd demo\n    make test\n"), ("python", "x = 1\n")]
+
+
+@pytest.mark.parametrize(
+    "line", ["dmsgd inspect", "make nothing", "pip install '.[nothing]'", "python nothing.py", "ls"]
+)
+def test_a_command_that_is_wrong_is_noticed(line):
+    with pytest.raises(AssertionError):
+        run_command(line)
+
+
+def test_options_of_long_commands_are_read():
+    run_command("dmsgd reproduce toy --quick")
+    with pytest.raises(Exception, match="No such option: --fast"):
+        run_command("dmsgd reproduce toy --fast")
