@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import time
 from pathlib import Path
@@ -29,18 +28,22 @@ from dmsgd.commands.arguments import (
     as_settings,
     load,
     refuse_output,
-    replacing,
 )
-from dmsgd.commands.sample import CLASSES_SHOWN, NAME
+from dmsgd.commands.selected import (
+    as_bytes,
+    columns_of,
+    counts,
+    labels_in_words,
+    page_of,
+    write,
+)
 from dmsgd.commands.terminal import say, show, working
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from dmsgd.designs import KDPP
     from dmsgd.designs.conditioned import Conditioned
     from dmsgd.diagnostics import Settings
-    from dmsgd.inputs.arrays import FloatArray, IntArray
+    from dmsgd.inputs.arrays import IntArray
 
 #: Item numbers, as --given takes them.
 NUMBERS = re.compile(r"\d{1,18}(,\d{1,18})*")
@@ -129,19 +132,19 @@ def select(
     if known is not None:
         say(f"given     {known.size:,} items, which come first; {k - known.size:,} are new")
     how = "the most likely set, greedily" if most else f"a draw from the k-DPP, seed {seed}"
-    written = _as_bytes(output, _columns(design, chosen, known, weights))
+    written = as_bytes(output, columns_of(design, chosen, known, weights))
     if page is not None:
         facts = {"chosen by": how, "kernel": settings.in_words()}
         if y is not None:
-            facts["labels"] = _labels_in_words(settings)
-        _write(page, _page(whole, chosen, known, y, facts, output.name, seed))
-    _write(output, written)
+            facts["labels"] = labels_in_words(settings)
+        write(page, page_of(whole, chosen, known, y, facts, output.name, seed))
+    write(output, written)
     say(f"chosen    {how}: {k:,} items in {time.perf_counter() - began:.2f} s")
     say(f"written   {output}" + (f" and {page}" if page else ""))
     if y is not None:
         if not settings.uses_labels:
             say("labels    did not count for the set; -w 0.7 would mix them in")
-        show(_counts(y, chosen))
+        show(counts(y, chosen))
 
 
 def _refuse(
@@ -204,87 +207,3 @@ def _chosen(design: KDPP | Conditioned, known: IntArray | None, most: bool, seed
     if known is None:
         return drawn
     return np.concatenate([known, drawn[~np.isin(drawn, known)]])
-
-
-def _columns(
-    design: KDPP | Conditioned, chosen: IntArray, known: IntArray | None, weights: bool
-) -> dict[str, IntArray | FloatArray]:
-    """Return the columns of the table."""
-    import numpy as np
-
-    from dmsgd.designs import unbiased_weights
-
-    columns: dict[str, IntArray | FloatArray] = {"item": chosen}
-    if weights:
-        columns["weight"] = unbiased_weights(design)[chosen]
-    if known is not None:
-        columns["given"] = np.isin(chosen, known).astype(np.int64)
-    return columns
-
-
-def _as_bytes(output: Path, columns: dict[str, IntArray | FloatArray]) -> bytes:
-    """Return the file: all columns in a .csv, the items alone in others."""
-    import numpy as np
-
-    file, kind = io.BytesIO(), output.suffix.lower()
-    if kind == ".npy":
-        np.save(file, columns["item"])
-    elif kind == ".txt":
-        np.savetxt(file, columns["item"], fmt="%d")
-    else:
-        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-        lines = [",".join(columns), *(",".join(map(repr, row)) for row in rows)]
-        file.write("".join(f"{line}\n" for line in lines).encode())
-    return file.getvalue()
-
-
-def _write(path: Path, content: bytes) -> None:
-    with replacing(path) as file:
-        file.write(content)
-
-
-def _page(
-    whole: KDPP,
-    chosen: IntArray,
-    known: IntArray | None,
-    y: Any,
-    facts: dict[str, str],
-    title: str,
-    seed: int,
-) -> bytes:
-    from dmsgd.report.selection import build_selection, render_selection
-
-    given = 0 if known is None else known.size
-    with working("the page"):
-        content = build_selection(whole.spectrum, chosen, given, y, facts, seed)
-        return render_selection(content, title).encode()
-
-
-def _labels_in_words(settings: Settings) -> str:
-    if settings.w > 0:
-        return f"mixed in with w = {settings.w:g}"
-    return "count for the target" if settings.uses_labels else "did not count"
-
-
-def _counts(y: Any, chosen: IntArray) -> Table:
-    """Return the table of classes: how many items are chosen, and would be at random."""
-    import numpy as np
-    from rich.table import Table
-    from rich.text import Text
-
-    from dmsgd.inputs.texts import visible
-
-    names, codes, items = np.unique(y, return_inverse=True, return_counts=True)
-    drawn = np.bincount(codes[chosen], minlength=names.size)
-    shown = np.arange(names.size)
-    if names.size > CLASSES_SHOWN:  # the largest and the rarest
-        shown = np.argsort(-items, kind="stable")
-        shown = np.concatenate([shown[: CLASSES_SHOWN // 2], shown[-CLASSES_SHOWN // 2 :]])
-    table = Table(box=None, pad_edge=False)
-    table.add_column("class", no_wrap=True, max_width=NAME)
-    for heading in ("items", "chosen", "at random"):
-        table.add_column(heading, justify="right")
-    for c in shown:
-        random = f"{chosen.size * items[c] / codes.size:,.1f}"
-        table.add_row(Text(visible(names[c], NAME)), f"{items[c]:,}", f"{drawn[c]:,}", random)
-    return table

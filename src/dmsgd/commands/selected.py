@@ -1,0 +1,106 @@
+"""What `dmsgd select` writes and shows of the set that it has chosen."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dmsgd.commands.arguments import replacing
+from dmsgd.commands.sample import CLASSES_SHOWN, NAME
+from dmsgd.commands.terminal import working
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dmsgd.designs import KDPP
+    from dmsgd.designs.conditioned import Conditioned
+    from dmsgd.diagnostics import Settings
+    from dmsgd.inputs.arrays import FloatArray, IntArray
+
+
+def columns_of(
+    design: KDPP | Conditioned, chosen: IntArray, known: IntArray | None, weights: bool
+) -> dict[str, IntArray | FloatArray]:
+    """Return the columns of the table."""
+    import numpy as np
+
+    from dmsgd.designs import unbiased_weights
+
+    columns: dict[str, IntArray | FloatArray] = {"item": chosen}
+    if weights:
+        columns["weight"] = unbiased_weights(design)[chosen]
+    if known is not None:
+        columns["given"] = np.isin(chosen, known).astype(np.int64)
+    return columns
+
+
+def as_bytes(output: Path, columns: dict[str, IntArray | FloatArray]) -> bytes:
+    """Return the file: all columns in a .csv, the items alone in others."""
+    import numpy as np
+
+    file, kind = io.BytesIO(), output.suffix.lower()
+    if kind == ".npy":
+        np.save(file, columns["item"])
+    elif kind == ".txt":
+        np.savetxt(file, columns["item"], fmt="%d")
+    else:
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        lines = [",".join(columns), *(",".join(map(repr, row)) for row in rows)]
+        file.write("".join(f"{line}\n" for line in lines).encode())
+    return file.getvalue()
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file whole, or leave what is there."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+def page_of(
+    whole: KDPP,
+    chosen: IntArray,
+    known: IntArray | None,
+    y: Any,
+    facts: dict[str, str],
+    title: str,
+    seed: int,
+) -> bytes:
+    """Return the page about the set."""
+    from dmsgd.report.selection import build_selection, render_selection
+
+    given = 0 if known is None else known.size
+    with working("the page"):
+        content = build_selection(whole.spectrum, chosen, given, y, facts, seed)
+        return render_selection(content, title).encode()
+
+
+def labels_in_words(settings: Settings) -> str:
+    """Return what the labels were used for."""
+    if settings.w > 0:
+        return f"mixed in with w = {settings.w:g}"
+    return "count for the target" if settings.uses_labels else "did not count"
+
+
+def counts(y: Any, chosen: IntArray) -> Table:
+    """Return the table of classes: how many items are chosen, and would be at random."""
+    import numpy as np
+    from rich.table import Table
+    from rich.text import Text
+
+    from dmsgd.inputs.texts import visible
+
+    names, codes, items = np.unique(y, return_inverse=True, return_counts=True)
+    drawn = np.bincount(codes[chosen], minlength=names.size)
+    shown = np.arange(names.size)
+    if names.size > CLASSES_SHOWN:  # the largest and the rarest
+        shown = np.argsort(-items, kind="stable")
+        shown = np.concatenate([shown[: CLASSES_SHOWN // 2], shown[-CLASSES_SHOWN // 2 :]])
+    table = Table(box=None, pad_edge=False)
+    table.add_column("class", no_wrap=True, max_width=NAME)
+    for heading in ("items", "chosen", "at random"):
+        table.add_column(heading, justify="right")
+    for c in shown:
+        random = f"{chosen.size * items[c] / codes.size:,.1f}"
+        table.add_row(Text(visible(names[c], NAME)), f"{items[c]:,}", f"{drawn[c]:,}", random)
+    return table
