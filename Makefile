@@ -19,7 +19,8 @@
 PYTHON ?= python3
 OLDEST_PYTHON ?= python3.10
 VENV ?= .venv
-BIN := $(VENV)/bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(SCRIPTS)
 
 ifneq ($(wildcard ../shared/data),)
 export DMSGD_DATA ?= $(abspath ../shared/data)
@@ -70,15 +71,15 @@ test-processors: $(VENV)/.installed-dev
 # Without torch, which has no builds for every Python; what needs it is skipped.
 test-oldest:
 	$(OLDEST_PYTHON) -m venv --clear .venv-oldest
-	.venv-oldest/bin/pip install --quiet --no-deps --editable .
-	.venv-oldest/bin/python tests/oldest.py > .venv-oldest/oldest.txt
-	.venv-oldest/bin/pip install --quiet --constraint .venv-oldest/oldest.txt --editable ".[test]"
-	.venv-oldest/bin/python tests/processors.py --here
+	.venv-oldest/$(SCRIPTS)/pip install --quiet --no-deps --editable .
+	.venv-oldest/$(SCRIPTS)/python tests/oldest.py > .venv-oldest/oldest.txt
+	.venv-oldest/$(SCRIPTS)/pip install --quiet --constraint .venv-oldest/oldest.txt --editable ".[test]"
+	.venv-oldest/$(SCRIPTS)/python tests/processors.py --here
 
 test-python:
 	$(PYTHON) -m venv --clear .venv-python
-	.venv-python/bin/pip install --quiet --upgrade --editable ".[test]"
-	.venv-python/bin/python tests/processors.py --here
+	.venv-python/$(SCRIPTS)/pip install --quiet --upgrade --editable ".[test]"
+	.venv-python/$(SCRIPTS)/python tests/processors.py --here
 
 # Also those lines that only processes started by tests run; compiled loops cannot be seen.
 coverage: $(VENV)/.installed-dev browser
@@ -98,14 +99,14 @@ release-check: $(VENV)/.installed-release
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	grep ^torch== constraints.txt > .venv-lock/torch.txt
-	.venv-lock/bin/pip install --quiet --constraint .venv-lock/torch.txt --editable ".[dev,bench,release]"
+	.venv-lock/$(SCRIPTS)/pip install --quiet --constraint .venv-lock/torch.txt --editable ".[dev,bench,release]"
 	grep '^#' constraints.txt > .venv-lock/lock.txt
-	.venv-lock/bin/pip freeze --all --exclude pip --exclude-editable | sed 's/+cpu$$//' >> .venv-lock/lock.txt
+	.venv-lock/$(SCRIPTS)/pip freeze --all --exclude pip --exclude-editable | sed 's/+cpu$$//' >> .venv-lock/lock.txt
 	mv .venv-lock/lock.txt constraints.txt
 
 # The report's page is tested in a browser where there is one, and those tests skip where not.
 browser:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && apt-get install -y -qq chromium chromium-driver >/dev/null 2>&1; } || \
 	  echo "no Chromium found or installed: the browser tests will be skipped"
 

@@ -21,7 +21,8 @@ FLAGS = (
 
 
 def binary():
-    return shutil.which("chromium") or shutil.which("chromium-browser")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 @contextmanager

@@ -27,6 +27,13 @@ def test_every_make_target_is_listed_for_contributors() -> None:
     assert targets - {"browser", "clean"} == listed
 
 
+def test_a_forge_runs_targets_that_exist() -> None:
+    targets = re.findall(r"^([\w-]+):", text("Makefile"), re.M)
+    asked = re.findall(r"\bmake ([\w-]+)", text(".github/workflows/test.yml"))
+    assert set(asked) <= set(targets)
+    assert {"check", "test", "test-frameworks", "release-check"} <= set(asked)
+
+
 def test_every_folder_is_on_the_map() -> None:
     rows = re.findall(r"^\| (`.*?) \|", text("CONTRIBUTING.md"), re.M)
     mapped = {name for row in rows for name in re.findall(r"`src/dmsgd/(\w+)`", row)}
