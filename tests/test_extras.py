@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dmsgd.inputs.extras import EXTRAS
+from dmsgd.inputs.extras import EXTRAS, require
 
 #: All that an environment without extras does not have.
 ABSENT = sorted({*(m for modules in EXTRAS.values() for m in modules), "gensim", "pandas"})
@@ -128,3 +128,13 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize("part", EXPECTED)
 def test_a_part_that_needs_an_extra_names_it(part: str, messages: dict[str, str]) -> None:
     assert messages[part] == EXPECTED[part]
+
+
+def test_a_folder_of_the_same_name_is_not_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "zoo").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(EXTRAS, "zoo", {"zoo": "zoology"})
+    with pytest.raises(ImportError, match=r'a zebra needs zoology; pip install "dmsgd\[zoo\]"'):
+        require("zoo", "a zebra")

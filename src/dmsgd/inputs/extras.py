@@ -20,9 +20,15 @@ EXTRAS = {
 
 def require(extra: str, what: str) -> None:
     """Raise an ImportError that names what is missing and how to get it, if something is."""
-    missing = {m: name for m, name in EXTRAS[extra].items() if find_spec(m) is None}
+    missing = {m: name for m, name in EXTRAS[extra].items() if not _installed(m)}
     if missing:
         raise ImportError(
             f'{what} needs {" and ".join(missing.values())}; pip install "dmsgd[{extra}]"',
             name=next(iter(missing)),
         )
+
+
+def _installed(module: str) -> bool:
+    """Return whether a module can be imported; a folder of that name that is at hand is none."""
+    found = find_spec(module)
+    return found is not None and found.origin is not None
