@@ -1,8 +1,11 @@
 """The report: its figures against the library's, its page in a browser."""
 
 import base64
+import csv
+import io
 import json
 import re
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +15,7 @@ from scipy import sparse
 import dmsgd
 from browser import browser
 from dmsgd.diagnostics import Settings
+from dmsgd.report.curation import near_copies
 from dmsgd.report.items import checked_images, map_rows, positions, thumbnails
 from test_commands import fails, run
 
@@ -48,7 +52,6 @@ def test_figures_are_those_of_the_designs(content):
     assert [each["name"] for each in content["classes"]] == ["common", "usual", "rare", EVIL]
     codes = unpack(content["codes"], "u2")
     np.testing.assert_array_equal(codes, np.repeat(range(4), SIZES))
-    shown = unpack(content["points"]["row"], "u4")
     for i, w in enumerate(content["ws"]):
         for j, k in enumerate(content["ks"]):
             design = replace(ASKED, w=w).design(X, k, LABELS)
@@ -61,8 +64,9 @@ def test_figures_are_those_of_the_designs(content):
                 found["coverage"], dmsgd.diagnostics.coverage(design, steps), atol=1e-4
             )
             ratio = b * 150 / k
-            logs = unpack(found["ratio"], "u1") / 127.5 - 1
-            np.testing.assert_allclose(2.0 ** (6 * logs), ratio[shown], rtol=0.02)
+            low, high = found["range"]
+            logs = low + (unpack(found["ratio"], "u1") - 1.0) / 254 * (high - low)
+            np.testing.assert_allclose(2.0**logs, ratio, rtol=0.01)
             assert found["most"][0][1] == pytest.approx(ratio.max())
             assert found["least"][0][1] == pytest.approx(ratio.min())
             np.testing.assert_array_equal(found["batches"], design.sample(3, seed=0))
@@ -84,6 +88,84 @@ def test_figures_are_those_of_the_designs(content):
         expected = dmsgd.diagnostics.class_shares(dmsgd.Stratified(LABELS, k), LABELS)
         shares = [expected[each["name"]] for each in content["classes"]]
         np.testing.assert_allclose(content["strata"][j]["shares"], shares, atol=1e-6)
+
+
+def test_targets_stand_beside_the_others(content):
+    rows = {each["name"]: each for each in content["targets"]}
+    assert list(rows) == ["target uniform", "target balanced", "target density"]
+    assert rows["target uniform"]["items"] == pytest.approx(1, abs=1e-6)
+    assert rows["target balanced"]["evenness"] == pytest.approx(1, abs=1e-4)
+    design = replace(ASKED, target="density").design(X, 10, LABELS)
+    assert rows["target density"]["effective"] == pytest.approx(
+        dmsgd.diagnostics.effective_batch(design), abs=0.01
+    )
+    begun = dmsgd.report.build(X, 10, LABELS, Settings(target="balanced"))
+    assert [each["name"] for each in begun["targets"]][-1] == "no target"
+    many = dmsgd.report.build(X, 24, LABELS)["targets"]  # of five items six cannot be drawn
+    assert "24 has 6 items of each of 4 classes" in many[1]["reason"]
+
+
+# Curation
+
+
+def test_near_copies_are_those_of_all_pairs(monkeypatch):
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(300, 40))
+    F[100:110] = F[5] + 0.01 * rng.normal(size=(10, 40))
+    F[200] = 3 * F[7]
+    F[250] = 0
+    U = (F / np.maximum(np.linalg.norm(F, axis=1), 1e-9)[:, None]).astype(np.float32)
+    expected = np.arange(300)
+    expected[100:110], expected[200] = 5, 7
+    for products in (5e10, 5e5):  # with all columns, and with some of them first
+        monkeypatch.setattr("dmsgd.report.curation.PRODUCTS", products)
+        first, searched = near_copies(U, rng)
+        if searched == 300:
+            np.testing.assert_array_equal(first, expected)
+    assert searched < 300  # and of too many pairs a part is searched
+    assert set(np.flatnonzero(first != np.arange(300))) <= {*range(100, 110), 200}
+
+
+def test_columns_that_tell_nothing_apart_are_not_enough(monkeypatch):
+    rng = np.random.default_rng(0)
+    U = np.hstack([np.full((400, 8), 3.0), rng.normal(size=(400, 32))]).astype(np.float32)
+    U /= np.linalg.norm(U, axis=1, keepdims=True)
+    monkeypatch.setattr("dmsgd.report.curation.COLUMNS", 2)
+    monkeypatch.setattr("dmsgd.report.curation.PRODUCTS", 400**2 * 5)
+    assert near_copies(U, rng)[1] < 400  # the first two columns alone would have been quick
+    monkeypatch.setattr("dmsgd.report.curation.TRIED", 0)
+    assert near_copies(U, rng)[1] == 400
+
+
+def test_groups_with_several_classes_come_first():
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(80, 30))
+    F[40:46], F[60] = F[0], F[1]
+    labels = np.repeat(["a", "b"], [50, 30])
+    found = dmsgd.report.build(F, 5, labels)
+    groups = found["curation"]["listed"]
+    assert [(each["rows"], each["size"], each["classes"]) for each in groups] == [
+        ([1, 60], 2, 2),
+        ([0, *range(40, 46)], 7, 1),
+    ]
+    rows = list(csv.DictReader(io.StringIO(found["csv"])))
+    assert {row["item"]: row["near_copy_of"] for row in rows if row["near_copy_of"]} == {
+        **{str(i): "0" for i in range(40, 46)},
+        "60": "1",
+    }
+
+
+def test_outliers_are_least_like_the_others(content):
+    spectrum = replace(ASKED, w=0.0).design(X, 10).spectrum
+    F = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values)
+    U = F / np.linalg.norm(F, axis=1, keepdims=True)
+    cosines = U @ U.T
+    np.fill_diagonal(cosines, 0)
+    alike = np.sqrt((cosines**2).sum(axis=1) / 149)
+    found = content["curation"]
+    assert [row for row, _ in found["outliers"]] == np.argsort(alike)[:12].tolist()
+    assert found["outliers"][0][1] == pytest.approx(alike.min(), abs=1e-4)
+    assert found["middle"] == pytest.approx(np.median(alike), abs=1e-4)
 
 
 def test_variance_section_is_exact_or_says_that_it_is_not(content, monkeypatch):
@@ -416,6 +498,97 @@ def test_a_class_can_be_seen_alone(page):
     assert pixels(page, "#map") == before
 
 
+def test_a_class_has_its_own_favourites(page, content):
+    before = text(page, "#most")
+    choose = (
+        "const only = document.getElementById('only'); only.value = arguments[0];"
+        "only.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    page.execute_script(choose, "2")
+    b = ASKED.design(X, 10, LABELS).inclusion()
+    rare = np.flatnonzero(LABELS == "rare")
+    order = rare[np.argsort(b[rare])]
+    for name, item in (("most", order[-1]), ("least", order[0])):
+        first = text(page, f"#{name} li")
+        assert first.startswith(f"item {item}, rare")
+        assert f"{b[item] * 15:.1f}" in first
+    assert text(page, "#save") == "Save these 15 items as CSV"
+    page.execute_script(choose, "")
+    assert text(page, "#most") == before
+    assert text(page, "#save") == "Save all 150 items as CSV"
+
+
+def test_the_table_of_items_is_saved_by_the_page(page, content, tmp_path):
+    folder = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    page.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
+    page.execute_script("document.getElementById('save').click()")
+    path = tmp_path / "items-w0.7-k10.csv"
+    end = time.monotonic() + 20
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    saved = list(csv.DictReader(io.StringIO(path.read_text())))
+    exact = list(csv.DictReader(io.StringIO(content["csv"])))
+    assert [row["class"] for row in saved] == LABELS.tolist()
+    for one, other in zip(saved, exact, strict=True):
+        same = ("item", "class", "near_copy_of")
+        assert [one[name] for name in same] == [other[name] for name in same]
+        assert float(one["times_uniform"]) == pytest.approx(float(other["times_uniform"]), rel=0.01)
+    assert page.get_log("browser") == []
+
+
+def test_the_address_restores_the_view(page):
+    slide(page, "w", 1)
+    slide(page, "k", 1)
+    page.execute_script("document.querySelectorAll('#classes button')[2].click()")
+    address = page.current_url
+    assert address.endswith("#w=0.3&k=5&class=2")
+    parts = ("#summary", "#most", "#classes", "#save")
+    before = [text(page, each) for each in parts], pixels(page, "#map")
+    page.get("about:blank")
+    page.get(address)
+    assert ([text(page, each) for each in parts], pixels(page, "#map")) == before
+    base = address.split("#")[0]
+    for nonsense in ("#w=7&k=x&class=99", "#%00", "#class=__proto__&k=", "#w"):
+        page.get("about:blank")
+        page.get(base + nonsense)
+        assert "w = 0.7 and k = 10" in text(page, "#summary")
+    assert page.get_log("browser") == []
+
+
+def test_words_are_explained_by_pointer_key_and_touch(page):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    shown = "return document.getElementById('tip').style.display"
+    for name in ("evenness", "effective size", "similarity"):
+        word = page.find_element(By.CSS_SELECTOR, f"button[data-term='{name}']")
+        page.execute_script("arguments[0].scrollIntoView({block: 'center'})", word)
+        ActionChains(page, duration=0).move_to_element(word).perform()
+        assert text(page, "#tip").startswith(f"{name}\n")
+        ActionChains(page, duration=0).move_by_offset(0, 200).perform()
+        assert page.execute_script(shown) == "none"
+        word.send_keys(Keys.SHIFT)  # has the focus
+        assert len(text(page, "#tip")) > 60
+        assert word.get_attribute("aria-describedby") == "tip"
+        ActionChains(page).send_keys(Keys.ESCAPE).perform()
+        assert page.execute_script(shown) == "none"
+        page.execute_script("document.activeElement.blur(); arguments[0].click()", word)
+        assert page.execute_script(shown) == "block"
+        page.execute_script("document.body.click()")
+        assert page.execute_script(shown) == "none"
+
+
+def test_sliders_name_their_stops_and_legends_have_no_blanks(page):
+    assert text(page, "#w-stops").split() == ["0", "0.3", "0.5", "0.7", "0.9"]
+    assert text(page, "#k-stops").split() == ["2", "5", "10", "20"]
+    assert re.fullmatch(r"diverse\s*uniform", text(page, "#coverage .u-legend").strip())
+    names = "return Array.from(document.querySelectorAll('#choices tbody th'), (e) => e.innerText)"
+    targets = [f"target {name}" for name in ("uniform", "balanced", "density")]
+    ws = [f"w = {w}" for w in (0, 0.3, 0.5, 0.7, 0.9)]
+    assert page.execute_script(names) == ["uniform", "stratified", *ws, *targets]
+
+
 def test_every_chart_has_words_and_figures(page):
     for name in ("inclusion", "coverage", "spectrum"):
         assert len(page.execute_script(f"return {name}.getAttribute('aria-label')")) > 40
@@ -547,6 +720,22 @@ def test_command_writes_the_page_of_the_library(folder):
     assert (folder / "out.html").read_text() == page
     assert run("report features.npy -k 10 -o out.html --force").exit_code == 0
     assert (folder / "out.html").read_text() != page
+
+
+def test_command_writes_the_table_of_items(folder):
+    command = "report features.npy --labels y.npy -w 0.7 -k 10 -o out.html"
+    fails(f"{command} --csv items.txt", "must end in .csv")
+    (folder / "y.csv").write_text("kept")
+    fails(f"{command} --csv y.csv", "y.csv exists")
+    assert not (folder / "out.html").exists()
+    result = run(f"{command} --csv items.csv")
+    assert result.exit_code == 0, result.output
+    assert "table     items.csv: 150 items" in result.stdout
+    rows = list(csv.DictReader(io.StringIO((folder / "items.csv").read_text())))
+    assert [row["class"] for row in rows] == LABELS.tolist()
+    ratio = dmsgd.diversify(X, 10, LABELS, 0.7).inclusion() * 15
+    found = [float(row["times_uniform"]) for row in rows]
+    np.testing.assert_allclose(found, ratio, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

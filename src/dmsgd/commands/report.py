@@ -58,6 +58,13 @@ def report(
         str | None,
         typer.Option(help="Gradient of each item's loss, as rows: adds a section on variance."),
     ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv",
+            help="Table of the items to write: number, class, times uniform, what it is a copy of.",
+        ),
+    ] = None,
     title: Annotated[
         str | None, typer.Option(help="Title of the page.  [default: the name of FEATURES]")
     ] = None,
@@ -72,14 +79,18 @@ def report(
       dmsgd report features.npy --labels y.npy -w 0.7 --normalize -k 64 -o r.html
       dmsgd report tfidf.npz --rho 0.1 -k 50 -o report.html
       dmsgd report iris.csv --labels species --kernel rbf -k 10 -o report.html
+      dmsgd report features.npy --normalize -k 64 -o report.html --csv items.csv
 
     The page opens from disk and loads nothing. It begins with the design that `dmsgd sample` draws
     from with the same options; sliders show other w and k (of a --target, none). It takes the
     k-DPP apart into who is seen and who meets, with the price of each; with --gradients the
-    recommendation follows from these. Very large data is sampled, and the page says so.
+    recommendation follows from these. For curation it lists who is favoured, within a class too,
+    near-copies and outliers. Very large data is sampled, and the page says so.
     """
     inputs = [features, labels, texts, images, gradients]
     refuse_output(output, (".html", ".htm"), inputs, force)
+    if table is not None:
+        refuse_output(table, (".csv",), inputs, force)
     from dmsgd.inputs.seeding import key_of
     from dmsgd.report import build, render
 
@@ -93,6 +104,9 @@ def report(
     page = render(content, title or Path(features).name).encode()
     with replacing(output) as file:
         file.write(page)
+    if table is not None:
+        with replacing(table) as file:
+            file.write(content["csv"].encode())
     say(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
     if content["sampled"] < content["n"]:
         say(f"sample    of {content['sampled']:,} items, which the page shows")
@@ -100,6 +114,8 @@ def report(
         others = "the slider over w mixes them in" if target is None else "-w 0.7 would mix them in"
         say(f"labels    do not count where the page begins; {others}")
     seconds = time.perf_counter() - began
+    if table is not None:
+        say(f"table     {table}: {content['sampled']:,} items")
     say(f"written   {output}: {len(page) / 1e6:.1f} MB in {seconds:.1f} s")
 
 

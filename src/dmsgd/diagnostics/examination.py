@@ -169,7 +169,7 @@ def _comparable(y: Any, sampled: Any) -> Any:
 
     Otherwise those of the sample, or shares of other classes would be compared.
     """
-    if y is None or np.unique(sampled).size == np.unique(y).size:
+    if y is None or len(sampled) == len(y) or np.unique(sampled).size == np.unique(y).size:
         return y
     return sampled
 

@@ -25,27 +25,19 @@ from dmsgd.diagnostics import (
 )
 from dmsgd.diagnostics.bench import Made, unasked
 from dmsgd.diagnostics.examination import WS
-from dmsgd.diagnostics.sample import rows_for, taken
 from dmsgd.diagnostics.settings import as_settings
 from dmsgd.errors import RankError
 from dmsgd.features import recognise
-from dmsgd.features.interface import as_array
 from dmsgd.features.tables import separated
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
-from dmsgd.inputs.labels import as_labels
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.inputs.seeding import Seed, key_of
-from dmsgd.inputs.texts import visible
 from dmsgd.polynomials.symmetric import selection
-from dmsgd.report.choices import EXTENT, Data, baseline, choice, for_page, mentioned
-from dmsgd.report.items import (
-    checked_images,
-    map_rows,
-    packed,
-    positions,
-    snippets,
-    thumbnails,
-)
+from dmsgd.report.choices import baseline, choice, for_page, mentioned
+from dmsgd.report.curation import copies, curate, named
+from dmsgd.report.data import Data, as_csv, look_at, rows_of
+from dmsgd.report.items import map_rows, packed, positions, thumbnails
+from dmsgd.report.targets import with_targets
 from dmsgd.report.variance import split, variance_section
 from dmsgd.spectra import Spectrum, effective_rank
 from dmsgd.training.draws import fixed_seed
@@ -54,8 +46,6 @@ from dmsgd.training.draws import fixed_seed
 SIZES = (0.25, 0.5, 1.0, 2.0)
 #: Points of a curve.
 POINTS = 200
-#: Characters of a class's name that are shown.
-NAME = 80
 
 
 def build(
@@ -78,7 +68,8 @@ def build(
                but for a target, which is prescribed for one design.
     texts, images, gradients: (n,), (n, height, width[, 3]) and (n, p), each optional.
 
-    As many eigendecompositions as `examine` makes.
+    The table of all items that were looked at, as text, is its "csv", which is not on the page.
+    As many eigendecompositions as `examine` makes, and a target prescribed for some items.
 
     >>> content = build(np.random.default_rng(0).normal(size=(60, 12)), k=4)
     >>> content["ks"], content["kernel"]
@@ -96,8 +87,8 @@ def build(
     if settings.w > 0 and labels is None:
         raise ValueError(f"w={settings.w:g} mixes in labels, but there are none; pass labels")
     seed = fixed_seed(Uniform(n, k), seed)
-    data = _look_at(X, labels, texts, images, k, settings, seed)
-    gradients = None if gradients is None else _rows_of(gradients, n, data.rows)
+    data = look_at(X, labels, texts, images, k, settings, seed)
+    gradients = None if gradients is None else rows_of(gradients, n, data.rows)
     spectra, ks = _spectra(data, k, settings, progress)
     made = {replace(settings, w=w): each for w, each in spectra.items()}
     found = examine(X, k, labels, settings, ws=tuple(spectra), made=made, seed=seed)
@@ -110,74 +101,54 @@ def build(
         ]
         uniform = [baseline(Uniform(data.rows.size, size), data, seed) for size in ks]
         strata = [] if data.codes is None else [_strata(data, size, seed) for size in ks]
+        targets = with_targets(data, k, settings, seed)
     progress(0.9)
-    listed = mentioned(table)
-    shown = map_rows(data.rows.size, listed, np.random.default_rng(key_of(seed)))
+    rng, plain = np.random.default_rng(key_of(seed)), spectra[min(spectra)][0]
+    curation = curate(plain, rng)
+    oddities = curation.for_page(data.codes)
+    listed = np.union1d(mentioned(table), named(oddities))
+    shown = map_rows(data.rows.size, listed, rng)
     listed = np.unique(np.concatenate([listed, *(np.ravel(each["batches"]) for each in uniform)]))
-    plane = positions(spectra[min(spectra)][0])[shown]
+    plane = positions(plain)[shown]
+    beginning = table[list(spectra).index(settings.w)][ks.index(k)]["ratio"]
     content = {
         "n": n,
         "d": d,
         "sampled": int(data.rows.size),
         "k": k,
         "w": settings.w,
+        "target": settings.target,
         "ks": ks,
         "ws": list(spectra),
         "kernel": settings.in_words(),
-        "classes": _classes(data),
+        "classes": data.classes(),
+        "all_classes": len(found.classes),
         "listed": data.listed.tolist(),
-        "choices": [[for_page(each, shown) for each in row] for row in table],
+        "choices": [[for_page(each) for each in row] for row in table],
         "uniform": uniform,
         "strata": strata,
+        "targets": targets,
+        "curation": oddities,
         "spectra": [_curve(spectrum, ks) for spectrum, _ in spectra.values()],
         "advice": _advice(found, _split(found, data, gradients, made, seed)),
-        "extent": EXTENT,
         "points": {
             "row": packed(shown, "u4"),
             "x": packed(65535 * plane[:, 0], "u2"),
             "y": packed(65535 * plane[:, 1], "u2"),
         },
-        "ids": packed(data.rows, "u4"),
+        "ids": None if data.rows.size == n else packed(data.rows, "u4"),
+        "copies": copies(curation.first),
         "codes": None if data.codes is None else packed(data.codes, "u2"),
         "texts": None if data.texts is None else _texts(data.texts, np.union1d(shown, listed)),
         "images": None if data.images is None else thumbnails(data.images, listed, shown),
         "variance": None,
+        "csv": as_csv(data, beginning, curation.first),
     }
     if gradients is not None:
         design = KDPP(spectra[settings.w][0], k)
         content["variance"] = variance_section(design, gradients, seed)
     progress(1.0)
     return content
-
-
-def _look_at(
-    X: Matrix, labels: Any, texts: Any, images: Any, k: int, settings: Settings, seed: Seed
-) -> Data:
-    n = X.shape[0]
-    y = None if labels is None else as_labels(labels, n)
-    rows = rows_for(recognise(X), k, y, settings, seed)
-    snippet, pixels = snippets(texts, n), checked_images(images, n, rows)
-    names: list[str] = []
-    codes = None
-    if y is not None:
-        values, codes = np.unique(y, return_inverse=True)
-        order = np.argsort(-np.bincount(codes), kind="stable")  # the commonest class is number 0
-        codes = np.argsort(order)[codes][rows]
-        if order.size > 2**16:
-            raise ValueError(f"{order.size:,} classes are too many for a report; are these labels?")
-        names = [visible(values[c], NAME) for c in order]
-    if snippet is not None and rows.size < n:
-        snippet = [snippet[i] for i in rows]
-    return Data(taken(X, rows), codes, names, rows, snippet, pixels)
-
-
-def _rows_of(gradients: Any, n: int, rows: IntArray) -> FloatArray:
-    if len(getattr(gradients, "shape", (n, 1))) != 2:
-        raise ValueError("gradients must have two dimensions, (items, parameters)")
-    g = recognise(gradients)
-    if g.shape[0] != n:
-        raise ValueError(f"gradients has {g.shape[0]} items, the features {n}")
-    return as_array(taken(g, rows).matrix)
 
 
 def _strata(data: Data, k: int, seed: Seed) -> dict[str, Any]:
@@ -233,17 +204,6 @@ def _spectra(
     largest = min(min(spectrum.rank for spectrum, _ in found.values()), max(data.rows.size // 2, k))
     sizes = {min(max(round(factor * k), 2), largest) for factor in SIZES}
     return found, sorted(sizes | {k})
-
-
-def _classes(data: Data) -> list[dict[str, Any]]:
-    if data.codes is None:
-        return []
-    counts = np.bincount(data.codes, minlength=len(data.names))
-    total = max(int(counts.sum()), 1)
-    return [
-        {"name": name, "items": int(count), "share": count / total}
-        for name, count in zip(data.names, counts.tolist(), strict=True)
-    ]
 
 
 def _curve(spectrum: Spectrum, ks: list[int]) -> dict[str, Any]:

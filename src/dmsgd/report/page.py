@@ -10,6 +10,8 @@ from dmsgd.inputs.texts import visible
 
 #: Characters of a title that are shown.
 TITLE = 200
+#: The parts of the page's script, in this order.
+SCRIPTS = ("base", "tips", "tables", "classes", "map", "items", "curves", "controls")
 
 
 def render(content: dict[str, Any], title: str = "Diverse batches") -> str:
@@ -25,13 +27,14 @@ def render(content: dict[str, Any], title: str = "Diverse batches") -> str:
     >>> "<title>My data</title>" in page
     True
     """
+    shown = {name: value for name, value in content.items() if name != "csv"}
     return filled(
         "template.html",
         title,
-        content,
+        shown,
         uplot_css=static("uplot.min.css"),
         uplot=static("uplot.min.js"),
-        script=static("report.js"),
+        script="".join(static(f"{name}.js") for name in SCRIPTS),
     )
 
 
