@@ -10,13 +10,28 @@ from dmsgd.samplers import tables as tables_in_memory
 from dmsgd.samplers.compiled import basis as basis_of
 from dmsgd.samplers.compiled import kdpp
 from dmsgd.samplers.compiled import linear_algebra as la
-from dmsgd.samplers.compiled.random import fill_uniform, philox
+from dmsgd.samplers.compiled.random import fill_uniform
 from dmsgd.samplers.compiled.registers import BLOCK
 from dmsgd.samplers.compiled.tables import ENTRY, GROUP, STRETCH, locate
 from dmsgd.samplers.rejection import of_tables
 from dmsgd.samplers.tables import tables_of
 
 RNG = np.random.default_rng(0)
+
+
+def philox(key, counter):
+    """Philox4x32-10 in Python's own integers."""
+    low, (a, b, c, d) = 2**32 - 1, counter
+    for turn in range(10):
+        first, second = 0xD2511F53 * a, 0xCD9E8D57 * c
+        keys = [(key[0] + turn * 0x9E3779B9) & low, (key[1] + turn * 0xBB67AE85) & low]
+        a, b, c, d = (
+            second >> 32 ^ b ^ keys[0],
+            second & low,
+            first >> 32 ^ d ^ keys[1],
+            first & low,
+        )
+    return a, b, c, d
 
 
 @pytest.mark.parametrize(
@@ -36,8 +51,24 @@ RNG = np.random.default_rng(0)
     ],
 )
 def test_philox_gives_the_published_test_vectors(key, counter, expected):
-    words = philox(*(np.uint32(word) for word in (*key, *counter)))
-    assert tuple(int(word) for word in words) == expected
+    assert philox(key, counter) == expected
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 16, 17, 40])
+@pytest.mark.parametrize(
+    ("key", "draw", "block"), [(0, 0, 0), (2**64 - 3, 2**64 - 1, 5), (2**40 + 9, 2**35, 2**32 - 3)]
+)
+def test_uniforms_are_those_of_philox(key, draw, block, size):
+    low, expected = 2**32 - 1, []
+    for c in range(block, block + (size + 1) // 2):
+        words = philox((key & low, key >> 32), (c & low, 0, draw & low, draw >> 32))
+        for high, rest in (words[:2], words[2:]):
+            expected.append(((high << 20 | rest >> 12) + 0.5) / 2**52)
+    out = np.full(size + 20, -1.0)
+    after = fill_uniform(np.uint64(key), np.uint64(draw), block, out[:size])
+    assert out[:size].tolist() == expected[:size]
+    assert after == block + (size + 1) // 2
+    assert (out[size:] == -1.0).all()
 
 
 def test_uniforms_are_uniform_and_continue_where_they_stopped():

@@ -78,7 +78,7 @@ def fill_sums(V, groups, width, ends, sums):
         rows, table = shift(V, group * GROUP * width), shift(sums, group * width * ENTRY)
         before, after = shift(ends, group * width), shift(ends, (group + 1) * width)
         for j in range(0, width, LANES):
-            c = min(j, width - LANES)
+            c = j if j < width - LANES else width - LANES
             survey(
                 shift(rows, c), width, shift(before, c), shift(after, c), shift(table, c * ENTRY)
             )
