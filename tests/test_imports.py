@@ -151,11 +151,12 @@ KINDS = {
         "Dense",
         "Sparse",
         "Blocks",
+        "OnDevice",
         "FileStore",
         "DaskStore",
         "Store",
     },
-    "spectra": {"Vectors", "ResidentVectors", "VectorsInBlocks", "VectorsOnDemand"},
+    "spectra": {"Vectors", "ResidentVectors", "VectorsInBlocks", "VectorsOnDemand", "DeviceVectors"},
 }
 
 

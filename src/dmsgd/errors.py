@@ -38,3 +38,7 @@ class SamplingError(RuntimeError):
 
 class ClusterError(ConnectionError):
     """There is no Dask cluster at an address, or it was lost; draws on disk are kept."""
+
+
+class DeviceError(RuntimeError):
+    """A graphics card, or what it is reached by, is not there or did not do what it was asked."""

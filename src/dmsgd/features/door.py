@@ -6,7 +6,7 @@ in blocks are: paths of .npy, .zarr (or store.zarr:NAME) and .parquet files, and
 SciPy's sparse .npz files; Zarr arrays; memory maps that would take more than an eighth of the
 memory as float64, and sparse .npz files that do, unless they are compressed; arrays and tensors
 that would take more than a quarter of it; and Dask arrays, data frames and lists of delayed sparse
-matrices, where they are.
+matrices, where they are. CUDA tensors stay on their card.
 No framework is imported: theirs are recognised by name.
 """
 
@@ -55,6 +55,10 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
         from dmsgd.features.cluster import dask_store
 
         return Blocks(dask_store(value))
+    if module == "torch" and getattr(value, "is_cuda", False):
+        from dmsgd.features.device import on_card
+
+        return on_card(value, name, part)
     if isinstance(value, np.ndarray) or module == "torch":
         from dmsgd.features.blocks import Blocks
         from dmsgd.features.large import ArrayStore, is_large

@@ -129,6 +129,10 @@ class Features(ABC):
         """Return how compiled loops make single rows from an array, if that is how it is best."""
         return None
 
+    def device(self) -> Any:
+        """Return these features as `OnDevice`, if they are on a graphics card."""
+        return None
+
     def disjoint(self) -> bool:
         """Return whether it is known that no row has more than one entry that is not zero."""
         return False

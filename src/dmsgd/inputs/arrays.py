@@ -51,16 +51,21 @@ def as_dense(value: Any, name: str) -> npt.NDArray[Any]:
 
 
 def _refuse_elsewhere(tensor: Any, name: str) -> None:
-    if tensor.device.type != "cpu":
+    if tensor.device.type not in ("cpu", "cuda"):
         raise TypeError(f"{name} is a tensor on {tensor.device}; pass {name}.cpu()")
     if repr(tensor.layout) != "torch.strided":
         raise TypeError(f"{name} is a {tensor.layout} tensor; pass {name}.to_dense()")
 
 
 def _of_tensor(tensor: Any) -> npt.NDArray[Any]:
-    tensor = tensor.detach().resolve_neg()
+    tensor = tensor.detach().cpu().resolve_neg()
     short = tensor.is_floating_point() and tensor.element_size() < 4  # some NumPy does not know
     return np.asarray((tensor.float() if short else tensor).numpy())
+
+
+def on_host(batches: Any) -> IntArray:
+    """Return draws as an array, wherever they were made."""
+    return np.asarray(batches.cpu().numpy() if hasattr(batches, "cpu") else batches)
 
 
 def sum_of_squares(values: FloatArray) -> float:

@@ -46,6 +46,10 @@ class Kernel(ABC):
         """Return the features that items are similar by, if there are any."""
         return None
 
+    def on_device(self) -> Any:
+        """Return L as a tensor on the card where the items' features are, if they are on one."""
+        return None
+
     def restricted(self, items: Any) -> Kernel:
         """Return the kernel over these items alone."""
         return _Part(self, as_items(items, self.n, "items", 1))

@@ -75,6 +75,11 @@ class RBF(Kernel):
         """Return X."""
         return self.features
 
+    def on_device(self) -> Any:
+        """Return the whole matrix where X is, if that is a card."""
+        there = self.features.device()
+        return None if there is None else there.similarity_matrix(self.scale)
+
     def restricted(self, items: Any) -> RBF:
         """Return the RBF kernel of the same scale over these items."""
         part = self.features.take(as_items(items, self.n, "items", 1))

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from dmsgd.designs.design import Design
 from dmsgd.features.connection import named_losses, refuse_lost, result
-from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.arrays import IntArray, on_host
 from dmsgd.inputs.memory import memory_limit
 from dmsgd.schedules.record import Record
 
@@ -69,7 +69,8 @@ def _by_threads(
     while start < record.steps:
         began = time.monotonic()
         size = min(size, record.steps - start)
-        yield start, design.sample(size, record.seed, start=start, workers=workers)
+        batches = design.sample(size, record.seed, start=start, workers=workers)
+        yield start, on_host(batches)
         start += size
         if design.at_once is None and time.monotonic() - began < PIECE_SECONDS / 2:
             size = min(2 * size, most)

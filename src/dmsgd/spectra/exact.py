@@ -75,6 +75,11 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
 
 
 def _of_entries(kernel: Kernel, tol: float) -> Spectrum:
+    there = kernel.on_device()
+    if there is not None:
+        from dmsgd.spectra.device import of_matrix_there
+
+        return of_matrix_there(there, tol)
     # The matrix, its eigenvectors, and these in the order that sampling wants.
     advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
     reserve(3 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
@@ -101,6 +106,10 @@ def of_features(
 
     advice: what to do where that takes too much memory or time.
     """
+    if (there := F.device()) is not None:
+        from dmsgd.spectra.device import of_features_there
+
+        return of_features_there(there, tol)
     if F.disjoint():
         return _diagonal(F.whole().matrix, tol)
     if F.d >= F.n:

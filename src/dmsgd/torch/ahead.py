@@ -9,7 +9,7 @@ from functools import partial
 import torch
 
 from dmsgd.designs.source import Source
-from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.arrays import IntArray, on_host
 from dmsgd.inputs.seeding import Seed
 from dmsgd.inputs.threads import thread_count
 
@@ -39,7 +39,7 @@ def lots(design: Source, seed: Seed, first: int, last: int, width: int) -> Itera
 
     def draw(start: int, count: int) -> IntArray:
         workers = max(1, min(threads, count * design.k**3 // WORTH))
-        return design.sample(count, seed, start=start, workers=workers)
+        return on_host(design.sample(count, seed, start=start, workers=workers))
 
     begun = first
     try:

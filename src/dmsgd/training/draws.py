@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.designs.source import Source, as_source
-from dmsgd.inputs.arrays import IntArray, as_dense
+from dmsgd.inputs.arrays import IntArray, as_dense, on_host
 from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed, key_of
 
@@ -57,7 +57,8 @@ def draws(design: Source, steps: int, seed: Seed, start: int) -> Iterator[tuple[
 def _chunked(design: Source, seed: Seed, first: int, last: int) -> Iterator[tuple[int, IntArray]]:
     chunk = getattr(design, "at_once", None) or CHUNK
     for t in range(first, last, chunk):
-        yield from enumerate(design.sample(min(chunk, last - t), seed, start=t), start=t)
+        rows = on_host(design.sample(min(chunk, last - t), seed, start=t))
+        yield from enumerate(rows, start=t)
 
 
 def as_indexable(data: Any, name: str) -> Any:
