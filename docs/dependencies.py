@@ -36,6 +36,7 @@ PURPOSE = {
     "zarr": "Zarr arrays",
     "dask": "features on a cluster",
     "torch": "`dmsgd.torch`",
+    "cuda-bindings": "draws on NVIDIA cards",
     "lightning": "`dmsgd.torch` as a callback of Lightning",
     "transformers": "`dmsgd.torch` as a callback of the Trainer",
     "gensim": "LDA in gensim",
@@ -44,7 +45,7 @@ PURPOSE = {
 
 #: Extras that users install; the others are for work on dmsgd itself.
 EXTRAS = (
-    "sklearn", "paper", "parquet", "zarr", "dask", "torch", "lightning", "transformers", "gensim",
+    "sklearn", "paper", "parquet", "zarr", "dask", "torch", "cuda", "lightning", "transformers", "gensim",
     "imblearn",
 )  # fmt: skip
 

@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = PROJECT["optional-dependencies"]
 
 #: Packages whose modules have another name.
-PACKAGE = {"sklearn": "scikit-learn", "imblearn": "imbalanced-learn", "distributed": "dask"}
+PACKAGE = {"sklearn": "scikit-learn", "imblearn": "imbalanced-learn", "distributed": "dask", "cuda": "cuda-bindings"}
 
 #: Modules that belong to an extra: they may import it at their top, as nobody else imports them.
 BELONGS = {
@@ -28,6 +28,9 @@ BELONGS = {
     "dmsgd.torch": ("torch", "lightning", "transformers"),
     "dmsgd.imblearn": ("imblearn", "sklearn"),
     "dmsgd.paper.models.cnn": ("torch",),
+    "dmsgd.features.device": ("torch",),
+    "dmsgd.spectra.device": ("torch",),
+    "dmsgd.samplers.device": ("torch",),
 }
 
 

@@ -156,7 +156,13 @@ KINDS = {
         "DaskStore",
         "Store",
     },
-    "spectra": {"Vectors", "ResidentVectors", "VectorsInBlocks", "VectorsOnDemand", "DeviceVectors"},
+    "spectra": {
+        "Vectors",
+        "ResidentVectors",
+        "VectorsInBlocks",
+        "VectorsOnDemand",
+        "DeviceVectors",
+    },
 }
 
 

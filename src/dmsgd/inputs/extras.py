@@ -12,6 +12,7 @@ EXTRAS = {
     "zarr": {"zarr": "zarr 3 and Python 3.11 or later"},
     "dask": {"dask": "Dask", "distributed": "distributed"},
     "torch": {"torch": "torch"},
+    "cuda": {"torch": "torch", "cuda": "cuda-bindings"},
     "lightning": {"torch": "torch", "lightning": "lightning"},
     "transformers": {"torch": "torch", "transformers": "transformers"},
     "imblearn": {"sklearn": "scikit-learn", "imblearn": "imbalanced-learn"},

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, final
 
 from dmsgd.errors import DeviceError
+from dmsgd.inputs.extras import require
 
 
 @final
@@ -83,13 +84,9 @@ def program(files: tuple[str, ...], card: int, **constants: int) -> Program:
 @cache
 def bindings() -> tuple[Any, Any]:
     """Return cuda-bindings' modules of the driver and of NVRTC."""
-    try:
-        from cuda.bindings import driver, nvrtc
-    except ImportError as error:
-        raise DeviceError(
-            f"draws on a graphics card need cuda-bindings ({error}); run pip install "
-            f"'dmsgd[cuda]', or pass X.cpu()"
-        ) from None
+    require("cuda", "a draw on a graphics card")
+    from cuda.bindings import driver, nvrtc
+
     return driver, nvrtc
 
 
