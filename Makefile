@@ -14,6 +14,8 @@
 # make check            lint and types
 # make frameworks       the table of frameworks in docs/training.md (about three minutes)
 # make bench            the speed tables of the README
+# make docs             the site, build/site: examples run, links checked, opened in Chromium (under ten minutes)
+# make check-examples   mypy --strict on the examples, against the wheel as users install it
 # make paper            all experiments of the paper, in small (about ten minutes)
 
 PYTHON ?= python3
@@ -29,7 +31,7 @@ endif
 # Tests start Python some two hundred times, which would compile all of the package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast test-frameworks fuzz soak test-processors test-oldest test-python lock coverage release-check browser check format frameworks bench paper clean
+.PHONY: demo test test-fast test-frameworks fuzz soak test-processors test-oldest test-python lock coverage release-check browser check format frameworks bench docs check-examples paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +46,10 @@ $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[bench]"
 	@touch $@
 
+$(VENV)/.installed-docs: $(VENV)/.installed-dev
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	@touch $@
+
 demo: $(VENV)/.installed
 	$(BIN)/dmsgd demo --force
 
@@ -51,7 +57,7 @@ test: $(VENV)/.installed-dev browser
 	$(BIN)/python -m pytest -n 2 -m "not frameworks"
 
 FAST := cards cells compiled designs fingerprints inclusion inputs kdpp kernels maps options spectra stored_draws symmetric \
-        training_draws tuning weighted
+        tuning weighted
 
 test-fast: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 $(FAST:%=tests/test_%.py)
@@ -99,7 +105,7 @@ release-check: $(VENV)/.installed-release
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	grep ^torch== constraints.txt > .venv-lock/torch.txt
-	.venv-lock/$(SCRIPTS)/pip install --quiet --constraint .venv-lock/torch.txt --editable ".[dev,bench,release]"
+	.venv-lock/$(SCRIPTS)/pip install --quiet --constraint .venv-lock/torch.txt --editable ".[dev,bench,release,docs]"
 	grep '^#' constraints.txt > .venv-lock/lock.txt
 	.venv-lock/$(SCRIPTS)/pip freeze --all --exclude pip --exclude-editable | sed 's/+cpu$$//' >> .venv-lock/lock.txt
 	mv .venv-lock/lock.txt constraints.txt
@@ -134,6 +140,25 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/draws.py
 	$(BIN)/python benchmarks/setup.py
 	$(BIN)/python benchmarks/weighted.py
+
+# The variable silences an announcement of Material's makers (docs/decisions/site.md), no warning about the site.
+docs: $(VENV)/.installed-docs browser
+	$(BIN)/python docs/site/gallery.py
+	$(BIN)/python docs/site/pages.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m pytest tests/built_site.py
+	@echo "the site is build/site/index.html"
+
+# The wheel comes before the editable package on the path, so that types are those that users get.
+check-examples: $(VENV)/.installed-dev
+	rm -rf build/typed
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir build/typed .
+	$(PYTHON) -m venv build/typed/venv
+	build/typed/venv/bin/pip install --quiet --no-deps build/typed/*.whl
+	$(BIN)/python -c "import site; print(site.getsitepackages()[0])" > build/typed/below.pth
+	cp build/typed/below.pth $$(build/typed/venv/bin/python -c "import site; print(site.getsitepackages()[0])")
+	cd examples && $(abspath $(BIN))/mypy --strict --config-file "" --ignore-missing-imports \
+	  --python-executable ../build/typed/venv/bin/python .
 
 paper: $(VENV)/.installed-dev
 	$(BIN)/dmsgd reproduce all --quick --out build/paper --force

@@ -1,0 +1,52 @@
+"""The site's reference has every public name, and what makes its pages does so rightly."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import dmsgd
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+sys.path.append(str(DOCS / "site"))
+
+
+def documented():
+    """Return the names that the pages of the reference show."""
+    pages = (DOCS / "reference").glob("*.md")
+    return [n for page in pages for n in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.M)]
+
+
+def test_the_reference_has_every_public_name_once():
+    """Those of dmsgd.torch and other modules that load a framework: tests/built_site.py."""
+    found = documented()
+    assert len(found) == len(set(found))
+    own = {name for name in found if name.count(".") == 1}
+    assert own == {f"dmsgd.{name}" for name in dmsgd.__all__}
+    index = (DOCS / "reference/index.md").read_text(encoding="utf-8")
+    assert {f"#{name}" for name in found} == set(re.findall(r"\.md(#[\w.]+)\)", index))
+
+
+def test_docstrings_become_markdown():
+    docstrings = pytest.importorskip("docstrings", reason="needs griffe: make docs")
+    text = "Return it.\n\nX:    features,\n      (n, d)\nk, w: more\n\n    a formula\n\n"
+    text += ">>> Uniform(4, 2).k\n2"
+    assert docstrings.markdown(text) == (
+        "Return it.\n\n- **`X`** – features, (n, d)\n- **`k`**, **`w`** – more\n\n"
+        "```\na formula\n```\n\n"
+        "```python\nfrom dmsgd import Uniform\nUniform(4, 2).k\n# 2\n```"
+    )
+
+
+def test_links_between_files_become_links_between_pages():
+    import pages
+
+    text = (
+        "[a](../examples/pytorch.py) [b](../CHANGELOG.md#x) [c](select.md) [d](https://e.org/f.py)"
+    )
+    assert pages.inside(text, "docs/training.md", "training.md") == (
+        "[a](gallery/pytorch.md) [b](changelog.md#x) [c](select.md) [d](https://e.org/f.py)"
+    )
+    assert pages.inside("[a](docs/large.md)", "README.md", "x/y.md") == "[a](../large.md)"
