@@ -8,6 +8,13 @@ class RankError(ValueError):
 
     A k-DPP needs k <= rank(L): every set of more items has determinant zero. `cut` says what was
     taken for zero, because a computed rank depends on that.
+
+    >>> import dmsgd
+    >>> try:
+    ...     dmsgd.diversify([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], k=3)
+    ... except dmsgd.RankError as error:
+    ...     print(error.k, error.rank)
+    3 2
     """
 
     def __init__(self, k: int, rank: int, cut: str) -> None:
@@ -25,15 +32,41 @@ class RankError(ValueError):
 
 
 class TargetError(ValueError):
-    """No k-DPP over these features has the prescribed inclusion probabilities."""
+    """No k-DPP over these features has the prescribed inclusion probabilities.
+
+    >>> import dmsgd
+    >>> try:
+    ...     dmsgd.diversify([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], k=2, target="uniform")
+    ... except dmsgd.TargetError:
+    ...     print("items 0 and 1 never meet, so that item 2 is in every batch")
+    items 0 and 1 never meet, so that item 2 is in every batch
+    """
 
 
 class KernelWarning(UserWarning):
-    """The kernel, or the factor that stands for it, is unlikely to be what was meant."""
+    """The kernel, or the factor that stands for it, is unlikely to be what was meant.
+
+    >>> import dmsgd, warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = dmsgd.diversify([[1000.0, 0.1], [2000.0, 0.3], [3000.0, 0.2]], k=2)
+    >>> issubclass(caught[0].category, dmsgd.KernelWarning), "standardize" in str(caught[0].message)
+    (True, True)
+    """
 
 
 class SamplingError(RuntimeError):
-    """A draw could not be completed, as with a spectrum whose vectors are not orthonormal."""
+    """A draw could not be completed, as with a spectrum whose vectors are not orthonormal.
+
+    >>> import dmsgd
+    >>> import numpy as np
+    >>> broken = dmsgd.Spectrum(np.ones(3), np.ones((6, 3)) / np.sqrt(6), route="made", tol=0.0)
+    >>> try:
+    ...     dmsgd.KDPP(broken, 3).sample(1, seed=0)
+    ... except dmsgd.SamplingError as error:
+    ...     print("not orthonormal" in str(error))
+    True
+    """
 
 
 class ClusterError(ConnectionError):

@@ -31,6 +31,11 @@ class Design(ABC):
     """A law over batches of k distinct items out of n, that can be drawn from.
 
     seed: None, because it is an argument of `sample`; a schedule has one of its own.
+
+    >>> import dmsgd
+    >>> design: dmsgd.Design = dmsgd.Uniform(9, k=3)
+    >>> design.n, design.k, design.sample(5, seed=0).shape
+    (9, 3, (5, 3))
     """
 
     n: int
@@ -87,7 +92,15 @@ class Design(ABC):
 
 
 class ClosedForm(Design):
-    """A design whose probabilities have closed forms; m_i = 1 if item i is in the batch."""
+    """A design whose probabilities have closed forms; m_i = 1 if item i is in the batch.
+
+    >>> import dmsgd
+    >>> design = dmsgd.Stratified(["a", "a", "b"], k=2)  # one of each
+    >>> isinstance(design, dmsgd.ClosedForm), design.inclusion().tolist()
+    (True, [0.5, 0.5, 1.0])
+    >>> design.joint(0, [1, 2]).tolist(), np.exp(design.log_prob([0, 2])).round(6).tolist()
+    ([0.0, 0.5], 0.5)
+    """
 
     @abstractmethod
     def inclusion(self) -> FloatArray:

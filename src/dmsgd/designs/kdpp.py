@@ -27,6 +27,10 @@ from dmsgd.spectra.spectrum import Spectrum
 class KDPP(Repulsive):
     """Batches of k items with probability proportional to det(L_Y): similar items rarely meet.
 
+    A draw takes about k log k proposals and 3k³ operations, whatever n is; tables are made at the
+    first, in O(n r) for a kernel of rank r. `inclusion` is O(n r), a pair of `joint` O(r²) and a
+    batch of `log_prob` O(r k²).
+
     >>> import dmsgd
     >>> design = dmsgd.KDPP(dmsgd.exact(dmsgd.identity(4)), k=2)
     >>> design.inclusion()

@@ -23,6 +23,8 @@ class Stratified(Repulsive):
     strata chosen at random, one each. A stratum with fewer items than its share gives all it has,
     and the others share what is missing equally. With k = M it is the k-DPP of `strata(labels)`.
 
+    labels: (n,) strata, of any kind that classes may be. Set-up O(n log n), a draw O(k).
+
     >>> Stratified(["a", "a", "a", "b"], k=2).inclusion()
     array([0.33333333, 0.33333333, 0.33333333, 1.        ])
     """

@@ -24,6 +24,8 @@ from dmsgd.inputs.scalars import as_fraction, as_positive
 def one_hot(labels: Any) -> Matrix:
     """Return H, the (n, classes) CSR indicator matrix of the labels, classes in sorted order.
 
+    O(n log n), and n stored numbers.
+
     >>> one_hot(["cat", "ant", "cat"]).toarray()
     array([[0., 1.],
            [1., 0.],
@@ -37,7 +39,7 @@ def anneal(X: Any, rho: float) -> Matrix | Features:
     """Return x^rho element-wise; zeros stay zero, so sparse stays sparse.
 
     The paper's annealed kernel is Linear(anneal(tfidf, 0.1)): a small rho makes every shared word
-    count almost alike.
+    count almost alike. X has shape (n, d), and so has the result; O(stored entries).
 
     >>> anneal(np.array([[0.0, 4.0]]), 0.5)
     array([[0., 2.]])
@@ -49,7 +51,8 @@ def normalize(X: Any) -> Matrix | Features:
     """Return X with rows of Euclidean length 1; zero rows stay zero.
 
     A linear kernel favours items in proportion to their squared norm. Normalise when the length of
-    a row means nothing (embeddings, counts), keep it when it is importance.
+    a row means nothing (embeddings, counts), keep it when it is importance. X has shape (n, d), and
+    so has the result; O(stored entries).
 
     >>> normalize(np.array([[3.0, 4.0], [0.0, 0.0]]))
     array([[0.6, 0.8],
@@ -63,7 +66,8 @@ def standardize(X: Any) -> Matrix | Features:
 
     For columns in different units: a linear kernel otherwise sees those with the largest numbers
     alone. Sparse X is scaled and not centred, so that it stays sparse: its columns have standard
-    deviation 1 and keep their zeros. The means and deviations take one pass over X.
+    deviation 1 and keep their zeros. The means and deviations take one pass over X, shape (n, d),
+    and the result has its shape.
 
     >>> standardize(np.array([[1.0, 500.0, 7.0], [3.0, 100.0, 7.0]]))
     array([[-1.,  1.,  0.],
@@ -84,7 +88,8 @@ def concat(X: Any, labels: Any, w: float) -> Matrix | Features:
     """Return F = [(1-w)X, wH]: features and one-hot labels side by side (the paper's eq. for F).
 
     w = 0 looks at the features alone, w = 1 at the labels alone (stratified sampling); a part of
-    weight zero is left out rather than stored as zeros.
+    weight zero is left out rather than stored as zeros. The shape is (n, d + classes); O(stored
+    entries).
 
     >>> concat(np.array([[2.0], [4.0]]), ["a", "b"], 0.5)
     array([[1. , 0.5, 0. ],

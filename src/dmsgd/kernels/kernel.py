@@ -15,7 +15,13 @@ from dmsgd.inputs.memory import reserve
 
 
 class Kernel(ABC):
-    """A symmetric positive semi-definite matrix over n items, never formed unless asked for."""
+    """A symmetric positive semi-definite matrix over n items, never formed unless asked for.
+
+    >>> import dmsgd
+    >>> kernel: dmsgd.Kernel = dmsgd.Linear([[1.0, 0.0], [1.0, 1.0]])
+    >>> kernel.n, kernel.diag().tolist(), kernel.block([0, 1], [1]).tolist()
+    (2, [1.0, 2.0], [[1.0], [2.0]])
+    """
 
     n: int
     #: What this kernel was computed from, as a hash, where its own numbers are rounded results.

@@ -20,7 +20,8 @@ from dmsgd.kernels.kernel import Kernel
 class Linear(Kernel):
     """L = B Bᵀ for features B, shape (n, d): anything `dmsgd.diversify` takes for X.
 
-    The rank is at most d. Features larger than memory, or on a Dask cluster, are read in blocks.
+    The rank is at most d, and an entry costs O(d). Features larger than memory, or on a Dask
+    cluster, are read in blocks.
 
     >>> Linear([[1.0, 0.0], [1.0, 1.0]]).block([0], [0, 1])
     array([[1., 1.]])
@@ -76,7 +77,7 @@ def strata(labels: Any, balanced: bool = False) -> Linear:
 
     With k = number of strata every batch holds one item of each. With smaller k, large strata are
     still drawn more often; `balanced=True` divides each block by its size, and then all strata are
-    equally likely for every k.
+    equally likely for every k. `labels` has shape (n,); O(n).
 
     >>> strata(["a", "b", "a"]).block([0], [0, 1, 2])
     array([[1., 0., 1.]])
@@ -91,6 +92,7 @@ def identity(n: int) -> Linear:
     """Return the kernel of plain SGD, L = I: every batch is equally likely.
 
     The batches are drawn *without* replacement, so C_ij is slightly negative rather than 0.
+    It takes O(n) numbers.
 
     >>> identity(2).block([0, 1], [0, 1])
     array([[1., 0.],

@@ -26,7 +26,7 @@ class RBF(Kernel):
     """L_ij = exp(-|x_i - x_j|² / (2 scale²)) for features X, shape (n, d).
 
     The default scale is the median distance between distinct items of a random subsample of
-    1,000 (`median_scale`): half of the pairs are then closer than one scale.
+    1,000 (`median_scale`): half of the pairs are then closer than one scale. An entry costs O(d).
 
     >>> RBF([[0.0], [1.0]], scale=1.0).diag()
     array([1., 1.])
