@@ -24,12 +24,28 @@ DESIGNS = {
 def test_designs(name):
     html = DESIGNS[name]._repr_html_()
     tree = ElementTree.fromstring(html)  # raises unless every tag is closed and text escaped
-    assert tree.find("strong").text == name
+    assert tree.find(".//strong").text == name
     assert "60" in html
     assert len(html) < 6000
     if name not in ("SwapChain", "Trials"):  # their probabilities are known from draws only
         assert re.search(r"[\d.]+ to [\d.]+ times uniform", html)
-        assert tree.find("svg").get("aria-label").startswith("Histogram")
+        assert tree.find(".//svg").get("aria-label").startswith("Histogram")
+
+
+def test_cards_show_what_was_asked_for():
+    design = dmsgd.diversify(X, 4, Y, 0.7, normalize=True)
+    html = design._repr_html_()
+    assert "w=0.7" in html
+    assert "normalize=True" in html
+    assert design.provenance()["data"][:12] in html
+    plain = dmsgd.diversify(X, 4)._repr_html_()
+    assert "w=0, not in the kernel" in plain
+    assert "normalize=False" in plain
+    made = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 4)._repr_html_()
+    assert "normalize" not in made  # nobody knows
+    balanced = dmsgd.diversify(X, 4, Y, standardize=True, target="balanced")._repr_html_()
+    assert "target=&#x27;balanced&#x27;" in balanced
+    assert "standardize=True" in balanced
 
 
 def test_uniform_batches_have_one_bar():
@@ -46,5 +62,5 @@ def test_schedules_and_their_paths_are_escaped(tmp_path):
     html = schedule._repr_html_()
     assert "&lt;b&gt;&amp;" in html
     assert "10 of 4 out of 60 items" in html
-    assert ElementTree.fromstring(html).find("strong").text == "Schedule"
+    assert ElementTree.fromstring(html).find(".//strong").text == "Schedule"
     assert "in memory" in dmsgd.presample(DESIGNS["KDPP"], 10)._repr_html_()

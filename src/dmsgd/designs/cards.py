@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -11,20 +12,63 @@ from dmsgd.inputs.arrays import FloatArray
 
 #: Bars of the histogram, and the powers of two they span on each side of 1.
 BARS, OCTAVES = 33, 4.0
+#: Characters that are shown of a fingerprint.
+PRINT = 12
+
+#: Text has the notebook's colour; what else is drawn is seen on light and on dark.
+BOX = (
+    "display:inline-block;max-width:40rem;padding:.6rem .9rem;border-radius:.5rem;"
+    "border:1px solid rgba(128,128,128,.4);background:rgba(128,128,128,.07);"
+    "line-height:1.45;text-align:left"
+)
+GRID = "display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.1rem 1rem;margin:.35rem 0"
+SOFT = "opacity:.7"
+WRAPPED = "overflow-wrap:anywhere"
+ACCENT = "#3f8fd9"
 
 
 def card(title: str, rows: Mapping[str, str], inclusion: FloatArray | None = None) -> str:
-    """Return HTML of a title and a table; all text is escaped, colours are the notebook's.
+    """Return HTML of a title and facts; all text is escaped. No table: notebooks restyle those.
 
+    rows:      facts by name; that of "design" stands below the others, as code.
     inclusion: b_i, shown as a histogram of how often items are drawn against uniform batches.
     """
     cells = "".join(
-        f'<tr><th style="text-align:left;font-weight:normal;opacity:.7">{escape(name)}</th>'
-        f'<td style="text-align:left">{escape(value)}</td></tr>'
+        f'<span style="{SOFT}">{escape(name)}</span><span style="{WRAPPED}">{_shown(name, value)}'
+        f"</span>"
         for name, value in rows.items()
+        if name != "design"
     )
-    picture = "" if inclusion is None else _histogram(inclusion)
-    return f"<div><strong>{escape(title)}</strong><table>{cells}</table>{picture}</div>"
+    code = f'<code style="{SOFT};{WRAPPED};font-size:.85em">{escape(rows.get("design", ""))}</code>'
+    picture = "" if inclusion is None else f"<div>{_histogram(inclusion)}</div>"
+    return (
+        f'<div><div style="{BOX}"><strong>{escape(title)}</strong><div style="{GRID}">{cells}</div>'
+        f"{picture}{code if 'design' in rows else ''}</div></div>"
+    )
+
+
+def asked(recipe: Any, target: str) -> dict[str, str]:
+    """Return what `diversify` was asked for, in its words; `recipe` is its call, if there was one.
+
+    >>> from functools import partial
+    >>> given = {"w": 0.7, "standardize": False, "normalize": True, "scale": None}
+    >>> asked(partial(print, **given), "'balanced'")
+    {'labels': 'w=0.7', 'rows': 'normalize=True', 'target': "target='balanced'"}
+    """
+    found, given = {}, getattr(recipe, "keywords", {})
+    if given:
+        found["labels"] = f"w={given['w']:g}" + ("" if given["w"] else ", not in the kernel")
+        if given["standardize"]:
+            found["columns"] = "standardize=True"
+        normal = given["normalize"]
+        found["rows"] = "normalize=True" if normal else "normalize=False, as they are"
+    return found | ({"target": f"target={target}"} if target else {})
+
+
+def _shown(name: str, value: str) -> str:
+    if name == "data":
+        return f'<span title="{escape(value)}">{escape(value[:PRINT])}…</span>'
+    return escape(value)
 
 
 def how_often(inclusion: FloatArray) -> str:
@@ -53,6 +97,6 @@ def _histogram(inclusion: FloatArray) -> str:
     )  # fmt: skip
     return (
         f'<svg role="img" aria-label="{escape(label)}" width="{width}" height="62" '
-        f'fill="currentColor" font-size="10">{bars}'
+        f'fill="currentColor" font-size="10"><g fill="{ACCENT}">{bars}</g>'
         f'<rect x="0" y="45" width="{width}" height="1" opacity=".4"/>{marks}</svg>'
     )

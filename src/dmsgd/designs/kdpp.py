@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from dmsgd.designs.cards import asked
 from dmsgd.designs.conditioned import Conditioned, Parts, as_given
 from dmsgd.designs.determinants import log_determinants
 from dmsgd.designs.greedy import greedy
@@ -146,6 +147,10 @@ class KDPP(Repulsive):
         spectrum = self.spectrum
         origin = {"kernel": spectrum.kernel, "data": spectrum.data}
         return {"design": repr(self), **origin, "sampler": name_of(self.sampler)}
+
+    def _facts(self) -> dict[str, str]:
+        rank = f"{self.spectrum.rank:,}"
+        return {**super()._facts(), "rank": rank, **asked(self._recipe, self._target)}
 
     def __repr__(self) -> str:
         target = f", target={self._target}" if self._target else ""
