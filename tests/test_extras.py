@@ -138,3 +138,9 @@ def test_a_folder_of_the_same_name_is_not_the_package(
     monkeypatch.setitem(EXTRAS, "zoo", {"zoo": "zoology"})
     with pytest.raises(ImportError, match=r'a zebra needs zoology; pip install "dmsgd\[zoo\]"'):
         require("zoo", "a zebra")
+    monkeypatch.setitem(EXTRAS, "zoo", {"zoo.zebra": "zoology", "no.such": "nothing"})
+    with pytest.raises(ImportError, match="a zebra needs zoology and nothing"):
+        require("zoo", "a zebra")
+    (tmp_path / "zoo" / "zebra.py").touch()
+    monkeypatch.setitem(EXTRAS, "zoo", {"zoo.zebra": "zoology"})
+    require("zoo", "a zebra")

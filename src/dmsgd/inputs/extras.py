@@ -12,7 +12,7 @@ EXTRAS = {
     "zarr": {"zarr": "zarr 3 and Python 3.11 or later"},
     "dask": {"dask": "Dask", "distributed": "distributed"},
     "torch": {"torch": "torch"},
-    "cuda": {"torch": "torch", "cuda": "cuda-bindings"},
+    "cuda": {"torch": "torch", "cuda.bindings": "cuda-bindings"},
     "lightning": {"torch": "torch", "lightning": "lightning"},
     "transformers": {"torch": "torch", "transformers": "transformers"},
     "imblearn": {"sklearn": "scikit-learn", "imblearn": "imbalanced-learn"},
@@ -31,5 +31,8 @@ def require(extra: str, what: str) -> None:
 
 def _installed(module: str) -> bool:
     """Return whether a module can be imported; a folder of that name that is at hand is none."""
-    found = find_spec(module)
+    try:
+        found = find_spec(module)
+    except ModuleNotFoundError:  # the package that it is a part of
+        return False
     return found is not None and found.origin is not None
