@@ -115,8 +115,8 @@ def advise(found: Examination, variance: GradientVariance | None = None) -> Advi
             candidate.settings,
             f"{why}, and unusual items can be seen more often ({items}; with unbiased weights a "
             f"batch of {found.k} is worth {candidate.effective_batch:.1f}); {meets}, so the same b "
-            f"without it does as well and costs less{_scaled(found)}; if what is unusual is noise to "
-            f"you, stay with uniform batches",
+            f"without it does as well and costs less{_scaled(found)}; if what is unusual is "
+            f"noise to you, stay with uniform batches",
         )
     return Advice(
         "uniform",
