@@ -473,3 +473,6 @@ def test_thousands_of_classes_are_looked_at_on_a_sample(monkeypatch):
     assert examine(X, 5, y, Settings(target="uniform")).sampled == 600  # no w is tried
     monkeypatch.setattr("dmsgd.diagnostics.sample.NEIGHBOURS", 300)
     assert examine(X, 5, settings=Settings(target="density")).sampled == 300
+    monkeypatch.setattr("dmsgd.diagnostics.sample.PRESCRIBED", 60)
+    by_entries = Settings(kernel="rbf", target="uniform")
+    assert examine(X, 5, settings=by_entries).sampled == 60

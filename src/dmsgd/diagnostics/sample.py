@@ -26,6 +26,9 @@ MANY_CLASSES = 1000
 #: Items among which target="density" looks for neighbours: all pairs of them are compared.
 NEIGHBOURS = 10_000
 
+#: Items that a target is prescribed for with a kernel by entries: each step decomposes them all.
+PRESCRIBED = 500
+
 
 def rows_for(X: Features, k: int, labels: Any, settings: Settings, seed: Seed = 0) -> IntArray:
     """Return the items to look at for designs with these settings and several w.
@@ -37,6 +40,8 @@ def rows_for(X: Features, k: int, labels: Any, settings: Settings, seed: Seed = 
     classes = np.unique(labels).size if mixed else 0
     directions = X.n if settings.kernel == "rbf" else X.d + classes
     most = readable(X)
+    if settings.target is not None and settings.kernel == "rbf":
+        most = min(most, max(PRESCRIBED, 5 * k))
     if settings.target == "density":
         most = min(most, NEIGHBOURS)
     if classes > MANY_CLASSES:

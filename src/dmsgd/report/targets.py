@@ -11,16 +11,15 @@ import numpy as np
 from dmsgd.designs import TargetName
 from dmsgd.diagnostics import Settings
 from dmsgd.diagnostics.bench import unasked
-from dmsgd.diagnostics.sample import taken
+from dmsgd.diagnostics.sample import PRESCRIBED, taken
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.texts import visible
 from dmsgd.report.choices import diverse
 from dmsgd.report.data import Data
 
-#: Items that targets are prescribed for, at most: with a linear kernel, and with another, whose
-#: every step is an eigendecomposition of all of them.
-ITEMS, ENTRIES = 5000, 500
+#: Items that targets are prescribed for with a linear kernel, at most.
+ITEMS = 5000
 TARGETS: tuple[TargetName, ...] = ("uniform", "balanced", "density")
 #: Characters of a reason.
 REASON = 200
@@ -45,14 +44,14 @@ def _row(data: Data, k: int, settings: Settings, seed: Seed) -> dict[str, Any]:
         with unasked():
             design = settings.design(data.X, k, data.codes)
             return about | diverse(design, data, seed, time.perf_counter() - began)[0]
-    except ValueError as error:  # a target can be out of reach: the page says why
+    except (ValueError, ImportError) as error:  # out of reach, or of an extra: the page says why
         return about | {"reason": visible(" ".join(str(error).split()), REASON)}
 
 
 def _part(data: Data, k: int, settings: Settings, seed: Seed) -> Data:
     """Return as many of the items as targets are quick for."""
-    narrow = settings.kernel == "linear" and data.X.d <= ENTRIES
-    most = max(ITEMS if narrow else ENTRIES, 5 * k)
+    narrow = settings.kernel == "linear" and data.X.d <= PRESCRIBED
+    most = max(ITEMS if narrow else PRESCRIBED, 5 * k)
     if data.X.n <= most:
         return data
     rng = np.random.default_rng(key_of(seed))
