@@ -1,4 +1,4 @@
-# make demo             set up .venv, then compare samplers on long-tailed digits (under two minutes)
+# make demo             set up .venv, then what the README shows: documents, points, digits (half a minute)
 # make test             set up .venv, then run all tests but those of frameworks
 # make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)
 # make test-frameworks  real training in every framework, every index compared (about three minutes)
@@ -6,6 +6,7 @@
 # make test-oldest      the numerical tests with the oldest versions that pyproject.toml admits
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
 # make coverage         which lines of the package the tests of `make test` run
+# make first-hour       what a stranger types, into an empty environment (some minutes; TRANSCRIPT=FILE)
 # make release-check    builds, checks and installs what would be published, on every Python at hand
 # make lock             constraints.txt with the newest versions, but for torch
 # make fuzz             any input to any function and damaged files of every kind, ten thousand cases of
@@ -31,7 +32,7 @@ endif
 # Tests start Python some two hundred times, which would compile all of the package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast test-frameworks fuzz soak test-processors test-oldest test-python lock coverage release-check browser check format frameworks bench docs check-examples paper clean
+.PHONY: demo test test-fast test-frameworks fuzz soak test-processors test-oldest test-python lock coverage first-hour release-check browser check format frameworks bench docs check-examples paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -97,6 +98,9 @@ coverage: $(VENV)/.installed-dev browser
 $(VENV)/.installed-release: $(VENV)/.installed-dev
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[release]"
 	@touch $@
+
+first-hour: $(VENV)/.installed-dev
+	$(BIN)/python tests/first_hour/run.py $(TRANSCRIPT:%=--transcript %)
 
 release-check: $(VENV)/.installed-release
 	$(BIN)/python tests/release_check.py
