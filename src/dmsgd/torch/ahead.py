@@ -18,8 +18,8 @@ AHEAD, EACH = 8192, 2
 
 #: A draw costs about k³ operations. The first lot has about so many, some 100 ms, so that training
 #: starts soon, and far less (a part) where the rest is drawn beside it. A thread is worth waking up
-#: for so many.
-FIRST, PART, WORTH = 2**30, 128, 2**26
+#: for so many, some 4 ms: torch's threads that wait leave it more than half of a core.
+FIRST, PART, WORTH = 2**30, 128, 2**24
 
 
 def lots(design: Source, seed: Seed, first: int, last: int, width: int) -> Iterator[IntArray]:
