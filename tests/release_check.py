@@ -4,8 +4,9 @@
 
 The wheel and the sdist are built, checked, and compared with what they must hold. Then, on every
 Python from 3.10 to 3.13 that is found (python3.X on the PATH, or pyenv's), the wheel is installed
-without extras into an empty environment: batches and commands must work there, and every part that
-needs an extra must name it. Last, the command that such a message gives is run.
+without extras into an empty environment: batches and commands must work there, every part that
+needs an extra must name it, and the command that such a message gives must bring it. The first hour
+of a stranger (tests/first_hour) follows.
 """
 
 from __future__ import annotations
@@ -125,6 +126,8 @@ def main() -> None:
             place = Path(folder, version)
             place.mkdir()
             print(f"Python {version}: works with {use(wheel, python, place)}", flush=True)
+            hour = [ROOT / "tests/first_hour/run.py", "--wheel", wheel, "--python", python]
+            print(" ", run(sys.executable, *hour, "--newest").strip(), flush=True)
             shutil.rmtree(place)
         check(any(pythons.values()), "no Python was found")
 

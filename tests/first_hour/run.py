@@ -1,6 +1,6 @@
 """The first hour of a stranger, from `pip install` of the wheel into an empty environment.
 
-    python tests/first_hour/run.py [--wheel FILE] [--python PYTHON] [--transcript FILE]
+    python tests/first_hour/run.py [--wheel FILE] [--python PYTHON] [--newest] [--transcript FILE]
 
 Builds the wheel unless one is given, installs it without extras, and types `steps.py` on the files
 of `files.py`, which the Python that runs this makes; then installs the extra for Parquet and goes
@@ -24,8 +24,9 @@ ROOT = Path(__file__).parent.parent.parent
 class Environment:
     """An empty environment in a folder, a folder to work in, and a record of what happened."""
 
-    def __init__(self, folder: Path, python: str, transcript: Path | None) -> None:
+    def __init__(self, folder: Path, python: str, newest: bool, transcript: Path | None) -> None:
         self.bin, self.work = folder / "venv" / "bin", folder / "work"
+        self.constraints = [] if newest else ["--constraint", str(ROOT / "constraints.txt")]
         self.transcript = transcript
         self.work.mkdir()
         subprocess.run([python, "-m", "venv", folder / "venv"], check=True)
@@ -33,10 +34,11 @@ class Environment:
             transcript.write_text("")
 
     def install(self, what: str) -> None:
-        """Install with pip, within constraints.txt."""
-        constraints = ["--constraint", str(ROOT / "constraints.txt")]
+        """Install with pip."""
         self.told("pip install " + what.replace(str(ROOT), "."), "")
-        subprocess.run([self.bin / "pip", "install", "--quiet", *constraints, what], check=True)
+        subprocess.run(
+            [self.bin / "pip", "install", "--quiet", *self.constraints, what], check=True
+        )
 
     def take(self, step: Step) -> None:
         """Do what the step says, and end everything where the answer is wrong."""
@@ -78,12 +80,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wheel", type=Path)
     parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--newest", action="store_true", help="not within constraints.txt")
     parser.add_argument("--transcript", type=Path)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wheel = asked.wheel.resolve() if asked.wheel else built(folder)
-        environment = Environment(folder, asked.python, asked.transcript)
+        environment = Environment(folder, asked.python, asked.newest, asked.transcript)
         environment.install(str(wheel))
         write(environment.work)
         taken = 0
