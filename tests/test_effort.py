@@ -325,3 +325,20 @@ def test_the_gram_matrix_does_not_depend_on_its_pieces(monkeypatch: pytest.Monke
         monkeypatch.setattr(sparse_gram, name, 7)
     np.testing.assert_allclose(sparse_gram.SparseGram(40).add(X).matrix(), whole, rtol=1e-14)
     np.testing.assert_allclose(whole, (X.T @ X).toarray(), rtol=1e-12)
+
+
+def test_k_means_is_announced_and_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    X = np.random.default_rng(0).normal(size=(3000, 8))
+    with caplog.at_level(logging.WARNING, "dmsgd"):
+        dmsgd.clustered(X, 200)
+        assert not caplog.messages  # what is short is not mentioned
+        for name, value in (("LONG", 0.0), ("EVERY", 1e-9), ("TICK", 1e-3)):
+            monkeypatch.setattr(effort, name, value)
+        dmsgd.clustered(X, 200)
+    first, *others = caplog.messages
+    what = "k-means of 3,000 items x 8 features in 200 clusters"
+    assert re.fullmatch(f"{what} takes about .* seconds and .*; fewer clusters take less", first)
+    assert others
+    assert all(line.startswith(f"{what}: ") for line in others)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from threading import Event, Thread
 from typing import final
 
 import numpy as np
@@ -19,6 +22,9 @@ LONG = 60.0
 
 #: Seconds from one line that says how far work is to the next.
 EVERY = 30.0
+
+#: Seconds after which the clock is looked at again.
+TICK = 1.0
 
 #: Seconds of a multiplication with an addition on a slow machine: what is short there is not timed.
 SLOW = 5e-10
@@ -76,6 +82,27 @@ class Progress:
         self.said, passed = now, now - self.began
         of = f" of about {in_words(passed / share)}" if share <= 1 else ", longer than expected"
         log.warning("%s: %s%s", self.what, in_words(passed), of, extra={"share": share})
+
+
+@contextmanager
+def meanwhile(what: str, seconds: float) -> Iterator[None]:
+    """Say how far the block is, by the clock: for work of others that has no pieces to call from.
+
+    seconds: how long it takes about, as `expected` knows it.
+    """
+    tell, over = Progress(what), Event()
+
+    def watch() -> None:
+        while not over.wait(TICK):
+            tell((time.monotonic() - tell.began) / max(seconds, EVERY))
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def in_words(seconds: float) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dmsgd.features import Features
 from dmsgd.inputs.arrays import IntArray, as_items
+from dmsgd.inputs.effort import announce, expected, meanwhile
 from dmsgd.inputs.extras import require
 from dmsgd.inputs.scalars import as_choice, as_count
 from dmsgd.kernels import Kernel
@@ -16,6 +17,9 @@ from dmsgd.spectra.cholesky import factor
 
 #: Pivots are looked for among this many items, or four for each pivot if that is more.
 SAMPLE = 20_000
+
+#: About as often k-means looks at every item, and at three for each cluster before it begins.
+PASSES, STARTS = 5, 9
 
 #: How landmarks were chosen that the caller chose.
 GIVEN = "given"
@@ -74,6 +78,10 @@ def k_means(X: Features, count: int, key: int) -> Any:
     require("sklearn", "k-means")
     from sklearn.cluster import MiniBatchKMeans
 
+    products = (PASSES * X.n + STARTS * count * np.log2(2 * count)) * float(count * X.d)
+    what = f"k-means of {X.n:,} items x {X.d:,} features in {count:,} clusters"
+    announce(products, X.n * X.d + 3 * count * X.d, what, "fewer clusters take less")
     state = np.random.RandomState(key % 2**32)
     means = MiniBatchKMeans(n_clusters=count, random_state=state, n_init=3)
-    return means.fit(X.whole().matrix)
+    with meanwhile(what, expected(products)):
+        return means.fit(X.whole().matrix)
