@@ -28,17 +28,6 @@ from test_extras import CORE, EXPECTED, MESSAGES
 ROOT = Path(__file__).parent.parent
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 
-#: What a source archive is for: to build, to read, to test and to go on working.
-IN_SDIST = (
-    "src/dmsgd/__init__.py", "tests/test_kdpp.py", "tests/data/draws.json", "examples/README.md",
-    "benchmarks/draws.py", "docs/guarantees.md", "README.md", "CHANGELOG.md", "CONTRIBUTING.md",
-    "SECURITY.md", "CITATION.cff", "LICENSE", "Makefile", "constraints.txt", "hatch_build.py",
-    "pyproject.toml",
-)  # fmt: skip
-
-#: Files of the wheel that are no Python: without them something fails late.
-IN_WHEEL = ("dmsgd/py.typed", "dmsgd/report/template.html", "dmsgd/report/static/uplot.min.js")
-
 
 def run(*command: object, folder: Path = ROOT, **more: object) -> str:
     """Run a command; return what it prints, and end with all of that where it fails."""
@@ -59,19 +48,19 @@ def built(folder: Path) -> tuple[Path, Path]:
 
 
 def check_contents(wheel: Path, sdist: Path) -> None:
+    """Compare both with what git knows: all of the package, and all of the repository."""
+    tracked = {name for name in run("git", "ls-files").split() if not name.startswith(".ci/")}
     with tarfile.open(sdist) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
-    check(set(IN_SDIST) <= held, f"the sdist lacks {sorted(set(IN_SDIST) - held)}")
+    check(tracked <= held, f"the sdist lacks {sorted(tracked - held)}")
     stray = [name for name in held if re.search(r"__pycache__|\.nb[ic]$|\.venv", name)]
     check(not stray, f"the sdist holds {stray[:3]}")
+    package = {name.removeprefix("src/") for name in tracked if name.startswith("src/dmsgd/")}
     with zipfile.ZipFile(wheel) as archive:
         held = set(archive.namelist())
         (metadata,) = (name for name in held if name.endswith(".dist-info/METADATA"))
         text = archive.read(metadata).decode()
-    tracked = run("git", "ls-files", "src/dmsgd").split()
-    modules = {name.removeprefix("src/") for name in tracked if name.endswith(".py")}
-    check(modules <= held, f"the wheel lacks {sorted(modules - held)}")
-    check(set(IN_WHEEL) <= held, f"the wheel lacks {sorted(set(IN_WHEEL) - held)}")
+    check(package <= held, f"the wheel lacks {sorted(package - held)}")
     relative = re.findall(r"\]\((?!https?:|#)[^)]+\)", text)
     check(not relative, f"the long description has relative links: {relative[:3]}")
 
