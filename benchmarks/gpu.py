@@ -1,6 +1,6 @@
 """What draws cost on a graphics card: draws a second, set-up, training steps, and the same sets.
 
-    python benchmarks/gpu.py                     # everything; --only draws set-up steps sets
+    python benchmarks/gpu.py                     # everything; --only draws set-up steps sets peers
 
 Times are medians after a warm-up, synchronised. The processor's are those of all its cores.
 """
@@ -114,6 +114,24 @@ def set_up(console):
     X = features(20_000, 50)
     exact = {"kernel": "rbf", "scale": 3.0, "spectrum": dmsgd.exact}
     row("exact RBF, 20,000 items", partial(diversified, X, 64, **exact), 1)
+
+    def factored(X):
+        dmsgd.KDPP(dmsgd.pivoted_cholesky(dmsgd.RBF(X, 3.0), 1_000), 64).sample(1, seed=0)
+
+    row(
+        "pivoted Cholesky of rank 1,000, 100,000 items", partial(factored, features(100_000, 50)), 1
+    )
+
+    def product(P, H):
+        kernel = dmsgd.Product(dmsgd.Linear(P), dmsgd.Linear(H))
+        dmsgd.KDPP(dmsgd.exact(kernel), 64).sample(1, seed=0)
+
+    for n, d in ((1_000, 64), (10_000, 32)):
+        parts = features(n, 10), features(n, d)
+        row(f"10 x {d} products of features, {n:,} items, k = 64", partial(product, *parts), 3)
+    X = features(10_000, 128)
+    even = {"target": "uniform", "normalize": True}
+    row("prescribed inclusion, 10,000 x 128, k = 64", partial(diversified, X, 64, **even), 1)
     console.print(table)
 
 
@@ -183,7 +201,56 @@ def sets(console):
     console.print(table)
 
 
-PARTS = {"draws": draws, "set-up": set_up, "steps": steps, "sets": sets}
+def jaxdpp_rate(L, k, size):
+    """Return draws a second of jaxdpp (github.com/moskomule/jaxdpp: `sampling` on the path)."""
+    import jax
+    from sampling import kdpp
+
+    kernel = jax.numpy.asarray(L)
+    draw = jax.jit(jax.vmap(lambda key: kdpp(kernel, key, k)))
+    keys = jax.random.split(jax.random.PRNGKey(0), size)
+    return size / seconds(lambda: draw(keys).block_until_ready(), 2)
+
+
+def tfp_rate(spectrum, k, size):
+    """Return draws a second of tensorflow-probability on JAX, whose draws have k items on average.
+
+    Its DPP takes each eigenvector by its own probability.
+    """
+    import jax
+    from scipy.optimize import brentq
+    from tensorflow_probability.substrates import jax as tfp
+
+    values = spectrum.values
+    scale = np.exp(brentq(lambda x: (1 / (1 + np.exp(-x) / values)).sum() - k, -50, 50))
+    everything = np.linalg.qr(np.asarray(spectrum.vectors), mode="complete")[0]
+    full = np.zeros(spectrum.n)
+    full[: values.size] = scale * values
+    law = tfp.distributions.DeterminantalPointProcess(
+        jax.numpy.asarray(full, "float32"), jax.numpy.asarray(everything, "float32")
+    )
+    draw = jax.jit(lambda key: law.sample(size, seed=key))
+    return size / seconds(lambda: draw(jax.random.PRNGKey(0)).block_until_ready(), 2)
+
+
+def peers(console):
+    table = Table(title="Other samplers on the same card, draws a second")
+    for name in ("N", "rank", "k", "dmsgd", "jaxdpp", "tensorflow-probability"):
+        table.add_column(name, justify="right")
+    for n, d, k, size in ((1_000, 200, 10, 256), (1_000, 200, 50, 256)):
+        X = np.random.default_rng(0).normal(size=(n, d)) * np.arange(1, d + 1) ** -0.5
+        design = dmsgd.diversify(torch.from_numpy(X).to(DEVICE), k=k)
+        row = [f"{200_000 / seconds(partial(design.sample, 200_000, seed=1)):.3g}"]
+        for peer in (partial(jaxdpp_rate, X @ X.T), partial(tfp_rate, design.spectrum)):
+            try:
+                row.append(f"{peer(k, size):.3g}")
+            except Exception as error:  # whatever it is, the table says so
+                row.append(f"{type(error).__name__}: {str(error)[:60]}")
+        table.add_row(f"{n:,}", f"{d:,}", f"{k:,}", *row)
+    console.print(table)
+
+
+PARTS = {"draws": draws, "set-up": set_up, "steps": steps, "sets": sets, "peers": peers}
 
 
 def main():

@@ -33,7 +33,7 @@ BELONGS = {
     "dmsgd.torch": ("torch", "lightning", "transformers"),
     "dmsgd.imblearn": ("imblearn", "sklearn"),
     "dmsgd.paper.models.cnn": ("torch",),
-    "dmsgd.features.device": ("torch",),
+    "dmsgd.features.device": ("torch",),  # and device_maps
     "dmsgd.spectra.device": ("torch",),
     "dmsgd.samplers.device": ("torch",),
 }

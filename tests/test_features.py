@@ -93,6 +93,20 @@ def dask_frame(X, folder):
     return dd.from_pandas(pd.DataFrame(X), npartitions=3)
 
 
+def has_cuda():
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available()
+
+
+def cuda(X, folder):
+    import torch
+
+    return torch.tensor(X, device="cuda")
+
+
 #: How users hold an (n, d) matrix: (array, folder) -> what they pass.
 KINDS = {
     "array": lambda X, folder: X,
@@ -110,6 +124,7 @@ KINDS = {
     "dask frame": dask_frame,
     "dask sparse": dask_sparse,
     "delayed sparse": delayed,
+    **({"CUDA tensor": cuda} if has_cuda() else {}),
 }
 
 #: What is done to features before a kernel sees them.

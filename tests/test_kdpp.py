@@ -26,6 +26,8 @@ KERNELS = {
     "linear, k = 1": (dmsgd.Linear(FEATURES), 1),
     "wide": (dmsgd.Linear(RNG.normal(size=(7, 20))), 4),
     "rbf": (dmsgd.RBF(FEATURES), 3),
+    "product": (dmsgd.Product(dmsgd.Linear(FEATURES), dmsgd.RBF(FEATURES)), 3),
+    "product of features": (dmsgd.Product(*2 * [dmsgd.Linear(FEATURES[:, :2])]), 3),
     "full rank": (dmsgd.Precomputed(FULL), 4),
     "full rank, k = n": (dmsgd.Precomputed(FULL[:5, :5]), 5),
     "rank deficient": (dmsgd.Precomputed(DUPLICATED @ DUPLICATED.T), 3),

@@ -139,6 +139,9 @@ if TYPE_CHECKING:
         Precomputed as Precomputed,
     )
     from dmsgd.kernels import (
+        Product as Product,
+    )
+    from dmsgd.kernels import (
         identity as identity,
     )
     from dmsgd.kernels import (
@@ -187,7 +190,9 @@ _HOMES = {
     ),
     "errors": ("KernelWarning", "RankError", "SamplingError", "TargetError"),
     "features": ("anneal", "concat", "normalize", "one_hot", "standardize"),
-    "kernels": ("RBF", "Kernel", "Linear", "Precomputed", "identity", "median_scale", "strata"),
+    "kernels": (
+        "RBF", "Kernel", "Linear", "Precomputed", "Product", "identity", "median_scale", "strata",
+    ),
     "prescription": ("density_target", "prescribe"),
     "schedules": ("Schedule", "presample"),
     "spectra": ("Spectrum", "coreset", "exact", "nystrom", "pivoted_cholesky"),

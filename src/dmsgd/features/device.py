@@ -1,23 +1,22 @@
 """Features on a graphics card: a CUDA tensor, which stays there.
 
 Products are made on the card, in float64, a slice of rows at a time; what is small comes back as
-NumPy arrays, as from all other features. Maps have a version for the card here, and those that have
-none are applied in memory.
+NumPy arrays, as from all other features.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dmsgd.features import mapped_rows as maps
+from dmsgd.features.device_maps import on_device, sent, similarity
 from dmsgd.features.fingerprints import digest, hash_factors, hash_of_rows
-from dmsgd.features.interface import Features, Map, as_array
+from dmsgd.features.interface import Features, Map
 from dmsgd.features.resident import Resident, held
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, refuse_vanishing, refuse_zero
 from dmsgd.inputs.memory import reserve
@@ -53,12 +52,10 @@ class OnDevice(Features):
 
     def there(self, array: Any) -> Tensor:
         """Return an array as a tensor on the card."""
-        made = torch.from_numpy(np.ascontiguousarray(as_array(array), dtype=np.float64))
-        return made.to(self.tensor.device)
+        return sent(array, self.tensor)
 
     def take(self, items: IntArray) -> Matrix:
-        chosen = torch.from_numpy(np.ascontiguousarray(items)).to(self.tensor.device)
-        return _here(self.tensor[chosen].to(torch.float64))
+        return _here(self.tensor[self._chosen(items)].to(torch.float64))
 
     def blocks(self) -> Iterator[tuple[int, Matrix]]:
         step = max(1, BLOCK // self.d)
@@ -80,13 +77,28 @@ class OnDevice(Features):
         others = self.there(points)
         return self._rows(lambda rows: similarity(rows, others, scale))
 
-    def similarity_matrix(self, scale: float) -> Tensor:
-        """Return exp(-|f_i - f_j|² / (2 scale²)) for all items on the card, with an exact 1 where
-        i = j."""
-        all_rows = self.tensor.to(torch.float64)
-        L = similarity(all_rows, all_rows, scale)
-        L.fill_diagonal_(1.0)
+    def similarities_there(self, scale: float, items: IntArray | None = None) -> Tensor:
+        """Return exp(-|f_i - f_j|² / (2 scale²)) on the card, for all j or `items`; 1 if i = j."""
+        rows, chosen = self.tensor.to(torch.float64), self._chosen(items)
+        L = similarity(rows, rows[chosen], scale)
+        L[chosen, torch.arange(L.shape[1], device=L.device)] = 1.0
         return L
+
+    def inner_products(self, items: IntArray | None = None) -> Tensor:
+        """Return f_i · f_j on the card, for all j or `items`."""
+        rows = self.tensor.to(torch.float64)
+        return rows @ rows[self._chosen(items)].T
+
+    def _chosen(self, items: IntArray | None) -> Tensor:
+        if items is None:
+            return torch.arange(self.n, device=self.tensor.device)
+        return torch.from_numpy(np.ascontiguousarray(items)).to(self.tensor.device)
+
+    def products(self, other: OnDevice) -> OnDevice:
+        """Return the features f_i ⊗ g_i."""
+        one, two = self.tensor.to(torch.float64), other.tensor.to(torch.float64)
+        made = (one[:, :, None] * two[:, None, :]).reshape(self.n, self.d * other.d)
+        return OnDevice(made, lambda: digest("products", self.fingerprint(), other.fingerprint()))
 
     def _rows(self, work: Callable[[Tensor], Tensor]) -> FloatArray:
         return np.concatenate([_here(work(rows)) for _, rows in self.slices()])
@@ -131,7 +143,7 @@ class OnDevice(Features):
         def origin() -> str:
             return digest(self.fingerprint(), map.fingerprint())
 
-        return OnDevice(on_device(map, self), origin)
+        return OnDevice(on_device(map, self.tensor.to(torch.float64)), origin)
 
     def whole(self) -> Resident:
         reserve(self.n * self.d, f"{self!r} in memory", "use a part of the data")
@@ -175,56 +187,6 @@ def on_card(tensor: Any, name: str, part: bool) -> OnDevice:
         refuse_zero(bool(tensor.any()))
         refuse_vanishing(squares, name)
     return features
-
-
-@singledispatch
-def on_device(map: Map, F: OnDevice) -> Tensor:
-    """Return the rows that `map` makes of these, on their card; by way of memory if need be."""
-    return F.there(map.part(0, F.n)(F.whole().matrix))
-
-
-@on_device.register
-def _(map: maps.UnitRows, F: OnDevice) -> Tensor:
-    rows = F.tensor.to(torch.float64)
-    lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-    tiny = lengths < maps.SHORT
-    if bool(tiny.any()):  # squares of small numbers vanish
-        stretched = torch.linalg.vector_norm(rows * maps.STRETCH, dim=1, keepdim=True)
-        lengths = torch.where(tiny, stretched / maps.STRETCH, lengths)
-    return rows / torch.where(lengths == 0, 1.0, lengths)
-
-
-@on_device.register
-def _(map: maps.UnitColumns, F: OnDevice) -> Tensor:
-    rows = F.tensor.to(torch.float64) - F.there(map.origin)
-    return rows.sub_(F.there(map.means)).div_(F.there(map.deviations))
-
-
-@on_device.register
-def _(map: maps.WithLabels, F: OnDevice) -> Tensor:
-    codes = torch.from_numpy(map.codes).to(F.tensor.device)
-    H = torch.nn.functional.one_hot(codes, map.classes).to(torch.float64) * map.w
-    return H if map.w == 1 else torch.cat(((1 - map.w) * F.tensor.to(torch.float64), H), dim=1)
-
-
-@on_device.register
-def _(map: maps.RowFactors, F: OnDevice) -> Tensor:
-    return F.tensor.to(torch.float64) * F.there(map.factors)[:, None]
-
-
-@on_device.register
-def _(map: maps.LandmarkFeatures, F: OnDevice) -> Tensor:
-    points, whitening = F.there(map.landmarks), F.there(map.whitening)
-    return torch.cat([similarity(rows, points, map.scale) @ whitening for _, rows in F.slices()])
-
-
-def similarity(A: Tensor, B: Tensor, scale: float) -> Tensor:
-    """Return exp(-|a - b|² / (2 scale²)) for the rows a of A and b of B."""
-    centre = B.mean(dim=0)  # distances are the same, and less is lost to rounding
-    A, B = A - centre, B - centre
-    L = torch.addmm(A.square().sum(dim=1, keepdim=True), A, B.T, alpha=-2.0)
-    L += B.square().sum(dim=1)
-    return L.clamp_(min=0.0).mul_(-0.5 / scale**2).exp_()
 
 
 def _hashes(rows: Tensor, factors: Tensor) -> Any:

@@ -110,5 +110,7 @@ def _applied(X: Any, map: Map) -> Matrix | Features:
 
 
 def _native(F: Features) -> Matrix | Features:
-    """Return features in memory as the array or CSR array they are."""
+    """Return features in memory, or on a card, as the array, CSR array or tensor they are."""
+    if (there := F.device()) is not None:
+        return there.tensor
     return F.matrix if isinstance(F, Resident) else F

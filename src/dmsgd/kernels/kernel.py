@@ -52,8 +52,8 @@ class Kernel(ABC):
         """Return the features that items are similar by, if there are any."""
         return None
 
-    def on_device(self) -> Any:
-        """Return L as a tensor on the card where the items' features are, if they are on one."""
+    def on_device(self, J: IntArray | None = None) -> Any:
+        """Return L, or L[:, J], as a tensor on the card where the features are, if that is so."""
         return None
 
     def restricted(self, items: Any) -> Kernel:

@@ -10,7 +10,7 @@ from scipy import sparse
 from dmsgd.features import Features, one_hot, recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, Matrix, as_items, refuse_zero
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_items, refuse_zero
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_count, as_flag
 from dmsgd.kernels.kernel import Kernel
@@ -50,6 +50,11 @@ class Linear(Kernel):
     def factor(self) -> Features:
         """Return B."""
         return self.features
+
+    def on_device(self, J: IntArray | None = None) -> Any:
+        """Return B Bᵀ, or B B_Jᵀ, where B is, if that is a card."""
+        there = self.features.device()
+        return None if there is None else there.inner_products(J)
 
     def points(self) -> Features:
         """Return B."""

@@ -75,10 +75,10 @@ class RBF(Kernel):
         """Return X."""
         return self.features
 
-    def on_device(self) -> Any:
-        """Return the whole matrix where X is, if that is a card."""
+    def on_device(self, J: IntArray | None = None) -> Any:
+        """Return all columns, or these, where X is, if that is a card."""
         there = self.features.device()
-        return None if there is None else there.similarity_matrix(self.scale)
+        return None if there is None else there.similarities_there(self.scale, J)
 
     def restricted(self, items: Any) -> RBF:
         """Return the RBF kernel of the same scale over these items."""

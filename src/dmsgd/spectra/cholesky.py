@@ -10,6 +10,8 @@ shrunk its own entry, and add all accepted columns by matrix products.
 
 from __future__ import annotations
 
+from typing import Any, Protocol, final
+
 import numpy as np
 from scipy import linalg
 
@@ -72,7 +74,7 @@ def pivoted_cholesky(
 
 def factor(
     kernel: Kernel, rank: int, tol: float, key: int, block: int = BLOCK
-) -> tuple[FloatArray, IntArray, float]:
+) -> tuple[Any, IntArray, float]:
     """Return F, shape (n, at most rank), its pivots, and the share of the trace it leaves out."""
     rng = np.random.default_rng(key)
     diagonal = kernel.diag()
@@ -83,26 +85,73 @@ def factor(
     what, count = f"a factor of {kernel.n} items x {rank}", kernel.n * (rank + 3 * block)
     reserve(count, what, advice)
     announce(kernel.n * float(rank) ** 2, count, what, advice)
-    F, tell = np.empty((kernel.n, rank)), Progress(what)
+    F, tell = _kept(kernel, rank), Progress(what)
     done, chosen = 0, np.empty(rank, np.int64)
     while done < rank and residual.sum() > max(tol * trace, noise):
         chance = residual / residual.sum()
         proposals = rng.choice(kernel.n, size=min(block, rank - done), p=chance)
-        H = kernel.block(proposals, proposals) - F[proposals, :done] @ F[proposals, :done].T
+        rows = F.rows(proposals)
+        H = kernel.block(proposals, proposals) - rows @ rows.T
         kept, triangle = _accept(H, residual[proposals], rng)
         pivots = proposals[kept]
-        columns = kernel.columns(pivots)
-        columns -= F[:, :done] @ F[pivots, :done].T
-        new = linalg.solve_triangular(triangle, columns.T, lower=True, check_finite=False).T
-        F[:, done : done + pivots.size] = new
+        residual -= F.add(pivots, triangle)
         chosen[done : done + pivots.size] = pivots
         done += pivots.size
-        residual -= np.einsum("ij,ij->i", new, new)
         residual[pivots] = 0.0
         np.maximum(residual, 0.0, out=residual)
         tell((done / rank) ** 2)  # later columns take longer
     left = float(residual.sum() / trace)
-    return np.ascontiguousarray(F[:, :done]), chosen[:done], left
+    return F.whole(), chosen[:done], left
+
+
+class Columns(Protocol):
+    """The columns of the factor that are known, in memory or on a card."""
+
+    def rows(self, items: IntArray) -> FloatArray:
+        """Return these rows, in memory."""
+
+    def add(self, pivots: IntArray, triangle: FloatArray) -> FloatArray:
+        """Add the columns of L at the pivots, less what is known of them, times triangle^-ᵀ.
+
+        Return the sums of squares of their rows, shape (n,), in memory.
+        """
+
+    def whole(self) -> Any:
+        """Return all columns."""
+
+
+@final
+class ColumnsInMemory:
+    """The columns of the factor, in an array."""
+
+    def __init__(self, kernel: Kernel, rank: int) -> None:
+        self.kernel, self.F, self.done = kernel, np.empty((kernel.n, rank)), 0
+
+    def rows(self, items: IntArray) -> FloatArray:
+        """Return these rows."""
+        return self.F[items, : self.done]
+
+    def add(self, pivots: IntArray, triangle: FloatArray) -> FloatArray:
+        """Add columns; return the squares of their rows."""
+        columns = self.kernel.columns(pivots)
+        columns -= self.F[:, : self.done] @ self.rows(pivots).T
+        new = linalg.solve_triangular(triangle, columns.T, lower=True, check_finite=False).T
+        self.F[:, self.done : self.done + pivots.size] = new
+        self.done += pivots.size
+        return np.asarray(np.einsum("ij,ij->i", new, new))
+
+    def whole(self) -> FloatArray:
+        """Return all columns."""
+        return np.ascontiguousarray(self.F[:, : self.done])
+
+
+def _kept(kernel: Kernel, rank: int) -> Columns:
+    """Return where the columns of a kernel's factor are kept: where its features are."""
+    if kernel.on_device(np.zeros(1, dtype=np.int64)) is None:
+        return ColumnsInMemory(kernel, rank)
+    from dmsgd.spectra.device import ColumnsThere
+
+    return ColumnsThere(kernel, rank)
 
 
 def _accept(

@@ -18,6 +18,7 @@ from dmsgd.errors import DeviceError
 from dmsgd.features.device import OnDevice
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import human, reserve
+from dmsgd.kernels import Kernel
 from dmsgd.samplers.device.draws import of_device
 from dmsgd.samplers.protocol import Draw
 from dmsgd.samplers.rejection import of_any_size
@@ -83,6 +84,33 @@ class DeviceVectors(Vectors):
 
     def __repr__(self) -> str:
         return f"DeviceVectors({self.shape[0]:,} items, rank {self.shape[1]}, {self.V.device})"
+
+
+@final
+class ColumnsThere:
+    """The columns of a factor on a card; see `dmsgd.spectra.cholesky.Columns`."""
+
+    def __init__(self, kernel: Kernel, rank: int) -> None:
+        first: Tensor = kernel.on_device(np.zeros(1, dtype=np.int64))
+        self.kernel, self.F, self.done = kernel, first.new_empty((kernel.n, rank)), 0
+
+    def rows(self, items: IntArray) -> FloatArray:
+        return np.asarray(self._rows(items).cpu().numpy())
+
+    def _rows(self, items: IntArray) -> Tensor:
+        return self.F[torch.from_numpy(items).to(self.F.device), : self.done]
+
+    def add(self, pivots: IntArray, triangle: FloatArray) -> FloatArray:
+        columns: Tensor = self.kernel.on_device(pivots)
+        columns -= self.F[:, : self.done] @ self._rows(pivots).T
+        lower = torch.from_numpy(triangle).to(columns.device)
+        new = torch.linalg.solve_triangular(lower, columns.T, upper=False).T
+        self.F[:, self.done : self.done + pivots.size] = new
+        self.done += pivots.size
+        return np.asarray(new.square().sum(dim=1).cpu().numpy())
+
+    def whole(self) -> Tensor:
+        return self.F[:, : self.done]
 
 
 def of_features_there(F: OnDevice, tol: float) -> Spectrum:

@@ -1,0 +1,84 @@
+"""Similarity in two respects at once: the product of two kernels, entry by entry."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.features import Features
+from dmsgd.features.fingerprints import digest
+from dmsgd.features.resident import held
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.kernels.kernel import Kernel, as_kernel
+
+
+@final
+class Product(Kernel):
+    """L_ij = A_ij B_ij for two kernels over the same items: alike are those that are so in both.
+
+    Positive semi-definite because A and B are (Schur). Product(Linear(P), Linear(H)) is the linear
+    kernel of the products p_i ⊗ h_i. With P = p - y, the residuals of a classifier, and H what its
+    last layer is given, these are the gradients of that layer's weights: batches are then diverse
+    in how items would change the model. The products are formed where there are fewer of them than
+    items, as the eigenvectors are no smaller, and otherwise never.
+
+    >>> import dmsgd
+    >>> Product(dmsgd.Linear([[1.0], [2.0]]), dmsgd.Linear([[1.0, 1.0], [0.0, 3.0]])).diag()
+    array([ 2., 36.])
+    """
+
+    def __init__(self, A: Kernel, B: Kernel) -> None:
+        self.parts = as_kernel(A, "Product"), as_kernel(B, "Product")
+        if A.n != B.n:
+            raise ValueError(f"both kernels must be over the same items, got {A.n} and {B.n}")
+        self.n = A.n
+
+    def diag(self) -> FloatArray:
+        """Return A_ii B_ii."""
+        return self.parts[0].diag() * self.parts[1].diag()
+
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
+        """Return A_IJ B_IJ."""
+        return self.parts[0].block(I, J) * self.parts[1].block(I, J)
+
+    def columns(self, J: Any) -> FloatArray:
+        """Return A[:, J] B[:, J]."""
+        return self.parts[0].columns(J) * self.parts[1].columns(J)
+
+    def factor(self) -> Features | None:
+        """Return the products of the features of both, if there are fewer of them than items."""
+        return self._factor
+
+    @cached_property
+    def _factor(self) -> Features | None:
+        one, two = (part.factor() for part in self.parts)
+        if one is None or two is None or one.d * two.d >= self.n:
+            return None
+        if (there := one.device()) is not None and two.device() is not None:
+            return there.products(two.device())  # type: ignore[no-any-return]
+        rows = [as_dense_rows(features) for features in (one, two)]
+        return held(np.einsum("ij,ik->ijk", *rows).reshape(self.n, one.d * two.d))
+
+    def on_device(self, J: IntArray | None = None) -> Any:
+        """Return L, or L[:, J], as a tensor, where both kernels are on a card."""
+        one, two = (part.on_device(J) for part in self.parts)
+        return None if one is None or two is None else one.mul_(two)
+
+    def restricted(self, items: Any) -> Product:
+        """Return the product of both kernels over these items."""
+        return Product(*(part.restricted(items) for part in self.parts))
+
+    def fingerprint(self) -> str:
+        """Return the hash of both kernels."""
+        return digest("Product", *(part.fingerprint() for part in self.parts))
+
+    def __repr__(self) -> str:
+        return f"Product({self.parts[0]!r}, {self.parts[1]!r})"
+
+
+def as_dense_rows(F: Features) -> FloatArray:
+    """Return all rows of features as one array."""
+    matrix = F.whole().matrix
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)

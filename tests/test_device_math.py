@@ -1,0 +1,113 @@
+"""What is computed on a card before draws, on tensors of the processor: the same code, anywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dmsgd
+
+torch = pytest.importorskip("torch")
+
+from dmsgd.features import recognise  # noqa: E402
+from dmsgd.features.device import OnDevice  # noqa: E402
+from dmsgd.features.mapped_rows import LandmarkFeatures, Power, RowFactors, UnitRows  # noqa: E402
+from dmsgd.features.maps import unit_columns, with_labels  # noqa: E402
+from dmsgd.spectra import device  # noqa: E402
+from dmsgd.spectra.eigen import settle_ties  # noqa: E402
+
+RNG = np.random.default_rng(2)
+X = RNG.uniform(0.1, 1.0, size=(60, 5))
+LABELS = np.arange(60) % 6
+
+
+def there(array):
+    return OnDevice(torch.from_numpy(np.array(array)))
+
+
+@pytest.fixture(autouse=True)
+def _no_card(monkeypatch):
+    monkeypatch.setattr(device, "_reserve", lambda *about: None)
+
+
+MAPS = {
+    "none": lambda F: F,
+    "unit rows": lambda F: F.mapped(UnitRows()),
+    "unit columns": lambda F: F.mapped(unit_columns(F)),
+    "labels": lambda F: with_labels(F, LABELS, 0.7),
+    "labels alone": lambda F: with_labels(F, LABELS, 1.0),
+    "row factors": lambda F: F.mapped(RowFactors(np.linspace(0.5, 2, 60))),
+    "power": lambda F: F.mapped(Power(0.5)),
+    "landmarks": lambda F: F.mapped(LandmarkFeatures(X[:7], 0.6, np.eye(7)[:, :6])),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_features_answer_as_those_in_memory(name):
+    ours, known = MAPS[name](there(X)), MAPS[name](recognise(X)).whole()
+    B, weights = RNG.normal(size=(known.d, 3)), RNG.gamma(1, 1, 60)
+    items = np.array([5, 0, 59])
+    as_array = lambda found: found.toarray() if hasattr(found, "toarray") else found  # noqa: E731
+    for ask in (
+        lambda F: F.take(items),
+        lambda F: np.concatenate([as_array(rows) for _, rows in F.blocks()]),
+        lambda F: F.row_squares(),
+        lambda F: F.squares_of(B),
+        lambda F: F.times(B),
+        lambda F: F.similarities(as_array(F.take(items)), 0.9),
+        lambda F: F.gram(),
+        lambda F: F.gram(weights),
+        lambda F: F.gram_of(B),
+        lambda F: F.normal(B)[0],
+        lambda F: F.whole().matrix,
+    ):
+        np.testing.assert_allclose(as_array(ask(ours)), as_array(ask(known)), atol=1e-11)
+    assert ours.normal(B)[1] == pytest.approx(known.normal(B)[1])
+    assert ours.fingerprint() == known.fingerprint()
+
+
+@pytest.mark.parametrize("shape", [(50, 8), (200, 20), (30, 60)])
+@pytest.mark.parametrize("decades", [0, 3, 7])
+def test_spectra_are_those_of_exact(shape, decades):
+    F = RNG.normal(size=shape) * np.logspace(0, -decades, shape[1])
+    ours, known = device.of_features_there(there(F), 0.0), dmsgd.exact(dmsgd.Linear(F))
+    assert (ours.route, ours.rank, ours.rounding) == (known.route, known.rank, known.rounding)
+    np.testing.assert_allclose(ours.values, known.values, rtol=1e-8)
+    V, W = np.asarray(ours.vectors), np.asarray(known.vectors)
+    np.testing.assert_allclose(V.T @ V, np.eye(ours.rank), atol=1e-12)
+    np.testing.assert_allclose((V * ours.values) @ V.T, (W * known.values) @ W.T, atol=1e-11)
+
+
+def test_kernels_by_entries():
+    kernel = dmsgd.RBF(there(X), 0.5)
+    known = dmsgd.exact(dmsgd.RBF(X, 0.5))
+    ours = device.of_matrix_there(kernel.on_device(), 0.0)
+    assert ours.route == known.route
+    few = min(ours.rank, known.rank, 40)
+    np.testing.assert_allclose(ours.values[:few], known.values[:few], rtol=1e-6)
+    both = dmsgd.Product(dmsgd.Linear(there(X)), kernel)
+    expected = (X @ X.T) * dmsgd.RBF(X, 0.5).block(np.arange(60), np.arange(60))
+    np.testing.assert_allclose(both.on_device().numpy(), expected, atol=1e-12)
+    factor = dmsgd.Product(*2 * [dmsgd.Linear(there(X))]).factor()
+    np.testing.assert_allclose(factor.whole().matrix @ factor.whole().matrix.T, (X @ X.T) ** 2)
+
+
+def test_pivoted_cholesky_is_that_of_memory():
+    ours = dmsgd.pivoted_cholesky(dmsgd.RBF(X, 0.5), rank=20)
+    from dmsgd.spectra.cholesky import factor
+
+    F, pivots, left = factor(dmsgd.RBF(there(X), 0.5), 30, 0.0, 1, 8)
+    G, known, rest = factor(dmsgd.RBF(X, 0.5), 30, 0.0, 1, 8)
+    assert (pivots == known).all()
+    assert left == pytest.approx(rest, abs=1e-12)
+    np.testing.assert_allclose(F.numpy(), G, atol=1e-7)
+    assert ours.rank == 20
+
+
+def test_one_basis_where_eigenvalues_are_equal():
+    V = np.linalg.qr(RNG.normal(size=(40, 12)))[0]
+    values = np.array([5, 5, 5, 4, 3, 3, 2, 1, 1, 1, 1, 0.5])
+    ours, known = torch.from_numpy(V.copy()), V.copy()
+    device._settle_ties(torch.from_numpy(values), ours, 1e-9)
+    settle_ties(values, known, 1e-9)
+    np.testing.assert_allclose(ours.numpy(), known, atol=1e-13)
