@@ -12,7 +12,7 @@ from dmsgd.commands import app
 
 sys.path.insert(0, str(Path(__file__).parent / "first_hour"))
 from files import write
-from steps import BARE, PARQUET, STEPS, Step
+from steps import BARE, STEPS, Step
 
 #: Pages take seconds, and are tested elsewhere.
 QUICK = [step for step in STEPS if step.where != BARE and "html" not in step.typed]
@@ -30,8 +30,6 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("step", QUICK, ids=lambda step: step.typed.strip().splitlines()[-1][:60])
 def test_every_answer_is_as_expected(step, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    if step.where == PARQUET:
-        pytest.importorskip("pyarrow")
     if step.is_python:
         exec(compile(step.typed, "step", "exec"), {})
         wrong = step.wrong(0, capsys.readouterr().out)
