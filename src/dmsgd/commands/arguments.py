@@ -1,4 +1,4 @@
-"""The options that commands share, in the same words, and the files behind them."""
+"""The options that commands share, in the same words, and the outputs they write."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from dmsgd.diagnostics import Settings
 
 
 class KernelOption(str, Enum):
@@ -85,89 +82,6 @@ Target = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
-
-
-def as_settings(
-    labels: str | None,
-    w: float,
-    kernel: KernelOption,
-    scale: float | None,
-    rho: float | None,
-    standardize: bool,
-    normalize: bool,
-    target: TargetOption | None,
-) -> Settings:
-    """Return what these options say of a design: the same in every command."""
-    from dmsgd.diagnostics import Settings
-
-    if w > 0 and labels is None:
-        raise ValueError(f"-w {w:g} mixes in labels; give them with --labels, or leave -w out")
-    if target is TargetOption.balanced and labels is None:
-        raise ValueError("--target balanced gives classes equal shares; give them with --labels")
-    return Settings(
-        w=w,
-        kernel=kernel.value,
-        standardize=standardize,
-        normalize=normalize,
-        scale=scale,
-        rho=rho,
-        target=None if target is None else target.value,
-    )
-
-
-def load(
-    features: str, labels: str | None, columns: str | None = None, drop: str | None = None
-) -> tuple[Any, Any]:
-    """Return X and y; labels that name a column of the features are taken out of them."""
-    from dmsgd.commands.loading import LABEL_FILES, load_features, load_labels
-    from dmsgd.files.tables import column_names
-    from dmsgd.inputs.labels import as_labels
-
-    names, out = column_names(features), dropped(features, labels, columns, drop)
-    if labels is None:
-        return load_features(features, out), None
-    if labels in names:
-        return load_features(features, out), load_labels(f"{features}:{labels}")
-    if names and not any(suffix in labels.lower() for suffix in LABEL_FILES):
-        raise ValueError(
-            f"{features} has no column {labels!r} for --labels; it has {', '.join(names[:10])}"
-            + (", ..." if len(names) > 10 else "")
-        )
-    X = load_features(features, out)
-    return X, as_labels(load_labels(labels, n=X.shape[0]), X.shape[0])
-
-
-def dropped(
-    features: str, labels: str | None, columns: str | None, drop: str | None
-) -> tuple[str, ...]:
-    """Return the columns of a table that are no features, by these options."""
-    from dmsgd.files.tables import TABLES, column_names
-
-    names = column_names(features)
-    for option, text in (("--columns", columns), ("--drop", drop)):
-        if text is not None and not text.strip(" ,"):
-            raise ValueError(f"{option} names no column; write names between commas, as a,b")
-    asked = {"--columns": _named(columns, names), "--drop": _named(drop, names)}
-    for option, given in asked.items():
-        if given and not names:
-            raise ValueError(
-                f"{option} is for tables ({', '.join(TABLES)}); {features} has no named columns"
-            )
-        for each in given:
-            if each not in names:
-                few = ", ".join(names[:10]) + ", ..." * (len(names) > 10)
-                raise ValueError(f"{features} has no column {each!r} for {option}; it has {few}")
-    if asked["--columns"] and asked["--drop"]:
-        raise ValueError("--columns says what is a feature, --drop what is none; give one of them")
-    kept = asked["--columns"] or [name for name in names if name not in asked["--drop"]]
-    return tuple(name for name in names if name not in kept or name == labels)
-
-
-def _named(text: str | None, names: list[str]) -> list[str]:
-    """Return the names in `text`, between commas; one that has commas itself stands alone."""
-    if text is None or text in names:
-        return [] if text is None else [text]
-    return [each.strip() for each in text.split(",") if each.strip()]
 
 
 def refuse_output(

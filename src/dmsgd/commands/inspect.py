@@ -5,24 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dmsgd.commands.arguments import (
-    BatchSize,
-    Columns,
-    Drop,
-    Features,
-    Kernel,
-    KernelOption,
-    Labels,
-    Normalize,
-    Rho,
-    Scale,
-    Seed,
-    Standardize,
-    Target,
-    Weight,
-    as_settings,
-    load,
-)
+from dmsgd.commands.arguments import Seed
+from dmsgd.commands.asked import Asked, asking
 from dmsgd.commands.terminal import bar, say, show
 
 if TYPE_CHECKING:
@@ -39,19 +23,9 @@ NAME = 40
 SHORT = {"stratified": "strata"}
 
 
+@asking
 def inspect(
-    features: Features,
-    k: BatchSize,
-    labels: Labels = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    w: Weight = 0.0,
-    kernel: Kernel = KernelOption.linear,
-    scale: Scale = None,
-    rho: Rho = None,
-    standardize: Standardize = False,
-    normalize: Normalize = False,
-    target: Target = None,
+    asked: Asked,
     seed: Seed = 0,
 ) -> None:
     """Predict what batches would hold, and recommend settings.
@@ -71,14 +45,14 @@ def inspect(
     but that noise and the prices are closed forms, of a random sample where the data is large.
     Nothing is written.
     """
-    settings = as_settings(labels, w, kernel, scale, rho, standardize, normalize, target)
+    settings = asked.settings()
     from dmsgd.diagnostics import advise, concerns, examine
 
-    X, y = load(features, labels, columns, drop)
+    X, y = asked.load()
     with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:
-        found = examine(X, k, y, settings, ws=shown_ws(w), seed=seed, progress=progress)
+        found = examine(X, asked.k, y, settings, ws=shown_ws(asked.w), seed=seed, progress=progress)
     advice = advise(found)
-    for line in summary(features, found):
+    for line in summary(asked.features, found):
         say(line)
     say()
     show(prospects_table(found, advice))
@@ -87,7 +61,7 @@ def inspect(
     say()
     say(f"Recommended: {advice.kind}. Reason: {advice.reason}.", wrapped=True)
     say(f"  {advice.code(found.k)}")
-    command = sample_command(advice, found, features, labels, columns, drop)
+    command = sample_command(advice, found, asked)
     if command:
         say(f"  {command}")
 
@@ -204,21 +178,14 @@ def _shown(classes: dict[Any, int]) -> list[Any]:
     return ordered[: CLASSES_SHOWN // 2] + ordered[-CLASSES_SHOWN // 2 :]
 
 
-def sample_command(
-    advice: Advice,
-    found: Examination,
-    features: str,
-    labels: str | None,
-    columns: str | None = None,
-    drop: str | None = None,
-) -> str:
+def sample_command(advice: Advice, found: Examination, asked: Asked) -> str:
     """Return the command that draws the recommended batches, "" where there is none."""
     import shlex
 
     if advice.settings is None:
         return ""
-    words = f"dmsgd sample {shlex.quote(features)} -k {found.k} -n 1000 {advice.options()}"
-    for option, given in (("--labels", labels), ("--columns", columns), ("--drop", drop)):
-        if given is not None:
-            words += f" {option} {shlex.quote(given)}"
+    words = f"dmsgd sample {shlex.quote(asked.features)} -k {found.k} -n 1000 {advice.options()}"
+    for name in ("labels", "columns", "drop"):
+        if (given := getattr(asked, name)) is not None:
+            words += f" --{name} {shlex.quote(given)}"
     return f"{words} -o batches.npy"

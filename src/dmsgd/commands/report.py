@@ -8,44 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from dmsgd.commands.arguments import (
-    BatchSize,
-    Columns,
-    Drop,
-    Features,
-    Force,
-    Kernel,
-    KernelOption,
-    Labels,
-    Normalize,
-    Rho,
-    Scale,
-    Seed,
-    Standardize,
-    Target,
-    Weight,
-    as_settings,
-    load,
-    refuse_output,
-    replacing,
-)
+from dmsgd.commands.arguments import Force, Seed, refuse_output, replacing
+from dmsgd.commands.asked import Asked, asking
 from dmsgd.commands.terminal import bar, say
 
 
+@asking
 def report(
-    features: Features,
-    k: BatchSize,
+    asked: Asked,
     output: Annotated[Path, typer.Option("--output", "-o", help="Page to write: .html.")],
-    labels: Labels = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    w: Weight = 0.0,
-    kernel: Kernel = KernelOption.linear,
-    scale: Scale = None,
-    rho: Rho = None,
-    standardize: Standardize = False,
-    normalize: Normalize = False,
-    target: Target = None,
     texts: Annotated[
         str | None,
         typer.Option(help="Text of each item: a file as for --labels (.txt: one per line)."),
@@ -87,7 +58,7 @@ def report(
     recommendation follows from these. For curation it lists who is favoured, within a class too,
     near-copies and outliers. Very large data is sampled, and the page says so.
     """
-    inputs = [features, labels, texts, images, gradients]
+    inputs = [asked.features, asked.labels, texts, images, gradients]
     refuse_output(output, (".html", ".htm"), inputs, force)
     if table is not None:
         refuse_output(table, (".csv",), inputs, force)
@@ -96,22 +67,26 @@ def report(
 
     key_of(seed)
     began = time.perf_counter()
-    settings = as_settings(labels, w, kernel, scale, rho, standardize, normalize, target)
-    X, y = load(features, labels, columns, drop)
+    settings = asked.settings()
+    X, y = asked.load()
     extras = _extras(texts, images, gradients, X.shape[0])
     with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:
-        content = build(X, k, y, settings, **extras, seed=seed, progress=progress)
-    page = render(content, title or Path(features).name).encode()
+        content = build(X, asked.k, y, settings, **extras, seed=seed, progress=progress)
+    page = render(content, title or Path(asked.features).name).encode()
     with replacing(output) as file:
         file.write(page)
     if table is not None:
         with replacing(table) as file:
             file.write(content["csv"].encode())
-    say(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
+    say(f"features  {asked.features}: {X.shape[0]:,} items x {X.shape[1]:,}")
     if content["sampled"] < content["n"]:
         say(f"sample    of {content['sampled']:,} items, which the page shows")
     if y is not None and not settings.uses_labels:
-        others = "the slider over w mixes them in" if target is None else "-w 0.7 would mix them in"
+        others = (
+            "the slider over w mixes them in"
+            if asked.target is None
+            else "-w 0.7 would mix them in"
+        )
         say(f"labels    do not count where the page begins; {others}")
     seconds = time.perf_counter() - began
     if table is not None:

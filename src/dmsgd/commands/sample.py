@@ -11,27 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dmsgd.commands.arguments import (
-    BatchSize,
-    Columns,
-    Drop,
-    Features,
-    Force,
-    Kernel,
-    KernelOption,
-    Labels,
-    Normalize,
-    Rho,
-    Scale,
-    Standardize,
-    Target,
-    Weight,
-    as_settings,
-    dropped,
-    load,
-    refuse_output,
-    replacing,
-)
+from dmsgd.commands.arguments import Force, refuse_output, replacing
+from dmsgd.commands.asked import Asked, asking
 from dmsgd.commands.terminal import say, show, working
 
 if TYPE_CHECKING:
@@ -50,9 +31,9 @@ CLASSES_SHOWN = 12
 NAME = 40
 
 
+@asking
 def sample(
-    features: Features,
-    k: BatchSize,
+    asked: Asked,
     steps: Annotated[int, typer.Option("--steps", "-n", help="Number of batches.")],
     output: Annotated[
         Path,
@@ -60,16 +41,6 @@ def sample(
             "--output", "-o", help="File to write: .npy (int64, one row per batch) or .csv."
         ),
     ],
-    labels: Labels = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    w: Weight = 0.0,
-    kernel: Kernel = KernelOption.linear,
-    scale: Scale = None,
-    rho: Rho = None,
-    standardize: Standardize = False,
-    normalize: Normalize = False,
-    target: Target = None,
     without_repulsion: Annotated[
         bool,
         typer.Option(
@@ -105,7 +76,7 @@ def sample(
     An .npy output is a schedule: batches.json beside it says what it was drawn from, and the same
     command goes on where a run was stopped. Of a finished one it says so, and draws nothing.
     """
-    there = _refuse_output(output, [features, labels], steps, k, seed, force)
+    there = _refuse_output(output, [asked.features, asked.labels], steps, asked.k, seed, force)
     from dmsgd.features.connection import connected
     from dmsgd.features.door import open_features
     from dmsgd.inputs.scalars import as_count
@@ -116,15 +87,15 @@ def sample(
     as_count(steps, "steps")
     key_of(seed)
     threads = thread_count(workers)
-    settings = as_settings(labels, w, kernel, scale, rho, standardize, normalize, target)
+    settings = asked.settings()
     began = time.perf_counter()
     with ExitStack() as stack:
         client = None if cluster is None else stack.enter_context(connected(cluster))
-        X, y = load(features, labels, columns, drop)
+        X, y = asked.load()
         if client is not None:
-            X = open_features(features, dropped(features, labels, columns, drop), on_cluster=True)
-        say(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
-        design = _set_up(X, k, y, settings, without_repulsion)
+            X = open_features(asked.features, asked.dropped(), on_cluster=True)
+        say(f"features  {asked.features}: {X.shape[0]:,} items x {X.shape[1]:,}")
+        design = _set_up(X, asked.k, y, settings, without_repulsion)
         say(f"set-up    {time.perf_counter() - began:.2f} s")
         kept = 0 if there else _say_kept(output, design, steps, seed)
         began = time.perf_counter()
@@ -136,7 +107,7 @@ def sample(
     else:
         drawn, each = steps - kept, 1000 * seconds / max(steps - kept, 1)
         say(f"draws     {drawn:,} in {seconds:.2f} s, {each:.3g} ms a batch")
-        say(f"written   {output}: {steps:,} x {k} item numbers, seed {seed}")
+        say(f"written   {output}: {steps:,} x {asked.k} item numbers, seed {seed}")
     if y is not None:
         if not settings.uses_labels:
             say("labels    did not count for the draws; -w 0.7 would mix them in")

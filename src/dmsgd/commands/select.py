@@ -9,26 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dmsgd.commands.arguments import (
-    BatchSize,
-    Columns,
-    Drop,
-    Features,
-    Force,
-    Kernel,
-    KernelOption,
-    Labels,
-    Normalize,
-    Rho,
-    Scale,
-    Seed,
-    Standardize,
-    Target,
-    Weight,
-    as_settings,
-    load,
-    refuse_output,
-)
+from dmsgd.commands.arguments import Force, Seed, refuse_output
+from dmsgd.commands.asked import Asked, asking
 from dmsgd.commands.selected import (
     as_bytes,
     columns_of,
@@ -49,23 +31,13 @@ if TYPE_CHECKING:
 NUMBERS = re.compile(r"\d{1,18}(,\d{1,18})*")
 
 
+@asking
 def select(
-    features: Features,
-    k: BatchSize,
+    asked: Asked,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="File to write: .csv, .txt (a number a line) or .npy."),
     ],
-    labels: Labels = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    w: Weight = 0.0,
-    kernel: Kernel = KernelOption.linear,
-    scale: Scale = None,
-    rho: Rho = None,
-    standardize: Standardize = False,
-    normalize: Normalize = False,
-    target: Target = None,
     given: Annotated[
         str | None,
         typer.Option(
@@ -111,26 +83,29 @@ def select(
     it is in the set (1 if it is given): the sum of weight times y over the set has the mean of y
     over all N items as its expectation. The most likely set has no such weights.
     """
-    _refuse(output, page, [features, labels, given], most, weights, force)
+    _refuse(output, page, [asked.features, asked.labels, given], most, weights, force)
     from dmsgd.inputs.scalars import as_count
     from dmsgd.inputs.seeding import key_of
 
     # Asked here so that bad values are refused before the work rather than after it.
-    as_count(k, "k")
+    as_count(asked.k, "k")
     key_of(seed)
-    settings = as_settings(labels, w, kernel, scale, rho, standardize, normalize, target)
+    settings = asked.settings()
     began = time.perf_counter()
-    X, y = load(features, labels, columns, drop)
-    say(f"features  {features}: {X.shape[0]:,} items x {X.shape[1]:,}")
-    known = None if given is None else _given(given, X.shape[0], k)
+    X, y = asked.load()
+    say(f"features  {asked.features}: {X.shape[0]:,} items x {X.shape[1]:,}")
+    known = None if given is None else _given(given, X.shape[0], asked.k)
     with working("set-up (the first run of all compiles the sampler)"):
-        whole = _design(settings, X, k, y)
+        whole = _design(settings, X, asked.k, y)
         design: KDPP | Conditioned = whole if known is None else whole.given(known)
         chosen = _chosen(design, known, most, seed)
     spectrum = whole.spectrum
-    say(f"kernel    {settings.kernel}: rank {spectrum.rank:,} by the {spectrum.route} route, k {k}")
+    say(
+        f"kernel    {settings.kernel}: rank {spectrum.rank:,} by the {spectrum.route} route, "
+        f"k {asked.k}"
+    )
     if known is not None:
-        say(f"given     {known.size:,} items, which come first; {k - known.size:,} are new")
+        say(f"given     {known.size:,} items, which come first; {asked.k - known.size:,} are new")
     how = "the most likely set, greedily" if most else f"a draw from the k-DPP, seed {seed}"
     written = as_bytes(output, columns_of(design, chosen, known, weights))
     if page is not None:
@@ -139,7 +114,7 @@ def select(
             facts["labels"] = labels_in_words(settings)
         write(page, page_of(whole, chosen, known, y, facts, output.name, seed))
     write(output, written)
-    say(f"chosen    {how}: {k:,} items in {time.perf_counter() - began:.2f} s")
+    say(f"chosen    {how}: {asked.k:,} items in {time.perf_counter() - began:.2f} s")
     say(f"written   {output}" + (f" and {page}" if page else ""))
     if y is not None:
         if not settings.uses_labels:
