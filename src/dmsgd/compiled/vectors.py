@@ -54,6 +54,13 @@ def store(builder: Any, vector: Any, pointer: Any, size: int = 8) -> None:
     builder.store(vector, builder.bitcast(pointer, vector.type.as_pointer()), align=size)
 
 
+def stream(builder: Any, vector: Any, pointer: Any) -> None:
+    """Write a whole line of memory past the caches, for what is read much later if at all."""
+    place = builder.bitcast(pointer, vector.type.as_pointer())
+    written = builder.store(vector, place, align=8 * LANES)
+    written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(SHORT, 1)]))
+
+
 def broadcast(builder: Any, scalar: Any, kind: Any = DOUBLE_VECTOR) -> Any:
     """Return a vector of one number that is not known yet."""
     empty = ir.Constant(kind, ir.Undefined)

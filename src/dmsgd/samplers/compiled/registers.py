@@ -33,6 +33,7 @@ from dmsgd.compiled.vectors import (
     load,
     set_zero,
     store,
+    stream,
     variables,
     vectors_of,
 )
@@ -185,9 +186,10 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
 def survey(typing, V, r, before, after, table):
     """Add up the squares of 64 rows of V, of r columns each, in the first LANES columns.
 
-    after = before + (V**2).sum(axis=0). The table has 16 entries a column: the running sums at the
-    end of each stretch of 8 rows, and for each stretch a word, whose byte s is the share of its
-    first s + 1 rows in its sum, in 256ths rounded down and at most 255.
+    after = before + (V**2).sum(axis=0). The table begins with a line of memory and has 16 entries a
+    column: the running sums at the end of each stretch of 8 rows, and for each stretch a word,
+    whose byte s is the share of its first s + 1 rows in its sum, in 256ths rounded down and at most
+    255.
     """
 
     def code(context, builder, signature, arguments):
@@ -219,7 +221,7 @@ def survey(typing, V, r, before, after, table):
         for part, rows in enumerate((sums, words)):
             for column, vector in enumerate(_transposed(builder, rows)):
                 place = builder.gep(table, [integer(2 * LANES * column + LANES * part)])
-                store(builder, vector, place)
+                stream(builder, vector, place)
         return context.get_dummy_value()
 
     return NOTHING(DOUBLES, INT, DOUBLES, DOUBLES, DOUBLES), code
