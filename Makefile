@@ -14,7 +14,7 @@
 # make soak             long runs under load, with kills (about half an hour)
 # make check            lint and types
 # make frameworks       the table of frameworks in docs/training.md (about three minutes)
-# make bench            the speed tables of the README
+# make bench            the speed tables of the README and docs/training.md (about a quarter of an hour)
 # make docs             the site, build/site: examples run, links checked, opened in Chromium (under ten minutes)
 # make check-examples   mypy --strict on the examples, against the wheel as users install it
 # make paper            all experiments of the paper, in small (about ten minutes)
@@ -144,6 +144,8 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/draws.py
 	$(BIN)/python benchmarks/setup.py
 	$(BIN)/python benchmarks/weighted.py
+	$(BIN)/python benchmarks/texts.py
+	$(BIN)/python benchmarks/loops.py
 
 # The variable silences an announcement of Material's makers (docs/decisions/site.md), no warning about the site.
 docs: $(VENV)/.installed-docs browser
@@ -161,8 +163,7 @@ check-examples: $(VENV)/.installed-dev
 	build/typed/venv/bin/pip install --quiet --no-deps build/typed/*.whl
 	$(BIN)/python -c "import site; print(site.getsitepackages()[0])" > build/typed/below.pth
 	cp build/typed/below.pth $$(build/typed/venv/bin/python -c "import site; print(site.getsitepackages()[0])")
-	cd examples && $(abspath $(BIN))/mypy --strict --config-file "" --ignore-missing-imports \
-	  --python-executable ../build/typed/venv/bin/python .
+	cd examples && $(abspath $(BIN))/mypy --cache-dir ../build/typed-cache --python-executable ../build/typed/venv/bin/python .
 
 paper: $(VENV)/.installed-dev
 	$(BIN)/dmsgd reproduce all --quick --out build/paper --force

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import timing  # isort: skip
 
+from functools import partial
 
 import numpy as np
 import problems
@@ -37,22 +38,24 @@ def main():
     for name in ("N", "d", "k", "bare products + eigh", "dmsgd", "ratio", "peak / (N x r factor)"):
         table.add_column(name, justify="right")
     shapes = [(5485, 1000, 80), (30_000, 794, 100), (3000, 6000, 50), (1_000_000, 64, 32)]
-    kernels = [(lambda n=n, d=d: problems.gaussian(n, d), k) for n, d, k in shapes]
+    kernels = [(lambda n=n, d=d: problems.gaussian(n, d), k, 5) for n, d, k in shapes]
     if problems.data_folder():
-        kernels.append((problems.r8, 80))
-    for make, k in kernels:
+        kernels.append((problems.r8, 80, 1))
+    for make, k, rounds in kernels:
         F = as_matrix(make())
         n, d = F.shape
         ours(F[:1000], k)  # compile
-        floor = timing.cpu_seconds(lambda F=F: bare(F), rounds=2)
-        seconds = timing.cpu_seconds(lambda F=F, k=k: ours(F, k), rounds=2)
+        floor, seconds = timing.medians(
+            partial(bare, F), partial(ours, F, k), rounds=rounds, least=0.0
+        )
         factor = n * min(n, d) * 8
-        peak = timing.peak_bytes(lambda F=F, k=k: ours(F, k))
+        peak = timing.peak_bytes(partial(ours, F, k))
         table.add_row(
             f"{n:,}", str(d), str(k), timing.human(floor), timing.human(seconds),
             f"{seconds / floor:.2f}", f"{peak / factor:.2f}",
         )  # fmt: skip
     Console(width=120).print(table)
+    print(timing.processor())
     print(f"numpy {np.__version__}, dmsgd {dmsgd.__version__}")
 
 

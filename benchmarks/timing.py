@@ -27,7 +27,7 @@ def medians(*works, rounds=7, least=0.1):
     for _ in range(rounds):
         for work, found in zip(works, times, strict=True):
             start, count = time.process_time(), 0
-            while time.process_time() - start < least:
+            while count == 0 or time.process_time() - start < least:
                 work()
                 count += 1
             found.append((time.process_time() - start) / count)
