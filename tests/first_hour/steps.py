@@ -146,7 +146,7 @@ STEPS = (
     ),
     Step(
         "sample wine.csv --labels cultivar -w 0.6 --standardize -k 10 -n 1000 -o batches.npy",
-        ("error: .*batches.npy", "--force"),
+        ("error: .*batches.npy is another schedule: .*other features, labels, w", "--force"),
         code=2,
     ),
     Step(

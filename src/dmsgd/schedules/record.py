@@ -53,10 +53,11 @@ class Record:
         named = [name for name in names if getattr(self, name) != getattr(asked, name)]
         if not named and self.fingerprint != asked.fingerprint:
             named = ["fingerprint"]
-        return ", ".join(
+        words = ", ".join(
             f"{name} is {short(getattr(self, name))}, not {short(getattr(asked, name))}"
             for name in named
         )
+        return f"{words} (other features, labels, w or scaling)" if "data" in named else words
 
 
 def short(value: Any) -> str:
