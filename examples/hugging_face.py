@@ -25,35 +25,36 @@ folder = tempfile.mkdtemp()  # each process has its own here, so that only one a
 
 
 class Softmax(torch.nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.layer = torch.nn.Linear(64, 10)
 
-    def forward(self, inputs, labels):
+    def forward(self, inputs: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
         return {"loss": torch.nn.functional.cross_entropy(self.layer(inputs), labels)}
 
 
-def trainer(design):
+def train(design: dmsgd.Design, checkpoint: str | None = None) -> Softmax:
     class Diverse(Trainer):
-        def _get_train_sampler(self, *args):
+        def _get_train_sampler(self, *_: object) -> dmsgd.torch.DiverseSampler:
             return dmsgd.torch.DiverseSampler(design)
 
     torch.manual_seed(0)
+    model = Softmax()
     arguments = TrainingArguments(
         folder, per_device_train_batch_size=20 // processes, num_train_epochs=6, save_steps=50,
         save_strategy="steps", learning_rate=0.5, lr_scheduler_type="constant",
         optim="sgd", max_grad_norm=0, use_cpu=True, report_to=[], disable_tqdm=True,
     )  # fmt: skip
-    return Diverse(Softmax(), arguments, train_dataset=dataset)
+    trainer = Diverse(model, arguments, train_dataset=dataset)
+    trainer.train(resume_from_checkpoint=checkpoint)
+    return model
 
 
 diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
 for name, design in {"uniform": dmsgd.Uniform(len(X), k=20), "diverse": diverse}.items():
-    (whole := trainer(design)).train()
-    accuracy = (whole.model.layer(test_X).argmax(1) == test_y).float().mean()
-    if whole.is_world_process_zero():
+    accuracy = ((last := train(design)).layer(test_X).argmax(1) == test_y).float().mean()
+    if os.environ.get("RANK", "0") == "0":
         print(f"{name}: balanced test accuracy {accuracy:.3f} ({processes} processes)")
 if processes == 1:
-    (resumed := trainer(diverse)).train(resume_from_checkpoint=f"{folder}/checkpoint-50")
-    last, again = whole.model.layer.weight, resumed.model.layer.weight
-    print("resumed in epoch 2, same weights:", torch.equal(last, again))
+    again = train(diverse, f"{folder}/checkpoint-50")
+    print("resumed in epoch 2, same weights:", torch.equal(last.layer.weight, again.layer.weight))

@@ -35,11 +35,11 @@ X = torch.nn.functional.embedding(torch.tensor(words), start).mean(1)  # any mod
 diverse = dmsgd.Partition(dmsgd.diversify(X, k=k))  # every sentence once an epoch
 
 
-def batches(dataset, batch_size, drop_last, **_):
+def batches(data: Dataset, batch_size: int, drop_last: bool, **_: object) -> st.DefaultBatchSampler:
     return st.DefaultBatchSampler(dmsgd.torch.DiverseSampler(diverse), batch_size, drop_last)
 
 
-def train(checkpoint=None):
+def train(checkpoint: str | None = None) -> torch.Tensor:
     model = st.SentenceTransformer(modules=[StaticEmbedding(tokenizer, start.numpy().copy())])
     arguments = st.SentenceTransformerTrainingArguments(
         folder, per_device_train_batch_size=k // processes, num_train_epochs=2, save_steps=40,
@@ -49,7 +49,7 @@ def train(checkpoint=None):
     loss = MultipleNegativesRankingLoss(model)
     trainer = st.SentenceTransformerTrainer(model, arguments, train_dataset=pairs, loss=loss)
     trainer.train(resume_from_checkpoint=checkpoint)
-    return model[0].embedding.weight
+    return model[0].get_parameter("embedding.weight")
 
 
 for name, design in {"random": dmsgd.Partition(dmsgd.Uniform(960, k)), "diverse": diverse}.items():

@@ -25,17 +25,17 @@ processes = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 class Softmax(lightning.LightningModule):
     """Softmax regression on batches drawn from `design`."""
 
-    def __init__(self, design):
+    def __init__(self, design: dmsgd.Design) -> None:
         super().__init__()
         self.layer, self.design = torch.nn.Linear(64, 10), design
 
-    def training_step(self, batch):
+    def training_step(self, batch: list[torch.Tensor]) -> torch.Tensor:
         return torch.nn.functional.cross_entropy(self.layer(batch[0]), batch[1])
 
-    def configure_optimizers(self):
+    def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.SGD(self.parameters(), lr=0.5)
 
-    def train_dataloader(self):
+    def train_dataloader(self) -> dmsgd.torch.Loader:
         return dmsgd.torch.loader(TensorDataset(X, y), self.design)
 
 

@@ -10,6 +10,7 @@ Workers: none.
 # %% Data: ten classes, 120 items down to 5
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,12 +21,11 @@ from dmsgd import diagnostics
 X, y, *_ = long_tailed_digits()
 
 
-def show(thing):
+def show(thing: Any) -> None:
     """Display an object in a notebook, print it elsewhere."""
-    try:
-        get_ipython().display_formatter  # noqa: B018 - only notebooks have it
+    if "get_ipython" in globals():  # only notebooks have it
         from IPython.display import display
-    except NameError:
+    else:
         display = print
     display(thing)
 

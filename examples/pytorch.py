@@ -7,6 +7,7 @@ Workers: any number. Item numbers are drawn in the main process, ahead of traini
 """
 
 import io
+from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
@@ -20,7 +21,7 @@ dataset, k = TensorDataset(X, y), 20
 design = dmsgd.diversify(X, k, labels=y, w=0.7, normalize=True)
 
 
-def train(model, loader, checkpoint=None):
+def train(model: torch.nn.Module, loader: Any, checkpoint: io.BytesIO | None = None) -> None:
     """Go through the loader once; write a checkpoint after the seventh step."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     for number, (inputs, targets) in enumerate(loader, start=1):
@@ -43,7 +44,8 @@ file = io.BytesIO()
 model, loader = torch.nn.Linear(64, 10), dmsgd.torch.loader(dataset, design, num_workers=1)
 train(model, loader, checkpoint=file)
 resumed, loader = torch.nn.Linear(64, 10), dmsgd.torch.loader(dataset, design, num_workers=1)
-for part, state in zip((resumed, loader), torch.load(io.BytesIO(file.getvalue())), strict=True):
-    part.load_state_dict(state)
+states = torch.load(io.BytesIO(file.getvalue()))
+resumed.load_state_dict(states[0])
+loader.load_state_dict(states[1])
 train(resumed, loader)
 print("resumed in mid-epoch, same weights:", torch.equal(resumed.weight, model.weight))

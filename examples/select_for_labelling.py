@@ -10,6 +10,8 @@ DDP, resume and loader workers do not matter here: there is one set. From a term
     dmsgd select features.npy --kernel rbf -k 60 --given chosen.csv -o more.csv
 """
 
+from typing import Any
+
 import numpy as np
 from sklearn.linear_model import RidgeClassifier
 
@@ -19,7 +21,7 @@ from data import long_tailed_digits
 X, y, test_X, test_y = long_tailed_digits()
 
 
-def learn(name, sets):
+def learn(name: str, sets: Any) -> None:
     """Print how well models do that know the labels of these sets alone."""
     models = [RidgeClassifier().fit(X[items], y[items]) for items in sets]
     accuracy = np.mean([model.score(test_X, test_y) for model in models])

@@ -7,6 +7,7 @@ Workers: any number, but the same before and after, as torchdata demands.
 """
 
 import copy
+from typing import Any
 
 import torch
 from torch.utils.data import TensorDataset
@@ -20,7 +21,7 @@ dataset, k = TensorDataset(X, y), 20
 diverse = dmsgd.diversify(X, k, labels=y, w=0.7, normalize=True)
 
 
-def new_run(design):
+def new_run(design: dmsgd.Design) -> tuple[torch.nn.Linear, Any]:
     """Return a model and a loader at the start."""
     torch.manual_seed(0)
     sampler = dmsgd.torch.DiverseSampler(design, seed=0)
@@ -28,7 +29,7 @@ def new_run(design):
     return torch.nn.Linear(64, 10), loader
 
 
-def train(model, loader, epochs, save_at=None):
+def train(model: torch.nn.Module, loader: Any, epochs: int, save_at: int | None = None) -> Any:
     """Train; return the states of model and loader after the step `save_at` of the last epoch."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     for epoch in range(epochs):
