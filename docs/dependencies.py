@@ -45,8 +45,8 @@ PURPOSE = {
 
 #: Extras that users install; the others are for work on dmsgd itself.
 EXTRAS = (
-    "sklearn", "paper", "parquet", "zarr", "dask", "torch", "cuda", "lightning", "transformers", "gensim",
-    "imblearn",
+    "sklearn", "paper", "parquet", "zarr", "dask", "torch", "cuda", "lightning", "transformers",
+    "gensim", "imblearn",
 )  # fmt: skip
 
 #: Licences whose names are too long, or say too little.
