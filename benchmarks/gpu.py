@@ -204,6 +204,8 @@ def sets(console):
 def jaxdpp_rate(L, k, size):
     """Return draws a second of jaxdpp (github.com/moskomule/jaxdpp: `sampling` on the path)."""
     import jax
+
+    jax.random.PRNGKeyArray = jax.Array  # annotations of an older JAX
     from sampling import kdpp
 
     kernel = jax.numpy.asarray(L)

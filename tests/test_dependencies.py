@@ -25,6 +25,7 @@ PACKAGE = {
     "imblearn": "imbalanced-learn",
     "distributed": "dask",
     "cuda": "cuda-bindings",
+    "cuda.bindings": "cuda-bindings",
 }
 
 #: Modules that belong to an extra: they may import it at their top, as nobody else imports them.

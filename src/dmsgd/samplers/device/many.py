@@ -21,7 +21,7 @@ FILES, REAL = ("random.cuh", "tables.cuh", "many.cu"), torch.float64
 #: Proposals that a round goes through, at most, for batches up to so many.
 BLOCKS = {256: 32, 2048: 96, 2**31: 128}
 #: The share of them that is expected; what is beyond is left to the next round.
-FILLED = 0.85
+FILLED = 0.9
 #: The most proposals of a round, as a multiple of k.
 MOST = 2
 #: The share of free memory that draws in flight may take, and their number.
