@@ -123,6 +123,8 @@ def test_every_block_runs(name, tmp_path, monkeypatch):
     for module in ("torch", "dask", "zarr", "pyarrow", "transformers", "sentence_transformers"):
         if re.search(rf"\b{module}\b", "".join(code for _, code in blocks(text))):
             pytest.importorskip(module)
+    if 'device="cuda"' in text and not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("no CUDA device")
     monkeypatch.chdir(tmp_path)
     found: dict[str, object] = {}
     if name != "README.md":  # which makes all that it uses
