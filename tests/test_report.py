@@ -103,6 +103,7 @@ def test_targets_stand_beside_the_others(content):
     assert [each["name"] for each in begun["targets"]][-1] == "no target"
     many = dmsgd.report.build(X, 24, LABELS)["targets"]  # of five items six cannot be drawn
     assert "24 has 6 items of each of 4 classes" in many[1]["reason"]
+    assert f"class {EVIL} has 5" in many[1]["reason"]
 
 
 # Curation

@@ -9,11 +9,12 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, final
 
 from dmsgd.designs import KDPP
-from dmsgd.diagnostics.prospects import Prospect, prospect
+from dmsgd.diagnostics.prospects import Classes, Prospect, prospect
 from dmsgd.diagnostics.settings import Settings
 from dmsgd.errors import KernelWarning, RankError
 from dmsgd.features import anneal, normalize, standardize
 from dmsgd.features.interface import InMemory
+from dmsgd.inputs.labels import as_classes
 from dmsgd.kernels import Linear
 from dmsgd.spectra import Spectrum, exact
 
@@ -27,6 +28,7 @@ class Bench:
 
     def __init__(self, X: InMemory, k: int, labels: Any, made: Made) -> None:
         self.X, self.k, self.labels, self._made = X, k, labels, dict(made)
+        self.classes = None if labels is None else classes_of(labels)
 
     def unlabelled(self, settings: Settings) -> Spectrum:
         """Return the spectrum of the kernel alone, which a linear one has for any k."""
@@ -54,15 +56,27 @@ class Bench:
                 if asked and required:
                     raise
                 return None
-        return prospect(f"w = {settings.w:g}", settings, design, self.labels, seconds)
+        return prospect(f"w = {settings.w:g}", settings, design, self.classes, seconds)
+
+    def _used(self, settings: Settings) -> Any:
+        """Return labels for a design: numbers, or the given ones where a message may name them."""
+        if self.classes is None or settings.target == "balanced":
+            return self.labels
+        return self.classes[1]
 
     def _design(self, settings: Settings) -> tuple[KDPP, float]:
         if settings in self._made:
             spectrum, seconds = self._made[settings]
             return KDPP(spectrum, self.k), seconds
         began = time.perf_counter()
-        design = settings.design(self.X, self.k, self.labels)
+        design = settings.design(self.X, self.k, self._used(settings))
         return design, time.perf_counter() - began
+
+
+def classes_of(labels: Any) -> Classes:
+    """Return the classes of these labels, which were checked."""
+    names, codes = as_classes(labels)
+    return names.tolist(), codes
 
 
 @contextmanager

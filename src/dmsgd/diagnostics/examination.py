@@ -11,13 +11,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, final
 
-import numpy as np
-
 from dmsgd.designs import Stratified, Uniform, suggest_scale
-from dmsgd.diagnostics.bench import Bench, Made
+from dmsgd.diagnostics.bench import Bench, Made, classes_of
 from dmsgd.diagnostics.diversity import Room, room
 from dmsgd.diagnostics.facts import facts
-from dmsgd.diagnostics.prospects import Prospect, prospect
+from dmsgd.diagnostics.prospects import Classes, Prospect, prospect
 from dmsgd.diagnostics.sample import rows_for, taken
 from dmsgd.diagnostics.settings import Settings, as_settings
 from dmsgd.features import Features, anneal, recognise, standardize
@@ -133,8 +131,8 @@ def examine(
     bench = Bench(taken(X, rows), k, None if y is None else y[rows], made)
     known = X if X.resident else bench.X
     unlabelled = room(bench.unlabelled(replace(settings, w=0.0, target=None)), k)
-    everybody = _comparable(y, bench.labels)
-    size = n if everybody is None else len(everybody)
+    everybody = _comparable(y, bench)
+    size = n if everybody is None else everybody[1].size
     uniform = prospect("uniform", None, Uniform(size, k), everybody)
     several = y is not None and settings.target is None  # a target is prescribed anew for each w
     asked = [replace(settings, w=w) for w in sorted({settings.w, *(ws if several else ())})]
@@ -151,7 +149,7 @@ def examine(
         progress(0.2 + 0.8 * (number + 1) / len(everyone))
     prospects = [uniform, *(found[each] for each in asked if each in found)]
     if everybody is not None:
-        prospects.append(prospect("stratified", None, Stratified(everybody, k), everybody))
+        prospects.append(prospect("stratified", None, Stratified(everybody[1], k), everybody))
     return Examination(
         k=k,
         sampled=bench.X.n,
@@ -164,14 +162,16 @@ def examine(
     )
 
 
-def _comparable(y: Any, sampled: Any) -> Any:
-    """Return the labels that need no kernel to be counted: all, if the sample has every class.
+def _comparable(y: Any, bench: Bench) -> Classes | None:
+    """Return the classes that need no kernel to be counted: all, if the sample has every one.
 
     Otherwise those of the sample, or shares of other classes would be compared.
     """
-    if y is None or len(sampled) == len(y) or np.unique(sampled).size == np.unique(y).size:
-        return y
-    return sampled
+    if y is None or bench.X.n == len(y):
+        return bench.classes
+    everyone = classes_of(y)
+    assert bench.classes is not None
+    return everyone if len(everyone[0]) == len(bench.classes[0]) else bench.classes
 
 
 def _to_advise(

@@ -21,6 +21,9 @@ from dmsgd.inputs.seeding import Seed
 from dmsgd.kernels import identity
 from dmsgd.spectra import exact
 
+#: The names of the classes, and for each item the number of its own: found once, as text is slow.
+Classes = tuple[list[Any], IntArray]
+
 #: Draws that are timed and that repulsion is estimated from: at most, and at least.
 DRAWS = (200, 20)
 #: Rounds that the draws are timed in; the median counts.
@@ -68,10 +71,17 @@ class Prospect:
 
 
 def prospect(
-    name: str, settings: Settings | None, design: ClosedForm, labels: Any, setup: float = 0.0
+    name: str,
+    settings: Settings | None,
+    design: ClosedForm,
+    classes: Classes | None,
+    setup: float = 0.0,
 ) -> Prospect:
     """Return what `design` would do; `setup` is how many seconds it took to make."""
-    shares = {} if labels is None else class_shares(design, labels)
+    shares = {}
+    if classes is not None:
+        names, codes = classes
+        shares = {names[c]: share for c, share in class_shares(design, codes).items()}
     price, batches = priced(design, setup)
     repulsion, same_b = None, None
     if isinstance(design, KDPP):

@@ -170,7 +170,7 @@ def _split(
         if settings in made:
             design = KDPP(made[settings][0], found.k)
         else:
-            design = settings.design(data.X, found.k, data.codes)
+            design = data.design(settings, found.k)
     return split(design, gradients, seed)[0]
 
 
@@ -193,7 +193,7 @@ def _spectra(
         began = time.perf_counter()
         try:
             with nullcontext() if w == settings.w else unasked():
-                spectrum = replace(settings, w=w).design(data.X, k, data.codes).spectrum
+                spectrum = data.design(replace(settings, w=w), k).spectrum
             found[w] = (spectrum, time.perf_counter() - began)
         except RankError:
             if w == settings.w:

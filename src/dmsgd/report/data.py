@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from dmsgd.designs import KDPP
 from dmsgd.diagnostics import Settings
 from dmsgd.diagnostics.sample import rows_for, taken
 from dmsgd.features import Features, recognise
@@ -55,6 +56,13 @@ class Data:
         if numbers.size <= CLASSES:
             return numbers
         return np.concatenate([numbers[: CLASSES // 2], numbers[-CLASSES // 2 :]])
+
+    def design(self, settings: Settings, k: int) -> KDPP:
+        """Return the k-DPP of these items; where a message may name a class, it is as given."""
+        labels: Any = self.codes
+        if labels is not None and settings.target == "balanced":
+            labels = np.array(self.labels)[labels]
+        return settings.design(self.X, k, labels)
 
     def classes(self) -> list[dict[str, Any]]:
         """Return name, items and share of each class, [] without labels."""

@@ -42,7 +42,7 @@ def _row(data: Data, k: int, settings: Settings, seed: Seed) -> dict[str, Any]:
     began = time.perf_counter()
     try:
         with unasked():
-            design = settings.design(data.X, k, data.codes)
+            design = data.design(settings, k)
             return about | diverse(design, data, seed, time.perf_counter() - began)[0]
     except (ValueError, ImportError) as error:  # out of reach, or of an extra: the page says why
         return about | {"reason": visible(" ".join(str(error).split()), REASON)}
