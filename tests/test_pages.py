@@ -31,9 +31,9 @@ import numpy as np
 import dmsgd
 
 rng = np.random.default_rng(0)
-y = np.repeat(np.arange(4), [400, 200, 120, 80])
-X = rng.normal(size=(800, 80)) + 2 * rng.normal(size=(4, 80))[y]
-losses = 1 + rng.random(800)
+y = np.repeat(np.arange(4), [200, 100, 60, 40])
+X = rng.normal(size=(400, 80)) + 2 * rng.normal(size=(4, 80))[y]
+losses = 1 + rng.random(400)
 target = 64 * losses / losses.sum()
 moved = target[::-1].copy()
 design = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
@@ -48,9 +48,9 @@ import pathlib
 
 import torch
 
-np.save("x.npy", rng.integers(256, size=(800, 4, 4), dtype=np.uint8))
-np.save("g.npy", rng.normal(size=(800, 5)))
-pathlib.Path("docs.txt").write_text("a text\\n" * 800)
+np.save("x.npy", rng.integers(256, size=(400, 4, 4), dtype=np.uint8))
+np.save("g.npy", rng.normal(size=(400, 5)))
+pathlib.Path("docs.txt").write_text("a text\\n" * 400)
 X, y = torch.tensor(X), torch.tensor(y)
 model = torch.nn.Linear(80, 4, dtype=X.dtype)
 """,
@@ -63,13 +63,13 @@ import scipy.sparse
 import zarr
 
 zarr.save("features.zarr", X)
-dask_array = dask.array.from_array(X, chunks=(200, 80))
+dask_array = dask.array.from_array(X, chunks=(100, 80))
 client = dask.distributed.Client(processes=False, n_workers=1, dashboard_address=None)
 parts = [scipy.sparse.csr_array(np.maximum(part, 0)) for part in np.split(X, 4)]
 pathlib.Path("corpus").mkdir()
 for number, part in enumerate(parts):
     scipy.sparse.save_npz(f"corpus/{number:03d}.npz", part)
-X = rng.poisson(0.05, size=(256, 500)).astype(float)  # short texts, few words in common
+X = rng.poisson(0.05, size=(128, 400)).astype(float)  # short texts, few words in common
 """,
     "docs/training.md": """
 import torch
