@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from dataclasses import fields
 from enum import Enum
 from pathlib import Path
 from types import NoneType
@@ -131,3 +132,18 @@ def test_a_command_that_works_is_no_error(folder):
     """Else every case above might end for another reason than its nonsense."""
     for command in ("sample", "select", "inspect", "report"):
         assert CliRunner().invoke(app, [command, *BASE[command]]).exit_code == 0
+
+
+def test_designs_are_asked_for_in_the_same_words():
+    """Each command that makes a design has all options of one, with the same help."""
+    from dmsgd.commands.asked import Asked
+
+    shared = [each.name for each in fields(Asked)]
+    known = {
+        command: {each.name: getattr(each, "help", None) for each in COMMANDS[command].params}
+        for command in ("sample", "select", "inspect", "report")
+    }
+    for found in known.values():
+        assert {name: found[name] for name in shared} == {
+            name: known["sample"][name] for name in shared
+        }
