@@ -100,7 +100,7 @@ def test_the_same_sets_in_the_same_order_as_on_the_processor(k):
     X = np.random.default_rng(k).normal(size=(2000, 320)) / np.arange(1, 321) ** 0.5
     size = 2000 if k < 100 else 200
     spectrum = dmsgd.diversify(X, k=k).spectrum
-    from dmsgd.spectra.device import DeviceVectors
+    from dmsgd.spectra.device_vectors import DeviceVectors
 
     moved = dmsgd.Spectrum.__new__(dmsgd.Spectrum)
     moved.__dict__.update(spectrum.__dict__)

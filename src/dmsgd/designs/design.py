@@ -52,7 +52,8 @@ class Design(ABC):
 
         Draw t is a function of (seed, t) alone: it is the same for any number of workers (threads,
         at most one a core; -1 for all cores) and any way of cutting the draws into calls. The order
-        within a row is random too, so any part of a row is a fair share of it.
+        within a row is random too, so any part of a row is a fair share of it. For features on a
+        graphics card it is a CUDA tensor there.
         """
         size = as_count(size, "size", least=0)
         start = as_count(start, "start", least=0)

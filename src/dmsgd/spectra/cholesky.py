@@ -149,7 +149,7 @@ def _kept(kernel: Kernel, rank: int) -> Columns:
     """Return where the columns of a kernel's factor are kept: where its features are."""
     if kernel.on_device(np.zeros(1, dtype=np.int64)) is None:
         return ColumnsInMemory(kernel, rank)
-    from dmsgd.spectra.device import ColumnsThere
+    from dmsgd.spectra.device_vectors import ColumnsThere
 
     return ColumnsThere(kernel, rank)
 

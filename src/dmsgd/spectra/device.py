@@ -1,4 +1,4 @@
-"""The exact eigendecomposition on a graphics card, and eigenvectors that stay there.
+"""The exact eigendecomposition on a graphics card.
 
 The routes and what is to be believed of them are those of `dmsgd.spectra.exact`; the eigenproblem
 is cuSOLVER's.
@@ -6,9 +6,8 @@ is cuSOLVER's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 from itertools import pairwise
-from typing import Any, final
 
 import numpy as np
 import torch
@@ -16,101 +15,18 @@ from torch import Tensor
 
 from dmsgd.errors import DeviceError
 from dmsgd.features.device import OnDevice
-from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.memory import human, reserve
+from dmsgd.inputs.effort import LONG, in_words
+from dmsgd.inputs.memory import human
 from dmsgd.kernels import Kernel
-from dmsgd.samplers.device.draws import of_device
-from dmsgd.samplers.protocol import Draw
-from dmsgd.samplers.rejection import of_any_size
-from dmsgd.samplers.tables import tables_of
+from dmsgd.spectra.device_vectors import SLICE, DeviceVectors
 from dmsgd.spectra.eigen import ALIKE, noise
 from dmsgd.spectra.rounds import SQUARED_LIMIT
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
-from dmsgd.spectra.vectors import Vectors
 
-#: Numbers of V that are worked on at a time.
-SLICE = 2**27
+log = logging.getLogger("dmsgd")
 
-
-@final
-class DeviceVectors(Vectors):
-    """A float64 tensor on a card."""
-
-    ndim = 2
-
-    def __init__(self, V: Tensor) -> None:
-        self.V = V
-        self.shape = (int(V.shape[0]), int(V.shape[1]))
-
-    def _there(self, array: Any) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.V.device)
-
-    def rows(self, items: IntArray) -> FloatArray:
-        return np.asarray(self.V[self._there(items)].cpu().numpy())
-
-    def columns(self, J: Any) -> FloatArray:
-        return np.asarray(self.V[:, self._there(J)].cpu().numpy())
-
-    def chosen(self, order: IntArray) -> DeviceVectors:
-        if np.array_equal(order, np.arange(self.shape[1])):
-            return self
-        return DeviceVectors(self.V[:, self._there(order)].contiguous())
-
-    def times(self, x: FloatArray) -> FloatArray:
-        return np.asarray((self.V @ self._there(x)).cpu().numpy())
-
-    def turned(self, U: FloatArray, zero: IntArray) -> DeviceVectors:
-        V = self.V @ self._there(U)
-        V[self._there(zero)] = 0.0  # but for rounding it is
-        return DeviceVectors(V)
-
-    def weighed_squares(self, pi: FloatArray) -> FloatArray:
-        weights, step = self._there(pi), max(1, SLICE // self.shape[1])
-        parts = [
-            self.V[first : first + step].square() @ weights
-            for first in range(0, self.shape[0], step)
-        ]
-        return np.asarray(torch.cat(parts).cpu().numpy())
-
-    def rejection(self, values: FloatArray, k: int) -> Draw:
-        return of_device(self.V, values, k)
-
-    def rejection_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        return of_any_size(tables_of(np.asarray(self)), probabilities)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        reserve(self.V.numel(), f"all eigenvectors of {self!r}", "sample and inclusion need none")
-        return np.asarray(self.V.cpu().numpy()).astype(dtype or np.float64, copy=False)
-
-    def __repr__(self) -> str:
-        return f"DeviceVectors({self.shape[0]:,} items, rank {self.shape[1]}, {self.V.device})"
-
-
-@final
-class ColumnsThere:
-    """The columns of a factor on a card; see `dmsgd.spectra.cholesky.Columns`."""
-
-    def __init__(self, kernel: Kernel, rank: int) -> None:
-        first: Tensor = kernel.on_device(np.zeros(1, dtype=np.int64))
-        self.kernel, self.F, self.done = kernel, first.new_empty((kernel.n, rank)), 0
-
-    def rows(self, items: IntArray) -> FloatArray:
-        return np.asarray(self._rows(items).cpu().numpy())
-
-    def _rows(self, items: IntArray) -> Tensor:
-        return self.F[torch.from_numpy(items).to(self.F.device), : self.done]
-
-    def add(self, pivots: IntArray, triangle: FloatArray) -> FloatArray:
-        columns: Tensor = self.kernel.on_device(pivots)
-        columns -= self.F[:, : self.done] @ self._rows(pivots).T
-        lower = torch.from_numpy(triangle).to(columns.device)
-        new = torch.linalg.solve_triangular(lower, columns.T, upper=False).T
-        self.F[:, self.done : self.done + pivots.size] = new
-        self.done += pivots.size
-        return np.asarray(new.square().sum(dim=1).cpu().numpy())
-
-    def whole(self) -> Tensor:
-        return self.F[:, : self.done]
+#: Seconds that an eigendecomposition takes on an H200, times n³.
+SECONDS = 6e-13
 
 
 def of_features_there(F: OnDevice, tol: float) -> Spectrum:
@@ -118,12 +34,14 @@ def of_features_there(F: OnDevice, tol: float) -> Spectrum:
     size = min(F.n, F.d)
     rounding = Rounding(0.5, 0, noise(size) ** 2)
     if F.d >= F.n:
-        _reserve(F, 3 * F.n**2, f"the {F.n} x {F.n} matrix F Fᵀ with its eigenvectors")
+        _reserve(
+            F.tensor.device, 3 * F.n**2, f"the {F.n} x {F.n} matrix F Fᵀ with its eigenvectors"
+        )
         transposed = OnDevice(F.tensor.T.contiguous())
         values, U = right_vectors(transposed)
         route, V = "primal", U
     else:
-        _reserve(F, F.n * F.d + 4 * F.d**2, f"the eigenvectors of {F.n:,} items")
+        _reserve(F.tensor.device, F.n * F.d + 4 * F.d**2, f"the eigenvectors of {F.n:,} items")
         values, U = right_vectors(F)
         route = "dual"
         values, V = _left_vectors(F, values, U)
@@ -132,6 +50,17 @@ def of_features_there(F: OnDevice, tol: float) -> Spectrum:
         route += "+rounds"
     hidden = Rounding(0.5, size - kept.size, rounding.least)
     return truncated(kept, DeviceVectors(V.contiguous()), route, hidden, tol)
+
+
+def of_entries_there(kernel: Kernel, tol: float) -> Spectrum:
+    """Return the spectrum of a kernel whose matrix is formed on the card of its features."""
+    n, first = kernel.n, kernel.on_device(np.zeros(1, dtype=np.int64))
+    # The matrix, its eigenvectors, what the eigendecomposition takes besides, and their order.
+    what = f"the full matrix of {kernel!r} with its eigenvectors"
+    _reserve(first.device, 6 * n**2, what)
+    if (seconds := SECONDS * n**3) > LONG:
+        log.warning("%s takes about %s on a fast card", what, in_words(seconds))
+    return of_matrix_there(kernel.on_device(), tol)
 
 
 def of_matrix_there(L: Tensor, tol: float) -> Spectrum:
@@ -224,13 +153,12 @@ def _settled(rest: Tensor) -> Tensor:
     return out
 
 
-def _reserve(F: OnDevice, numbers: int, what: str) -> None:
+def _reserve(device: torch.device, numbers: int, what: str) -> None:
     """Raise DeviceError if the card has no room for so many numbers of float64."""
-    free, _ = torch.cuda.mem_get_info(F.tensor.device)
-    free += torch.cuda.memory_reserved(F.tensor.device)
-    free -= torch.cuda.memory_allocated(F.tensor.device)
+    free, _ = torch.cuda.mem_get_info(device)
+    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     if 8 * numbers > free:
         raise DeviceError(
-            f"{what} take {human(8 * numbers)}, and {F.tensor.device} has {human(free)} free; free "
-            f"some, use a part of the items or features, or pass X.cpu()"
+            f"{what} take {human(8 * numbers)}, and {device} has {human(free)} free; free some, "
+            f"use a part of the items or features, or pass X.cpu()"
         )

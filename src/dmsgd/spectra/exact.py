@@ -75,11 +75,10 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
 
 
 def _of_entries(kernel: Kernel, tol: float) -> Spectrum:
-    there = kernel.on_device()
-    if there is not None:
-        from dmsgd.spectra.device import of_matrix_there
+    if kernel.on_device(np.zeros(1, dtype=np.int64)) is not None:
+        from dmsgd.spectra.device import of_entries_there
 
-        return of_matrix_there(there, tol)
+        return of_entries_there(kernel, tol)
     # The matrix, its eigenvectors, and these in the order that sampling wants.
     advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
     reserve(3 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
