@@ -90,8 +90,10 @@ def identity(address: str, security: Any = None) -> dict[str, Any]:
         raise _no_scheduler(address, "what answers there is something else") from None
     except Exception as error:
         # A plain OSError says that Dask gave up; its cause is what it met.
-        met = error.__cause__ if type(error) is OSError else None
-        raise _no_scheduler(address, type(met or error).__name__) from None
+        met = error.__cause__ if type(error) is OSError else error
+        if isinstance(met, TimeoutError | asyncio.TimeoutError | None):
+            raise _no_scheduler(address, f"no answer in {CONNECT_SECONDS:g} seconds") from None
+        raise _no_scheduler(address, type(met).__name__) from None
     kind = found.get("type")
     if kind != "Scheduler":
         raise _no_scheduler(address, f"what answers there is a {kind}")
