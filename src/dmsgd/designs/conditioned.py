@@ -13,7 +13,7 @@ from dmsgd.designs.greedy import greedy
 from dmsgd.designs.repulsive import Repulsive
 from dmsgd.errors import SamplingError
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
 from dmsgd.polynomials.symmetric import log_polynomial
 from dmsgd.spectra.conditional import Conditional
 from dmsgd.spectra.doubt import SILENT, doubt
@@ -75,7 +75,7 @@ class Conditioned(Repulsive):
         return self._parts.rest.at_once
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
-        rest = self._parts.rest._draw(key, start, size, workers)
+        rest = on_host(self._parts.rest._draw(key, start, size, workers))
         out = np.empty((size, self.k), dtype=np.int64)
         step = max(1, PIECE // self.k)
         for first in range(0, size, step):

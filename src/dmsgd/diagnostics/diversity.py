@@ -14,7 +14,7 @@ from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
 from dmsgd.features import recognise
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
 from dmsgd.inputs.scalars import as_batch_size, as_count
 from dmsgd.inputs.seeding import Seed
 from dmsgd.spectra import Spectrum, effective_rank, repulsion
@@ -200,7 +200,7 @@ def _drawn(
     if design.k < 2:
         raise ValueError("a batch of one item has no pairs; use k >= 2")
     draws = as_count(draws, "draws", least=2)
-    return spectrum, design.sample(draws, fixed_seed(design, seed))
+    return spectrum, on_host(design.sample(draws, fixed_seed(design, seed)))
 
 
 def _cosines(spectrum: Spectrum, batches: IntArray) -> FloatArray:

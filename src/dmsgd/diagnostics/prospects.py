@@ -16,7 +16,7 @@ from dmsgd.diagnostics.diversity import repelled
 from dmsgd.diagnostics.estimates import Estimate
 from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items
 from dmsgd.diagnostics.settings import Settings
-from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.arrays import IntArray, on_host
 from dmsgd.inputs.seeding import Seed
 from dmsgd.kernels import identity
 from dmsgd.spectra import exact
@@ -123,7 +123,7 @@ def priced(design: ClosedForm, setup: float = 0.0, seed: Seed = 0) -> tuple[Pric
     size = _draws(design.k) // ROUNDS
     for start in range(0, ROUNDS * size, size):
         began = time.perf_counter()
-        parts.append(design.sample(size, seed, start=start))
+        parts.append(on_host(design.sample(size, seed, start=start)))
         rounds.append((time.perf_counter() - began) / size)
     draw = float(np.median(rounds))
     return Price(setup + max(ready - draw, 0.0), draw), np.concatenate(parts)
