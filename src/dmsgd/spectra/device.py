@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from itertools import pairwise
+from typing import final
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from dmsgd.inputs.memory import human
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.device_vectors import SLICE, DeviceVectors
 from dmsgd.spectra.eigen import ALIKE, noise
-from dmsgd.spectra.rounds import SQUARED_LIMIT
+from dmsgd.spectra.rounds import SQUARED_LIMIT, in_rounds
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
 
 log = logging.getLogger("dmsgd")
@@ -77,33 +78,16 @@ def of_matrix_there(L: Tensor, tol: float) -> Spectrum:
 
 
 def right_vectors(F: OnDevice) -> tuple[Tensor, Tensor]:
-    """Return the squared singular values of F that are above rounding, and their right vectors.
+    """Return the squared singular values of F that are above rounding, and their right vectors."""
+    return in_rounds(_There(F), _eigh, _settle_ties)
 
-    In rounds, as `dmsgd.spectra.rounds.right_vectors` does and explains.
-    """
-    values, U = _eigh(F.gram_there())
-    size = U.shape[1]
-    least = noise(size) ** 2 * float(values[0])
-    done = 0
-    while True:
-        top = float(values[done])
-        well = done + int((values[done:] > max(SQUARED_LIMIT * top, least)).sum())
-        _settle_ties(values[done:well], U[:, done:well], noise(size) * top)
-        if well in (done, size):
-            return values[:well], U[:, :well]
-        done = well
-        W, S = U[:, :done], U[:, done:]
-        squared, length = F.normal_there(S)
-        if length <= least:
-            return values[:done], W
-        hidden = W.T @ squared / values[:done, None]
-        turned = S - W @ hidden
-        gram = F.gram_of_there(turned)
-        if float(gram.trace()) <= least:
-            return values[:done], W
-        W += (hidden @ S.T).T
-        values[done:], R = _eigh(gram)
-        U[:, done:] = turned @ R
+
+@final
+class _There:
+    """Products of features that stay on their card."""
+
+    def __init__(self, F: OnDevice) -> None:
+        self.gram, self.gram_of, self.normal = F.gram_there, F.gram_of_there, F.normal_there
 
 
 def _left_vectors(F: OnDevice, values: Tensor, U: Tensor) -> tuple[Tensor, Tensor]:

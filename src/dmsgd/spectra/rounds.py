@@ -10,7 +10,8 @@ It ends where all is resolved, or where rounding in F S itself is all that is le
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from dmsgd.features import Features
 from dmsgd.inputs.arrays import FloatArray
@@ -20,19 +21,41 @@ from dmsgd.spectra.eigen import eigh, noise, settle_ties
 SQUARED_LIMIT = 1e-6
 
 
+class Squared(Protocol):
+    """What rounds ask of F: products that are arrays or tensors, as what they are given is."""
+
+    def gram(self) -> Any:
+        """Return FᵀF."""
+
+    def gram_of(self, S: Any) -> Any:
+        """Return (F S)ᵀ(F S)."""
+
+    def normal(self, S: Any) -> tuple[Any, float]:
+        """Return FᵀF S and |F S|²."""
+
+
 def right_vectors(F: Features) -> tuple[FloatArray, FloatArray]:
     """Return the squared singular values of F that are above rounding, and their right vectors.
 
     O(n d² + d³) a round, of which there is one unless the condition of F is above 1000; for
     features in blocks a round is one or two passes over the data.
     """
+    return in_rounds(F, eigh, settle_ties)
+
+
+def in_rounds(
+    F: Squared,
+    eigh: Callable[[Any], tuple[Any, Any]],
+    settle_ties: Callable[[Any, Any, float], None],
+) -> tuple[Any, Any]:
+    """Return `right_vectors` of F, by functions as in `dmsgd.spectra.eigen` for its arrays."""
     values, U = eigh(F.gram())
     size = U.shape[1]
-    least = noise(size) ** 2 * values[0]
+    least = noise(size) ** 2 * float(values[0])
     done = 0
     while True:
-        top = values[done]
-        well = done + int(np.count_nonzero(values[done:] > max(SQUARED_LIMIT * top, least)))
+        top = float(values[done])
+        well = done + int((values[done:] > max(SQUARED_LIMIT * top, least)).sum())
         settle_ties(values[done:well], U[:, done:well], noise(size) * top)
         if well in (done, size):
             return values[:well], U[:, :well]
@@ -44,7 +67,7 @@ def right_vectors(F: Features) -> tuple[FloatArray, FloatArray]:
         hidden = W.T @ squared / values[:done, None]
         turned = S - W @ hidden
         gram = F.gram_of(turned)
-        if np.trace(gram) <= least:
+        if float(gram.trace()) <= least:
             return values[:done], W
         W += (hidden @ S.T).T  # the same turn for both keeps them orthogonal; laid out as W is
         values[done:], R = eigh(gram)
