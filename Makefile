@@ -1,7 +1,7 @@
 # make demo             set up .venv, then what the README shows: documents, points, digits (half a minute)
 # make test             set up .venv, then run all tests but those of frameworks
 # make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)
-# make test-frameworks  real training in every framework, every index compared (about three minutes)
+# make test-frameworks  real training in every framework, every index compared, and examples of several processes (four minutes)
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
 # make test-oldest      the numerical tests with the oldest versions that pyproject.toml admits
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
@@ -64,7 +64,7 @@ test-fast: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 $(FAST:%=tests/test_%.py)
 
 test-frameworks: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest tests/test_distributed.py
+	$(BIN)/python -m pytest -m frameworks tests/test_distributed.py tests/test_examples.py
 
 # Property tests with new random cases; `make test` has a few hundred fixed ones.
 fuzz: $(VENV)/.installed-dev

@@ -55,18 +55,21 @@ def check_accuracies(output, at_least=0.8):
     return accuracy
 
 
+@pytest.mark.frameworks
 def test_lightning():
     output = run_as_users_do("lightning_ddp.py", "2")
     check_accuracies(output)
     assert output.count("(2 processes)") == 2
 
 
+@pytest.mark.frameworks
 def test_ddp():
     output = run_as_users_do("pytorch_ddp.py", start=TORCHRUN)
     check_accuracies(output)
     assert output.count("(2 processes)") == 2
 
 
+@pytest.mark.frameworks
 def test_ddp_alone(run):
     assert run("pytorch_ddp.py").count("(1 processes)") == 2
 
@@ -77,6 +80,7 @@ def test_accelerate(run):
     assert output.count("(2 processes x 2 passes)") == 2
 
 
+@pytest.mark.frameworks
 def test_hugging_face_ddp(run):
     output = run("hugging_face.py", processes=2)
     check_accuracies(output)

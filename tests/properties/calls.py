@@ -185,6 +185,7 @@ SOME_KERNELS = {
     "Linear": lambda s: s.kernel,
     "RBF": lambda s: dmsgd.RBF(s.X),
     "Precomputed": lambda s: dmsgd.Precomputed(s.X @ s.X.T),
+    "Product": lambda s: dmsgd.Product(s.kernel, s.kernel),
 }
 
 METHODS = {
@@ -289,6 +290,9 @@ KERNELS = {
             ).without("features")
         },
         results.is_kernel,
+    ),
+    "Product": Call(
+        plain(dmsgd.Product), {"A": kinds.KERNEL, "B": kinds.KERNEL}, results.is_kernel
     ),
     "identity": Call(plain(dmsgd.identity), {"n": kinds.COUNT}, results.is_kernel),
     "strata": Call(
