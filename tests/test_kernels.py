@@ -38,3 +38,13 @@ def test_scales_whose_squares_are_no_numbers_are_refused(scale):
         dmsgd.RBF(np.eye(3), scale)
     with pytest.raises(ValueError, match="scale must lie between"):
         dmsgd.diversify(np.eye(3), 2, kernel="rbf", scale=scale)
+
+
+def test_products_of_kernels_refuse_what_is_no_kernel():
+    one = dmsgd.Linear([[1.0, 0.0], [0.0, 0.0]])
+    with pytest.raises(ValueError, match="all features are zero"):
+        dmsgd.Product(one, dmsgd.Linear([[0.0], [1.0]]))
+    with pytest.raises(ValueError, match="same items, got 2 and 3"):
+        dmsgd.Product(one, dmsgd.identity(3))
+    with pytest.raises(TypeError, match="Product needs a kernel"):
+        dmsgd.Product(one, np.eye(2))

@@ -9,8 +9,10 @@ import numpy as np
 
 from dmsgd.features import Features
 from dmsgd.features.fingerprints import digest
+from dmsgd.features.interface import as_array
 from dmsgd.features.resident import held
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray, refuse_zero
+from dmsgd.inputs.memory import reserve
 from dmsgd.kernels.kernel import Kernel, as_kernel
 
 
@@ -32,8 +34,9 @@ class Product(Kernel):
     def __init__(self, A: Kernel, B: Kernel) -> None:
         self.parts = as_kernel(A, "Product"), as_kernel(B, "Product")
         if A.n != B.n:
-            raise ValueError(f"both kernels must be over the same items, got {A.n} and {B.n}")
+            raise ValueError(f"A and B must be over the same items, got {A.n} and {B.n}")
         self.n = A.n
+        refuse_zero(bool(self.diag().any()))
 
     def diag(self) -> FloatArray:
         """Return A_ii B_ii."""
@@ -58,7 +61,8 @@ class Product(Kernel):
             return None
         if (there := one.device()) is not None and two.device() is not None:
             return there.products(two.device())  # type: ignore[no-any-return]
-        rows = [as_dense_rows(features) for features in (one, two)]
+        reserve(self.n * one.d * two.d, f"the features of {self!r}", "use fewer features")
+        rows = [as_array(features.whole().matrix) for features in (one, two)]
         return held(np.einsum("ij,ik->ijk", *rows).reshape(self.n, one.d * two.d))
 
     def on_device(self, J: IntArray | None = None) -> Any:
@@ -76,9 +80,3 @@ class Product(Kernel):
 
     def __repr__(self) -> str:
         return f"Product({self.parts[0]!r}, {self.parts[1]!r})"
-
-
-def as_dense_rows(F: Features) -> FloatArray:
-    """Return all rows of features as one array."""
-    matrix = F.whole().matrix
-    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)

@@ -33,7 +33,6 @@ SECONDS = 6e-13
 def of_features_there(F: OnDevice, tol: float) -> Spectrum:
     """Return the spectrum of F Fᵀ, whose eigenvectors are on the card of F."""
     size = min(F.n, F.d)
-    rounding = Rounding(0.5, 0, noise(size) ** 2)
     if F.d >= F.n:
         _reserve(
             F.tensor.device, 3 * F.n**2, f"the {F.n} x {F.n} matrix F Fᵀ with its eigenvectors"
@@ -49,8 +48,8 @@ def of_features_there(F: OnDevice, tol: float) -> Spectrum:
     kept = values.cpu().numpy()
     if kept.min() < SQUARED_LIMIT * kept.max():
         route += "+rounds"
-    hidden = Rounding(0.5, size - kept.size, rounding.least)
-    return truncated(kept, DeviceVectors(V.contiguous()), route, hidden, tol)
+    rounding = Rounding(0.5, size - kept.size, noise(size) ** 2)
+    return truncated(kept, DeviceVectors(V.contiguous()), route, rounding, tol)
 
 
 def of_entries_there(kernel: Kernel, tol: float) -> Spectrum:
