@@ -120,3 +120,13 @@ def test_the_readme_quotes_the_papers_page():
     for cell, verdict in rows:
         lead, half = map(float, differences(cell)[0])
         assert verdict == ("yes" if lead > half else "no"), cell
+
+
+def test_the_benchmarks_page_has_the_figures_of_the_readme():
+    """Its tables of draws, growth and weighted batches are the README's, row by row."""
+    readme, page = ((ROOT / each).read_text() for each in ("README.md", "docs/benchmarks.md"))
+    for heading in ("One draw", "As the data grows", "Weighted batches"):
+        part = page.split(f"## {heading}\n")[1].split("\n## ")[0]
+        rows = re.findall(r"^\|.*\|$", part, flags=re.M)
+        assert len(rows) > 3
+        assert [row for row in rows if row not in readme] == []
