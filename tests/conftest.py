@@ -5,6 +5,7 @@ A file of tests that imports what is not installed is not run, and the first lin
 
 import ast
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -70,3 +71,13 @@ def pytest_xdist_make_scheduler(config, log):
             return file if Path(file).name in SHARING else nodeid
 
     return Together(config, log)
+
+
+@pytest.fixture(autouse=True)
+def accelerate_forgotten():
+    """Let no test find that Accelerate ran in another: samplers ask it who cuts their draws."""
+    yield
+    state = sys.modules.get("accelerate.state")
+    if state is not None:
+        state.AcceleratorState._reset_state(reset_partial_state=True)
+        state.GradientState._reset_state()

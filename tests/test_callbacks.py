@@ -97,16 +97,6 @@ def test_lightning(tmp_path):
         assert len(again) == updates
 
 
-@pytest.fixture
-def accelerate_alone():
-    """Forget that Accelerate ran in this process: samplers of other tests ask it."""
-    yield
-    state = pytest.importorskip("accelerate.state")
-    state.AcceleratorState._reset_state(reset_partial_state=True)
-    state.GradientState._reset_state()
-
-
-@pytest.mark.usefixtures("accelerate_alone")
 def test_the_hugging_face_trainer(tmp_path):
     transformers = pytest.importorskip("transformers")
     from dmsgd.torch.transformers import FILE, UpdateFeatures
