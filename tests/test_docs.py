@@ -29,8 +29,19 @@ def test_linked_and_named_files_exist(name):
     text = (ROOT / name).read_text()
     for target in re.findall(r"\]\((?!http|#)([^)#]+)", text):
         assert (ROOT / name).parent.joinpath(target).exists(), target
-    for path in re.findall(r"`([a-z_/]+\.py)`", text):
+    for path in re.findall(r"`(?:python )?([a-z_/]+\.py)\b", text):
         assert any((ROOT / base / path).exists() for base in ("", "src/dmsgd")), path
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
+def test_every_row_of_a_table_has_the_cells_of_its_heading(page):
+    """A bar within a cell, as of |x|², is written with a backslash, or ends the cell."""
+    cells = None
+    for line in page.read_text().splitlines():
+        row = line.strip()
+        found = len(re.findall(r"(?<!\\)\|", row)) if row.startswith("|") else None
+        assert cells is None or found in (None, cells), line
+        cells = found
 
 
 #: What a user may not have installed; an example that needs one of them runs where it is.
@@ -84,9 +95,10 @@ def test_every_public_name_has_an_example():
             assert ">>>" in found.__doc__, name
 
 
-def test_the_papers_page_is_what_the_results_say():
+@pytest.mark.parametrize("script", ["docs/claims.py", "benchmarks/peers.py"])
+def test_pages_are_what_the_results_say(script):
     outcome = subprocess.run(
-        [sys.executable, ROOT / "docs/claims.py", "--check"], capture_output=True, text=True
+        [sys.executable, ROOT / script, "--check"], capture_output=True, text=True
     )
     assert outcome.returncode == 0, outcome.stderr
 
