@@ -3,6 +3,7 @@
     python benchmarks/peers.py                         # measures every package that is installed
     python benchmarks/peers.py --jaxdpp sampling.py    # jaxdpp is one file of a repository
     python benchmarks/peers.py --page                  # writes the table of docs/comparison.md
+    python benchmarks/peers.py --check                 # fails if that is not what was measured
 
 Results are merged into docs/results/peers.json, so that packages can be measured in environments of
 their own. Run `--page` where dmsgd is.
@@ -216,11 +217,16 @@ def cells(result):
     return [setup, timing.human(result["draw"]) + fewer, law]
 
 
+def heading(name, result):
+    """Return a package and its version; the page is of dmsgd as it is beside it."""
+    return name if name == "dmsgd" else f"{name} {result['version']}"
+
+
 def table(results):
     """Return the measured rows, a column for each package."""
-    order = [*PEERS, "jaxdpp"]
-    names = [f"{name} {results[name]['version']}" for name in order if name in results]
-    columns = [cells(results[name]) for name in order if name in results]
+    order = [name for name in (*PEERS, "jaxdpp") if name in results]
+    names = [heading(name, results[name]) for name in order]
+    columns = [cells(results[name]) for name in order]
     rows = zip(*columns, strict=True)
     heads = ("set-up", "a draw of 20 out of 2,000", "draws have the law of the k-DPP")
     lines = ["| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
@@ -228,22 +234,31 @@ def table(results):
     return "\n".join(lines)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jaxdpp", help="the file sampling.py of moskomule/jaxdpp")
-    parser.add_argument("--page", action="store_true", help="write the page, measure nothing")
-    options = parser.parse_args()
-    known = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    if not options.page:
-        known |= measure(options.jaxdpp)
-        RESULTS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-        return
-    page = PAGE.read_text("utf-8")
+def filled(page, results):
+    """Return the text of the page with the table of these results."""
     before, _, rest = page.partition("<!-- measured -->\n")
     _, end, after = rest.partition("<!-- end -->")
     if not end:
         sys.exit("docs/comparison.md has no place for the table")
-    PAGE.write_text(f"{before}<!-- measured -->\n{table(known)}\n{end}{after}", encoding="utf-8")
+    return f"{before}<!-- measured -->\n{table(results)}\n{end}{after}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jaxdpp", help="the file sampling.py of moskomule/jaxdpp")
+    parser.add_argument("--page", action="store_true", help="write the page, measure nothing")
+    parser.add_argument("--check", action="store_true", help="compare the page, write nothing")
+    options = parser.parse_args()
+    known = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    if not (options.page or options.check):
+        known |= measure(options.jaxdpp)
+        RESULTS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        return
+    page = filled(PAGE.read_text("utf-8"), known)
+    if options.page:
+        PAGE.write_text(page, encoding="utf-8")
+    elif page != PAGE.read_text("utf-8"):
+        sys.exit("docs/comparison.md is not what was measured; python benchmarks/peers.py --page")
 
 
 if __name__ == "__main__":
