@@ -292,6 +292,16 @@ def test_changing_the_callers_array_changes_nothing(kind, tmp_path):
     assert late.fingerprint() == hashed
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_changing_the_places_of_a_sparse_matrix_changes_nothing(dtype):
+    """Numbers of another type are converted, which leaves the caller's places as they are."""
+    X = sparse.csr_array(np.diag(np.arange(1, 7)).astype(dtype))
+    kernel = dmsgd.Linear(X)
+    block = kernel.block(range(6), range(6))
+    X.indices[:] = 0
+    np.testing.assert_array_equal(kernel.block(range(6), range(6)), block)
+
+
 def test_masked_arrays_are_refused():
     with pytest.raises(ValueError, match=r"X is masked at 3 entries.*fill"):
         dmsgd.diversify(np.ma.masked_greater(POINTS, np.sort(POINTS.ravel())[-4]), K)

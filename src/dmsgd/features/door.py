@@ -17,6 +17,7 @@ from collections.abc import Collection
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dmsgd.features.interface import Features
 from dmsgd.features.look import Look
@@ -144,8 +145,9 @@ def _is_large(array: np.memmap[Any, Any]) -> bool:
 
 def _shared(matrix: Any, value: Any) -> bool:
     """Return whether a conversion may have left the caller's memory in use."""
-    parts = [matrix] if isinstance(matrix, np.ndarray) else [matrix.data]
-    given = getattr(value, "data", None) if not isinstance(value, np.ndarray) else value
-    if not isinstance(given, np.ndarray):
-        return not isinstance(value, list | tuple)
-    return any(np.may_share_memory(part, given) for part in parts)
+    if isinstance(value, np.ndarray):
+        return np.may_share_memory(matrix, value)
+    if getattr(value, "format", "") != "csr":  # other kinds of sparse matrices are converted
+        return not (isinstance(value, list | tuple) or sparse.issparse(value))
+    parts = ("data", "indices", "indptr")
+    return any(np.may_share_memory(getattr(matrix, p), getattr(value, p)) for p in parts)
