@@ -23,6 +23,8 @@ from dmsgd.spectra.spectrum import Spectrum
 ROUNDS = 6
 #: Added to the diagonal of the kernel of unit rows.
 RIDGE = 1e-3
+#: What the record of a schedule calls the way in which these batches are drawn.
+EXCHANGE = "exchange"
 
 
 @final
@@ -145,7 +147,7 @@ class Partition(Design):
             origin = {"kernel": design.kernel, "data": design.data}
         else:
             origin = design.provenance()
-        return {**origin, "design": repr(self), "sampler": "exchange"}
+        return {**origin, "design": repr(self), "sampler": EXCHANGE}
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_latest": None}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dmsgd.designs.partition import EXCHANGE, Partition
 from dmsgd.designs.source import KnownSource, as_source, known
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_dense
 from dmsgd.inputs.scalars import as_fraction
@@ -15,18 +16,36 @@ def coverage(design: KnownSource, steps: Any) -> FloatArray:
     """Return the expected fraction of items seen at least once in `steps` batches.
 
     steps: a number or an array of numbers; the result has its shape. Draws are independent, so
-    item i has been seen after t of them with probability 1 - (1 - b_i)^t. O(n) for each number.
+    item i has been seen after t of them with probability 1 - (1 - b_i)^t. Those of an epoch of a
+    `Partition` hold no item twice, so e epochs of m batches and t more of the next miss it with
+    probability (1 - m b_i)^e (1 - t b_i). O(n) for each number.
 
     >>> import dmsgd
     >>> coverage(dmsgd.Uniform(100, 10), [0, 1, 22]).round(2).tolist()
     [0.0, 0.1, 0.9]
     """
-    missed = 1 - np.minimum(known(design).inclusion(), 1.0)
+    refuse_stored_partitions(design, "coverage")
+    b = known(design).inclusion()
     counts = as_dense(steps, "steps")
     if counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(f"steps must be whole numbers of at least 0, got {steps!r}")
-    seen = [1 - np.mean(missed ** float(t)) for t in counts.ravel()]
+    epoch = design.batches if isinstance(design, Partition) else 1
+    missed = np.maximum(1 - epoch * b, 0.0)
+    seen = [
+        1 - np.mean(missed ** float(t // epoch) * (1 - b * float(t % epoch)))
+        for t in counts.ravel().tolist()
+    ]
     return np.array(seen).reshape(counts.shape)
+
+
+def refuse_stored_partitions(source: Any, what: str) -> None:
+    """Raise if this is a schedule of partitions, whose draws depend on each other."""
+    if getattr(getattr(source, "record", None), "sampler", "") == EXCHANGE:
+        raise ValueError(
+            f"{what} takes draws to be independent, and this schedule was drawn from a Partition, "
+            f"in which no item comes twice an epoch; ask the Partition itself, or count items in "
+            f"schedule.batches"
+        )
 
 
 def neglected(design: KnownSource, below: float = 0.1) -> IntArray:

@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from dmsgd.diagnostics.exposure import refuse_stored_partitions
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.schedules import Schedule
 
@@ -49,6 +50,7 @@ def observed_inclusion(schedule: Schedule) -> Observed:
             f"observed_inclusion takes a Schedule, got {type(schedule).__name__}; make one with "
             f"dmsgd.presample(design, steps)"
         )
+    refuse_stored_partitions(schedule, "observed_inclusion")
     steps, b = len(schedule), np.clip(schedule.inclusion(), 0.0, 1.0)
     counts = np.bincount(schedule.batches.ravel(), minlength=schedule.n)
     tails = np.minimum(binom.cdf(counts, steps, b), binom.sf(counts - 1, steps, b))

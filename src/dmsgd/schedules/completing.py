@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from dmsgd.designs.design import ClosedForm, Design
+from dmsgd.designs.partition import Partition
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.schedules.disk import as_bytes, header, write_bytes
 from dmsgd.schedules.files import Files, Journal
@@ -78,4 +79,4 @@ def _drawn(file: io.FileIO, journal: Journal | None, record: Record) -> tuple[in
 
 def inclusion_of(design: Design) -> FloatArray | None:
     """Return b, or None for a design whose inclusion probabilities have no closed form."""
-    return design.inclusion() if isinstance(design, ClosedForm) else None
+    return design.inclusion() if isinstance(design, ClosedForm | Partition) else None
