@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dmsgd import datasets
-from dmsgd.datasets import digits, folders, reuters
+from dmsgd.datasets import descriptions, digits, folders, oxford102, reuters
 from dmsgd.datasets.topics import GROUPS
 
 TABLE = (
@@ -121,6 +121,29 @@ def test_the_folder_of_the_variable_comes_before_the_cache(
     assert found.part("test")[1].tolist() == [1]
     with pytest.raises(FileNotFoundError, match=r"features_vgg19_pool5.npz, X=\(8189, d\)"):
         datasets.flowers(features="vgg19")
+
+
+@pytest.mark.parametrize("kept", [0, 20, -40])
+@pytest.mark.parametrize("name", ["r8", "mnist", "flowers", "debian"])
+def test_a_damaged_file_is_one_message_that_names_it(
+    name: str, kept: int, cache: Path, tmp_path: Path
+) -> None:
+    files = {
+        "r8": "r8/train.txt.gz",
+        "mnist": digits.NAME,
+        "flowers": oxford102.FILES["efficientnet"],
+        "debian": descriptions.NAME,
+    }
+    path = tmp_path / files[name]
+    path.parent.mkdir()
+    if path.suffix == ".gz":
+        content = gzip.compress(b"earn\tnet two mln\n" * 99)
+    else:
+        np.savez(whole := io.BytesIO(), X=np.ones((50, 3)), y=np.ones(50))
+        content = whole.getvalue()
+    path.write_bytes(content[:kept])
+    with pytest.raises(ValueError, match=rf"{path.name} is damaged"):
+        getattr(datasets, name)(tmp_path)
 
 
 def test_unknown_choices_are_named() -> None:

