@@ -70,6 +70,15 @@ BAD = {
     "seed float": (lambda: dmsgd.Uniform(5, 2).sample(1, seed=1.5), TypeError, "seed must be None"),
     "seed negative": (lambda: dmsgd.Uniform(5, 2).sample(1, seed=-1), ValueError, "negative"),
     "no workers": (lambda: dmsgd.Uniform(5, 2).sample(1, workers=0), ValueError, "workers"),
+    "workers a float": (
+        lambda: dmsgd.Uniform(5, 2).sample(1, workers=-1.0), TypeError, "workers must be an int"),
+    "workers an array": (
+        lambda: dmsgd.Uniform(5, 2).sample(1, workers=np.array([1, 2])), TypeError, "workers"),
+    "draws too far": (
+        lambda: dmsgd.DPP(dmsgd.exact(dmsgd.Linear(X))).sample(2, start=2**63 - 1),
+        ValueError, "numbered below"),
+    "radii too far": (
+        lambda: dmsgd.PoissonDisk(X, 3).radii(2, start=2**63 - 1), ValueError, "numbered below"),
     "unknown kernel": (
         lambda: dmsgd.diversify(X, 3, kernel="poly"), ValueError, "'poly'; use 'linear', 'rbf'"),
     "scale of linear": (lambda: dmsgd.diversify(X, 3, scale=1.0), ValueError, "kernel='rbf'"),

@@ -297,6 +297,15 @@ def test_concerns():
         (FEATURES, 8, np.append(LABELS[:-1], "alone"), "single item"),
     ):
         assert any(re.search(words, each) for each in concerns(examine(X, k, y))), words
+    assert not any("near-uniform" in each for each in concerns(examine(longer, 1)))
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_items_that_are_all_alike(k):
+    """No kernel tells them apart, and none has a scale."""
+    found = examine(np.ones((9, 3)), k)
+    assert advise(found).kind == "uniform"
+    assert (found.candidate is not None) == (k == 1)
 
 
 # The command

@@ -64,6 +64,7 @@ def test_rbf_scales_that_make_no_sense_are_named():
     ):
         dmsgd.diversify(X, 50, kernel="rbf", scale=1e3)
     dmsgd.diversify(X, 5, kernel="rbf", scale=suggest_scale(X, 5))  # no warning
+    dmsgd.diversify(X, 1, kernel="rbf")  # one item has nobody to be alike, at any scale
 
 
 def test_class_shares_and_the_w_that_balances_them():

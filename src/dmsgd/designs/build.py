@@ -200,7 +200,7 @@ def _concern(spectrum: Spectrum, k: int) -> str | None:
             f"approximation: spectrum=partial(nystrom, landmarks={2 * FACTOR_RANK}, how='pivots'); "
             f"a larger scale makes it better"
         )
-    if repulsion(spectrum, k) < NEARLY_UNIFORM:
+    if k > 1 and repulsion(spectrum, k) < NEARLY_UNIFORM:
         return "no two items look alike, so batches are nearly uniform; choose a larger scale"
     return None
 

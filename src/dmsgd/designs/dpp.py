@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.cards import card, how_often
+from dmsgd.designs.design import refuse_far_draws
 from dmsgd.designs.determinants import log_determinants
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
 from dmsgd.inputs.memory import reserve
@@ -63,6 +64,7 @@ class DPP:
     ) -> list[IntArray]:
         """Return draws start..start+size, each an int64 array of distinct items, maybe empty."""
         size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
+        refuse_far_draws(start + size)
         advice = "draw fewer at a time, and go on with start="
         reserve(int(size * (self.expected_size + ARRAY)), f"a list of {size:,} draws", advice)
         key, draw = key_of(seed), self._prepared

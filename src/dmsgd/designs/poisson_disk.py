@@ -14,7 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import refuse_too_many
+from dmsgd.designs.design import refuse_far_draws, refuse_too_many
 from dmsgd.designs.sampled import Sampled
 from dmsgd.designs.uniform import Uniform
 from dmsgd.features import recognise
@@ -89,6 +89,7 @@ class PoissonDisk(Sampled):
         It is `radius` where no relaxation was needed. Costs as much as the draws themselves.
         """
         size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
+        refuse_far_draws(start + size)
         refuse_too_many(size, self.k + 1)
         return self._throw(key_of(seed), start, size, thread_count(workers))[1]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dmsgd.designs.build import NEARLY_UNIFORM
 from dmsgd.diagnostics.examination import UNITS, Examination, as_examination
 
-#: Below this log-distance from uniform batches they are within 5 % of uniform ones.
-NEARLY_UNIFORM = 0.05
 #: Squared lengths of the longest and the shortest tenth that differ by more than this matter.
 LENGTHS = 3.0
 #: The share of copies among the items that is worth a word.
@@ -49,7 +48,7 @@ def concerns(found: Examination) -> list[str]:
             f"unless length is importance",
         ),
         (
-            room.repulsion < NEARLY_UNIFORM,
+            k > 1 and room.repulsion < NEARLY_UNIFORM,
             "near-uniform kernel: no two items look alike, so batches are those of plain SGD",
         ),
         (

@@ -138,7 +138,9 @@ def examine(
     asked = [replace(settings, w=w) for w in sorted({settings.w, *(ws if several else ())})]
     known_facts = facts(known, n, y)
     units = settings.standardize or in_units(X, known_facts["scales"])
-    bench, advised = _to_advise(X, y, bench, settings, uniform.evenness < EVEN, units, seed)
+    alike = known_facts["duplicates"] == known_facts["counted"] - 1
+    uneven = uniform.evenness < EVEN
+    bench, advised = _to_advise(X, y, bench, settings, uneven, units, alike, seed)
     progress(0.2)
     found: dict[Settings, Prospect] = {}
     everyone = list(dict.fromkeys([*asked, *([] if advised is None else [advised])]))
@@ -175,9 +177,19 @@ def _comparable(y: Any, bench: Bench) -> Classes | None:
 
 
 def _to_advise(
-    X: Features, y: Any, bench: Bench, settings: Settings, uneven: bool, units: bool, seed: Seed
+    X: Features,
+    y: Any,
+    bench: Bench,
+    settings: Settings,
+    uneven: bool,
+    units: bool,
+    alike: bool,
+    seed: Seed,
 ) -> tuple[Bench, Settings | None]:
-    """Return the items to look at, fewer for an RBF kernel, and the settings of the candidate."""
+    """Return the items to look at, fewer for an RBF kernel, and the settings of the candidate.
+
+    There is none where classes are uneven, and where all items are alike and k is above 1.
+    """
     if settings.target is not None:
         return bench, settings
     if uneven:
@@ -186,6 +198,8 @@ def _to_advise(
         return bench, replace(settings, w=0.0)
     rho = WORD_POWER if X.words() and settings.rho is None else settings.rho
     unit = Settings(normalize=True, rho=rho, standardize=units)
+    if alike:
+        return bench, unit if bench.k == 1 else None
     if bench.unlabelled(unit).rank >= min(SPARE_RANK * bench.k, bench.X.n):
         return bench, unit
     rows = rows_for(X, bench.k, y, Settings(kernel="rbf"), seed)

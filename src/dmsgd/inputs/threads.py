@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from typing import Any
 
@@ -13,7 +14,7 @@ def thread_count(workers: Any) -> int:
 
     More than there are cores would only wait for each other, so that many mean all cores too.
     """
-    if workers == -1 and not isinstance(workers, bool):
+    if isinstance(workers, numbers.Integral) and workers == -1:
         return available_cores()
     return min(as_count(workers, "workers"), available_cores())
 

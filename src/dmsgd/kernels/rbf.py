@@ -114,5 +114,5 @@ def median_distance(squares: FloatArray) -> float:
     squares = squares[np.triu_indices(len(squares), 1)]
     positive = squares[squares > 1e-12 * squares.max(initial=0.0)]
     if positive.size == 0:
-        raise ValueError("all items look alike, so there is no median distance; pass scale=")
+        raise ValueError("all items look alike, so no distance suggests a scale; pass scale=")
     return float(np.sqrt(np.median(positive)))
