@@ -136,7 +136,7 @@ def test_copies_of_given_items_have_no_weights():
     F = np.vstack([CLOUD[:40], CLOUD[3:5]])
     design = dmsgd.diversify(F, 6).given([3])
     assert np.flatnonzero(design.inclusion() == 0).tolist() == [40]
-    with pytest.raises(ValueError, match=r"1 items are never drawn .* item 40"):
+    with pytest.raises(ValueError, match=r"1 item never drawn .* item 40"):
         dmsgd.unbiased_weights(design)
 
 
@@ -144,7 +144,7 @@ def test_copies_of_given_items_have_no_weights():
     ("items", "error", "message"),
     [
         ([1, 1], ValueError, "items must be distinct, but 1 is given more than once"),
-        ([0, 1, 2], ValueError, r"3 items are given, and a batch of k=3 .* make it larger"),
+        ([0, 1, 2], ValueError, r"a batch of k=3 .* the 3 given items, .* make it larger"),
         ([8], ValueError, r"items must lie in 0\.\.7"),
         ([-1], ValueError, r"items must lie in 0\.\.7"),
         ([1.5], TypeError, "items must hold item numbers"),
@@ -223,6 +223,6 @@ def test_it_goes_where_designs_go(tmp_path):
     design = dmsgd.diversify(CLOUD, 6).given([3])
     schedule = dmsgd.presample(design, 20, seed=2, path=tmp_path / "batches.npy")
     np.testing.assert_array_equal(schedule.batches, design.sample(20, seed=2))
-    assert "given(1 items)" in design.provenance()["design"]
+    assert "given(1 item)" in design.provenance()["design"]
     half = design.without_repulsion()
     np.testing.assert_allclose(half.inclusion(), design.inclusion(), atol=1e-9)

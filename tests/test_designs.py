@@ -158,7 +158,7 @@ def test_unbiased_weights_estimate_the_mean_exactly():
 
 def test_no_weights_for_items_that_are_never_drawn():
     design = dmsgd.diversify(np.vstack([np.eye(3), np.zeros((1, 3))]), k=2)
-    with pytest.raises(ValueError, match=r"1 items are never drawn.*item 3"):
+    with pytest.raises(ValueError, match=r"1 item never drawn .*item 3"):
         dmsgd.unbiased_weights(design)
 
 

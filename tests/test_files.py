@@ -142,7 +142,7 @@ def test_csv_without_header_numbers_its_columns(tmp_path):
         ("a,b\n1,2\n3\n", r"line 3 has 1 cells, the first line 2"),
         ("a,b\n", r"has a header \(a, b\) but no rows"),
         ("\n\n", r"blank lines only"),
-        ("a,b\n1,nan\n", r"x\.csv has 1 NaN or infinite values"),
+        ("a,b\n1,nan\n", r"x\.csv has 1 NaN or infinite value"),
     ],
 )
 def test_csv_errors(tmp_path, text, message):
@@ -190,7 +190,7 @@ def test_parquet_with_missing_values(tmp_path):
     with pytest.raises(ValueError, match="1 NaN or infinite"):
         load_features(path)
     labels = pa.array(["u", None, "u"]).dictionary_encode()
-    with pytest.raises(ValueError, match="1 missing labels"):
+    with pytest.raises(ValueError, match="1 missing label"):
         load_labels(parquet(tmp_path / "y.parquet", y=labels))
 
 
@@ -235,7 +235,7 @@ def test_npy_labels(tmp_path):
 
 @pytest.mark.parametrize("text", ["a\n\nb\n", "a\nnan\nb\n"])
 def test_missing_labels(tmp_path, text):
-    with pytest.raises(ValueError, match=r"1 missing labels \(the first is number 2\)"):
+    with pytest.raises(ValueError, match=r"1 missing label \(the first is number 2\)"):
         load_labels(written(tmp_path, "y.txt", text))
 
 

@@ -39,9 +39,9 @@ BAD = {
     "labels 2-D": (
         lambda: dmsgd.diversify(X, 3, labels=X[:, :2], w=0.5), ValueError, "1-D.*(12, 2)"),
     "labels missing": (
-        lambda: dmsgd.Stratified([0.0, np.nan, 1.0], 2), ValueError, "1 missing entries"),
+        lambda: dmsgd.Stratified([0.0, np.nan, 1.0], 2), ValueError, "1 missing entry"),
     "labels None inside": (
-        lambda: dmsgd.Stratified(["a", None, "b"], 2), ValueError, "1 missing entries"),
+        lambda: dmsgd.Stratified(["a", None, "b"], 2), ValueError, "1 missing entry"),
     "w without labels": (
         lambda: dmsgd.diversify(X, 3, w=0.5), ValueError, "labels is None; pass labels= or w=0"),
     "1-D X": (lambda: dmsgd.diversify(X[0], 3), ValueError, r"two dimensions.*\(5,\).*reshape"),
@@ -99,7 +99,7 @@ BAD = {
     "no array": (lambda: dmsgd.diversify({1: 2}, 1), TypeError, "X is a dict; pass an"),
     "missing objects": (
         lambda: dmsgd.diversify(np.array([[1, pd.NA]], dtype=object), 1), ValueError,
-        "X has 1 missing entries"),
+        "X has 1 missing entry"),
     "beyond float64": (lambda: dmsgd.diversify([[10**400]], 1), ValueError, "beyond 1e308"),
     "flag": (lambda: dmsgd.diversify(X, 3, normalize="no"), TypeError, "normalize must be True or"),
     "kernel no name": (lambda: dmsgd.diversify(X, 3, kernel=X), TypeError, "unknown kernel"),
@@ -206,7 +206,7 @@ def test_entries_stored_in_parts_are_one_number():
     ids=repr,
 )
 def test_missing_labels_are_no_class(labels):
-    with pytest.raises(ValueError, match="labels has 1 missing entries"):
+    with pytest.raises(ValueError, match="labels has 1 missing entry"):
         dmsgd.Stratified(labels, 1)
 
 

@@ -290,7 +290,7 @@ def test_concerns():
     for X, k, y, words in (
         (longer, 8, None, "norms dominate"),
         (copies, 8, None, r"duplicates: 50 items \(16.7%\)"),
-        (empty, 8, None, "2 items have only zeros"),
+        (empty, 8, None, "2 items with only zeros"),
         (np.eye(100), 2, None, "near-uniform kernel"),
         (flat, 8, None, "8 times the effective rank"),
         (FEATURES, 4, LABELS, "5 classes and k = 4"),

@@ -215,7 +215,7 @@ def test_copies_that_ask_for_more_than_one_place_are_named() -> None:
     F[11] = F[4] = 2 * F[3]  # one direction
     weights = np.ones(20)
     weights[[3, 4, 11]] = 3
-    with pytest.raises(dmsgd.TargetError, match=r"1\.385 of these 3 items .* rank 1.*3, 4, 11"):
+    with pytest.raises(dmsgd.TargetError, match=r"1\.385 of 3 items .* rank 1.*3, 4, 11"):
         prescribe(Linear(F), 4, weights)
     with pytest.raises(dmsgd.TargetError, match="rank 1"):
         prescribe(Precomputed(F @ F.T + 0.0), 4, weights)
@@ -226,7 +226,7 @@ def test_a_group_in_a_small_subspace_is_named() -> None:
     F[:15, 2:] = 0  # fifteen items in a plane
     weights = np.ones(40)
     weights[:15] = 6
-    with pytest.raises(dmsgd.TargetError, match=r"of these 15 items .*rank 2"):
+    with pytest.raises(dmsgd.TargetError, match=r"of 15 items .*rank 2"):
         prescribe(Linear(F), 5, weights)
 
 

@@ -78,7 +78,7 @@ def test_given_items_come_first_and_the_others_are_drawn_with_them(folder):
     assert second["given"] == [1] * 5 + [0] * 4
     drawn = dmsgd.diversify(X, 9).given(first).sample(1, seed=0)[0].tolist()
     assert second["item"][5:] == [item for item in drawn if item not in first]
-    assert "given     5 items, which come first; 4 are new" in said
+    assert "given     5 items, first in the set; 4 new" in said
     for given in (",".join(map(str, first)), "first.txt", "first.npy"):
         if not given[0].isdigit():
             run(f"x.npy -k 5 -o {given}")
@@ -123,7 +123,7 @@ def test_labels_are_counted(folder):
         ("-k 5 --weights --most -o c.csv", "--weights are of a draw, and --most is none"),
         ("-k 5 --weights -o c.npy", r"--weights are a column of a table; write to c\.csv"),
         ("-k 5 --given 1,1 -o c.csv", "items must be distinct, but 1 is given more than once"),
-        ("-k 2 --given 1,2 -o c.csv", "2 items are given, and a batch of k=2"),
+        ("-k 2 --given 1,2 -o c.csv", "batch of k=2 is to hold others besides the 2 given items"),
         ("-k 5 --given 300 -o c.csv", r"--given 300 must lie in 0\.\.299"),
         ("-k 5 --given y.txt -o c.csv", r"--given y\.txt must hold item numbers"),
         ("-k 5 --given none.txt -o c.csv", r"no file none\.txt"),
@@ -145,7 +145,7 @@ def test_what_cannot_be_is_one_line_and_writes_nothing(folder, command, message)
 
 def test_copies_of_given_items_have_no_weights(folder):
     np.save("copies.npy", np.vstack([X[:30], X[:1]]))
-    fails("copies.npy -k 5 --given 0 --weights -o c.csv", "1 items are never drawn .* item 30")
+    fails("copies.npy -k 5 --given 0 --weights -o c.csv", "1 item never drawn .* item 30")
 
 
 def content(k=8, given=0, labels=Y):

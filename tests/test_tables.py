@@ -174,7 +174,7 @@ def test_lists_of_different_lengths_are_refused(folder):
     parquet.write_table(pa.table({"v": [["a"], ["b"]]}), "words.parquet")
     for file, message in {
         "ragged": r"'v' holds lists of different lengths \(1 to 2\); features need as many",
-        "holes": "column 'v' is missing in 1 rows; fill or drop them",
+        "holes": "column 'v' is missing in 1 row; fill or drop them",
         "words": "column 'v' is not numeric",
     }.items():
         fails(f"inspect {file}.parquet -k 1", message)

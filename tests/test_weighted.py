@@ -283,7 +283,7 @@ def test_memory_is_a_few_numbers_an_item(rng):
         ({"b": [1.5, 0.5], "k": 2}, r"b is 1.5 for item 0.*at most once"),
         ({"b": [0.5, -0.5, 1], "k": 1}, r"b must be finite and at least 0.*-0.5 for item 1"),
         ({"weights": [1, np.nan], "k": 1}, r"weights must be finite.*nan for item 1"),
-        ({"weights": [1, 0, 0], "k": 2}, r"positive for 1 items, fewer than k=2"),
+        ({"weights": [1, 0, 0], "k": 2}, r"positive for 1 item, fewer than k=2"),
         ({"weights": [[1, 2]], "k": 1}, r"one number per item, got shape \(1, 2\)"),
         ({"weights": [1.0, 2.0], "k": 3}, r"k=3 exceeds the number of items, 2"),
     ],

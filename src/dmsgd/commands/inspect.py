@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dmsgd.commands.arguments import Seed
 from dmsgd.commands.asked import Asked, asking
 from dmsgd.commands.terminal import bar, say, show
+from dmsgd.inputs.texts import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -81,7 +82,8 @@ def summary(features: str, found: Examination) -> list[str]:
     from dmsgd.diagnostics.examination import WORD_POWER
 
     sizes = sorted(found.classes.values())
-    classes = f", {len(sizes):,} classes of {sizes[0]:,} to {sizes[-1]:,}" if sizes else ""
+    several = counted(len(sizes), "class")
+    classes = f", {several} of {sizes[0]:,} to {sizes[-1]:,}" if sizes else ""
     room = found.room
     if room.rank < found.k:
         fit = "too few for such a batch"
@@ -90,12 +92,14 @@ def summary(features: str, found: Examination) -> list[str]:
     else:
         fit = f"{room.crowding:.1f} places for each kind of item"
     lines = [
-        f"data      {features}: {found.n:,} items x {found.d:,}{classes}",
+        f"data      {features}: {counted(found.n, 'item')} x {found.d:,}{classes}",
         f"kernel    {found.settings.in_words()}",
         f"rank      {room.rank:,}, effective {room.effective_rank:.1f}, k {found.k}: {fit}",
     ]
     if found.sampled < found.n:
-        lines.append(f"sample    of {found.sampled:,} items, on which all below is predicted")
+        lines.append(
+            f"sample    of {counted(found.sampled, 'item')}, on which all below is predicted"
+        )
     if found.words and found.settings.rho is None:
         like = "sparse and not negative, like counts of words"
         lines.append(f"features  {like}: --rho {WORD_POWER} is for such")

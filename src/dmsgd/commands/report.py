@@ -11,6 +11,7 @@ import typer
 from dmsgd.commands.arguments import Force, Seed, refuse_output, replacing
 from dmsgd.commands.asked import Asked, asking
 from dmsgd.commands.terminal import bar, say
+from dmsgd.inputs.texts import counted
 
 
 @asking
@@ -78,7 +79,7 @@ def report(
     if table is not None:
         with replacing(table) as file:
             file.write(content["csv"].encode())
-    say(f"features  {asked.features}: {X.shape[0]:,} items x {X.shape[1]:,}")
+    say(f"features  {asked.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
     if content["sampled"] < content["n"]:
         say(f"sample    of {content['sampled']:,} items, which the page shows")
     if y is not None and not settings.uses_labels:

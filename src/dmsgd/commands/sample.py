@@ -14,6 +14,7 @@ import typer
 from dmsgd.commands.arguments import Force, refuse_output, replacing
 from dmsgd.commands.asked import Asked, asking
 from dmsgd.commands.terminal import say, show, working
+from dmsgd.inputs.texts import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -94,7 +95,7 @@ def sample(
         X, y = asked.load()
         if client is not None:
             X = open_features(asked.features, asked.dropped(), on_cluster=True)
-        say(f"features  {asked.features}: {X.shape[0]:,} items x {X.shape[1]:,}")
+        say(f"features  {asked.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
         design = _set_up(X, asked.k, y, settings, without_repulsion)
         say(f"set-up    {time.perf_counter() - began:.2f} s")
         kept = 0 if there else _say_kept(output, design, steps, seed)

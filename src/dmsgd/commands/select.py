@@ -20,6 +20,7 @@ from dmsgd.commands.selected import (
     write,
 )
 from dmsgd.commands.terminal import say, show, working
+from dmsgd.inputs.texts import counted
 
 if TYPE_CHECKING:
     from dmsgd.designs import KDPP
@@ -93,7 +94,7 @@ def select(
     settings = asked.settings()
     began = time.perf_counter()
     X, y = asked.load()
-    say(f"features  {asked.features}: {X.shape[0]:,} items x {X.shape[1]:,}")
+    say(f"features  {asked.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
     known = None if given is None else _given(given, X.shape[0], asked.k)
     with working("set-up (the first run of all compiles the sampler)"):
         whole = _design(settings, X, asked.k, y)
@@ -105,7 +106,8 @@ def select(
         f"k {asked.k}"
     )
     if known is not None:
-        say(f"given     {known.size:,} items, which come first; {asked.k - known.size:,} are new")
+        new = asked.k - known.size
+        say(f"given     {counted(known.size, 'item')}, first in the set; {new:,} new")
     how = "the most likely set, greedily" if most else f"a draw from the k-DPP, seed {seed}"
     written = as_bytes(output, columns_of(design, chosen, known, weights))
     if page is not None:
@@ -114,7 +116,7 @@ def select(
             facts["labels"] = labels_in_words(settings)
         write(page, page_of(whole, chosen, known, y, facts, output.name, seed))
     write(output, written)
-    say(f"chosen    {how}: {asked.k:,} items in {time.perf_counter() - began:.2f} s")
+    say(f"chosen    {how}: {counted(asked.k, 'item')} in {time.perf_counter() - began:.2f} s")
     say(f"written   {output}" + (f" and {page}" if page else ""))
     if y is not None:
         if not settings.uses_labels:

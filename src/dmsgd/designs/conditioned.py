@@ -14,6 +14,7 @@ from dmsgd.designs.repulsive import Repulsive
 from dmsgd.errors import SamplingError
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
+from dmsgd.inputs.texts import counted
 from dmsgd.polynomials.symmetric import log_polynomial
 from dmsgd.spectra.conditional import Conditional
 from dmsgd.spectra.doubt import SILENT, doubt
@@ -35,8 +36,8 @@ def as_given(value: Any, n: int, k: int) -> IntArray:
         raise ValueError(f"items must be distinct, but {twice[0]} is given more than once")
     if items.size >= k:
         raise ValueError(
-            f"{items.size} items are given, and a batch of k={k} is to hold others besides; k "
-            f"counts the given ones too, so make it larger or give fewer"
+            f"a batch of k={k} is to hold others besides the {counted(items.size, 'given item')}, "
+            f"which k counts too; make it larger or give fewer"
         )
     return items
 
@@ -131,7 +132,7 @@ class Conditioned(Repulsive):
         return {**self._parts.whole.provenance(), "design": repr(self)}
 
     def __repr__(self) -> str:
-        return f"{self._parts.whole!r}.given({self.items.size} items)"
+        return f"{self._parts.whole!r}.given({counted(self.items.size, 'item')})"
 
 
 def _places(key: int, start: int, size: int, k: int) -> IntArray:

@@ -10,6 +10,7 @@ from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.dpp import DPP
 from dmsgd.designs.source import KnownSource, known
 from dmsgd.inputs.arrays import FloatArray, as_items
+from dmsgd.inputs.texts import counted
 
 
 def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
@@ -48,7 +49,8 @@ def unbiased_weights(design: KnownSource | DPP) -> FloatArray:
     never = np.flatnonzero(b <= 0)
     if never.size:
         raise ValueError(
-            f"{never.size} items are never drawn (b_i = 0; the first is item {never[0]}), so no "
-            f"weights make their gradients count; give them features or drop them"
+            f"b_i = 0 for {counted(never.size, 'item')} never drawn (the first is item "
+            f"{never[0]}), so no weights make their gradients count; give them features, or "
+            f"drop them"
         )
     return 1 / (design.n * b)

@@ -11,6 +11,7 @@ from dmsgd.designs.design import ClosedForm
 from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
 from dmsgd.inputs.scalars import as_batch_size
+from dmsgd.inputs.texts import counted
 from dmsgd.polynomials.conditional_poisson import ConditionalPoisson, with_inclusion
 from dmsgd.polynomials.shares import capped_shares
 from dmsgd.samplers.parallel import fill
@@ -120,7 +121,7 @@ def _numbers(value: Any, name: str) -> FloatArray:
     if bad.size:
         raise ValueError(
             f"{name} must be finite and at least 0, but is {numbers[bad[0]]:g} for item {bad[0]} "
-            f"({bad.size} such items)"
+            f"({counted(bad.size, 'such item')})"
         )
     return numbers
 
@@ -130,8 +131,8 @@ def _of_b(b: FloatArray, k: int) -> FloatArray:
     above = np.flatnonzero(b > 1 + ROUNDING)
     if above.size:
         raise ValueError(
-            f"b is {b[above[0]]:g} for item {above[0]} ({above.size} such items), but an item is "
-            f"in a batch at most once; pass them as weights= to have them scaled to k={k}"
+            f"b is {b[above[0]]:g} for item {above[0]} ({counted(above.size, 'such item')}), but "
+            f"an item is in a batch at most once; pass them as weights= to scale them to k={k}"
         )
     if abs(b.sum() - k) > ROUNDING * k:
         raise ValueError(
@@ -148,7 +149,7 @@ def _of_weights(weights: FloatArray, k: int) -> FloatArray:
     positive = int(np.count_nonzero(weights))
     if positive < k:
         raise ValueError(
-            f"weights are positive for {positive} items, fewer than k={k}; lower k or give more "
-            f"items a weight"
+            f"weights are positive for {counted(positive, 'item')}, fewer than k={k}; lower k or "
+            f"give more items a weight"
         )
     return _of_b(capped_shares(weights / weights.max(), k), k)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dmsgd.designs.build import NEARLY_UNIFORM
 from dmsgd.diagnostics.examination import UNITS, Examination, as_examination
+from dmsgd.inputs.texts import counted
 
 #: Squared lengths of the longest and the shortest tenth that differ by more than this matter.
 LENGTHS = 3.0
@@ -17,7 +18,7 @@ def concerns(found: Examination) -> list[str]:
     >>> import numpy as np
     >>> from dmsgd.diagnostics import examine
     >>> concerns(examine(np.vstack([np.eye(20), np.zeros((1, 20))]), 4))[-1]
-    '1 items have only zeros as features: a linear kernel never draws them'
+    '1 item with only zeros as features: never drawn by a linear kernel'
     """
     as_examination(found)
     n, k, room = found.n, found.k, found.room
@@ -53,13 +54,14 @@ def concerns(found: Examination) -> list[str]:
         ),
         (
             found.duplicates > COPIES * found.counted,
-            f"duplicates: {found.duplicates:,} items ({found.duplicates / found.counted:.1%}) are "
-            f"copies of others; a k-DPP never puts two copies in a batch, uniform sampling counts "
-            f"each",
+            f"duplicates: {counted(found.duplicates, 'item')} "
+            f"({found.duplicates / found.counted:.1%}) equal to others; a k-DPP never puts two "
+            f"copies in a batch, uniform sampling counts each",
         ),
         (
             linear and found.empty > 0,
-            f"{found.empty:,} items have only zeros as features: a linear kernel never draws them",
+            f"{counted(found.empty, 'item')} with only zeros as features: never drawn by a linear "
+            f"kernel",
         ),
         (
             bool(found.classes) and rarest == 1,

@@ -20,6 +20,7 @@ from dmsgd.features.interface import Features, Map
 from dmsgd.features.resident import Resident, held
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, refuse_vanishing, refuse_zero
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.texts import counted
 
 #: Numbers in a slice of rows: large enough for fast products, small beside a card's memory.
 SLICE = 2**27
@@ -181,7 +182,9 @@ def on_card(tensor: Any, name: str, part: bool) -> OnDevice:
     if not np.isfinite(squares):
         bad = int((~torch.isfinite(tensor)).sum())
         if bad:
-            raise ValueError(f"{name} has {bad} NaN or infinite values; remove or impute them")
+            raise ValueError(
+                f"{name} has {counted(bad, 'NaN or infinite value')}; remove or impute them"
+            )
         raise ValueError(f"{name} has values so large that their squares overflow; rescale it")
     if not part:
         refuse_zero(bool(tensor.any()))

@@ -17,6 +17,7 @@ from dmsgd.errors import KernelWarning
 from dmsgd.files.paths import column_number, not_numeric
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.texts import counted
 
 
 @dataclass(frozen=True)
@@ -176,8 +177,8 @@ def typed(file: Path, cells: list[str]) -> npt.NDArray[Any]:
     missing = np.flatnonzero(np.isin(text, ["", "nan", "NaN"]))
     if missing.size:
         raise ValueError(
-            f"{file} has {missing.size} missing labels (the first is number {missing[0] + 1}); "
-            f"drop or fill them"
+            f"{file} has {counted(missing.size, 'missing label')} (the first is number "
+            f"{missing[0] + 1}); drop or fill them"
         )
     try:
         whole = text.astype(np.int64)

@@ -16,6 +16,7 @@ from dmsgd.files.paths import column_number, not_numeric, readable
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.extras import require
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.texts import counted
 
 
 def open_parquet(file: Path) -> Any:
@@ -156,9 +157,8 @@ def _flattened(file: Path, name: str, column: Any, width: int) -> FloatArray:
     from pyarrow import compute
 
     if column.null_count:
-        raise ValueError(
-            f"{file}: column {name!r} is missing in {column.null_count} rows; fill or drop them"
-        )
+        rows = counted(column.null_count, "row")
+        raise ValueError(f"{file}: column {name!r} is missing in {rows}; fill or drop them")
     lengths = compute.unique(compute.list_value_length(column)).to_pylist()
     if lengths not in ([], [width]):
         raise ValueError(
@@ -184,6 +184,8 @@ def labels(file: Path, name: str | None) -> npt.NDArray[Any]:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)  # to_numpy makes a category of nulls
     if column.null_count:
-        raise ValueError(f"{file} has {column.null_count} missing labels; drop or fill them")
+        raise ValueError(
+            f"{file} has {counted(column.null_count, 'missing label')}; drop or fill them"
+        )
     values = column.to_numpy()
     return np.array(values.tolist()) if values.dtype == object else np.asarray(values)

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from dmsgd.inputs.texts import counted
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 #: Sums of squares below this leave too little room for small eigenvalues above 1e-308.
@@ -28,7 +30,7 @@ def as_dense(value: Any, name: str) -> npt.NDArray[Any]:
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         count = int(np.ma.getmaskarray(value).sum())
         raise ValueError(
-            f"{name} is masked at {count} entries, which have no value; fill them "
+            f"{name} is masked at {counted(count, 'entry')}, without a value; fill them "
             f"({name}.filled(...)) or leave those items out"
         )
     is_tensor = (
@@ -205,7 +207,9 @@ def refuse_missing(values: npt.NDArray[Any], name: str) -> None:
     """Raise if any of these has no value: NaN, None and their like."""
     missing = _missing(values)
     if missing.any():
-        raise ValueError(f"{name} has {int(missing.sum())} missing entries; drop or fill them")
+        raise ValueError(
+            f"{name} has {counted(int(missing.sum()), 'missing entry')}; drop or fill them"
+        )
 
 
 def _finite_squares(
@@ -219,8 +223,8 @@ def _finite_squares(
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         raise ValueError(
-            f"{name} has {int(bad.sum())} NaN or infinite values (the first at {where}); "
-            f"remove or impute them"
+            f"{name} has {counted(int(bad.sum()), 'NaN or infinite value')} (the first at "
+            f"{where}); remove or impute them"
         )
     raise ValueError(f"{name} has values so large that their squares overflow; rescale it")
 
@@ -259,8 +263,8 @@ def as_numbers(value: Any, name: str, n: int | None = None, of: str = "item") ->
     bad = np.flatnonzero(~np.isfinite(found))
     if bad.size:
         raise ValueError(
-            f"{name} must be finite, but is {found[bad[0]]:g} for {of} {bad[0]} ({bad.size} such "
-            f"{of}s)"
+            f"{name} must be finite, but is {found[bad[0]]:g} for {of} {bad[0]} "
+            f"({counted(bad.size, f'such {of}')})"
         )
     return found
 

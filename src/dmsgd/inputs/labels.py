@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from dmsgd.inputs.arrays import IntArray, as_dense, refuse_missing, what_is
+from dmsgd.inputs.texts import counted
 
 #: Numbers with a fraction may be labels up to this many different ones; more are measurements.
 FRACTIONS = 20
@@ -98,8 +99,8 @@ def _refuse_no_classes(names: npt.NDArray[Any], codes: IntArray, name: str) -> N
         words = [code for code, entry in enumerate(names.tolist()) if entry in MISSING_WORDS]
         if words:
             raise ValueError(
-                f"{name} has {int(np.isin(codes, words).sum())} missing entries that became the "
-                f"text {names[words[0]]!s}; drop or fill them"
+                f"{name} has {counted(int(np.isin(codes, words).sum()), 'missing entry')} that "
+                f"became the text {names[words[0]]!s}; drop or fill them"
             )
     if names.dtype.kind == "f" and names.size > FRACTIONS and (names % 1).any():
         raise ValueError(

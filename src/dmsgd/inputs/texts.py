@@ -1,10 +1,20 @@
-"""Text of users as it is shown: every character seen, none obeyed."""
+"""Text as it is shown: numbers of things, and that of users, every character seen, none obeyed."""
 
 from __future__ import annotations
 
 #: Not printable by Python's rules, and harmless: they space letters, and join them in scripts
 #: and emoji.
 HARMLESS = "\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return how many of something there are, in words.
+
+    >>> counted(1, "item"), counted(2000, "item"), counted(0, "missing entry"), counted(8, "class")
+    ('1 item', '2,000 items', '0 missing entries', '8 classes')
+    """
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'e' * noun.endswith('s')}s"
+    return f"{number:,} {noun if number == 1 else several}"
 
 
 def visible(text: object, length: int | None = None) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from dmsgd.errors import TargetError
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.texts import counted
 
 #: Shares of the largest shortfall at which a set of items is cut out.
 LEVELS = (0.9, 0.5, 0.25, 0.1, 0.02)
@@ -35,7 +36,7 @@ def refuse_out_of_reach(
 def _message(items: IntArray, asked: float, rank: int) -> str:
     shown = ", ".join(map(str, items[:8])) + (", ..." if items.size > 8 else "")
     return (
-        f"the target asks for {asked:.4g} of these {items.size} items in a batch, but their "
+        f"the target asks for {asked:.4g} of {counted(items.size, 'item')} in a batch, but their "
         f"features have rank {rank}, so a batch never holds more than {rank} of them: items "
         f"{shown}; ask for less than {rank} of them in all, give them more features, or use a "
         f"smaller k"

@@ -18,6 +18,7 @@ from dmsgd.inputs.arrays import FloatArray, as_numbers
 from dmsgd.inputs.extras import require
 from dmsgd.inputs.scalars import as_batch_size, as_count, as_fraction
 from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.texts import counted
 from dmsgd.polynomials.shares import capped_shares
 
 #: `density_target` looks for neighbours among at most this many items.
@@ -38,7 +39,8 @@ def as_target(value: Any, n: int, k: int, name: str = "target") -> FloatArray:
     if bad.size:
         raise ValueError(
             f"{name} must be positive and finite, but is {weights[bad[0]]:g} for item {bad[0]} "
-            f"({bad.size} such items); leave items that are never to be seen out of the data"
+            f"({counted(bad.size, 'such item')}); leave items that are never to be seen out of the "
+            f"data"
         )
     weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # sums stay within range
     b: FloatArray = weights * (k / weights.sum())
@@ -53,9 +55,9 @@ def _refuse_above_one(b: FloatArray, k: int, name: str) -> None:
     first = above[np.argmax(b[above])]
     fits = k / b.max()
     raise ValueError(
-        f"{name} asks for item {first} {b[first]:.3g} times in a batch of {k} ({above.size} such "
-        f"items), but an item is in a batch at most once; use k <= {int(np.ceil(fits) - 1)}, or "
-        f"lower the largest values (np.minimum)"
+        f"{name} asks for item {first} {b[first]:.3g} times in a batch of {k} "
+        f"({counted(above.size, 'such item')}), but an item is in a batch at most once; use "
+        f"k <= {int(np.ceil(fits) - 1)}, or lower the largest values (np.minimum)"
     )
 
 

@@ -13,6 +13,7 @@ from dmsgd.features.mapped_rows import RowFactors, UnitRows
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_batch_size, as_positive
+from dmsgd.inputs.texts import counted
 from dmsgd.kernels import Kernel, Linear
 from dmsgd.prescription.feasibility import refuse_out_of_reach
 from dmsgd.prescription.fixed_point import solve
@@ -104,8 +105,8 @@ def _refuse_empty(kernel: Kernel | Spectrum) -> None:
     empty = np.flatnonzero(squares <= 0)
     if empty.size:
         raise TargetError(
-            f"item {empty[0]} has no features at all ({empty.size} such items), so no batch holds "
-            f"it; give it features or leave it out"
+            f"item {empty[0]} has no features at all ({counted(empty.size, 'such item')}), so no "
+            f"batch holds it; give it features or leave it out"
         )
 
 

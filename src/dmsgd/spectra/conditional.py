@@ -20,6 +20,7 @@ from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.effort import EIGH, announce
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.texts import counted
 from dmsgd.spectra.eigen import noise, settle_ties
 from dmsgd.spectra.spectrum import Rounding, Spectrum
 
@@ -65,7 +66,7 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Conditional:
         rounding=Rounding(
             max(rounding.power, 0.5), rounding.hidden, shrunk * rounding.least, beside
         ),
-        kernel=f"{spectrum.kernel} given {given} items" if spectrum.kernel else "",
+        kernel=f"{spectrum.kernel} given {counted(given, 'item')}" if spectrum.kernel else "",
         method=f"{spectrum.method} given {digest(np.sort(items))}" if spectrum.data else "",
     )
     return Conditional(found, 2 * float(np.log(left).sum()))
