@@ -4,9 +4,10 @@
     OMP_NUM_THREADS=1 python benchmarks/loops.py    # one (torch.set_num_threads spares BLAS)
     OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/loops.py     # no core for the draws
 
-Machines are noisy, so the two alternate in short epochs and the ratio is the median over pairs, of
-those pairs alone during which other processes used less than 0.15 cores, if there are five.
-Draws are made in a background thread, so they cost wall clock where no core is free.
+Machines are noisy, so the two take turns of a second, and those pairs of turns alone count during
+which other processes used less than 0.15 cores, if there are five. Times are means over all epochs,
+as draws are made for several at once; the interval is of 95 %, by drawing pairs again (bootstrap).
+Draws are made in the background where a core is free, and cost wall clock where none is.
 
 The softmax reads whole batches (`__getitems__`), as fast loops do. A plain TensorDataset with
 torch's default collate, item by item, is slower for both samplers.
@@ -19,6 +20,7 @@ import os
 import time
 import timeit
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 import numpy as np
 import torch
@@ -36,6 +38,10 @@ import dmsgd
 import problems
 from dmsgd.inputs.threads import thread_count
 from dmsgd.torch import DiverseSampler
+
+
+#: Seconds of training before the other sampler has its turn.
+TURN = 1.0
 
 
 class Rows(Dataset):
@@ -72,16 +78,17 @@ class Loop:
             self.dataset, self.design.k, sampler=sampler, drop_last=True, collate_fn=collate
         )
 
-    def epoch(self, loader):
-        """Train for an epoch; return seconds per step: wall clock, CPU of this thread, of all."""
+    def train(self, loader, epochs):
+        """Train; return seconds per step: wall clock, CPU of this thread, of all."""
         optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
         clocks = time.perf_counter, time.thread_time, time.process_time
         start = [clock() for clock in clocks]
-        for inputs, targets in loader:
+        for inputs, targets in chain.from_iterable(repeat(loader, epochs)):
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(self.model(inputs), targets).backward()
             optimizer.step()
-        return [(clock() - begun) / self.steps for clock, begun in zip(clocks, start, strict=True)]
+        spent = (clock() - begun for clock, begun in zip(clocks, start, strict=True))
+        return [seconds / (epochs * self.steps) for seconds in spent]
 
     def compare(self, seconds):
         """Return (pairs, 2, 3) seconds per step: random or diverse; the three clocks.
@@ -90,14 +97,16 @@ class Loop:
         """
         random = RandomSampler(self.dataset, num_samples=self.steps * self.design.k)
         arms = [self.loader(random), self.loader(DiverseSampler(self.design, self.steps))]
+        step = max(self.train(arm, 3)[0] for arm in arms)  # this also warms up
+        epochs = 1 + int(TURN / (step * self.steps))
         times, others, end = [], [], time.perf_counter() + seconds
         while time.perf_counter() < end or len(times) < 6:
             used, start = used_by_others(), time.perf_counter()
             order = (0, 1) if len(times) % 2 else (1, 0)
-            pair = {arm: self.epoch(arms[arm]) for arm in order}
+            pair = {arm: self.train(arms[arm], epochs) for arm in order}
             times.append([pair[0], pair[1]])
             others.append((used_by_others() - used) / (time.perf_counter() - start))
-        return np.array(times[1:]), np.array(others[1:])  # the first pair warms up
+        return np.array(times), np.array(others)
 
 
 def used_by_others():
@@ -158,19 +167,21 @@ def ms(seconds):
 
 def steps(loops, seconds):
     table = Table(title="A training step with RandomSampler -> with DiverseSampler")
-    names = ("loop", "wall clock", "ratio (quartiles)", "target", "main thread's CPU", "all CPU",
+    names = ("loop", "wall clock", "ratio (95 %)", "target", "main thread's CPU", "all CPU",
              "one draw", "pairs", "cores used by others")  # fmt: skip
     for name in names:
         table.add_column(name, justify="left" if name == "loop" else "right")
+    rng = np.random.default_rng(0)
     for loop in loops:
         draw = min(timeit.repeat(lambda d=loop.design: d.sample(100, seed=0), number=1)) / 100
         times, others = loop.compare(seconds)
         if (quiet := others < 0.15).sum() >= 5:
             times, others = times[quiet], others[quiet]
-        wall, main, everything = (
-            " -> ".join(map(ms, clock)) for clock in np.median(times, axis=0).T
-        )
-        low, ratio, high = np.percentile(times[:, 1, 0] / times[:, 0, 0], (25, 50, 75))
+        wall, main, everything = (" -> ".join(map(ms, clock)) for clock in times.mean(axis=0).T)
+        wall_clock = times[..., 0]
+        again = wall_clock[rng.integers(len(times), size=(2000, len(times)))].mean(axis=1)
+        low, high = np.percentile(again[:, 1] / again[:, 0], (2.5, 97.5))
+        ratio = wall_clock[:, 1].mean() / wall_clock[:, 0].mean()
         table.add_row(
             loop.name, wall, f"{ratio:.3f} ({low:.2f}-{high:.2f})", str(loop.target or ""), main,
             everything, ms(draw), str(len(times)),
@@ -211,7 +222,7 @@ def indices(designs, n=2**24 + 10, k=64, steps=2000):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=20, help="for each row of the first table")
+    parser.add_argument("--seconds", type=float, default=30, help="for each row of the first table")
     seconds = parser.parse_args().seconds
     console = Console(width=170)
     loops = [*convolutional(), *softmax(), *large()]

@@ -69,10 +69,11 @@ def spread(work: Callable[[Item], Result], items: Sequence[Item], workers: int) 
             over.set()
             raise
 
-    threads = min(workers, len(items))
-    with ThreadPoolExecutor(threads) as pool:
+    others = min(workers, len(items)) - 1  # this thread works, too
+    with ThreadPoolExecutor(others) as pool:
         try:
-            futures = [pool.submit(take) for _ in range(threads)]
+            futures = [pool.submit(take) for _ in range(others)]
+            take()
             for future in futures:
                 future.result()
         finally:

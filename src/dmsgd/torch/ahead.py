@@ -1,11 +1,18 @@
-"""Draws made ahead of a training loop, a lot at a time."""
+"""Draws made ahead of a training loop, a lot at a time.
+
+Where torch leaves cores free, they draw the next lot in the background. Where it does not, the lot
+is drawn while training waits, a large one on all cores: torch's threads wait for each other, so
+that a draw beside them would cost several times its own time. They also spin for some 10 ms before
+they leave their cores, so that a lot should be long and not end with a short epoch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
+import numpy as np
 import torch
 
 from dmsgd.designs.source import Source
@@ -13,50 +20,99 @@ from dmsgd.inputs.arrays import IntArray, on_host
 from dmsgd.inputs.seeding import Seed
 from dmsgd.inputs.threads import thread_count
 
-#: Indices drawn ahead of the training loop at a time; at least this many draws for each thread.
-AHEAD, EACH = 8192, 2
+#: Indices in a lot at most; draws in a lot for each thread, at least.
+MOST, EACH = 2**16, 2
 
-#: A draw costs about k³ operations. The first lot has about so many, some 100 ms, so that training
-#: starts soon, and far less (a part) where the rest is drawn beside it. A thread is worth waking up
-#: for so many, some 4 ms: torch's threads that wait leave it more than half of a core.
-FIRST, PART, WORTH = 2**30, 128, 2**24
+#: A draw costs about k³ operations. A lot has about so many for each thread, some 100 ms, and the
+#: first so many in all, so that training starts soon, and far less (a part) where the rest is drawn
+#: beside it. A thread is worth waking up for so many, some 4 ms: torch's threads that wait leave it
+#: more than half of a core.
+LOT, PART, WORTH = 2**30, 128, 2**24
 
 
-def lots(design: Source, seed: Seed, first: int, last: int, width: int) -> Iterator[IntArray]:
-    """Return the draws first..last in lots of rows, of which this process uses `width` columns.
+class Ahead:
+    """The draws of a sampler; what was made beyond an epoch is kept for the next one."""
 
-    Where torch leaves cores free, they draw the next lot in the background. Where it does not, the
-    lot is drawn while training waits, a large one on all cores: torch's threads wait for each
-    other, so that a draw beside them would cost several times its own time.
-    """
-    free = _free_cores()
-    threads = free or thread_count(-1)
-    at_once = getattr(design, "at_once", None)  # set if every call reads the data
-    most = at_once or max(AHEAD // width + 1, EACH * threads)  # draws in a lot
-    soon = FIRST // design.k**3 // (PART if free else 1)
-    lot = at_once or max(threads if soon == 0 else 1, min(most, soon))
-    pool = ThreadPoolExecutor(1, thread_name_prefix="dmsgd") if free else None
+    def __init__(self) -> None:
+        self._stream: Stream | None = None
 
-    def draw(start: int, count: int) -> IntArray:
-        workers = max(1, min(threads, count * design.k**3 // WORTH))
-        return on_host(design.sample(count, seed, start=start, workers=workers))
-
-    begun = first
-    try:
-        ready: Callable[[], IntArray] = partial(draw, first, min(lot, last - first))
-        while first < last:
-            rows = ready()
-            first += len(rows)
-            lot = min(4 * lot, most)
-            ready = partial(draw, first, min(lot, last - first))
-            if pool is not None and first < last:
-                ready = pool.submit(ready).result
-            elif pool is not None and at_once == last - begun:  # the next epoch is made as a whole
-                pool.submit(draw, last, 1)
+    def lots(
+        self, design: Source, seed: Seed, first: int, last: int, width: int
+    ) -> Iterator[IntArray]:
+        """Return draws first..last of a design; of each, this process uses `width` columns."""
+        stream, self._stream = self._stream, None  # no other pass takes the same draws
+        if stream is None or not stream.goes_on(design, first):
+            stream = Stream(design, seed, first, width)
+        for rows in stream.until(last):
+            if stream.first == last:
+                self._stream = stream
             yield rows
-    finally:
-        if pool is not None:
-            pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Stream:
+    """The draws of a design from one on, in lots.
+
+    A lot goes beyond an epoch by as many draws as were made before, so that epochs that never come
+    cost no more than those that did; but not beyond a schedule.
+
+    first: number of the next draw.
+    """
+
+    def __init__(self, design: Source, seed: Seed, first: int, width: int) -> None:
+        self.first = first
+        self._design, self._seed, self._process = design, seed, os.getpid()
+        self._endless = getattr(design, "seed", None) is None
+        self._free = _free_cores()
+        self._threads = self._free or thread_count(-1)
+        self._at_once = getattr(design, "at_once", None)  # set if draws have a price in common
+        most = min(MOST // width + 1, max(EACH, LOT // design.k**3) * self._threads)
+        soon = min(most, LOT // design.k**3 // (PART if self._free else 1)) or self._threads
+        self._most, self._lot = self._at_once or most, self._at_once or soon
+        self._made = 0
+        self._rows = np.empty((0, design.k), dtype=np.int64)
+        self._coming: Future[IntArray] | None = None  # the rows after those
+
+    def goes_on(self, design: Source, first: int) -> bool:
+        """Return whether these are the draws of `design` from number `first` on."""
+        return self._design is design and self.first == first and self._process == os.getpid()
+
+    def until(self, last: int) -> Iterator[IntArray]:
+        """Return the draws up to number `last`."""
+        steps = last - self.first
+        pool = ThreadPoolExecutor(1, thread_name_prefix="dmsgd") if self._free else None
+        try:
+            while self.first < last:
+                if not len(self._rows):
+                    coming, self._coming = self._coming, None
+                    self._rows = coming.result() if coming else self._draw(*self._lot_until(last))
+                rows, self._rows = np.split(self._rows, [last - self.first])
+                self.first += len(rows)
+                # beyond the epoch nothing is read in vain, but for epochs that are made as a whole
+                if self.first < last or self._at_once in (None, steps):
+                    self._prepare(pool, last)
+                yield rows
+        finally:
+            if pool is not None:
+                pool.shutdown(wait=False, cancel_futures=self.first < last)
+
+    def _prepare(self, pool: ThreadPoolExecutor | None, last: int) -> None:
+        """Have the next lot made in the background, if there is one and nothing is at hand."""
+        if pool is None or self._coming is not None or len(self._rows):
+            return
+        start, count = self._lot_until(last)
+        if count > 0:
+            self._coming = pool.submit(self._draw, start, count)
+
+    def _lot_until(self, last: int) -> tuple[int, int]:
+        """Return the first draw of the next lot and how many it has."""
+        count = min(self._lot, last - self.first + (self._made if self._endless else 0))
+        self._lot, self._made = min(4 * self._lot, self._most), self._made + count
+        return self.first, count
+
+    def _draw(self, start: int, count: int) -> IntArray:
+        workers = max(1, min(self._threads, count * self._design.k**3 // WORTH))
+        drawn = self._design.sample(count, self._seed, start=start, workers=workers)
+        return on_host(drawn)
 
 
 def _free_cores() -> int:

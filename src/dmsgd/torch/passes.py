@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dmsgd.designs.source import Source
 from dmsgd.inputs.seeding import Seed
-from dmsgd.torch.ahead import lots
+from dmsgd.torch.ahead import Ahead
 
 
 class Epochs(Protocol):
@@ -16,6 +16,7 @@ class Epochs(Protocol):
 
     design: Source
     steps: int
+    ahead: Ahead
 
     @property
     def draw_seed(self) -> Seed:
@@ -84,7 +85,7 @@ class Pass(Iterator[int]):
         step, skip = divmod(position, width)
         first, last = epoch * sampler.steps + step, (epoch + 1) * sampler.steps
         mine = slice(part * width, (part + 1) * width)
-        rows = lots(self.design, sampler.draw_seed, first, last, width)
+        rows = sampler.ahead.lots(self.design, sampler.draw_seed, first, last, width)
         indices = chain.from_iterable(lot[:, mine].ravel().tolist() for lot in rows)
         self._indices = islice(indices, skip, None) if skip else indices
 

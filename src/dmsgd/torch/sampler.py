@@ -15,6 +15,7 @@ from dmsgd.designs.source import Source, as_source
 from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.torch import accelerated
+from dmsgd.torch.ahead import Ahead
 from dmsgd.torch.distributed_sampler import Distributed
 from dmsgd.torch.passes import Pass
 from dmsgd.torch.ranks import Shard, refuse_disagreement, refuse_misfit, refuse_unjoined
@@ -42,7 +43,7 @@ class DiverseSampler(Distributed):
     warns. A batch size that cuts draws is refused. A pass is steps * k / num_replicas ints, the
     draws' rows one after the other, each cut in num_replicas equal parts. The cost is that of the
     draws, made ahead in the background, on the cores that torch leaves free if there are any;
-    memory is that of some 10,000 indices.
+    memory is that of some 65,000 indices.
 
     What torch's DistributedSampler has is there, in its words: `dataset` (a stand-in with the
     length of the data), `num_replicas`, `rank`, `epoch`, `seed`, `num_samples` (indices of this
@@ -80,6 +81,7 @@ class DiverseSampler(Distributed):
         self.seed = self._key if isinstance(given, np.random.SeedSequence) else int(given)
         #: Items of a draw in a forward pass over all ranks, where `loader` has settled it.
         self.pass_size: int | None = None
+        self.ahead = Ahead()
         self._printed: tuple[Source | None, str] = None, ""
         self._refuse_beyond(0)
 
@@ -169,4 +171,5 @@ class DiverseSampler(Distributed):
         self.course.load(*self.place_of(state), len(self))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "course": self.course.copied(len(self)), "_printed": (None, "")}
+        fresh = {"course": self.course.copied(len(self)), "ahead": Ahead(), "_printed": (None, "")}
+        return {**self.__dict__, **fresh}

@@ -1,0 +1,128 @@
+"""Draws made ahead: the same, whatever was kept from the epoch before."""
+
+import multiprocessing
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+import dmsgd
+
+pytest.importorskip("torch")
+from dmsgd.torch import DiverseSampler, ahead
+
+K, STEPS = 6, 5
+
+
+class Counting(dmsgd.Uniform):
+    """Says which draws were asked for."""
+
+    def __init__(self, n=40, k=K):
+        super().__init__(n, k)
+        self.asked = []
+
+    def sample(self, size, seed=None, *, start=0, workers=1):
+        self.asked.append((start, size))
+        return super().sample(size, seed, start=start, workers=workers)
+
+
+@pytest.fixture(autouse=True, params=[0, 2])
+def free(request, monkeypatch):
+    monkeypatch.setattr(ahead, "_free_cores", lambda: request.param)
+    return request.param
+
+
+def epoch(design, number, seed=0):
+    return design.sample(STEPS, seed, start=number * STEPS).ravel().tolist()
+
+
+def test_a_lot_goes_on_in_the_next_epochs(free):
+    design = Counting()
+    sampler = DiverseSampler(design, steps=STEPS)
+    seen = [list(sampler) for _ in range(20)]
+    # never more beyond an epoch than were made before it
+    waited = [(0, 5), (5, 10), (15, 20), (35, 40), (75, 80)]
+    beside = [(0, 5), (5, 5), (10, 10), (20, 20), (40, 40), (80, 80)]
+    assert design.asked == (beside if free else waited)
+    assert seen == [epoch(design, number) for number in range(20)]
+
+
+def test_a_lot_is_bounded(monkeypatch):
+    monkeypatch.setattr(ahead, "MOST", 11 * K)
+    design = Counting()
+    sampler = DiverseSampler(design, steps=STEPS)
+    assert [list(sampler) for _ in range(12)] == [epoch(design, number) for number in range(12)]
+    assert {size for _, size in design.asked} <= set(range(13))
+
+
+def test_what_does_not_follow_is_drawn_anew():
+    design = Counting()
+    sampler = DiverseSampler(design, steps=STEPS)
+    list(sampler)
+    list(sampler)  # and two more epochs kept
+    for number in (9, 2, 3, 3):
+        sampler.set_epoch(number)
+        assert list(sampler) == epoch(design, number)
+    other = Counting(40, K)
+    other.sample = lambda size, seed=None, *, start=0, workers=1: np.full((size, K), start)
+    list(sampler)
+    sampler.update(other)
+    assert set(sampler) == {5 * STEPS}
+
+
+def test_an_epoch_left_early_and_two_passes_at_once():
+    design = Counting()
+    sampler = DiverseSampler(design, steps=STEPS)
+    for _ in range(3):
+        list(sampler)
+    early = iter(sampler)
+    assert next(early) == epoch(design, 3)[0]
+    sampler.set_epoch(3)
+    assert list(sampler) == epoch(design, 3)
+    assert list(early) == epoch(design, 3)[1:]
+    assert list(sampler) == epoch(design, 4)
+
+
+def test_a_schedule_ends_where_it_ends():
+    schedule = dmsgd.presample(Counting(), steps=3 * STEPS, seed=1)
+    sampler = DiverseSampler(schedule, steps=STEPS)
+    seen = [index for _ in range(3) for index in sampler]
+    assert seen == schedule.batches.ravel().tolist()
+
+
+def test_a_copy_keeps_nothing():
+    sampler = DiverseSampler(dmsgd.Uniform(40, K), steps=STEPS)
+    for _ in range(5):
+        list(sampler)
+    size = len(pickle.dumps(DiverseSampler(dmsgd.Uniform(40, K), steps=STEPS)))
+    copy = pickle.loads(pickle.dumps(sampler))
+    assert len(pickle.dumps(copy)) < size + 200
+    assert list(copy) == list(sampler)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_process_that_was_forked_draws_for_itself():
+    design = dmsgd.diversify(np.random.default_rng(0).normal(size=(40, 9)), k=K)
+    sampler = DiverseSampler(design, steps=STEPS)
+    list(sampler)
+    list(sampler)
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=lambda: theirs.send(list(sampler)))
+    child.start()
+    assert ours.poll(60)
+    assert ours.recv() == list(sampler) == epoch(design, 2)
+    child.join()
+
+
+def test_nothing_is_read_in_vain(free):
+    """Draws that read the data each time go on in the next epochs, but only once these come."""
+    design = Counting()
+    design.__class__ = type("Reading", (Counting,), {"at_once": 1000})
+    sampler = DiverseSampler(design, steps=STEPS)
+    for number in range(8):
+        assert list(sampler) == epoch(design, number)
+        design.asked.pop()
+    assert design.asked == [(0, 5), (5, 10), (15, 20), (35, 40)]
