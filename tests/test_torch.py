@@ -433,7 +433,7 @@ def test_persistent_workers_go_through_the_epochs():
 
 
 def test_resume_does_not_replay():
-    """Resuming late asks the design for the rest only."""
+    """Resuming late asks the design for the rest, and perhaps for the next epoch's beginning."""
     calls = []
 
     class Recording:
@@ -446,8 +446,7 @@ def test_resume_does_not_replay():
     sampler = DiverseSampler(Recording(), steps=10**9)
     sampler.load_state_dict({**sampler.state_dict(), "consumed": (10**9 - 3) * K})
     assert sum(1 for _ in sampler) == 3 * K
-    assert min(start for start, _ in calls) == 10**9 - 3
-    assert sum(size for _, size in calls) == 3
+    assert calls in ([(10**9 - 3, 3)], [(10**9 - 3, 3), (10**9, 3)])
 
 
 def test_more_than_2_to_24_items():
