@@ -14,7 +14,7 @@ from dmsgd.features.device import OnDevice  # noqa: E402
 from dmsgd.features.mapped_rows import LandmarkFeatures, Power, RowFactors, UnitRows  # noqa: E402
 from dmsgd.features.maps import unit_columns, with_labels  # noqa: E402
 from dmsgd.spectra import device  # noqa: E402
-from dmsgd.spectra.eigen import settle_ties  # noqa: E402
+from dmsgd.spectra.ties import settle_ties  # noqa: E402
 
 RNG = np.random.default_rng(2)
 X = RNG.uniform(0.1, 1.0, size=(60, 5))

@@ -398,7 +398,7 @@ def test_rounding_is_no_part_of_the_identity():
 
 def test_tied_eigenvectors_do_not_depend_on_how_they_were_found():
     """Any rotation of a tied eigenspace is settled into the same basis."""
-    from dmsgd.spectra.eigen import settle_ties
+    from dmsgd.spectra.ties import settle_ties
 
     V = orthonormal(20, 6)
     values = np.array([5.0, 3.0, 3.0, 3.0, 1.0, 1.0])
@@ -407,5 +407,34 @@ def test_tied_eigenvectors_do_not_depend_on_how_they_were_found():
     turned[:, 4:] = V[:, 4:] @ orthonormal(2, 2)
     for vectors in (V, turned):
         settle_ties(values, vectors, 1e-12)
-    np.testing.assert_allclose(np.abs(turned), np.abs(V), atol=1e-12)
+    np.testing.assert_allclose(turned[:, 1:], V[:, 1:], atol=1e-12)
     np.testing.assert_allclose(V.T @ V, np.eye(6), atol=1e-13)
+
+
+ROWS = np.random.default_rng(9)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ROWS.normal(size=(150, 150)),  # all rows are as long
+        ROWS.normal(size=(400, 90)),
+        np.repeat(ROWS.normal(size=(100, 80)), 3, axis=0),  # copies exclude each other
+        ROWS.integers(0, 2, size=(300, 40)).astype(float),
+        ROWS.standard_t(2, size=(300, 70)),
+    ],
+    ids=["square", "normal", "copies", "corners", "uneven"],
+)
+def test_the_basis_of_ties_goes_by_the_longest_row_of_what_is_left(rows):
+    """Many pivots are found together, and are those that are found one after the other."""
+    from dmsgd.spectra.ties import ALIKE, _settled
+
+    basis = np.linalg.qr(rows)[0]
+    found, left = _settled(basis), np.einsum("ij,ij->i", basis, basis)
+    rest = basis.copy()
+    for vector in found.T:
+        pivot = np.argmax(left >= (1 - ALIKE) * left.max())
+        direction = rest[pivot] / np.linalg.norm(rest[pivot])
+        np.testing.assert_allclose(vector, basis @ direction, atol=1e-11)
+        rest -= np.outer(rest @ direction, direction)
+        left = np.einsum("ij,ij->i", rest, rest)

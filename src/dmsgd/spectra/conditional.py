@@ -21,8 +21,9 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.effort import EIGH, announce
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.texts import counted
-from dmsgd.spectra.eigen import noise, settle_ties
+from dmsgd.spectra.eigen import noise
 from dmsgd.spectra.spectrum import Rounding, Spectrum
+from dmsgd.spectra.ties import settle_ties
 
 #: An item that others leave less than this share of is dependent on them; rounding leaves 1e-15.
 DEPENDENT = 1e-14

@@ -20,9 +20,10 @@ from dmsgd.inputs.effort import LONG, in_words
 from dmsgd.inputs.memory import human
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.device_vectors import SLICE, DeviceVectors
-from dmsgd.spectra.eigen import ALIKE, noise
+from dmsgd.spectra.eigen import noise
 from dmsgd.spectra.rounds import SQUARED_LIMIT, in_rounds
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
+from dmsgd.spectra.ties import ALIKE
 
 log = logging.getLogger("dmsgd")
 
@@ -115,7 +116,7 @@ def _eigh(symmetric: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _settle_ties(values: Tensor, vectors: Tensor, spread: float) -> None:
-    """Choose one basis where eigenvalues are equal, as `dmsgd.spectra.eigen.settle_ties` does."""
+    """Choose one basis where eigenvalues are equal, as `dmsgd.spectra.ties` does."""
     bounds = (torch.nonzero(-values.diff() > spread)[:, 0] + 1).tolist()
     for start, stop in pairwise([0, *bounds, len(values)]):
         if stop - start > 1:
@@ -131,7 +132,7 @@ def _settled(rest: Tensor) -> Tensor:
         x = rest[row].clone()
         x[0] += torch.copysign(x.norm(), x[0])  # the reflection of x onto the first axis
         rest.addr_(rest @ x, x * (-2 / (x @ x)))
-        out[:, c] = rest[:, 0]
+        out[:, c] = rest[:, 0] * rest[row, 0].sign()
         rest = rest[:, 1:]
     return out
 

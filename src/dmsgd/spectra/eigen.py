@@ -1,4 +1,4 @@
-"""The symmetric eigenproblem, what of it is to be believed, and one basis where it leaves a choice.
+"""The symmetric eigenproblem, and what of it is to be believed.
 
 Rounding disturbs every eigenvalue of a matrix by about eps times the largest. What is smaller than
 `noise` times the largest cannot be told from zero.
@@ -13,12 +13,9 @@ from scipy import linalg
 
 from dmsgd.inputs.apart import apart
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.effort import EIGH, Progress, expected
+from dmsgd.inputs.effort import EIGH, expected
 
 EPS = float(np.finfo(float).eps)
-
-#: A pivot of a tied eigenspace is the first row this close to the largest, on every processor.
-ALIKE = 1e-6
 
 
 def noise(size: int) -> float:
@@ -60,35 +57,3 @@ def _solved(symmetric: FloatArray, **options: Any) -> tuple[FloatArray, FloatArr
             return found
     found = linalg.eigh(matrix, overwrite_a=True, check_finite=False, **options)
     return found if isinstance(found, tuple) else (found, matrix)
-
-
-def settle_ties(values: FloatArray, vectors: FloatArray, spread: float) -> None:
-    """Replace the vectors of eigenvalues within `spread` of each other by one basis of their span.
-
-    LAPACK's choice of that basis is rounding, and differs between processors; draws would too.
-    O(n m²) for m tied values; nothing where there are none.
-    """
-    bounds = np.flatnonzero(-np.diff(values) > spread) + 1
-    starts, stops = np.r_[0, bounds], np.r_[bounds, values.size]
-    for tie in np.flatnonzero(stops - starts > 1):
-        span = slice(starts[tie], stops[tie])
-        vectors[:, span] = _settled(vectors[:, span])
-
-
-def _settled(basis: FloatArray) -> FloatArray:
-    """Return the basis whose first vector is longest at a row, the second at another, and so on.
-
-    Vector c is the unit vector of what is left of the span that is largest at row i, where i is
-    the first row with (almost) the largest part in that rest.
-    """
-    rest, out, m = basis.copy(), np.empty_like(basis), basis.shape[1]
-    tell = Progress(f"the basis of {m:,} equal eigenvalues")
-    for c in range(m):
-        squares = np.einsum("ij,ij->i", rest, rest)
-        x = rest[np.argmax(squares >= (1 - ALIKE) * squares.max())].copy()
-        x[0] += np.copysign(np.linalg.norm(x), x[0])  # the reflection of x onto the first axis
-        rest -= np.outer(rest @ x, 2 / (x @ x) * x)
-        out[:, c] = rest[:, 0]
-        rest = rest[:, 1:]
-        tell(1 - (1 - (c + 1) / m) ** 2)  # later ones are shorter
-    return out

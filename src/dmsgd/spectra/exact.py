@@ -30,10 +30,11 @@ from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.samplers.rows import Rows
 from dmsgd.samplers.words import Words
 from dmsgd.spectra import on_demand
-from dmsgd.spectra.eigen import eigh, noise, settle_ties
+from dmsgd.spectra.eigen import eigh, noise
 from dmsgd.spectra.on_demand import VectorsOnDemand
 from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
+from dmsgd.spectra.ties import settle_ties
 from dmsgd.spectra.vectors import VectorsInBlocks
 
 #: What needs no eigendecomposition of as many features or items (docs/large.md has the errors).

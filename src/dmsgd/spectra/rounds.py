@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 from dmsgd.features import Features
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.spectra.eigen import eigh, noise, settle_ties
+from dmsgd.spectra.eigen import eigh, noise
+from dmsgd.spectra.ties import settle_ties
 
 #: Eigenvalues below this fraction of the largest are too small for a squared matrix to resolve.
 SQUARED_LIMIT = 1e-6
@@ -48,7 +49,7 @@ def in_rounds(
     eigh: Callable[[Any], tuple[Any, Any]],
     settle_ties: Callable[[Any, Any, float], None],
 ) -> tuple[Any, Any]:
-    """Return `right_vectors` of F, by functions as in `dmsgd.spectra.eigen` for its arrays."""
+    """Return `right_vectors` of F, by functions as in `eigen` and `ties` for its arrays."""
     values, U = eigh(F.gram())
     size = U.shape[1]
     least = noise(size) ** 2 * float(values[0])
