@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import linalg, sparse
 
 import dmsgd
+from dmsgd.features.principal import principal
 
 
 @pytest.fixture
@@ -42,15 +43,23 @@ def test_sparse_large_and_dense_features_are_cut_alike(rng):
     assert shares[0] == pytest.approx(shares[1], rel=0.05)
 
 
+@pytest.mark.parametrize("shape", [(40, 12), (12, 40), (3, 1), (1, 3)])
+def test_principal_directions_are_the_singular_vectors(shape, rng):
+    C, count = rng.normal(size=shape), min(2, *shape)
+    expected = np.linalg.svd(C)[2][:count].T
+    found = np.sum(principal(C, count) * expected, axis=0)
+    np.testing.assert_allclose(np.abs(found), 1.0)
+
+
 def test_a_turned_sign_of_the_direction_changes_nothing(rng, monkeypatch):
     X = rng.normal(size=(64, 5))
-    before, svd = dmsgd.cells(X, 8).stratum, np.linalg.svd
+    before, eigh = dmsgd.cells(X, 8).stratum, linalg.eigh
 
     def turned(*args, **kwargs):
-        U, s, V = svd(*args, **kwargs)
-        return -U, s, -V
+        values, vectors = eigh(*args, **kwargs)
+        return values, -vectors
 
-    monkeypatch.setattr(np.linalg, "svd", turned)
+    monkeypatch.setattr(linalg, "eigh", turned)
     np.testing.assert_array_equal(dmsgd.cells(X, 8).stratum, before)
 
 
@@ -70,3 +79,13 @@ def test_they_make_partitions_too(rng):
 
 def test_copies_and_constant_features_are_cut_somewhere():
     assert np.bincount(dmsgd.cells(np.ones((10, 2)), 5).stratum).tolist() == [2] * 5
+
+
+@pytest.mark.parametrize("factor", [1 / 3, 7.0, 1e-5])
+@pytest.mark.parametrize("kind", ["grid", "copies"])
+def test_rounding_decides_nothing_among_items_that_are_level(kind, factor):
+    rng = np.random.default_rng(3)
+    grid = rng.integers(0, 4, size=(600, 3)).astype(float)
+    X = grid if kind == "grid" else np.repeat(rng.normal(size=(40, 20)), 15, axis=0)
+    cell = dmsgd.cells(X, 32).stratum
+    np.testing.assert_array_equal(dmsgd.cells(factor * X, 32).stratum, cell)

@@ -193,15 +193,6 @@ def test_of_very_many_items_a_sample_is_looked_at(monkeypatch):
     assert "random sample of 1,000 items" in render_selection(found, "chosen")
 
 
-@pytest.mark.parametrize("shape", [(40, 12), (12, 40), (3, 1), (1, 3)])
-def test_the_map_shows_principal_components(shape):
-    C = RNG.normal(size=shape)
-    count = min(2, *shape)
-    found = selection._principal(C, count)
-    expected = np.linalg.svd(C)[2][:count].T
-    np.testing.assert_allclose(np.abs(np.sum(found * expected, axis=0)), 1.0)
-
-
 def test_users_text_is_text_on_the_page():
     page = render_selection(content(given=2)[0], "<script>")
     assert "<i>c" not in page

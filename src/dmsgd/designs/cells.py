@@ -9,9 +9,13 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from dmsgd.designs.stratified import Stratified
 from dmsgd.features import recognise
+from dmsgd.features.principal import principal
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.scalars import as_batch_size
 
+#: Items whose places along a direction differ by this share of its length are level: rounding that
+#: differs between processors decides nothing among copies and on grids.
+LEVEL = 1e-9
 #: Directions of more numbers than this are found by iteration.
 LARGE = 2**22
 
@@ -43,19 +47,26 @@ def _cut(X: Matrix, group: IntArray, count: int) -> list[IntArray]:
     """Return `count` cells of a group of items, the larger ones first."""
     if count == 1:
         return [group]
-    rows = X[group]
-    order = group[np.argsort(rows @ _direction(rows), kind="stable")]
+    order = group[_order(X[group])]
     left = (count + 1) // 2
     size, more = divmod(group.size, count)
     cut = size * left + min(more, left)
     return _cut(X, order[:cut], left) + _cut(X, order[cut:], count - left)
 
 
+def _order(rows: Matrix) -> IntArray:
+    """Return the order of rows along their direction; those that are level stay as they are."""
+    along = np.asarray(rows @ _direction(rows))
+    along -= along.mean()
+    length = float(np.abs(along).max())
+    return np.argsort(np.round(along / (LEVEL * length or 1.0)), kind="stable")
+
+
 def _direction(rows: Matrix) -> FloatArray:
     """Return the unit vector along which rows vary most; its largest entry is positive."""
     mean = np.asarray(rows.mean(axis=0)).ravel()
     if isinstance(rows, np.ndarray) and rows.size <= LARGE:
-        found = np.linalg.svd(rows - mean, full_matrices=False)[2][0]
+        found = principal(rows - mean, 1)[:, 0]
     elif rows.shape[1] == 1:
         found = np.ones(1)
     else:

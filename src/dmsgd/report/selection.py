@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 from scipy import linalg
 
+from dmsgd.features.principal import principal
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.seeding import Seed, key_of
@@ -183,7 +184,7 @@ def _dots(
 ) -> list[dict[str, Any]]:
     """Return groups of places on the map, 0 to 1000 by 0 to 600: all items, chosen, given."""
     mean, count = A.mean(axis=0), min(2, *A.shape)
-    directions = _principal(A - mean, count)
+    directions = principal(A - mean, count)
     shown = A if len(A) <= DOTS else A[rng.choice(len(A), DOTS, replace=False)]
     plane = np.zeros((len(shown) + len(F), 2))
     plane[:, :count] = (np.vstack([shown, F]) - mean) @ directions
@@ -196,18 +197,6 @@ def _dots(
         {"name": "chosen", "radius": 5, "places": places[first:]},
         {"name": "given", "radius": 5, "places": places[everyone:first]},
     ]
-
-
-def _principal(C: FloatArray, count: int) -> FloatArray:
-    """Return the directions in which the rows of C vary most, (r, count)."""
-    wide = C.shape[0] < C.shape[1]
-    size = min(C.shape)
-    products = C @ C.T if wide else C.T @ C
-    last = [size - count, size - 1]
-    _, vectors = linalg.eigh(products, subset_by_index=last, check_finite=False)
-    directions = (C.T @ vectors if wide else vectors)[:, ::-1]
-    lengths = np.linalg.norm(directions, axis=0)
-    return np.asarray(directions / np.where(lengths > 0, lengths, 1.0))
 
 
 def _stands_for(found: Covered, chosen: IntArray, labels: Any) -> list[dict[str, Any]]:
