@@ -18,25 +18,20 @@ from steps import BARE, STEPS, Step
 QUICK = [step for step in STEPS if step.where != BARE and "html" not in step.typed]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    pytest.importorskip("pyarrow")  # writes the files
-    folder = tmp_path_factory.mktemp("hour")
-    write(folder)
-    return folder
-
-
 @pytest.mark.filterwarnings("always")  # they are printed, as for users
-@pytest.mark.parametrize("step", QUICK, ids=lambda step: step.typed.strip().splitlines()[-1][:60])
-def test_every_answer_is_as_expected(step, folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
-    if step.is_python:
-        exec(compile(step.typed, "step", "exec"), {})
-        wrong = step.wrong(0, capsys.readouterr().out)
-    else:
-        answer = CliRunner().invoke(app, step.typed.split())
-        wrong = step.wrong(answer.exit_code, answer.output.replace("root", "dmsgd"))
-    assert not wrong
+def test_every_answer_is_as_expected(tmp_path, monkeypatch, capsys):
+    """One step after another: some find what others have written."""
+    pytest.importorskip("pyarrow")  # writes the files
+    write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for step in QUICK:
+        if step.is_python:
+            exec(compile(step.typed, "step", "exec"), {})
+            wrong = step.wrong(0, capsys.readouterr().out)
+        else:
+            answer = CliRunner().invoke(app, step.typed.split())
+            wrong = step.wrong(answer.exit_code, answer.output.replace("root", "dmsgd"))
+        assert not wrong, step.typed
 
 
 def test_wrong_answers_are_noticed():
