@@ -243,7 +243,7 @@ def test_interrupted_run_is_quiet_and_goes_on_later(folder, sent, code):
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(sent)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=100)
     assert process.returncode == code
     said = r"stopped: ([\d,]+) of 30,000 batches are kept, and the same command goes on from there"
     kept = re.fullmatch(said, errors.rstrip())[1]
@@ -359,7 +359,7 @@ def test_debug_shows_the_traceback(folder):
     result = run("--debug sample none.npy -k 8 -n 5 -o out.npy")
     assert isinstance(result.exception, FileNotFoundError)
     process = console_script("--debug", "sample", "none.npy", "-k", "8", "-n", "5", "-o", "a.npy")
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=100)
     assert errors.startswith("Traceback")
     assert process.returncode == 1
 

@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -124,24 +126,30 @@ AT_THE_TERMINAL = SLOW + (
 )
 
 
-def until_the_eigendecomposition(
-    code: str, folder: Path
-) -> tuple[subprocess.Popen[str], list[int]]:
-    """Return a process that runs `code` and has said how far it is, and the processes below it."""
-    process = subprocess.Popen(
+@contextmanager
+def eigendecomposition(code: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Yield a process that runs `code` and has said how far it is, and the one that it waits for.
+
+    That one stands still: it is at work for as long as nobody ends it.
+    """
+    with subprocess.Popen(
         [sys.executable, "-c", code],
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=folder,
-    )
-    assert process.stderr
-    for line in process.stderr:
-        if re.match(r"the eigendecomposition of 5,000 rows and columns: \d seconds", line):
-            break
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return process, [int(child) for child in children]
+    ) as process:
+        try:
+            assert process.stderr
+            for line in process.stderr:
+                if re.match(r"the eigendecomposition of 5,000 rows and columns: \d+ sec", line):
+                    break
+            (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            os.kill(int(child), signal.SIGSTOP)
+            yield process, int(child)
+        finally:
+            process.kill()
 
 
 def works(number: int) -> bool:
@@ -155,12 +163,11 @@ def works(number: int) -> bool:
     ("code", "returned"), [(IN_PYTHON, -signal.SIGINT), (AT_THE_TERMINAL, 130)]
 )
 def test_ctrl_c_ends_an_eigendecomposition(tmp_path: Path, code: str, returned: int) -> None:
-    process, children = until_the_eigendecomposition(code, tmp_path)
-    assert len(children) == 1
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=10)  # LAPACK would take twice as long
+    with eigendecomposition(code, tmp_path) as (process, child):
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=100)
     assert process.returncode == returned
-    assert not works(children[0])
+    assert not works(child)
     ended = [line for line in errors.splitlines() if not line.startswith("the eigendecomposition")]
     if returned == 130:
         assert ended == []
@@ -172,10 +179,9 @@ def test_ctrl_c_ends_an_eigendecomposition(tmp_path: Path, code: str, returned: 
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no memory to share")
 def test_an_eigendecomposition_ends_with_who_began_it(tmp_path: Path) -> None:
-    process, (child,) = until_the_eigendecomposition(IN_PYTHON, tmp_path)
-    process.kill()
-    process.communicate(timeout=10)
-    for _ in range(100):
+    with eigendecomposition(IN_PYTHON, tmp_path) as (process, child):
+        process.kill()
+    for _ in range(1000):
         if not works(child):
             return
         time.sleep(0.1)

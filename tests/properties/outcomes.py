@@ -22,8 +22,8 @@ WORDS = {"features", "items", "kernel", "batch", "labels", "classes", "design", 
 
 SOURCE = str(Path(dmsgd.__file__).parent)
 
-#: No case of a few items may take longer, in seconds.
-LIMIT = 60
+#: No case of a few items may take longer, in seconds, and the first of all compiles.
+LIMIT = 300
 
 
 class Fault(AssertionError):
