@@ -26,11 +26,15 @@ def run():
     with Nursery(*MODULES) as nursery:
 
         def run(name, processes=1):
-            with socket.create_server(("localhost", 0)) as free:
-                port = str(free.getsockname()[1])
-            world = {"MASTER_ADDR": "localhost", "MASTER_PORT": port, "WORLD_SIZE": str(processes)}
-            ranks = [{"RANK": str(r), "LOCAL_RANK": str(r), **world} for r in range(processes)]
-            return nursery.run(FOLDER / name, environments=ranks if processes > 1 else [{}])
+            if processes == 1:
+                return nursery.run(FOLDER / name)
+            with socket.socket() as held:  # nobody else gets its port, and a rank may listen there
+                held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                held.bind(("localhost", 0))
+                world = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(held.getsockname()[1])}
+                world["WORLD_SIZE"] = str(processes)
+                ranks = [{"RANK": str(r), "LOCAL_RANK": str(r), **world} for r in range(processes)]
+                return nursery.run(FOLDER / name, environments=ranks)
 
         yield run
 

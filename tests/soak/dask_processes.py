@@ -74,8 +74,10 @@ class DaskProcesses:
     """Used in a `with`: it starts, and in the end kills, a scheduler and `workers` workers."""
 
     def __init__(self, workers):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.held = socket.socket()  # nobody else gets its port, and the scheduler may listen there
+        self.held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.held.bind(("127.0.0.1", 0))
+        self.port = self.held.getsockname()[1]
         self.address = f"tcp://127.0.0.1:{self.port}"
         self.nursery = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", NURSERY],
@@ -119,3 +121,4 @@ class DaskProcesses:
 
     def __exit__(self, *error):
         self.nursery.communicate()  # at the end of its input it kills them all
+        self.held.close()

@@ -15,7 +15,6 @@ import multiprocessing
 import os
 import random
 import signal
-import socket
 import tempfile
 import time
 from datetime import timedelta
@@ -57,11 +56,11 @@ def child(*arguments):
     os._exit(0)
 
 
-def train(rank, port, folder, steps):
+def train(rank, folder, steps):
     """One rank: from the last save, if there is one, to the end."""
     torch.set_num_threads(1)
     dist.init_process_group(
-        "gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=RANKS,
+        "gloo", f"file://{folder}/meeting", rank=rank, world_size=RANKS,
         timeout=timedelta(seconds=60),
     )  # fmt: skip
     torch.manual_seed(0)
@@ -99,13 +98,14 @@ def train(rank, port, folder, steps):
                     dist.barrier()  # it is saved
                 if step == steps:
                     break
+    while not (folder / "last").exists():  # all kills are made
+        time.sleep(0.01)
     dist.destroy_process_group()
 
 
 def started(context, folder, steps):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    ranks = [context.Process(target=child, args=(r, port, folder, steps)) for r in range(RANKS)]
+    (folder / "meeting").unlink(missing_ok=True)  # of those that were killed
+    ranks = [context.Process(target=child, args=(r, folder, steps)) for r in range(RANKS)]
     for rank in ranks:
         rank.start()
     return ranks
@@ -146,6 +146,8 @@ def run(folder, steps, kills, seconds):
             return made, saved_step(folder)
         if any(rank.exitcode == 1 for rank in ranks):
             raise RuntimeError("a rank failed by itself")
+        if made == kills:
+            (folder / "last").touch()
         due = made < kills and moments[made] <= step + SAVE
         if due or any(rank.exitcode for rank in ranks):
             time.sleep(chance.uniform(0, 0.3))  # anywhere in a step, a save or the start
