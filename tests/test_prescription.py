@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd import KDPP, Linear, Precomputed, exact, prescribe
+from dmsgd import KDPP, RBF, Linear, Precomputed, exact, prescribe
 from dmsgd.features import recognise
 from dmsgd.inputs.seeding import key_of
 from dmsgd.prescription import targets
@@ -173,6 +173,22 @@ def test_the_routes_agree() -> None:
     ):
         np.testing.assert_allclose(b, inclusion(Linear(tilted), k), rtol=1e-9)
         assert log_z == pytest.approx(of_spectrum(spectra[0], k)[1], rel=1e-12)
+
+
+def test_eigenvalues_too_small_to_be_used_need_no_second_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those of an RBF kernel go down to rounding, and small batches use the large ones."""
+    spectrum = exact(RBF(features(80, 3), 3.0))
+    F = recognise(spectrum.vectors * np.sqrt(spectrum.values))
+    theta = np.random.default_rng(3).normal(size=80)
+    known, log_z = FeatureMarginals(F, 4)(theta)
+    monkeypatch.setattr("dmsgd.prescription.marginals.of_features", None)
+    found = FeatureMarginals(F, 4, 1e-10)(theta)
+    np.testing.assert_allclose(found[0], known, rtol=0, atol=1e-10)
+    assert found[1] == pytest.approx(log_z, abs=1e-10)
+    with pytest.raises(TypeError, match="'NoneType' object is not callable"):
+        FeatureMarginals(F, 40, 1e-10)(theta)
 
 
 def test_badly_scaled_features_are_solved_by_the_samplers_own_route() -> None:

@@ -23,6 +23,8 @@ from dmsgd.spectra import Spectrum
 from dmsgd.spectra.doubt import doubt, say_doubt
 from dmsgd.spectra.exact import of_features, of_matrix
 
+#: How well the smallest b is known while the tilt is looked for, as a share of what is asked.
+PRECISE = 0.01
 #: Where a target is checked for being out of reach, and where the search ends.
 STAGES = (20, 60, 200)
 
@@ -153,7 +155,7 @@ def _reached(F: Features, k: int, b: FloatArray, theta: FloatArray, tol: float) 
     def rank_of(items: IntArray) -> int:
         return of_features(recognise(F.take(items), part=True)).rank
 
-    marginals = FeatureMarginals(F, k)
+    marginals = FeatureMarginals(F, k, PRECISE * tol * float(b.min()))
     done = 0
     for stage in STAGES:
         solution = solve(marginals, b, theta, tol, stage - done)
