@@ -24,7 +24,7 @@ from rich.table import Table
 
 import dmsgd
 import problems
-from dmsgd.fingerprints import fingerprint
+from dmsgd.features.fingerprints import fingerprint
 from dmsgd.samplers import parallel
 
 

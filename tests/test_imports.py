@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,32 @@ def test_nobody_asks_what_kind_features_or_vectors_are() -> None:
         for folder, kinds in KINDS.items():
             if not name.startswith(f"dmsgd.{folder}"):
                 assert asked_kinds(ast.parse(path.read_text())) & kinds == set(), name
+
+
+@cache
+def defined(path: Path) -> set[str]:
+    """Return the names that a module defines or imports."""
+    found = set()
+    for each in ast.walk(ast.parse(path.read_text())):
+        if isinstance(each, ast.FunctionDef | ast.ClassDef):
+            found.add(each.name)
+        elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            found.add(each.id)
+        elif isinstance(each, ast.alias):
+            found.add(each.asname or each.name)
+    return found
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "docs", "tests/fuzz", "tests/soak"])
+def test_scripts_import_what_is_there(folder: str) -> None:
+    """Also those that no test runs, because they take long."""
+    known = modules()
+    for path in sorted((SOURCE.parent / folder).rglob("*.py")):
+        for each in statements(ast.parse(path.read_text()), top=False):
+            base = getattr(each, "module", None) or ""
+            if base.partition(".")[0] == "dmsgd":
+                assert base in known, f"{path}: {base}"
+                there = defined(known[base])
+                names = {alias.name for alias in each.names}
+                missing = {name for name in names - there if f"{base}.{name}" not in known}
+                assert not missing, path
