@@ -152,7 +152,7 @@ def _given(text: str, n: int, k: int) -> IntArray:
     """Return the items that --given names, or that its file holds."""
     from dmsgd.commands.loading import column_names, load_labels
     from dmsgd.designs.conditioned import as_given
-    from dmsgd.inputs.arrays import as_items
+    from dmsgd.inputs.items import as_items
 
     if NUMBERS.fullmatch(text):
         items: Any = [int(number) for number in text.split(",")]

@@ -13,7 +13,8 @@ from dmsgd.designs.greedy import greedy
 from dmsgd.designs.repulsive import Repulsive
 from dmsgd.errors import SamplingError
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
+from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
+from dmsgd.inputs.items import as_items
 from dmsgd.inputs.texts import counted
 from dmsgd.polynomials.symmetric import log_polynomial
 from dmsgd.spectra.conditional import Conditional

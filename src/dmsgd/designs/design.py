@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs.cards import card, how_often
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.items import as_items, as_pairs
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed, key_of

@@ -10,7 +10,8 @@ import numpy as np
 from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.design import refuse_far_draws
 from dmsgd.designs.determinants import log_determinants
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.items import as_items, as_pairs
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed, key_of

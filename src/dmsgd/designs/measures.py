@@ -9,7 +9,8 @@ import numpy as np
 from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.dpp import DPP
 from dmsgd.designs.source import KnownSource, known
-from dmsgd.inputs.arrays import FloatArray, as_items
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.items import as_items
 from dmsgd.inputs.texts import counted
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from dmsgd.designs.build import diversify
 from dmsgd.designs.source import KnownSource, known
 from dmsgd.features.tables import separated
-from dmsgd.inputs.arrays import as_numbers
+from dmsgd.inputs.items import as_numbers
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import as_count, as_fraction
 

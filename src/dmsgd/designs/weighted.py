@@ -9,7 +9,8 @@ import numpy as np
 
 from dmsgd.designs.design import ClosedForm
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.items import as_numbers
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.inputs.texts import counted
 from dmsgd.polynomials.conditional_poisson import ConditionalPoisson, with_inclusion

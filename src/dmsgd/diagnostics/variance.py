@@ -27,7 +27,8 @@ from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
 from dmsgd.features import recognise
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, as_numbers
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.items import as_numbers
 from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed
 from dmsgd.training.draws import draws as drawn

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.inputs.arrays import IntArray, as_dense, refuse_missing, what_is
+from dmsgd.inputs.arrays import IntArray, as_dense, refuse_missing
+from dmsgd.inputs.items import what_is
 from dmsgd.inputs.texts import counted
 
 #: Numbers with a fraction may be labels up to this many different ones; more are measurements.

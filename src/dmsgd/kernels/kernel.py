@@ -10,7 +10,8 @@ from typing import Any, final
 
 from dmsgd.features import Features, recognise
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.items import as_items
 from dmsgd.inputs.memory import reserve
 
 

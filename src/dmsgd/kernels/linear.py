@@ -10,7 +10,8 @@ from scipy import sparse
 from dmsgd.features import Features, one_hot, recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_items, refuse_zero
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, refuse_zero
+from dmsgd.inputs.items import as_items
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_count, as_flag
 from dmsgd.kernels.kernel import Kernel

@@ -9,8 +9,9 @@ import numpy as np
 from dmsgd.features.fingerprints import digest, fingerprint
 from dmsgd.features.interface import as_array
 from dmsgd.inputs.apart import apart
-from dmsgd.inputs.arrays import FloatArray, as_items, as_matrix
+from dmsgd.inputs.arrays import FloatArray, as_matrix
 from dmsgd.inputs.effort import expected
+from dmsgd.inputs.items import as_items
 from dmsgd.kernels.kernel import Kernel
 
 

@@ -10,7 +10,8 @@ from dmsgd.features import Features, recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.mapped_rows import LandmarkFeatures
 from dmsgd.features.similarity import similarity, squared_distances
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.items import as_items
 from dmsgd.inputs.scalars import as_positive
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels.kernel import Kernel, reserve_columns

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from dmsgd.features import recognise
-from dmsgd.inputs.arrays import FloatArray, as_numbers
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.extras import require
+from dmsgd.inputs.items import as_numbers
 from dmsgd.inputs.scalars import as_batch_size, as_count, as_fraction
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.texts import counted

@@ -10,7 +10,8 @@ from dmsgd.errors import TargetError
 from dmsgd.features import Features, recognise
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.mapped_rows import RowFactors, UnitRows
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.items import as_numbers
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.inputs.texts import counted

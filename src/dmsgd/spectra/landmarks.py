@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from dmsgd.features import Features
-from dmsgd.inputs.arrays import IntArray, as_items
+from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.effort import announce, expected, meanwhile
 from dmsgd.inputs.extras import require
+from dmsgd.inputs.items import as_items
 from dmsgd.inputs.scalars import as_choice, as_count
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.cholesky import factor

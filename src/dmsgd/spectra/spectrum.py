@@ -12,7 +12,8 @@ from dmsgd.errors import RankError
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.fingerprints import fingerprint as fingerprint_of
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, as_matrix, as_numbers
+from dmsgd.inputs.arrays import FloatArray, as_matrix
+from dmsgd.inputs.items import as_numbers
 from dmsgd.inputs.scalars import as_count
 from dmsgd.spectra.vectors import Vectors, as_vectors
 
