@@ -23,6 +23,7 @@ from dmsgd.compiled.vectors import (
     broadcast,
     constant,
     integer,
+    store,
     vectors_of,
 )
 
@@ -63,7 +64,10 @@ def _uniform(builder: Any, high: Any, low: Any) -> Any:
 
 
 def _store_first(builder: Any, vector: Any, pointer: Any, count: Any) -> None:
-    """Write the first `count` numbers of a vector, none if that is below 1."""
+    """Write the first `count` numbers of a vector, none if that is below 1.
+
+    Processors without masks (NEON, SSE2) do it one number at a time.
+    """
     places = ir.Constant(_WORDS, list(range(LANES)))
     mask = builder.icmp_signed("<", places, broadcast(builder, count, _WORDS))
     place = builder.bitcast(pointer, vector.type.as_pointer())
@@ -90,12 +94,20 @@ def _fill_tile(typing, key, draw, block, out, count):
         counter = [builder.and_(blocks, constant(_WORDS, _LOW)), constant(_WORDS, 0), *words(draw)]
         found = _philox(builder, words(key), counter)
         even, odd = _uniform(builder, *found[:2]), _uniform(builder, *found[2:])
-        for part, place in enumerate(vectors_of(builder, out, 2)):
-            first = part * LANES // 2
+        mixed, places = [], vectors_of(builder, out, 2)
+        for first in (0, LANES // 2):
             order = [at for i in range(first, first + LANES // 2) for at in (i, LANES + i)]
             mask = ir.Constant(ir.VectorType(SHORT, LANES), order)
-            mixed = builder.shuffle_vector(even, odd, mask)
-            _store_first(builder, mixed, place, builder.sub(count, integer(part * LANES)))
+            mixed.append(builder.shuffle_vector(even, odd, mask))
+        whole = builder.icmp_signed(">=", count, integer(TILE))
+        with builder.if_else(whole) as (then, otherwise):
+            with then:
+                for vector, place in zip(mixed, places, strict=True):
+                    store(builder, vector, place)
+            with otherwise:
+                for part, (vector, place) in enumerate(zip(mixed, places, strict=True)):
+                    left = builder.sub(count, integer(part * LANES))
+                    _store_first(builder, vector, place, left)
         return context.get_dummy_value()
 
     return NOTHING(WORD, WORD, INT, DOUBLES, INT), code
