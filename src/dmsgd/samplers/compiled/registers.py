@@ -49,8 +49,9 @@ def _has_wide_vectors() -> bool:
     return bool(llvm.get_host_cpu_features().get("avx512f", False))
 
 
-#: Rows and columns of the tile of a product that is in registers at a time.
-TILE_ROWS, TILE_COLUMNS = (8, 16) if _has_wide_vectors() else (4, 8)
+#: Rows and columns of the tile of a product that is in registers at a time, and columns that are
+#: changed in one sweep. The narrow ones fit into the 32 registers of NEON, too, and no larger do.
+TILE_ROWS, TILE_COLUMNS, SWEPT = (8, 16, BLOCK) if _has_wide_vectors() else (4, 8, BLOCK // 2)
 
 
 def _tile(rows: int, columns: int, kind: Any = DOUBLE_VECTOR) -> Any:
@@ -130,7 +131,7 @@ def column_squares(typing, Z, rows, squares):
 
 
 def _add_outer(columns: int) -> Any:
-    count = columns // LANES
+    width = min(columns, SWEPT)
 
     @intrinsic
     def add_outer(typing, Z, rows, v, factor, y, squares):
@@ -142,7 +143,13 @@ def _add_outer(columns: int) -> Any:
 
     def code(context, builder, signature, arguments):
         Z, rows, v, factor, y, squares = arguments
-        vectors = [load(builder, at) for at in vectors_of(builder, y, count)]
+        for first in range(0, columns, width):
+            parts = [builder.gep(part, [integer(first)]) for part in (Z, y, squares)]
+            sweep(builder, rows, v, factor, *parts)
+        return context.get_dummy_value()
+
+    def sweep(builder, rows, v, factor, Z, y, squares):
+        vectors = [load(builder, at) for at in vectors_of(builder, y, width // LANES)]
 
         def change(i: Any, row: list[Any]) -> list[Any]:
             entry = builder.fmul(factor, builder.load(builder.gep(v, [i])))
@@ -155,8 +162,7 @@ def _add_outer(columns: int) -> Any:
                 store(builder, vector, at)
             return new
 
-        _sweep(builder, Z, rows, squares, count, change)
-        return context.get_dummy_value()
+        _sweep(builder, Z, rows, squares, len(vectors), change)
 
     return add_outer
 
