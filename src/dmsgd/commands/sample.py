@@ -127,17 +127,18 @@ def _refuse_output(
     """
     from dmsgd.files.paths import split
     from dmsgd.schedules.files import Files
+    from dmsgd.schedules.refusals import refuse_full_disk, refuse_inputs, refuse_strangers
 
     inputs = [split(name)[0] for name in names if name]
     given: list[str | None] = [str(file) for file in inputs]
     refuse_output(output, (".npy", ".csv"), given, force=True)
     if output.suffix.lower() == ".npy":
         files = Files.at(output)
-        files.refuse_inputs(inputs)
-        files.refuse_strangers()  # also with --force, which replaces schedules
+        refuse_inputs(files, inputs)
+        refuse_strangers(files)  # also with --force, which replaces schedules
         if not force and _is_there(files, steps, k, seed):
             return True
-        files.refuse_full_disk(max(steps, 1), max(k, 1), n=0)
+        refuse_full_disk(files, max(steps, 1), max(k, 1), n=0)
     refuse_output(output, (".npy", ".csv"), given, force)
     return False
 

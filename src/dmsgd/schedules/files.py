@@ -30,19 +30,15 @@ What is promised, and why every kill leaves a true state:
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import secrets
-import shutil
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.memory import human
 from dmsgd.schedules.disk import (
     PLAIN,
     Buffer,
@@ -56,13 +52,6 @@ from dmsgd.schedules.disk import (
     write_bytes,
 )
 from dmsgd.schedules.record import MARK, Record, read_json, write_json
-
-#: What the NumPy files of a schedule begin with: `part`, and b.
-PART_MARK = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<i8', 'fortran_order': False, 'shape': ("
-INCLUSION_MARK = PART_MARK.replace(b"<i8", b"<f8")
-
-#: The JSON files, the journal of a small schedule: room that is needed besides the arrays.
-SMALL_FILES = 2**14
 
 
 @final
@@ -115,9 +104,7 @@ class Files:
     def all(self) -> list[Path]:
         """Return every file that drawing a schedule may create, replace or remove."""
         final = [self.batches, self.inclusion, self.sidecar, self.part, self.journal]
-        return [*final, *map(self._new, (self.inclusion, self.sidecar, self.journal))]
-
-    # --- what is there
+        return [*final, *map(self.aside, (self.inclusion, self.sidecar, self.journal))]
 
     def read_journal(self) -> Journal | None:
         """Return what vouches for `part`, None if nothing does."""
@@ -127,78 +114,6 @@ class Files:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return Journal(record, done, str(content.get("checksum", "")), publishing)
-
-    def refuse_strangers(self) -> None:
-        """Raise if anything that would be replaced is not recognisably part of a schedule.
-
-        Asked in this order, no moment of another process that publishes looks like a stranger's:
-        batches come while there is a journal, which goes only when there is a sidecar.
-        """
-        if self.batches.stem.endswith((".part", ".inclusion")):
-            raise ValueError(
-                f"{self.batches} is a name for parts of another schedule; choose another path"
-            )
-        for file in (self.part, *map(self._new, (self.inclusion, self.sidecar, self.journal))):
-            if file.is_symlink():
-                raise ValueError(
-                    f"{file} is a link, and nothing is written through links; remove it, or choose "
-                    f"another path"
-                )
-        arrays = [file for file in (self.batches, self.inclusion) if os.path.lexists(file)]
-        journal = self.read_journal()
-        ours = {
-            self.part: begins(self.part, PART_MARK) or journal is not None,
-            self.journal: begins(self.journal, MARK),
-            self._new(self.inclusion): begins(self._new(self.inclusion), INCLUSION_MARK),
-            self._new(self.sidecar): begins(self._new(self.sidecar), MARK),
-            self._new(self.journal): begins(self._new(self.journal), MARK),
-            self.sidecar: begins(self.sidecar, MARK),
-        }
-        publishing = journal is not None and journal.publishing
-        if self.batches in arrays:
-            ours[self.batches] = publishing or self.sidecar.exists()
-        if self.inclusion in arrays:
-            ours[self.inclusion] = publishing or self._has_inclusion()
-        for file, known in ours.items():
-            if not known or file.is_dir():
-                raise ValueError(
-                    f"{file} is not part of a schedule, and would be lost; move it away, or choose "
-                    f"another path"
-                )
-
-    def refuse_inputs(self, inputs: Iterable[Path]) -> None:
-        """Raise if a file that would be replaced is one of these, or lies in one of them."""
-        for given in inputs:
-            for file in (*self.all(), *self.batches.parents):
-                if file.exists() and given.exists() and file.samefile(given):
-                    raise ValueError(
-                        f"{given} is an input, and would be lost to the schedule {self.batches}; "
-                        f"choose another path"
-                    )
-
-    def _has_inclusion(self) -> bool:
-        """Return whether the sidecar says that there is a file of b, or cannot be asked."""
-        try:
-            return bool(read_json(self.sidecar)[1].get("inclusion_checksum"))
-        except FileNotFoundError:
-            return False
-        except (OSError, ValueError):
-            return self.sidecar.exists()
-
-    def refuse_full_disk(self, steps: int, k: int, n: int) -> None:
-        """Raise if the disk has no room for so many batches, and b of n items."""
-        needed = len(header(steps, k)) + 8 * (steps * k + n) + SMALL_FILES
-        with suppress(FileNotFoundError):
-            needed -= self.part.stat().st_size
-        free = shutil.disk_usage(self.part.parent).free
-        if needed > free:
-            raise OSError(
-                errno.ENOSPC,
-                f"{steps:,} batches of {k:,} need {human(needed)}, and {human(free)} are free; ask "
-                f"for fewer steps, or write to another disk",
-            )
-
-    # --- how it changes
 
     def write_journal(self, record: Record, done: int, checksum: str, *, publishing: bool) -> None:
         """Vouch for the first `done` draws of `part`, which must be on the disk."""
@@ -235,7 +150,7 @@ class Files:
             self._sync_folder()
         except OSError:
             for path in (self.inclusion, self.sidecar):
-                self._new(path).unlink(missing_ok=True)
+                self.aside(path).unlink(missing_ok=True)
             raise
         self.journal.unlink(missing_ok=True)
 
@@ -257,12 +172,13 @@ class Files:
             with suppress(OSError):  # a finished schedule may lie in a read-only folder
                 self.journal.unlink(missing_ok=True)
 
-    def _new(self, path: Path) -> Path:
+    def aside(self, path: Path) -> Path:
+        """Return the file that is about to take the place of this one."""
         return path.with_name(f"{path.name}{self.token}.new")
 
     def _staged(self, path: Path, *content: Buffer) -> Path:
         """Return a new file beside `path` that holds `content`, safely on the disk."""
-        new = self._new(path)
+        new = self.aside(path)
         new.unlink(missing_ok=True)  # a killed process left it; a link goes, never its target
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN
         try:

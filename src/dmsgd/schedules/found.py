@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from dmsgd.schedules.files import Files
 from dmsgd.schedules.record import Record
+from dmsgd.schedules.refusals import refuse_full_disk, refuse_strangers
 from dmsgd.schedules.schedule import Schedule
 
 
@@ -52,7 +53,7 @@ def finished_without_locks(files: Files, record: Record) -> Schedule | None:
 
 def refuse_loss(files: Files, record: Record, overwrite: bool) -> None:
     """Raise if anything would be lost, or there is no room; asked under the lock."""
-    files.refuse_strangers()
+    refuse_strangers(files)
     journal = files.read_journal()
     if not overwrite:
         refuse_another_beginning(files, record)
@@ -62,7 +63,7 @@ def refuse_loss(files: Files, record: Record, overwrite: bool) -> None:
                     f"{file} is not part of a finished schedule; choose another path, or replace "
                     f"it with overwrite=True"
                 )
-    files.refuse_full_disk(record.steps, record.k, record.n)
+    refuse_full_disk(files, record.steps, record.k, record.n)
 
 
 def refuse_another_beginning(files: Files, record: Record) -> None:
