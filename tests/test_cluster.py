@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -238,16 +239,9 @@ def test_a_worker_that_is_lost_while_the_design_is_sent_changes_nothing(
         np.testing.assert_array_equal(schedule.batches, expected.batches)
 
 
-def test_a_task_that_several_workers_died_with_is_tried_again(
-    client: Any, processes: DaskProcesses, tmp_path: Path
-) -> None:
-    def deadly(block: np.ndarray) -> np.ndarray:
-        if block.size > 1 and len(list(tmp_path.iterdir())) < 4:  # Dask gives up at the fourth
-            (tmp_path / str(os.getpid())).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return block
-
-    array = da.from_array(features(), chunks=(600, 10)).map_blocks(deadly, dtype=float)
+@contextmanager
+def always_replaced(processes: DaskProcesses) -> Iterator[None]:
+    """Start a worker for each that dies meanwhile."""
     over = threading.Event()
 
     def replace() -> None:
@@ -256,14 +250,59 @@ def test_a_task_that_several_workers_died_with_is_tried_again(
 
     replacing = threading.Thread(target=replace, daemon=True)
     replacing.start()
-    with client.as_current():
-        design = dmsgd.diversify(array, 6)
-    over.set()
-    replacing.join()
+    try:
+        yield
+    finally:
+        over.set()
+        replacing.join()
+
+
+def deadly(folder: Path, times: int) -> Any:
+    """Return an array of one chunk, with which so many workers die."""
+
+    def die(block: np.ndarray) -> np.ndarray:
+        if block.size > 1 and len(list(folder.iterdir())) < times:
+            (folder / str(os.getpid())).touch()
+            time.sleep(0.3)  # what a second thread does meanwhile is done
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    return da.from_array(features(), chunks=(600, 10)).map_blocks(die, dtype=float)
+
+
+def test_a_task_that_several_workers_died_with_is_tried_again(
+    client: Any, processes: DaskProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "threads", 2)
+    for _ in range(2):
+        processes.kill_worker()
+        processes.add_worker()
+    wait_for_both(client, processes)
+    with always_replaced(processes), client.as_current():
+        design = dmsgd.diversify(deadly(tmp_path, 4), 6)  # Dask gives up at the fourth
     assert len(list(tmp_path.iterdir())) == 4
     wait_for_both(client, processes)
     batches = dmsgd.presample(design, 9, seed=0, client=client).batches
     np.testing.assert_array_equal(batches, dmsgd.diversify(features(), 6).sample(9, seed=0))
+
+
+def test_tasks_that_die_together_on_the_only_thread_are_an_error(
+    client: Any, processes: DaskProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The chunk and what is to be done with it: Dask would retry one and wait for both."""
+    monkeypatch.setattr("dmsgd.features.connection.LOOK_SECONDS", 0.5)
+    for _ in range(2):
+        processes.kill_worker()
+    processes.add_worker()
+
+    def set_up() -> None:
+        with client.as_current():
+            dmsgd.diversify(deadly(tmp_path, 99), 6)
+
+    with always_replaced(processes), pytest.raises(ClusterError, match="died on the same task"):
+        within(60, set_up)
+    processes.add_worker()
+    wait_for_both(client, processes)
 
 
 def within(seconds: float, work: Any) -> Any:

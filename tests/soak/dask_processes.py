@@ -16,11 +16,11 @@ import asyncio, os, signal, sys
 import dmsgd, numpy
 from distributed import Scheduler, Worker
 
-async def serve(kind, where):
+async def serve(kind, where, threads=None):
     one = (
         Scheduler(host="127.0.0.1", port=int(where), dashboard_address=":0")
         if kind == "scheduler"
-        else Worker(where, nthreads=1, dashboard_address=":0")
+        else Worker(where, nthreads=int(threads), dashboard_address=":0")
     )
     async with one:
         await one.finished()
@@ -84,7 +84,7 @@ class DaskProcesses:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         self.scheduler = self._child("scheduler", self.port)
-        self.workers = []
+        self.workers, self.threads = [], 1
         for _ in range(workers):
             self.add_worker()
 
@@ -94,7 +94,8 @@ class DaskProcesses:
         return Child(int(self.nursery.stdout.readline()))
 
     def add_worker(self):
-        self.workers.append(self._child("worker", self.address))
+        """Start a worker with so many `threads`."""
+        self.workers.append(self._child("worker", f"{self.address} {self.threads}"))
 
     def kill_worker(self):
         """Kill the oldest worker."""

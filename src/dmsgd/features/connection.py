@@ -30,6 +30,9 @@ WORKERLESS_SECONDS = 60.0
 #: How often a task is tried again that Dask gives up because several workers died with it.
 RETRIES = 10
 
+#: After so many looks in a row at workers without work, what is tried again will never be done.
+IDLE_LOOKS = 3
+
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
@@ -159,10 +162,7 @@ def named_losses(client: Any) -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        raise ClusterError(
-            f"several workers of the Dask cluster at {address_of(client)} died on the same task, "
-            f"probably for lack of memory; give them more, or more threads to fewer workers"
-        ) from error
+        raise _died(client) from error
     except (Cancelled, CommClosedError) as error:
         raise ClusterError(
             f"the Dask scheduler at {address_of(client)} was lost, or the work there was "
@@ -170,12 +170,23 @@ def named_losses(client: Any) -> Iterator[None]:
         ) from error
 
 
+def _died(client: Any) -> ClusterError:
+    return ClusterError(
+        f"several workers of the Dask cluster at {address_of(client)} died on the same task, "
+        f"probably for lack of memory; give them more, or more threads to fewer workers"
+    )
+
+
 def result(future: Any, client: Any) -> Any:
-    """Return the result of a future, and wait for it only while there is a cluster."""
+    """Return the result of a future, and wait for it only while there is a cluster.
+
+    Where two tasks that it needs were given up at once, Dask tries one of them again and waits for
+    both; nobody works then.
+    """
     from distributed import KilledWorker
     from distributed import TimeoutError as TimedOut
 
-    retries = 0
+    retries = idle = 0
     while True:
         with named_losses(client):
             try:
@@ -184,12 +195,16 @@ def result(future: Any, client: Any) -> Any:
                 if future.status == "error":
                     raise  # the task's own
             except KilledWorker:
-                retries += 1
+                retries, idle = retries + 1, 0
                 if retries > RETRIES:
                     raise
                 with suppress(KeyError):  # what it depends on may be no future of the client
                     client.retry([future])
         wait_for_a_worker(client)
+        if retries:
+            idle = 0 if any(client.processing().values()) else idle + 1
+            if idle > IDLE_LOOKS and future.status == "pending":
+                raise _died(client)
 
 
 def wait_for_a_worker(client: Any) -> None:
