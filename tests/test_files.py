@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dmsgd.commands.loading import column_names, load_labels
 from dmsgd.commands.loading import load_features as features_of
+from dmsgd.commands.loading import load_labels
 from dmsgd.features import recognise
 from dmsgd.features.door import open_features
 from dmsgd.files.numpy_files import load_npy, load_npz
+from dmsgd.files.tables import column_names
 
 X = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 0.0]])
 IRIS = "length,width,species\n1,2.5,setosa\n3,-4,virginica\n5,0,setosa\n"

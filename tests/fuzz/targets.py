@@ -19,8 +19,9 @@ import numpy as np
 from scipy import sparse
 
 import dmsgd
-from dmsgd.commands.loading import column_names, load_features, load_labels
+from dmsgd.commands.loading import load_features, load_labels
 from dmsgd.features import recognise, store
+from dmsgd.files.tables import column_names
 from dmsgd.paper import storage
 from dmsgd.schedules import completing
 

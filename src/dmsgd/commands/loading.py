@@ -20,8 +20,7 @@ from dmsgd.files import csv_files, parquet_files, tables, zarr_files
 from dmsgd.files.numpy_files import load_npy, load_npz
 from dmsgd.files.paths import USUAL_NAMES, column_number, existing
 from dmsgd.files.sparse_files import is_large_sparse
-from dmsgd.files.tables import TABLES, is_text_table
-from dmsgd.files.tables import column_names as column_names
+from dmsgd.files.tables import TABLES, column_names, is_text_table
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.memory import memory_limit
 

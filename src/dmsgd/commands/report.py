@@ -124,4 +124,8 @@ def _load_images(path: str) -> Any:
     from dmsgd.files.paths import existing
 
     file, name = existing(path, (".npy", ".npz"))
-    return load_npy(file) if file.suffix == ".npy" else load_npz(file, name, ("images", "X", "x"))
+    return (
+        load_npy(file)
+        if file.suffix.lower() == ".npy"
+        else load_npz(file, name, ("images", "X", "x"))
+    )

@@ -13,6 +13,7 @@ import typer
 
 from dmsgd.commands.arguments import Force, refuse_output, replacing
 from dmsgd.commands.asked import Asked, asking
+from dmsgd.commands.class_table import CLASSES_SHOWN, class_table
 from dmsgd.commands.terminal import say, show, working
 from dmsgd.inputs.texts import counted
 
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.schedules import Schedule
     from dmsgd.schedules.files import Files
-
-
-#: With more classes than this the table shows the largest and the rarest only.
-CLASSES_SHOWN = 12
-#: Characters of a class's name that are shown.
-NAME = 40
 
 
 @asking
@@ -224,26 +219,12 @@ def _draw_to(
 def _shares(y: Any, batches: IntArray) -> tuple[str, Table]:
     """Return the table of each class's share of the items and of the draws, and its title."""
     import numpy as np
-    from rich.table import Table
-    from rich.text import Text
 
-    from dmsgd.inputs.texts import visible
+    classes = np.unique(y).size
+    few = ", here the largest and the rarest" * (classes > CLASSES_SHOWN)
 
-    names, codes, items = np.unique(y, return_inverse=True, return_counts=True)
-    drawn = np.bincount(codes[batches].ravel(), minlength=names.size)
-    shown = np.arange(names.size)
-    title = f"classes   {names.size:,}"
-    if names.size > CLASSES_SHOWN:
-        shown = np.argsort(-items, kind="stable")
-        shown = np.concatenate([shown[: CLASSES_SHOWN // 2], shown[-CLASSES_SHOWN // 2 :]])
-        title += ", here the largest and the rarest"
-    table = Table(box=None, pad_edge=False)
-    table.add_column("class", no_wrap=True, max_width=NAME)
-    for heading in ("items", "share of items", "share of draws"):
-        table.add_column(heading, justify="right")
-    for c in shown:
-        before, after = items[c] / items.sum(), drawn[c] / drawn.sum()
-        table.add_row(
-            Text(visible(names[c], NAME)), f"{items[c]:,}", f"{before:.2%}", f"{after:.2%}"
-        )
-    return title, table
+    def cells(items: int, drawn: int) -> tuple[str, ...]:
+        return f"{items:,}", f"{items / len(y):.2%}", f"{drawn / batches.size:.2%}"
+
+    headings = ("items", "share of items", "share of draws")
+    return f"classes   {classes:,}{few}", class_table(y, batches, headings, cells)

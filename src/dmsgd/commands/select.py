@@ -150,8 +150,9 @@ def _refuse(
 
 def _given(text: str, n: int, k: int) -> IntArray:
     """Return the items that --given names, or that its file holds."""
-    from dmsgd.commands.loading import column_names, load_labels
+    from dmsgd.commands.loading import load_labels
     from dmsgd.designs.conditioned import as_given
+    from dmsgd.files.tables import column_names
     from dmsgd.inputs.items import as_items
 
     if NUMBERS.fullmatch(text):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dmsgd.commands.arguments import replacing
-from dmsgd.commands.sample import CLASSES_SHOWN, NAME
+from dmsgd.commands.class_table import class_table
 from dmsgd.commands.terminal import working
 
 if TYPE_CHECKING:
@@ -84,23 +84,8 @@ def labels_in_words(settings: Settings) -> str:
 
 def counts(y: Any, chosen: IntArray) -> Table:
     """Return the table of classes: how many items are chosen, and would be at random."""
-    import numpy as np
-    from rich.table import Table
-    from rich.text import Text
 
-    from dmsgd.inputs.texts import visible
+    def cells(items: int, drawn: int) -> tuple[str, ...]:
+        return f"{items:,}", f"{drawn:,}", f"{chosen.size * items / len(y):,.1f}"
 
-    names, codes, items = np.unique(y, return_inverse=True, return_counts=True)
-    drawn = np.bincount(codes[chosen], minlength=names.size)
-    shown = np.arange(names.size)
-    if names.size > CLASSES_SHOWN:  # the largest and the rarest
-        shown = np.argsort(-items, kind="stable")
-        shown = np.concatenate([shown[: CLASSES_SHOWN // 2], shown[-CLASSES_SHOWN // 2 :]])
-    table = Table(box=None, pad_edge=False)
-    table.add_column("class", no_wrap=True, max_width=NAME)
-    for heading in ("items", "chosen", "at random"):
-        table.add_column(heading, justify="right")
-    for c in shown:
-        random = f"{chosen.size * items[c] / codes.size:,.1f}"
-        table.add_row(Text(visible(names[c], NAME)), f"{items[c]:,}", f"{drawn[c]:,}", random)
-    return table
+    return class_table(y, chosen, ("items", "chosen", "at random"), cells)
