@@ -27,7 +27,14 @@ from dmsgd.designs.source import Source, as_source
 from dmsgd.inputs.arrays import IntArray, as_matrix
 from dmsgd.inputs.scalars import as_count
 from dmsgd.inputs.seeding import Seed
-from dmsgd.training.draws import as_indexable, draws, fixed_seed, refuse_unfit, take
+from dmsgd.training.draws import (
+    as_indexable,
+    draws,
+    fixed_seed,
+    is_numbered,
+    refuse_unfit,
+    take,
+)
 
 
 @final
@@ -159,9 +166,7 @@ class GensimCorpus:
                 "corpus is a sparse matrix; pass gensim.matutils.Sparse2Corpus(counts, "
                 "documents_columns=False) for one with a row per document"
             )
-        if isinstance(corpus, str | bytes | dict | type) or not (
-            hasattr(corpus, "__getitem__") and hasattr(corpus, "__len__")
-        ):
+        if not is_numbered(corpus):
             raise TypeError(
                 f"corpus is a {type(corpus).__name__}, which cannot be read by document number; "
                 f"pass a list or an indexed corpus"

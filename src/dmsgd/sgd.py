@@ -32,7 +32,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.extras import require
 from dmsgd.inputs.scalars import as_flag
 from dmsgd.inputs.seeding import Seed
-from dmsgd.training.draws import as_indexable, draws, refuse_unfit, take
+from dmsgd.training.draws import as_indexable, draws, is_numbered, refuse_unfit, take
 
 
 @final
@@ -123,9 +123,7 @@ def _reader(data: Any) -> tuple[int, Callable[[Any], Any]]:
         data = data.tensors  # rows at once instead of item by item
     if isinstance(data, tuple):
         return _tensor_reader(data)
-    if isinstance(data, IterableDataset | str | bytes | dict | type) or not (
-        hasattr(data, "__getitem__") and hasattr(data, "__len__")
-    ):
+    if isinstance(data, IterableDataset) or not is_numbered(data):
         raise TypeError(
             f"data that is a {type(data).__name__} cannot be read by item number; "
             f"pass a tuple of tensors (X, y) or a map-style dataset"

@@ -11,6 +11,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
 from dmsgd.inputs.scalars import as_count
+from dmsgd.training.draws import is_numbered
 
 
 def embed(
@@ -58,8 +59,7 @@ def embed(
 
 def refuse_unnumbered(data: Any, name: str) -> None:
     """Raise unless items of `data` can be read by number."""
-    numbered = hasattr(data, "__getitem__") and hasattr(data, "__len__")
-    if isinstance(data, IterableDataset | str | bytes | dict | type) or not numbered:
+    if isinstance(data, IterableDataset) or not is_numbered(data):
         raise TypeError(
             f"{name} is a {type(data).__name__}, whose items cannot be read by number; use a "
             f"map-style dataset"
