@@ -11,172 +11,42 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from dmsgd import (
-        datasets as datasets,
-    )
-    from dmsgd import (
-        diagnostics as diagnostics,
-    )
-    from dmsgd import (
-        imblearn as imblearn,
-    )
-    from dmsgd import (
-        lda as lda,
-    )
-    from dmsgd import (
-        report as report,
-    )
-    from dmsgd import (
-        sgd as sgd,
-    )
-    from dmsgd import (
-        sklearn as sklearn,
-    )
-    from dmsgd import (
-        torch as torch,
-    )
+if TYPE_CHECKING:  # the same names, for type checkers
+    from dmsgd import (  # noqa: I001 - not a statement for each name
+        datasets as datasets, diagnostics as diagnostics, imblearn as imblearn, lda as lda,
+        report as report, sgd as sgd, sklearn as sklearn, torch as torch,
+    )  # fmt: skip
     from dmsgd.designs import (
-        DPP as DPP,
-    )
-    from dmsgd.designs import (
-        KDPP as KDPP,
-    )
-    from dmsgd.designs import (
-        ClosedForm as ClosedForm,
-    )
-    from dmsgd.designs import (
-        Design as Design,
-    )
-    from dmsgd.designs import (
-        KernelName as KernelName,
-    )
-    from dmsgd.designs import (
-        Partition as Partition,
-    )
-    from dmsgd.designs import (
-        PoissonDisk as PoissonDisk,
-    )
-    from dmsgd.designs import (
-        Stratified as Stratified,
-    )
-    from dmsgd.designs import (
-        SwapChain as SwapChain,
-    )
-    from dmsgd.designs import (
-        TargetName as TargetName,
-    )
-    from dmsgd.designs import (
-        Trials as Trials,
-    )
-    from dmsgd.designs import (
-        Uniform as Uniform,
-    )
-    from dmsgd.designs import (
-        Weighted as Weighted,
-    )
-    from dmsgd.designs import (
-        cells as cells,
-    )
-    from dmsgd.designs import (
-        clustered as clustered,
-    )
-    from dmsgd.designs import (
-        correlation as correlation,
-    )
-    from dmsgd.designs import (
-        diversify as diversify,
-    )
-    from dmsgd.designs import (
-        inclusion as inclusion,
-    )
-    from dmsgd.designs import (
-        suggest_scale as suggest_scale,
-    )
-    from dmsgd.designs import (
-        suggest_w as suggest_w,
-    )
-    from dmsgd.designs import (
+        DPP as DPP, KDPP as KDPP, ClosedForm as ClosedForm, Design as Design,
+        KernelName as KernelName, Partition as Partition, PoissonDisk as PoissonDisk,
+        Stratified as Stratified, SwapChain as SwapChain, TargetName as TargetName,
+        Trials as Trials, Uniform as Uniform, Weighted as Weighted, cells as cells,
+        clustered as clustered, correlation as correlation, diversify as diversify,
+        inclusion as inclusion, suggest_scale as suggest_scale, suggest_w as suggest_w,
         unbiased_weights as unbiased_weights,
-    )
+    )  # fmt: skip
     from dmsgd.errors import (
-        KernelWarning as KernelWarning,
-    )
-    from dmsgd.errors import (
-        RankError as RankError,
-    )
-    from dmsgd.errors import (
-        SamplingError as SamplingError,
-    )
-    from dmsgd.errors import (
+        KernelWarning as KernelWarning, RankError as RankError, SamplingError as SamplingError,
         TargetError as TargetError,
-    )
+    )  # fmt: skip
     from dmsgd.features import (
-        anneal as anneal,
-    )
-    from dmsgd.features import (
-        concat as concat,
-    )
-    from dmsgd.features import (
-        normalize as normalize,
-    )
-    from dmsgd.features import (
-        one_hot as one_hot,
-    )
-    from dmsgd.features import (
+        anneal as anneal, concat as concat, normalize as normalize, one_hot as one_hot,
         standardize as standardize,
-    )
+    )  # fmt: skip
     from dmsgd.kernels import (
-        RBF as RBF,
-    )
-    from dmsgd.kernels import (
-        Kernel as Kernel,
-    )
-    from dmsgd.kernels import (
-        Linear as Linear,
-    )
-    from dmsgd.kernels import (
-        Precomputed as Precomputed,
-    )
-    from dmsgd.kernels import (
-        Product as Product,
-    )
-    from dmsgd.kernels import (
-        identity as identity,
-    )
-    from dmsgd.kernels import (
-        median_scale as median_scale,
-    )
-    from dmsgd.kernels import (
-        strata as strata,
-    )
+        RBF as RBF, Kernel as Kernel, Linear as Linear, Precomputed as Precomputed,
+        Product as Product, identity as identity, median_scale as median_scale, strata as strata,
+    )  # fmt: skip
     from dmsgd.prescription import (
-        density_target as density_target,
-    )
-    from dmsgd.prescription import (
-        prescribe as prescribe,
-    )
+        density_target as density_target, prescribe as prescribe,
+    )  # fmt: skip
     from dmsgd.schedules import (
-        Schedule as Schedule,
-    )
-    from dmsgd.schedules import (
-        presample as presample,
-    )
+        Schedule as Schedule, presample as presample,
+    )  # fmt: skip
     from dmsgd.spectra import (
-        Spectrum as Spectrum,
-    )
-    from dmsgd.spectra import (
-        coreset as coreset,
-    )
-    from dmsgd.spectra import (
-        exact as exact,
-    )
-    from dmsgd.spectra import (
-        nystrom as nystrom,
-    )
-    from dmsgd.spectra import (
+        Spectrum as Spectrum, coreset as coreset, exact as exact, nystrom as nystrom,
         pivoted_cholesky as pivoted_cholesky,
-    )
+    )  # fmt: skip
 
 __version__ = "0.2.0.dev0"
 
