@@ -14,7 +14,7 @@ from dmsgd.commands.reproduce import experiment
 from dmsgd.datasets import Flowers, Images
 from dmsgd.diagnostics import gradient_variance
 from dmsgd.paper import storage
-from dmsgd.paper.flowers.claims import seconds_to
+from dmsgd.paper.flowers.beyond import seconds_to
 from dmsgd.paper.flowers.gradient_noise import measure
 from dmsgd.paper.flowers.methods import Kernels, methods, shuffled
 from dmsgd.paper.flowers.result import imbalance

@@ -28,13 +28,7 @@ from dmsgd.features.resident import Resident, held
 from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.features.store import Store
 from dmsgd.features.treatment import Work, treat
-from dmsgd.inputs.arrays import (
-    FloatArray,
-    IntArray,
-    Matrix,
-    refuse_vanishing,
-    refuse_zero,
-)
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, refuse_vanishing, refuse_zero
 from dmsgd.inputs.effort import Progress
 from dmsgd.inputs.memory import reserve
 
