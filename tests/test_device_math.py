@@ -10,11 +10,13 @@ import dmsgd
 torch = pytest.importorskip("torch")
 
 from dmsgd.features import recognise  # noqa: E402
-from dmsgd.features.device import OnDevice  # noqa: E402
+from dmsgd.features.device import OnDevice, on_card  # noqa: E402
 from dmsgd.features.mapped_rows import LandmarkFeatures, Power, RowFactors, UnitRows  # noqa: E402
 from dmsgd.features.maps import unit_columns, with_labels  # noqa: E402
 from dmsgd.spectra import device  # noqa: E402
+from dmsgd.spectra.device_vectors import DeviceVectors  # noqa: E402
 from dmsgd.spectra.ties import settle_ties  # noqa: E402
+from dmsgd.spectra.vectors import ResidentVectors  # noqa: E402
 
 RNG = np.random.default_rng(2)
 X = RNG.uniform(0.1, 1.0, size=(60, 5))
@@ -64,6 +66,52 @@ def test_features_answer_as_those_in_memory(name):
         np.testing.assert_allclose(as_array(ask(ours)), as_array(ask(known)), atol=1e-11)
     assert ours.normal(B)[1] == pytest.approx(known.normal(B)[1])
     assert ours.fingerprint() == known.fingerprint()
+
+
+def test_lengths_whose_squares_vanish_are_lengths():
+    small = np.vstack([X[:3], 1e-170 * X[3:6], np.zeros((1, 5))])
+    ours, known = (F.mapped(UnitRows()).whole().matrix for F in (there(small), recognise(small)))
+    np.testing.assert_allclose(ours, known, rtol=1e-14)
+
+
+REFUSED = {
+    "sparse": (torch.eye(3).to_sparse(), TypeError, r"X is a torch.sparse_coo .*X\.to_dense\(\)"),
+    "complex": (torch.ones(3, 2, dtype=torch.complex64), TypeError, "X must hold real numbers"),
+    "images": (torch.ones(3, 2, 2), ValueError, r"got shape \(3, 2, 2\); .*X\.flatten\(1\)"),
+    "empty": (torch.ones(0, 2), ValueError, r"X is empty: shape \(0, 2\)"),
+    "missing": (torch.tensor([[1.0, torch.nan]]), ValueError, "X has 1 NaN or infinite value;"),
+    "too large": (torch.eye(3).double() * 1e200, ValueError, "squares overflow; rescale it"),
+    "zero": (torch.zeros(3, 2), ValueError, "all features are zero"),
+    "too small": (torch.eye(3).double() * 1e-170, ValueError, "squares vanish; rescale it"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_tensors_that_are_no_features_are_refused(name):
+    tensor, kind, message = REFUSED[name]
+    with pytest.raises(kind, match=message):
+        on_card(tensor, "X", part=False)
+
+
+def test_a_part_may_be_zero():
+    assert on_card(torch.zeros(3, 2), "X", part=True).shape == (3, 2)
+
+
+def test_eigenvectors_answer_as_those_in_memory():
+    V, U = (np.linalg.qr(RNG.normal(size=(n, 5)))[0] for n in (40, 5))
+    items, every, some = np.array([7, 0, 39]), np.arange(5), np.array([3, 1])
+    for ask in (
+        lambda vectors: vectors.rows(items),
+        lambda vectors: vectors.columns(some),
+        lambda vectors: vectors.chosen(every),
+        lambda vectors: vectors.chosen(some),
+        lambda vectors: vectors.times(np.linspace(1, 2, 5)),
+        lambda vectors: vectors.turned(U, items),
+        lambda vectors: vectors.weighed_squares(np.linspace(0, 1, 5)),
+        lambda vectors: vectors.rejection_any_size(np.full(5, 0.5))(3, 4),
+    ):
+        ours, known = (ask(each) for each in (DeviceVectors(torch.tensor(V)), ResidentVectors(V)))
+        np.testing.assert_allclose(np.asarray(ours), known, atol=1e-14)
 
 
 @pytest.mark.parametrize("shape", [(50, 8), (200, 20), (30, 60)])
