@@ -159,11 +159,11 @@ docs: $(VENV)/.installed-docs browser
 check-examples: $(VENV)/.installed-dev
 	rm -rf build/typed
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir build/typed .
-	$(PYTHON) -m venv build/typed/venv
-	build/typed/venv/bin/pip install --quiet --no-deps build/typed/*.whl
+	$(BIN)/python -m venv build/typed/venv
+	build/typed/venv/$(SCRIPTS)/pip install --quiet --no-deps build/typed/*.whl
 	$(BIN)/python -c "import site; print(site.getsitepackages()[0])" > build/typed/below.pth
-	cp build/typed/below.pth $$(build/typed/venv/bin/python -c "import site; print(site.getsitepackages()[0])")
-	cd examples && $(abspath $(BIN))/mypy --cache-dir ../build/typed-cache --python-executable ../build/typed/venv/bin/python .
+	cp build/typed/below.pth $$(build/typed/venv/$(SCRIPTS)/python -c "import site; print(site.getsitepackages()[0])")
+	cd examples && $(abspath $(BIN))/mypy --cache-dir ../build/typed-cache --python-executable ../build/typed/venv/$(SCRIPTS)/python .
 
 paper: $(VENV)/.installed-dev
 	$(BIN)/dmsgd reproduce all --quick --out build/paper --force
