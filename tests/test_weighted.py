@@ -277,6 +277,26 @@ def test_memory_is_a_few_numbers_an_item(rng):
 
 
 @pytest.mark.parametrize(
+    "b",
+    [
+        [1 - 1e-9, 0.5, 0.499999],
+        [1 - 1e-7, 1 - 1e-7, 0.5, 0.4999981],
+        [1 + 1e-7, 1 - 1e-7, 1e-9],
+        [1 - 1e-12, 0.6, 0.400001],
+    ],
+)
+def test_what_rounding_leaves_of_a_sum_makes_no_item_more_than_sure(b):
+    k = round(sum(b))
+    design = dmsgd.Weighted(b, k)
+    found = design.inclusion()
+    assert found.max() <= 1
+    assert found.sum() == pytest.approx(k, abs=1e-12)
+    np.testing.assert_allclose(found, b, atol=3e-6)
+    often = np.bincount(design.sample(2000, seed=0).ravel(), minlength=len(b)) / 2000
+    np.testing.assert_allclose(often, found, atol=0.05)
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"b": [0.5, 0.6], "k": 1}, r"b sums to 1.1.*sum to 1; pass them as weights="),

@@ -135,15 +135,18 @@ def _of_b(b: FloatArray, k: int) -> FloatArray:
             f"b is {b[above[0]]:g} for item {above[0]} ({counted(above.size, 'such item')}), but "
             f"an item is in a batch at most once; pass them as weights= to scale them to k={k}"
         )
-    if abs(b.sum() - k) > ROUNDING * k:
+    sure = b >= SURE
+    if abs(b.sum() - k) > ROUNDING * k or np.count_nonzero(sure) > k:
         raise ValueError(
             f"b sums to {b.sum():.7g}, but the probabilities of k={k} items sum to {k}; pass them "
             f"as weights= to have them scaled"
         )
-    sure = b >= SURE
-    b *= (k - int(sure.sum())) / max(float(b.sum(where=~sure)), 1e-300)
-    b[sure] = 1.0
-    return b
+    while True:  # what is scaled may become sure
+        b *= (k - np.count_nonzero(sure)) / max(float(b.sum(where=~sure)), 1e-300)
+        b[sure] = 1.0
+        before, sure = sure, b >= SURE
+        if np.count_nonzero(sure) == np.count_nonzero(before):
+            return b
 
 
 def _of_weights(weights: FloatArray, k: int) -> FloatArray:
