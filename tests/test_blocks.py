@@ -280,6 +280,19 @@ def test_npy(tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch) -> Non
         np.testing.assert_array_equal(design.sample(20, seed=0), expected.sample(20, seed=0))
 
 
+def test_npy_by_columns_is_held_in_memory_while_it_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.asfortranarray(features()))
+    design, expected = dmsgd.diversify(path, 5), dmsgd.diversify(features(), 5)
+    assert design.fingerprint() == expected.fingerprint()
+    np.testing.assert_array_equal(design.sample(20, seed=0), expected.sample(20, seed=0))
+    monkeypatch.setenv("DMSGD_MEMORY", "200KB")
+    with pytest.raises(ValueError, match=r"x\.npy is not; save it with .*ascontiguousarray"):
+        dmsgd.diversify(path, 5)
+
+
 def test_blocks_are_sized_by_the_width_they_will_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -464,7 +477,7 @@ def test_bad_files_are_refused_in_one_line(tmp_path: Path) -> None:
         wide.sample(9, seed=0), dmsgd.diversify(features(5, 9), 2).sample(9, seed=0)
     )
     np.save(tmp_path / "line.npy", np.arange(5.0))
-    with pytest.raises(ValueError, match=r"shape \(5,\)"):
+    with pytest.raises(ValueError, match=r"shape \(5,\).*X\.reshape\(-1, 1\)"):
         dmsgd.diversify(str(tmp_path / "line.npy"), 2)
     np.save(tmp_path / "zero.npy", np.zeros((50, 3)))
     with pytest.raises(ValueError, match="all features are zero"):

@@ -39,6 +39,8 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
         kind = split(os.fspath(value))[0].suffix.lower()
         if kind in (".csv", ".tsv"):
             return _in_text(os.fspath(value))
+        if kind == ".npy":
+            return _in_npy(os.fspath(value))
         return _in_archive(os.fspath(value)) if kind == ".npz" else open_features(value)
     if isinstance(value, np.memmap) and _is_large(value):
         from dmsgd.features.blocks import Blocks
@@ -84,6 +86,16 @@ def _in_text(path: str) -> Features:
     if name is not None:
         raise ValueError(f"{path}: features are all columns of a table; give the file alone")
     return recognise(numbers(file), str(file))
+
+
+def _in_npy(path: str) -> Features:
+    """Return the features in a .npy file, in blocks; in memory if it goes column by column."""
+    from dmsgd.files.numpy_files import load_npy
+    from dmsgd.files.paths import existing
+
+    array = load_npy(existing(path, (".npy",))[0])
+    by_columns = array.ndim == 2 and not array.flags.c_contiguous
+    return recognise(array, path) if by_columns else open_features(path)
 
 
 def _refuse_text(frame: Any, name: str) -> None:

@@ -115,15 +115,16 @@ class NpyStore(FileStore):
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         name = getattr(array, "filename", None)
-        if array.ndim > 2:
+        if array.ndim != 2:
+            shape = "images as X.reshape(len(X), -1)"
+            shape = shape if array.ndim > 2 else "a single feature as X.reshape(-1, 1)"
             raise ValueError(
-                f"{name} has shape {array.shape}, features need (items, features); save images as "
-                f"X.reshape(len(X), -1)"
+                f"{name} has shape {array.shape}, features need (items, features); save {shape}"
             )
-        if array.ndim != 2 or not array.flags.c_contiguous or name is None:
+        if not array.flags.c_contiguous or name is None:
             raise ValueError(
-                f"only whole C-ordered (n, d) files are read in blocks, this one has shape "
-                f"{array.shape}; save it with np.save(path, np.ascontiguousarray(X))"
+                f"only whole files in C order are read in blocks, and {name} is not; save it with "
+                f"np.save(path, np.ascontiguousarray(X))"
             )
         if 0 in array.shape:
             raise ValueError(f"{name} is empty: shape {array.shape}")
