@@ -101,6 +101,13 @@ def test_determinism_and_pickling(design):
     ]
 
 
+def test_pairs_of_more_items_than_memory_has_numbers_for():
+    design = dmsgd.Uniform(2**40, 3)
+    assert design.joint(0, [1, 2**40 - 1]) == pytest.approx(6 / (2**40 * (2**40 - 1)))
+    with pytest.raises(MemoryError, match=r"each of them is 3/n"):
+        design.joint(5, 5)
+
+
 @pytest.mark.parametrize("design", [dmsgd.Uniform(9, 3), dmsgd.Stratified([0, 0, 0, 1, 1, 2], 4)])
 def test_order_within_a_row_is_exchangeable(design):
     check_exchangeable(design)

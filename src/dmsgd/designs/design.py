@@ -115,7 +115,8 @@ class ClosedForm(Design):
         """
         i, j = as_pairs(i, j, self.n)
         pairs = self._joint(i.ravel(), j.ravel()).reshape(i.shape)
-        return np.where(i == j, self.inclusion()[i], pairs)
+        same = i == j
+        return np.where(same, self.inclusion()[i], pairs) if same.any() else pairs
 
     @abstractmethod
     def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
