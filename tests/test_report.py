@@ -706,14 +706,15 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("features.npy", X)
     np.save("y.npy", LABELS)
-    np.save("images.npy", IMAGES)
+    with open("images.NPY", "wb") as file:
+        np.save(file, IMAGES)
     np.save("g.npy", X[:, :3])
     (tmp_path / "texts.txt").write_text("\n".join(["", *TEXTS[1:]]) + "\n")
     return tmp_path
 
 
 def test_command_writes_the_page_of_the_library(folder):
-    extras = "--texts texts.txt --images images.npy --gradients g.npy"
+    extras = "--texts texts.txt --images images.NPY --gradients g.npy"
     result = run(f"report features.npy --labels y.npy -k 10 {extras} -o out.html")
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
