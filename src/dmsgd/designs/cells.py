@@ -9,15 +9,16 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from dmsgd.designs.stratified import Stratified
 from dmsgd.features import recognise
-from dmsgd.features.principal import principal
+from dmsgd.features.principal import leading, principal
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.scalars import as_batch_size
 
 #: Items whose places along a direction differ by this share of its length are level: rounding that
 #: differs between processors decides nothing among copies and on grids.
 LEVEL = 1e-9
-#: Directions of more numbers than this are found by iteration.
-LARGE = 2**22
+#: Of more numbers than this no copy is made; products of so many columns are quick to have. What is
+#: larger and wider is found by iteration.
+LARGE, NARROW = 2**22, 1024
 
 
 def cells(X: Any, k: int) -> Stratified:
@@ -65,8 +66,11 @@ def _order(rows: Matrix) -> IntArray:
 def _direction(rows: Matrix) -> FloatArray:
     """Return the unit vector along which rows vary most; its largest entry is positive."""
     mean = np.asarray(rows.mean(axis=0)).ravel()
-    if isinstance(rows, np.ndarray) and rows.size <= LARGE:
+    dense = isinstance(rows, np.ndarray)
+    if dense and rows.size <= LARGE:
         found = principal(rows - mean, 1)[:, 0]
+    elif dense and rows.shape[1] <= NARROW:
+        found = leading(_scatter(rows, mean), 1)[:, 0]
     elif rows.shape[1] == 1:
         found = np.ones(1)
     else:
@@ -83,3 +87,12 @@ def _direction(rows: Matrix) -> FloatArray:
             return np.ones(d)
         found = eigsh(operator, k=1, v0=start, tol=1e-3)[1][:, 0]
     return np.asarray(found * np.sign(found[np.argmax(np.abs(found))]))
+
+
+def _scatter(rows: FloatArray, mean: FloatArray) -> FloatArray:
+    """Return Σ (x - mean)(x - mean)ᵀ over the rows x, some of them at a time."""
+    total, step = np.zeros((mean.size, mean.size)), max(1, LARGE // mean.size)
+    for first in range(0, len(rows), step):
+        centred = rows[first : first + step] - mean
+        total += centred.T @ centred
+    return total
