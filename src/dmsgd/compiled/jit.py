@@ -83,7 +83,7 @@ def compiled(
 
 
 def address_of(function: Any) -> int:
-    """Return the address of a function, for `registers.call`.
+    """Return the address of a function, for `pointers.call`.
 
     A function that is called so is compiled once, and not again within each that calls it.
     """

@@ -36,7 +36,8 @@ from dmsgd.compiled.pointers import (
     shift,
     words_at,
 )
-from dmsgd.samplers.compiled.registers import BLOCK, LANES, coarsen, survey
+from dmsgd.samplers.compiled.registers import BLOCK, LANES
+from dmsgd.samplers.compiled.summaries import coarsen, survey
 
 #: Rows of V in a stretch and in a group; entries of the table for a group and column.
 STRETCH, GROUP, ENTRY = 8, 64, 16
