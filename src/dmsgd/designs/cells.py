@@ -30,7 +30,8 @@ def cells(X: Any, k: int) -> Stratified:
     a k-DPP of uniform b (docs/repulsion.md), at the price of plain stratified batches.
     `clustered` has cells of any size, so that items of small ones are seen more often.
 
-    X: (n, d) features as `diversify` takes them, taken into memory. O(n d log k) a pass.
+    X: (n, d) features as `diversify` takes them, taken into memory. O(n d min(n, d) log k); where X
+       is sparse, or large and wider than 1,024 columns, O(n d log k) a step of an iteration.
 
     >>> design = cells([[0.0], [9.0], [1.0], [8.0], [2.0], [7.0]], k=2)
     >>> design.stratum.tolist(), design.inclusion().round(3).tolist()
