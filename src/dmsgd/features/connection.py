@@ -50,23 +50,15 @@ def connected(address: str) -> Iterator[Any]:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, asyncio.TimeoutError, ValueError) as error:
         raise _no_scheduler(address, type(error).__name__) from None
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # of a scheduler that is lost, whoever waits for it tells
     try:
         with client.as_current():
             yield client
     finally:
-        _close(client)
-
-
-def _close(client: Any) -> None:
-    """Close a client; of a scheduler that is lost nothing is told, as whoever waited for it has."""
-    log = logging.getLogger("distributed.client")
-    level = log.level
-    if client.status != "running":
-        log.setLevel(logging.CRITICAL)
-    try:
         with suppress(Exception):
             client.close(CONNECT_SECONDS)
-    finally:
         log.setLevel(level)
 
 
@@ -130,8 +122,12 @@ def _no_scheduler(address: str, why: str) -> ClusterError:
 
 
 def address_of(client: Any) -> str:
-    """Return the address of a client's scheduler, in words if it has none."""
-    return str(getattr(client.scheduler, "address", None) or "an unknown address")
+    """Return the address of a client's scheduler, in words if it has none.
+
+    A client that Dask has closed has lost it, and keeps what it was started with.
+    """
+    started = getattr(client, "_start_arg", None)
+    return str(getattr(client.scheduler, "address", None) or started or "an unknown address")
 
 
 def refuse_lost(client: Any) -> None:
