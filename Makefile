@@ -5,7 +5,7 @@
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
 # make test-oldest      the numerical tests with the oldest versions that pyproject.toml admits
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
-# make coverage         which lines of the package the tests of `make test` run
+# make coverage         which lines of the package the tests of `make test` run, and their share (half an hour)
 # make first-hour       what a stranger types, into an empty environment (some minutes; TRANSCRIPT=FILE)
 # make release-check    builds, checks and installs what would be published, on every Python at hand
 # make lock             constraints.txt with the newest versions, but for torch
@@ -88,7 +88,7 @@ test-python:
 	.venv-python/$(SCRIPTS)/pip install --quiet --upgrade --editable ".[test]"
 	.venv-python/$(SCRIPTS)/python tests/processors.py --here
 
-# Also those lines that only processes started by tests run; compiled loops cannot be seen.
+# Also those lines that only processes started by tests run.
 coverage: $(VENV)/.installed-dev browser
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n 2 -m "not frameworks"
