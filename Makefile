@@ -5,7 +5,7 @@
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
 # make test-oldest      the numerical tests with the oldest versions that pyproject.toml admits
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
-# make coverage         which lines of the package the tests of `make test` run, and their share (half an hour)
+# make coverage         which lines of the package the tests of `make test` run, and their share
 # make first-hour       what a stranger types, into an empty environment (some minutes; TRANSCRIPT=FILE)
 # make release-check    builds, checks and installs what would be published, on every Python at hand
 # make lock             constraints.txt with the newest versions, but for torch
