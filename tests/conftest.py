@@ -73,6 +73,12 @@ def pytest_xdist_make_scheduler(config, log):
     return Together(config, log)
 
 
+def pytest_sessionfinish():
+    """Save what coverage saw: xdist kills a process that takes long to end, with all of it."""
+    if "coverage" in sys.modules and (seen := sys.modules["coverage"].Coverage.current()):
+        seen.save()
+
+
 @pytest.fixture(autouse=True)
 def accelerate_forgotten():
     """Let no test find that Accelerate ran in another: samplers ask it who cuts their draws."""
