@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from left_behind import differences, put_back, shared
+
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
@@ -73,6 +75,23 @@ def pytest_xdist_make_scheduler(config, log):
     return Together(config, log)
 
 
+#: The generators of modules as they were before any test.
+NUMBERS = {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Let all random numbers begin anew: no test's data depends on which tests ran before."""
+    import numpy as np
+
+    np.random.seed(0)  # noqa: NPY002 (what libraries use where they are given nothing)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
+    if hasattr(item.module, "RNG"):
+        generator = item.module.RNG.bit_generator
+        generator.state = NUMBERS.setdefault(item.module, generator.state)
+
+
 def pytest_sessionfinish():
     """Save what coverage saw: xdist kills a process that takes long to end, with all of it."""
     if "coverage" in sys.modules and (seen := sys.modules["coverage"].Coverage.current()):
@@ -80,10 +99,13 @@ def pytest_sessionfinish():
 
 
 @pytest.fixture(autouse=True)
-def accelerate_forgotten():
-    """Let no test find that Accelerate ran in another: samplers ask it who cuts their draws."""
+def nothing_left_behind():
+    """Let no test find what another did: what frameworks leave is undone, and nothing else left."""
+    environment, before = dict(os.environ), shared()
     yield
+    put_back(environment)
     state = sys.modules.get("accelerate.state")
-    if state is not None:
+    if state is not None:  # samplers ask it who cuts their draws
         state.AcceleratorState._reset_state(reset_partial_state=True)
         state.GradientState._reset_state()
+    assert not differences(before, shared())
