@@ -493,12 +493,15 @@ def test_what_is_no_client_is_refused_before_any_work(tmp_path: Path) -> None:
 
 def test_the_command_line_tells_of_a_lost_scheduler_in_one_line(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", features())
+    code = (  # some two thousand draws at once
+        "from dmsgd.samplers import blocks; blocks.PROPOSAL_BYTES = 2**23\n"
+        "from dmsgd.commands import main; main()"
+    )
     with DaskProcesses(workers=1) as processes:
         after(tmp_path / "b.part", 1000, 4, processes.scheduler.kill)
         run = subprocess.run(
-            [sys.executable, "-c", "from dmsgd.commands import main; main()", "sample",
-             tmp_path / "x.npy", "-k", "4", "-n", "3000000", "-o", tmp_path / "b.npy",
-             "--cluster", processes.address],
+            [sys.executable, "-c", code, "sample", tmp_path / "x.npy", "-k", "4", "-n", "3000000",
+             "-o", tmp_path / "b.npy", "--cluster", processes.address],
             capture_output=True, text=True, timeout=300,
         )  # fmt: skip
     assert run.returncode == 2, run.stderr
