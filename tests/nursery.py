@@ -10,11 +10,11 @@ import gc
 import importlib
 import json
 import os
-import runpy
 import signal
 import subprocess
 import sys
 import tempfile
+import types
 from pathlib import Path
 
 import numpy as np
@@ -53,18 +53,28 @@ class Nursery:
             codes = json.loads(self._process.stdout.readline())
             errors = [Path(folder, f"{number}.err").read_text() for number in range(len(codes))]
             printed = Path(folder, "0.out").read_text()
-        assert codes == [0] * len(codes), "\n".join(text[-3000:] for text in errors)
+        assert codes == [0] * len(codes), f"{codes}\n" + "\n".join(text[-3000:] for text in errors)
         return printed
 
 
 def script(arguments, environment, output):
-    """Become the script."""
+    """Become the script, and end with it.
+
+    Its variables are never freed: torch waits for ever where a model over several processes is
+    freed before a thread of its process group has had its turn.
+    """
     for descriptor, path in enumerate((os.devnull, f"{output}.out", f"{output}.err")):
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), descriptor)
     os.environ.update(environment)
     sys.argv, sys.path[0] = arguments, str(Path(arguments[0]).parent)
     signal.alarm(SECONDS)
-    runpy.run_path(arguments[0], run_name="__main__")
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    variables = vars(sys.modules["__main__"])
+    variables["__file__"] = arguments[0]
+    exec(compile(Path(arguments[0]).read_text(), arguments[0], "exec"), variables)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def main():
@@ -78,7 +88,6 @@ def main():
             children.append(os.fork())
             if children[-1] == 0:
                 script(asked["arguments"], environment, f"{asked['folder']}/{number}")
-                sys.exit()
         codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
         print(json.dumps(codes), flush=True)
 
