@@ -50,16 +50,18 @@ def connected(address: str) -> Iterator[Any]:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, asyncio.TimeoutError, ValueError) as error:
         raise _no_scheduler(address, type(error).__name__) from None
-    log = logging.getLogger("distributed.client")
-    level = log.level
-    log.setLevel(logging.CRITICAL)  # of a scheduler that is lost, whoever waits for it tells
+    logs = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    levels = [log.level for log in logs]
+    for log in logs:  # of a scheduler that is lost, whoever waits for it tells
+        log.setLevel(logging.CRITICAL)
     try:
         with client.as_current():
             yield client
     finally:
         with suppress(Exception):
             client.close(CONNECT_SECONDS)
-        log.setLevel(level)
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)
 
 
 def identity(address: str, security: Any = None) -> dict[str, Any]:
