@@ -6,12 +6,12 @@ from numba import njit
 
 from dmsgd.compiled.jit import address
 from dmsgd.compiled.pointers import pointer_to
+from dmsgd.compiled.vectors import BLOCK
 from dmsgd.samplers import tables as tables_in_memory
 from dmsgd.samplers.compiled import basis as basis_of
 from dmsgd.samplers.compiled import kdpp
 from dmsgd.samplers.compiled import linear_algebra as la
 from dmsgd.samplers.compiled.random import fill_uniform
-from dmsgd.samplers.compiled.registers import BLOCK
 from dmsgd.samplers.compiled.tables import ENTRY, GROUP, STRETCH, locate
 from dmsgd.samplers.rejection import of_tables
 from dmsgd.samplers.tables import tables_of

@@ -85,7 +85,7 @@ def draws_at_once(k: int) -> int:
 
 
 def _proposals(k: int, extra: float) -> int:
-    from dmsgd.samplers.compiled.registers import BLOCK
+    from dmsgd.compiled.vectors import BLOCK
 
     expected = k * ((1 / np.arange(1, k + 1)).sum() + extra)
     return -(-int(expected) // BLOCK) * BLOCK
@@ -102,10 +102,10 @@ def _together(
     workers: int,
 ) -> IntArray:
     """Return the draws with these numbers, in a few rounds of proposals."""
+    from dmsgd.compiled.vectors import BLOCK
     from dmsgd.samplers.compiled.basis import room_for_W
     from dmsgd.samplers.compiled.blocks import decide
     from dmsgd.samplers.compiled.kdpp import room_for_draws
-    from dmsgd.samplers.compiled.registers import BLOCK
 
     J = eigenvectors(log_e, int(key), int(draws[0]), draws.size)
     out = np.empty((draws.size, k), dtype=np.int64)
@@ -159,8 +159,8 @@ def _answers(
     count: int,
 ) -> tuple[IntArray, FloatArray]:
     """Return the items that `count` proposals of each draw fall on, and their coordinates."""
+    from dmsgd.compiled.vectors import BLOCK
     from dmsgd.samplers.compiled.blocks import plan
-    from dmsgd.samplers.compiled.registers import BLOCK
 
     columns = np.empty((draws.size, count), dtype=np.int64)
     blocks = np.empty((draws.size, count), dtype=np.int64)

@@ -80,8 +80,8 @@ class TablesOfRows:
     def plan(self, k: int) -> tuple[IntArray, tuple[FloatArray, FloatArray]]:
         """Return sizes and addresses, and scratch that must be kept as long as they are used."""
         from dmsgd.compiled.jit import address
+        from dmsgd.compiled.vectors import BLOCK
         from dmsgd.samplers.compiled.linear_algebra import PANEL
-        from dmsgd.samplers.compiled.registers import BLOCK
 
         direct, columns = self.rows.direct, self.rows.columns
         (n, d), D = direct.X.shape, columns.shape[1]

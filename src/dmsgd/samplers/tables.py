@@ -52,7 +52,7 @@ class TablesInMemory:
 def tables_of(V: FloatArray) -> TablesInMemory:
     """Return the tables of V, which is contiguous."""
     from dmsgd.compiled.jit import address
-    from dmsgd.samplers.compiled.registers import LANES
+    from dmsgd.compiled.vectors import LANES
     from dmsgd.samplers.compiled.tables import (
         ENTRY,
         GROUP,

@@ -18,8 +18,9 @@ from numba import types
 
 from dmsgd.compiled.jit import DOUBLES, INT, INTS, NOTHING, SINGLES, compiled
 from dmsgd.compiled.pointers import as_singles, shift
+from dmsgd.compiled.vectors import BLOCK
 from dmsgd.samplers.compiled.linear_algebra import PANEL, householder, join, product, reflect
-from dmsgd.samplers.compiled.registers import BLOCK, column_squares
+from dmsgd.samplers.compiled.registers import column_squares
 
 #: k, height: the size of a batch, and the same up to a multiple of PANEL.
 #: state:     how many items are left to find; groups before W is formed; whether it is; reflections

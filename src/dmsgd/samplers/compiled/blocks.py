@@ -15,10 +15,10 @@ from dmsgd.compiled.jit import (
     to_read,
 )
 from dmsgd.compiled.pointers import ints_at, pointer_to, shift
+from dmsgd.compiled.vectors import BLOCK
 from dmsgd.samplers.compiled.basis import accept, begin, lay_out, resume, suspend
 from dmsgd.samplers.compiled.kdpp import propose
 from dmsgd.samplers.compiled.random import uniforms_at
-from dmsgd.samplers.compiled.registers import BLOCK
 from dmsgd.samplers.compiled.tables import find_parts, locate, tables_at
 
 #: Blocks of random numbers that a block of proposals takes: three numbers each, two a block.

@@ -16,9 +16,10 @@ import numpy as np
 
 from dmsgd.compiled.jit import DOUBLES, INT, INTS, NOTHING, REAL, WORD, compiled
 from dmsgd.compiled.pointers import doubles_at, ints_at, shift
+from dmsgd.compiled.vectors import BLOCK, LANES
 from dmsgd.samplers.compiled.linear_algebra import PANEL, product
 from dmsgd.samplers.compiled.random import uniforms_at
-from dmsgd.samplers.compiled.registers import BLOCK, LANES, row_tile
+from dmsgd.samplers.compiled.registers import row_tile
 
 #: Random numbers of a proposal: a place in either batch, and whether it is accepted.
 NUMBERS = 3

@@ -24,11 +24,11 @@ from dmsgd.compiled.jit import (
     compiled,
 )
 from dmsgd.compiled.pointers import as_singles, call, doubles_at, ints_at, shift
+from dmsgd.compiled.vectors import BLOCK
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.samplers.compiled.basis import begin, lay_out, room_for_basis
 from dmsgd.samplers.compiled.linear_algebra import PANEL
 from dmsgd.samplers.compiled.random import uniforms_at
-from dmsgd.samplers.compiled.registers import BLOCK
 
 #: Proposals are sifted once less than one in so many is accepted: by then it saves time.
 SIEVE = 3

@@ -12,9 +12,8 @@ from math import sqrt
 
 from dmsgd.compiled.jit import DOUBLES, INT, NOTHING, REAL, compiled
 from dmsgd.compiled.pointers import shift
+from dmsgd.compiled.vectors import BLOCK, LANES
 from dmsgd.samplers.compiled.registers import (
-    BLOCK,
-    LANES,
     TILE_COLUMNS,
     TILE_ROWS,
     add_outer,

@@ -15,11 +15,10 @@ from numba.extending import intrinsic
 
 from dmsgd.compiled.jit import BYTES, DOUBLES, INT, INTS, NOTHING, REAL, SINGLES, YES_NO
 from dmsgd.compiled.vectors import (
-    BLOCK as BLOCK,
-)
-from dmsgd.compiled.vectors import (
+    BLOCK,
     DOUBLE_VECTOR,
     INDEX,
+    LANES,
     SHORT,
     SINGLE_LANES,
     SINGLE_VECTOR,
@@ -34,9 +33,6 @@ from dmsgd.compiled.vectors import (
     store,
     variables,
     vectors_of,
-)
-from dmsgd.compiled.vectors import (
-    LANES as LANES,
 )
 
 

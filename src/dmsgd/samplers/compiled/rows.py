@@ -16,9 +16,9 @@ from numba import types
 
 from dmsgd.compiled.jit import DOUBLES, INT, INTS, REAL, compiled
 from dmsgd.compiled.pointers import as_singles, doubles_at, ints_at, shift
+from dmsgd.compiled.vectors import BLOCK
 from dmsgd.samplers.compiled.dots import WHOLE, dot, dot_of_singles
 from dmsgd.samplers.compiled.linear_algebra import PANEL, product
-from dmsgd.samplers.compiled.registers import BLOCK
 from dmsgd.samplers.compiled.tables import find_parts
 
 #: Items in a stretch: fewer make larger tables, more make longer searches.

@@ -18,10 +18,10 @@ import numpy as np
 
 from dmsgd.compiled.jit import DOUBLES, INT, INTS, NOTHING, SINGLES, compiled
 from dmsgd.compiled.pointers import prefetch, shift
+from dmsgd.compiled.vectors import BLOCK
 from dmsgd.samplers.compiled.basis import CHANGED, LEFT, PENDING, lay_out
 from dmsgd.samplers.compiled.linear_algebra import PANEL
 from dmsgd.samplers.compiled.registers import (
-    BLOCK,
     SINGLE_COLUMNS,
     TILE_ROWS,
     gather_bytes,

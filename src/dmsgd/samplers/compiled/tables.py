@@ -36,7 +36,7 @@ from dmsgd.compiled.pointers import (
     shift,
     words_at,
 )
-from dmsgd.samplers.compiled.registers import BLOCK, LANES
+from dmsgd.compiled.vectors import BLOCK, LANES
 from dmsgd.samplers.compiled.summaries import coarsen, survey
 
 #: Rows of V in a stretch and in a group; entries of the table for a group and column.
