@@ -288,12 +288,14 @@ def test_sentences_follow_the_numbers(digits: longtail.Result, points: toy.Resul
     better = accuracy_summary(with_accuracy(digits, KDPP, uniform + 0.04 + noise / 10))
     worse = accuracy_summary(with_accuracy(digits, KDPP, uniform - 0.04 + noise / 10))
     level = accuracy_summary(with_accuracy(digits, KDPP, uniform + noise))
-    assert f"{KDPP} was 4.0 ± 0.5 points above uniform" in better
-    assert f"{KDPP} was 4.0 ± 0.5 points below uniform" in worse
-    assert f"{KDPP} was level (+0.0 ± 5.0 points) with uniform" in level
+    assert f"{KDPP} was 4.0 ± 0.5 points ahead after" in better
+    assert f"{KDPP} was 4.0 ± 0.5 points behind after" in worse
+    assert f"{KDPP} was level (+0.0 ± 5.0 points) after" in level
     same = digits.outcomes[-2]
     alike = accuracy_summary(with_accuracy(digits, KDPP, same.accuracy + 0.04 + noise / 10))
-    assert f"It was 4.0 ± 0.5 points above and 4.0 ± 0.5 points above {same.name}" in alike
+    early, final = digits.config.early, digits.config.checkpoints[-1]
+    ahead = "4.0 ± 0.5 points ahead after"
+    assert f"{ahead} {early} steps and {ahead} {final} against {same.name}" in alike
     clear = {**points.imbalance, "k-DPP": points.imbalance["clustered"] - 0.1}
     swapped = {**points.imbalance, "k-DPP": points.imbalance["observed"] + 0.1}
     assert "k-DPP restored the balance best" in toy_summary(replace(points, imbalance=clear))

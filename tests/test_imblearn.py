@@ -83,6 +83,8 @@ def test_a_ratio_is_that_of_two_classes():
         (4, {}),
         (7, {"w": 0.7, "normalize": True}),
         (9, {"w": 0.2}),
+        (4, {"standardize": True}),
+        (7, {"w": 0.7, "standardize": True, "normalize": True}),
         (40, {"kernel": "rbf", "w": 0.7, "normalize": True}),
         (40, {"kernel": "rbf", "scale": 1.5}),
     ],

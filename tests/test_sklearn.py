@@ -25,10 +25,10 @@ def model(**settings):
 
 
 def test_it_learns_from_the_batches_of_the_design():
-    ours = model(k=20, w=0.7, normalize=True, epochs=3).fit(X, y)
+    ours = model(k=20, w=0.7, standardize=True, normalize=True, epochs=3).fit(X, y)
     by_hand = SGDClassifier(random_state=0)
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    design = dmsgd.diversify(X, 20, y, 0.7, normalize=True)
+    design = dmsgd.diversify(X, 20, y, 0.7, standardize=True, normalize=True)
     for _ in dmsgd.sgd.train_sklearn(by_hand, X, y, design, steps=90, seed=seed):
         pass
     np.testing.assert_array_equal(ours.estimator_.coef_, by_hand.coef_)

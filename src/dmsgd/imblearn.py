@@ -55,6 +55,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
                        in `diversify`, they have to be asked for: w=0.7 is a good start.
     kernel:            "linear", or "rbf" (full rank for distinct items; O(n³) time, n² memory).
     scale:             of the RBF kernel, by default the median distance over all items.
+    standardize:       scale the columns of X to mean 0 and standard deviation 1 first.
     normalize:         scale the rows of X to length 1; otherwise long rows are kept more often.
     random_state:      int, RandomState or None, as in scikit-learn.
 
@@ -75,6 +76,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         "w": [Interval(Real, 0, 1, closed="both")],
         "kernel": [StrOptions({"linear", "rbf"})],
         "scale": [Interval(Real, 0, None, closed="neither"), None],
+        "standardize": ["boolean"],
         "normalize": ["boolean"],
         "random_state": ["random_state"],
     }
@@ -87,6 +89,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         w: float = 0.0,
         kernel: str = "linear",
         scale: float | None = None,
+        standardize: bool = False,
         normalize: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -95,12 +98,14 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         self.w = w
         self.kernel = kernel
         self.scale = scale
+        self.standardize = standardize
         self.normalize = normalize
         self.random_state = random_state
 
     def _fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
         random = check_random_state(self.random_state)
-        F = features.concat(features.normalize(X) if self.normalize else X, y, self.w)
+        F = features.standardize(X) if self.standardize else X
+        F = features.concat(features.normalize(F) if self.normalize else F, y, self.w)
         kernel = self._kernel(F)
         kept = self._one_draw(F, kernel, random)
         self.route_ = "per class" if kept is None else "k-DPP"

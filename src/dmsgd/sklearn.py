@@ -45,7 +45,7 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     estimator: anything with partial_fit: SGDClassifier, MLPClassifier, MiniBatchKMeans, ...
     batches:   "k-DPP"; "weighted", which sees items as often and lets all of them meet;
                "partition", every item once an epoch in diverse batches; "stratified"; "uniform".
-    k, w, kernel, scale, normalize, target: as in `dmsgd.diversify`; labels are y.
+    k, w, kernel, scale, standardize, normalize, target: as in `dmsgd.diversify`; labels are y.
     epochs:    passes over as many items as there are: ceil(epochs n / k) batches.
     unbiased:  weigh items by k / (n b_i), where partial_fit takes sample_weight.
     random_state: int, RandomState or None, as in scikit-learn, for the batches.
@@ -69,6 +69,7 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         w: float = 0.0,
         kernel: KernelName = "linear",
         scale: float | None = None,
+        standardize: bool = False,
         normalize: bool = False,
         target: TargetName | None = None,
         epochs: float = 10.0,
@@ -81,6 +82,7 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.w = w
         self.kernel = kernel
         self.scale = scale
+        self.standardize = standardize
         self.normalize = normalize
         self.target = target
         self.epochs = epochs
@@ -105,7 +107,8 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _design(self, X: Any, y: Any) -> Design:
         settings = Settings(
-            self.w, self.kernel, self.normalize, self.scale, target=self.target
+            self.w, self.kernel, self.normalize, self.scale,
+            target=self.target, standardize=self.standardize,
         )  # fmt: skip
         if self.batches == "uniform":
             return Uniform(X.shape[0], self.k)

@@ -142,27 +142,28 @@ def accuracy_summary(result: longtail.Result) -> str:
     """Return the label-aware k-DPP against uniform and stratified batches, and its own b alone."""
     early, final = result.config.early, result.config.checkpoints[-1]
     same, kdpp = (outcome.name for outcome in result.outcomes[-2:])
-    return (
-        f"Digits: compared seed by seed, {kdpp} was "
-        f"{_compare(result, kdpp, 'uniform', early)} uniform batches after {early} steps and "
-        f"{_compare(result, kdpp, 'uniform', final)} them after {final}; it was "
-        f"{_compare(result, kdpp, 'stratified', early)} and "
-        f"{_compare(result, kdpp, 'stratified', final)} stratified batches, which know the labels "
-        f"and nothing else. It was {_compare(result, kdpp, same, early)} and "
-        f"{_compare(result, kdpp, same, final)} {same}, which shows every item as often and "
-        f"repels nothing."
+    others = {
+        "uniform": "uniform batches",
+        "stratified": "stratified batches, which know the labels and nothing else",
+        same: f"{same}, which shows every item as often and repels nothing",
+    }
+    found = (
+        f"{_compare(result, kdpp, name, early)} after {early} steps and "
+        f"{_compare(result, kdpp, name, final)} after {final} against {words}"
+        for name, words in others.items()
     )
+    return f"Digits: seed by seed, {kdpp} was " + "; ".join(found) + "."
 
 
 def _compare(result: longtail.Result, name: str, other: str, step: int) -> str:
-    """Return "3.0 ± 0.5 points above", "... below" or "level with", by the paired interval."""
+    """Return "3.0 ± 0.5 points ahead", "... behind" or "level", by the paired interval."""
     from dmsgd.paper.intervals import margin
 
     difference = 100 * (result.accuracy(name, step) - result.accuracy(other, step))
     mean, half = float(difference.mean()), margin(difference)
     if abs(mean) <= half:
-        return f"level ({mean:+.1f} ± {half:.1f} points) with"
-    return f"{abs(mean):.1f} ± {half:.1f} points {'above' if mean > 0 else 'below'}"
+        return f"level ({mean:+.1f} ± {half:.1f} points)"
+    return f"{abs(mean):.1f} ± {half:.1f} points {'ahead' if mean > 0 else 'behind'}"
 
 
 def cost_summary(result: longtail.Result) -> str:

@@ -48,11 +48,18 @@ def evenness(shares: Mapping[Any, float]) -> float:
 
 
 def suggest_w(
-    X: Any, k: int, labels: Any, balance: float = 0.8, *, normalize: bool = False
+    X: Any,
+    k: int,
+    labels: Any,
+    balance: float = 0.8,
+    *,
+    standardize: bool = False,
+    normalize: bool = False,
 ) -> float:
     """Return the smallest w of 0, 0.1, ..., 1 whose expected class shares are even enough.
 
-    The w is for diversify(X, k, labels, w, normalize=normalize): another one where rows are scaled.
+    The w is for `diversify` with the same `standardize` and `normalize`: where columns or rows are
+    scaled it is another one.
     `balance` is the least `evenness`. Labels have as many directions as classes, so w = 1 is tried
     only for k up to that number, and with k far above it no w may do; then `Stratified` will.
     At most eleven set-ups of `diversify`.
@@ -68,7 +75,7 @@ def suggest_w(
     last, reached = (1.0 if k <= classes else 0.9), 0.0  # at w = 1 the rank is that of the labels
     for w in np.arange(round(10 * last) + 1) / 10:
         used = labels if w > 0 else None
-        design = diversify(X, k, used, float(w), normalize=normalize)
+        design = diversify(X, k, used, float(w), standardize=standardize, normalize=normalize)
         reached = evenness(class_shares(design, labels))
         if reached >= balance:
             return float(w)
