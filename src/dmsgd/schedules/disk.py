@@ -40,7 +40,7 @@ def locked(part: Path, batches: Path) -> Iterator[tuple[io.FileIO, bool]]:
     while True:
         with io.FileIO(_opened(part), "r+") as file:
             alone = _lock(file)
-            if not part.exists() or not os.path.samestat(part.stat(), os.fstat(file.fileno())):
+            if not _named(part, file):
                 continue
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
@@ -55,6 +55,14 @@ def locked(part: Path, batches: Path) -> Iterator[tuple[io.FileIO, bool]]:
                 if not file.closed and os.fstat(file.fileno()).st_size == 0:
                     part.unlink(missing_ok=True)
             return
+
+
+def _named(part: Path, file: io.FileIO) -> bool:
+    """Return whether this is still the file's name; any moment it may be renamed or removed."""
+    try:
+        return os.path.samestat(part.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def _opened(part: Path) -> int:

@@ -65,11 +65,12 @@ def refuse_inputs(files: Files, inputs: Iterable[Path]) -> None:
     """Raise if a file that would be replaced is one of these, or lies in one of them."""
     for given in inputs:
         for file in (*files.all(), *files.batches.parents):
-            if file.exists() and given.exists() and file.samefile(given):
-                raise ValueError(
-                    f"{given} is an input, and would be lost to the schedule {files.batches}; "
-                    f"choose another path"
-                )
+            with suppress(OSError):  # one of them is not there, or was renamed just now
+                if file.samefile(given):
+                    raise ValueError(
+                        f"{given} is an input, and would be lost to the schedule {files.batches}; "
+                        f"choose another path"
+                    )
 
 
 def _has_inclusion(files: Files) -> bool:
