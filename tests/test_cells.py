@@ -86,7 +86,12 @@ def test_they_make_partitions_too(rng):
 
 
 def test_copies_and_constant_features_are_cut_somewhere():
-    assert np.bincount(dmsgd.cells(np.ones((10, 2)), 5).stratum).tolist() == [2] * 5
+    for X in (
+        np.ones((10, 2)),
+        sparse.csr_array(np.ones((10, 2))),
+        sparse.csr_array(np.ones((10, 1))),
+    ):
+        assert np.bincount(dmsgd.cells(X, 5).stratum).tolist() == [2] * 5
 
 
 @pytest.mark.parametrize("factor", [1 / 3, 7.0, 1e-5])

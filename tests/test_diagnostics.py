@@ -241,6 +241,11 @@ def test_item_gradients_are_those_of_single_items():
     model.requires_grad_(False)
     with pytest.raises(ValueError, match="no parameters"):
         diagnostics.item_gradients(model, loss, inputs, targets)
+    model.requires_grad_(True)
+    with pytest.raises(ValueError, match="inputs has 10 items, targets 9"):
+        diagnostics.item_gradients(model, loss, inputs, targets[:9])
+    with pytest.raises(TypeError, match="model must be a torch module, got function"):
+        diagnostics.item_gradients(loss, loss, inputs, targets)
 
 
 # Who is seen

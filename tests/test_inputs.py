@@ -42,6 +42,13 @@ BAD = {
         lambda: dmsgd.Stratified([0.0, np.nan, 1.0], 2), ValueError, "1 missing entry"),
     "labels None inside": (
         lambda: dmsgd.Stratified(["a", None, "b"], 2), ValueError, "1 missing entry"),
+    "labels empty": (lambda: dmsgd.Stratified([], 1), ValueError, "labels is empty"),
+    "labels sparse": (
+        lambda: dmsgd.one_hot(sparse.csr_array([[1.0], [2.0]])), TypeError, "got a sparse matrix"),
+    "labels nested": (lambda: dmsgd.one_hot([[1, 2], [3, 4]]), ValueError, "a list of lists"),
+    "labels without an order": (
+        lambda: dmsgd.one_hot([object(), object()]), TypeError, "object objects.*no order"),
+    "an empty path": (lambda: dmsgd.diversify("", 3), ValueError, "X is an empty path"),
     "w without labels": (
         lambda: dmsgd.diversify(X, 3, w=0.5), ValueError, "labels is None; pass labels= or w=0"),
     "1-D X": (lambda: dmsgd.diversify(X[0], 3), ValueError, r"two dimensions.*\(5,\).*reshape"),

@@ -34,6 +34,7 @@ def test_it_learns_from_the_batches_of_the_design():
     np.testing.assert_array_equal(ours.estimator_.coef_, by_hand.coef_)
     assert ours.design_.fingerprint() == design.fingerprint()
     np.testing.assert_array_equal(ours.predict(X), by_hand.predict(X))
+    np.testing.assert_array_equal(ours.decision_function(X), by_hand.decision_function(X))
     assert ours.classes_.tolist() == list(range(10))
     assert ours.n_features_in_ == 64
 

@@ -45,7 +45,7 @@ def design():
 
 
 def child(*arguments):
-    """Train, and leave quietly where the other rank was killed."""
+    """Train; where the other rank was killed, leave quietly."""
     try:
         train(*arguments)
     except (RuntimeError, OSError) as error:
@@ -53,7 +53,6 @@ def child(*arguments):
         if not gone:
             print(error, flush=True)
         os._exit(LEFT_ALONE if gone else 1)
-    os._exit(0)
 
 
 def train(rank, folder, steps):
@@ -101,6 +100,7 @@ def train(rank, folder, steps):
     while not (folder / "last").exists():  # all kills are made
         time.sleep(0.01)
     dist.destroy_process_group()
+    os._exit(0)  # freeing the model, torch can wait for ever for a thread of its own
 
 
 def started(context, folder, steps):
