@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,9 @@ import pytest
 
 import dmsgd
 from dmsgd.samplers import reference, rejection
-from dmsgd.schedules import completing, disk, files, pieces, record
+from dmsgd.schedules import completing, disk, drawing, files, pieces, record
+from dmsgd.schedules import schedule as schedule_module
+from dmsgd.schedules.disk import locked
 from dmsgd.schedules.files import Files
 
 RNG = np.random.default_rng(11)
@@ -846,6 +849,40 @@ def test_whoever_comes_while_another_publishes_waits_for_it(path, monkeypatch):
     (other,) = others
     np.testing.assert_array_equal(other.result(timeout=60).batches, schedule.batches)
     assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
+
+
+def test_the_schedule_that_was_asked_for_is_returned_also_if_another_replaces_it(path, monkeypatch):
+    replace = partial(dmsgd.presample, DESIGN, 5, seed=1, path=path, overwrite=True)
+    others = []
+
+    @contextmanager
+    def followed(*given):
+        with locked(*given) as found:
+            yield found
+        if not others:
+            others.append(None)
+            others.append(replace())
+
+    monkeypatch.setattr(drawing, "locked", followed)
+    schedule = dmsgd.presample(DESIGN, 5, path=path)
+    np.testing.assert_array_equal(schedule.batches, DESIGN.sample(5, 0))
+    assert others[1].seed == dmsgd.Schedule.load(path).seed == 1
+
+
+def test_a_schedule_that_another_replaces_while_it_is_checked_is_not_returned(path, monkeypatch):
+    dmsgd.presample(DESIGN, 5, path=path)
+    replace = partial(dmsgd.presample, DESIGN, 5, seed=1, path=path, overwrite=True)
+    hashed = []
+
+    def replaced_meanwhile(file):
+        if file == Files.at(path).batches and not hashed:
+            hashed.append(file)
+            replace()
+        return disk.sha256(file)
+
+    monkeypatch.setattr(schedule_module, "sha256", replaced_meanwhile)
+    with pytest.raises(ValueError, match="is another schedule: seed is 1, not 0"):
+        dmsgd.presample(DESIGN, 5, path=path)
 
 
 # --- where it cannot be written

@@ -99,11 +99,12 @@ def _on_disk(
             if schedule is None:
                 refuse_loss(files, record, overwrite)
                 complete(file, files if alone else files.without_locks(), record, design, hands)
+                schedule = Schedule.load(files.batches, check=not alone)  # still under the lock
         except (ValueError, OSError):
             schedule = None if alone else finished_without_locks(files, record)
             if schedule is None:
                 raise
-    return Schedule.load(files.batches, check=not alone) if schedule is None else schedule
+    return schedule
 
 
 def _record(design: Design, steps: int, seed: Seed) -> Record:

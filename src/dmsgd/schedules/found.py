@@ -24,9 +24,12 @@ def finished(files: Files, record: Record, overwrite: bool) -> Schedule | None:
     if not (files.batches.exists() and files.sidecar.exists()):
         return None
     try:
-        difference = Schedule.load(files.batches, check=False).record.difference(record)
-        if not difference:
-            schedule = Schedule.load(files.batches)
+        for check in (False, True):  # a cheap look first, after which it may have been replaced
+            schedule = Schedule.load(files.batches, check=check)
+            difference = schedule.record.difference(record)
+            if difference:
+                break
+        else:
             files.tidy()
             return schedule
     except (ValueError, FileNotFoundError) as error:
