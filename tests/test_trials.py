@@ -74,6 +74,12 @@ def test_how_many_proposals_a_draw_takes():
     assert design.proposals == pytest.approx(polynomials[1] / polynomials[0], rel=0.2)
 
 
+@pytest.mark.parametrize("scale", [1e-120, 1e-60, 1e8, 1e140])
+def test_the_scale_of_a_kernel_does_not_matter(scale):
+    one = dmsgd.Trials(dmsgd.Linear(X), 6).sample(20, seed=0)
+    np.testing.assert_array_equal(dmsgd.Trials(dmsgd.Linear(scale * X), 6).sample(20, seed=0), one)
+
+
 def test_too_much_repulsion_is_refused():
     with pytest.raises(ValueError, match=r"too much for Trials at k=30: .* use SwapChain"):
         dmsgd.Trials(dmsgd.Linear(X), 30)

@@ -73,7 +73,9 @@ class Trials(Sampled):
     def _propose(self) -> Callable[[int, int, IntArray], int]:
         from dmsgd.samplers.conditional_poisson import of_odds
 
-        return of_odds(ConditionalPoisson(self._diagonal, self.k).odds, self.k)
+        middle = np.partition(self._diagonal, -self.k)[-self.k]  # so that about k odds are above 1
+        with np.errstate(over="ignore"):  # infinite odds: in every batch
+            return of_odds(ConditionalPoisson(self._diagonal / middle, self.k).odds, self.k)
 
     def _kept_share(self) -> float:
         tried = np.empty((TRIED, self.k), dtype=np.int64)
