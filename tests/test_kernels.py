@@ -46,5 +46,8 @@ def test_products_of_kernels_refuse_what_is_no_kernel():
         dmsgd.Product(one, dmsgd.Linear([[0.0], [1.0]]))
     with pytest.raises(ValueError, match="same items, got 2 and 3"):
         dmsgd.Product(one, dmsgd.identity(3))
+    for scale, what in ((1e-120, "so small that their squares vanish"), (1e140, "that overflow")):
+        with pytest.raises(ValueError, match=f"the product of A and B has values {what}; rescale"):
+            dmsgd.Product(*2 * [dmsgd.Linear(scale * np.eye(2))])
     with pytest.raises(TypeError, match="Product needs a kernel"):
         dmsgd.Product(one, np.eye(2))

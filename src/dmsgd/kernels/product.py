@@ -11,7 +11,7 @@ from dmsgd.features import Features
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.interface import as_array
 from dmsgd.features.resident import held
-from dmsgd.inputs.arrays import FloatArray, IntArray, refuse_zero
+from dmsgd.inputs.arrays import FloatArray, IntArray, refuse_vanishing, refuse_zero
 from dmsgd.inputs.memory import reserve
 from dmsgd.kernels.kernel import Kernel, as_kernel
 
@@ -36,7 +36,16 @@ class Product(Kernel):
         if A.n != B.n:
             raise ValueError(f"A and B must be over the same items, got {A.n} and {B.n}")
         self.n = A.n
-        refuse_zero(bool(self.diag().any()))
+        self._refuse_out_of_range()
+
+    def _refuse_out_of_range(self) -> None:
+        one, two = (part.diag() for part in self.parts)
+        refuse_zero(bool((one.astype(bool) & two.astype(bool)).any()))
+        with np.errstate(over="ignore"):
+            trace = float(one @ two)
+        refuse_vanishing(trace, "the product of A and B")
+        if not np.isfinite(trace):
+            raise ValueError("the product of A and B has values that overflow; rescale one of them")
 
     def diag(self) -> FloatArray:
         """Return A_ii B_ii."""
