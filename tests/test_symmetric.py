@@ -2,6 +2,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from dmsgd.polynomials.binomial import log_binomial
 from dmsgd.polynomials.symmetric import (
     log_polynomial,
     log_polynomials,
@@ -86,6 +87,13 @@ def test_no_overflow_where_plain_polynomials_overflow(values):
     pi = selection(values, 200)
     assert pi.sum() == pytest.approx(200, abs=1e-9)
     assert ((pi > 0) & (pi <= 1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 29, 31, 10**3, 10**6, 10**12, 10**18])
+def test_numbers_of_subsets_agree_with_50_digits(n):
+    for k in {0, 1, min(n, 30), min(n, 10**5), n // 3, n // 2, n - 1, n}:
+        exact = mpmath.loggamma(n + 1) - mpmath.loggamma(k + 1) - mpmath.loggamma(n - k + 1)
+        assert abs(float(log_binomial(n, k)) - exact) <= 1e-14 * max(exact, 1)
 
 
 def test_real_size():
