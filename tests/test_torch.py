@@ -419,7 +419,40 @@ def test_a_look_at_a_batch_and_a_second_loader_are_said_aloud(workers):
     next(stream := iter(batches))
     with pytest.warns(UserWarning, match=r"epoch 2 was left.*a second loader use up epochs"):
         assert seen(other) == draws(3)  # in the middle of the first one's pass
-    assert seen(stream) == draws(2)[1:]
+    next(stream)
+    again = loader(ITEMS, DESIGN, steps=STEPS)
+    again.load_state_dict(batches.state_dict())  # of this pass, not of the one begun last
+    assert seen(again) == seen(stream) == draws(2)[2:]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_epoch_whose_first_batch_fails_is_not_done(workers):
+    class Failing(Dataset):
+        def __len__(self):
+            return N
+
+        def __getitem__(self, index):
+            raise OSError("the disk is gone")
+
+    batches = loader(Failing(), DESIGN, steps=STEPS, num_workers=workers)
+    batches.sampler.set_epoch(4)
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(iter(batches))
+    again = loader(ITEMS, DESIGN, steps=STEPS)
+    again.load_state_dict(batches.state_dict())
+    assert seen(again) == draws(4)
+
+
+@pytest.mark.parametrize(
+    "make", [copy.deepcopy, lambda batches: pickle.loads(pickle.dumps(batches))]
+)
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_copy_of_a_loader_stands_where_training_stands(workers, make):
+    batches = loader(ITEMS, DESIGN, steps=STEPS, num_workers=workers)
+    for taken, _ in enumerate(batches, start=1):
+        if taken in (3, STEPS):
+            rest = seen(make(batches))
+            assert rest == (draws(0)[taken:] or draws(1))
 
 
 def test_persistent_workers_go_through_the_epochs():

@@ -15,7 +15,6 @@ from dmsgd.designs.source import Source, as_source, known
 from dmsgd.inputs.scalars import as_count, as_flag
 from dmsgd.inputs.seeding import Seed
 from dmsgd.torch.embedding import refuse_unnumbered
-from dmsgd.torch.passes import Pass
 from dmsgd.torch.ranks import Shard, process_count, sharers
 from dmsgd.torch.sampler import DiverseSampler
 from dmsgd.torch.state import fingerprint_of
@@ -31,8 +30,7 @@ class Loader(DataLoader[Any]):
 
     sampler: DiverseSampler
     batch_size: int
-    _under_way: Pass | None = None
-    _consumed = 0  # items of that pass that training has got here
+    _place: tuple[int, int] | None = None  # epoch, and how many of its items training has got
 
     def __init__(self, dataset: Dataset[Any], **options: Any) -> None:
         super().__init__(dataset, **options)
@@ -46,26 +44,33 @@ class Loader(DataLoader[Any]):
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         if isinstance(self.dataset, WithLossWeights):
             self.dataset.refuse_other(self.sampler.design)
-        consumed = self.sampler.next_place[1]
+        epoch, consumed = self._place = self.sampler.next_place
         for batch in super().__iter__():
             consumed += self.batch_size
-            self._under_way, self._consumed = self.sampler.course.under_way, consumed
+            self._place = epoch, consumed
             yield batch
-        self._under_way = None
+        self._place = None
+
+    def _place_under_way(self) -> tuple[int, int] | None:
+        """Return the place in an epoch, None between two, or if another was named since."""
+        return self._place if self.sampler.course.under_way is not None else None
 
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands: epoch, consumed items, and of which design; plain."""
-        now = self._under_way
-        if (
-            now is None or now is not self.sampler.course.under_way
-        ):  # or another epoch was named since
-            return self.sampler.state_dict(self.sampler.next_place)
-        return self.sampler.state_dict((now.epoch, self._consumed))
+        return self.sampler.state_dict(self._place_under_way() or self.sampler.next_place)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state` at the next pass over the loader."""
         self.sampler.load_state_dict(state)
-        self._under_way = None
+        self._place = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_place": self._place_under_way()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._place is not None:  # the sampler's own is of what was fetched ahead
+            self.sampler.course.load(*self._place, len(self.sampler))
 
 
 def loader(
