@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import dmsgd
 import documented_help
 from dmsgd import commands
-from dmsgd.commands import app, one_line
+from dmsgd.commands import app, arguments, one_line
 
 COMMANDS = ("inspect", "report", "sample", "select", "demo", "reproduce", "bench")
 RNG = np.random.default_rng(0)
@@ -334,12 +334,43 @@ def test_errors_are_one_line_and_no_file(folder, command, message):
         ("folder.npy", "folder.npy is a folder"),
         ("features.npy --force", "features.npy is an input of this command"),
         ("y.npy --force", "y.npy is an input of this command"),
+        ("out.NPY", "'out.NPY' ends in .NPY, which a schedule's file does not; write .npy"),
+        ("link.csv", "there is no folder .*missing; create it first"),
     ],
 )
 def test_outputs_that_are_refused(folder, output, message):
     (folder / "folder.npy").mkdir()
+    (folder / "link.csv").symlink_to("missing/out.csv")
     fails(f"sample features.npy --labels y.npy -k 8 -n 5 -o {output}", message)
     np.testing.assert_array_equal(np.load("features.npy"), X)
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_an_output_that_comes_meanwhile_is_not_replaced_unless_asked(folder, monkeypatch, links):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
+    out, before = folder / "out.csv", sorted(folder.iterdir())
+    with arguments.replacing(out, force=False) as file:
+        file.write(b"first")
+    with (
+        pytest.raises(FileExistsError, match=r"out\.csv was written by another program meanwhile"),
+        arguments.replacing(out, force=False) as file,
+    ):
+        file.write(b"second")
+    assert out.read_bytes() == b"first"
+    with arguments.replacing(out, force=True) as file:
+        file.write(b"third")
+    assert out.read_bytes() == b"third"
+    assert sorted(folder.iterdir()) == sorted([*before, out])
+
+
+def test_a_name_may_be_as_long_as_the_file_system_has_them(folder):
+    name = "n" * 251 + ".csv"
+    assert run(f"sample features.npy -k 8 -n 5 -o {name}").exit_code == 0
+    assert len((folder / name).read_text().splitlines()) == 5
 
 
 def test_folder_without_permission_is_refused(folder, monkeypatch):

@@ -737,6 +737,7 @@ def test_command_writes_the_table_of_items(folder):
     fails(f"{command} --csv items.txt", "must end in .csv")
     (folder / "y.csv").write_text("kept")
     fails(f"{command} --csv y.csv", "y.csv exists")
+    fails(f"{command} --csv y.csv --force --texts y.csv:text", "y.csv is an input of this command")
     assert not (folder / "out.html").exists()
     result = run(f"{command} --csv items.csv")
     assert result.exit_code == 0, result.output

@@ -127,6 +127,8 @@ def test_labels_are_counted(folder):
         ("-k 5 --given 300 -o c.csv", r"--given 300 must lie in 0\.\.299"),
         ("-k 5 --given y.txt -o c.csv", r"--given y\.txt must hold item numbers"),
         ("-k 5 --given none.txt -o c.csv", r"no file none\.txt"),
+        ("-k 5 --given '' -o c.csv", "--given '' is neither item numbers such as 3,7,12 nor"),
+        ("-k 5 --given -1 -o c.csv", "--given '-1' is neither item numbers"),
         ("-k 5 -o c.parquet", r"must end in \.csv or \.txt or \.npy"),
         ("-k 5 -o there.csv", r"there\.csv exists; use --force"),
         ("-k 5 -o c.csv --page there.html", r"there\.html exists; use --force"),

@@ -87,33 +87,59 @@ Force = Annotated[bool, typer.Option("--force", help="Replace an existing output
 def refuse_output(
     output: Path, suffixes: tuple[str, ...], inputs: list[str | None], force: bool
 ) -> None:
-    """Raise unless `output` can be written without losing anything that was not named."""
+    """Raise unless `output` can be written without losing anything that was not named.
+
+    inputs: files, or file:NAME.
+    """
+    from dmsgd.files.paths import split
+
+    folder = Path(os.path.realpath(output)).parent  # where a link leads to
     if output.suffix.lower() not in suffixes:
         raise ValueError(f"{output}: the output must end in {' or '.join(suffixes)}")
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {output.parent}; create it first")
-    if not os.access(output.parent, os.W_OK):
-        raise PermissionError(f"the folder {output.parent.resolve()} cannot be written to")
+    if not folder.is_dir():
+        named = folder if output.is_symlink() else output.parent
+        raise FileNotFoundError(f"there is no folder {named}; create it first")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"the folder {folder} cannot be written to")
     if output.is_dir():
         raise IsADirectoryError(f"{output} is a folder; give a file")
     if not output.exists():
         return
-    if any(Path(name).exists() and output.samefile(name) for name in inputs if name):
+    files = [split(name)[0] for name in inputs if name]
+    if any(file.exists() and output.samefile(file) for file in files):
         raise ValueError(f"{output} is an input of this command; write to another file")
     if not force:
         raise FileExistsError(f"{output} exists; use --force to replace it, or another name")
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a new file that takes the place of `path` if all goes well and vanishes if not."""
+def replacing(path: Path, force: bool) -> Iterator[IO[bytes]]:
+    """Yield a new file that becomes `path` if all goes well and vanishes if not.
+
+    Without `force` it takes the place of no file, not even of one that has come meanwhile.
+    """
     target = Path(os.path.realpath(path))  # a link stays a link
-    hidden = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    start = target.name[:40]  # the whole may be as long as names can be
+    hidden = target.with_name(f".{start}.{secrets.token_hex(4)}.tmp")
     try:
         with open(hidden, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if not force:
+            _refuse_to_replace(path, hidden, target)
         os.replace(hidden, target)
     finally:
         hidden.unlink(missing_ok=True)
+
+
+def _refuse_to_replace(path: Path, hidden: Path, target: Path) -> None:
+    """Give `hidden` the name `target` as well, or raise if that is another file's by now."""
+    try:
+        os.link(hidden, target)
+    except OSError:  # it is there, or the file system has no links: then a look must do
+        if os.path.lexists(target):
+            raise FileExistsError(
+                f"{path} was written by another program meanwhile, and is left as it is; use "
+                f"--force to replace it, or another name"
+            ) from None

@@ -78,7 +78,7 @@ def demo(
     longtail_figures.plot_accuracy(digits, out / "accuracy.png")
     _tell(tables.digits_table(digits), tables.accuracy_summary(digits), tables.cost_summary(digits))
 
-    with bar("Report") as progress, replacing(out / PAGE) as file:
+    with bar("Report") as progress, replacing(out / PAGE, force) as file:
         file.write(digits_page(digits.config, progress).encode())
     say("Pictures, and a page with sliders on the digits:")
     for name in (*PICTURES, PAGE):

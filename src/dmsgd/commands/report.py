@@ -74,10 +74,10 @@ def report(
     with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:
         content = build(X, asked.k, y, settings, **extras, seed=seed, progress=progress)
     page = render(content, title or Path(asked.features).name).encode()
-    with replacing(output) as file:
+    with replacing(output, force) as file:
         file.write(page)
     if table is not None:
-        with replacing(table) as file:
+        with replacing(table, force) as file:
             file.write(content["csv"].encode())
     say(f"features  {asked.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
     if content["sampled"] < content["n"]:

@@ -80,6 +80,7 @@ def sample(
     from dmsgd.inputs.threads import thread_count
 
     # Asked here so that bad values are refused before the work rather than after it.
+    as_count(asked.k, "k")
     as_count(steps, "steps")
     key_of(seed)
     threads = thread_count(workers)
@@ -124,17 +125,15 @@ def _refuse_output(
     from dmsgd.schedules.files import Files
     from dmsgd.schedules.refusals import refuse_full_disk, refuse_inputs, refuse_strangers
 
-    inputs = [split(name)[0] for name in names if name]
-    given: list[str | None] = [str(file) for file in inputs]
-    refuse_output(output, (".npy", ".csv"), given, force=True)
+    refuse_output(output, (".npy", ".csv"), names, force=True)
     if output.suffix.lower() == ".npy":
         files = Files.at(output)
-        refuse_inputs(files, inputs)
+        refuse_inputs(files, [split(name)[0] for name in names if name])
         refuse_strangers(files)  # also with --force, which replaces schedules
         if not force and _is_there(files, steps, k, seed):
             return True
         refuse_full_disk(files, max(steps, 1), max(k, 1), n=0)
-    refuse_output(output, (".npy", ".csv"), given, force)
+    refuse_output(output, (".npy", ".csv"), names, force)
     return False
 
 
@@ -211,7 +210,7 @@ def _draw_to(
             design, steps, seed, output, workers, shown, overwrite=force, client=client
         )
     schedule = presample(design, steps, seed, workers=workers, progress=shown, client=client)
-    with replacing(output) as file:
+    with replacing(output, force) as file:
         np.savetxt(file, schedule.batches, fmt="%d", delimiter=",")
     return schedule
 

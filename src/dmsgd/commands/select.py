@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dmsgd.inputs.arrays import IntArray
 
 #: Item numbers, as --given takes them.
-NUMBERS = re.compile(r"\d{1,18}(,\d{1,18})*")
+NUMBERS = re.compile(r"\s*\d{1,18}\s*(,\s*\d{1,18}\s*)*", re.ASCII)
 
 
 @asking
@@ -114,8 +114,8 @@ def select(
         facts = {"chosen by": how, "kernel": settings.in_words()}
         if y is not None:
             facts["labels"] = labels_in_words(settings)
-        write(page, page_of(whole, chosen, known, y, facts, output.name, seed))
-    write(output, written)
+        write(page, page_of(whole, chosen, known, y, facts, output.name, seed), force)
+    write(output, written, force)
     say(f"chosen    {how}: {counted(asked.k, 'item')} in {time.perf_counter() - began:.2f} s")
     say(f"written   {output}" + (f" and {page}" if page else ""))
     if y is not None:
@@ -133,12 +133,9 @@ def _refuse(
     force: bool,
 ) -> None:
     """Raise unless both files can be written, and hold what is asked for."""
-    from dmsgd.files.paths import split
-
-    files: list[str | None] = [str(split(name)[0]) for name in inputs if name]
-    refuse_output(output, (".csv", ".txt", ".npy"), files, force)
+    refuse_output(output, (".csv", ".txt", ".npy"), inputs, force)
     if page is not None:
-        refuse_output(page, (".html", ".htm"), files, force)
+        refuse_output(page, (".html", ".htm"), inputs, force)
     if weights and most:
         raise ValueError(
             "--weights are of a draw, and --most is none: nothing is known of how likely its items "
@@ -157,6 +154,10 @@ def _given(text: str, n: int, k: int) -> IntArray:
 
     if NUMBERS.fullmatch(text):
         items: Any = [int(number) for number in text.split(",")]
+    elif not Path(text).suffix:
+        raise ValueError(
+            f"--given {text!r} is neither item numbers such as 3,7,12 nor a file of them"
+        )
     else:
         items = load_labels(f"{text}:item" if "item" in column_names(text) else text)
     return as_given(as_items(items, n, f"--given {text}", 1), n, k)

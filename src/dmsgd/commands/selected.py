@@ -51,9 +51,9 @@ def as_bytes(output: Path, columns: dict[str, IntArray | FloatArray]) -> bytes:
     return file.getvalue()
 
 
-def write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes, force: bool) -> None:
     """Write a file whole, or leave what is there."""
-    with replacing(path) as file:
+    with replacing(path, force) as file:
         file.write(content)
 
 

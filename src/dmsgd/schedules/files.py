@@ -88,6 +88,10 @@ class Files:
             raise ValueError(
                 f"{given!r} names no file; a schedule needs a path such as batches.npy"
             )
+        if given.lower().endswith(".npy") and not given.endswith(".npy"):
+            raise ValueError(
+                f"{given!r} ends in {given[-4:]}, which a schedule's file does not; write .npy"
+            )
         name = os.path.abspath(given).removesuffix(".npy")
         return cls(
             batches=Path(f"{name}.npy"),
