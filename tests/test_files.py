@@ -100,6 +100,8 @@ def test_sparse_npz_with_indices_out_of_range(tmp_path, kind, index):
         "a;b\n1;2.5\n3;-4\n5;0\n",
         "a\tb\n1\t2.5\n3\t-4\n5\t0\n",
         "label,0\n1,2.5\n3,-4\n5,0\n",
+        "\na;b\n1;2.5\n3;-4\n5;0\n",
+        '"a, in m";"b"\n1;2.5\n3;-4\n5;0\n',
     ],
 )
 def test_csv(tmp_path, text):
@@ -144,6 +146,9 @@ def test_csv_without_header_numbers_its_columns(tmp_path):
         ("a,b\n", r"has a header \(a, b\) but no rows"),
         ("\n\n", r"blank lines only"),
         ("a,b\n1,nan\n", r"x\.csv has 1 NaN or infinite value"),
+        ("a;b\n1;2\n3;4,5\n", r"column 'b' has '4,5' in line 3; write numbers with a decimal"),
+        ("a,b\n1,2\n3,4_0\n", r"column 'b' is not numeric \(line 3 has '4_0'\)"),
+        (f"a,b\n1,{'2' * 2**18}\n", r"field larger than field limit .*; mend it, or save \.parq"),
     ],
 )
 def test_csv_errors(tmp_path, text, message):
@@ -248,6 +253,17 @@ def test_labels_of_a_table_need_a_column(tmp_path):
         load_labels(path)
     with pytest.raises(ValueError, match="no column 'kind'"):
         load_labels(f"{path}:kind")
+
+
+def test_labels_of_a_name_that_two_columns_have(tmp_path):
+    path = written(tmp_path, "iris.csv", IRIS.replace("length", "species"))
+    with pytest.raises(ValueError, match=r"iris\.csv has 2 columns 'species'; name them apart"):
+        load_labels(f"{path}:species")
+
+
+def test_names_may_hold_line_breaks(tmp_path):
+    path = written(tmp_path, "a\nb.csv", IRIS.replace("species", '"the\nspecies"'))
+    assert load_labels(f"{path}:the\nspecies").tolist() == ["setosa", "virginica", "setosa"]
 
 
 # What cannot be read

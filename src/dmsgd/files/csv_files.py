@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,7 +36,8 @@ def layout(file: Path) -> Layout:
     Those of a .tsv file are between tabs.
     """
     with open_text(file) as text:
-        line = text.readline()
+        line = next((line for line in text if line.strip()), "")
+        line = re.sub('"[^"]*"', "", line)  # names between quotes may hold commas
         delimiter = "," if "," in line else ";" if ";" in line else "\t" if "\t" in line else ","
         delimiter = "\t" if file.suffix.lower() == ".tsv" else delimiter
         text.seek(0)
@@ -71,7 +73,7 @@ def _is_number(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return True
+    return "_" not in cell  # which Python would take, and no other reader
 
 
 @contextmanager
@@ -83,7 +85,10 @@ def open_text(file: Path) -> Iterator[TextIO]:
         except UnicodeDecodeError:
             raise ValueError(f"{file} is not UTF-8 text; convert it, or save .npy") from None
         except csv.Error as error:
-            raise ValueError(f"{file} is not a CSV file ({error})") from None
+            raise ValueError(
+                f"{file} is not a CSV file, or has a quote that never ends ({error}); mend it, or "
+                f"save .parquet"
+            ) from None
 
 
 def _rows(file: Path, columns: Layout) -> Iterator[tuple[int, list[str]]]:
@@ -147,10 +152,16 @@ def _explain(file: Path, columns: Layout, used: list[int]) -> None:
                 raise ValueError(
                     f"{file}: column {columns.names[j]!r} is empty in line {line}; fill or drop it"
                 )
-            if not _is_number(row[j]):
+            if _is_number(row[j]):
+                continue
+            if _is_number(row[j].replace(",", "")):
                 raise ValueError(
-                    not_numeric(file, columns.names[j], f"line {line} has {row[j][:40]!r}")
+                    f"{file}: column {columns.names[j]!r} has {row[j]!r} in line {line}; write "
+                    f"numbers with a decimal point, and no commas in them"
                 )
+            raise ValueError(
+                not_numeric(file, columns.names[j], f"line {line} has {row[j][:40]!r}")
+            )
 
 
 def labels(file: Path, name: str | None, n: int | None) -> npt.NDArray[Any]:

@@ -15,7 +15,8 @@ USUAL_NAMES = ("X", "features", "x")
 def split(path: str | Path) -> tuple[Path, str | None]:
     """Return the file and the NAME of `file` or `file:NAME`; a file of the whole name is one."""
     file = Path(path)
-    parts = re.fullmatch(r"(.+?\.(?:npz|csv|tsv|parquet|zarr)):(.+)", str(path), re.IGNORECASE)
+    pattern = r"(.+?\.(?:npz|csv|tsv|parquet|zarr)):(.+)"
+    parts = re.fullmatch(pattern, str(path), re.IGNORECASE | re.DOTALL)
     if parts and not file.exists():
         return Path(parts[1]), parts[2]
     return file, None
@@ -91,4 +92,6 @@ def column_number(file: Path, names: list[str], name: str | None) -> int:
             f"{file} has the columns {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
             f"{'' if name is None else f' and no column {name!r}'}; select one as {file.name}:NAME"
         )
+    if names.count(name) > 1:
+        raise ValueError(f"{file} has {names.count(name)} columns {name!r}; name them apart")
     return names.index(name)
