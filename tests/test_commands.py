@@ -367,6 +367,20 @@ def test_an_output_that_comes_meanwhile_is_not_replaced_unless_asked(folder, mon
     assert sorted(folder.iterdir()) == sorted([*before, out])
 
 
+def test_a_disk_that_fills_up_is_told_with_the_name_of_the_file(folder):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**10, before[1]))
+    try:
+        fails(
+            "sample features.npy -k 8 -n 500 -o out.csv",
+            "cannot write out.csv: File too large; what was there is as it was",
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(folder.glob("*out.csv*"))
+
+
 def test_a_name_may_be_as_long_as_the_file_system_has_them(folder):
     name = "n" * 251 + ".csv"
     assert run(f"sample features.npy -k 8 -n 5 -o {name}").exit_code == 0

@@ -129,6 +129,11 @@ def replacing(path: Path, force: bool) -> Iterator[IO[bytes]]:
         if not force:
             _refuse_to_replace(path, hidden, target)
         os.replace(hidden, target)
+    except OSError as error:
+        if error.errno is None:  # it says by itself what is wrong
+            raise
+        why = f"cannot write {path}: {os.strerror(error.errno)}; what was there is as it was"
+        raise OSError(error.errno, why) from error
     finally:
         hidden.unlink(missing_ok=True)
 
