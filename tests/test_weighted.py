@@ -214,6 +214,11 @@ def test_the_same_law_for_the_same_numbers_however_they_are_given():
     assert dmsgd.Weighted(b, 2).fingerprint() != scaled.fingerprint()
 
 
+def test_weights_of_any_size_share_what_is_left():
+    design = dmsgd.Weighted(weights=[1.0, 1e-305, 3e-305], k=2)
+    np.testing.assert_allclose(design.inclusion(), [1, 0.25, 0.75], rtol=1e-12)
+
+
 def test_weights_beyond_one_are_capped_and_the_rest_shares():
     b = capped_shares(np.array([100.0, 50, 1, 1, 1, 1, 0]), 4)
     np.testing.assert_allclose(b, [1, 1, 0.5, 0.5, 0.5, 0.5, 0])
@@ -301,6 +306,7 @@ def test_what_rounding_leaves_of_a_sum_makes_no_item_more_than_sure(b):
     ("arguments", "message"),
     [
         ({"b": [0.5, 0.6], "k": 1}, r"b sums to 1.1.*sum to 1; pass them as weights="),
+        ({"b": np.repeat([1, 1e-8], [999_999, 9]), "k": 1_000_000}, "b sums to 999999.*to 1000000"),
         ({"b": [1.5, 0.5], "k": 2}, r"b is 1.5 for item 0.*at most once"),
         ({"b": [0.5, -0.5, 1], "k": 1}, r"b must be finite and at least 0.*-0.5 for item 1"),
         ({"weights": [1, np.nan], "k": 1}, r"weights must be finite.*nan for item 1"),

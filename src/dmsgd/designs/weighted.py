@@ -17,7 +17,7 @@ from dmsgd.polynomials.conditional_poisson import ConditionalPoisson, with_inclu
 from dmsgd.polynomials.shares import capped_shares
 from dmsgd.samplers.parallel import fill
 
-#: Inclusion probabilities may sum to k but for this share of it.
+#: Those that are not sure may sum to the places left for them but for this share of these.
 ROUNDING = 1e-6
 #: What is this close to 1 is 1: an item that is in every batch.
 SURE = 1 - 1e-13
@@ -136,9 +136,10 @@ def _of_b(b: FloatArray, k: int) -> FloatArray:
             f"an item is in a batch at most once; pass them as weights= to scale them to k={k}"
         )
     sure = b >= SURE
-    if abs(b.sum() - k) > ROUNDING * k or np.count_nonzero(sure) > k:
+    places = k - int(np.count_nonzero(sure))
+    if places < 0 or abs(b.sum(where=~sure) - places) > ROUNDING * max(places, 1):
         raise ValueError(
-            f"b sums to {b.sum():.7g}, but the probabilities of k={k} items sum to {k}; pass them "
+            f"b sums to {b.sum():.12g}, but the probabilities of k={k} items sum to {k}; pass them "
             f"as weights= to have them scaled"
         )
     while True:  # what is scaled may become sure

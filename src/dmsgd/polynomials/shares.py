@@ -15,7 +15,7 @@ def capped_shares(weights: FloatArray, k: int, ceiling: float = 1.0) -> FloatArr
     b: FloatArray = weights * (k / weights.sum())
     while (b > ceiling).any():
         full = b >= ceiling
-        rest = max(float(weights.sum(where=~full)), 1e-300)  # none is left for weights of 0
-        b = weights * ((k - ceiling * full.sum()) / rest)
+        rest = float(weights.sum(where=~full)) or 1.0  # none is left for weights of 0
+        b = weights / rest * (k - ceiling * full.sum())
         b[full] = ceiling
     return b
