@@ -2,6 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import dmsgd
 from contracts import (
@@ -169,6 +170,18 @@ def test_a_spectrum_that_is_none_is_noticed():
     broken = dmsgd.Spectrum(np.ones(3), np.ones((6, 3)) / np.sqrt(6), route="made up", tol=0.0)
     with pytest.raises(dmsgd.SamplingError, match="not orthonormal"):
         dmsgd.KDPP(broken, 3).sample(1, seed=0)
+
+
+def test_eigenvalues_as_far_apart_as_numbers_go():
+    lengths = np.sqrt([1e250, 1.0, 1e-250])
+    for spectrum in (
+        dmsgd.exact(dmsgd.Linear(sparse.diags_array(lengths))),
+        dmsgd.Spectrum(lengths**2, np.eye(3)),
+    ):
+        design = dmsgd.KDPP(spectrum, 2)
+        np.testing.assert_allclose(design.inclusion(), [1, 1, 0], atol=1e-12)
+    with pytest.raises(ValueError, match="values are so large that their sum overflows; rescale"):
+        dmsgd.Spectrum([1e308, 1e308], np.eye(2))
 
 
 def test_moments_helper_agrees_with_a_known_law():

@@ -61,7 +61,8 @@ def distance(spectrum: Spectrum, k: int) -> float:
 
 def _moved(spectrum: Spectrum, used: FloatArray, values: FloatArray) -> float:
     rounding = spectrum.rounding
-    relative = (rounding.beside * spectrum.values[0] / values) ** rounding.power
+    with np.errstate(over="ignore"):
+        relative = (rounding.beside * spectrum.values[0] / values) ** rounding.power
     return EPS * float(np.max(used * relative))
 
 

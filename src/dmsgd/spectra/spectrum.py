@@ -154,6 +154,9 @@ def _checked_values(given: Any) -> FloatArray:
             f"values must be positive and finite, got {values.min()} to {values.max()}; leave out "
             f"what is zero, with its vectors"
         )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(values.sum()):
+            raise ValueError("values are so large that their sum overflows; rescale them")
     if (np.diff(values) > 0).any():
         raise ValueError("values must be sorted, largest first, and the vectors with them")
     return values
