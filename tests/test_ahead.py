@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -115,6 +117,49 @@ def test_a_process_that_was_forked_draws_for_itself():
     assert ours.poll(60)
     assert ours.recv() == list(sampler) == epoch(design, 2)
     child.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_pass_goes_on_in_a_process_that_was_forked(monkeypatch):
+    monkeypatch.setattr(ahead, "MOST", K)  # lots of two draws, the next one under way
+    design = dmsgd.Uniform(40, K)
+    stream = iter(DiverseSampler(design, steps=STEPS))
+    first = next(stream)
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=lambda: theirs.send([first, *stream]), daemon=True)
+    child.start()
+    assert ours.poll(20)
+    assert ours.recv() == [first, *stream] == epoch(design, 0)
+    child.join()
+
+
+TRAINING = """
+import threading, time
+import dmsgd
+from dmsgd.torch import DiverseSampler, ahead
+
+ahead._free_cores = lambda: 2
+ahead.MOST = 6
+ahead.WORTH = 1  # several threads a lot
+sampler = DiverseSampler(dmsgd.Uniform(40, 6), steps=50)
+
+def train():
+    threading.main_thread().join()
+    print(sum(map(sum, (sampler, sampler))))
+
+threading.Thread(target=train).start()
+"""
+
+
+@pytest.mark.parametrize("free", [2], indirect=True)
+def test_training_in_a_thread_outlives_the_main_one():
+    done = subprocess.run(
+        [sys.executable, "-c", TRAINING], capture_output=True, text=True, timeout=60, check=True
+    )
+    drawn = dmsgd.Uniform(40, 6).sample(100, seed=0)
+    assert (done.stdout.strip(), done.stderr) == (str(drawn.sum()), "")
 
 
 def test_nothing_is_read_in_vain(free):

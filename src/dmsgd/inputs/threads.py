@@ -1,12 +1,16 @@
-"""How many threads `workers` means."""
+"""How many threads `workers` means, and work in a thread of its own."""
 
 from __future__ import annotations
 
 import numbers
 import os
-from typing import Any
+from collections.abc import Callable
+from threading import Thread
+from typing import Any, Generic, TypeVar
 
 from dmsgd.inputs.scalars import as_count
+
+Result = TypeVar("Result")
 
 
 def thread_count(workers: Any) -> int:
@@ -24,3 +28,33 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class Background(Thread, Generic[Result]):
+    """Work that a new thread does.
+
+    Executors take no work once the main thread has ended, though training in another may go on.
+    """
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        super().__init__(name="dmsgd")
+        self._work = work
+        self._result: Result | None = None
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Do the work."""
+        try:
+            self._result = self._work()
+        except BaseException as error:
+            self._error = error
+        finally:
+            del self._work  # which may hold whoever waits for it
+
+    def result(self) -> Result:
+        """Return what the work returned, or raise what it raised, once it is done."""
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._result  # type: ignore[return-value]

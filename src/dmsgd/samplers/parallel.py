@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from threading import Event, Lock
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ import numpy as np
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.threads import Background
 
 #: Pieces of work for each thread, and the most items in one: a draw's own arrays stay small, and
 #: Ctrl-C is heard.
@@ -70,12 +70,15 @@ def spread(work: Callable[[Item], Result], items: Sequence[Item], workers: int) 
             raise
 
     others = min(workers, len(items)) - 1  # this thread works, too
-    with ThreadPoolExecutor(others) as pool:
-        try:
-            futures = [pool.submit(take) for _ in range(others)]
-            take()
-            for future in futures:
-                future.result()
-        finally:
-            over.set()
+    helpers: list[Background[None]] = []
+    try:
+        for _ in range(others):
+            helpers.append(Background(take))
+        take()
+        for helper in helpers:
+            helper.result()
+    finally:
+        over.set()
+        for helper in helpers:
+            helper.join()
     return results

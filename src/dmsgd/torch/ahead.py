@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ import torch
 from dmsgd.designs.source import Source
 from dmsgd.inputs.arrays import IntArray, on_host
 from dmsgd.inputs.seeding import Seed
-from dmsgd.inputs.threads import thread_count
+from dmsgd.inputs.threads import Background, thread_count
 
 #: Indices in a lot at most; draws in a lot for each thread, at least.
 MOST, EACH = 2**16, 2
@@ -60,7 +60,7 @@ class Stream:
 
     def __init__(self, design: Source, seed: Seed, first: int, width: int) -> None:
         self.first = first
-        self._design, self._seed, self._process = design, seed, os.getpid()
+        self._design, self._seed = design, seed
         self._endless = getattr(design, "seed", None) is None
         self._free = _free_cores()
         self._threads = self._free or thread_count(-1)
@@ -70,38 +70,39 @@ class Stream:
         self._most, self._lot = self._at_once or most, self._at_once or soon
         self._made = 0
         self._rows = np.empty((0, design.k), dtype=np.int64)
-        self._coming: Future[IntArray] | None = None  # the rows after those
+        self._coming: Background[IntArray] | None = None  # the rows after those
+        self._process = 0  # that makes them
 
     def goes_on(self, design: Source, first: int) -> bool:
         """Return whether these are the draws of `design` from number `first` on."""
-        return self._design is design and self.first == first and self._process == os.getpid()
+        return self._design is design and self.first == first
 
     def until(self, last: int) -> Iterator[IntArray]:
         """Return the draws up to number `last`."""
         steps = last - self.first
-        pool = ThreadPoolExecutor(1, thread_name_prefix="dmsgd") if self._free else None
-        try:
-            while self.first < last:
-                if not len(self._rows):
-                    coming, self._coming = self._coming, None
-                    self._rows = coming.result() if coming else self._draw(*self._lot_until(last))
-                rows, self._rows = np.split(self._rows, [last - self.first])
-                self.first += len(rows)
-                # beyond the epoch nothing is read in vain, but for epochs that are made as a whole
-                if self.first < last or self._at_once in (None, steps):
-                    self._prepare(pool, last)
-                yield rows
-        finally:
-            if pool is not None:
-                pool.shutdown(wait=False, cancel_futures=self.first < last)
+        while self.first < last:
+            if not len(self._rows):
+                self._rows = self._next_lot(last)
+            rows, self._rows = np.split(self._rows, [last - self.first])
+            self.first += len(rows)
+            # beyond the epoch nothing is read in vain, but for epochs that are made as a whole
+            if self.first < last or self._at_once in (None, steps):
+                self._prepare(last)
+            yield rows
 
-    def _prepare(self, pool: ThreadPoolExecutor | None, last: int) -> None:
-        """Have the next lot made in the background, if there is one and nothing is at hand."""
-        if pool is None or self._coming is not None or len(self._rows):
+    def _next_lot(self, last: int) -> IntArray:
+        coming, self._coming = self._coming, None
+        if coming is not None and self._process == os.getpid():  # threads do not survive a fork
+            return coming.result()
+        return self._draw(*self._lot_until(last))
+
+    def _prepare(self, last: int) -> None:
+        """Have the next lot made in the background, if cores are free and nothing is at hand."""
+        if not self._free or self._coming is not None or len(self._rows):
             return
         start, count = self._lot_until(last)
         if count > 0:
-            self._coming = pool.submit(self._draw, start, count)
+            self._process, self._coming = os.getpid(), Background(partial(self._draw, start, count))
 
     def _lot_until(self, last: int) -> tuple[int, int]:
         """Return the first draw of the next lot and how many it has."""
