@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 
 import dmsgd
 from dmsgd import KDPP, Linear, exact
@@ -353,6 +353,24 @@ def test_a_file_that_changes_after_set_up_is_noticed(name: str, tmp_path: Path) 
     for ask in (lambda: design.sample(20, seed=0), lambda: design.joint([0], [1])):
         with pytest.raises(ValueError, match="has changed since it was opened"):
             ask()
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.parquet", "x.zarr", "folder"])
+def test_a_relative_path_stays_the_same_file_in_another_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = features()
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", X)
+    if name == "x.parquet":
+        pytest.importorskip("pandas").DataFrame(X, columns=list("abcdefghijkl")).to_parquet(name)
+    if name == "x.zarr":
+        pytest.importorskip("zarr").save_array(name, X)
+    (tmp_path / "folder").mkdir()
+    sparse.save_npz("folder/x.npz", sparse.csr_array(X))
+    design = dmsgd.diversify(name, 5)
+    monkeypatch.chdir("folder")
+    np.testing.assert_array_equal(design.sample(9, seed=0), dmsgd.diversify(X, 5).sample(9, seed=0))
 
 
 def test_a_change_that_the_file_system_does_not_show_is_found_by_the_hash(

@@ -10,6 +10,7 @@ from dmsgd.commands.loading import load_features as features_of
 from dmsgd.commands.loading import load_labels
 from dmsgd.features import recognise
 from dmsgd.features.door import open_features
+from dmsgd.files import numpy_files
 from dmsgd.files.numpy_files import load_npy, load_npz
 from dmsgd.files.tables import column_names
 
@@ -44,6 +45,22 @@ def test_npy_stays_on_disk(tmp_path):
     loaded = load_features(tmp_path / "x.npy")
     np.testing.assert_array_equal(loaded, X)
     assert not loaded.flags.writeable  # the memory map itself, not a copy
+
+
+def test_npy_that_is_replaced_while_it_is_opened(tmp_path, monkeypatch):
+    path, header = tmp_path / "x.npy", numpy_files._header
+    np.save(path, X)
+    np.save(tmp_path / "other.npy", X.T.astype(">f8"))  # as many bytes
+
+    def replaced_meanwhile(read):
+        found = header(read)
+        os.replace(tmp_path / "other.npy", path)
+        return found
+
+    monkeypatch.setattr(numpy_files, "_header", replaced_meanwhile)
+    loaded = numpy_files.load_npy(path)
+    np.testing.assert_array_equal(loaded, X)
+    assert loaded.filename == str(path)
 
 
 def test_npy_of_other_types_becomes_float64(tmp_path):

@@ -22,6 +22,7 @@ def open_store(file: Path, drop: Collection[str] = (), name: str | None = None) 
         raise FileNotFoundError(f"there is no file {file}")
     if not (file.is_file() or file.is_dir()):
         raise ValueError(f"{file} is a device or a pipe; give a file")
+    file = file.absolute()  # it is read again after the process may have changed its folder
     kind = file.suffix.lower()
     if kind == ".zarr":
         return ZarrStore(

@@ -7,6 +7,7 @@ allocated before it is compared with the bytes that are there, and nothing is un
 from __future__ import annotations
 
 import math
+import os
 import re
 import struct
 import zipfile
@@ -78,10 +79,11 @@ def load_npy(file: Path) -> np.memmap[Any, np.dtype[Any]]:
         stream.seek(0)
         with readable(file, "NumPy"):
             head = _header(stream.read)
-            there = file.stat().st_size
+            there = os.fstat(stream.fileno()).st_size
             if head.stop > there:
                 raise ValueError(f"it declares {head.stop} bytes and has {there}")
-            array = np.memmap(file, head.dtype, "r", head.offset, head.shape, head.order)
+            # Of the open file: by now another may have its name.
+            array = np.memmap(stream, head.dtype, "r", head.offset, head.shape, head.order)
     return array
 
 
