@@ -255,6 +255,19 @@ def test_interrupted_run_is_quiet_and_goes_on_later(folder, sent, code):
     assert not list(folder.glob("*.part*"))
 
 
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize(("before", "code"), [("SIG_DFL", 129), ("SIG_IGN", 0)])
+def test_a_run_whose_terminal_is_closed_cleans_up_unless_it_is_to_go_on(before, code):
+    script = (
+        "import signal\nfrom dmsgd import commands\n"
+        f"signal.signal(signal.SIGHUP, signal.{before})\n"
+        "commands.app = lambda **_: signal.raise_signal(signal.SIGHUP)\n"
+        "try:\n    commands.main()\nfinally:\n    print('cleaned up')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "cleaned up\n", "")
+
+
 def test_a_run_that_was_stopped_says_what_it_goes_on_from(folder):
     command = "sample features.npy -k 8 -n 5000 -o out.npy"
     design = dmsgd.diversify(X, 8)

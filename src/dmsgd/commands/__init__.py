@@ -122,8 +122,11 @@ def options(
 
 def main() -> None:
     """Run the command line (the console script `dmsgd`)."""
-    # A terminated run cleans up as an interrupted one does; 128 + 15 is what shells report.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # A run that is terminated, or whose terminal is closed, cleans up as an interrupted one does.
+    for name in ("SIGTERM", "SIGHUP"):
+        sent = getattr(signal, name, None)
+        if sent and signal.getsignal(sent) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(sent, lambda number, _: sys.exit(128 + number))  # as shells report it
     output = open_streams()
     try:
         app(prog_name="dmsgd")
