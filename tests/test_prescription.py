@@ -224,6 +224,8 @@ def test_a_share_above_one_names_the_item_and_a_k_that_works() -> None:
     with pytest.raises(ValueError, match=r"item 7 1\.72 times in a batch of 5 .*k <= 2"):
         prescribe(Linear(features(20, 6)), 5, weights)
     prescribe(Linear(features(20, 6)), 2, weights)
+    with pytest.raises(ValueError, match="at most once; lower the largest values"):  # no k works
+        prescribe(Linear(features(2, 2)), 1, [1.0, 1e-300])
 
 
 def test_copies_that_ask_for_more_than_one_place_are_named() -> None:
@@ -277,6 +279,9 @@ def test_bad_calls_are_refused() -> None:
         prescribe(features(10, 4), 2, "uniform")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="same 10 items"):
         prescribe(Linear(features(10, 4)), 2, "uniform", start=Linear(features(9, 4)))
+    empty = Linear(np.vstack([features(9, 4), np.zeros(4)]))
+    with pytest.raises(ValueError, match=r"start has no features for item 9 .* or no start"):
+        prescribe(Linear(features(10, 4)), 2, "uniform", start=empty)
     with pytest.raises(ValueError, match="pass labels="):
         dmsgd.diversify(features(10, 4), 2, target="balanced")
     with pytest.raises(ValueError, match="unknown target 'even'"):
@@ -337,6 +342,12 @@ def test_density_leaves_no_item_certain(k: int) -> None:
     b = density_target(features(300, 2) ** 3, k, strength=1.0, least_effective=0)
     assert b.sum() == pytest.approx(k)
     assert b.max() == pytest.approx(max(0.9, (1 + k / 300) / 2))
+
+
+@pytest.mark.parametrize("least", [0.0, 0.25])
+def test_density_of_items_that_are_all_as_far_from_each_other_but_for_one(least: float) -> None:
+    b = density_target(np.vstack([np.eye(12), np.full(12, 50.0)]), 3, least_effective=least)
+    np.testing.assert_allclose(b, [*12 * [2.1 / 12], 0.9])
 
 
 def test_density_of_copies_and_of_few_items() -> None:

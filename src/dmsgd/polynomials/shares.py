@@ -15,7 +15,7 @@ def capped_shares(weights: FloatArray, k: int, ceiling: float = 1.0) -> FloatArr
     b: FloatArray = weights * (k / weights.sum())
     while (b > ceiling).any():
         full = b >= ceiling
-        rest = float(weights.sum(where=~full)) or 1.0  # none is left for weights of 0
-        b = weights / rest * (k - ceiling * full.sum())
+        others, left = weights[~full], k - ceiling * full.sum()
+        b[~full] = others / (others.sum() or 1.0) * left  # none is left for weights of 0
         b[full] = ceiling
     return b

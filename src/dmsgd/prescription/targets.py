@@ -24,6 +24,8 @@ from dmsgd.polynomials.shares import capped_shares
 
 #: `density_target` looks for neighbours among at most this many items.
 REFERENCE_ITEMS = 20_000
+#: Densities of items are told apart up to this log of their ratio, beyond which weights are 0.
+FARTHEST = -700.0
 
 
 def as_target(value: Any, n: int, k: int, name: str = "target") -> FloatArray:
@@ -54,11 +56,12 @@ def _refuse_above_one(b: FloatArray, k: int, name: str) -> None:
     if not above.size:
         return
     first = above[np.argmax(b[above])]
-    fits = k / b.max()
+    fits = int(np.ceil(k / b.max()) - 1)
+    advice = f"use k <= {fits}, or " if fits else ""
     raise ValueError(
         f"{name} asks for item {first} {b[first]:.3g} times in a batch of {k} "
-        f"({counted(above.size, 'such item')}), but an item is in a batch at most once; use "
-        f"k <= {int(np.ceil(fits) - 1)}, or lower the largest values (np.minimum)"
+        f"({counted(above.size, 'such item')}), but an item is in a batch at most once; "
+        f"{advice}lower the largest values (np.minimum)"
     )
 
 
@@ -164,7 +167,7 @@ def _log_density(distances: FloatArray) -> FloatArray:
 def _flattened(log_density: FloatArray, strength: float, k: int) -> FloatArray:
     """Return b ∝ density^(-strength) with sum k, cut off at a ceiling (the rest takes the cut)."""
     logs = -strength * log_density
-    weights = np.exp(logs - logs.max())
+    weights = np.exp(np.maximum(logs - logs.max(), FARTHEST))
     ceiling = max(0.9, (1 + k / weights.size) / 2)
     return capped_shares(weights, k, ceiling)
 

@@ -147,7 +147,14 @@ def _beginning(n: int, start: Kernel | None) -> FloatArray:
     """Return the tilt that leads from unit rows to those of `start`, by default none."""
     if start is None:
         return np.zeros(n)
-    return np.log(start.diag())
+    squares = start.diag()
+    empty = np.flatnonzero(squares <= 0)
+    if empty.size:
+        raise ValueError(
+            f"start has no features for item {empty[0]} ({counted(empty.size, 'such item')}), but "
+            f"what prescribe returns has; pass such a kernel, or no start"
+        )
+    return np.log(squares)
 
 
 def _reached(F: Features, k: int, b: FloatArray, theta: FloatArray, tol: float) -> FloatArray:
