@@ -145,6 +145,17 @@ def test_tensors_and_datasets_give_the_same_training(data, unbiased):
     np.testing.assert_allclose(flat(same), flat(model), rtol=1e-12)
 
 
+def test_what_a_dataset_makes_of_its_tensors_reaches_the_model():
+    class Doubled(TensorDataset):
+        def __getitem__(self, index):
+            x, y = super().__getitem__(index)
+            return 2 * x, y
+
+    expected, _, _ = run_torch((2 * TENSORS[0], TENSORS[1]))
+    records, _, _ = run_torch(Doubled(*TENSORS))
+    assert [r.loss for r in records] == pytest.approx([r.loss for r in expected], rel=1e-12)
+
+
 def test_several_inputs_reach_the_model():
     class Sum(torch.nn.Module):
         def __init__(self):
@@ -374,6 +385,7 @@ BAD_LATER = {
         in_torch(loss=lambda a, b: (a - b[:, None]) ** 2), ValueError, r"\(4,\), got \(4, 3\)"),
     "dicts": (in_torch([{"x": x} for x in X]), TypeError, r"tuples \(inputs.*got dict"),
     "no targets": (in_torch(list(X)), TypeError, "tuples.*got ndarray"),
+    "words": (in_torch([(x, "a", 1) for x in X]), TypeError, "got tuple of ndarray, str, int"),
 }  # fmt: skip
 
 

@@ -119,7 +119,7 @@ def _reader(data: Any) -> tuple[int, Callable[[Any], Any]]:
     """Return the number of items, and the function from item numbers to a batch's fields."""
     from torch.utils.data import IterableDataset, TensorDataset
 
-    if isinstance(data, TensorDataset):
+    if type(data) is TensorDataset:  # a subclass may make something else of its tensors
         data = data.tensors  # rows at once instead of item by item
     if isinstance(data, tuple):
         return _tensor_reader(data)
@@ -144,14 +144,18 @@ def _tensor_reader(data: tuple[Any, ...]) -> tuple[int, Callable[[Any], Any]]:
 
 
 def _collate(data: Any, items: list[int]) -> Any:
-    from torch.utils.data import default_collate
+    import torch
 
     fetch = getattr(data, "__getitems__", None)
     rows = fetch(items) if fetch else [data[i] for i in items]
-    fields = default_collate(rows)
-    if not isinstance(fields, list | tuple) or len(fields) < 2:
+    fields = torch.utils.data.default_collate(rows)
+    got, listed = type(rows[0]).__name__, isinstance(fields, list | tuple)
+    if listed and not all(isinstance(field, torch.Tensor) for field in fields):
+        got, listed = f"{got} of {', '.join(type(field).__name__ for field in rows[0])}", False
+    if not listed or len(fields) < 2:
         raise TypeError(
-            f"items of the dataset must be tuples (inputs..., target), got {type(rows[0]).__name__}"
+            f"items of the dataset must be tuples (inputs..., target) of arrays or numbers, got "
+            f"{got}"
         )
     return fields
 
