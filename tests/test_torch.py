@@ -318,10 +318,14 @@ def test_a_plain_dataloader_knows_no_place_in_mid_epoch(workers):
     with pytest.raises(RuntimeError, match=r"reads ahead.*After an epoch, set_epoch"):
         sampler.state_dict()
     list(stream)
-    sampler.set_epoch(1)
+    single = DataLoader(ITEMS, batch_size=None, sampler=sampler, num_workers=workers)
+    next(iter(single))
+    with pytest.raises(RuntimeError, match=r"reads ahead.*dmsgd\.torch\.loader and torchdata's"):
+        sampler.state_dict()
+    sampler.set_epoch(2)
     again = DiverseSampler(DESIGN, steps=STEPS)
     again.load_state_dict(sampler.state_dict())
-    assert list(again) == flat(draws(1))
+    assert list(again) == flat(draws(2))
 
 
 def test_state_survives_another_number_of_ranks():

@@ -6,10 +6,14 @@ from types import FrameType
 from typing import Any
 
 from torch.utils.data import BatchSampler
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 
 def reader(caller: FrameType) -> Any:
     """Return the batch sampler whose frame asked for an iterator, None if it was none.
+
+    Or the type of the loader's iterator that takes items one by one (batch_size=None): it reads
+    ahead, too, and itself would be kept alive, with its workers.
 
     A batch sampler knows the batch size, and tells nobody: it keeps the sampler, and later calls
     iter() on it, without arguments. `DataLoader` makes it, and frameworks make the loader, so there
@@ -17,4 +21,6 @@ def reader(caller: FrameType) -> Any:
     """
     found = caller.f_locals.get("self")
     of_torchdata = type(found).__module__.startswith("torchdata.")
+    if isinstance(found, _BaseDataLoaderIter):
+        return type(found)
     return found if of_torchdata or isinstance(found, BatchSampler) else None
