@@ -1,6 +1,7 @@
 import os
 import sys
 import zipfile
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -207,6 +208,18 @@ def test_parquet(tmp_path):
         load_labels(path)
 
 
+def test_parquet_with_numbers_that_no_float_equals(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    whole = np.array([2**63 - 1, 2**53 + 1, -(2**62) - 3])
+    prices = [Decimal("424533.559245"), Decimal("-7.99"), Decimal("534771.852898")]
+    table = pa.table({"a": whole, "b": whole.reshape(-1, 1).tolist(), "price": prices})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    expected = np.column_stack([whole, whole, [424533.559245, -7.99, 534771.852898]])
+    np.testing.assert_array_equal(load_features(tmp_path / "x.parquet"), expected)
+
+
 def test_parquet_with_missing_values(tmp_path):
     pa = pytest.importorskip("pyarrow")
     path = parquet(tmp_path / "x.parquet", a=[1, None], b=[True, False])
@@ -276,6 +289,7 @@ def test_labels_of_a_name_that_two_columns_have(tmp_path):
     path = written(tmp_path, "iris.csv", IRIS.replace("length", "species"))
     with pytest.raises(ValueError, match=r"iris\.csv has 2 columns 'species'; name them apart"):
         load_labels(f"{path}:species")
+    np.testing.assert_array_equal(load_features(path, drop=("species",)), X[:, 1:])
 
 
 def test_names_may_hold_line_breaks(tmp_path):

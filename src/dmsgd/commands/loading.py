@@ -18,7 +18,7 @@ from dmsgd.features import Features, recognise
 from dmsgd.features.door import open_features
 from dmsgd.files import csv_files, parquet_files, tables, zarr_files
 from dmsgd.files.numpy_files import load_npy, load_npz
-from dmsgd.files.paths import USUAL_NAMES, column_number, existing
+from dmsgd.files.paths import USUAL_NAMES, existing, refuse_unknown
 from dmsgd.files.sparse_files import is_large_sparse
 from dmsgd.files.tables import TABLES, column_names, is_text_table
 from dmsgd.inputs.labels import as_labels
@@ -46,7 +46,7 @@ def load_features(path: str | Path, drop: Collection[str] = ()) -> Features:
         if name is not None:
             raise ValueError(f"{path}: features are all columns of a table; give the file alone")
         for each in drop:
-            column_number(file, column_names(file), each)
+            refuse_unknown(file, column_names(file), each)
         if not is_text_table(file) and 8 * parquet_files.entries(file, drop) > memory_limit() // 8:
             return open_features(file, drop)
         value = tables.numbers(file, drop)

@@ -109,7 +109,8 @@ def _is_list(kind: Any) -> bool:
 def _is_number(kind: Any) -> bool:
     import pyarrow as pa
 
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or kind == pa.bool_())
+    is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return kind == pa.bool_() or any(check(kind) for check in is_number)
 
 
 def _width(file: Path, source: Any, field: Any) -> int:
@@ -148,7 +149,7 @@ def as_numbers(file: Path, table: Any, columns: Columns) -> FloatArray:
             out[:, first : first + width] = _flattened(file, name, column, width)
         else:
             with readable(file, "Parquet"):
-                out[:, first] = column.cast("float64").to_numpy()
+                out[:, first] = _as_floats(column)
         first += width
     return out
 
@@ -166,8 +167,16 @@ def _flattened(file: Path, name: str, column: Any, width: int) -> FloatArray:
             f"{max(lengths)}); features need as many numbers in each row"
         )
     with readable(file, "Parquet"):
-        values = compute.list_flatten(column).cast("float64").to_numpy()
-        return np.asarray(values).reshape(-1, width)
+        return _as_floats(compute.list_flatten(column)).reshape(-1, width)
+
+
+def _as_floats(column: Any) -> FloatArray:
+    """Return a column of numbers as the nearest float64 of each; NaN where it is missing."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(column.type):
+        column = column.cast("string")  # from decimals Arrow does not always find the nearest
+    return np.asarray(column.cast("float64", safe=False).to_numpy())
 
 
 def labels(file: Path, name: str | None) -> npt.NDArray[Any]:

@@ -86,12 +86,17 @@ def not_numeric(file: Path, name: str, why: str) -> str:
 
 
 def column_number(file: Path, names: list[str], name: str | None) -> int:
-    """Return where the column `name` is, refusing one that is not there."""
+    """Return where the column `name` is, refusing one that is not there or not the only one."""
+    refuse_unknown(file, names, name)
+    if names.count(str(name)) > 1:
+        raise ValueError(f"{file} has {names.count(str(name))} columns {name!r}; name them apart")
+    return names.index(str(name))
+
+
+def refuse_unknown(file: Path, names: list[str], name: str | None) -> None:
+    """Raise if no column has this name."""
     if name not in names:
         raise ValueError(
             f"{file} has the columns {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
             f"{'' if name is None else f' and no column {name!r}'}; select one as {file.name}:NAME"
         )
-    if names.count(name) > 1:
-        raise ValueError(f"{file} has {names.count(name)} columns {name!r}; name them apart")
-    return names.index(name)
