@@ -126,12 +126,19 @@ def test_blocks_have_the_law_of_single_pivots():
 def test_given_landmarks_and_bad_ones():
     kernel = dmsgd.RBF(CLOUD)
     given = nystrom(kernel, [3, 1, 3, 40])
+    partly_zero = dmsgd.Linear(np.vstack([np.eye(2), np.zeros((20, 2))]))
     assert given.rank == 3
     assert given.route == "Nyström, 3 landmarks (given)"
     for call, error, message in [
         (lambda: nystrom(kernel, 601), ValueError, "exceeds the number of items, 600"),
         (lambda: nystrom(kernel, []), ValueError, "landmarks is empty"),
         (lambda: nystrom(kernel, [700]), ValueError, r"0..599"),
+        (
+            lambda: nystrom(partly_zero, [9, 7]),
+            ValueError,
+            "2 items .* are zero .*item 7",
+        ),
+        (lambda: coreset(partly_zero, 1), ValueError, "1 item .* are zero .*choose more"),
         (lambda: nystrom(kernel, 5, "best"), ValueError, "'best'; use 'pivots', 'uniform' or 'km"),
         (lambda: coreset(dmsgd.Precomputed(np.eye(9)), 3), TypeError, "Precomputed has none"),
         (lambda: coreset(kernel, 601), ValueError, "cores=601"),

@@ -10,7 +10,7 @@ from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.spectra.eigen import noise
 from dmsgd.spectra.factor import marked
-from dmsgd.spectra.landmarks import cluster
+from dmsgd.spectra.landmarks import block_of, cluster
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
 
 
@@ -33,7 +33,7 @@ def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
     key = key_of(seed)
     code, core = cluster(kernel, count, key)
     sizes = np.bincount(code)
-    L = kernel.block(core, core)
+    L = block_of(kernel, core)
     values, vectors = linalg.eigh(np.sqrt(np.outer(sizes, sizes)) * L, check_finite=False)
     V = (vectors / np.sqrt(sizes)[:, None])[code]
     diagonal = kernel.diag()

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from dmsgd.features import Features
-from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.effort import announce, expected, meanwhile
 from dmsgd.inputs.extras import require
 from dmsgd.inputs.items import as_items
 from dmsgd.inputs.scalars import as_choice, as_count
+from dmsgd.inputs.texts import counted
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.cholesky import factor
 
@@ -44,6 +45,17 @@ def choose_landmarks(kernel: Kernel, landmarks: Any, how: str, key: int) -> tupl
     else:
         items = cluster(kernel, count, key)[1]
     return np.unique(items), how
+
+
+def block_of(kernel: Kernel, items: IntArray) -> FloatArray:
+    """Return L at the items that stand for all, of which one at least must not be zero."""
+    L = kernel.block(items, items)
+    if not L.diagonal().any():
+        raise ValueError(
+            f"all features of the {counted(items.size, 'item')} that stand for the others are zero "
+            f"(the first is item {items[0]}); choose more items, or other ones"
+        )
+    return L
 
 
 def _pivots(kernel: Kernel, count: int, key: int) -> IntArray:

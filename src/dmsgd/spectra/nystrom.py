@@ -11,7 +11,7 @@ from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.spectra.factor import of_factor
-from dmsgd.spectra.landmarks import GIVEN, choose_landmarks
+from dmsgd.spectra.landmarks import GIVEN, block_of, choose_landmarks
 from dmsgd.spectra.spectrum import Spectrum
 
 #: Directions of the landmarks' block below this share of its largest eigenvalue are left out.
@@ -37,7 +37,7 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
     items, how = choose_landmarks(kernel, landmarks, how, key)
     route = f"Nyström, {items.size} landmarks ({how})"
     choice = digest(items) if how == GIVEN else f"{landmarks}, {how}, seed={key}"
-    values, vectors = linalg.eigh(kernel.block(items, items), check_finite=False)
+    values, vectors = linalg.eigh(block_of(kernel, items), check_finite=False)
     kept = values > WHITENED * values[-1]
     F = kernel.landmark_features(items, vectors[:, kept] / np.sqrt(values[kept]))
     return of_factor(kernel, F, route, f"nystrom({choice})")
