@@ -613,6 +613,27 @@ def test_an_interrupted_schedule_goes_on_where_it_stopped(path, tmp_path, monkey
     np.testing.assert_array_equal(resumed.batches, DESIGN.sample(STEPS, 0))
 
 
+def test_an_interrupt_leaves_nothing_but_the_draws_so_far(path, monkeypatch):
+    sync, left = os.fsync, []
+
+    def interrupted(file):
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    for waits in range(4):
+        left[:] = [None] * waits
+        with pytest.raises(KeyboardInterrupt):
+            dmsgd.presample(DESIGN, 5, path=path)
+        assert not list(path.parent.glob("*.new"))
+    monkeypatch.undo()
+    schedule = dmsgd.presample(DESIGN, 5, path=path)
+    np.testing.assert_array_equal(schedule.batches, DESIGN.sample(5, 0))
+    assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
+
+
 @pytest.mark.parametrize(
     "damage",
     ["part is gone", "part is short", "journal is no JSON", "a bit", "a digit", "no proof"],

@@ -152,7 +152,7 @@ class Files:
             self._sync_folder()
             os.replace(new_sidecar, self.sidecar)
             self._sync_folder()
-        except OSError:
+        except BaseException:  # Ctrl-C too
             for path in (self.inclusion, self.sidecar):
                 self.aside(path).unlink(missing_ok=True)
             raise
@@ -190,7 +190,7 @@ class Files:
                 for part in content:
                     write_bytes(file, part)
                 os.fsync(file.fileno())
-        except OSError:
+        except BaseException:
             new.unlink(missing_ok=True)
             raise
         return new
