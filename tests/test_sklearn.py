@@ -80,6 +80,25 @@ def test_without_labels():
     assert factors.transform(X).shape == (600, 4)
 
 
+def test_a_transformer_is_one_in_pipelines():
+    means = Diversified(MiniBatchKMeans(5, random_state=0), k=20, epochs=1, random_state=0)
+    expected = means.fit(X).transform(X)
+    np.testing.assert_array_equal(means.fit_transform(X), expected)
+    frame = make_pipeline(StandardScaler(), means).set_output(transform="pandas").fit_transform(X)
+    assert frame.columns.tolist() == [f"minibatchkmeans{i}" for i in range(5)]
+    assert means.get_feature_names_out().tolist() == frame.columns.tolist()
+    assert not any(hasattr(model(), name) for name in ("fit_transform", "set_output"))
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+@pytest.mark.parametrize("batches", ["k-DPP", "stratified"])
+def test_labels_in_a_column(batches):
+    learned = model(k=20, w=0.5, epochs=1, batches=batches).fit(X, y[:, None])
+    np.testing.assert_array_equal(
+        learned.predict(X), model(k=20, w=0.5, epochs=1, batches=batches).fit(X, y).predict(X)
+    )
+
+
 def test_sparse_features():
     ours = model(k=20, epochs=2).fit(sparse.csr_array(X), y)
     assert ours.score(sparse.csr_array(X), y) > 0.7

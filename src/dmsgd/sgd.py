@@ -20,6 +20,7 @@ is N/k times the mean gradient; the weight that estimates the mean itself is 1/(
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, final
@@ -249,6 +250,6 @@ def _first_call(estimator: Any, y: Any, classes: Any, unbiased: bool) -> dict[st
         if classes is not None:
             raise TypeError(f"{name}.partial_fit takes no classes; leave them out")
         return {}
-    if classes is None and y is not None and len(y.shape) == 1:
+    if classes is None and y is not None and math.prod(y.shape[1:]) == 1:  # a column, too
         classes = np.unique(np.asarray(y))
     return {} if classes is None else {"classes": classes}

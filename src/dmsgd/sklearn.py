@@ -146,6 +146,23 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Return what the estimator makes of X."""
         return self._fitted().transform(X)
 
+    @available_if(_has("transform"))  # type: ignore[untyped-decorator]
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Return what the estimator makes of X once it has learned from it."""
+        return self.fit(X, y).transform(X)
+
+    @available_if(_has("get_feature_names_out"))  # type: ignore[untyped-decorator]
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the estimator's names of what `transform` returns."""
+        return self._fitted().get_feature_names_out(input_features)
+
+    @available_if(_has("set_output"))  # type: ignore[untyped-decorator]
+    def set_output(self, *, transform: Any = None) -> Diversified:
+        """Choose the container that the estimator's `transform` returns."""
+        for estimator in (self.estimator, getattr(self, "estimator_", self.estimator)):
+            estimator.set_output(transform=transform)
+        return self
+
     @available_if(_has("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any = None) -> Any:
         """Return the estimator's own score."""
