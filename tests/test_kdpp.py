@@ -172,6 +172,15 @@ def test_a_spectrum_that_is_none_is_noticed():
         dmsgd.KDPP(broken, 3).sample(1, seed=0)
 
 
+def test_a_spectrum_does_not_change_with_what_it_was_made_from():
+    values, vectors = np.array([3.0, 2.0]), np.eye(6, 2)
+    design = dmsgd.KDPP(dmsgd.Spectrum(values, vectors), 1)
+    before = design.fingerprint()
+    values[:], vectors[:] = 1.0, 0.0
+    assert design.fingerprint() == before
+    np.testing.assert_allclose(design.inclusion(), [0.6, 0.4, 0, 0, 0, 0])
+
+
 def test_eigenvalues_as_far_apart_as_numbers_go():
     lengths = np.sqrt([1e250, 1.0, 1e-250])
     for spectrum in (

@@ -72,6 +72,8 @@ def test_a_dpp_of_any_size_follows_its_law() -> None:
         counts[batch] += 1
     error = np.sqrt(marginals * (1 - marginals) / 20_000)
     assert (np.abs(counts / 20_000 - marginals) < 4.5 * error).all()
+    design.inclusion()[:] = 7.0  # the caller's own, and not what is kept
+    np.testing.assert_allclose(design.inclusion(), marginals)
 
 
 @pytest.mark.parametrize("k", [1, 5, 31, 32, 33, 40])

@@ -163,7 +163,7 @@ def _checked_values(given: Any) -> FloatArray:
 
 
 def _checked_vectors(given: Any, rank: int) -> FloatArray:
-    V = np.ascontiguousarray(as_array(as_matrix(given, "vectors", part=True)))
+    V = np.array(as_array(as_matrix(given, "vectors", part=True)), order="C")  # its own
     if V.shape[1] != rank or V.shape[0] < rank:
         raise ValueError(
             f"vectors must have one column for each of the {rank} values and at least as many "
