@@ -181,6 +181,12 @@ def test_csv_that_is_no_text(tmp_path, content):
         load_features(tmp_path / "x.csv")
 
 
+def test_csv_with_a_cell_too_many_among_columns_that_are_dropped(tmp_path):
+    path = written(tmp_path, "x.csv", "id,a,b\nu,1,2\nv,3,4,5\n")
+    with pytest.raises(ValueError, match=r"line 3 has 4 cells, the first line 3"):
+        load_features(path, drop=("id",))
+
+
 def test_a_column_to_drop_must_exist(tmp_path):
     path = written(tmp_path, "iris.csv", IRIS)
     with pytest.raises(ValueError, match=r"columns length, width, species and no column 'kind'"):

@@ -112,8 +112,11 @@ def numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
     used = [j for j, name in enumerate(columns.names) if name not in drop]
     if not used:
         raise ValueError(f"{file} has no column of features besides {', '.join(drop)}")
-    if next(_rows(file, columns), None) is None:
+    rows = _rows(file, columns)
+    if next(rows, None) is None:
         raise ValueError(f"{file} has a header ({', '.join(columns.names)}) but no rows")
+    for _ in rows if drop else ():  # NumPy does not count the cells that it is not to use
+        pass
     try:
         with open_text(file) as text:
             found = np.loadtxt(
