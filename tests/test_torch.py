@@ -648,6 +648,7 @@ def test_what_weights_are_added_to_keeps_its_type(item, workers):
         (lambda: loader(ITEMS, DESIGN, batch_size=4), ValueError, "batch_size 4 x 1 ranks.*is 6"),
         (lambda: loader(ITEMS, DESIGN, accumulation=4), ValueError, "multiply out to k=6"),
         (lambda: loader(ITEMS, DESIGN, shuffle=True), TypeError, "shuffle is decided"),
+        (lambda: loader(ITEMS, DESIGN, in_order=False), ValueError, "would mix draws.*leave it"),
         (lambda: DiverseSampler(DESIGN, num_replicas=4, rank=0), ValueError, "multiple of 4"),
         (lambda: DiverseSampler(DESIGN, rank=0), ValueError, "both or neither"),
         (lambda: DiverseSampler(DESIGN, num_replicas=2, rank=2), ValueError, r"0\.\.1, got 2"),

@@ -111,6 +111,11 @@ def loader(
     for name in ("sampler", "batch_sampler", "shuffle", "drop_last"):
         if name in options:
             raise TypeError(f"{name} is decided by the design; leave it out")
+    if not options.get("in_order", True):
+        raise ValueError(
+            "in_order=False hands out batches as workers finish them, so that ranks and "
+            "accumulation steps would mix draws, and a state would skip some; leave it out"
+        )
     loss_weights = as_flag(loss_weights, "loss_weights")
     accumulation = as_count(accumulation, "accumulation")
     ranks = process_count() if sampler is None else sharers(sampler.shard, sampler.replica[1])
