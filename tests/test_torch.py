@@ -8,10 +8,13 @@ import pytest
 import torch
 import transformers
 from torch.utils.data import (
+    BatchSampler,
     DataLoader,
     Dataset,
     DistributedSampler,
     IterableDataset,
+    RandomSampler,
+    SequentialSampler,
     TensorDataset,
 )
 from torchdata.stateful_dataloader import StatefulDataLoader
@@ -526,8 +529,17 @@ def test_embed_gives_features_in_dataset_order():
     np.testing.assert_allclose(features, expected, rtol=1e-5)  # no dropout in evaluation
     assert model.training
     np.testing.assert_array_equal(embed(model, DataLoader(data, batch_size=9)), features)
-    with pytest.raises(ValueError, match="in the order of the dataset"):
-        embed(model, DataLoader(data, shuffle=True))
+    in_order = BatchSampler(SequentialSampler(data), 9, drop_last=False)
+    np.testing.assert_array_equal(embed(model, DataLoader(data, batch_sampler=in_order)), features)
+    for options in (
+        {"shuffle": True},
+        {"batch_size": 7, "drop_last": True},
+        {"batch_sampler": BatchSampler(RandomSampler(data), 9, drop_last=False)},
+        {"batch_sampler": BatchSampler(SequentialSampler(data), 7, drop_last=True)},
+        {"in_order": False},
+    ):
+        with pytest.raises(ValueError, match="in the order of the dataset"):
+            embed(model, DataLoader(data, **options))
     with pytest.raises(TypeError, match="map-style"):
         embed(model, Endless())
 

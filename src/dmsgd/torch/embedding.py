@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,10 @@ def embed(
     if not isinstance(data, DataLoader):
         refuse_unnumbered(data, "data")
     batches = data if isinstance(data, DataLoader) else DataLoader(data, batch_size=batch_size)
-    if not isinstance(batches.sampler, SequentialSampler) or batches.drop_last:
+    if not _goes_in_order(batches):
         raise ValueError(
             "the features must be in the order of the dataset; pass the dataset itself, or a "
-            "DataLoader with shuffle=False and drop_last=False"
+            "DataLoader with shuffle=False and drop_last=False, of batches in order"
         )
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     modes = {module: module.training for module in model.modules()}
@@ -55,6 +56,16 @@ def embed(
         for module, mode in modes.items():
             module.training = mode
     return np.asarray(torch.cat(parts).numpy())
+
+
+def _goes_in_order(batches: DataLoader[Any]) -> bool:
+    """Return whether each item comes once, in the order of the dataset."""
+    if not isinstance(batches.sampler, SequentialSampler) or not getattr(batches, "in_order", True):
+        return False
+    if batches.batch_sampler is None:
+        return True
+    taken = chain.from_iterable(batches.batch_sampler)  # `sampler` says nothing of one's own
+    return all(i == j for i, j in zip_longest(taken, range(len(batches.dataset))))  # type: ignore[arg-type]
 
 
 def refuse_unnumbered(data: Any, name: str) -> None:
