@@ -349,11 +349,14 @@ def test_errors_are_one_line_and_no_file(folder, command, message):
         ("y.npy --force", "y.npy is an input of this command"),
         ("out.NPY", "'out.NPY' ends in .NPY, which a schedule's file does not; write .npy"),
         ("link.csv", "there is no folder .*missing; create it first"),
+        ("pipe.csv --force", "pipe.csv is a device or a pipe; give a file"),
     ],
 )
+@pytest.mark.skipif(os.name == "nt", reason="links and pipes")
 def test_outputs_that_are_refused(folder, output, message):
     (folder / "folder.npy").mkdir()
     (folder / "link.csv").symlink_to("missing/out.csv")
+    os.mkfifo(folder / "pipe.csv")
     fails(f"sample features.npy --labels y.npy -k 8 -n 5 -o {output}", message)
     np.testing.assert_array_equal(np.load("features.npy"), X)
 

@@ -105,6 +105,8 @@ def refuse_output(
         raise IsADirectoryError(f"{output} is a folder; give a file")
     if not output.exists():
         return
+    if not output.is_file():
+        raise ValueError(f"{output} is a device or a pipe; give a file")
     files = [split(name)[0] for name in inputs if name]
     if any(file.exists() and output.samefile(file) for file in files):
         raise ValueError(f"{output} is an input of this command; write to another file")
