@@ -61,6 +61,13 @@ def test_results_come_back_as_they_were(tmp_path: Path) -> None:
     assert again.counts.dtype == np.int64
 
 
+def test_a_result_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "result.json").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        storage.save(1.0, tmp_path / "result.json")
+    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
+
+
 def test_other_files_are_refused_with_a_way_out(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="without --replot first"):
         storage.load(Result, tmp_path / "none.json")

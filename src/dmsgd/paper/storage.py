@@ -7,7 +7,6 @@ and further dataclasses; its type hints say what to read back.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -15,6 +14,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from dmsgd.datasets.folders import write_whole
 from dmsgd.paper import provenance
 
 T = TypeVar("T")
@@ -23,9 +23,8 @@ T = TypeVar("T")
 def save(result: Any, path: Path) -> None:
     """Write `result` to a JSON file, whole or not at all."""
     content = {"result": _plain(result), **provenance.record()}
-    hidden = path.with_name(f".{path.name}.tmp")
-    hidden.write_text(json.dumps(content, indent=None, separators=(",", ":")) + "\n")
-    os.replace(hidden, path)
+    text = json.dumps(content, indent=None, separators=(",", ":"))
+    write_whole(path, f"{text}\n".encode())
 
 
 def recorded(path: Path) -> dict[str, str]:
