@@ -65,6 +65,18 @@ def test_ill_conditioned_features_are_resolved_in_rounds(transpose):
         np.testing.assert_allclose(np.abs(np.sum(spectrum.vectors * U, axis=0)), 1, atol=1e-8)
 
 
+@pytest.mark.parametrize("d", [8, 40])
+@pytest.mark.parametrize("decades", [0, 7])
+def test_items_without_features_are_never_drawn(d, decades):
+    F = np.random.default_rng(0).normal(size=(30, d)) * np.logspace(0, -decades, d)
+    F[[0, 3, 17]] = 0.0
+    for kernel in (dmsgd.Linear(F), dmsgd.Linear(sparse.csr_array(F)), dmsgd.Precomputed(F @ F.T)):
+        spectrum = dmsgd.exact(kernel)
+        assert not np.asarray(spectrum.vectors)[[0, 3, 17]].any()
+        with pytest.raises(dmsgd.TargetError, match=r"item 0 has no features at all \(3 such"):
+            dmsgd.prescribe(spectrum, 2, "uniform")
+
+
 def test_tolerance_is_the_users_to_choose():
     X = np.diag([1.0, 1e-3, 1e-7])
     assert dmsgd.exact(dmsgd.Linear(X)).rank == 3

@@ -40,6 +40,7 @@ def of_features_there(F: OnDevice, tol: float) -> Spectrum:
         )
         transposed = OnDevice(F.tensor.T.contiguous())
         values, U = right_vectors(transposed)
+        U[~F.tensor.any(dim=1)] = 0.0  # but for rounding they are
         route, V = "primal", U
     else:
         _reserve(F.tensor.device, F.n * F.d + 4 * F.d**2, f"the eigenvectors of {F.n:,} items")
@@ -66,9 +67,10 @@ def of_entries_there(kernel: Kernel, tol: float) -> Spectrum:
 
 def of_matrix_there(L: Tensor, tol: float) -> Spectrum:
     """Return the spectrum of a full kernel matrix on a card, which is overwritten."""
-    n = len(L)
+    n, empty = len(L), L.diagonal() == 0
     values, V = _eigh(L)
     del L
+    V[empty] = 0.0  # but for rounding they are
     least = noise(n)
     rank = int((values > least * values[0]).sum())
     values, V = values[:rank], V[:, :rank]
@@ -105,7 +107,9 @@ def _left_vectors(F: OnDevice, values: Tensor, U: Tensor) -> tuple[Tensor, Tenso
     if bool(small.any()):  # rounding in F U is small beside large eigenvalues only: take those out
         well, rest = V[:, ~small], V[:, small]
         rest -= well @ (well.T @ rest)
-        V[:, small] = torch.linalg.qr(rest)[0]
+        turned = torch.linalg.qr(rest)[0]
+        turned[~rest.any(dim=1)] = 0.0  # but for rounding they are
+        V[:, small] = turned
     return values, V
 
 

@@ -91,7 +91,9 @@ def _of_entries(kernel: Kernel, tol: float) -> Spectrum:
 
 def of_matrix(L: FloatArray, tol: float = 0.0) -> Spectrum:
     """Return the spectrum of a full kernel matrix, which is overwritten."""
+    empty = L.diagonal() == 0
     values, vectors = eigh(L)
+    vectors[empty] = 0.0  # but for rounding they are
     least = noise(values.size)
     rank = int(np.count_nonzero(values > least * values[0]))
     values, vectors = values[:rank], vectors[:, :rank]
@@ -117,6 +119,7 @@ def of_features(
         what = f"the eigendecomposition of {F.n:,} items"
         announce(EIGH * F.n**3, 3 * F.n**2, what, advice)
         values, U = right_vectors(F.whole().transposed())
+        U[F.row_squares() == 0] = 0.0  # but for rounding they are
         return truncated(values, U, _route("primal", values), _rounding(F, values), tol)
     reserve(4 * F.d**2, f"the Gram matrix of {F.d} features", advice)
     blocks, direct = F.passes(), F.direct()
@@ -180,7 +183,9 @@ def _left_vectors(
     if small.any():  # rounding in F U is small beside large eigenvalues only: take those out
         well, rest = V[:, ~small], V[:, small]
         rest -= well @ (well.T @ rest)
-        V[:, small] = linalg.qr(rest, mode="economic", check_finite=False)[0]
+        turned = linalg.qr(rest, mode="economic", check_finite=False)[0]
+        turned[~rest.any(axis=1)] = 0.0  # but for rounding they are
+        V[:, small] = turned
     return values, V
 
 
