@@ -544,6 +544,16 @@ def test_embed_gives_features_in_dataset_order():
         embed(model, Endless())
 
 
+def test_embed_makes_a_row_of_whatever_a_model_returns_per_item():
+    data = torch.tensor(X, dtype=torch.float32)
+    summed = torch.nn.Sequential(torch.nn.Linear(10, 1), torch.nn.Flatten(0))
+    assert embed(summed, TensorDataset(data)).shape == (N, 1)
+    with pytest.raises(ValueError, match=r"one row per item, got shape \(240,\).*\(60, 10\)"):
+        embed(torch.nn.Sequential(torch.nn.Linear(10, 4), torch.nn.Flatten(0)), TensorDataset(data))
+    with pytest.raises(TypeError, match="first field of the data is a str"):
+        embed(summed, ["words", "words"])
+
+
 def test_embed_leaves_every_part_in_its_mode():
     model = torch.nn.Sequential(torch.nn.Linear(10, 4), torch.nn.BatchNorm1d(4)).train()
     model[1].eval()  # frozen statistics

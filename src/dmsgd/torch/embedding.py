@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -51,7 +51,7 @@ def embed(
             for batch in batches:
                 inputs = _inputs(batch).to(like.device)
                 inputs = inputs.to(like.dtype) if inputs.is_floating_point() else inputs
-                parts.append(_field(model(inputs), output).flatten(1).float().cpu())
+                parts.append(_rows(_field(model(inputs), output), inputs).float().cpu())
     finally:
         for module, mode in modes.items():
             module.training = mode
@@ -80,8 +80,23 @@ def refuse_unnumbered(data: Any, name: str) -> None:
 def _inputs(batch: Any) -> torch.Tensor:
     """Return the first field of a batch."""
     while not isinstance(batch, torch.Tensor):
+        if isinstance(batch, str | bytes) or not isinstance(batch, Mapping | Sequence):
+            raise TypeError(
+                f"the first field of the data is a {type(batch).__name__}; the model's inputs must "
+                f"be tensors, arrays or numbers"
+            )
         batch = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
     return batch
+
+
+def _rows(result: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+    """Return a model's result as one row per item."""
+    if result.shape[:1] != inputs.shape[:1]:
+        raise ValueError(
+            f"the model must return one row per item, got shape {tuple(result.shape)} for inputs "
+            f"of shape {tuple(inputs.shape)}"
+        )
+    return result.reshape(len(result), -1)
 
 
 def _field(result: Any, output: str | int | None) -> torch.Tensor:
