@@ -102,6 +102,20 @@ def test_accumulation_splits_a_draw_over_consecutive_batches():
     assert [flat(batches[i : i + 3]) for i in range(0, len(batches), 3)] == draws()
 
 
+def test_a_state_in_the_middle_of_a_draw_needs_the_same_accumulation():
+    thirds = loader(ITEMS, DESIGN, accumulation=3, steps=STEPS)
+    states = [thirds.state_dict() for _ in islice(thirds, 4)]
+    whole = loader(ITEMS, DESIGN, steps=STEPS)
+    with pytest.raises(ValueError, match=r"2 items into an epoch.*batches of 6.*accumulation"):
+        whole.load_state_dict(states[0])
+    assert seen(whole) == draws()
+    whole.load_state_dict(states[2])
+    assert seen(whole) == draws()[1:]
+    pair = DiverseSampler(DESIGN, STEPS, rank=0, num_replicas=2)
+    with pytest.raises(ValueError, match="3 items into an epoch, which 2 ranks do not divide"):
+        pair.load_state_dict({**states[0], "consumed": 3})
+
+
 def test_loader_takes_a_sampler_as_it_is():
     sampler = DiverseSampler(DESIGN, steps=STEPS, seed=3)
     batches = loader(ITEMS, sampler, accumulation=2, loss_weights=True)

@@ -61,6 +61,13 @@ class Loader(DataLoader[Any]):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state` at the next pass over the loader."""
+        position = self.sampler.place_of(state)[1]
+        if position % self.batch_size:
+            raise ValueError(
+                f"the state is {position} items into an epoch, and batches of {self.batch_size} "
+                f"from there would mix two draws; load it with the accumulation steps that it was "
+                f"saved with, or save between draws"
+            )
         self.sampler.load_state_dict(state)
         self._place = None
 

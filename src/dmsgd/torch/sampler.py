@@ -164,7 +164,13 @@ class DiverseSampler(Distributed):
     def place_of(self, state: dict[str, Any]) -> tuple[int, int]:
         """Return (epoch, position) of a state of this very sampler; refuse any other."""
         epoch, consumed = place_of(state, self.state_dict(self.next_place))
-        return epoch, consumed // self.part()[1]
+        ranks = self.part()[1]
+        if consumed % ranks:
+            raise ValueError(
+                f"the state is {consumed} items into an epoch, which {ranks} ranks do not divide; "
+                f"go on with as many as it was saved with, or save between draws"
+            )
+        return epoch, consumed // ranks
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a state at the next pass; O(1), whatever the step."""
