@@ -46,7 +46,7 @@ print("core", file=sys.stderr)
 """
 
 MESSAGES = """
-import importlib
+import importlib, os
 import numpy as np
 from typer.testing import CliRunner
 import dmsgd
@@ -61,7 +61,7 @@ def told(call):
     try:
         call()
     except ImportError as error:
-        return str(error)
+        return str(error).removeprefix(os.getcwd() + os.sep)  # of files
 
 def command(line):
     done = CliRunner().invoke(app, line.split())

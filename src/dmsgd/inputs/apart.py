@@ -103,10 +103,12 @@ def _move(matrix: FloatArray, to: FloatArray) -> None:
 def _wait(process: subprocess.Popen[str], seconds: float, what: str) -> None:
     """Return when the process has ended; between short waits Ctrl-C is heard."""
     tell = Progress(what)
-    while process.poll() is None:
+    while True:
         with suppress(subprocess.TimeoutExpired):
             process.wait(0.2)
         tell((time.monotonic() - tell.began) / seconds)
+        if process.poll() is not None:
+            return
 
 
 def _failure(code: int, errors: str, what: str) -> Exception:
