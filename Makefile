@@ -7,7 +7,8 @@
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
 # make coverage         which lines of the package the tests of `make test` run, and their share
 # make first-hour       what a stranger types, into an empty environment (some minutes; TRANSCRIPT=FILE)
-# make release-check    builds, checks and installs what would be published, on every Python at hand
+# make release-check    wheels of all dependencies for every platform; builds, checks and installs what would be
+#                       published, on every Python at hand
 # make lock             constraints.txt with the newest versions, but for torch
 # make fuzz             any input to any function and damaged files of every kind, ten thousand cases of
 #                       each (CASES=, SEED= for more damaged files; about twenty minutes)
@@ -103,15 +104,16 @@ first-hour: $(VENV)/.installed-dev
 	$(BIN)/python tests/first_hour/run.py $(TRANSCRIPT:%=--transcript %)
 
 release-check: $(VENV)/.installed-release
+	$(BIN)/python tests/wheels.py
 	$(BIN)/python tests/release_check.py
 
 # torch stays as it is: other versions of it are other downloads of gigabytes. Edit its line to change it.
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	grep ^torch== constraints.txt > .venv-lock/torch.txt
-	.venv-lock/$(SCRIPTS)/pip install --quiet --constraint .venv-lock/torch.txt --editable ".[dev,bench,release,docs]"
+	.venv-lock/$(SCRIPTS)/pip install --quiet --constraint .venv-lock/torch.txt --editable ".[dev,bench,fuzz,release,docs]"
 	grep '^#' constraints.txt > .venv-lock/lock.txt
-	.venv-lock/$(SCRIPTS)/pip freeze --all --exclude pip --exclude-editable | sed 's/+cpu$$//' >> .venv-lock/lock.txt
+	.venv-lock/$(SCRIPTS)/pip freeze --all --exclude pip --exclude-editable | sed 's/+cpu$$//; /^torch==/!s/$$/; python_version >= "3.11"/' >> .venv-lock/lock.txt
 	mv .venv-lock/lock.txt constraints.txt
 
 # The report's page is tested in a browser where there is one, and those tests skip where not.
