@@ -1,5 +1,6 @@
 # make demo             set up .venv, then what the README shows: documents, points, digits (half a minute)
-# make test             set up .venv, then run all tests but those of frameworks
+# make test             set up .venv, then run the tests (under four minutes on two cores)
+# make test-long        the rest: many more cases, kills, clusters, examples, browsers (some minutes)
 # make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)
 # make test-frameworks  real training in every framework, every index compared, and examples of several processes (four minutes)
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
@@ -33,7 +34,7 @@ endif
 # Tests start Python some two hundred times, which would compile all of the package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast test-frameworks fuzz soak test-processors test-oldest test-python lock coverage first-hour release-check browser check format frameworks bench docs check-examples paper clean
+.PHONY: demo test test-long test-fast test-frameworks fuzz soak test-processors test-oldest test-python lock coverage first-hour release-check browser check format frameworks bench docs check-examples paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -55,8 +56,11 @@ $(VENV)/.installed-docs: $(VENV)/.installed-dev
 demo: $(VENV)/.installed
 	$(BIN)/dmsgd demo --force
 
-test: $(VENV)/.installed-dev browser
-	$(BIN)/python -m pytest -n 2 -m "not frameworks"
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n 2 -m "not frameworks and not long"
+
+test-long: $(VENV)/.installed-dev browser
+	$(BIN)/python -m pytest -n 2 -m "long and not frameworks"
 
 FAST := cards cells compiled designs fingerprints inclusion inputs kdpp kernels maps options spectra stored_draws symmetric \
         tuning weighted

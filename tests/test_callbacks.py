@@ -46,6 +46,7 @@ def by_hand(X, features):
     return np.concatenate(draws).tolist()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # Lightning's own, of torch
 def test_lightning(tmp_path):
     lightning = pytest.importorskip("lightning.pytorch")
@@ -97,6 +98,7 @@ def test_lightning(tmp_path):
         assert len(again) == updates
 
 
+@pytest.mark.long
 def test_the_hugging_face_trainer(tmp_path):
     transformers = pytest.importorskip("transformers")
     from dmsgd.torch.transformers import FILE, UpdateFeatures

@@ -736,12 +736,12 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes
 @pytest.mark.parametrize(
     ("mode", "least"),
     [
-        ("lines", 20),
         ("overwrite", 20),
         ("torn", 8),
-        ("full", None),
-        ("lines sampled", 20),
-        ("overwrite sampled", 20),
+        pytest.param("lines", 20, marks=pytest.mark.long),
+        pytest.param("full", None, marks=pytest.mark.long),
+        pytest.param("lines sampled", 20, marks=pytest.mark.long),
+        pytest.param("overwrite sampled", 20, marks=pytest.mark.long),
     ],
 )
 def test_killed_at_every_line(mode, least, tmp_path):
@@ -790,6 +790,7 @@ def start_slow(path, steps, most=10**9):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 @needs_fork
 def test_killed_from_outside(path):
     steps, last = 900, 0
@@ -842,7 +843,9 @@ for seed, draws in enumerate(expected):
 
 
 @needs_fork
-@pytest.mark.parametrize("locks", ["with locks", "without locks"])
+@pytest.mark.parametrize(
+    "locks", [pytest.param("with locks", marks=pytest.mark.long), "without locks"]
+)
 def test_three_processes_at_once_all_get_the_schedule(locks, path):
     rounds = 60
     command = [sys.executable, "-c", CROWD, path, locks, str(rounds), str(time.time() + 4)]
