@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 #: Not printable by Python's rules, and harmless: they space letters, and join them in scripts
 #: and emoji.
 HARMLESS = "\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
@@ -15,6 +17,15 @@ def counted(number: int, noun: str) -> str:
     """
     several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'e' * noun.endswith('s')}s"
     return f"{number:,} {noun if number == 1 else several}"
+
+
+def few(names: Sequence[object]) -> str:
+    """Return the first ten of these names, and whether there are more.
+
+    >>> few(["a", "b"]), few(range(12))
+    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...')
+    """
+    return ", ".join(map(str, names[:10])) + ", ..." * (len(names) > 10)
 
 
 def visible(text: object, length: int | None = None) -> str:
