@@ -24,6 +24,7 @@ SKEW = np.array([[1.0, 0.5], [0.0, 1.0]])
 
 BAD = {
     "NaN": (lambda: dmsgd.diversify(HOLE, 3), ValueError, r"1 NaN or infinite.*\(3, 1\).*impute"),
+    "kernel": (lambda: dmsgd.diversify(dmsgd.Linear(X), 3), TypeError, "X is a Linear"),
     "inf, sparse": (lambda: dmsgd.diversify(INFINITE, 3), ValueError, "NaN or infinite"),
     "overflow": (lambda: dmsgd.diversify(X * 1e200, 3), ValueError, "squares overflow; rescale"),
     "k = 0": (lambda: dmsgd.diversify(X, 0), ValueError, "k must be at least 1, got 0"),
