@@ -34,7 +34,7 @@ def hostile_call(rng, names):
     kinds = ALL[name].arguments
     spoilable = [each for each, kind in kinds.items() if kind.bad or kind.odd]
     spoiled = rng.permutation(spoilable)[: 1 + (rng.random() < 0.2)].tolist()
-    arguments, given, verdict = {}, [], "odd"
+    arguments, given, bad = {}, [], 0
     for argument, kind in kinds.items():
         parts = ("bad", "odd") if argument in spoiled else ("good",)
         choices = [(part, value) for part in parts for value in getattr(kind, part)]
@@ -42,8 +42,9 @@ def hostile_call(rng, names):
         arguments[argument] = getattr(kind, part)[value](size)
         if argument in spoiled:
             given.append(f"{argument}: {value}")
-            verdict = "bad" if part == "bad" else verdict
-    return name, size, arguments, verdict, ", ".join(given)
+            bad += part == "bad"
+    # Two that are bad alone may fit each other, as weights of n + 1 items and k = n + 1 do.
+    return name, size, arguments, "bad" if bad == 1 else "odd", ", ".join(given)
 
 
 def badly_answered(calls, seed, names):
