@@ -154,6 +154,31 @@ def test_groups_with_several_classes_come_first():
     }
 
 
+#: Names of classes that a spreadsheet would run and a terminal obey, and what is written for them.
+FORMULAS = {
+    "=cmd|' /C calc'!A0": "'=cmd|' /C calc'!A0",
+    "+1+1": "'+1+1",
+    "@SUM(A1)": "'@SUM(A1)",
+    "-3.5": "-3.5",
+    '-"a",b': '\'-"a",b',
+    "red\x1b[31m": r"red\x1b[31m",
+    "\ud800": r"\ud800",
+}
+
+
+def test_no_class_is_a_formula_in_the_table_of_items():
+    labels = np.array(list(FORMULAS))[np.arange(len(X)) % len(FORMULAS)]
+    found = dmsgd.report.build(X, 10, labels)
+    rows = list(csv.DictReader(io.StringIO(found["csv"])))
+    assert [row["class"] for row in rows] == [FORMULAS[label] for label in labels]
+    assert found["csv"].encode().isascii()
+    cells = {each["name"]: each.get("cell", each["name"]) for each in found["classes"]}
+    assert set(cells.values()) == set(FORMULAS.values())
+    numbers = dmsgd.report.build(X, 10, np.where(np.arange(len(X)) % 2, -3.5, 2.0))
+    rows = csv.DictReader(io.StringIO(numbers["csv"]))
+    assert {float(row["class"]) for row in rows} == {-3.5, 2.0}
+
+
 def test_outliers_are_least_like_the_others(content):
     spectrum = replace(ASKED, w=0.0).design(X, 10).spectrum
     F = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values)
@@ -353,16 +378,17 @@ HOSTILE = (
     "{{ 7 * 7 }} ${7 * 7} %3Cb%3E &lt;b&gt; javascript:alert(1)",
     "שלום",
     '" onload="alert(1)',
+    '=HYPERLINK("http://a.b", 1)',
 )
 
 
 @pytest.fixture(scope="module")
 def hostile():
     """A page whose title, classes and texts are all of these."""
-    labels = np.repeat(HOSTILE, range(24, 16, -1))
-    texts = [HOSTILE[i % 8] for i in range(164)]
-    content = dmsgd.report.build(RNG.normal(size=(164, 12)), 5, labels, texts=texts)
-    return content, dmsgd.report.render(content, "".join(HOSTILE[::-1]))
+    labels = np.repeat(HOSTILE, range(24, 15, -1))
+    texts = [HOSTILE[i % 9] for i in range(180)]
+    content = dmsgd.report.build(RNG.normal(size=(180, 12)), 5, labels, texts=texts)
+    return content, dmsgd.report.render(content, "".join(HOSTILE[7::-1]))
 
 
 def test_hostile_names_are_short_and_lose_what_is_not_text(hostile):

@@ -164,15 +164,19 @@ def test_a_class_has_its_own_favourites(page, content):
     assert text(page, "#save") == "Save all 150 items as CSV"
 
 
-def test_the_table_of_items_is_saved_by_the_page(page, content, tmp_path):
-    folder = {"behavior": "allow", "downloadPath": str(tmp_path)}
+def saved_by(page, path):
+    """Return the rows of the table of items that the page saves at `path`."""
+    folder = {"behavior": "allow", "downloadPath": str(path.parent)}
     page.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
     page.execute_script("document.getElementById('save').click()")
-    path = tmp_path / "items-w0.7-k10.csv"
     end = time.monotonic() + 100
     while not path.exists() and time.monotonic() < end:
         time.sleep(0.02)
-    saved = list(csv.DictReader(io.StringIO(path.read_text())))
+    return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+
+
+def test_the_table_of_items_is_saved_by_the_page(page, content, tmp_path):
+    saved = saved_by(page, tmp_path / "items-w0.7-k10.csv")
     exact = list(csv.DictReader(io.StringIO(content["csv"])))
     assert [row["class"] for row in saved] == LABELS.tolist()
     for one, other in zip(saved, exact, strict=True):
@@ -263,6 +267,9 @@ def test_hostile_names_show_as_text(hostile, tmp_path):
         shown = text(other, "#classes").split("\n")
         for each in hostile[0]["classes"]:
             assert any(each["name"] in line for line in shown), each["name"]
+        cells = {each.get("cell", each["name"]) for each in hostile[0]["classes"]}
+        assert {row["class"] for row in saved_by(other, tmp_path / "items-w0-k5.csv")} == cells
+        assert '\'=HYPERLINK("http://a.b", 1)' in cells
         assert "”, from" in text(other, "#summary")
         slide(other, "w", 3)
         assert "w = 0.7" in text(other, "#summary")

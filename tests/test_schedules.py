@@ -324,6 +324,18 @@ def test_another_schedule_is_not_replaced_unless_asked(difference, state, path):
     schedule.verify(replaced["design"])
 
 
+@pytest.mark.parametrize("flag", ["overwrite", "progress"])
+@pytest.mark.parametrize("value", ["no", 0, 1, None, np.ones(1, bool)], ids=repr)
+def test_what_is_no_flag_replaces_nothing(flag, value, path):
+    dmsgd.presample(DESIGN, STEPS, seed=0, path=path)
+    before = contents(path)
+    with pytest.raises(TypeError, match=flag):
+        dmsgd.presample(DESIGN, STEPS, seed=1, path=path, **{flag: value})
+    with pytest.raises(TypeError, match="check"):
+        dmsgd.Schedule.load(path, check=value)
+    assert contents(path) == before
+
+
 ENDINGS = [
     "npy", "json", "inclusion.npy", "part", "part.json", "inclusion.npy.new", "json.new",
     "part.json.new",

@@ -294,8 +294,14 @@ def state(place: Path) -> tuple[Path, Callable[[], None]]:
             found = json.loads((place / "state.json").read_bytes())
         except (ValueError, RecursionError):
             raise ValueError("not JSON") from None
-        if isinstance(found, dict):
-            DiverseSampler(DESIGN, 10).load_state_dict(found)
+        again = DiverseSampler(DESIGN, 10)
+        again.load_state_dict(found)
+        places = [
+            each["epoch"] * again.total_size + each["consumed"]
+            for each in (found, again.state_dict())
+        ]
+        if places[0] != places[1]:
+            raise Finding("a sampler goes on from another place than its state says")
 
     return place / "state.json", read
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import given
@@ -47,6 +48,12 @@ class _Words:
 
     def __getattr__(self, name):
         return lambda *given, **more: 0
+
+
+def loaded_schedule(s, **given):
+    with TemporaryDirectory() as folder:
+        dmsgd.presample(s.design, 3, path=f"{folder}/draws")
+        return dmsgd.Schedule.load(f"{folder}/draws", **given)
 
 
 X, K, LABELS, SEED = kinds.X, kinds.BATCH_SIZE, kinds.LABELS, kinds.SEED
@@ -104,6 +111,7 @@ DESIGN_FUNCTIONS = {
             **WIDE,
             "labels": LABELS,
             "balance": Kind({"0.2": lambda s: 0.2}, kinds.FRACTION.bad, kinds.FRACTION.odd),
+            "standardize": kinds.FLAG,
             "normalize": kinds.FLAG,
         },
         results.is_positive,
@@ -362,6 +370,9 @@ SPECTRA = {
                 {**given.FEATURES_BAD, "too few": lambda s: np.eye(s.n)[:, :1]},
                 given.FEATURES_ODD,
             ),
+            "kernel": kinds.TEXT,
+            "data": kinds.TEXT,
+            "method": kinds.TEXT,
         },
         results.is_spectrum,
     ),
@@ -407,8 +418,15 @@ SCHEDULES = {
             "steps": kinds.COUNT,
             "seed": SEED,
             "workers": kinds.WORKERS,
+            "progress": kinds.FLAG,
+            "overwrite": kinds.FLAG,
         },
         results.is_schedule,
+    ),
+    "Schedule.load": Call(
+        loaded_schedule,
+        {"check": kinds.FLAG},
+        lambda schedule, s, given: results.is_schedule(schedule, s, {"steps": 3}),
     ),
 }
 

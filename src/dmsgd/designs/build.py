@@ -94,9 +94,9 @@ def diversify(
     >>> design.sample(3, seed=0).shape
     (3, 10)
     """
-    X, labels = separated(X, labels)
     w, normalize = as_fraction(w, "w"), as_flag(normalize, "normalize")
     standardize = as_flag(standardize, "standardize")
+    X, labels = separated(X, labels)
     if spectrum is not None and not callable(spectrum):
         raise TypeError(
             f"spectrum must be a function from a kernel to its Spectrum, such as dmsgd.exact, got "

@@ -100,7 +100,8 @@ def _in_npy(path: str) -> Features:
 
 def _refuse_text(frame: Any, name: str) -> None:
     """Raise if a frame has a column of text, and say which."""
-    for column in getattr(frame, "columns", ()):
+    columns = getattr(frame, "columns", ())
+    for column in () if callable(columns) else columns:  # a kernel's are a method
         entries = as_dense(frame[column], name)
         if entries.dtype.kind in "UST" or any(isinstance(each, str) for each in entries.flat):
             raise TypeError(

@@ -76,6 +76,9 @@ class Spectrum:
     method: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
+        for name in ("kernel", "data", "method"):
+            if not isinstance(words := getattr(self, name), str):
+                raise TypeError(f"{name} must be text, got a {type(words).__name__}")
         if self.route == GIVEN:
             object.__setattr__(self, "values", _checked_values(self.values))
             object.__setattr__(self, "vectors", _checked_vectors(self.vectors, self.values.size))
