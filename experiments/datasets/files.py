@@ -6,12 +6,15 @@ import hashlib
 import os
 import sys
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import final
 from urllib.error import URLError
+
+import numpy as np
 
 #: Names a folder with the data; see `locate`.
 VARIABLE = "DMSGD_DATA"
@@ -77,6 +80,23 @@ def fetch(archive: Archive, use: Callable[[Path], None]) -> None:
                 f"was cut short or altered, and is not used"
             )
         use(copy)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever a reader raises about a damaged file into one message that names it."""
+    try:
+        yield
+    except (MemoryError, ImportError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} is damaged or cut short ({error}); fetch it again") from None
+
+
+def load_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Return arrays of a .npz file by name."""
+    with reading(path), np.load(path) as archive:
+        return {name: archive[name] for name in names}
 
 
 def write_whole(path: Path, content: bytes) -> None:

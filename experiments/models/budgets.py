@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.source import Source
 from dmsgd.lda import train
-from dmsgd.paper.models.topics import Inference, topic_model
+from experiments.models.topics import Inference, topic_model
 
 #: The two clocks.
 CLOCKS = ("updates", "words")
@@ -24,7 +23,7 @@ PATIENCE = 3
 
 def looks(
     counts: Any,
-    design: Source,
+    design: Any,
     budgets: Sequence[int],
     topics: int,
     inference: Inference,

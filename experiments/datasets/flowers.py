@@ -20,9 +20,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.datasets.folders import VARIABLE, locate
-from dmsgd.files.numpy_files import load_npz
-from dmsgd.inputs.arrays import IntArray
+from experiments.datasets.files import VARIABLE, load_arrays, locate
 
 FILES = {
     "efficientnet": "flowers102/features.npz",
@@ -36,11 +34,11 @@ class Flowers:
     """Features X (8189, d) in float32, classes y from 0, the official split, the class names."""
 
     X: npt.NDArray[np.float32]
-    y: IntArray
+    y: np.ndarray
     split: npt.NDArray[np.str_]
     names: tuple[str, ...]
 
-    def part(self, split: str) -> tuple[Any, IntArray]:
+    def part(self, split: str) -> tuple[Any, np.ndarray]:
         """Return (X, y) of one part: "train", "valid" or "test"."""
         chosen = self.split == split
         return self.X[chosen], self.y[chosen]
@@ -53,7 +51,7 @@ def flowers(
     if features not in FILES:
         raise ValueError(f"unknown features {features!r}; use {' or '.join(map(repr, FILES))}")
     path = locate(FILES[features], data_dir, _say_how)
-    X, y, split, names = (load_npz(path, name, ()) for name in ("X", "y", "split", "class_names"))
+    X, y, split, names = load_arrays(path, ("X", "y", "split", "class_names")).values()
     return Flowers(X.astype(np.float32), y.astype(np.int64), split, tuple(names.tolist()))
 
 

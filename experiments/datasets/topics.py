@@ -7,10 +7,6 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.scalars import as_count
-from dmsgd.inputs.seeding import Seed, key_of
-
 #: The paper's groups: how many documents, and the Dirichlet prior of their topic proportions.
 GROUPS = (
     (300, (0.5, 0.5, 0.01, 0.01, 0.01)),
@@ -29,20 +25,21 @@ class Topics:
     group:  (360,) the group of each document, from the commonest (0) to the rarest (2).
     """
 
-    counts: IntArray
-    topics: FloatArray
-    group: IntArray
+    counts: np.ndarray
+    topics: np.ndarray
+    group: np.ndarray
 
 
-def synthetic_topics(seed: Seed = 0, words_per_topic: int = 10, length: int = 100) -> Topics:
+def synthetic_topics(seed: int = 0, words_per_topic: int = 10, length: int = 100) -> Topics:
     """Return 360 documents of `length` words each, from five topics.
 
     The paper shows its topics in a picture only ("distinct patterns"); here topic t is uniform over
     its own `words_per_topic` words.
     """
-    width = as_count(words_per_topic, "words_per_topic")
-    length = as_count(length, "length")
-    rng = np.random.default_rng(key_of(seed))
+    width = words_per_topic
+    # The key that dmsgd makes of a seed, which stored results were made with.
+    key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    rng = np.random.default_rng(int(key))
     topics = np.kron(np.eye(5), np.full(width, 1 / width))
     group = np.repeat(np.arange(len(GROUPS)), [size for size, _ in GROUPS])
     priors = np.array([prior for _, prior in GROUPS])

@@ -16,9 +16,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.datasets.folders import Archive, fetch, locate, write_whole
-from dmsgd.files.numpy_files import load_npz
-from dmsgd.inputs.arrays import IntArray
+from experiments.datasets.files import Archive, fetch, load_arrays, locate, write_whole
 
 NAME = "mnist/mnist.npz"
 
@@ -43,17 +41,17 @@ class Images:
     """Images of 0..255, shape (n, 28, 28), and their digits."""
 
     x_train: npt.NDArray[np.uint8]
-    y_train: IntArray
+    y_train: np.ndarray
     x_test: npt.NDArray[np.uint8]
-    y_test: IntArray
+    y_test: np.ndarray
 
 
 def mnist(data_dir: str | os.PathLike[str] | None = None) -> Images:
     """Return MNIST: 60,000 images to train on and 10,000 to test."""
     path = locate(NAME, data_dir, _fill)
     kinds = {name: np.uint8 if name[0] == "x" else np.int64 for name in MEMBERS}
-    arrays = {name: load_npz(path, name, ()).astype(kind) for name, kind in kinds.items()}
-    return Images(**arrays)
+    arrays = load_arrays(path, MEMBERS)
+    return Images(**{name: arrays[name].astype(kind) for name, kind in kinds.items()})
 
 
 def _fill(path: Path) -> None:

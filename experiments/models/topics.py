@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from dmsgd.designs.source import Source
-from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.lda import sklearn_settings, train
 
 
@@ -30,7 +28,7 @@ class Inference:
     iterations: int
 
 
-def topic_model(design: Source, topics: int, inference: Inference, seed: int) -> Any:
+def topic_model(design: Any, topics: int, inference: Inference, seed: int) -> Any:
     """Return scikit-learn's LDA, untrained, that makes one update a draw of `design`."""
     from sklearn.decomposition import LatentDirichletAllocation
 
@@ -47,7 +45,7 @@ def topic_model(design: Source, topics: int, inference: Inference, seed: int) ->
 
 
 def learn_topics(
-    counts: Any, design: Source, steps: int, topics: int, inference: Inference, seed: int
+    counts: Any, design: Any, steps: int, topics: int, inference: Inference, seed: int
 ) -> Any:
     """Return LDA trained by `steps` updates, each on one draw of `design` (Algorithm 2)."""
     model = topic_model(design, topics, inference, seed)
@@ -55,12 +53,12 @@ def learn_topics(
     return model
 
 
-def word_distributions(model: Any) -> FloatArray:
+def word_distributions(model: Any) -> np.ndarray:
     """Return the expected word distribution of each topic, shape (topics, words)."""
     return np.asarray(model.components_ / model.components_.sum(axis=1, keepdims=True))
 
 
-def match(truth: FloatArray, found: FloatArray) -> tuple[IntArray, FloatArray]:
+def match(truth: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return for each true topic the found topic assigned to it and their distance.
 
     The distance is total variation, the share of a topic's weight that sits on the wrong words; the
@@ -74,7 +72,7 @@ def match(truth: FloatArray, found: FloatArray) -> tuple[IntArray, FloatArray]:
     return columns.astype(np.int64), distance[rows, columns]
 
 
-def redundancy(topics: FloatArray) -> float:
+def redundancy(topics: np.ndarray) -> float:
     """Return the mean cosine between two different topics: 1 if all are the same.
 
     >>> redundancy(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]))

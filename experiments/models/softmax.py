@@ -7,37 +7,35 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray, IntArray
 
-
-def initial_weights(features: int, classes: int, rng: np.random.Generator) -> FloatArray:
+def initial_weights(features: int, classes: int, rng: np.random.Generator) -> np.ndarray:
     """Return small random weights, shape (features + 1, classes)."""
     return 0.01 * rng.standard_normal((features + 1, classes))
 
 
-def probabilities(weights: FloatArray, X: FloatArray) -> FloatArray:
+def probabilities(weights: np.ndarray, X: np.ndarray) -> np.ndarray:
     """Return P(class | x) for the rows of X, shape (n, classes)."""
-    scores: FloatArray = X @ weights[:-1] + weights[-1]
+    scores: np.ndarray = X @ weights[:-1] + weights[-1]
     scores -= scores.max(axis=1, keepdims=True)  # exp never overflows
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=1, keepdims=True)
     return scores
 
 
-def predict(weights: FloatArray, X: FloatArray) -> IntArray:
+def predict(weights: np.ndarray, X: np.ndarray) -> np.ndarray:
     """Return the most probable class of each row of X."""
-    scores: FloatArray = X @ weights[:-1] + weights[-1]
+    scores: np.ndarray = X @ weights[:-1] + weights[-1]
     return np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
 
 def train(
-    weights: FloatArray,
-    X: FloatArray,
-    targets: FloatArray,
-    batches: IntArray,
-    rate: float | FloatArray,
-    item_weights: FloatArray | None = None,
-) -> FloatArray:
+    weights: np.ndarray,
+    X: np.ndarray,
+    targets: np.ndarray,
+    batches: np.ndarray,
+    rate: float | np.ndarray,
+    item_weights: np.ndarray | None = None,
+) -> np.ndarray:
     """Return the weights after one SGD step on each row of `batches`.
 
     A step follows the mean gradient of the batch's cross-entropy: the paper's update, biased
@@ -60,7 +58,7 @@ def train(
     return weights
 
 
-def softmax_gradients(inputs: FloatArray, errors: FloatArray) -> FloatArray:
+def softmax_gradients(inputs: np.ndarray, errors: np.ndarray) -> np.ndarray:
     """Return rows with the inner products of the items' gradients, δ_iᵀδ_j · x_iᵀx_j.
 
     The gradient of item i is the outer product of its input (with a 1 for the bias) and its error

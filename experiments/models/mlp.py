@@ -9,8 +9,7 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.paper.models.softmax import probabilities
+from experiments.models.softmax import probabilities
 
 
 @final
@@ -18,14 +17,14 @@ from dmsgd.paper.models.softmax import probabilities
 class Network:
     """Weights of both layers, the last row of each being the bias; float32 for speed."""
 
-    hidden: FloatArray
-    output: FloatArray
+    hidden: np.ndarray
+    output: np.ndarray
 
-    def features(self, X: FloatArray) -> FloatArray:
+    def features(self, X: np.ndarray) -> np.ndarray:
         """Return the activations of the hidden layer."""
         return np.asarray(np.maximum(X @ self.hidden[:-1] + self.hidden[-1], 0))
 
-    def predict(self, X: FloatArray) -> IntArray:
+    def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the most probable class of each row of X."""
         return np.asarray(probabilities(self.output, self.features(X)).argmax(axis=1))
 
@@ -40,11 +39,11 @@ def initial(inputs: int, units: int, classes: int, rng: np.random.Generator) -> 
 
 def train(
     network: Network,
-    X: FloatArray,
-    targets: FloatArray,
-    batches: IntArray,
+    X: np.ndarray,
+    targets: np.ndarray,
+    batches: np.ndarray,
     rate: float,
-    item_weights: FloatArray | None = None,
+    item_weights: np.ndarray | None = None,
 ) -> Network:
     """Return the network after one SGD step on each row of `batches`.
 

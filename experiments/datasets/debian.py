@@ -22,8 +22,7 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.datasets.folders import VARIABLE, locate, write_whole
-from dmsgd.inputs.arrays import IntArray
+from experiments.datasets.files import VARIABLE, locate, write_whole
 
 NAME = "debian/descriptions.txt.gz"
 
@@ -45,7 +44,7 @@ class Descriptions:
     """The texts, one string each, and their sections as positions in `names`, largest first."""
 
     texts: tuple[str, ...]
-    y: IntArray
+    y: np.ndarray
     names: tuple[str, ...]
 
     def thinned(self, documents: int | None) -> Descriptions:

