@@ -88,7 +88,9 @@ def figures(table: Any, folder: Path) -> list[Path]:
         axes.set_title(name, fontsize=17)
         axes.set_xlabel(f"imbalance {imbalance(where, weight):.2f}", fontsize=17)
     every[-1].axis("off")
-    every[-1].text(0.0, 0.5, f"Area: how often a\npoint is in a batch\nof {K}.\n\nImbalance: share of\n"
-                   f"the weight in the\nwrong cell of an\n{CELLS} x {CELLS} grid.", fontsize=16,
-                   va="center", transform=every[-1].transAxes)  # fmt: skip
+    text = (
+        f"Area: how often a\npoint is in a batch\nof {K}.\n\nImbalance: share of\n"
+        f"the weight in the\nwrong cell of an\n{CELLS} x {CELLS} grid."
+    )
+    every[-1].text(0.0, 0.5, text, fontsize=16, va="center", transform=every[-1].transAxes)
     return [save(figure, folder / "toy.png")]

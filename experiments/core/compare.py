@@ -201,9 +201,8 @@ def decompose(table: pl.DataFrame, row: Decomposition) -> dict[str, Difference]:
     }
     if table.filter(experiment=row.experiment, arm=alone).height:
         pairs["repulsion alone"] = (alone, row.against)
-    return {
-        name: compare(
-            table, row.experiment, *(reversed(pair) if row.lower else pair), row.measure, row.step
-        )  # fmt: skip
-        for name, pair in pairs.items()
-    }
+    found = {}
+    for name, pair in pairs.items():
+        arms = reversed(pair) if row.lower else pair
+        found[name] = compare(table, row.experiment, *arms, row.measure, row.step)
+    return found

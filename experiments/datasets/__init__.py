@@ -1,10 +1,10 @@
 """The data of the experiments: the paper's, and one corpus more.
 
-    experiments.datasets.r8()                  Reuters R8: 8 classes of news, very unequal
-    experiments.datasets.mnist()               handwritten digits, balanced
-    experiments.datasets.flowers()             Oxford-102: features of flower images, unequal
-    experiments.datasets.debian()              Debian's packages: texts in 58 sections, very unequal
-    experiments.datasets.synthetic_topics()    documents from five topics, two of them rare (generated)
+    r8()                  Reuters R8: 8 classes of news, very unequal
+    mnist()               handwritten digits, balanced
+    flowers()             Oxford-102: features of flower images, unequal
+    debian()              Debian's packages: texts in 58 sections, very unequal
+    synthetic_topics()    documents from five topics, two of them rare (generated)
 
 Files are looked for in `data_dir`, else in the folder that DMSGD_DATA names, else in the cache
 folder (`files.cache_folder`), which is filled from the public source at the first call.
