@@ -24,12 +24,12 @@ TITLE = "Figure 2: balance restored from an imbalanced subset of the plane"
 K, CELLS, STRIPS, CLUSTERS = 10, 8, 4, 4
 
 
-def points(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def points(seed: int, size: int = 2500) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the population, what is observed of it, and the k-means cluster of each point."""
     from sklearn.cluster import KMeans
 
     rng = np.random.default_rng([0, seed])
-    population = rng.uniform(size=(2500, 2))
+    population = rng.uniform(size=(size, 2))
     distance = np.linalg.norm(population - (0.28, 0.30), axis=1)
     keep = np.maximum(0.08, np.exp(-0.5 * (distance / 0.13) ** 2))
     observed = population[rng.random(len(population)) < keep]
@@ -60,6 +60,11 @@ def run(task: Any, design: Any, seed: int, rate: float) -> Any:
 def cases(quick: bool = False) -> list[Case]:
     """Return the four designs on independent data sets."""
     return [Case("toy", points, ARMS, run, seeds=5 if quick else 20)]
+
+
+def tiny() -> list[Case]:
+    """Return the same on few points, for tests."""
+    return [Case("toy", lambda seed: points(seed, 300), ARMS, run, seeds=2)]
 
 
 CLAIMS = [
