@@ -95,7 +95,7 @@ def reading(path: Path) -> Iterator[None]:
 
 def load_arrays(path: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
     """Return arrays of a .npz file by name."""
-    with reading(path), np.load(path) as archive:
+    with reading(path), path.open("rb") as file, np.load(file) as archive:
         return {name: archive[name] for name in names}
 
 
