@@ -59,11 +59,10 @@ def by_seed(
 ) -> pl.DataFrame:
     """Return seed and value of one arm, at `step` or at the last step."""
     found = table.filter(experiment=experiment, arm=arm, measure=measure)
-    if step is None:
-        step = found["step"].max()
-    found = found.filter(step=step)
+    found = found.filter(pl.col("step") == (pl.col("step").max() if step is None else step))
     if not found.height:
-        raise ValueError(f"{experiment} has no {measure!r} of {arm!r} at step {step}")
+        when = "" if step is None else f" at step {step}"
+        raise ValueError(f"{experiment} has no {measure!r} of {arm!r}{when}")
     return found.select("seed", "value").sort("seed")
 
 
