@@ -1,4 +1,4 @@
-# make demo             set up .venv, then what the README shows: documents, points, digits (half a minute)
+# make demo             set up .venv, then what the README shows: documents, digits, a report (half a minute)
 # make test             set up .venv, then run the tests (under four minutes on two cores)
 # make test-long        the rest: many more cases, kills, clusters, examples, browsers (some minutes)
 # make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)
@@ -19,7 +19,7 @@
 # make bench            the speed tables of the README and docs/training.md (about a quarter of an hour)
 # make docs             the site, build/site: examples run, links checked, opened in Chromium (under ten minutes)
 # make check-examples   mypy --strict on the examples, against the wheel as users install it
-# make paper            all experiments of the paper, in small (about ten minutes)
+# make paper            all experiments, in small (about ten minutes)
 
 PYTHON ?= python3
 OLDEST_PYTHON ?= python3.10
@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[paper]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[demo]"
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
@@ -178,7 +178,7 @@ check-examples: $(VENV)/.installed-dev
 	cd examples && $(abspath $(BIN))/mypy --cache-dir ../build/typed-cache --python-executable ../build/typed/venv/$(SCRIPTS)/python .
 
 paper: $(VENV)/.installed-dev
-	$(BIN)/dmsgd reproduce all --quick --out build/paper --force
+	$(BIN)/python -m experiments all --quick --force
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-python .venv-lock .mypy_cache .ruff_cache .pytest_cache
