@@ -11,6 +11,9 @@ from scipy.special import ndtri, stdtrit
 #: Fewer seeds have an interval, but no verdict: with two it is 13 standard errors wide.
 ENOUGH = 5
 
+#: What tables and figures show of each arm: experiment, measure, step (None: the last).
+Column = tuple[str, str, int | None]
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -40,9 +43,14 @@ class Difference:
         known = np.isfinite(self.half) and self.seeds > 0
         return f"{number} ± {self.half:.{digits}f}" if known else number
 
-    def factor(self, digits: int = 2) -> str:
-        """Return "0.53 (0.48 to 0.58)" for a difference of logarithms."""
+    def factor(self) -> str:
+        """Return "0.53 (0.48 to 0.58)" for a difference of logarithms, small ones with more digits.
+
+        >>> Difference(-5.4, 0.2, 9).factor()
+        '0.0045 (0.0037 to 0.0055)'
+        """
         ends = np.exp([self.mean, self.mean - self.half, self.mean + self.half])
+        digits = 2 if ends[0] >= 0.05 else 4
         text = [f"{end:.{digits}f}" for end in ends]
         return f"{text[0]} ({text[1]} to {text[2]})" if np.isfinite(self.half) else text[0]
 
