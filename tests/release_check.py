@@ -61,6 +61,8 @@ def check_contents(wheel: Path, sdist: Path) -> None:
         (metadata,) = (name for name in held if name.endswith(".dist-info/METADATA"))
         text = archive.read(metadata).decode()
     check(package <= held, f"the wheel lacks {sorted(package - held)}")
+    stray = [name for name in held if not name.startswith(("dmsgd/", "dmsgd-"))]
+    check(not stray, f"the wheel holds {stray[:3]}")
     relative = re.findall(r"\]\((?!https?:|#)[^)]+\)", text)
     check(not relative, f"the long description has relative links: {relative[:3]}")
 

@@ -26,7 +26,7 @@ SIZES = st.builds(
     seed=st.integers(0, 2**32),
 )
 
-#: Modules that users type; `datasets` reads files alone, and those have tests of their own.
+#: Modules that users type.
 MODULES = ("sgd", "lda", "sklearn", "imblearn", "diagnostics", "report", "torch")
 #: Names that take nothing from users: types, errors, results, and what is made by others.
 NOT_CALLED = {

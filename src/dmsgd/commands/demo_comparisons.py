@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from time import process_time
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -27,7 +28,7 @@ COLOURS = {
     "shuffled": "#777777", "stratified": "#009E73", "clustered": "#E69F00",
     "k-DPP, no labels": "#56B4E9", "frequency-matched": "#D55E00", "k-DPP": "#0072B2",
 }  # fmt: skip
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 17, "axes.titlesize": 18, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.color": "#dddddd", "axes.axisbelow": True, "legend.frameon": False,
 }  # fmt: skip
@@ -72,7 +73,7 @@ def draw_documents(seed: int) -> Found:
     """Return the % of batches that hold the rare topic, and how often odd documents are drawn."""
     X, topic = documents(seed)
     kdpp = dmsgd.diversify(X, K, normalize=True)
-    arms = {
+    arms: dict[str, dmsgd.ClosedForm | dmsgd.Partition] = {
         "shuffled": dmsgd.Partition(dmsgd.Uniform(len(X), K)),
         "clustered": dmsgd.clustered(X, K, seed=seed),
         "frequency-matched": kdpp.without_repulsion(),
@@ -147,7 +148,7 @@ def train_digits(seed: int) -> Found:
     """Return what softmax regression gets right after STEPS, the rare classes' share, the price."""
     X, y, test_X, test_y = digits(seed)
     kdpp = dmsgd.diversify(X, K, y, W, normalize=True)
-    arms = {
+    arms: dict[str, dmsgd.ClosedForm | dmsgd.Partition] = {
         "shuffled": dmsgd.Partition(dmsgd.Uniform(y.size, K)),
         "stratified": dmsgd.Stratified(y, K),
         "k-DPP, no labels": dmsgd.diversify(X, K, normalize=True),
