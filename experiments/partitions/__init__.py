@@ -262,6 +262,12 @@ CLAIMS = [
               note="percent of items that were not trained on")
         for when in LENGTHS.values() for name in TASKS if "classes" in TASKS[name].spread
     ),
+    *(
+        Claim("beyond", f"{name}: less noisy batches at the start, partition, k-DPP on x",
+              f"partitions/{name}/noise", "partition, k-DPP on x", "variance", limit=1.0, step=0,
+              lower=True, digits=2, note="variance of gradients over that of shuffled batches")
+        for name in ("2 columns", "digits")
+    ),
 ]  # fmt: skip
 
 
