@@ -207,22 +207,24 @@ def by_kernel(table: pl.DataFrame, arm: str = EVEN) -> pl.DataFrame:
 
 def rows(table: pl.DataFrame) -> list[list[str]]:
     """Return variances of uniform frequency along training, why, and those of the other arms."""
-    found = [["problem", "kernel on", "0 steps", "100 steps", "1000 steps", "worth", *REASONS,
-              "frequency-matched", "k-DPP"]]  # fmt: skip
+    found, steps = by_kernel(table), table["step"].unique().sort().to_list()
     others = [by_kernel(table, arm) for arm in (MATCHED, "k-DPP")]
-    for key, own in by_kernel(table).group_by("experiment", "kernel", maintain_order=True):
+    lines = [["problem", "kernel on", *(f"{step} steps" for step in steps), "worth", *REASONS,
+              "frequency-matched", "k-DPP"]]  # fmt: skip
+    for key, own in found.group_by("experiment", "kernel", maintain_order=True):
         problem, here = str(key[0]).partition("/")[2], {"experiment": key[0], "kernel": key[1]}
-        along = [own.filter(step=step) for step in (0, 100, 1000)]
-        rest = 1 / PROBLEMS[problem]
+        along = [own.filter(step=step) for step in steps]
+        ends, rest = (along[0], along[-1]), 1 / PROBLEMS[problem]
         cells = [mean(each["variance"].to_numpy()).text(0, sign=False) for each in along]
-        sizes = [1 / (end["variance"] / 100 * (1 / Size.k - rest) + rest) for end in along[::2]]
-        cells.append(" … ".join(f"{each.mean():.0f}" for each in sizes))
-        cells += [" … ".join(f"{end[why].mean():.2f}" for end in along[::2]) for why in REASONS]
+        sizes = [1 / (end["variance"] / 100 * (1 / Size.k - rest) + rest) for end in ends]
+        pairs = [[f"{size.mean():.0f}" for size in sizes]]
+        pairs += [[f"{end[why].mean():.2f}" for end in ends] for why in REASONS]
+        cells += [" … ".join(dict.fromkeys(pair)) for pair in pairs]
         for other in others:
-            by_seed = other.filter(**here).group_by("seed").mean()["variance"]
-            cells.append(mean(by_seed.to_numpy()).text(0, sign=False))
-        found.append([problem, str(key[1]), *cells])
-    return found
+            by_seed = other.filter(**here).group_by("seed").agg(pl.col("variance").mean())
+            cells.append(mean(by_seed["variance"].to_numpy()).text(0, sign=False))
+        lines.append([problem, str(key[1]), *cells])
+    return lines
 
 
 TABLES = {"noise": rows}
