@@ -40,9 +40,14 @@ class Difference:
         known = np.isfinite(self.half) and self.seeds > 0
         return f"{number} ± {self.half:.{digits}f}" if known else number
 
-    def factor(self, digits: int = 2) -> str:
-        """Return "0.53 (0.48 to 0.58)" for a difference of logarithms."""
+    def factor(self) -> str:
+        """Return "0.53 (0.48 to 0.58)" for a difference of logarithms, small ones with more digits.
+
+        >>> Difference(-5.4, 0.2, 9).factor()
+        '0.0045 (0.0037 to 0.0055)'
+        """
         ends = np.exp([self.mean, self.mean - self.half, self.mean + self.half])
+        digits = 2 if ends[0] >= 0.05 else 4
         text = [f"{end:.{digits}f}" for end in ends]
         return f"{text[0]} ({text[1]} to {text[2]})" if np.isfinite(self.half) else text[0]
 

@@ -13,6 +13,7 @@ from experiments.core.compare import Difference, mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 #: Okabe and Ito's colours, safe for the colour-blind.
@@ -31,6 +32,17 @@ def dress(axes: Axes, axis: Literal["x", "y", "both"] = "both") -> None:
     axes.grid(axis=axis, color="#dddddd", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def logarithmic(axis: Axis) -> None:
+    """Make an axis logarithmic with numbers such as 0.2 and 0.5, not powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def lines(
@@ -70,9 +82,9 @@ def lines(
             axes.plot(at, middle, style, color=colour, label=arm, linewidth=1.4)
         axes.set(title=title, xlabel=xlabel)
         if "x" in log:
-            axes.set_xscale("log")
+            logarithmic(axes.xaxis)
         if "y" in log:
-            axes.set_yscale("log")
+            logarithmic(axes.yaxis)
         dress(axes)
     every[0].set_ylabel(ylabel)
     every[0].legend(frameon=False, fontsize=8)
@@ -88,26 +100,31 @@ def bars(
     """Write differences from a baseline as points with 95 % intervals, one panel per title.
 
     panels: title -> label -> difference.  factor: differences are of logarithms.
+
+    Intervals without the baseline are coloured. Panels with a label in common share their axes.
     """
     from matplotlib.figure import Figure
 
-    rows = max(len(panel) for panel in panels.values())
+    labels = list(dict.fromkeys(label for panel in panels.values() for label in panel))
+    shared = len(labels) < sum(len(panel) for panel in panels.values())
+    rows = len(labels) if shared else max(len(panel) for panel in panels.values())
     size = (max(3.6 * len(panels), 6.4), 1.0 + 0.34 * rows)
     figure = Figure(figsize=size, layout="constrained")
-    every = figure.subplots(1, len(panels), squeeze=False)[0]
+    every = figure.subplots(1, len(panels), squeeze=False, sharex=shared, sharey=shared)[0]
     for axes, (title, panel) in zip(every, panels.items(), strict=True):
         middle = np.array([each.mean for each in panel.values()])
         half = np.nan_to_num([each.half for each in panel.values()])
         ends = np.array([middle - half, middle, middle + half])
         low, point, high = np.exp(ends) if factor else ends
-        at = np.arange(len(panel))[::-1]
-        colours = [COLOURS[0] if each.significant else COLOURS[7] for each in panel.values()]
+        names = labels if shared else list(panel)
+        at = len(names) - 1 - np.array([names.index(label) for label in panel])
+        colours = [COLOURS[0 if abs(m) > h else 7] for m, h in zip(middle, half, strict=True)]
         axes.hlines(at, low, high, color=colours)
         axes.scatter(point, at, c=colours, s=18, zorder=3)
         axes.axvline(1.0 if factor else 0.0, color="black", linewidth=0.8)
         if factor:
-            axes.set_xscale("log")
-        axes.set_yticks(at, list(panel))
+            logarithmic(axes.xaxis)
+        axes.set_yticks(range(len(names)), names[::-1])
         axes.set(title=title, xlabel=xlabel)
         dress(axes, "x")
     return save(figure, path)
