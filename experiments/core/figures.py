@@ -87,7 +87,11 @@ def lines(
             logarithmic(axes.yaxis)
         dress(axes)
     every[0].set_ylabel(ylabel)
-    every[0].legend(frameon=False, fontsize=8)
+    if len(arms) <= 6:
+        every[0].legend(frameon=False, fontsize=8)
+    else:  # no room among the curves
+        drawn = every[0].get_legend_handles_labels()
+        figure.legend(*drawn, frameon=False, fontsize=8, loc="outside right upper")
     return save(figure, path)
 
 
