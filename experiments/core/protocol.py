@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import polars as pl
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 import dmsgd
 from experiments.core.journal import Job, Journal
@@ -146,10 +148,16 @@ def _spread(
 
 
 def _one(case: Case, job: Job) -> list[tuple[int, str, float]]:
-    with threadpool_limits(1):
+    with _libraries(len(sys.modules)).limit(limits=1):
         task = case.task(job.seed)
         design = case.arms[job.arm](task, job.seed)
         return [
             (int(step), measure, float(value))
             for step, measure, value in case.run(task, design, job.seed, job.rate)
         ]
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> ThreadpoolController:
+    """Return the libraries with threads; looked for again, 25 ms, when more modules are loaded."""
+    return ThreadpoolController()
