@@ -21,6 +21,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 #: Sums of squares below this leave too little room for small eigenvalues above 1e-308.
 VANISHING = 1e-250
+#: Below this, what is left of a number when it is divided among many loses digits, or vanishes.
+TINY = 1e-290
 #: A dense (n, d) array or its CSR equivalent.
 Matrix = Any
 

@@ -19,6 +19,13 @@ def as_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
+def as_text(value: Any, name: str) -> str:
+    """Return `value`, a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, got {value!r}")
+    return value
+
+
 def as_choice(value: Any, name: str, choices: Sequence[str], more: str = "") -> str:
     """Return `value`, one of these words; `more` says what else the argument may be."""
     if not isinstance(value, str) or value not in choices:
