@@ -131,13 +131,13 @@ def diversify(
         labels = None
     make = spectrum or (partial(_rbf_spectrum, k=k) if kernel == "rbf" else exact)
     if target is None:
-        design = KDPP(make(similarity), k)
+        design = KDPP(_made(make, similarity), k)
         concern = disproportion(rows, w, design.spectrum.values) if kernel == "linear" else None
         if concern:
             warn(concern, KernelWarning, stacklevel=2)
     else:
         whole = spectrum is None and (kernel != "rbf" or similarity.n <= EXACT_ITEMS)
-        origin = similarity if whole else make(similarity)
+        origin = similarity if whole else _made(make, similarity)
         design = KDPP(_prescribed(origin, k, target, F, labels), k)
         design._target = repr(target) if isinstance(target, str) else f"{design.n:,} given numbers"
     if not isinstance(kernel, Kernel):
@@ -146,6 +146,18 @@ def diversify(
             normalize=normalize, scale=scale, target=target, spectrum=spectrum,
         )  # fmt: skip
     return design
+
+
+def _made(make: Callable[[Kernel], Spectrum], kernel: Kernel) -> Spectrum:
+    """Return what a function that may be the user's makes of a kernel, if it is its spectrum."""
+    found = make(kernel)
+    if not isinstance(found, Spectrum) or found.n != kernel.n:
+        what = f"one of {found.n}" if isinstance(found, Spectrum) else f"a {type(found).__name__}"
+        raise TypeError(
+            f"spectrum must return the Spectrum of a kernel of {kernel.n} items, such as "
+            f"dmsgd.exact does, and returned {what}"
+        )
+    return found
 
 
 def _is(target: Any, name: TargetName) -> bool:
@@ -184,7 +196,7 @@ def _rbf_spectrum(kernel: Kernel, k: int) -> Spectrum:
     concern = _concern(spectrum, k)
     if concern:
         at = f"at the RBF scale {kernel.scale:.3g} "
-        warn(f"{at}{concern} (dmsgd.suggest_scale(X, k) finds one)", KernelWarning, stacklevel=3)
+        warn(f"{at}{concern} (dmsgd.suggest_scale(X, k) finds one)", KernelWarning, stacklevel=4)
     return spectrum
 
 
