@@ -17,6 +17,7 @@ from browser import browser
 from dmsgd.diagnostics import Settings
 from dmsgd.report.curation import near_copies
 from dmsgd.report.items import checked_images, map_rows, positions, thumbnails
+from dmsgd.report.page import NAMES
 from test_commands import fails, run
 
 RNG = np.random.default_rng(5)
@@ -293,6 +294,13 @@ def test_thumbnails_fit_their_budget(monkeypatch):
 def test_bad_input_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         dmsgd.report.build(X, **{"k": 10, **arguments})
+
+
+def test_the_page_knows_what_it_needs(content):
+    assert set(NAMES) == set(content) - {"csv"}
+    for name in NAMES:
+        with pytest.raises(TypeError, match="build"):
+            dmsgd.report.render({key: value for key, value in content.items() if key != name})
 
 
 @pytest.mark.parametrize("dtype", ["U3", "S3", complex, object, "datetime64[s]"])

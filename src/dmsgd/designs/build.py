@@ -18,7 +18,14 @@ from dmsgd.features.mapped_rows import UnitRows
 from dmsgd.features.maps import unit_columns, with_labels
 from dmsgd.features.tables import separated
 from dmsgd.inputs.labels import as_labels
-from dmsgd.inputs.scalars import as_batch_size, as_choice, as_count, as_flag, as_fraction
+from dmsgd.inputs.scalars import (
+    as_batch_size,
+    as_choice,
+    as_count,
+    as_flag,
+    as_fraction,
+    as_function,
+)
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.prescription import named_target, prescribe, tilted
@@ -97,11 +104,8 @@ def diversify(
     X, labels = separated(X, labels)
     w, normalize = as_fraction(w, "w"), as_flag(normalize, "normalize")
     standardize = as_flag(standardize, "standardize")
-    if spectrum is not None and not callable(spectrum):
-        raise TypeError(
-            f"spectrum must be a function from a kernel to its Spectrum, such as dmsgd.exact, got "
-            f"{spectrum!r}"
-        )
+    if spectrum is not None:
+        as_function(spectrum, "spectrum", "from a kernel to its Spectrum, such as dmsgd.exact")
     if w > 0 and labels is None:
         raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
     if isinstance(kernel, Kernel):
