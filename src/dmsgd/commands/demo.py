@@ -10,6 +10,7 @@ import typer
 
 from dmsgd.commands.arguments import Force, replacing
 from dmsgd.commands.terminal import bar, say, show
+from dmsgd.files.paths import refuse_impossible
 from dmsgd.inputs.extras import require
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def demo(
     """
     require("paper", "dmsgd demo")
     for name in (*PICTURES, PAGE):
+        refuse_impossible(out / name)
         if (out / name).exists() and not force:
             raise FileExistsError(f"{out / name} exists; use --force to replace it, or --out")
     from dmsgd.commands import demo_tables as tables

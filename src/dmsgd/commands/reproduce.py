@@ -12,6 +12,7 @@ import typer
 
 from dmsgd.commands.arguments import Force
 from dmsgd.commands.terminal import bar, say, show
+from dmsgd.files.paths import refuse_impossible
 from dmsgd.inputs.extras import require
 
 if TYPE_CHECKING:
@@ -79,8 +80,11 @@ def reproduce(
         raise ValueError("--replot reads results as they are: leave out --quick and --seeds")
     if workers == 0 or workers < -1:
         raise ValueError(f"--workers must be 1 or more, or -1 for one a core, got {workers}")
+    paths = [out / f"{each}.json" for each in chosen]
+    for path in paths:
+        refuse_impossible(path)
     if not replot:
-        _refuse_results([out / f"{each}.json" for each in chosen], force)
+        _refuse_results(paths, force)
     out.mkdir(parents=True, exist_ok=True)
     for each in chosen:
         _one(each, data_dir, seeds, workers, out, quick, replot)
