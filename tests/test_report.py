@@ -285,6 +285,7 @@ def test_thumbnails_fit_their_budget(monkeypatch):
         ({"images": np.zeros((150, 0, 8))}, r"images have no pixels: .* \(150, 0, 8\)"),
         ({"images": np.full((150, 2, 2), np.nan)}, "images have 600 pixels that are NaN or inf"),
         ({"images": np.full((150, 2, 2), -np.inf)}, "images have 600 pixels that are NaN or inf"),
+        ({"images": np.full((150, 2, 2), np.longdouble("1e400"))}, "images have 600 pixels"),
         ({"gradients": np.zeros((3, 2))}, "gradients has 3 items, the features 150"),
         ({"k": 1}, "batches of 2 or more"),
         ({"k": 40}, "k=40 exceeds the kernel's rank"),

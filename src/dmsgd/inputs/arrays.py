@@ -136,7 +136,7 @@ def _as_csr(value: Any, name: str) -> Matrix:
             for places, size in zip((value.row, value.col), value.shape, strict=True):
                 if places.size and (places.min() < 0 or places.max() >= size):
                     raise ValueError(f"an index lies outside of 0..{size - 1}")
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             matrix = sparse.csr_array(value, dtype=np.float64)
         matrix.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
@@ -158,7 +158,7 @@ def as_floats(raw: npt.NDArray[Any], name: str) -> FloatArray:
     else:
         _refuse_wrong_dtype(raw.dtype, name)
     try:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(raw, dtype=np.float64)
     except OverflowError:
         raise ValueError(f"{name} has numbers beyond 1e308; rescale it") from None
