@@ -11,14 +11,14 @@ from pathlib import Path
 
 from dmsgd.inputs.texts import visible
 
-#: Characters of a name that no file can have which are shown.
+#: Characters that are shown of a path that no file can have.
 SHOWN = 80
 #: Which array of several is taken for the features.
 USUAL_NAMES = ("X", "features", "x")
 
 
 def refuse_impossible(path: str | Path) -> None:
-    """Raise if no file can have this name: it is too long, or has a null character."""
+    """Raise if no file can have this path: it is too long, or has a null character."""
     try:
         os.lstat(path)
     except OSError as error:
@@ -29,7 +29,7 @@ def refuse_impossible(path: str | Path) -> None:
         why = str(error)
     else:
         return
-    raise ValueError(f"no file can have the name {visible(path, SHOWN)}: {why}; use another")
+    raise ValueError(f"no file can have the path {visible(path, SHOWN)}: {why}; use another")
 
 
 def split(path: str | Path) -> tuple[Path, str | None]:
