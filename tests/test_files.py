@@ -542,7 +542,7 @@ def test_names_that_no_file_can_have(name, suffix):
     for read in (features_of, recognise, open_features, load_labels):
         if read is load_labels and not suffix:
             continue
-        with pytest.raises(ValueError, match="name") as said:
+        with pytest.raises(ValueError, match="path") as said:
             read(name + suffix)
         assert len(str(said.value)) < 200
 

@@ -958,10 +958,10 @@ def test_a_name_without_room_for_all_files_is_refused_before_the_first_draw(
     length, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(type(DESIGN), "_draw", None)
-    with pytest.raises(ValueError, match="name"):
+    with pytest.raises(ValueError, match="path"):
         dmsgd.presample(DESIGN, 3, path=tmp_path / ("a" * length))
     assert not list(tmp_path.iterdir())
-    with pytest.raises(ValueError, match="name"):
+    with pytest.raises(ValueError, match="path"):
         dmsgd.Schedule.load("a" * 300)
 
 
