@@ -32,7 +32,7 @@ def as_function(value: Any, name: str, what: str) -> Callable[..., Any]:
     """Return `value`, a function; `what` says of what, in words."""
     if not callable(value):
         raise TypeError(f"{name} must be a function {what}, got {value!r}")
-    return value
+    return value  # type: ignore[no-any-return]
 
 
 def as_choice(value: Any, name: str, choices: Sequence[str], more: str = "") -> str:
