@@ -134,3 +134,13 @@ def test_standardize_comes_before_normalize_and_is_made_again():
         dmsgd.diversify(X, 5, kernel=dmsgd.Linear(X), standardize=True)
     with pytest.raises(ValueError, match="all features are zero"):
         dmsgd.diversify(np.ones((10, 3)), 2, standardize=True)
+
+
+@pytest.mark.parametrize("target", [None, "uniform", "balanced"])
+@pytest.mark.parametrize(
+    "made", [lambda K: None, lambda K: K, lambda K: dmsgd.exact(dmsgd.identity(5))]
+)
+def test_a_function_that_returns_no_spectrum_of_the_kernel_is_refused(target, made):
+    labels = Y if target == "balanced" else None
+    with pytest.raises(TypeError, match="spectrum must return"):
+        dmsgd.diversify(X, 4, labels=labels, target=target, spectrum=made)

@@ -561,3 +561,30 @@ def test_versions_say_what_a_question_needs():
     assert told["processor"].endswith(f", {os.cpu_count()} cores")
     assert re.search(r"\d threads", told["blas"])
     assert ("cuda" in told) == ("torch" in told)
+
+
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"sample features.npy -k 3 -n 3 -o {LONG}.npy",
+        f"sample features.npy -k 3 -n 3 -o {'a' * 240}.npy",
+        f"sample features.npy -k 3 -n 3 -o {LONG}.csv",
+        f"sample {LONG}.npy -k 3 -n 3 -o b.npy",
+        f"sample {LONG} -k 3 -n 3 -o b.npy",
+        f"sample features.npy --labels {LONG}.npy -k 3 -n 3 -o b.npy",
+        f"select features.npy -k 3 -o {LONG}.csv",
+        f"select features.npy -k 3 -o b.csv --given {LONG}.csv",
+        f"report features.npy -k 3 -o {LONG}.html",
+        f"report features.npy -k 3 -o r.html --csv {LONG}.csv",
+        f"inspect {LONG}.npy -k 3",
+        f"demo --out {LONG}",
+        f"reproduce toy --out {LONG}",
+        f"reproduce toy --out {LONG} --replot",
+    ],
+)
+def test_names_that_are_too_long_are_one_line(folder, command):
+    assert len(fails(command, "too long").stderr) < 250
+    assert not [each for each in os.listdir() if each.startswith("a")]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import dmsgd
 from dmsgd.commands.loading import load_features as features_of
 from dmsgd.commands.loading import load_labels
 from dmsgd.features import recognise
@@ -504,3 +505,48 @@ def test_parquet_with_two_columns_of_one_name(tmp_path):
     parquet.write_table(table, tmp_path / "x.parquet")
     with pytest.raises(ValueError, match="two columns 'a'"):
         load_features(tmp_path / "x.parquet")
+
+
+def signalling(dtype):
+    """An array whose last number is a NaN that casts raise a flag about."""
+    made = X.astype(dtype)
+    made.view({2: np.uint16, 4: np.uint32, 8: np.uint64}[made.itemsize])[-1, -1] = {
+        2: 0x7D00, 4: 0x7FA00000, 8: 0x7FF4000000000000,
+    }[made.itemsize]  # fmt: skip
+    return made
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: X.astype(np.longdouble) * np.longdouble("1e400"),
+        lambda: signalling(np.float16),
+        lambda: signalling(np.float32),
+        lambda: signalling(np.float64),
+    ],
+)
+def test_numbers_that_are_none_in_float64_are_refused_without_warnings_of_numpy(
+    tmp_path, made, suffix
+):
+    path = tmp_path / f"X{suffix}"
+    (np.save if suffix == ".npy" else np.savez)(path, made())
+    for read in (load_features, lambda path: dmsgd.diversify(path, 1)):
+        with pytest.raises(ValueError, match="infinite"):
+            read(path)
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "/".join(["a" * 200] * 30), "a\0"])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".npz:X", ".csv", ".parquet", ".zarr", ""])
+def test_names_that_no_file_can_have(name, suffix):
+    for read in (features_of, recognise, open_features, load_labels):
+        if read is load_labels and not suffix:
+            continue
+        with pytest.raises(ValueError, match="path") as said:
+            read(name + suffix)
+        assert len(str(said.value)) < 200
+
+
+def test_the_name_of_an_array_may_be_long(tmp_path):
+    np.savez(tmp_path / "all.npz", **{"x" * 300: X, "y": X})
+    np.testing.assert_array_equal(load_features(f"{tmp_path / 'all.npz'}:{'x' * 300}"), X)

@@ -273,11 +273,26 @@ def test_a_spectrum_made_by_hand_needs_no_more_than_its_numbers():
         ([2, 1, 1], orthonormal(9, 2), "one column for each of the 3 values"),
         ([2, 1, 1], RNG.normal(size=(9, 3)), "orthonormal, but VᵀV is off by"),
         ([2, 1, 1], np.full((9, 3), np.nan), "vectors has 27 NaN"),
+        ([2, 1, 1], np.ones((9, 3)), "orthonormal"),
     ],
 )
-def test_a_spectrum_made_by_hand_is_checked(values, vectors, message):
+@pytest.mark.parametrize("more", [{}, {"route": "x"}, {"data": "x"}, {"tol": 0.5}])
+def test_a_spectrum_made_by_hand_is_checked(values, vectors, message, more):
     with pytest.raises(ValueError, match=message):
-        dmsgd.Spectrum(values, vectors)
+        dmsgd.Spectrum(values, vectors, **more)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("route", 3), ("tol", "x"), ("tol", 1.0), ("tol", np.nan), ("trace_error", "x"),
+        ("trace_error", -1), ("rounding", 3), ("rounding", None), ("kernel", 3), ("data", None),
+        ("method", object()),
+    ],
+)  # fmt: skip
+def test_so_is_all_else_that_a_spectrum_is_given(name, value):
+    with pytest.raises((TypeError, ValueError), match=name):
+        dmsgd.Spectrum([2, 1], np.eye(3)[:, :2], **{name: value})
 
 
 @pytest.mark.parametrize("name", ["kernel", "data", "method"])

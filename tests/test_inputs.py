@@ -153,6 +153,27 @@ BAD = {
     "gradients too large": (
         lambda: dmsgd.diagnostics.gradient_variance(dmsgd.Uniform(12, 2), X * 1e150), ValueError,
         "gradients.*rescale"),
+    "no function to follow examine": (
+        lambda: dmsgd.diagnostics.examine(X, 3, progress=3), TypeError, "progress"),
+    "no function to follow build": (
+        lambda: dmsgd.report.build(X, 3, progress=3), TypeError, "progress"),
+    "no spectra made": (lambda: dmsgd.diagnostics.examine(X, 3, made=3), TypeError, "made"),
+    "code for no k": (lambda: dmsgd.diagnostics.Settings().code("3"), TypeError, "k must"),
+    "a kernel for X": (lambda: dmsgd.median_scale(dmsgd.Linear(X)), TypeError, "X is a Linear"),
+    "a column of a kernel": (
+        lambda: dmsgd.diversify(dmsgd.Linear(X), 3, labels="c"), TypeError, "X is a Linear"),
+    "weights of what is hardly ever drawn": (
+        lambda: dmsgd.unbiased_weights(dmsgd.Weighted(weights=[1e-310, 1, 2, 1], k=2)), ValueError,
+        "item 0"),
+    "a page of nothing": (lambda: dmsgd.report.render({}), TypeError, "build"),
+    "a page of no dict": (lambda: dmsgd.report.render(3), TypeError, "build"),
+    "sampler of one argument": (
+        lambda: dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 3, len), TypeError, "sampler"),
+    "sampler of no function": (
+        lambda: dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 3, 3), TypeError, "sampler"),
+    "sampler that returns nothing": (
+        lambda: dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 3, lambda spectrum, k: None).sample(1),
+        TypeError, "sampler"),
 }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 import json
 import os
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -449,6 +450,14 @@ def test_settings_write_themselves():
         same = settings.design(FEATURES, 5, LABELS)
         assert scope["design"].fingerprint() == same.fingerprint()
     assert Settings(rho=0.1).code(5) == "dmsgd.diversify(dmsgd.anneal(X, 0.1), k=5)"
+
+
+def test_settings_write_numbers_of_any_kind():
+    settings = Settings(w=Fraction(1, 2), kernel="rbf", scale=Fraction(5, 2), rho=np.float32(0.5))
+    plain = Settings(w=0.5, kernel="rbf", scale=2.5, rho=0.5)
+    assert settings == plain
+    assert settings.code(3) == plain.code(3)
+    assert settings.options() == plain.options()
 
 
 def test_class_names_are_no_markup(folder):

@@ -1,5 +1,7 @@
 import pickle
+from itertools import combinations
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import sparse
@@ -14,6 +16,7 @@ from contracts import (
     moments,
 )
 from dmsgd.samplers import reference, rejection
+from dmsgd.spectra.spectrum import Rounding, truncated
 
 RNG = np.random.default_rng(7)
 FEATURES = RNG.normal(size=(8, 4))
@@ -167,7 +170,7 @@ def test_designs_survive_pickling_after_use():
 
 
 def test_a_spectrum_that_is_none_is_noticed():
-    broken = dmsgd.Spectrum(np.ones(3), np.ones((6, 3)) / np.sqrt(6), route="made up", tol=0.0)
+    broken = truncated(np.ones(3), np.ones((6, 3)) / np.sqrt(6), "made up", Rounding())
     with pytest.raises(dmsgd.SamplingError, match="not orthonormal"):
         dmsgd.KDPP(broken, 3).sample(1, seed=0)
 
@@ -191,6 +194,45 @@ def test_eigenvalues_as_far_apart_as_numbers_go():
         np.testing.assert_allclose(design.inclusion(), [1, 1, 0], atol=1e-12)
     with pytest.raises(ValueError, match="values are so large that their sum overflows; rescale"):
         dmsgd.Spectrum([1e308, 1e308], np.eye(2))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[3.8e111, 2e-9], [1e300, 1.0, 1e-280], [1e307, 9e306, 1e-290], [2e-290, 1e-290], [1, 1e-24]],
+)
+def test_log_prob_of_eigenvalues_far_apart_is_that_of_exact_arithmetic(values):
+    V = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0][:, : len(values)]
+    with mpmath.workdps(1200):
+        L = mpmath.matrix(V) * mpmath.diag(values) * mpmath.matrix(V).T
+        for k in range(1, len(values) + 1):
+            design = dmsgd.KDPP(dmsgd.Spectrum(values, V), k)
+            subsets = [list(each) for each in combinations(range(5), k)]
+            dets = [mpmath.det(mpmath.matrix([[L[i, j] for j in Y] for i in Y])) for Y in subsets]
+            expected = [float(mpmath.log(det / mpmath.fsum(dets))) for det in dets]
+            np.testing.assert_allclose(design.log_prob(subsets), expected, rtol=1e-11, atol=1e-11)
+
+
+def test_copies_have_no_probability_however_far_apart_the_eigenvalues():
+    V = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 3)))[0]
+    twice = np.vstack([V, V[1:2]])
+    twice[[1, 4]] /= np.sqrt(2)
+    design = dmsgd.KDPP(dmsgd.Spectrum([1e120, 1.0, 1e-120], twice), 3)
+    assert np.isneginf(design.log_prob([0, 1, 4]))
+    assert np.isfinite(design.log_prob([0, 1, 2]))
+
+
+@pytest.mark.parametrize("values", [[5e-324, 5e-324], [1e-310, 1e-311], [1.0, 1e-300]])
+def test_eigenvalues_too_small_for_their_digits_are_refused(values):
+    with pytest.raises(ValueError, match="digits"):
+        dmsgd.Spectrum(values, np.eye(2))
+
+
+def test_rows_too_short_for_their_squares_count_as_zero():
+    """1e-160 squared has five digits, so that the eigenvector would not have length 1."""
+    X = sparse.diags_array([1.0, 2.0, 1e-160])
+    assert dmsgd.exact(dmsgd.Linear(X)).rank == 2
+    with pytest.raises(dmsgd.RankError, match="rounding"):
+        dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 3)
 
 
 def test_moments_helper_agrees_with_a_known_law():

@@ -32,6 +32,37 @@ def test_kernels_agree_on_diagonals_and_blocks():
         np.testing.assert_allclose(L, L.T)
 
 
+SOME = {
+    "linear": lambda B: dmsgd.Linear(B),
+    "rbf": lambda B: dmsgd.RBF(B),
+    "sparse rbf": lambda B: dmsgd.RBF(sparse.csr_array(B)),
+    "matrix": lambda B: dmsgd.Precomputed(B @ B.T),
+    "product": lambda B: dmsgd.Product(dmsgd.Linear(B), dmsgd.RBF(B)),
+    "part": lambda B: dmsgd.Precomputed(B @ B.T).restricted([0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_kernel_has_no_columns_for_no_items_and_no_part_of_none(name):
+    kernel = SOME[name](np.random.default_rng(0).normal(size=(6, 3)))
+    assert kernel.columns([]).shape == (kernel.n, 0)
+    assert kernel.block([], [1]).shape == (0, 1)
+    with pytest.raises(ValueError, match="items"):
+        kernel.restricted([])
+    with pytest.raises(ValueError, match="J must lie"):
+        kernel.columns([kernel.n])
+
+
+def test_a_part_without_similarity_is_refused():
+    with pytest.raises(ValueError, match="zero"):
+        dmsgd.Precomputed(np.diag([1.0, 0.0, 0.0])).restricted([1, 2])
+
+
+def test_a_part_is_called_by_what_it_is():
+    part = dmsgd.Precomputed(np.eye(3)).restricted([0, 2])
+    assert repr(part) == "2 items of Precomputed(3 items)"
+
+
 @pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200, 1e308])
 def test_scales_whose_squares_are_no_numbers_are_refused(scale):
     with pytest.raises(ValueError, match=r"scale must lie between 1e-153 and 9e\+153"):

@@ -39,6 +39,24 @@ def test_normalize_gives_unit_rows_and_keeps_zero_rows(container):
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_rows_of_the_smallest_numbers_get_length_1_too(container, tmp_path):
+    X = np.array([[5e-324, 5e-324, 5e-324], [1e-310, 0.0, 2e-310], [1.0, 2.0, 3.0]])
+    N = dmsgd.normalize(container(X))
+    dense = N.toarray() if sparse.issparse(N) else N
+    np.testing.assert_allclose(np.linalg.norm(dense, axis=1), 1.0, rtol=1e-15)
+    np.testing.assert_allclose(dense[0], 1 / np.sqrt(3), rtol=1e-15)
+    np.save(tmp_path / "X.npy", X)
+    rows = dmsgd.normalize(tmp_path / "X.npy").take(np.arange(3))
+    np.testing.assert_allclose(rows, dense, rtol=1e-15)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_columns_too_small_to_be_standardized_are_refused(container):
+    with pytest.raises(ValueError, match="column 1"):
+        dmsgd.standardize(container(np.array([[1.0, 1e-320], [2.0, 3e-320]])))
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 def test_concat_weighs_features_and_labels(container):
     F = dmsgd.concat(container(X), ["b", "a"], 0.25)
     dense = F.toarray() if sparse.issparse(F) else F

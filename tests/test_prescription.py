@@ -377,3 +377,22 @@ def test_a_tilt_beyond_what_numbers_hold_is_no_answer_but_no_crash_either():
     for theta in (np.full(30, 800.0), np.full(30, -800.0), np.r_[np.full(29, 0.0), 800.0]):
         with pytest.raises(dmsgd.RankError, match="beyond what numbers hold"):
             marginals(theta)
+
+
+@pytest.mark.parametrize("smallest", [5e-324, 1e-300])
+def test_items_that_are_as_good_as_never_asked_for_are_refused(smallest):
+    target = [smallest, 1.0, 1.0, 1.0, 1.0]
+    with pytest.raises(ValueError, match="item 0"):
+        prescribe(Linear(features(5, 3)), 2, target)
+
+
+@pytest.mark.parametrize("kernel", [Linear(features(8, 3)), RBF(features(8, 2), 1.0)])
+@pytest.mark.parametrize(
+    "target", [[0.99, 1e-20, 1, 1e-200, 1e-20, 0.9, 0.9, 1e-20], [1e-280] * 4 + [0.9] * 4]
+)
+def test_a_target_far_apart_is_met_or_refused_without_warnings_of_numpy(kernel, target):
+    try:
+        b = inclusion(prescribe(kernel, 3, target), 3)
+    except dmsgd.TargetError:
+        return
+    np.testing.assert_allclose(b, 3 * np.array(target) / np.sum(target), rtol=1e-5, atol=1e-30)

@@ -15,6 +15,7 @@ import dmsgd
 from dmsgd.diagnostics import Settings
 from dmsgd.report.curation import near_copies
 from dmsgd.report.items import checked_images, map_rows, positions, thumbnails
+from dmsgd.report.page import NAMES
 from test_commands import fails, run
 
 RNG = np.random.default_rng(5)
@@ -307,6 +308,7 @@ def test_thumbnails_fit_their_budget(monkeypatch):
         ({"images": np.zeros((150, 0, 8))}, r"images have no pixels: .* \(150, 0, 8\)"),
         ({"images": np.full((150, 2, 2), np.nan)}, "images have 600 pixels that are NaN or inf"),
         ({"images": np.full((150, 2, 2), -np.inf)}, "images have 600 pixels that are NaN or inf"),
+        ({"images": np.full((150, 2, 2), np.longdouble("1e400"))}, "images have 600 pixels"),
         ({"gradients": np.zeros((3, 2))}, "gradients has 3 items, the features 150"),
         ({"k": 1}, "batches of 2 or more"),
         ({"k": 40}, "k=40 exceeds the kernel's rank"),
@@ -316,6 +318,13 @@ def test_thumbnails_fit_their_budget(monkeypatch):
 def test_bad_input_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         dmsgd.report.build(X, **{"k": 10, **arguments})
+
+
+def test_the_page_knows_what_it_needs(content):
+    assert set(NAMES) == set(content) - {"csv"}
+    for name in NAMES:
+        with pytest.raises(TypeError, match="build"):
+            dmsgd.report.render({key: value for key, value in content.items() if key != name})
 
 
 @pytest.mark.parametrize("dtype", ["U3", "S3", complex, object, "datetime64[s]"])

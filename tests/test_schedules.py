@@ -650,7 +650,7 @@ def test_an_interrupt_leaves_nothing_but_the_draws_so_far(path, monkeypatch):
     "damage",
     ["part is gone", "part is short", "journal is no JSON", "a bit", "a digit", "no proof"],
 )
-def test_an_unfinished_schedule_is_trusted_only_as_far_as_it_goes(damage, path):
+def test_an_unfinished_schedule_is_trusted_only_as_far_as_it_goes(damage, path, caplog):
     interrupt(path)
     part, journal = path.with_name("s.part"), path.with_name("s.part.json")
     overwrite = False
@@ -673,6 +673,7 @@ def test_an_unfinished_schedule_is_trusted_only_as_far_as_it_goes(damage, path):
         with pytest.raises(ValueError, match=r"s\.part is not part of a finished schedule"):
             dmsgd.presample(DESIGN, STEPS, path=path)
     schedule = dmsgd.presample(DESIGN, STEPS, path=path, overwrite=overwrite)
+    assert [str(part) in each for each in caplog.messages] == [True] * (damage == "a bit")
     np.testing.assert_array_equal(schedule.batches, DESIGN.sample(STEPS, 0))
     assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
     dmsgd.Schedule.load(path)
@@ -956,3 +957,29 @@ def test_progress_is_shown_on_stderr_if_asked(path, capsys):
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "5/5" in shown.err
+
+
+@pytest.mark.parametrize("path", [3, None, ["a"], 2.5])
+def test_a_path_that_is_none_is_refused(path):
+    with pytest.raises(TypeError, match="path"):
+        dmsgd.Schedule.load(path)
+    if path is not None:
+        with pytest.raises(TypeError, match="path"):
+            dmsgd.presample(DESIGN, 3, path=path)
+
+
+@pytest.mark.parametrize("length", [238, 250, 300])
+def test_a_name_without_room_for_all_files_is_refused_before_the_first_draw(
+    length, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(type(DESIGN), "_draw", None)
+    with pytest.raises(ValueError, match="path"):
+        dmsgd.presample(DESIGN, 3, path=tmp_path / ("a" * length))
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="path"):
+        dmsgd.Schedule.load("a" * 300)
+
+
+def test_the_longest_name(tmp_path):
+    schedule = dmsgd.presample(DESIGN, 3, path=tmp_path / ("a" * 237))
+    assert len(dmsgd.Schedule.load(schedule.path)) == 3

@@ -72,6 +72,19 @@ def test_every_pass_is_the_next_epoch_and_set_epoch_names_it():
     assert list(sampler) == flat(draws(2))
 
 
+def test_epochs_whose_draws_have_no_numbers_are_refused_at_once():
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    for epoch in (2**62, 2**63 // STEPS):
+        with pytest.raises(ValueError, match="epoch"):
+            sampler.set_epoch(epoch)
+        with pytest.raises(ValueError, match="epoch"):
+            sampler.load_state_dict({**sampler.state_dict(), "epoch": epoch})
+    sampler.set_epoch(2**63 // STEPS - 1)
+    assert len(list(sampler)) == STEPS * K
+    with pytest.raises(ValueError, match="steps"):
+        DiverseSampler(DESIGN, steps=2**62)
+
+
 def test_an_iterator_that_is_not_used_claims_no_epoch():
     sampler = DiverseSampler(DESIGN, steps=STEPS)
     late, unused = iter(sampler), iter(sampler)

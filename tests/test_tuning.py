@@ -17,6 +17,14 @@ def test_effective_rank_counts_groups():
     assert effective_rank(dmsgd.exact(dmsgd.identity(30))) == pytest.approx(30)
 
 
+def test_evenness_and_rank_at_the_ends_of_the_float_range():
+    assert evenness({"a": 1e308, "b": 1e308}) == pytest.approx(1.0)
+    assert evenness({"a": 5e-324, "b": 5e-324}) == pytest.approx(1.0)
+    assert evenness({"a": 1e308, "b": 5e-324}) == pytest.approx(0.5)
+    spectrum = dmsgd.Spectrum([1e307, 1e-290], np.eye(3, 2))
+    assert effective_rank(spectrum) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("scale", [0.2, 0.5, 2.0])
 def test_repulsion_bounds_the_distance_from_uniform(scale):
     X = RNG.normal(size=(8, 2))

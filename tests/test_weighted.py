@@ -329,3 +329,24 @@ def test_b_or_weights_and_k_are_needed():
         dmsgd.Weighted(k=2)
     with pytest.raises(TypeError, match="needs k"):
         dmsgd.Weighted([0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("weights", "k", "b"),
+    [
+        ([1e-310, 1, 2, 1], 2, [0, 0.5, 1, 0.5]),
+        ([1e300, 1e-300, 1e-300, 3e-300], 2, [1, 0.2, 0.2, 0.6]),
+        ([1.7e308, 1.7e308, 1.7e308, 1.7e308], 2, [0.5, 0.5, 0.5, 0.5]),
+        ([5e-324, 5e-324, 1e308, 1], 3, [0.5, 0.5, 1, 1]),
+    ],
+)
+def test_weights_at_the_ends_of_the_float_range(weights, k, b):
+    design = dmsgd.Weighted(weights=weights, k=k)
+    np.testing.assert_allclose(design.inclusion(), b, atol=1e-300)
+    assert np.isfinite(design.log_prob(design.sample(5, seed=0))).all()
+
+
+def test_the_rarest_items_have_their_joint_probabilities():
+    design = dmsgd.Weighted(weights=[1e-310, 1, 2, 1], k=2)
+    assert design.joint(0, 2) == pytest.approx(5e-311, rel=1e-6)
+    assert np.isfinite(design.log_prob([0, 2]))

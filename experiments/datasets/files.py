@@ -46,14 +46,14 @@ def locate(
     """
     if data_dir is not None:
         path = Path(data_dir) / name
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise FileNotFoundError(
                 f"there is no {name} in the data folder {data_dir}; leave it out to use "
                 f"{VARIABLE} or a copy fetched from the public source"
             )
         return path
     folder = os.environ.get(VARIABLE)
-    if folder and (Path(folder) / name).is_file():
+    if folder and os.path.isfile(Path(folder) / name):
         return Path(folder) / name
     path = cache_folder() / name
     if not path.is_file():

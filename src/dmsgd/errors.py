@@ -56,16 +56,15 @@ class KernelWarning(UserWarning):
 
 
 class SamplingError(RuntimeError):
-    """A draw could not be completed, as with a spectrum whose vectors are not orthonormal.
+    """A draw could not be completed, or no weights give the inclusion probabilities asked for.
+
+    Rounding can do that where the eigenvalues of a kernel span too much for `KDPP.given`.
 
     >>> import dmsgd
-    >>> import numpy as np
-    >>> broken = dmsgd.Spectrum(np.ones(3), np.ones((6, 3)) / np.sqrt(6), route="made", tol=0.0)
     >>> try:
-    ...     dmsgd.KDPP(broken, 3).sample(1, seed=0)
+    ...     batch = dmsgd.Uniform(9, 3).sample(1, seed=0)
     ... except dmsgd.SamplingError as error:
-    ...     print("not orthonormal" in str(error))
-    True
+    ...     print(error)  # which draw, and why
     """
 
 

@@ -56,6 +56,10 @@ def loaded_schedule(s, **given):
         return dmsgd.Schedule.load(f"{folder}/draws", **given)
 
 
+def is_code(code, s, arguments):
+    eval(code, {"dmsgd": _Words(), "X": 0, "y": 0})
+
+
 X, K, LABELS, SEED = kinds.X, kinds.BATCH_SIZE, kinds.LABELS, kinds.SEED
 WIDE = {"X": X, "k": K}
 DRAWS = {"size": kinds.COUNT_OR_ZERO, "seed": SEED, "start": kinds.START, "workers": kinds.WORKERS}
@@ -189,6 +193,8 @@ SOME_OF = {
         name: given.DESIGN_ODD[name] for name in ("Partition", "SwapChain", "PoissonDisk", "Trials")
     },
 }
+#: Designs with closed forms.
+KNOWN = {**given.DESIGN_GOOD, **given.DESIGN_EDGE}
 SOME_KERNELS = {
     "Linear": lambda s: s.kernel,
     "RBF": lambda s: dmsgd.RBF(s.X),
@@ -203,13 +209,13 @@ METHODS = {
     },
     **{
         f"{name}.joint": Call(method(make, "joint"), PAIRS, results.is_probability)
-        for name, make in [*given.DESIGN_GOOD.items(), ("DPP", given.DESIGN_ODD["DPP"])]
+        for name, make in {**KNOWN, "DPP": given.DESIGN_ODD["DPP"]}.items()
     },
     **{
         f"{name}.log_prob": Call(
             method(make, "log_prob"), {"batches": kinds.BATCHES}, results.is_log_probability
         )
-        for name, make in given.DESIGN_GOOD.items()
+        for name, make in KNOWN.items()
     },
     **{
         f"{name}.{what}": Call(method(make, what), arguments, results.is_finite)
@@ -227,6 +233,16 @@ METHODS = {
     },
     "KDPP.given": Call(
         method(lambda s: s.design, "given"), {"items": kinds.GIVEN_ITEMS}, results.is_design
+    ),
+    "KDPP.given (near-deficient)": Call(
+        method(given.DESIGN_EDGE["KDPP (near-deficient)"], "given"),
+        {"items": kinds.GIVEN_ITEMS},
+        results.is_design,
+    ),
+    "Schedule.load": Call(
+        plain(dmsgd.Schedule.load),
+        {"path": Kind({}, {**given.PATH_BAD, "nothing": lambda s: "no-such-schedule"})},
+        results.is_anything,
     ),
     "DPP.sample": Call(
         method(given.DESIGN_ODD["DPP"], "sample"), DRAWS, results.is_sample_of_any_size
@@ -323,6 +339,8 @@ FEATURES = {
     ),
 }
 
+SHARE = Kind({"0": lambda s: 0, "0.5": lambda s: 0.5}, {**kinds.FRACTION.bad, "1": lambda s: 1})
+
 SPECTRA = {
     "exact": Call(
         plain(dmsgd.exact), {"kernel": kinds.KERNEL, "tol": kinds.FRACTION}, results.is_spectrum
@@ -360,7 +378,14 @@ SPECTRA = {
             "values": Kind(
                 {"array": lambda s: np.array([3.0, 2.0]), "list": lambda s: [2, 1]},
                 given.WEIGHTS_BAD,
-                {"rising": lambda s: [1.0, 2.0], **given.WEIGHTS_ODD},
+                {
+                    "rising": lambda s: [1.0, 2.0],
+                    "equal": lambda s: [1.0, 1.0],
+                    "far apart": lambda s: [3.8e111, 2e-9],
+                    "overflow": lambda s: [1e308, 1e308],
+                    "vanishing": lambda s: [1e-310, 5e-324],
+                    **given.WEIGHTS_ODD,
+                },
             ).without("too short", "too long"),
             "vectors": Kind(
                 {
@@ -370,9 +395,9 @@ SPECTRA = {
                 {**given.FEATURES_BAD, "too few": lambda s: np.eye(s.n)[:, :1]},
                 given.FEATURES_ODD,
             ),
-            "kernel": kinds.TEXT,
-            "data": kinds.TEXT,
-            "method": kinds.TEXT,
+            "tol": SHARE,
+            "trace_error": SHARE,
+            **dict.fromkeys(("route", "kernel", "data", "method"), kinds.TEXT),
         },
         results.is_spectrum,
     ),
@@ -386,7 +411,11 @@ PRESCRIPTION = {
                 given.KERNEL_GOOD
                 | {k: v for k, v in given.SPECTRUM_GOOD.items() if k != "by hand"},
                 given.KERNEL_BAD,
-                {**given.KERNEL_ODD, "by hand": given.SPECTRUM_GOOD["by hand"]},
+                {
+                    **given.KERNEL_ODD,
+                    **given.SPECTRUM_ODD,
+                    "by hand": given.SPECTRUM_GOOD["by hand"],
+                },
             ),
             "k": Kind({"1": lambda s: 1}, K.bad, K.good),
             "target": kinds.TARGET,
@@ -417,6 +446,7 @@ SCHEDULES = {
             "design": kinds.DRAWN.without("Schedule"),
             "steps": kinds.COUNT,
             "seed": SEED,
+            "path": kinds.PATH,
             "workers": kinds.WORKERS,
             "progress": kinds.FLAG,
             "overwrite": kinds.FLAG,
@@ -441,7 +471,8 @@ SETTINGS = Kind(
     NO_RESULT,
 )
 PAIRS_OF_ITEMS = {"design": kinds.DRAWN, "spectrum": Kind(
-    {"exact": lambda s: s.spectrum}, {k: v for k, v in given.SPECTRUM_BAD.items() if k != "None"}
+    {"exact": lambda s: s.spectrum}, {k: v for k, v in given.SPECTRUM_BAD.items() if k != "None"},
+    given.SPECTRUM_ODD,
 ), "draws": kinds.COUNT, "seed": SEED}  # fmt: skip
 
 DIAGNOSTICS = {
@@ -458,6 +489,8 @@ DIAGNOSTICS = {
                 {**{k: v for k, v in given.NOTHING_LIKE_IT.items() if k != "dict"},
                  "empty": lambda s: {}, "text": lambda s: {"a": "b"}, "NaN": lambda s: {0: np.nan},
                  "negative": lambda s: {0: -1.0, 1: 2.0}, "zero": lambda s: {"a": 0.0}},
+                {"1e308": lambda s: {0: 1e308, 1: 1e308}, "1e-320": lambda s: {0: 1e-320, 1: 0.0},
+                 "far apart": lambda s: {0: 1e308, 1: 5e-324}},
             )
         },
         results.is_positive,
@@ -491,11 +524,11 @@ DIAGNOSTICS = {
             "design": Kind(
                 {"exact": lambda s: s.spectrum},
                 given.DESIGN_BAD,
-                kinds.CLOSED.odd | kinds.CLOSED.good,
+                kinds.CLOSED.odd | kinds.CLOSED.good | given.SPECTRUM_ODD,
             ),
             "k": K,
         },
-        results.is_anything,
+        results.is_room,
     ),
     "mean_similarity": Call(
         plain(diagnostics.mean_similarity), {"design": kinds.CLOSED, "X": X}, results.is_number
@@ -543,6 +576,7 @@ DIAGNOSTICS = {
                 {"number": lambda s: 0.5, "text": lambda s: ("a",), "above 1": lambda s: (2.0,)},
             ),
             "seed": SEED,
+            "progress": kinds.FUNCTION_OF_A_FRACTION,
         },
         results.is_anything,
     ),
@@ -557,7 +591,18 @@ DIAGNOSTICS = {
             "rho": kinds.POSITIVE.optional(),
             "target": kinds.named("uniform", "balanced", "density").optional(),
         },
-        lambda settings, s, given: eval(settings.code(s.k), {"dmsgd": _Words(), "X": 0, "y": 0}),
+        lambda settings, s, given: is_code(settings.code(s.k), s, given),
+    ),
+    **{
+        f"Settings.{name}": Call(
+            method(lambda s: diagnostics.Settings(w=0.5), name), {"k": kinds.COUNT}, is_code
+        )
+        for name in ("code", "code_without_repulsion")
+    },
+    "Advice.code": Call(
+        method(lambda s: diagnostics.Advice("stratified", None, "because"), "code"),
+        {"k": kinds.COUNT},
+        lambda code, s, given: is_code(code.removeprefix("design = "), s, given),
     ),
     "Settings.design": Call(
         method(lambda s: diagnostics.Settings(w=0.5), "design"),

@@ -153,6 +153,29 @@ def damaged(matrix, part, place, value):
     return matrix
 
 
+def orthonormal(size, columns):
+    """Return a matrix with this many orthonormal columns, none of whose entries is 0."""
+    return np.linalg.qr(size.rng.normal(size=(size.n, columns)))[0]
+
+
+def by_hand(*values):
+    """Return the maker of a spectrum with these eigenvalues."""
+    return lambda s: dmsgd.Spectrum(values, orthonormal(s, len(values)))
+
+
+def near_deficient(size, gap):
+    """Return features whose last column is the first but for `gap`."""
+    last = size.X[:, :1] + gap * size.rng.normal(size=(size.n, 1))
+    return np.hstack([size.X[:, :-1], last])
+
+
+def signalling(size):
+    """Return features one of which is a NaN that processors raise a flag about."""
+    X = size.X.astype(np.float32)
+    X.view(np.uint32)[0, 0] = 0x7FA00000
+    return X
+
+
 def damaged_coo(size, value):
     X = sparse.coo_array(size.X)
     X.coords[0][0] = value
@@ -255,6 +278,7 @@ FEATURES_BAD = {
     "huge integer": lambda s: with_entry(s.X, 10**400),
     "beyond float64": lambda s: s.X.astype(np.longdouble) * np.longdouble("1e400"),
     "1e300": lambda s: s.X * 1e300,
+    "signalling NaN": signalling,
     "masked": lambda s: np.ma.masked_array(s.X, mask=s.X[0, 0] == s.X),
     "frame with text": lambda s: pd.DataFrame(s.X).assign(name="a"),
     "frame with dates": lambda s: pd.DataFrame(s.X).assign(day=pd.Timestamp("2020-01-01")),
@@ -278,6 +302,7 @@ FEATURES_BAD = {
     "coo negative": lambda s: damaged_coo(s, -3),
     "pointers that fall": lambda s: damaged(sparse.csr_array(s.X), "indptr", 1, 10**6),
     "a path to nothing": lambda s: "no-such-features.npy",
+    "a path too long": lambda s: f"features-{'a' * 300}.npy",
     "path without a kind": lambda s: "features",
     "design": lambda s: dmsgd.Uniform(s.n, 2),
     "kernel": lambda s: s.kernel,
@@ -302,6 +327,10 @@ FEATURES_ODD = {
     "one row of 1e150": lambda s: s.X * np.where(np.arange(s.n) > 0, 1.0, 1e150)[:, None],
     "rows from 1e-100 to 1e100": lambda s: s.X * np.geomspace(1e-100, 1e100, s.n)[:, None],
     "columns from 1e-9 to 1": lambda s: s.X * np.geomspace(1e-9, 1, s.d),
+    "columns from 1e-15 to 1": lambda s: s.X * np.geomspace(1e-15, 1, s.d),
+    "columns equal to 1e-9": lambda s: near_deficient(s, 1e-9),
+    "columns equal to 1e-15": lambda s: near_deficient(s, 1e-15),
+    "rows equal to 1e-9": lambda s: near_deficient(Size(s.d, s.n, s.k, s.seed), 1e-9).T,
     "sparse zeros": lambda s: sparse.csr_array((s.n, s.d)),
     "stored zeros": lambda s: damaged(sparse.csr_array(s.X), "data", slice(0, s.d), 0.0),
     "one entry a row": lambda s: sparse.csr_array(s.X * (np.arange(s.d) == s.y[:, None])),
@@ -524,6 +553,10 @@ WEIGHTS_ODD = {
     "one large": lambda s: s.with_second(1e6, 1.0),
     "one of 1e300": lambda s: s.with_second(1e300, 1.0),
     "one zero": lambda s: s.with_second(0.0, 1.0),
+    "one of 1e-310": lambda s: s.with_second(1e-310, 1.0),
+    "one of 5e-324": lambda s: s.with_second(5e-324, 1.0),
+    "1e308": lambda s: np.full(s.n, 1e308),
+    "from 1e-320 to 1e300": lambda s: np.geomspace(1e-320, 1e300, s.n),
 }
 
 FLAG_BAD = {
@@ -586,6 +619,12 @@ KERNEL_ODD = {
     "identity": lambda s: dmsgd.identity(s.n),
     "RBF of a large scale": lambda s: dmsgd.RBF(s.X, 1e150),
     "RBF of a small scale": lambda s: dmsgd.RBF(s.X, 1e-150),
+    "near-deficient": lambda s: dmsgd.Linear(near_deficient(s, 1e-9)),
+    "near-deficient matrix": lambda s: dmsgd.Precomputed(
+        (lambda F: F @ F.T)(near_deficient(s, 1e-5))
+    ),
+    "RBF of near copies": lambda s: dmsgd.RBF(np.vstack([s.X[:1] + 1e-9, s.X[:-1]])),
+    "diagonal": lambda s: dmsgd.Linear(sparse.diags_array(np.geomspace(1e-160, 1e150, s.n))),
 }
 
 KERNEL_BAD = {
@@ -601,6 +640,32 @@ SPECTRUM_GOOD = {
     "of RBF": lambda s: dmsgd.exact(dmsgd.RBF(s.X)),
     "nystrom": lambda s: dmsgd.nystrom(s.kernel, 3),
     "by hand": lambda s: dmsgd.Spectrum([2.0, 1.0, 0.5], np.eye(s.n)[:, :3]),
+}
+
+#: Near the ends of the float range, and of near-deficient matrices.
+SPECTRUM_ODD = {
+    "far apart": by_hand(3.8e111, 1.0, 2e-9),
+    "from end to end": by_hand(1e307, 1.0, 1e-290),
+    "the largest": by_hand(1e307, 5e306, 1e306),
+    "the smallest": by_hand(4e-290, 2e-290, 1e-290),
+    "nearly equal": by_hand(1.0 + 1e-15, 1.0, 1.0 - 1e-15),
+    "near-deficient": lambda s: dmsgd.exact(dmsgd.Linear(near_deficient(s, 1e-9))),
+    "near-deficient matrix": lambda s: dmsgd.exact(KERNEL_ODD["near-deficient matrix"](s)),
+}
+
+#: k-DPPs of these.
+DESIGN_EDGE = {
+    f"KDPP ({name})": lambda s, make=make: dmsgd.KDPP(make(s), s.k)
+    for name, make in SPECTRUM_ODD.items()
+}
+
+TEXT_BAD = nothing_like_it_but("")
+
+PATH_BAD = {
+    **nothing_like_it_but("bytes"),
+    "empty": lambda s: "",
+    "too long": lambda s: "a" * 300,
+    "null": lambda s: "a\0",
 }
 
 SPECTRUM_BAD = {

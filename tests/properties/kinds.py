@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import given
@@ -68,12 +69,17 @@ COUNT = Kind(given.COUNT_GOOD, {**given.COUNT_BAD, **NONE}, {"1": lambda s: 1})
 COUNT_OR_ZERO = COUNT.having(zero=lambda s: 0)
 START = COUNT_OR_ZERO.having(late=lambda s: 2**40)
 FRACTION = Kind(
-    {"0.5": lambda s: 0.5, "np.float32": lambda s: np.float32(0.5), "0.25": lambda s: 0.25},
+    {
+        "0.5": lambda s: 0.5,
+        "np.float32": lambda s: np.float32(0.5),
+        "fraction": lambda s: Fraction(1, 4),
+    },
     {**given.REAL_BAD, **NONE, "1.1": lambda s: 1.1},
     {"0": lambda s: 0, "1": lambda s: 1, "1e-300": lambda s: 1e-300},
 )
 POSITIVE = Kind(
-    {"1.5": lambda s: 1.5, "2": lambda s: 2, "np.float32": lambda s: np.float32(0.5)},
+    {"1.5": lambda s: 1.5, "2": lambda s: 2, "np.float32": lambda s: np.float32(0.5)}
+    | {"fraction": lambda s: Fraction(3, 2)},
     {**given.REAL_BAD, **NONE, "zero": lambda s: 0.0},
     {"1e-300": lambda s: 1e-300, "1e300": lambda s: 1e300},
 )
@@ -81,7 +87,11 @@ SEED = Kind(given.SEED_GOOD, given.SEED_BAD)
 WORKERS = Kind({"1": lambda s: 1, "3": lambda s: 3}, {**given.COUNT_BAD, **NONE}).having(
     **{"-1": lambda s: -1}
 )
-ITEMS = Kind(given.ITEMS_GOOD, {**given.ITEMS_BAD, "2-D": lambda s: [[0, 1]], "0-D": lambda s: 1})
+ITEMS = Kind(
+    given.ITEMS_GOOD,
+    {**given.ITEMS_BAD, "2-D": lambda s: [[0, 1]], "0-D": lambda s: 1},
+    {"none": lambda s: []},
+)
 ITEMS_OF_ANY_SHAPE = Kind(
     {"number": lambda s: 1, "one": lambda s: [1], "2-D": lambda s: [[0], [1]]},
     given.ITEMS_BAD,
@@ -137,7 +147,14 @@ INCLUSION = Kind(
 )
 KERNEL_NAME = named("linear", "rbf")
 KERNEL = Kind(given.KERNEL_GOOD, given.KERNEL_BAD, given.KERNEL_ODD)
-SPECTRUM = Kind(given.SPECTRUM_GOOD, given.SPECTRUM_BAD)
+SPECTRUM = Kind(given.SPECTRUM_GOOD, given.SPECTRUM_BAD, given.SPECTRUM_ODD)
+TEXT = Kind({"text": lambda s: "x", "empty": lambda s: ""}, given.TEXT_BAD)
+#: Where nothing is stored.
+PATH = Kind({"None": lambda s: None}, given.PATH_BAD).optional()
+FUNCTION_OF_A_FRACTION = Kind(
+    {"function": lambda s: lambda fraction: None},
+    {**NONE, "number": lambda s: 3, "text": lambda s: "x", "True": lambda s: True},
+)
 SPECTRUM_MAKER = Kind(
     {"None": lambda s: None, "exact": lambda s: dmsgd.exact},
     {
@@ -149,12 +166,13 @@ SPECTRUM_MAKER = Kind(
 )
 SAMPLER = Kind(
     {"rejection": lambda s: rejection, "reference": lambda s: reference},
-    {**NONE, "text": lambda s: "rejection", "number": lambda s: 3},
+    {**NONE, "text": lambda s: "rejection", "number": lambda s: 3, "len": lambda s: len},
 )
 #: Designs with closed forms must do.
-CLOSED = Kind(given.DESIGN_GOOD, given.DESIGN_BAD, given.DESIGN_ODD)
+CLOSED = Kind(given.DESIGN_GOOD, given.DESIGN_BAD, {**given.DESIGN_ODD, **given.DESIGN_EDGE})
 #: Whatever draws batches of a fixed size must do.
 DRAWN = Kind(
     {**given.DESIGN_GOOD, **{k: v for k, v in given.DESIGN_ODD.items() if k != "DPP"}},
     {**given.DESIGN_BAD, "DPP": given.DESIGN_ODD["DPP"]},
+    given.DESIGN_EDGE,
 )

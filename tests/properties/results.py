@@ -30,9 +30,11 @@ def is_design(design, s=None, arguments=None):
         everyone = np.arange(design.n)
         joint = design.joint(everyone[:, None], everyone)
         np.testing.assert_allclose(joint, joint.T, atol=1e-9)
-        assert (design.log_prob(design.sample(3, seed=0)) <= 1e-9).all()
+        own = design.log_prob(design.sample(3, seed=0))
+        assert np.isfinite(own).all()
+        assert (own <= 1e-9).all()
         b = design.inclusion()
-        if b.min() > 0:
+        if b.min() > 1e-290:
             np.testing.assert_allclose(dmsgd.unbiased_weights(design) * b * design.n, 1.0)
 
 
@@ -87,6 +89,11 @@ def is_positive(result, s, arguments):
 
 def is_finite(result, s, arguments):
     assert np.isfinite(np.asarray(result, dtype=float)).all()
+
+
+def is_room(room, s, arguments):
+    assert 1 <= room.effective_rank <= room.rank * (1 + 1e-9)
+    assert room.repulsion >= 0
 
 
 def is_anything(result, s, arguments):

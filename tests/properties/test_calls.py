@@ -36,11 +36,9 @@ NOT_CALLED = {
     "diagnostics.Estimate", "diagnostics.Examination", "diagnostics.GradientVariance",
     "diagnostics.LogDeterminant", "diagnostics.Observed", "diagnostics.Price",
     "diagnostics.Prospect", "diagnostics.Room",
-    "report.render",  # takes what `report.build` returns
     "Linear.landmark_features", "Precomputed.landmark_features", "RBF.landmark_features",
     "Product.landmark_features",
     "Linear.on_device", "Precomputed.on_device", "RBF.on_device", "Product.on_device",
-    "Advice.code", "Settings.code", "Settings.code_without_repulsion",  # write Python for a k
 }  # fmt: skip
 
 

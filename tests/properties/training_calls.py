@@ -230,7 +230,7 @@ TRAINING = {
             "estimator": ESTIMATOR.without("class"),
             "batches": kinds.named("k-DPP", "weighted", "partition", "stratified", "uniform"),
             "k": kinds.BATCH_SIZE,
-            "w": kinds.FRACTION,
+            "w": kinds.FRACTION.without("fraction"),  # scikit-learn asks NumPy about it
             "kernel": kinds.named("linear"),
             "standardize": kinds.FLAG,
             "normalize": kinds.FLAG,
@@ -247,7 +247,7 @@ TRAINING = {
             "X": TABLE.without("broken array"),
             "y": TARGETS.without("broken array"),
             "n_samples": kinds.COUNT,
-            "w": kinds.FRACTION,
+            "w": kinds.FRACTION.without("fraction"),  # scikit-learn asks NumPy about it
             "kernel": kinds.KERNEL_NAME,
             "standardize": kinds.FLAG,
             "normalize": kinds.FLAG,
@@ -344,7 +344,18 @@ TRAINING = {
                 k: v for k, v in given.FEATURES_BAD.items() if k != "None"
             }, given.FEATURES_ODD),
             "seed": SEED,
+            "progress": kinds.FUNCTION_OF_A_FRACTION,
         },
         lambda content, s, given: report.render(content),
+    ),
+    "report.render": Call(
+        plain(report.render),
+        {
+            "content": Kind(
+                {"content": lambda s: report.build(s.X, 2)},
+                {**given.NOTHING_LIKE_IT, "empty": lambda s: {}},
+            )
+        },
+        results.is_anything,
     ),
 }  # fmt: skip

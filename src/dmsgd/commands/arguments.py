@@ -91,8 +91,9 @@ def refuse_output(
 
     inputs: files, or file:NAME.
     """
-    from dmsgd.files.paths import split
+    from dmsgd.files.paths import refuse_impossible, split
 
+    refuse_impossible(output)
     folder = Path(os.path.realpath(output)).parent  # where a link leads to
     if output.suffix.lower() not in suffixes:
         raise ValueError(f"{output}: the output must end in {' or '.join(suffixes)}")

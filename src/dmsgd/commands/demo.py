@@ -9,6 +9,7 @@ import typer
 
 from dmsgd.commands.arguments import Force, replacing
 from dmsgd.commands.terminal import bar, say, show
+from dmsgd.files.paths import refuse_impossible
 from dmsgd.inputs.extras import require
 
 #: What is written.
@@ -33,6 +34,7 @@ def demo(
     """
     require("demo", "dmsgd demo")
     for name in (DOCUMENTS, DIGITS, PAGE):
+        refuse_impossible(out / name)
         if (out / name).exists() and not force:
             raise FileExistsError(f"{out / name} exists; use --force to replace it, or --out")
     from dmsgd.commands import demo_comparisons as parts

@@ -8,6 +8,7 @@ of a CSV file without a header is named by its number, from 1. Tables are .csv, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def load_features(path: str | Path, drop: Collection[str] = ()) -> Features:
 
 def _is_folder(path: str | Path) -> bool:
     """Return whether this is a folder, and not one that is named like a file."""
-    return Path(path).is_dir() and Path(path).suffix.lower() not in FEATURE_FILES
+    return os.path.isdir(path) and Path(path).suffix.lower() not in FEATURE_FILES
 
 
 def load_labels(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:

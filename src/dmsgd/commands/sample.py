@@ -130,6 +130,7 @@ def _refuse_output(
     refuse_output(output, (".npy", ".csv"), names, force=True)
     if output.suffix.lower() == ".npy":
         files = Files.at(output)
+        files.refuse_impossible()
         refuse_inputs(files, [split(name)[0] for name in names if name])
         refuse_strangers(files)  # also with --force, which replaces schedules
         if not force and _is_there(files, steps, k, seed):

@@ -18,7 +18,14 @@ from dmsgd.features.mapped_rows import UnitRows
 from dmsgd.features.maps import unit_columns, with_labels
 from dmsgd.features.tables import separated
 from dmsgd.inputs.labels import as_labels
-from dmsgd.inputs.scalars import as_batch_size, as_choice, as_count, as_flag, as_fraction
+from dmsgd.inputs.scalars import (
+    as_batch_size,
+    as_choice,
+    as_count,
+    as_flag,
+    as_fraction,
+    as_function,
+)
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.prescription import named_target, prescribe, tilted
@@ -96,12 +103,9 @@ def diversify(
     """
     w, normalize = as_fraction(w, "w"), as_flag(normalize, "normalize")
     standardize = as_flag(standardize, "standardize")
+    if spectrum is not None:
+        as_function(spectrum, "spectrum", "from a kernel to its Spectrum, such as dmsgd.exact")
     X, labels = separated(X, labels)
-    if spectrum is not None and not callable(spectrum):
-        raise TypeError(
-            f"spectrum must be a function from a kernel to its Spectrum, such as dmsgd.exact, got "
-            f"{spectrum!r}"
-        )
     if w > 0 and labels is None:
         raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
     if isinstance(kernel, Kernel):
@@ -131,13 +135,13 @@ def diversify(
         labels = None
     make = spectrum or (partial(_rbf_spectrum, k=k) if kernel == "rbf" else exact)
     if target is None:
-        design = KDPP(make(similarity), k)
+        design = KDPP(_made(make, similarity), k)
         concern = disproportion(rows, w, design.spectrum.values) if kernel == "linear" else None
         if concern:
             warn(concern, KernelWarning, stacklevel=2)
     else:
         whole = spectrum is None and (kernel != "rbf" or similarity.n <= EXACT_ITEMS)
-        origin = similarity if whole else make(similarity)
+        origin = similarity if whole else _made(make, similarity)
         design = KDPP(_prescribed(origin, k, target, F, labels), k)
         design._target = repr(target) if isinstance(target, str) else f"{design.n:,} given numbers"
     if not isinstance(kernel, Kernel):
@@ -146,6 +150,18 @@ def diversify(
             normalize=normalize, scale=scale, target=target, spectrum=spectrum,
         )  # fmt: skip
     return design
+
+
+def _made(make: Callable[[Kernel], Spectrum], kernel: Kernel) -> Spectrum:
+    """Return what a function that may be the user's makes of a kernel, if it is its spectrum."""
+    found = make(kernel)
+    if not isinstance(found, Spectrum) or found.n != kernel.n:
+        what = f"one of {found.n}" if isinstance(found, Spectrum) else f"a {type(found).__name__}"
+        raise TypeError(
+            f"spectrum must return the Spectrum of a kernel of {kernel.n} items, such as "
+            f"dmsgd.exact does, and returned {what}"
+        )
+    return found
 
 
 def _is(target: Any, name: TargetName) -> bool:
@@ -184,7 +200,7 @@ def _rbf_spectrum(kernel: Kernel, k: int) -> Spectrum:
     concern = _concern(spectrum, k)
     if concern:
         at = f"at the RBF scale {kernel.scale:.3g} "
-        warn(f"{at}{concern} (dmsgd.suggest_scale(X, k) finds one)", KernelWarning, stacklevel=3)
+        warn(f"{at}{concern} (dmsgd.suggest_scale(X, k) finds one)", KernelWarning, stacklevel=4)
     return spectrum
 
 

@@ -18,7 +18,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.polynomials.symmetric import log_polynomial, pair_selection, selection
 from dmsgd.samplers import Draw, Sampler, rejection
-from dmsgd.samplers.protocol import name_of
+from dmsgd.samplers.protocol import as_sampler, name_of
 from dmsgd.spectra.conditional import conditional
 from dmsgd.spectra.doubt import doubt, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
@@ -44,11 +44,7 @@ class KDPP(Repulsive):
                 f"KDPP needs a Spectrum, got {type(spectrum).__name__}; "
                 f"use KDPP(exact(kernel), k) or diversify(X, k)"
             )
-        if not callable(sampler):
-            raise TypeError(
-                f"sampler must be a function (spectrum, k) -> Draw, such as "
-                f"dmsgd.samplers.rejection, got {sampler!r}"
-            )
+        as_sampler(sampler)
         self.n = spectrum.n
         self.k = as_batch_size(k, self.n)
         spectrum.refuse_beyond_rank(self.k)
@@ -68,6 +64,8 @@ class KDPP(Repulsive):
     @cached_property
     def _prepared(self) -> Draw:
         draw = self.sampler(self.spectrum, self.k)  # a Draw, or a plain function
+        if not callable(draw):
+            raise TypeError(f"sampler {name_of(self.sampler)} returned {draw!r}, which is no Draw")
         return draw if isinstance(draw, Draw) else Draw(name_of(self.sampler), draw)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:

@@ -9,7 +9,7 @@ import numpy as np
 from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.dpp import DPP
 from dmsgd.designs.source import KnownSource, known
-from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.arrays import TINY, FloatArray
 from dmsgd.inputs.items import as_items
 from dmsgd.inputs.texts import counted
 
@@ -33,7 +33,7 @@ def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
         )
     joint, b = design.joint(i, j), design.inclusion()
     product = b[as_items(i, design.n, "i")] * b[as_items(j, design.n, "j")]
-    return np.asarray(joint / np.where(product > 0, product, np.nan) - 1)
+    return np.asarray(joint / np.where(product > TINY, product, np.nan) - 1)
 
 
 def unbiased_weights(design: KnownSource | DPP) -> FloatArray:
@@ -47,11 +47,11 @@ def unbiased_weights(design: KnownSource | DPP) -> FloatArray:
     array([0.66666667, 0.66666667, 0.33333333])
     """
     b = known(design).inclusion()
-    never = np.flatnonzero(b <= 0)
+    never = np.flatnonzero(b < TINY)
     if never.size:
         raise ValueError(
-            f"b_i = 0 for {counted(never.size, 'item')} never drawn (the first is item "
-            f"{never[0]}), so no weights make their gradients count; give them features, or "
+            f"b_i is {b[never[0]]:g} for {counted(never.size, 'item')} never drawn (the first is "
+            f"item {never[0]}), so no weights make their gradients count; give them features, or "
             f"drop them"
         )
     return 1 / (design.n * b)

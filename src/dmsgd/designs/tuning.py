@@ -17,6 +17,7 @@ from dmsgd.features.tables import separated
 from dmsgd.inputs.items import as_numbers
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import as_count, as_flag, as_fraction
+from dmsgd.spectra.strength import entropy
 
 
 def class_shares(design: KnownSource, labels: Any) -> dict[Any, float]:
@@ -41,10 +42,9 @@ def evenness(shares: Mapping[Any, float]) -> float:
     if not isinstance(shares, Mapping):
         raise TypeError(f"shares must map classes to numbers, got a {type(shares).__name__}")
     given = as_numbers(list(shares.values()), "shares")
-    if given.min() < 0 or given.sum() == 0:
+    if given.min() < 0 or given.max() == 0:
         raise ValueError("shares must be at least 0, and one of them above it")
-    p = given[given > 0] / given.sum()
-    return float(np.exp(-np.sum(p * np.log(p))) / len(shares))
+    return float(np.exp(entropy(given)) / len(shares))
 
 
 def suggest_w(

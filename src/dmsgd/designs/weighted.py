@@ -9,7 +9,7 @@ import numpy as np
 
 from dmsgd.designs.design import ClosedForm
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import TINY, FloatArray, IntArray
 from dmsgd.inputs.items import as_numbers
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.inputs.texts import counted
@@ -157,4 +157,13 @@ def _of_weights(weights: FloatArray, k: int) -> FloatArray:
             f"weights are positive for {counted(positive, 'item')}, fewer than k={k}; lower k or "
             f"give more items a weight"
         )
-    return _of_b(capped_shares(weights / weights.max(), k), k)
+    scaled = weights / weights.max()
+    seen = scaled > TINY
+    places = k - int(np.count_nonzero(seen))
+    if places <= 0:
+        return _of_b(capped_shares(scaled, k), k)
+    b: FloatArray = seen.astype(
+        np.float64
+    )  # all of these are in every batch, and the others share the rest
+    b[~seen] = _of_weights(weights[~seen], places)
+    return b

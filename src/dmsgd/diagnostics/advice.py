@@ -17,6 +17,7 @@ from dmsgd.diagnostics.variance import GradientVariance
 from dmsgd.features import recognise
 from dmsgd.features.tables import separated
 from dmsgd.inputs.labels import as_labels
+from dmsgd.inputs.scalars import as_count
 
 #: Evenness is shown with two digits; below half of the last one nothing is lost.
 SAME = 0.005
@@ -50,6 +51,7 @@ class Advice:
 
     def code(self, k: int) -> str:
         """Return the line of Python that makes the recommended design."""
+        k = as_count(k, "k")
         if self.settings is not None:
             weighted = self.kind == "weighted"
             code = self.settings.code_without_repulsion if weighted else self.settings.code

@@ -6,7 +6,7 @@ Where the eigendecompositions of all items would take long, they are made of a r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, final
@@ -21,7 +21,7 @@ from dmsgd.diagnostics.settings import Settings, as_settings
 from dmsgd.features import Features, anneal, recognise, standardize
 from dmsgd.features.tables import separated
 from dmsgd.inputs.labels import as_labels
-from dmsgd.inputs.scalars import as_batch_size, as_fraction
+from dmsgd.inputs.scalars import OF_A_FRACTION, as_batch_size, as_fraction, as_function
 from dmsgd.inputs.seeding import Seed
 from dmsgd.training.draws import fixed_seed
 
@@ -118,6 +118,9 @@ def examine(
     {'uniform': 0.05, 'w = 0': 0.05, 'w = 0.9': 0.16, 'stratified': 0.5}
     """
     settings = as_settings(settings)
+    as_function(progress, "progress", OF_A_FRACTION)
+    if not isinstance(made, Mapping):
+        raise TypeError(f"made must map Settings to (Spectrum, seconds), got {made!r}")
     if not isinstance(ws, tuple | list):
         raise TypeError(f"ws must be a tuple of numbers in [0, 1], got {ws!r}")
     ws = tuple(as_fraction(w, "ws") for w in ws)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmsgd.designs.partition import EXCHANGE, Partition
 from dmsgd.designs.source import KnownSource, as_source, known
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_dense
+from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_dense
 from dmsgd.inputs.scalars import as_fraction
 
 
@@ -87,4 +87,4 @@ def effective_batch(design: KnownSource) -> float:
     1.6
     """
     b = known(design).inclusion()
-    return 0.0 if (b <= 0).any() else float(design.n**2 / np.sum(1 / b))
+    return 0.0 if (b < TINY).any() else float(design.n**2 / np.sum(1 / b))

@@ -8,7 +8,7 @@ from typing import Any, final
 from dmsgd.designs import KDPP, KernelName, TargetName, Weighted, diversify, inclusion
 from dmsgd.features import anneal
 from dmsgd.features.tables import separated
-from dmsgd.inputs.scalars import as_choice, as_flag, as_fraction, as_positive
+from dmsgd.inputs.scalars import as_choice, as_count, as_flag, as_fraction, as_positive
 
 
 @final
@@ -34,14 +34,15 @@ class Settings:
     standardize: bool = False
 
     def __post_init__(self) -> None:
-        as_fraction(self.w, "w")
         as_choice(self.kernel, "kernel", ("linear", "rbf"))
-        as_flag(self.normalize, "normalize")
-        as_flag(self.standardize, "standardize")
-        if self.scale is not None:
-            as_positive(self.scale, "scale")
-        if self.rho is not None:
-            as_positive(self.rho, "rho")
+        checked: dict[str, float] = {"w": as_fraction(self.w, "w")}
+        for name in ("normalize", "standardize"):
+            checked[name] = as_flag(getattr(self, name), name)
+        for name in ("scale", "rho"):
+            if (given := getattr(self, name)) is not None:
+                checked[name] = as_positive(given, name)
+        for name, value in checked.items():  # plain numbers, which can be written
+            object.__setattr__(self, name, value)
         if self.target is not None:
             as_choice(self.target, "target", ("uniform", "balanced", "density"))
 
@@ -95,7 +96,8 @@ class Settings:
         return f"{self.code(k)}.without_repulsion()"
 
     def _arguments(self, k: int) -> str:
-        words = ["X" if self.rho is None else f"dmsgd.anneal(X, {exactly(self.rho)})", f"k={k}"]
+        features = "X" if self.rho is None else f"dmsgd.anneal(X, {exactly(self.rho)})"
+        words = [features, f"k={as_count(k, 'k')}"]
         if self.uses_labels:
             words.append("labels=y")
         if self.w > 0:

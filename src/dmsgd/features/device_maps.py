@@ -33,8 +33,8 @@ def _(map: maps.UnitRows, rows: Tensor) -> Tensor:
     lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
     tiny = lengths < maps.SHORT
     if bool(tiny.any()):  # squares of small numbers vanish
-        stretched = torch.linalg.vector_norm(rows * maps.STRETCH, dim=1, keepdim=True)
-        lengths = torch.where(tiny, stretched / maps.STRETCH, lengths)
+        rows = torch.where(tiny, rows * maps.STRETCH, rows)
+        lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
     return rows / torch.where(lengths == 0, 1.0, lengths)
 
 

@@ -98,10 +98,15 @@ def _in_npy(path: str) -> Features:
     return recognise(array, path) if by_columns else open_features(path)
 
 
+def named_columns(frame: Any) -> list[Any]:
+    """Return the names of the columns of a frame, and none for anything else."""
+    names = getattr(frame, "columns", ())
+    return [] if callable(names) or isinstance(frame, type) else list(names)
+
+
 def _refuse_text(frame: Any, name: str) -> None:
     """Raise if a frame has a column of text, and say which."""
-    columns = getattr(frame, "columns", ())
-    for column in () if callable(columns) else columns:  # a kernel's are a method
+    for column in named_columns(frame):
         entries = as_dense(frame[column], name)
         if entries.dtype.kind in "UST" or any(isinstance(each, str) for each in entries.flat):
             raise TypeError(

@@ -14,7 +14,7 @@ from dmsgd.features.direct import Direct
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.resident import BLOCK, scaled_rows
 from dmsgd.features.similarity import row_squares, similarity
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, Matrix
 
 #: Rows shorter than this are stretched by a power of two before their entries are squared.
 SHORT, STRETCH = 1e-140, 2.0**900
@@ -58,11 +58,14 @@ class UnitRows:
     def fingerprint(self) -> str:
         return "unit rows"
 
-    def direct(self, rows: Direct) -> Direct:
+    def direct(self, rows: Direct) -> Direct | None:
         step = max(1, BLOCK // rows.X.shape[1])
         parts = (rows.X[first : first + step] for first in range(0, rows.X.shape[0], step))
-        lengths = np.concatenate([_lengths(part.astype(np.float64)) for part in parts])
+        found = [_lengths(part.astype(np.float64)) for part in parts]
+        lengths = np.concatenate([length / stretch for length, stretch in found])
         lengths = np.hypot(rows.scale * lengths, 0.0 if rows.extra is None else rows.extra)
+        if ((lengths > 0) & (lengths < TINY)).any():
+            return None  # no number makes the shortest rows long at once
         return rows.scaled(1 / np.where(lengths > 0, lengths, 1.0))
 
 
@@ -184,18 +187,22 @@ def _power(X: Matrix, rho: float) -> Matrix:
     return X
 
 
-def _lengths(X: Matrix) -> FloatArray:
-    """Return the Euclidean lengths of the rows."""
-    lengths = np.sqrt(row_squares(X))
+def _lengths(X: Matrix) -> tuple[FloatArray, FloatArray]:
+    """Return the Euclidean lengths of the rows, and how much these were stretched for it.
+
+    Squares of small numbers vanish, and lengths as small have no digits.
+    """
+    lengths, stretch = np.sqrt(row_squares(X)), np.ones(X.shape[0])
     short = np.flatnonzero(lengths < SHORT)
-    if short.size:  # squares of small numbers vanish
-        lengths[short] = np.sqrt(row_squares(X[short] * STRETCH)) / STRETCH
-    return lengths
+    if short.size:
+        lengths[short], stretch[short] = np.sqrt(row_squares(X[short] * STRETCH)), STRETCH
+    return lengths, stretch
 
 
 def _unit_rows(X: Matrix) -> Matrix:
-    lengths = _lengths(X)
+    lengths, stretch = _lengths(X)
     lengths[lengths == 0] = 1.0
+    X = scaled_rows(X, stretch) if (stretch > 1).any() else X
     if not sparse.issparse(X):
         return X / lengths[:, None]
     X = X.copy()

@@ -16,7 +16,7 @@ from dmsgd.features.interface import Features, Map
 from dmsgd.features.mapped_rows import Power, UnitColumns, UnitRows, WithLabels, indicators
 from dmsgd.features.moments import column_moments
 from dmsgd.features.resident import Resident
-from dmsgd.inputs.arrays import Matrix
+from dmsgd.inputs.arrays import TINY, Matrix
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import as_fraction, as_positive
 
@@ -81,6 +81,12 @@ def unit_columns(F: Features) -> UnitColumns:
     """Return the map that makes columns of mean 0 and standard deviation 1 of these features."""
     origin, found = column_moments(F)
     deviations = found.deviations
+    small = np.flatnonzero((deviations > 0) & (deviations < TINY))
+    if small.size:
+        raise ValueError(
+            f"column {small[0]} of X has a standard deviation of {deviations[small[0]]:.0e}, of "
+            f"which too few digits are known to divide by it; rescale the column, or leave it out"
+        )
     return UnitColumns(origin, found.means, np.where(deviations > 0, deviations, np.inf))
 
 

@@ -24,7 +24,7 @@ def similarity(A: Matrix, B: Matrix, scale: float) -> FloatArray:
 
 def squared_distances(A: Matrix, B: Matrix) -> FloatArray:
     """Return |a - b|² for the rows a of A and b of B."""
-    if isinstance(A, np.ndarray) and isinstance(B, np.ndarray):
+    if isinstance(A, np.ndarray) and isinstance(B, np.ndarray) and len(B):
         centre = B.mean(axis=0)  # distances are the same, and less is lost to rounding
         A, B = A - centre, B - centre
     distances = product(A, B.T)

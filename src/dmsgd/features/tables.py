@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dmsgd.features.door import open_features, recognise
+from dmsgd.features.door import named_columns, open_features, recognise
 from dmsgd.inputs.arrays import as_dense
 from dmsgd.inputs.texts import few
 
@@ -20,12 +20,12 @@ def separated(X: Any, labels: Any) -> tuple[Any, Any]:
         return X, labels
     if isinstance(X, str | os.PathLike):
         return _of_file(Path(os.fspath(X)), labels)
-    if not hasattr(X, "columns"):
+    names = named_columns(X)
+    if not names:
         raise TypeError(
             f"labels={labels!r} names a column, but X is a {type(X).__name__} without names; pass "
             f"an array with the class of each item"
         )
-    names = list(X.columns)
     if names.count(labels) != 1:
         raise ValueError(
             f"labels={labels!r} must name one column of X, which has {names.count(labels)} of that "

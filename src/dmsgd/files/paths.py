@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dmsgd.inputs.texts import few
+from dmsgd.inputs.texts import few, visible
 
+#: Characters that are shown of a path that no file can have.
+SHOWN = 80
 #: Which array of several is taken for the features.
 USUAL_NAMES = ("X", "features", "x")
 
 
+def refuse_impossible(path: str | Path) -> None:
+    """Raise if no file can have this path: it is too long, or has a null character."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            return
+        why = f"it is too long ({len(os.fsencode(path)):,} bytes)"
+    except ValueError as error:
+        why = str(error)
+    else:
+        return
+    raise ValueError(f"no file can have the path {visible(path, SHOWN)}: {why}; use another")
+
+
 def split(path: str | Path) -> tuple[Path, str | None]:
     """Return the file and the NAME of `file` or `file:NAME`; a file of the whole name is one."""
-    file = Path(path)
+    file, name = Path(path), None
     pattern = r"(.+?\.(?:npz|csv|tsv|parquet|zarr)):(.+)"
     parts = re.fullmatch(pattern, str(path), re.IGNORECASE | re.DOTALL)
-    if parts and not file.exists():
-        return Path(parts[1]), parts[2]
-    return file, None
+    if parts and not os.path.exists(file):
+        file, name = Path(parts[1]), parts[2]
+    refuse_impossible(file)
+    return file, name
 
 
 def existing(path: str | Path, suffixes: tuple[str, ...]) -> tuple[Path, str | None]:

@@ -21,6 +21,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 #: Sums of squares below this leave too little room for small eigenvalues above 1e-308.
 VANISHING = 1e-250
+#: Below this, what is left of a number when it is divided among many loses digits, or vanishes.
+TINY = 1e-290
 #: A dense (n, d) array or its CSR equivalent.
 Matrix = Any
 
@@ -134,7 +136,7 @@ def _as_csr(value: Any, name: str) -> Matrix:
             for places, size in zip((value.row, value.col), value.shape, strict=True):
                 if places.size and (places.min() < 0 or places.max() >= size):
                     raise ValueError(f"an index lies outside of 0..{size - 1}")
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             matrix = sparse.csr_array(value, dtype=np.float64)
         matrix.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
@@ -156,7 +158,7 @@ def as_floats(raw: npt.NDArray[Any], name: str) -> FloatArray:
     else:
         _refuse_wrong_dtype(raw.dtype, name)
     try:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(raw, dtype=np.float64)
     except OverflowError:
         raise ValueError(f"{name} has numbers beyond 1e308; rescale it") from None

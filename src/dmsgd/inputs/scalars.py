@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 #: Counts are numbers of 64 bits.
 MOST = 2**63 - 1
+#: What `progress` is a function of, where work can be followed.
+OF_A_FRACTION = "that takes the share of the work that is done, from 0 to 1"
 
 
 def as_flag(value: Any, name: str, more: str = "") -> bool:
@@ -17,6 +19,20 @@ def as_flag(value: Any, name: str, more: str = "") -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False{more}, got {value!r}")
     return bool(value)
+
+
+def as_text(value: Any, name: str) -> str:
+    """Return `value`, a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, got {value!r}")
+    return value
+
+
+def as_function(value: Any, name: str, what: str) -> Callable[..., Any]:
+    """Return `value`, a function; `what` says of what, in words."""
+    if not callable(value):
+        raise TypeError(f"{name} must be a function {what}, got {value!r}")
+    return value  # type: ignore[no-any-return]
 
 
 def as_choice(value: Any, name: str, choices: Sequence[str], more: str = "") -> str:

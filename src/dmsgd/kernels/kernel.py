@@ -8,11 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, final
 
+import numpy as np
+
 from dmsgd.features import Features, recognise
 from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray, refuse_zero
 from dmsgd.inputs.items import as_items
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.texts import counted
 
 
 class Kernel(ABC):
@@ -59,7 +62,7 @@ class Kernel(ABC):
 
     def restricted(self, items: Any) -> Kernel:
         """Return the kernel over these items alone."""
-        return _Part(self, as_items(items, self.n, "items", 1))
+        return _Part(self, as_part(items, self.n))
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -77,6 +80,14 @@ def as_kernel(value: Any, who: str) -> Kernel:
     return value
 
 
+def as_part(value: Any, n: int) -> IntArray:
+    """Return `value`, item numbers of which there is at least one."""
+    items = as_items(value, n, "items", 1)
+    if not items.size:
+        raise ValueError("items is empty, and there is no kernel over no items; name one at least")
+    return items
+
+
 def reserve_columns(n: int, count: int) -> None:
     """Raise MemoryError if there is no room for `count` columns of n items and as many features."""
     reserve(2 * n * count, "the columns of the landmarks", "use fewer landmarks")
@@ -88,15 +99,20 @@ class _Part(Kernel):
 
     def __init__(self, whole: Kernel, items: IntArray) -> None:
         self.whole, self.items, self.n = whole, items, int(items.size)
+        refuse_zero(bool(self.diag().any()))
 
     def diag(self) -> FloatArray:
         return self.whole.diag()[self.items]
 
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
-        return self.whole.block(self.items[I], self.items[J])
+        rows, columns = as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1)
+        return self.whole.block(self.items[rows], self.items[columns])
 
     def columns(self, J: Any) -> FloatArray:
-        return self.whole.block(self.items, self.items[J])
+        return self.block(np.arange(self.n), J)
 
     def fingerprint(self) -> str:
         return digest("part", self.whole.fingerprint(), self.items)
+
+    def __repr__(self) -> str:
+        return f"{counted(self.n, 'item')} of {self.whole!r}"

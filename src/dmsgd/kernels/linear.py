@@ -14,7 +14,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, refuse_zero
 from dmsgd.inputs.items import as_items
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_count, as_flag
-from dmsgd.kernels.kernel import Kernel
+from dmsgd.kernels.kernel import Kernel, as_part
 
 
 @final
@@ -63,7 +63,7 @@ class Linear(Kernel):
 
     def restricted(self, items: Any) -> Linear:
         """Return Linear(B_items)."""
-        return Linear(recognise(self.features.take(as_items(items, self.n, "items", 1)), part=True))
+        return Linear(recognise(self.features.take(as_part(items, self.n)), part=True))
 
     def fingerprint(self) -> str:
         """Return the hash of the features."""

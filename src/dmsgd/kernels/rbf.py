@@ -14,7 +14,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.items import as_items
 from dmsgd.inputs.scalars import as_positive
 from dmsgd.inputs.seeding import Seed, key_of
-from dmsgd.kernels.kernel import Kernel, reserve_columns
+from dmsgd.kernels.kernel import Kernel, as_part, reserve_columns
 
 #: How many items the median heuristic looks at.
 MEDIAN_SUBSAMPLE = 1000
@@ -83,7 +83,7 @@ class RBF(Kernel):
 
     def restricted(self, items: Any) -> RBF:
         """Return the RBF kernel of the same scale over these items."""
-        part = self.features.take(as_items(items, self.n, "items", 1))
+        part = self.features.take(as_part(items, self.n))
         return RBF(recognise(part, part=True), self.scale)
 
     def fingerprint(self) -> str:

@@ -214,8 +214,9 @@ def _strength(b: FloatArray) -> float:
 
 def chances(odds: FloatArray) -> FloatArray:
     """Return p = w / (1 + w), 1 for infinite odds."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(1 / (1 + 1 / odds))
+    with np.errstate(divide="ignore", over="ignore"):
+        p = 1 / (1 + 1 / odds)
+    return np.where(p > 0, p, odds)  # 1 / odds is infinite for the smallest, which p equals
 
 
 def _slices(values: FloatArray) -> Iterator[tuple[slice, FloatArray]]:

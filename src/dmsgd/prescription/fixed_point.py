@@ -74,13 +74,17 @@ def solve(
             if solution.steps == 0:
                 raise
             break  # the tilt has grown beyond what numbers hold: the target is out of reach
+        if not b.all():
+            break  # so it has
         phi = float(target @ theta) - log_z
         if phi < reached - 1e-10 * (1 + abs(phi)):
             past.clear()
             theta = guaranteed
             continue
         gap = np.log(target / b)
-        solution = Solution(theta, b, float(np.abs(np.expm1(-gap)).max()), step)
+        with np.errstate(over="ignore"):
+            error = float(np.abs(np.expm1(-gap)).max())
+        solution = Solution(theta, b, error, step)
         if solution.error <= tol:
             break
         most = max(most, solution.error)  # errors fall by about the same factor in every step

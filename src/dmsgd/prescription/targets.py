@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.features import recognise
-from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.arrays import TINY, FloatArray
 from dmsgd.inputs.extras import require
 from dmsgd.inputs.items import as_numbers
 from dmsgd.inputs.scalars import as_batch_size, as_count, as_fraction
@@ -48,6 +48,11 @@ def as_target(value: Any, n: int, k: int, name: str = "target") -> FloatArray:
     weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # sums stay within range
     b: FloatArray = weights * (k / weights.sum())
     _refuse_above_one(b, k, name)
+    if b.min() < TINY:
+        raise ValueError(
+            f"{name} asks for item {b.argmin()} in a share of {b.min():.0e} of the batches, which "
+            f"is as good as never; leave it out of the data, or raise the smallest values"
+        )
     return b
 
 

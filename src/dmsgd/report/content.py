@@ -30,7 +30,7 @@ from dmsgd.errors import RankError
 from dmsgd.features import recognise
 from dmsgd.features.tables import separated
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.scalars import as_batch_size
+from dmsgd.inputs.scalars import OF_A_FRACTION, as_batch_size, as_function
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.polynomials.symmetric import selection
 from dmsgd.report.choices import baseline, choice, for_page, mentioned
@@ -84,6 +84,7 @@ def build(
     if k < 2 or n < 4:
         raise ValueError(f"a report needs batches of 2 or more and 4 items, got k={k} of {n}")
     settings = as_settings(settings)
+    as_function(progress, "progress", OF_A_FRACTION)
     if settings.w > 0 and labels is None:
         raise ValueError(f"w={settings.w:g} mixes in labels, but there are none; pass labels")
     seed = fixed_seed(Uniform(n, k), seed)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_dense
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_dense, as_floats
 from dmsgd.inputs.texts import visible
 from dmsgd.spectra import Spectrum
 
@@ -86,7 +86,7 @@ def checked_images(images: Any, n: int, rows: IntArray) -> npt.NDArray[np.uint8]
     step = -(-max(values.shape[1:3]) // THUMBNAIL)
     values = values[rows, ::step, ::step]
     if values.dtype != np.uint8:
-        values = _as_bytes(values.astype(np.float64))
+        values = _as_bytes(as_floats(values, "images"))
     return values[..., None] if grey else values
 
 

@@ -10,6 +10,12 @@ from dmsgd.inputs.texts import visible
 
 #: Characters of a title that are shown.
 TITLE = 200
+#: What `build` returns, all of which the page shows.
+NAMES = (
+    "n", "d", "sampled", "k", "w", "target", "ks", "ws", "kernel", "classes", "all_classes",
+    "listed", "choices", "uniform", "strata", "targets", "curation", "spectra", "advice", "points",
+    "ids", "copies", "codes", "texts", "images", "variance",
+)  # fmt: skip
 #: The parts of the page's script, in this order.
 SCRIPTS = ("base", "tips", "tables", "classes", "map", "items", "curves", "controls")
 
@@ -27,6 +33,13 @@ def render(content: dict[str, Any], title: str = "Diverse batches") -> str:
     >>> "<title>My data</title>" in page
     True
     """
+    given = content if isinstance(content, dict) else {}
+    missing = next((name for name in NAMES if name not in given), None)
+    if missing is not None:
+        raise TypeError(
+            f"content must be what dmsgd.report.build returns, got a {type(content).__name__} "
+            f"without {missing!r}"
+        )
     shown = {name: value for name, value in content.items() if name != "csv"}
     return filled(
         "template.html",

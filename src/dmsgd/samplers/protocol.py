@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from typing import Any, NamedTuple, Protocol, final
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
@@ -76,6 +77,20 @@ class Eigenpairs(Protocol):
 
 #: sampler(spectrum, k): pays the set-up once and returns what draws.
 Sampler = Callable[[Eigenpairs, int], Draw]
+
+
+def as_sampler(value: Any) -> Sampler:
+    """Return `value`, which can be called with a spectrum and k."""
+    try:
+        signature(value).bind(None, 1)
+    except TypeError:
+        raise TypeError(
+            f"sampler must be a function (spectrum, k) -> Draw, such as dmsgd.samplers.rejection, "
+            f"got {value!r}"
+        ) from None
+    except ValueError:  # compiled functions need not say what they take
+        pass
+    return value  # type: ignore[no-any-return]
 
 
 def name_of(sampler: Callable[..., Draw]) -> str:

@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 from dmsgd.designs.design import ClosedForm, Design
@@ -32,7 +33,7 @@ def complete(file: io.FileIO, files: Files, record: Record, design: Design, hand
         files.publish(record, journal.checksum, inclusion_of(design))
         return
     head, width = header(record.steps, record.k), 8 * record.k
-    done, digest = _drawn(file, journal, record)
+    done, digest = _drawn(file, files.part, journal, record)
     files.write_journal(record, done, digest.hexdigest(), publishing=publishing)
     if done == 0:  # nothing is cut off: without locks another process may be writing the same
         file.seek(0)
@@ -56,8 +57,11 @@ def complete(file: io.FileIO, files: Files, record: Record, design: Design, hand
     files.publish(record, digest.hexdigest(), inclusion)
 
 
-def _drawn(file: io.FileIO, journal: Journal | None, record: Record) -> tuple[int, Any]:
-    """Return how many draws of this schedule `file` holds for certain, and their running hash."""
+def _drawn(file: io.FileIO, part: Path, journal: Journal | None, record: Record) -> tuple[int, Any]:
+    """Return how many draws of this schedule `part` holds for certain, and their running hash.
+
+    file: `part`, which is open.
+    """
     head = header(record.steps, record.k)
     anew = hashlib.sha256(head)
     if journal is None or journal.record.difference(record, versions=True):
@@ -72,7 +76,7 @@ def _drawn(file: io.FileIO, journal: Journal | None, record: Record) -> tuple[in
         digest.update(piece)
         rest -= len(piece)
     if digest.hexdigest() != journal.checksum:
-        log.warning("the %d draws in %s were altered; drawing them again", journal.done, file.name)
+        log.warning("the %d draws in %s were altered; drawing them again", journal.done, part)
         return 0, anew
     return journal.done, digest
 

@@ -87,6 +87,7 @@ def _in_memory(design: Design, steps: int, seed: Seed, hands: Hands) -> Schedule
 def _on_disk(
     design: Design, steps: int, seed: Seed, hands: Hands, files: Files, overwrite: bool
 ) -> Schedule:
+    files.refuse_impossible()
     if seed is None and not overwrite:
         seed = seed_found(files)
     record = _record(design, steps, seed)

@@ -38,6 +38,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
+from dmsgd.files.paths import refuse_impossible
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.schedules.disk import (
     PLAIN,
@@ -83,6 +84,8 @@ class Files:
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> Files:
         """Return the files of the schedule at `path`, given with or without .npy."""
+        if not isinstance(path, str | bytes | os.PathLike):
+            raise TypeError(f"path must be that of a file, such as batches.npy, got {path!r}")
         given = os.fsdecode(path)
         if os.path.basename(given) in ("", ".npy", ".", ".."):
             raise ValueError(
@@ -92,6 +95,7 @@ class Files:
             raise ValueError(
                 f"{given!r} ends in {given[-4:]}, which a schedule's file does not; write .npy"
             )
+        refuse_impossible(given)
         name = os.path.abspath(given).removesuffix(".npy")
         return cls(
             batches=Path(f"{name}.npy"),
@@ -100,6 +104,11 @@ class Files:
             part=Path(f"{name}.part"),
             journal=Path(f"{name}.part.json"),
         )
+
+    def refuse_impossible(self) -> None:
+        """Raise if the name leaves no room for those of all files that drawing may create."""
+        for path in self.all():
+            refuse_impossible(path)
 
     def without_locks(self) -> Files:
         """Return the same files, staged under names that no other process uses."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -12,9 +12,9 @@ from dmsgd.errors import RankError
 from dmsgd.features.fingerprints import digest
 from dmsgd.features.fingerprints import fingerprint as fingerprint_of
 from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, as_matrix
+from dmsgd.inputs.arrays import TINY, FloatArray, as_matrix, refuse_vanishing
 from dmsgd.inputs.items import as_numbers
-from dmsgd.inputs.scalars import as_count
+from dmsgd.inputs.scalars import as_count, as_share, as_text
 from dmsgd.spectra.vectors import Vectors, as_vectors
 
 #: The route of a spectrum that the user made.
@@ -59,7 +59,7 @@ class Spectrum:
     kernel, data: the kernel it stands for, in words and as a hash ("" if made by hand).
     method:  the function of that kernel that it is, with all its arguments ("" if made by hand).
 
-    Spectrum(values, vectors) is yours to make; values and vectors are then checked.
+    Spectrum(values, vectors) is yours to make; all arguments are then checked.
 
     >>> Spectrum([2.0, 1.0], np.eye(3)[:, :2])
     Spectrum(3 items, rank 2, route='given')
@@ -74,14 +74,25 @@ class Spectrum:
     kernel: str = field(default="", kw_only=True)
     data: str = field(default="", kw_only=True)
     method: str = field(default="", kw_only=True)
+    #: Whether the library made it, of numbers that need no check; `replace` hands it on.
+    _own: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        for name in ("kernel", "data", "method"):
-            if not isinstance(words := getattr(self, name), str):
-                raise TypeError(f"{name} must be text, got a {type(words).__name__}")
-        if self.route == GIVEN:
-            object.__setattr__(self, "values", _checked_values(self.values))
-            object.__setattr__(self, "vectors", _checked_vectors(self.vectors, self.values.size))
+        if self._own is True:
+            return
+        for name in ("route", "kernel", "data", "method"):
+            as_text(getattr(self, name), name)
+        if not isinstance(self.rounding, Rounding):
+            raise TypeError(f"rounding must be that of another Spectrum, got {self.rounding!r}")
+        values = _checked_values(self.values)
+        for name, checked in (
+            ("tol", as_share(self.tol, "tol")),
+            ("trace_error", as_share(self.trace_error, "trace_error")),
+            ("values", values),
+            ("vectors", _checked_vectors(self.vectors, values.size)),
+            ("_own", False),
+        ):
+            object.__setattr__(self, name, checked)
 
     @cached_property
     def held(self) -> Vectors:
@@ -137,16 +148,23 @@ def truncated(
 ) -> Spectrum:
     """Return the spectrum of the eigenpairs above `tol` and `rounding.least` times the largest.
 
-    `trace_error` is what tol leaves out; what rounding does is no choice.
+    `trace_error` is what tol leaves out; what rounding does is no choice. Nobody checks the values
+    and vectors: they are an eigendecomposition.
     """
     order = np.argsort(-values, kind="stable")
+    if values[order[0]] < TINY:
+        refuse_vanishing(float(values[order[0]]), "the kernel")
+    lost = (values > rounding.least * values[order[0]]) & (values < TINY)
+    if lost.any():
+        hidden = rounding.hidden + int(np.count_nonzero(lost))
+        rounding = replace(rounding, hidden=hidden, least=TINY / values[order[0]])
     above = values[order] > max(tol, rounding.least) * values[order[0]]
     cut = values[order[~above & (values[order] > rounding.least * values[order[0]])]]
     order = order[above]
     share = float(cut.sum() / (cut.sum() + values[order].sum()))
     return Spectrum(
         np.ascontiguousarray(values[order]), as_vectors(vectors).chosen(order),
-        route=route, tol=tol, trace_error=share, rounding=rounding,
+        route=route, tol=tol, trace_error=share, rounding=rounding, _own=True,
     )  # fmt: skip
 
 
@@ -156,6 +174,12 @@ def _checked_values(given: Any) -> FloatArray:
         raise ValueError(
             f"values must be positive and finite, got {values.min()} to {values.max()}; leave out "
             f"what is zero, with its vectors"
+        )
+    if values.min() < TINY:
+        raise ValueError(
+            f"values must be at least {TINY:g}, below which numbers lose digits, got "
+            f"{values.min():g}; multiply all by a constant (a k-DPP stays the same), or leave out "
+            f"the small ones, with their vectors"
         )
     with np.errstate(over="ignore"):
         if not np.isfinite(values.sum()):

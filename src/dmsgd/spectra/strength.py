@@ -16,8 +16,10 @@ def effective_rank(spectrum: Spectrum) -> float:
 
 
 def entropy(values: FloatArray) -> float:
-    """Return the entropy of λ / Σλ for eigenvalues above zero, in nats."""
-    share = values / values.sum()
+    """Return the entropy of λ / Σλ in nats, for numbers of which none is below zero."""
+    share = np.ldexp(values, -np.frexp(values.max())[1])  # sums stay within range
+    share /= share.sum()
+    share = share[share > 0]
     return float(-np.sum(share * np.log(share)))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch.utils.data import DistributedSampler
 
-from dmsgd.inputs.scalars import as_count
+from dmsgd.inputs.scalars import MOST, as_count
 from dmsgd.torch.course import Course
 from dmsgd.torch.ranks import Shard, as_replica, as_shard, part_of_draw
 
@@ -23,6 +23,8 @@ class Distributed(DistributedSampler[Any]):
     ) -> None:
         self.dataset: Any = range(n)
         self.shuffle = self.drop_last = True
+        if steps * k > MOST:
+            raise ValueError(f"steps={steps} draws of k={k} are more items than 63 bits count")
         self.steps, self.total_size = steps, steps * k
         self.shard: Shard = as_shard(shard)
         #: Number of this process and of all, where the user has said so.
@@ -74,7 +76,17 @@ class Distributed(DistributedSampler[Any]):
 
         An epoch before that of a state just loaded is refused: it would undo the load.
         """
-        self.course.name(as_count(epoch, "epoch", least=0))
+        self.course.name(self.as_epoch(epoch))
+
+    def as_epoch(self, value: Any) -> int:
+        """Return `value`, the number of an epoch whose draws have numbers."""
+        epoch = as_count(value, "epoch", least=0)
+        if (epoch + 1) * self.steps > MOST:
+            raise ValueError(
+                f"epoch {epoch} has draws beyond number 2**63, as an epoch is {self.steps} draws; "
+                f"count epochs from 0"
+            )
+        return epoch
 
     @property
     def next_place(self) -> tuple[int, int]:

@@ -170,7 +170,7 @@ class DiverseSampler(Distributed):
                 f"the state is {consumed} items into an epoch, which {ranks} ranks do not divide; "
                 f"go on with as many as it was saved with, or save between draws"
             )
-        return epoch, consumed // ranks
+        return self.as_epoch(epoch), consumed // ranks
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a state at the next pass; O(1), whatever the step."""
