@@ -143,7 +143,7 @@ def cases_of(setting: Setting, seeds: int) -> list[Case]:
 
 def cases(quick: bool = False) -> list[Case]:
     """Return the sampling frequencies and the trainings."""
-    return cases_of(Setting(50, 2500, 500, 75, 20, (30,)), 2) if quick else cases_of(Setting(), 10)
+    return cases_of(Setting(50, 2500, 500, 75, 20, (30,)), 3) if quick else cases_of(Setting(), 10)
 
 
 def tiny() -> list[Case]:
@@ -160,6 +160,10 @@ CLAIMS = [
         ("by length", "uniform", WORDS, SCORES[4:]), ("stratified", "uniform", WORDS, SCORES[3:4]),
     )
     for score in every
+] + [
+    Claim("beyond", f"sampling frequency of the {arm}: {FREQUENCY[at]}", "debian/kernels",
+          arm, FREQUENCY[at], verdict=False, digits=2)
+    for arm, at in (("k-DPP", 0), ("k-DPP, LSA", 0), ("k-DPP", 2))
 ]  # fmt: skip
 
 DECOMPOSED = [
@@ -189,6 +193,6 @@ TABLES = {
 def figures(table: pl.DataFrame, folder: Path) -> list[Path]:
     """Write the differences from uniform batches at equal words, in three of the scores."""
     average, _, _, small, perplexity = COLUMNS.values()
-    columns = {"average accuracy": average, "accuracy, smaller half of the sections": small,
-               "perplexity": perplexity}  # fmt: skip
+    columns = {"average accuracy": average, "accuracy, smaller sections": small,
+               "perplexity (lower is better)": perplexity}  # fmt: skip
     return [differences(table, folder / "debian.png", columns, "uniform", "minus uniform")]
