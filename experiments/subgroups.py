@@ -153,20 +153,17 @@ def run(
         first = last
 
 
-def _case(size: Size, seeds: int, rates: tuple[float, ...]) -> list[Case]:
-    task, loop = partial(make_task, size), partial(run, size)
-    return [Case("subgroups", task, arms(size), loop, seeds, rates)]
-
-
 @cache
 def mnist() -> datasets.Images:
     """Return MNIST, read once."""
     return datasets.mnist()
 
 
-def cases(quick: bool = False) -> list[Case]:
+def cases(quick: bool = False, size: Size | None = None) -> list[Case]:
     """Return all arms; `quick` are two seeds at the rate that serves uniform batches."""
-    return _case(Size(mnist), *((2, (1.0,)) if quick else (40, (0.3, 1.0, 3.0))))
+    size, (seeds, rates) = size or Size(mnist), (2, (1.0,)) if quick else (40, (0.3, 1.0, 3.0))
+    task, loop = partial(make_task, size), partial(run, size)
+    return [Case("subgroups", task, arms(size), loop, seeds, rates)]
 
 
 def tiny() -> list[Case]:
@@ -178,7 +175,7 @@ def tiny() -> list[Case]:
         x[np.arange(y.size), 2 * y + 4] += 150
         return datasets.Images(x.astype(np.uint8), y, x.astype(np.uint8), y)
 
-    return _case(Size(images, 12, 45, 15.0, 60, 16, (20, EARLY), 10), 2, (0.3,))
+    return cases(True, Size(images, 12, 45, 15.0, 60, 16, (20, EARLY), 10))
 
 
 RARE: Column = ("subgroups", "rarest digits in a batch", None)
