@@ -11,6 +11,9 @@ from scipy.special import ndtri, stdtrit
 #: Fewer seeds have an interval, but no verdict: with two it is 13 standard errors wide.
 ENOUGH = 5
 
+#: What tables and figures show of each arm: experiment, measure, step (None: the last).
+Column = tuple[str, str, int | None]
+
 
 @dataclass(frozen=True)
 class Difference:

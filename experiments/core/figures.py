@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from experiments.core.compare import Difference, mean
+from experiments.core.compare import Column, Difference, compare, mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,12 +100,14 @@ def bars(
     panels: Mapping[str, Mapping[str, Difference]],
     xlabel: str,
     factor: bool = False,
+    same_scale: bool = True,
 ) -> Path:
     """Write differences from a baseline as points with 95 % intervals, one panel per title.
 
     panels: title -> label -> difference.  factor: differences are of logarithms.
 
-    Intervals without the baseline are coloured. Panels with a label in common share their axes.
+    Intervals without the baseline are coloured. Panels with a label in common share their axes
+    (the horizontal one only if `same_scale`).
     """
     from matplotlib.figure import Figure
 
@@ -114,7 +116,8 @@ def bars(
     rows = len(labels) if shared else max(len(panel) for panel in panels.values())
     size = (max(3.6 * len(panels), 6.4), 1.0 + 0.34 * rows)
     figure = Figure(figsize=size, layout="constrained")
-    every = figure.subplots(1, len(panels), squeeze=False, sharex=shared, sharey=shared)[0]
+    share = {"sharex": shared and same_scale, "sharey": shared}
+    every = figure.subplots(1, len(panels), squeeze=False, **share)[0]
     for axes, (title, panel) in zip(every, panels.items(), strict=True):
         middle = np.array([each.mean for each in panel.values()])
         half = np.nan_to_num([each.half for each in panel.values()])
@@ -132,3 +135,18 @@ def bars(
         axes.set(title=title, xlabel=xlabel)
         dress(axes, "x")
     return save(figure, path)
+
+
+def differences(
+    table: pl.DataFrame, path: Path, columns: Mapping[str, Column], against: str, xlabel: str
+) -> Path:
+    """Write all arms minus `against`, one panel for each column, each with its own scale."""
+    panels = {}
+    for title, (experiment, measure, step) in columns.items():
+        arms = table.filter(experiment=experiment)["arm"].unique(maintain_order=True)
+        panels[title] = {
+            arm: compare(table, experiment, arm, against, measure, step)
+            for arm in arms
+            if arm != against
+        }
+    return bars(path, panels, xlabel, same_scale=False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
 from experiments.core import provenance
-from experiments.core.compare import Claim, Decomposition, decompose, values
+from experiments.core.compare import Claim, Column, Decomposition, compare, decompose, mean, values
 
 VERDICT = {True: "yes", False: "no", None: ""}
 DOCS = Path(__file__).parents[2] / "docs"
@@ -58,6 +58,19 @@ def decomposition_rows(
             seeds = str(parts["k-DPP minus uniform"].seeds)
             row = [name, each.what, seeds, f"{level.mean():.{each.digits}f}", *cells, ""]
             rows.append(row[:8])
+    return rows
+
+
+def arm_rows(table: pl.DataFrame, columns: Mapping[str, Column], against: str) -> list[list[str]]:
+    """Return a row for each arm: means and, in brackets, how far they are from `against`'s."""
+    rows = [["batches", *columns]]
+    for arm in table["arm"].unique(maintain_order=True):
+        cells = [arm]
+        for experiment, measure, step in columns.values():
+            level = mean(values(table, experiment, arm, measure, step))
+            lead = compare(table, experiment, arm, against, measure, step).text()
+            cells.append(level.text(sign=False) if arm == against else f"{level.mean:.1f} ({lead})")
+        rows.append(cells)
     return rows
 
 
