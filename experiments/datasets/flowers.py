@@ -1,10 +1,7 @@
 """Oxford-102 flowers as features of a network trained on ImageNet.
 
 8,189 images of 102 kinds of flowers (Nilsback and Zisserman, 2008). The paper used the first fully
-connected layer of VGG16; here are two stand-ins:
-
-    "efficientnet"  1,280 features: the penultimate layer of EfficientNet-Lite2
-    "vgg19"         2,048 features: VGG19's last convolutional block, averaged to 2 x 2 places
+connected layer of VGG16; these are 1,280 features, the penultimate layer of EfficientNet-Lite2.
 
 The official split has 1,020 images for training, 10 of each kind, and 6,149 for testing, 20 to 238
 of each. The paper swaps the two: train on split == "test" and test on split == "train".
@@ -22,10 +19,7 @@ import numpy.typing as npt
 
 from experiments.datasets.files import VARIABLE, load_arrays, locate
 
-FILES = {
-    "efficientnet": "flowers102/features.npz",
-    "vgg19": "flowers102/features_vgg19_pool5.npz",
-}
+NAME = "flowers102/features.npz"
 
 
 @final
@@ -44,13 +38,9 @@ class Flowers:
         return self.X[chosen], self.y[chosen]
 
 
-def flowers(
-    data_dir: str | os.PathLike[str] | None = None, features: str = "efficientnet"
-) -> Flowers:
-    """Return the features of all images; `features` is "efficientnet" or "vgg19"."""
-    if features not in FILES:
-        raise ValueError(f"unknown features {features!r}; use {' or '.join(map(repr, FILES))}")
-    path = locate(FILES[features], data_dir, _say_how)
+def flowers(data_dir: str | os.PathLike[str] | None = None) -> Flowers:
+    """Return the features of all images."""
+    path = locate(NAME, data_dir, _say_how)
     X, y, split, names = load_arrays(path, ("X", "y", "split", "class_names")).values()
     return Flowers(X.astype(np.float32), y.astype(np.int64), split, tuple(names.tolist()))
 

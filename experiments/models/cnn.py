@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 
-def network(seed: int, dropout: float) -> nn.Sequential:
+def network(seed: int, dropout: float, units: int = 1024) -> nn.Sequential:
     """Return the network with the tutorial's random start: normal of spread 0.1, biases 0.1.
 
     The start is drawn on the CPU, so that it is the same on every device.
@@ -29,10 +29,10 @@ def network(seed: int, dropout: float) -> nn.Sequential:
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Linear(7 * 7 * 64, 1024),
+        nn.Linear(7 * 7 * 64, units),
         nn.ReLU(),
         nn.Dropout(dropout),
-        nn.Linear(1024, 10),
+        nn.Linear(units, 10),
     )
     generator = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
@@ -59,6 +59,7 @@ def train(
     rate: float,
     dropout: float,
     seed: int,
+    units: int = 1024,
 ) -> list[float]:
     """Return test accuracy after each of `checkpoints` steps of Adam; the last ends the run.
 
@@ -69,7 +70,7 @@ def train(
     """
     device = images.device
     torch.manual_seed(seed)
-    model = network(seed, dropout).to(device)
+    model = network(seed, dropout, units).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     loss = nn.CrossEntropyLoss(reduction="none")
     rows = torch.from_numpy(batches[: checkpoints[-1]].astype(np.int64)).to(device)
