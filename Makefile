@@ -1,5 +1,6 @@
-# make demo             set up .venv, then what the README shows: documents, points, digits (half a minute)
-# make test             set up .venv, then run all tests but those of frameworks
+# make demo             set up .venv, then what the README shows: documents, digits, a report (half a minute)
+# make test             set up .venv, then run the tests (under four minutes on two cores)
+# make test-long        the rest: many more cases, kills, clusters, examples, browsers (some minutes)
 # make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)
 # make test-frameworks  real training in every framework, every index compared, and examples of several processes (four minutes)
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
@@ -7,17 +8,18 @@
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
 # make coverage         which lines of the package the tests of `make test` run, and their share
 # make first-hour       what a stranger types, into an empty environment (some minutes; TRANSCRIPT=FILE)
-# make release-check    builds, checks and installs what would be published, on every Python at hand
+# make release-check    wheels of all dependencies for every platform; builds, checks and installs what would be
+#                       published, on every Python at hand
 # make lock             constraints.txt with the newest versions, but for torch
-# make fuzz             any input to any function and damaged files of every kind, ten thousand cases of
-#                       each (CASES=, SEED= for more damaged files; about twenty minutes)
+# make fuzz             any input to any function, a hundred thousand calls, and ten thousand damaged files
+#                       of every kind (CALLS=, CASES=, SEED= for others; about three quarters of an hour)
 # make soak             long runs under load, with kills (about half an hour)
 # make check            lint and types
 # make frameworks       the table of frameworks in docs/training.md (about three minutes)
 # make bench            the speed tables of the README and docs/training.md (about a quarter of an hour)
 # make docs             the site, build/site: examples run, links checked, opened in Chromium (under ten minutes)
 # make check-examples   mypy --strict on the examples, against the wheel as users install it
-# make paper            all experiments of the paper, in small (about ten minutes)
+# make paper            all experiments, in small (about ten minutes)
 
 PYTHON ?= python3
 OLDEST_PYTHON ?= python3.10
@@ -32,11 +34,11 @@ endif
 # Tests start Python some two hundred times, which would compile all of the package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast test-frameworks fuzz soak test-processors test-oldest test-python lock coverage first-hour release-check browser check format frameworks bench docs check-examples paper clean
+.PHONY: demo test test-long test-fast test-frameworks fuzz soak test-processors test-oldest test-python lock coverage first-hour release-check browser check format frameworks bench docs check-examples paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[paper]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[demo]"
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
@@ -54,8 +56,11 @@ $(VENV)/.installed-docs: $(VENV)/.installed-dev
 demo: $(VENV)/.installed
 	$(BIN)/dmsgd demo --force
 
-test: $(VENV)/.installed-dev browser
-	$(BIN)/python -m pytest -n 2 -m "not frameworks"
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n 2 -m "not frameworks and not long"
+
+test-long: $(VENV)/.installed-dev browser
+	$(BIN)/python -m pytest -n 2 -m "long and not frameworks"
 
 FAST := cards cells compiled designs fingerprints inclusion inputs kdpp kernels maps options spectra stored_draws symmetric \
         tuning weighted
@@ -66,9 +71,15 @@ test-fast: $(VENV)/.installed-dev
 test-frameworks: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m frameworks tests/test_distributed.py tests/test_examples.py
 
+# atheris has no wheel for most platforms: without it files are damaged at random, and run.py says so.
+$(VENV)/.installed-fuzz: $(VENV)/.installed-dev
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[fuzz]" || echo "the extra fuzz could not be installed"
+	@touch $@
+
 # Property tests with new random cases; `make test` has a few hundred fixed ones.
-fuzz: $(VENV)/.installed-dev
+fuzz: $(VENV)/.installed-fuzz
 	$(BIN)/python -m pytest -n 2 tests/properties --hypothesis-profile=fuzz
+	$(BIN)/python tests/properties/hostile.py --calls $(or $(CALLS),100000) --seed $(or $(SEED),0)
 	$(BIN)/python tests/fuzz/run.py --cases $(or $(CASES),10000) --seed $(or $(SEED),0)
 
 # OPTIONS=--short: two configurations and fewer files, in about two minutes.
@@ -103,15 +114,16 @@ first-hour: $(VENV)/.installed-dev
 	$(BIN)/python tests/first_hour/run.py $(TRANSCRIPT:%=--transcript %)
 
 release-check: $(VENV)/.installed-release
+	$(BIN)/python tests/wheels.py
 	$(BIN)/python tests/release_check.py
 
 # torch stays as it is: other versions of it are other downloads of gigabytes. Edit its line to change it.
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	grep ^torch== constraints.txt > .venv-lock/torch.txt
-	.venv-lock/$(SCRIPTS)/pip install --quiet --constraint .venv-lock/torch.txt --editable ".[dev,bench,release,docs]"
+	.venv-lock/$(SCRIPTS)/pip install --quiet --constraint .venv-lock/torch.txt --editable ".[dev,bench,fuzz,release,docs]"
 	grep '^#' constraints.txt > .venv-lock/lock.txt
-	.venv-lock/$(SCRIPTS)/pip freeze --all --exclude pip --exclude-editable | sed 's/+cpu$$//' >> .venv-lock/lock.txt
+	.venv-lock/$(SCRIPTS)/pip freeze --all --exclude pip --exclude-editable | sed 's/+cpu$$//; /^torch==/!s/$$/; python_version >= "3.11"/' >> .venv-lock/lock.txt
 	mv .venv-lock/lock.txt constraints.txt
 
 # The report's page is tested in a browser where there is one, and those tests skip where not.
@@ -166,7 +178,7 @@ check-examples: $(VENV)/.installed-dev
 	cd examples && $(abspath $(BIN))/mypy --cache-dir ../build/typed-cache --python-executable ../build/typed/venv/$(SCRIPTS)/python .
 
 paper: $(VENV)/.installed-dev
-	$(BIN)/dmsgd reproduce all --quick --out build/paper --force
+	$(BIN)/python -m experiments all --quick --force
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-python .venv-lock .mypy_cache .ruff_cache .pytest_cache

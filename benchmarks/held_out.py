@@ -26,8 +26,8 @@ from sklearn import datasets
 
 import dmsgd
 from dmsgd.diagnostics import advise, class_shares, effective_batch, evenness, examine
-from dmsgd.paper.intervals import paired, shown
-from dmsgd.paper.models import softmax
+from experiments.core.compare import mean
+from experiments.models import softmax
 
 assert timing  # imported for what it sets
 
@@ -100,9 +100,7 @@ def lines(seeds):
                 for each, count in kinds.most_common()
             )
             uniform, ours = measures.mean(axis=0)
-            gains = (
-                shown(*paired(measures[:, 1, at], measures[:, 0, at]), 1, True) for at in (2, 3)
-            )
+            gains = (mean(measures[:, 1, at] - measures[:, 0, at]).text(1) for at in (2, 3))
             yield (
                 f"| {name}, {y.size} x {X.shape[1]} | {'known' if labelled else 'none'} | {kind} | "
                 f"{uniform[0]:.2f} → {ours[0]:.2f} | {uniform[1]:.1f} → {ours[1]:.1f} | "

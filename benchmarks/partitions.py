@@ -107,7 +107,7 @@ def main():
     X = rng.normal(size=(50, 128))[group] * 1.5 + rng.normal(size=(6400, 128))
     mixing("Generated, 50 clusters, 128 columns", X / np.linalg.norm(X, axis=1)[:, None], group)
     if problems.data_folder():
-        from dmsgd import datasets
+        from experiments import datasets
 
         data = datasets.mnist(problems.data_folder())
         X = data.x_train[:6400].reshape(6400, -1) / 255

@@ -21,6 +21,7 @@ from rich.table import Table
 import dmsgd
 from dmsgd.prescription.marginals import FeatureMarginals
 from dmsgd.prescription.targets import balanced_target
+from experiments import datasets
 
 #: Evaluations of b(θ) so far.
 COUNT = [0]
@@ -42,13 +43,13 @@ def generated():
 
 
 def mnist():
-    images = dmsgd.datasets.mnist()
+    images = datasets.mnist()
     X = dmsgd.normalize(images.x_train[:30_000].reshape(30_000, -1))
     return X, images.y_train[:30_000]
 
 
 def r8():
-    return problems.r8(), dmsgd.datasets.r8().y_train
+    return problems.r8(), datasets.r8().y_train
 
 
 #: Name -> (features and labels, k).

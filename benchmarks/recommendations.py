@@ -20,10 +20,10 @@ from rich.console import Console
 
 import dmsgd
 from dmsgd.diagnostics import advise, class_shares, estimate_repulsion, evenness, examine
-from dmsgd.paper.intervals import margin
-from dmsgd.paper.longtail.result import Config
-from dmsgd.paper.longtail.task import make_task
-from dmsgd.paper.models import softmax
+from dmsgd.commands import demo_comparisons
+from experiments import datasets
+from experiments.core.compare import mean
+from experiments.models import softmax
 
 assert timing  # imported for what it sets
 
@@ -41,17 +41,14 @@ class Problem:
 
 
 def digits():
-    task = make_task(Config(), 0)
-    return Problem(
-        "long-tailed digits", 20, 0.5, (50, 800), task.X, task.y, task.test_X, task.test_y
-    )
+    return Problem("long-tailed digits", 20, 0.5, (50, 800), *demo_comparisons.digits(0))
 
 
 def r8(words=2000):
     from scipy import sparse
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    data = dmsgd.datasets.r8()
+    data = datasets.r8()
     vectorizer = TfidfVectorizer(max_features=words, sublinear_tf=True)
     X = sparse.csr_array(vectorizer.fit_transform(data.train))
     test_X = vectorizer.transform(data.test).toarray()
@@ -59,7 +56,7 @@ def r8(words=2000):
 
 
 def oxford():
-    data = dmsgd.datasets.flowers()
+    data = datasets.flowers()
     X = dmsgd.normalize(data.X)
     # As in the paper: the official test set for training, the balanced training set for testing.
     train, test = data.split == "test", data.split == "train"
@@ -124,7 +121,7 @@ def main():
             steps = ", ".join(str(step) for step in problem.steps)
             pairs = [(scores[:, c], (scores - plain)[:, c]) for c in range(len(problem.steps))]
             reached = ", ".join(f"{ours.mean():.1f}" for ours, _ in pairs)
-            more = ", ".join(f"{gain.mean():+.1f} ± {margin(gain):.1f}" for _, gain in pairs)
+            more = ", ".join(mean(gain).text(1) for _, gain in pairs)
             console.print(
                 f"| {problem.name}, {problem.k} | {name} | {even:.2f} | {noise(design)} | "
                 f"{steps} | {reached} | {'' if design is uniform else more} |",

@@ -1,4 +1,4 @@
-"""One thread, CPU time; import this before NumPy."""
+"""One thread, CPU time, and where `experiments` lies; import this before NumPy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import sys
 import tempfile
 import time
 import tracemalloc
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent.parent))  # for experiments, which are not installed
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"

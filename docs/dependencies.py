@@ -26,9 +26,8 @@ PURPOSE = {
     "numba": "compiled samplers",
     "llvmlite": "instructions that numba has no name for, within them",
     "scikit-learn": "k-means, density, `dmsgd.sklearn`",
-    "joblib": "`dmsgd reproduce` on several cores",
     "threadpoolctl": "one BLAS thread where more are slower or would differ",
-    "matplotlib": "pictures of `dmsgd demo` and `dmsgd reproduce`",
+    "matplotlib": "pictures of `dmsgd demo`",
     "typer": "the command line",
     "rich": "tables and progress on the terminal",
     "jinja2": "the page of `dmsgd report`",
@@ -45,7 +44,7 @@ PURPOSE = {
 
 #: Extras that users install; the others are for work on dmsgd itself.
 EXTRAS = (
-    "sklearn", "paper", "parquet", "zarr", "dask", "torch", "cuda", "lightning", "transformers",
+    "sklearn", "demo", "parquet", "zarr", "dask", "torch", "cuda", "lightning", "transformers",
     "gensim", "imblearn",
 )  # fmt: skip
 

@@ -153,6 +153,7 @@ threading.Thread(target=train).start()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("free", [2], indirect=True)
 def test_training_in_a_thread_outlives_the_main_one():
     done = subprocess.run(

@@ -46,6 +46,7 @@ def by_hand(X, features):
     return np.concatenate(draws).tolist()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # Lightning's own, of torch
 def test_lightning(tmp_path):
     lightning = pytest.importorskip("lightning.pytorch")
@@ -97,6 +98,23 @@ def test_lightning(tmp_path):
         assert len(again) == updates
 
 
+@pytest.mark.parametrize(
+    "state",
+    ["x", 3, None, {}, {"features": None}, {"features": None, "epochs": "x"},
+     {"features": None, "epochs": -1}, {"features": 3, "epochs": 1}],
+)  # fmt: skip
+def test_a_state_that_is_none_of_lightnings_callback_is_refused(state):
+    pytest.importorskip("lightning.pytorch")
+    from dmsgd.torch.lightning import UpdateFeatures
+
+    callback = UpdateFeatures(DiverseSampler(problem()[2]), lambda module: None)
+    before = callback.state_dict()
+    with pytest.raises((TypeError, ValueError), match=r"state|features|X"):
+        callback.load_state_dict(state)
+    assert callback.state_dict() == before
+
+
+@pytest.mark.long
 def test_the_hugging_face_trainer(tmp_path):
     transformers = pytest.importorskip("transformers")
     from dmsgd.torch.transformers import FILE, UpdateFeatures

@@ -102,6 +102,7 @@ def test_workers_read_files_themselves(
     np.testing.assert_array_equal(batches, dmsgd.diversify(features(), 6).sample(50, seed=0))
 
 
+@pytest.mark.long
 def test_sparse_rows_stay_on_the_workers(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +198,7 @@ import os; os._exit(0)  # Dask itself would wait for that client
 """
 
 
+@pytest.mark.long
 def test_a_client_that_never_connected_is_not_waited_for() -> None:
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", NEVER_CONNECTED],
@@ -226,6 +228,7 @@ def test_the_command_line_on_a_cluster(client: Any, tmp_path: Path) -> None:
     assert batches.shape == (40, 6)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_lost_while_the_design_is_sent_changes_nothing(
     client: Any, processes: DaskProcesses
 ) -> None:
@@ -270,6 +273,7 @@ def deadly(folder: Path, times: int) -> Any:
     return da.from_array(features(), chunks=(600, 10)).map_blocks(die, dtype=float)
 
 
+@pytest.mark.long
 def test_a_task_that_several_workers_died_with_is_tried_again(
     client: Any, processes: DaskProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +290,7 @@ def test_a_task_that_several_workers_died_with_is_tried_again(
     np.testing.assert_array_equal(batches, dmsgd.diversify(features(), 6).sample(9, seed=0))
 
 
+@pytest.mark.long
 def test_tasks_that_die_together_on_the_only_thread_are_an_error(
     client: Any, processes: DaskProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,6 +423,7 @@ def after(path: Path, draws: int, k: int, work: Any) -> threading.Thread:
     return thread
 
 
+@pytest.mark.long
 def test_whatever_is_lost_the_draws_stay(tmp_path: Path, impatient: Any) -> None:
     design, path, part = dmsgd.diversify(features(), 6), tmp_path / "s.npy", tmp_path / "s.part"
     with DaskProcesses(workers=2) as processes, connected(processes.address) as client:
@@ -452,6 +458,7 @@ def test_whatever_is_lost_the_draws_stay(tmp_path: Path, impatient: Any) -> None
     np.testing.assert_array_equal(schedule.batches, design.sample(LONG, seed=1))
 
 
+@pytest.mark.long
 def test_a_scheduler_that_is_lost_during_a_pass_is_named(tmp_path: Path, impatient: Any) -> None:
     def note(block: np.ndarray) -> np.ndarray:
         if block.size > 1:
@@ -491,6 +498,7 @@ def test_what_is_no_client_is_refused_before_any_work(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_the_command_line_tells_of_a_lost_scheduler_in_one_line(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", features())
     code = (  # some two thousand draws at once

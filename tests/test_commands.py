@@ -17,7 +17,7 @@ import documented_help
 from dmsgd import commands
 from dmsgd.commands import app, arguments, one_line
 
-COMMANDS = ("inspect", "report", "sample", "select", "demo", "reproduce", "bench")
+COMMANDS = ("inspect", "report", "sample", "select", "demo", "bench")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 80))
 Y = RNG.integers(0, 3, size=300)
@@ -528,10 +528,11 @@ def test_commands_that_describe_a_design_take_the_same_options():
 
 def test_demo_never_replaces_files_unasked(folder, monkeypatch):
     (folder / "dmsgd-demo").mkdir()
-    (folder / "dmsgd-demo" / "accuracy.png").write_text("precious")
-    monkeypatch.setattr("dmsgd.paper.toy.run.run", lambda *_: pytest.fail("work was done"))
-    fails("demo --quick", "accuracy.png exists; use --force to replace it, or --out")
-    assert (folder / "dmsgd-demo" / "accuracy.png").read_text() == "precious"
+    (folder / "dmsgd-demo" / "digits.png").write_text("precious")
+    work = "dmsgd.commands.demo_comparisons.repeat"
+    monkeypatch.setattr(work, lambda *_: pytest.fail("work was done"))
+    fails("demo", "digits.png exists; use --force to replace it, or --out")
+    assert (folder / "dmsgd-demo" / "digits.png").read_text() == "precious"
 
 
 def test_bench_prints_times(monkeypatch):
@@ -580,8 +581,6 @@ LONG = "a" * 300
         f"report features.npy -k 3 -o r.html --csv {LONG}.csv",
         f"inspect {LONG}.npy -k 3",
         f"demo --out {LONG}",
-        f"reproduce toy --out {LONG}",
-        f"reproduce toy --out {LONG} --replot",
     ],
 )
 def test_names_that_are_too_long_are_one_line(folder, command):

@@ -1,4 +1,4 @@
-"""The paper's data: where it is looked for, how it is fetched, and what it is."""
+"""The data of the experiments: where it is looked for, how it is fetched, and what it is."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import io
 import os
 import tarfile
 import zipfile
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dmsgd import datasets
-from dmsgd.datasets import descriptions, digits, folders, oxford102, reuters
-from dmsgd.datasets.topics import GROUPS
+from experiments import datasets
+from experiments.datasets import files
+from experiments.datasets.topics import GROUPS
+
+#: Each has the name of a function of the package.
+debian, flowers, mnist, r8 = (
+    import_module(f"experiments.datasets.{name}") for name in ("debian", "flowers", "mnist", "r8")
+)
 
 TABLE = (
     "Category\tText\nd\tstring\nclass\t\n\nearn\tnet of two mln\ngrain\ta \ntrade\tus to go up\n"
@@ -34,7 +40,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, module: object, path: Path, checksum:
     import hashlib
 
     found = hashlib.sha256(path.read_bytes()).hexdigest()
-    source = folders.Archive(path.as_uri(), checksum or found, 1)
+    source = files.Archive(path.as_uri(), checksum or found, 1)
     monkeypatch.setattr(module, "SOURCE", source)
 
 
@@ -42,7 +48,7 @@ def r8_archive(folder: Path) -> Path:
     path = folder / "r8.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         for part in ("train", "test"):
-            entry = tarfile.TarInfo(reuters.MEMBER.format(part=part))
+            entry = tarfile.TarInfo(r8.MEMBER.format(part=part))
             entry.size = len(TABLE.encode())
             archive.addfile(entry, io.BytesIO(TABLE.encode()))
     return path
@@ -51,7 +57,7 @@ def r8_archive(folder: Path) -> Path:
 def mnist_archive(folder: Path) -> Path:
     path = folder / "mnist.zip"
     with zipfile.ZipFile(path, "w") as archive:
-        for key, name in digits.MEMBERS.items():
+        for key, name in mnist.MEMBERS.items():
             shape = (2, 28, 28) if key[0] == "x" else (2,)
             head = bytes([0, 0, 8, len(shape)]) + np.array(shape, ">i4").tobytes()
             body = np.arange(np.prod(shape), dtype=np.int64).astype(np.uint8).tobytes()
@@ -63,7 +69,7 @@ def test_r8_is_fetched_once_and_both_variants_are_made(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = r8_archive(tmp_path)
-    serve(monkeypatch, reuters, archive)
+    serve(monkeypatch, r8, archive)
     found = datasets.r8()
     assert found.train == found.test == ("net two mln", "", "")
     archive.unlink()  # from now on there is nothing to fetch
@@ -75,7 +81,7 @@ def test_r8_is_fetched_once_and_both_variants_are_made(
 def test_mnist_is_fetched_in_its_own_format(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    serve(monkeypatch, digits, mnist_archive(tmp_path))
+    serve(monkeypatch, mnist, mnist_archive(tmp_path))
     found = datasets.mnist()
     assert found.x_train.shape == (2, 28, 28)
     assert found.x_train.dtype == np.uint8
@@ -87,8 +93,8 @@ def test_mnist_is_fetched_in_its_own_format(
 def test_a_wrong_checksum_leaves_nothing_behind(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    serve(monkeypatch, digits, mnist_archive(tmp_path), checksum="0" * 64)
-    with pytest.raises(OSError, match=r"checksum .* not 000000000000"):
+    serve(monkeypatch, mnist, mnist_archive(tmp_path), checksum="0" * 64)
+    with pytest.raises(OSError, match="checksum"):
         datasets.mnist()
     assert not cache.exists()
 
@@ -96,14 +102,14 @@ def test_a_wrong_checksum_leaves_nothing_behind(
 def test_no_network_is_one_clear_message(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = folders.Archive((tmp_path / "gone.zip").as_uri(), "", 1)
-    monkeypatch.setattr(digits, "SOURCE", gone)
-    with pytest.raises(OSError, match=r"could not fetch .*data_dir or DMSGD_DATA"):
+    gone = files.Archive((tmp_path / "gone.zip").as_uri(), "", 1)
+    monkeypatch.setattr(mnist, "SOURCE", gone)
+    with pytest.raises(OSError, match="could not fetch"):
         datasets.mnist()
 
 
 def test_a_given_folder_must_hold_the_data(cache: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no r8/train\.txt\.gz in the data folder"):
+    with pytest.raises(FileNotFoundError, match="data folder"):
         datasets.r8(tmp_path)
 
 
@@ -128,13 +134,13 @@ def test_the_folder_of_the_variable_comes_before_the_cache(
 def test_a_damaged_file_is_one_message_that_names_it(
     name: str, kept: int, cache: Path, tmp_path: Path
 ) -> None:
-    files = {
+    names = {
         "r8": "r8/train.txt.gz",
-        "mnist": digits.NAME,
-        "flowers": oxford102.FILES["efficientnet"],
-        "debian": descriptions.NAME,
+        "mnist": mnist.NAME,
+        "flowers": flowers.FILES["efficientnet"],
+        "debian": debian.NAME,
     }
-    path = tmp_path / files[name]
+    path = tmp_path / names[name]
     path.parent.mkdir()
     if path.suffix == ".gz":
         content = gzip.compress(b"earn\tnet two mln\n" * 99)
@@ -173,6 +179,95 @@ def test_the_real_data_has_the_papers_sizes() -> None:
     assert len(news.test) == 2189
     images = datasets.mnist()
     assert images.x_train.shape == (60000, 28, 28)
-    flowers = datasets.flowers()
-    assert flowers.part("test")[0].shape == (6149, 1280)
-    assert np.bincount(flowers.part("train")[1]).tolist() == [10] * 102
+    plants = datasets.flowers()
+    assert plants.part("test")[0].shape == (6149, 1280)
+    assert np.bincount(plants.part("train")[1]).tolist() == [10] * 102
+    packages = datasets.debian()
+    assert (len(packages.texts), len(packages.names)) == (60086, 58)
+    assert np.bincount(packages.y)[[0, 1, -1]].tolist() == [6271, 4844, 15]
+
+
+# Debian's descriptions, which are made from the indexes of apt
+
+PACKAGES = """\
+Package: bee
+Section: games
+Description: short one
+Description-md5: b1
+
+Package: ant
+Section: non-free/libs
+Description-md5: a1
+
+Package: cat
+Section: games
+Description-md5: c1
+
+Package: dog
+Section: doc
+Description-md5: d1
+
+Package: elk
+Section: doc
+Description-md5: none
+"""
+
+LONG = (
+    "The 2nd Bee's library: it is fast,\n .\n and makes honey-like sounds out of every flower seen"
+)
+
+DESCRIPTIONS = f"""\
+Package: ant
+Description-md5: a1
+Description-en: {LONG}
+
+Package: bee
+Description-md5: b1
+Description-en: A game of bees
+ In which bees chase other bees around a tree until the evening comes.
+
+Package: cat
+Description-md5: c1
+Description-en: too short
+
+Package: dog
+Description-md5: d1
+Description-en: {LONG}
+"""
+
+TEXT = "the bee library fast and makes honey like sounds out every flower seen"
+
+
+def test_texts_are_made_from_the_indexes_of_apt() -> None:
+    second = "game bees which bees chase other bees around tree until the evening comes"
+    made = debian.made_from(PACKAGES, DESCRIPTIONS)
+    assert made == f"libs\t{TEXT}\ngames\t{second}\n"  # by name, no short ones, no repetitions
+
+
+def test_a_debian_machine_makes_the_file_once(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path(debian.READER).is_file():
+        pytest.skip("there is no apt on this machine")
+    start = "deb.example.org_debian_dists_"
+    (tmp_path / f"{start}stable_main_binary-amd64_Packages").write_text(PACKAGES)
+    (tmp_path / f"{start}stable_main_i18n_Translation-en").write_text(DESCRIPTIONS)
+    (tmp_path / f"{start}stable-updates_main_binary-amd64_Packages").write_text("Package: x")
+    monkeypatch.setattr(debian, "LISTS", tmp_path)
+    found = datasets.debian()
+    assert found.names == ("games", "libs")
+    assert [found.names[y] for y in found.y] == ["libs", "games"]
+    assert found.texts[0] == TEXT
+    assert (cache / debian.NAME).is_file()
+    monkeypatch.setattr(debian, "LISTS", tmp_path / "gone")
+    assert datasets.debian().texts == found.texts
+
+
+def test_without_indexes_the_message_says_what_to_run(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        monkeypatch.setattr(debian, "LISTS", folder)
+        with pytest.raises(FileNotFoundError, match="apt-get update"):
+            datasets.debian()
+    assert not cache.exists()

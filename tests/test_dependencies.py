@@ -16,6 +16,7 @@ from test_imports import SOURCE, modules, statements
 tomllib = pytest.importorskip("tomllib", reason="part of Python from 3.11 on")
 
 ROOT = SOURCE.parent
+OWN = {"dmsgd", "experiments"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
@@ -33,7 +34,7 @@ BELONGS = {
     "dmsgd.sklearn": ("sklearn",),
     "dmsgd.torch": ("torch", "lightning", "transformers"),
     "dmsgd.imblearn": ("imblearn", "sklearn"),
-    "dmsgd.paper.models.cnn": ("torch",),
+    "dmsgd.commands.demo_comparisons": ("demo", "sklearn"),
     "dmsgd.features.device": ("torch",),  # and device_maps
     "dmsgd.spectra.device": ("torch",),
     "dmsgd.samplers.device": ("torch",),
@@ -56,12 +57,17 @@ def foreign(path: Path, top: bool) -> set[str]:
             found |= {alias.name.partition(".")[0] for alias in each.names}
         elif not each.level:
             found.add(each.module.partition(".")[0])
-    return {PACKAGE.get(name, name) for name in found - sys.stdlib_module_names - {"dmsgd"}}
+    return {PACKAGE.get(name, name) for name in found - sys.stdlib_module_names - OWN}
+
+
+def for_users() -> list[str]:
+    """Return the extras that users install; the others are for work on dmsgd itself."""
+    return re.fullmatch(r"dmsgd\[(.*)\]", EXTRAS["all"][0])[1].split(",")
 
 
 def test_every_import_is_declared() -> None:
     core = declared(PROJECT["dependencies"])
-    users = {extra: declared(EXTRAS[extra]) for extra in EXTRAS if extra not in ("test", "dev")}
+    users = {extra: declared(EXTRAS[extra]) for extra in for_users()}
     anywhere = core.union(*users.values())
     for name, path in modules().items():
         assert foreign(path, top=False) <= anywhere, name
@@ -69,13 +75,20 @@ def test_every_import_is_declared() -> None:
         assert foreign(path, top=True) <= core.union(*own), f"{name} needs an extra when imported"
 
 
+def test_every_import_of_the_experiments_is_declared() -> None:
+    core = declared(PROJECT["dependencies"])
+    own = core.union(*(declared(EXTRAS[each]) for each in ("experiments", "demo", "sklearn")))
+    for name, path in modules(ROOT / "experiments").items():
+        assert foreign(path, top=True) <= own | {"torch"}, name  # of `dev`, for one model
+        assert foreign(path, top=False) <= own | {"torch", "grabsampler"}, name
+
+
 def test_what_is_asked_for_is_what_the_extra_brings() -> None:
     for extra, asked in ASKED_FOR.items():
         own = re.findall(r"dmsgd\[(.*)\]", " ".join(EXTRAS[extra]))
         brought = declared([*EXTRAS[extra], *(each for inner in own for each in EXTRAS[inner])])
         assert {PACKAGE.get(name.partition(".")[0], name) for name in asked} == brought, extra
-    everything = re.fullmatch(r"dmsgd\[(.*)\]", EXTRAS["all"][0])[1].split(",")
-    assert set(ASKED_FOR) <= set(everything)
+    assert set(ASKED_FOR) <= set(for_users())
 
 
 def test_every_declared_package_is_imported_or_a_tool() -> None:
@@ -99,7 +112,7 @@ def test_every_direct_dependency_is_listed_with_its_licence() -> None:
 
 def test_the_lock_names_a_version_of_everything_declared() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = [line for line in lines if not line.startswith("#")]
+    pins = [line.partition(";")[0] for line in lines if not line.startswith("#")]
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins), "versions alone"
     locked = {pin.partition("==")[0].lower().replace("_", "-") for pin in pins}
     wanted = declared([*PROJECT["dependencies"], *(each for e in EXTRAS.values() for each in e)])

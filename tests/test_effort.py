@@ -160,7 +160,8 @@ def works(number: int) -> bool:
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no memory to share")
 @pytest.mark.parametrize(
-    ("code", "returned"), [(IN_PYTHON, -signal.SIGINT), (AT_THE_TERMINAL, 130)]
+    ("code", "returned"),
+    [pytest.param(IN_PYTHON, -signal.SIGINT, marks=pytest.mark.long), (AT_THE_TERMINAL, 130)],
 )
 def test_ctrl_c_ends_an_eigendecomposition(tmp_path: Path, code: str, returned: int) -> None:
     with eigendecomposition(code, tmp_path) as (process, child):
@@ -177,6 +178,7 @@ def test_ctrl_c_ends_an_eigendecomposition(tmp_path: Path, code: str, returned: 
         assert "Exception ignored" not in errors
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no memory to share")
 def test_an_eigendecomposition_ends_with_who_began_it(tmp_path: Path) -> None:
     with eigendecomposition(IN_PYTHON, tmp_path) as (process, child):

@@ -78,6 +78,7 @@ def test_ddp_alone(run):
     assert run("pytorch_ddp.py").count("(1 processes)") == 2
 
 
+@pytest.mark.frameworks
 def test_accelerate(run):
     output = run("accelerate_run.py", processes=2)
     check_accuracies(output)
@@ -91,6 +92,7 @@ def test_hugging_face_ddp(run):
     assert output.count("(2 processes)") == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["pytorch", "stateful_dataloader", "hugging_face", "sklearn_partial_fit"]
 )
@@ -100,6 +102,7 @@ def test_resumed_runs_end_with_the_same_weights(run, name):
     assert re.search(r"^resumed.*, same weights: True$", output, flags=re.M)
 
 
+@pytest.mark.long
 def test_in_batch_negatives(run):
     output = run("in_batch_negatives.py")
     found = dict(re.findall(r"^(\w+): near-duplicates meet in (\d+) % of", output, flags=re.M))
@@ -107,10 +110,12 @@ def test_in_batch_negatives(run):
     assert "resumed in epoch 1, same weights: True" in output
 
 
+@pytest.mark.long
 def test_changing_features(run):
     assert check_accuracies(run("changing_features.py"))["changing"] > 0.8
 
 
+@pytest.mark.long
 def test_weights_are_unbiased_and_less_noisy(run):
     output = run("weights.py")
     accuracy = check_accuracies(output)
@@ -125,6 +130,7 @@ def test_weights_are_unbiased_and_less_noisy(run):
     assert deviation["weighted"] < 0.7 * deviation["uniform"]
 
 
+@pytest.mark.long
 def test_schedule(run):
     output = run("schedule.py")
     for rate in ("0.1", "0.3", "1.0"):
@@ -132,6 +138,7 @@ def test_schedule(run):
     assert "same batches as the design draws: True" in output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["lda_sklearn", "lda_gensim"])
 def test_rare_topics_are_found(run, name):
     pattern = r"^(\w+): common topics found to ([\d.]+), rare topics to ([\d.]+) \(cosine\)$"
@@ -141,6 +148,7 @@ def test_rare_topics_are_found(run, name):
     assert 0.3 < rare["uniform"] < rare["diverse"] - 0.1 < 0.9
 
 
+@pytest.mark.long
 def test_under_sampler(run):
     output = run("imblearn_undersample.py")
     found = dict(re.findall(r"^(\w+): balanced test accuracy (\d\.\d{3}) ±", output, flags=re.M))
@@ -148,6 +156,7 @@ def test_under_sampler(run):
     assert float(found["diverse"]) > float(found["uniform"]) - 0.02
 
 
+@pytest.mark.long
 def test_select_for_labelling(run):
     output = run("select_for_labelling.py")
     pattern = r"^(.+): balanced test accuracy (\d\.\d{3}), ([\d.]+) of"
@@ -161,6 +170,7 @@ def test_select_for_labelling(run):
     assert abs(true - mean) < 0.005
 
 
+@pytest.mark.long
 def test_notebook(run):
     output = run("notebook.py")
     assert "design = dmsgd.Stratified(y, k=20)" in output

@@ -1,336 +1,481 @@
-"""The experiments and the demo: directions that must hold, and sentences that follow numbers."""
+"""One contract for every experiment, on tiny data and on the stored results; units of the core."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
+import urllib.request
+from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from urllib.error import URLError
 
 import numpy as np
+import polars as pl
 import pytest
-import typer
-from typer.testing import CliRunner
+from matplotlib.figure import Figure
 
 import dmsgd
-from dmsgd.commands.demo import demo
-from dmsgd.commands.demo_tables import accuracy_summary, rare_summary, toy_summary
-from dmsgd.paper import intervals
-from dmsgd.paper.longtail import result as longtail
-from dmsgd.paper.longtail import run as longtail_run
-from dmsgd.paper.longtail.figures import plot_accuracy, plot_shares
-from dmsgd.paper.longtail.task import make_task
-from dmsgd.paper.models import softmax
-from dmsgd.paper.rare import result as rare
-from dmsgd.paper.rare.documents import generated, help_pages
-from dmsgd.paper.rare.figures import plot as plot_rare
-from dmsgd.paper.rare.run import count
-from dmsgd.paper.rare.run import run as run_rare
-from dmsgd.paper.toy import result as toy
-from dmsgd.paper.toy.figures import plot as plot_toy
-from dmsgd.paper.toy.run import imbalance
-from dmsgd.paper.toy.run import run as run_toy
+from experiments.__main__ import EXPERIMENTS, main
+from experiments.core import Case, Claim, Decomposition, decompose, markdown, provenance, training
+from experiments.core import table as tables
+from experiments.core.compare import Difference, compare, mean, share_of_runs
+from experiments.core.figures import bars, lines
+from experiments.core.journal import Job, Journal
+from experiments.core.protocol import TUNING, at_the_edge, best_rates, results
+from experiments.models import mlp, softmax
+from experiments.models.budgets import looks
+from experiments.models.topics import Inference
 
-SMALL_DIGITS = longtail.Config(seeds=3, checkpoints=(10, 50), early=10)
-SMALL_RARE = rare.Config(seeds=3, draws=300)
-SMALL_TOY = toy.Config(population=1500, k=20, seeds=4)
-KDPP = "k-DPP w=0.7"
+#: Experiments that compare no trainings, and a measure that is of batches alone.
+UNTRAINED, OF_BATCHES = ("noise", "r8_cost", "mnist_cost"), {"variance"}
+#: Values that depend on the clock.
+TIMES = r"^(ms per batch|milliseconds|set-up)"
+
+Found = Iterator[tuple[int, str, float]]
 
 
-@pytest.fixture(scope="module")
-def digits() -> longtail.Result:
-    return longtail_run.run(SMALL_DIGITS)
+def module_of(name: str) -> ModuleType:
+    return import_module(f"experiments.{name}")
 
 
-@pytest.fixture(scope="module")
-def documents() -> rare.Result:
-    return run_rare(SMALL_RARE)
+# The contract
 
 
-@pytest.fixture(scope="module")
-def points() -> toy.Result:
-    return run_toy(SMALL_TOY, None)
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_runs_and_gives_the_same_again(name: str) -> None:
+    cases = [replace(case, seeds=2, tuning_seeds=1) for case in module_of(name).tiny()]
+    assert {case.name.partition("/")[0] for case in cases} == {name}
+    table = results(cases)
+    assert table.schema == tables.SCHEMA
+    assert not table.select(tables.KEYS).is_duplicated().any()
+    for case in cases:
+        own = table.filter(experiment=case.name)
+        assert set(own["arm"]) == set(case.arms)
+        assert set(own["seed"]) == {0, 1}
+        measures = set(own.filter(pl.col("step") > 0)["measure"]) - OF_BATCHES
+        if measures and name not in UNTRAINED:
+            assert list(case.arms)[:2] == ["uniform", "shuffled"], case.name
+        last = list(case.arms)[-1]
+        again = results([replace(case, seeds=1, arms={last: case.arms[last]})])
+        before = own.filter(arm=last, seed=0)
+        assert again.select(tables.KEYS).equals(before.select(tables.KEYS))
+        if not name.endswith("_cost"):
+            fixed = ~pl.col("measure").str.contains(TIMES)
+            assert again.filter(fixed).equals(before.filter(fixed)), case.name
 
 
-def assert_picture(path: Path) -> None:
-    from matplotlib.image import imread
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_claims_are_about_what_is_stored_and_what_is_run(name: str) -> None:
+    module, stored = module_of(name), tables.read(name)
+    cases = {case.name: case for case in module.cases()}
+    assert {case.name.partition("/")[0] for case in (*cases.values(), *module.cases(True))} == {
+        name
+    }
+    assert isinstance(module.TITLE, str)
+    assert module.CLAIMS
+    for claim in module.CLAIMS:
+        assert np.isfinite(claim.check(stored).mean), claim
+        assert claim.ours(stored), claim
+        assert {claim.arm, claim.against} <= {*cases[claim.experiment].arms, None}, claim
+    for row in getattr(module, "DECOMPOSED", ()):
+        parts = decompose(stored, row)
+        whole, frequency, repulsion = (part.mean for part in list(parts.values())[:3])
+        assert frequency + repulsion == pytest.approx(whole), row
+    for made in getattr(module, "TABLES", {}).values():
+        rows = made(stored)
+        assert len({len(row) for row in rows}) == 1
 
-    pixels = imread(path)[..., :3]
-    assert path.suffix == ".png"
-    assert min(pixels.shape[:2]) > 300
-    assert 0.01 < np.mean(pixels.min(axis=2) < 0.9) < 0.9  # neither blank nor all ink
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_figures_are_drawn_from_what_is_stored(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Figure.savefig
+
+    def coarse(self: Figure, path: Path, dpi: float) -> None:
+        whole(self, path, dpi=25)
+
+    def offline(*_: Any) -> None:
+        raise URLError("tests fetch nothing")
+
+    monkeypatch.setattr(Figure, "savefig", coarse)
+    monkeypatch.setattr(urllib.request, "urlretrieve", offline)
+    try:
+        written = module_of(name).figures(tables.read(name), tmp_path)
+    except OSError as error:
+        if "DMSGD_DATA" in os.environ:
+            raise
+        pytest.skip(f"needs real data: {error}")
+    assert sorted(written) == sorted(tmp_path.iterdir())
+    assert all(path.name.replace("-", "_").startswith(name) for path in written)
 
 
-# softmax
+def test_the_tables_of_the_docs_are_those_of_the_stored_results(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["tables", "--check"]) == 0, capsys.readouterr().out
 
 
-def test_a_step_of_softmax_follows_the_numerical_gradient() -> None:
+def test_every_stored_result_belongs_to_an_experiment() -> None:
+    stored = {path.name for path in tables.RESULTS.iterdir()}
+    assert stored == {f"{name}.parquet" for name in EXPERIMENTS}
+
+
+# The command line
+
+
+def test_an_experiment_is_run_written_read_again_and_not_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["toy", "--quick", "--seeds", "2", "--out", str(tmp_path)]) == 0
+    assert "k-DPP restores the balance" in capsys.readouterr().out
+    names = {"toy.parquet", "toy.png"}
+    assert {path.name for path in tmp_path.iterdir()} == names  # no journal
+    saved = (tmp_path / "toy.parquet").read_bytes()
+    (tmp_path / "toy.png").unlink()
+    assert main(["toy", "--replot", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "toy.png").is_file()
+    assert main(["toy", "--out", str(tmp_path)]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert (tmp_path / "toy.parquet").read_bytes() == saved
+
+
+def test_an_unknown_experiment_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["figure-2"])
+    assert "synthetic_lda" in capsys.readouterr().err
+
+
+# Units of the core
+
+ROWS = [
+    ("e", arm, seed, step, "score", value)
+    for arm, values in {"uniform": (70, 60, 80, 75, 65), "k-DPP": (74, 66, 83, 79, 68)}.items()
+    for seed, value in enumerate(values)
+    for step in (5, 10)
+] + [("e", "k-DPP, frequency-matched", seed, 10, "score", 72.0) for seed in range(5)]  # fmt: skip
+TABLE = tables.as_table(ROWS)
+GAIN = np.array([4.0, 6, 3, 4, 3])
+
+
+def test_a_claim_by_hand() -> None:
+    claim = Claim("Fig. 1", "better", "e", "k-DPP", "score", "uniform")
+    found = claim.check(TABLE)
+    assert (found.mean, found.seeds) == (pytest.approx(4.0), 5)
+    assert found.half == pytest.approx(2.776445 * GAIN.std(ddof=1) / np.sqrt(5))
+    assert claim.significant(TABLE) is True
+    assert claim.ours(TABLE) == "70.0 → 74.0 (+4.0 ± 1.5)"
+    assert replace(claim, lower=True).check(TABLE).mean == pytest.approx(-4.0)
+    assert replace(claim, lower=True).significant(TABLE) is False
+    assert replace(claim, verdict=False).significant(TABLE) is None
+    few = TABLE.filter(pl.col("seed") < 4)
+    assert claim.significant(few) is None  # too few seeds
+    above = replace(claim, against=None, limit=60.0)
+    assert above.check(TABLE).mean == pytest.approx(14.0)
+    assert above.ours(TABLE).startswith("74.0 ± ")
+    logs = replace(claim, ratio=True).check(TABLE)
+    assert logs.mean == pytest.approx(np.log([74 / 70, 66 / 60, 83 / 80, 79 / 75, 68 / 65]).mean())
+    assert replace(claim, ratio=True).ours(TABLE).startswith("1.06 (")
+
+
+@pytest.mark.parametrize(
+    ("lead", "half", "seeds", "expected"),
+    [
+        (0.54, 0.53, 9, True),
+        (0.53, 0.54, 9, False),
+        (0.5, 0.5, 9, False),  # touches 0
+        (-0.6, 0.5, 9, False),
+        (9.0, 0.1, 4, None),
+        (9.0, float("nan"), 1, None),
+        (1e-12, 0.0, 0, True),  # a closed form
+    ],
+)
+def test_a_statement_holds_if_its_interval_lies_above_0(
+    lead: float, half: float, seeds: int, expected: bool | None
+) -> None:
+    assert Difference(lead, half, seeds).significant is expected
+
+
+def test_seeds_are_joined_and_not_positions() -> None:
+    other = TABLE.filter(~((pl.col("arm") == "uniform") & (pl.col("seed") == 0)))
+    assert compare(other.reverse(), "e", "k-DPP", "uniform", "score").mean == GAIN[1:].mean()
+    with pytest.raises(ValueError, match="no 'loss'"):
+        compare(TABLE, "e", "k-DPP", "uniform", "loss")
+    apart = TABLE.filter((pl.col("arm") == "uniform") == (pl.col("seed") < 2))
+    with pytest.raises(ValueError, match="in common"):
+        compare(apart, "e", "k-DPP", "uniform", "score")
+
+
+def test_a_decomposition_adds_up() -> None:
+    found = decompose(TABLE, Decomposition("score", "e", "k-DPP", "score"))
+    whole, frequency, repulsion = found.values()
+    assert whole.mean == pytest.approx(4.0)
+    assert frequency == mean(72.0 - np.array([70.0, 60, 80, 75, 65]))
+    assert frequency.mean + repulsion.mean == pytest.approx(whole.mean)
+    lower = decompose(TABLE, Decomposition("score", "e", "k-DPP", "score", lower=True))
+    assert [part.mean for part in lower.values()] == [-part.mean for part in found.values()]
+    alone = [("e", "k-DPP, uniform frequency", seed, 10, "score", 71.0) for seed in range(5)]
+    more = decompose(tables.as_table(ROWS + alone), Decomposition("", "e", "k-DPP", "score"))
+    assert more["repulsion alone"].mean == pytest.approx(1.0)
+    (head, row) = markdown.decomposition_rows(
+        [("x", TABLE, [Decomposition("s", "e", "k-DPP", "score")])]
+    )
+    assert row[:5] == ["x", "s", "5", "70.0", "+4.0 ± 1.5"]
+    assert len(row) == len(head)
+
+
+def test_the_share_of_runs_has_wilsons_interval() -> None:
+    """At its ends, the test of the score is significant at exactly 5 %."""
+    hits = [("e", "a", seed, 0, "found", float(seed < 7)) for seed in range(20)]
+    found = share_of_runs(tables.as_table(hits), "e", "a", "found")
+    for edge in (found.mean - found.half, found.mean + found.half):
+        z = (7 / 20 - edge) / np.sqrt(edge * (1 - edge) / 20)
+        assert abs(z) == pytest.approx(1.959964, abs=1e-5)
+    claim = Claim("Fig. 1", "most", "e", "a", "found", share=True, limit=0.5)
+    assert claim.significant(tables.as_table(hits)) is False
+    assert claim.ours(tables.as_table(hits)) == "7 of 20 runs"
+
+
+def test_the_first_five_columns_are_keys() -> None:
+    with pytest.raises(ValueError, match="two values"):
+        tables.as_table([*ROWS, ROWS[0]])
+
+
+def test_a_table_comes_back_with_what_made_it(tmp_path: Path) -> None:
+    tables.write(TABLE, tmp_path / "e.parquet")
+    assert tables.read("e", tmp_path).equals(TABLE)
+    recorded = tables.recorded("e", tmp_path)
+    assert tuple(recorded) == provenance.FIELDS
+    assert recorded["numpy"] == np.__version__
+    line = provenance.told(recorded)
+    assert f"numpy {np.__version__}" in line
+    assert "not recorded" not in line
+    assert provenance.told({"machine": "Linux"}).startswith("Linux; not recorded: processor")
+
+
+def test_a_table_that_cannot_be_written_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "e.parquet").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        tables.write(TABLE, tmp_path / "e.parquet")
+    assert [file.name for file in tmp_path.iterdir()] == ["e.parquet"]
+
+
+def test_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="experiments e first"):
+        tables.read("e", tmp_path)
+    tables.write(TABLE, tmp_path / "e.parquet")
+    content = (tmp_path / "e.parquet").read_bytes()
+    for damaged in (content[:-20], b"", b"PAR1" + content[4:200]):
+        (tmp_path / "e.parquet").write_bytes(damaged)
+        with pytest.raises(ValueError, match="damaged"):
+            tables.read("e", tmp_path)
+    TABLE.drop("seed").write_parquet(tmp_path / "e.parquet")
+    with pytest.raises(ValueError, match="damaged"):
+        tables.read("e", tmp_path)
+
+
+def test_a_commit_is_that_of_the_checkout() -> None:
+    package = Path(dmsgd.__file__).parent
+    assert provenance.commit(package.parent.parent / "nowhere") == ""
+    known = provenance.commit(package).removesuffix("+changes")
+    assert known == "" or len(known) >= 7
+
+
+# Running
+
+
+def score(task: Any, design: Any, seed: int, rate: float) -> Found:
+    """Yield what is best at rate 2, at one whose neighbour is bad, or at the only one not lost."""
+    every = {
+        "plain": (5.0, 6.0, 5.5, np.nan),
+        "lucky": (5.0, 5.5, 0.0, 5.6),
+        "lost": (1.0, np.inf, np.inf, np.inf),
+    }
+    value = every[design][RATES.index(rate)]
+    yield 1, "validation accuracy", value
+    yield 1, "score", value + seed
+
+
+ARMS = {arm: lambda task, seed, arm=arm: arm for arm in ("plain", "lucky", "lost")}
+RATES = (1.0, 2.0, 4.0, 8.0)
+CASE = Case("e", lambda seed: seed, ARMS, score, seeds=3, rates=RATES, tuning_seeds=2)
+
+
+def test_each_arm_has_its_own_rate_from_other_seeds() -> None:
+    told: list[float] = []
+    table = results([CASE], progress=told.append)
+    rates = dict(table.filter(measure="rate").select("arm", "value").iter_rows())
+    assert rates == {"plain": 2.0, "lucky": 1.0, "lost": 1.0}  # neighbours count, NaN is the worst
+    assert at_the_edge(CASE, table) == ["lucky", "lost"]
+    assert table["seed"].max() == 2  # seeds that choose are not reported
+    assert told[-1] == 1.0
+    assert told == sorted(told)
+    assert best_rates(replace(CASE, rates=(3.0,)), Journal(None, "")) == dict.fromkeys(
+        CASE.arms, 3.0
+    )
+
+
+def test_less_is_better_by_the_mean_of_logarithms() -> None:
+    def loss(task: Any, design: Any, seed: int, rate: float) -> Found:
+        yield 1, "loss", {0.1: 1e-6 if seed == TUNING else 10.0, 1.0: 1.0, 10.0: 1e6}[rate]
+
+    case = replace(CASE, arms={"a": CASE.arms["plain"]}, run=loss, rates=(0.1, 1.0, 10.0),
+                   chosen_by="loss", lower=True)  # fmt: skip
+    assert results([case]).filter(measure="rate")["value"].to_list() == [0.1]
+
+
+def test_processes_share_the_runs_and_change_nothing() -> None:
+    assert results([CASE], workers=2).equals(results([CASE]))
+
+
+def test_a_journal_goes_on_after_a_cut_line_and_anew_for_other_code(tmp_path: Path) -> None:
+    path, done = tmp_path / "below" / "e.journal", []
+
+    def run(*arguments: Any) -> Found:
+        done.append(arguments[2:])
+        yield from score(*arguments)
+
+    case = replace(CASE, run=run)
+    whole = results([case], journal=Journal(path, "version 1"))
+    jobs = len(done)
+    assert jobs == 3 * (4 * 2 + 3)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text[:-10], encoding="utf-8")  # killed while it wrote the last line
+    again = Journal(path, "version 1")
+    assert len(again) == jobs - 1
+    assert results([case], journal=again).equals(whole, null_equal=True)
+    assert len(done) == jobs + 1
+    assert path.read_text(encoding="utf-8") == text
+    assert Job("e", "plain", 0, 2.0) in again
+    assert len(Journal(path, "version 2")) == 0
+    assert path.read_text(encoding="utf-8") == '"version 2"\n'
+
+
+def test_the_journal_of_an_interrupted_run_is_used_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy, options = module_of("toy"), ["toy", "--quick", "--seeds", "2", "--out", str(tmp_path)]
+    made: list[int] = []
+
+    def interrupted(seed: int) -> Any:
+        made.append(seed)
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        return toy.tiny()[0].task(seed)
+
+    monkeypatch.setattr(
+        toy, "cases", lambda quick: [replace(toy.tiny()[0], task=interrupted, seeds=2)]
+    )
+    with pytest.raises(KeyboardInterrupt):
+        main(options)
+    assert (tmp_path / "toy.journal").is_file()
+    assert main(options) == 0
+    assert "3 finished runs" in capsys.readouterr().out
+    assert len(made) == 4 + 5  # of eight
+    assert not (tmp_path / "toy.journal").exists()
+
+
+def test_arms_of_a_training_begin_with_uniform_and_shuffled() -> None:
+    arms = training(10, 5, {"mine": lambda task, seed: None})
+    assert list(arms) == ["uniform", "shuffled", "mine"]
+    epoch = arms["shuffled"](None, 0).sample(2, seed=0)
+    assert sorted(epoch.ravel().tolist()) == list(range(10))
+
+
+# Tables and figures
+
+
+def test_marked_places_of_pages_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(markdown, "DOCS", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text(
+        "a\n<!-- claims r8-cost -->\nold\n<!-- end -->\nb <!-- table x -->\n<!-- end -->\n"
+    )
+    (tmp_path / "other.md").write_text("nothing to do\n")
+
+    def make(kind: str, name: str) -> str:
+        return f"{kind} of {name}\n"
+
+    assert markdown.update_pages(make, check=True) == [page]
+    assert "old" in page.read_text()
+    assert markdown.update_pages(make, check=False) == [page]
+    assert "<!-- claims r8-cost -->\nclaims of r8-cost\n<!-- end -->" in page.read_text()
+    assert "<!-- table x -->\ntable of x\n<!-- end -->" in page.read_text()
+    assert markdown.update_pages(make, check=True) == []
+
+
+def test_claims_have_notes_and_what_made_them() -> None:
+    claims = [
+        Claim("Fig. 1", f"a | {n}", "e", "k-DPP", "score", "uniform", note="why") for n in (1, 2)
+    ]
+    text = markdown.claims_section(claims, TABLE, {"machine": "Linux"})
+    assert "| Fig. 1 | a / 1 [1] |  | 70.0 → 74.0 (+4.0 ± 1.5) | yes |" in text
+    assert text.count("[1] why") == 1
+    assert "Made on: Linux" in text
+
+
+def test_curves_and_differences_are_drawn(tmp_path: Path) -> None:
+    arms = ("uniform", "k-DPP", "not there")
+    lines(TABLE, tmp_path / "lines.png", {"one": "e"}, arms, "score", "score", log="xy")
+    gain = {"k-DPP": compare(TABLE, "e", "k-DPP", "uniform", "score"), "one seed": mean(np.ones(1))}
+    bars(tmp_path / "bars.png", {"a": gain, "b": gain}, "points")
+    bars(tmp_path / "factors.png", {"a": gain}, "times", factor=True)
+    assert all(
+        (tmp_path / f"{name}.png").stat().st_size > 1000 for name in ("lines", "bars", "factors")
+    )
+
+
+# Models
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_step_of_softmax_follows_the_numerical_gradient(weighted: bool) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(6, 3)), np.array([0, 1, 2, 2, 1, 0])
     targets, batch = np.eye(3)[y], np.array([0, 2, 3, 4])
-    weights = softmax.initial_weights(3, 3, rng)
+    weights, share = softmax.initial_weights(3, 3, rng), rng.random(6) if weighted else None
 
     def loss(flat: np.ndarray) -> float:
         p = softmax.probabilities(flat.reshape(weights.shape), X[batch])
-        return float(-np.log(p[np.arange(4), y[batch]]).mean())
+        each = -np.log(p[np.arange(4), y[batch]])
+        return float(each.mean() if share is None else share[batch] @ each)
 
     steps = 1e-6 * np.eye(weights.size)
     gradient = [(loss(weights.ravel() + e) - loss(weights.ravel() - e)) / 2e-6 for e in steps]
-    moved = softmax.train(weights, X, targets, batch[None], rate=0.3)
+    moved = softmax.train(weights, X, targets, batch[None], 0.3, share)
     assert moved - weights == pytest.approx(-0.3 * np.reshape(gradient, weights.shape), abs=1e-8)
 
 
-def test_softmax_learns_what_is_separable_and_leaves_its_input_alone() -> None:
+def test_a_network_learns_what_no_line_can() -> None:
     rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], 20)
-    X = 4 * np.eye(3)[y] + 0.1 * rng.normal(size=(60, 3))
-    start = softmax.initial_weights(3, 3, rng)
-    before = start.copy()
-    batches = rng.integers(0, 60, size=(100, 5))
-    end = softmax.train(start, X, np.eye(3)[y], batches, rate=0.5)
-    assert np.array_equal(start, before)
-    assert np.array_equal(softmax.predict(end, X), y)
+    X = rng.uniform(-1, 1, size=(400, 2)).astype(np.float32)
+    y = (X[:, 0] * X[:, 1] > 0).astype(np.int64)
+    batches = dmsgd.Uniform(400, 20).sample(1500, seed=0)
+    targets = np.eye(2, dtype=np.float32)[y]
+    trained = mlp.train(mlp.initial(2, 32, 2, rng), X, targets, batches, 0.3)
+    assert np.mean(trained.predict(X) == y) > 0.95
 
 
-# long-tailed digits
-
-
-def test_the_task_is_long_tailed_in_training_balanced_in_test_and_disjoint() -> None:
-    task = make_task(SMALL_DIGITS, seed=1)
-    assert np.bincount(task.y).tolist() == [120, 84, 59, 41, 29, 20, 14, 10, 7, 5]
-    assert np.bincount(task.test_y).tolist() == [50] * 10
-    seen = {row.tobytes() for row in task.X}
-    assert not any(row.tobytes() in seen for row in task.test_X)  # no two digits are equal
-
-
-def test_seeds_change_which_digit_is_rare() -> None:
-    first, second = (make_task(SMALL_DIGITS, seed) for seed in (0, 1))
-    means = [task.test_X[task.test_y == 9].mean(axis=0) for task in (first, second)]
-    assert np.abs(means[0] - means[1]).max() > 0.3
-
-
-def test_expected_shares_of_the_rare_classes_are_ordered(digits: longtail.Result) -> None:
-    rare = {outcome.name: outcome.shares[-3:].sum() for outcome in digits.outcomes}
-    assert rare["uniform"] < rare["k-DPP w=0"] < rare[KDPP] < rare["stratified"]
-    assert rare[KDPP] > 2 * rare["uniform"]
-    assert digits["uniform"].shares == pytest.approx(digits.sizes / digits.sizes.sum())
-    assert digits["stratified"].shares == pytest.approx(np.full(10, 0.1))
-
-
-def test_shares_are_those_of_the_batches_that_are_drawn() -> None:
-    task = make_task(SMALL_DIGITS, seed=0)
-    for name, build in longtail_run.methods(SMALL_DIGITS).items():
-        design = build(task, 0)
-        drawn = np.bincount(task.y[design.sample(4000, seed=5)].ravel(), minlength=10) / 80_000
-        expected = np.bincount(task.y, design.inclusion()) / SMALL_DIGITS.k
-        # Counts per batch vary no more than binomial ones: five standard deviations of those.
-        slack = 5 * np.sqrt(expected * (1 - expected) / 80_000)
-        assert np.all(np.abs(drawn - expected) < slack), name
-
-
-def test_seeing_rare_classes_helps_early_on_a_balanced_test(digits: longtail.Result) -> None:
-    mean = {outcome.name: outcome.accuracy[:, -1].mean() for outcome in digits.outcomes}
-    assert mean[KDPP] > mean["uniform"] + 0.1
-    assert mean["stratified"] > mean["uniform"] + 0.1
-
-
-def test_the_digits_are_deterministic_seeds_differ_and_progress_ends_at_one(
-    digits: longtail.Result,
-) -> None:
-    told: list[float] = []
-    again = longtail_run.run(SMALL_DIGITS, told.append)
-    assert told == pytest.approx([1 / 3, 2 / 3, 1])
-    for one, two in zip(digits.outcomes, again.outcomes, strict=True):
-        assert np.array_equal(one.accuracy, two.accuracy)
-        assert np.array_equal(one.shares, two.shares)
-        assert not np.array_equal(one.accuracy[0], one.accuracy[1])
-
-
-def test_costs_are_per_batch_and_the_clock_starts_after_the_first_draws(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """On a clock that ticks once a look; the first draw of a k-DPP compiles."""
-    events: list[str] = []
-    draw = dmsgd.KDPP.sample
-
-    def look() -> float:
-        events.append("look")
-        return float(events.count("look"))
-
-    def sample(self: dmsgd.KDPP, size: int, *args: Any, **kwargs: Any) -> Any:
-        events.append(f"draw {size}")
-        return draw(self, size, *args, **kwargs)
-
-    monkeypatch.setattr(longtail_run, "perf_counter", look)
-    monkeypatch.setattr(dmsgd.KDPP, "sample", sample)
-    result = longtail_run.run(replace(SMALL_DIGITS, seeds=1))
-    assert events[: events.index("look")] == ["draw 1", "draw 1"]
-    for outcome in result.outcomes:
-        assert (outcome.setup, outcome.sample, outcome.step) == (1, 1 / 50, 2 / 50)
-
-
-def test_margin_is_students() -> None:
-    assert intervals.margin(np.array([1.0, 2.0, 3.0])) == pytest.approx(4.302653 / np.sqrt(3))
-
-
-def test_pictures_of_the_digits(digits: longtail.Result, tmp_path: Path) -> None:
-    plot_shares(digits, tmp_path / "shares.png")
-    plot_accuracy(digits, tmp_path / "accuracy.png")
-    assert_picture(tmp_path / "shares.png")
-    assert_picture(tmp_path / "accuracy.png")
-
-
-# points in the plane
-
-
-def test_imbalance_by_hand() -> None:
-    corners = np.array([[0.1, 0.1], [0.2, 0.2], [0.9, 0.9], [1.0, 1.0]])
-    assert imbalance(corners, np.ones(4), cells=2) == 0
-    assert imbalance(corners, np.array([2.0, 1.0, 1.0, 0.0]), cells=2) == pytest.approx(0.25)
-    assert imbalance(corners[:3], np.ones(3), cells=2) == pytest.approx(1 / 6)
-
-
-def test_designs_restore_balance_and_the_kdpp_does_it_best(points: toy.Result) -> None:
-    mean = {name: values.mean() for name, values in points.imbalance.items()}
-    assert np.all(points.imbalance["k-DPP"] < points.imbalance["observed"])
-    assert mean["population"] < mean["k-DPP"]
-    assert mean["k-DPP"] < min(mean["stratified"], mean["clustered"])
-    assert max(mean["stratified"], mean["clustered"]) < mean["observed"]
-
-
-def test_the_scene_is_an_imbalanced_subset_with_frequencies_of_k_items(points: toy.Result) -> None:
-    scene = points.scene
-    population = {row.tobytes() for row in scene.population}
-    assert all(row.tobytes() in population for row in scene.observed)
-    near = [
-        np.mean(np.linalg.norm(part - np.array(SMALL_TOY.centre), axis=1) < 0.2)
-        for part in (scene.population, scene.observed)
+def test_budgets_of_updates_and_of_words_by_hand() -> None:
+    """Ten documents of one word and ten of nine: the design that draws the long reads faster."""
+    counts = np.zeros((20, 2))
+    counts[:10, 0], counts[10:, 1] = 1, 9
+    inference = Inference(0.1, 0.1, 1.0, 0.7, 5)
+    long = np.repeat([1e-9, 0.2], 10) * 2 / (2 + 1e-8)
+    seen = [
+        (clock, budget, model.n_batch_iter_ - 1)
+        for clock, budget, model in looks(
+            counts, dmsgd.Weighted(long, k=2), (4, 10), 2, inference, 0
+        )
     ]
-    assert near[1] > 3 * near[0]
-    for name, b in scene.frequency.items():
-        assert b.sum() == pytest.approx(20), name
-    nearest = np.linalg.norm(scene.observed[:, None] - scene.centres, axis=2).argmin(axis=1)
-    assert np.array_equal(nearest, scene.cluster)
-
-
-def test_the_points_are_deterministic_and_follow_the_seed(points: toy.Result) -> None:
-    same, other = run_toy(SMALL_TOY, None), run_toy(replace(SMALL_TOY, seed=1), None)
-    for name, values in points.imbalance.items():
-        assert np.array_equal(values, same.imbalance[name])
-        assert not np.array_equal(values, other.imbalance[name])
-
-
-def test_picture_of_the_points(points: toy.Result, tmp_path: Path) -> None:
-    plot_toy(points, tmp_path)
-    assert_picture(tmp_path / "toy.png")
-
-
-# rare documents
-
-
-def test_what_a_batch_holds_is_counted() -> None:
-    """One of 4 items is looked for, then two: 1/2 and 5/6 of all batches of 2 hold them."""
-    wanted = np.array([[True, True], [False, True], [False, False], [False, False]])
-    found, expected = count(dmsgd.Uniform(4, 2), wanted, 20_000, seed=0)
-    assert expected == pytest.approx([0.5, 1.0])
-    assert found == pytest.approx([1 / 2, 5 / 6], abs=0.015)  # four standard errors
-
-
-def test_documents_and_pages_are_what_is_said_of_them() -> None:
-    counts, topic = generated(rare.Config(), 0)
-    assert counts.shape == (1000, 200)
-    assert np.all(counts.sum(axis=1) == 150)
-    assert np.array_equal(np.bincount(topic), [198] * 5 + [10])
-    pages, package = help_pages()
-    assert len(set(pages)) == len(pages) == len(package) > 1000
-    assert any("inverse fft" in page.lower() for page in pages)
-
-
-def test_rare_documents_are_found_as_the_front_page_says(documents: rare.Result) -> None:
-    found = {one.name: one.found.mean() for one in documents.outcomes}
-    assert found["uniform"] < 0.25 < 0.5 < found["weighted"] < found["k-DPP"] < found["clustered"]
-    assert documents["k-DPP"].expected == pytest.approx(documents["weighted"].expected)
-    assert documents["uniform"].times == pytest.approx(1)
-    assert 0 < max(documents.packages.values()) < 0.02 * documents.pages
-    # k-means shows some packages much less often than uniform batches do, k-DPPs none.
-    assert documents["clustered"].times.min() < 0.5 < 0.75 < documents["k-DPP"].times.min()
-
-
-def test_picture_of_the_documents(documents: rare.Result, tmp_path: Path) -> None:
-    plot_rare(documents, tmp_path / "rare.png")
-    assert_picture(tmp_path / "rare.png")
-
-
-# the demo
-
-
-def with_accuracy(result: longtail.Result, name: str, values: np.ndarray) -> longtail.Result:
-    outcomes = (replace(o, accuracy=values) if o.name == name else o for o in result.outcomes)
-    return replace(result, outcomes=tuple(outcomes))
-
-
-def test_the_sentence_on_documents_follows_the_numbers(documents: rare.Result) -> None:
-    outcomes = tuple(
-        replace(one, found=np.full(3, 0.1 * (n + 1)), times=np.array([[0.5, n + 1.0]]))
-        for n, one in enumerate(documents.outcomes)
-    )
-    sentence = rare_summary(replace(documents, outcomes=outcomes))
-    assert "in 10 % of uniform, 30 % of weighted and 40 % of k-DPP batches" in sentence
-    assert "in 20 % of clustered" in sentence
-    assert "50 % of the time clustered batches show one less often" in sentence
-    assert "0.50 to 4.00 times" in sentence
-
-
-def test_sentences_follow_the_numbers(digits: longtail.Result, points: toy.Result) -> None:
-    uniform = digits["uniform"].accuracy
-    noise = np.array([[0.02], [-0.02], [0.0]])
-    better = accuracy_summary(with_accuracy(digits, KDPP, uniform + 0.04 + noise / 10))
-    worse = accuracy_summary(with_accuracy(digits, KDPP, uniform - 0.04 + noise / 10))
-    level = accuracy_summary(with_accuracy(digits, KDPP, uniform + noise))
-    assert f"{KDPP} was 4.0 ± 0.5 points ahead after" in better
-    assert f"{KDPP} was 4.0 ± 0.5 points behind after" in worse
-    assert f"{KDPP} was level (+0.0 ± 5.0 points) after" in level
-    same = digits.outcomes[-2]
-    alike = accuracy_summary(with_accuracy(digits, KDPP, same.accuracy + 0.04 + noise / 10))
-    early, final = digits.config.early, digits.config.checkpoints[-1]
-    ahead = "4.0 ± 0.5 points ahead after"
-    assert f"{ahead} {early} steps and {ahead} {final} against {same.name}" in alike
-    clear = {**points.imbalance, "k-DPP": points.imbalance["clustered"] - 0.1}
-    swapped = {**points.imbalance, "k-DPP": points.imbalance["observed"] + 0.1}
-    assert "k-DPP restored the balance best" in toy_summary(replace(points, imbalance=clear))
-    assert "best on 4 of 4" in toy_summary(replace(points, imbalance=clear))
-    assert "k-DPP was not the best" in toy_summary(replace(points, imbalance=swapped))
-    assert "best on 0 of 4" in toy_summary(replace(points, imbalance=swapped))
-
-
-def test_demo_prints_the_table_and_writes_the_pictures(tmp_path: Path) -> None:
-    app = typer.Typer()
-    app.command()(demo)
-    out = tmp_path / "new" / "folder"
-    answer = CliRunner().invoke(app, ["--quick", "--out", str(out)])
-    assert answer.exit_code == 0, answer.output
-    for name in longtail_run.methods(longtail.Config()):
-        assert f"{name}  " in answer.output
-    for name in ("rare.png", "toy.png", "class-shares.png", "accuracy.png"):
-        assert str(out / name) in answer.output
-        assert_picture(out / name)
-    assert "\x1b" not in answer.output  # no progress bars outside a terminal
-    assert max(map(len, answer.output.splitlines())) <= max(80, len(str(out)) + 20)
-
-
-def test_demo_refuses_a_file_as_folder_and_a_single_seed(tmp_path: Path) -> None:
-    app = typer.Typer()
-    app.command()(demo)
-    (tmp_path / "file").write_text("")
-    assert CliRunner().invoke(app, ["--out", str(tmp_path / "file")]).exit_code == 2
-    assert CliRunner().invoke(app, ["--seeds", "1"]).exit_code == 2
-
-
-def test_importing_the_demo_is_cheap() -> None:
-    code = (
-        "import sys, dmsgd.commands.demo, dmsgd.paper.toy.run, dmsgd.paper.longtail.run;"
-        "print([m for m in ('sklearn', 'matplotlib', 'numba', 'torch') if m in sys.modules])"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert answer.stdout.strip() == "[]", answer.stderr
+    # 18 words an update; budgets of 4 and 10 batches of 10 words are passed at updates 3 and 6.
+    assert seen == [("words", 0, 3), ("updates", 0, 4), ("words", 1, 6), ("updates", 1, 10)]
+    with pytest.raises(RuntimeError, match="short documents"):
+        list(looks(counts, dmsgd.Weighted(long[::-1], k=2), (4,), 2, inference, 0))

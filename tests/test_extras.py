@@ -79,7 +79,6 @@ print(json.dumps({
         "dmsgd.torch", "dmsgd.torch.lightning", "dmsgd.torch.transformers", "dmsgd.sklearn",
         "dmsgd.imblearn")},
     "demo": command("demo"),
-    "reproduce": command("reproduce toy"),
     "cluster": command("sample x.npy -k 4 -n 9 -o b.npy --cluster local"),
 }))
 """
@@ -101,8 +100,7 @@ EXPECTED = {
         ("dmsgd.torch.transformers", "dmsgd.torch", "torch", "torch"),
         ("dmsgd.sklearn", "dmsgd.sklearn", "scikit-learn", "sklearn"),
         ("dmsgd.imblearn", "dmsgd.imblearn", "scikit-learn and imbalanced-learn", "imblearn"),
-        ("demo", "error: dmsgd demo", "scikit-learn and matplotlib and joblib", "paper"),
-        ("reproduce", "error: dmsgd reproduce", "scikit-learn and matplotlib and joblib", "paper"),
+        ("demo", "error: dmsgd demo", "scikit-learn and matplotlib", "demo"),
         ("cluster", "error: a cluster", "Dask and distributed", "dask"),
     )
 }

@@ -221,10 +221,18 @@ EVERY_QUESTION = (
     "density target", "mean similarity",
 )  # fmt: skip
 
+#: Kinds that meet every map in `make test`.
+ALL_MAPS = {"array", "sparse", "npy"}
+
 #: Kinds that share all code behind what opens them with one of the others: two maps will do.
 OPENED_ONLY = {"npz", "sparse npz", "memory map", "zarr", "parquet", "dask frame", "delayed sparse"}
 CASES = [
-    (kind, map_name)
+    pytest.param(
+        kind,
+        map_name,
+        # One map that is all others after each other holds for every kind; the rest is for long.
+        marks=() if map_name == "all of these" or kind in ALL_MAPS else pytest.mark.long,
+    )
     for kind in KINDS
     for map_name in MAPS
     if kind not in OPENED_ONLY or map_name in FOR_EVERYONE

@@ -53,10 +53,12 @@ def test_it_says_that_it_compiles_and_compiles_once(tmp_path: Path) -> None:
     assert first.stdout == again.stdout
 
 
+@pytest.mark.long
 def test_two_threads_that_compile_do_not_wait_for_each_other(tmp_path: Path) -> None:
     assert run(TWO_THREADS, NUMBA_CACHE_DIR=str(tmp_path)).stdout == "ended\n"
 
 
+@pytest.mark.long
 def test_where_nothing_can_be_written_a_temporary_folder_will_do(tmp_path: Path) -> None:
     first = run(READ_ONLY + DRAW, TMPDIR=str(tmp_path))
     again = run(READ_ONLY + DRAW, TMPDIR=str(tmp_path))
@@ -67,6 +69,7 @@ def test_where_nothing_can_be_written_a_temporary_folder_will_do(tmp_path: Path)
     assert folder.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs POSIX permissions")
 def test_a_temporary_folder_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     folder = tmp_path / f"dmsgd-{os.getuid()}"

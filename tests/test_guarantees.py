@@ -295,6 +295,12 @@ def test_so_is_all_else_that_a_spectrum_is_given(name, value):
         dmsgd.Spectrum([2, 1], np.eye(3)[:, :2], **{name: value})
 
 
+@pytest.mark.parametrize("name", ["kernel", "data", "method"])
+def test_what_a_spectrum_says_of_its_kernel_is_text(name):
+    with pytest.raises(TypeError, match=name):
+        dmsgd.Spectrum([3, 2, 1], orthonormal(9, 3), **{name: 3})
+
+
 def test_the_identity_kernel_is_guarded_like_any_other(monkeypatch):
     monkeypatch.setenv("DMSGD_MEMORY", "10MB")
     with pytest.raises(MemoryError, match=r"2000 items in 2000 strata.*Uniform and Stratified"):

@@ -1,23 +1,27 @@
-"""Imports point one way, the paper's experiments stand at their end, and nobody asks for kinds."""
+"""Imports point one way, experiments stand apart and use public names, nobody asks for kinds."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+import dmsgd
 
 SOURCE = Path(__file__).parent.parent / "src"
 Graph = dict[str, set[str]]
 
 
-def modules() -> dict[str, Path]:
-    """Return all modules of the package by name."""
+def modules(root: Path = SOURCE / "dmsgd") -> dict[str, Path]:
+    """Return all modules of a package by name."""
     found = {}
-    for path in sorted((SOURCE / "dmsgd").rglob("*.py")):
-        parts = path.relative_to(SOURCE).with_suffix("").parts
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root.parent).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
@@ -57,8 +61,8 @@ def imported(name: str, path: Path, known: set[str], top: bool) -> set[str]:
     return (found & known) - own
 
 
-def graph(top: bool) -> Graph:
-    known = modules()
+def graph(top: bool, known: dict[str, Path] | None = None) -> Graph:
+    known = modules() if known is None else known
     return {name: imported(name, path, set(known), top) for name, path in known.items()}
 
 
@@ -89,11 +93,6 @@ def circles(edges: Graph) -> list[list[str]]:
     return found
 
 
-def within(edges: Graph, package: str) -> Graph:
-    inside = {name for name in edges if f"{name}.".startswith(f"{package}.")}
-    return {name: edges[name] & inside for name in inside}
-
-
 def test_a_circle_is_found() -> None:
     edges = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set(), "e": {"d"}}
     assert circles(edges) == [["a", "b", "c"]]
@@ -115,33 +114,72 @@ def test_imports_are_read(top: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("top", [True, False], ids=["on import", "ever"])
-def test_no_part_of_the_paper_imports_what_imports_it(top: bool) -> None:
-    of_paper = [each for each in circles(graph(top)) if any(".paper" in name for name in each)]
-    assert of_paper == []
-
-
-def test_only_commands_import_the_paper() -> None:
-    allowed = ("dmsgd.paper", "dmsgd.commands.")
-    users = {name for name, others in graph(top=False).items() if "dmsgd.paper" in others}
-    assert {name for name in users if not name.startswith(allowed)} == set()
-
-
-def test_claims_and_figures_know_the_result_and_not_what_made_it() -> None:
-    edges, checked = graph(top=False), 0
-    allowed = {"pictures", "intervals", "halves", "protocol"}
-    for name, others in within(edges, "dmsgd.paper").items():
-        folder, _, part = name.rpartition(".")
-        if part in ("claims", "beyond", "figures"):
-            used = {other.removeprefix("dmsgd.paper.") for other in others - {"dmsgd.paper"}}
-            own = {f"{folder}.{each}".removeprefix("dmsgd.paper.") for each in ("result", "beyond")}
-            assert used <= allowed | own, name
-            checked += 1
-    assert checked >= 20
-
-
-@pytest.mark.parametrize("top", [True, False], ids=["on import", "ever"])
 def test_there_is_no_circle(top: bool) -> None:
     assert circles(graph(top)) == []
+
+
+EXPERIMENTS = modules(SOURCE.parent / "experiments")
+
+
+def names_used(tree: ast.AST) -> set[str]:
+    """Return what a module uses of dmsgd: imported names, attributes such as dmsgd.lda.train."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Attribute):
+            found.add(ast.unparse(node))
+    return {name for name in found if re.fullmatch(r"dmsgd(\.\w+)*", name)}
+
+
+def public(name: str) -> bool:
+    """Return whether "dmsgd.NAME..." is a name that users type, or of a module that they type."""
+    _, first, *rest = [*name.split("."), ""]
+    if first not in (*dmsgd._MODULES, "samplers"):  # which KDPP takes as an argument
+        return first in (*dmsgd.__all__, "__version__", "__file__", "")
+    module = import_module(f"dmsgd.{first}")
+    known = getattr(module, "__all__", None) or defined(Path(module.__file__))
+    return not rest[0].startswith("_") and rest[0] in (*known, "")
+
+
+def test_public_names_are_told_from_others() -> None:
+    tree = ast.parse(
+        "import dmsgd\nfrom dmsgd.lda import train\nfrom dmsgd.inputs.arrays import as_floats\n"
+        "dmsgd.KDPP.given\ndmsgd.designs.build\ndmsgd.diagnostics.bench\ndmsgd.Uniform(4, 2).n"
+    )
+    hidden = {"dmsgd.inputs.arrays.as_floats", "dmsgd.designs.build", "dmsgd.designs",
+              "dmsgd.diagnostics.bench"}  # fmt: skip
+    assert {name for name in names_used(tree) if not public(name)} == hidden
+
+
+def test_experiments_use_public_names_alone() -> None:
+    for name, path in EXPERIMENTS.items():
+        used = names_used(ast.parse(path.read_text(encoding="utf-8")))
+        assert {each for each in used if not public(each)} == set(), name
+
+
+def test_the_package_knows_no_experiment() -> None:
+    for name, path in modules().items():
+        for each in statements(ast.parse(path.read_text(encoding="utf-8")), top=False):
+            named = [alias.name for alias in each.names] + [getattr(each, "module", None) or ""]
+            assert not any(n.partition(".")[0] in ("experiments", "tests") for n in named), name
+
+
+#: What the parts of experiments may import, besides themselves; others are experiments.
+BELOW = {"datasets": set(), "models": {"datasets"}, "core": {"datasets", "models"}}
+
+
+def test_imports_of_experiments_point_one_way() -> None:
+    edges = graph(top=False, known=EXPERIMENTS)
+    assert circles(edges) == []
+    for name, others in edges.items():
+        part = name.split(".")[1] if "." in name else ""
+        used = {other.split(".")[1] for other in others if "." in other} - {part}
+        assert "__main__" not in used
+        if part in BELOW:
+            assert used <= BELOW[part], name
 
 
 #: Kinds of features and vectors, and the only folder that may ask for each.
@@ -202,11 +240,11 @@ def defined(path: Path) -> set[str]:
 @pytest.mark.parametrize("folder", ["benchmarks", "docs", "tests/fuzz", "tests/soak"])
 def test_scripts_import_what_is_there(folder: str) -> None:
     """Also those that no test runs, because they take long."""
-    known = modules()
+    known = modules() | EXPERIMENTS
     for path in sorted((SOURCE.parent / folder).rglob("*.py")):
         for each in statements(ast.parse(path.read_text()), top=False):
             base = getattr(each, "module", None) or ""
-            if base.partition(".")[0] == "dmsgd":
+            if base.partition(".")[0] in ("dmsgd", "experiments"):
                 assert base in known, f"{path}: {base}"
                 there = defined(known[base])
                 names = {alias.name for alias in each.names}

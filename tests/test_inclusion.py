@@ -163,6 +163,7 @@ def test_two_passes_over_a_file(tmp_path, monkeypatch):
     np.testing.assert_allclose(b, dmsgd.inclusion(X, 4, Y, 0.5, normalize=True), atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # Dask's own
 def test_on_a_cluster():
     da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")

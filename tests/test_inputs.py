@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ SKEW = np.array([[1.0, 0.5], [0.0, 1.0]])
 
 BAD = {
     "NaN": (lambda: dmsgd.diversify(HOLE, 3), ValueError, r"1 NaN or infinite.*\(3, 1\).*impute"),
+    "kernel": (lambda: dmsgd.diversify(dmsgd.Linear(X), 3), TypeError, "X is a Linear"),
     "inf, sparse": (lambda: dmsgd.diversify(INFINITE, 3), ValueError, "NaN or infinite"),
     "overflow": (lambda: dmsgd.diversify(X * 1e200, 3), ValueError, "squares overflow; rescale"),
     "k = 0": (lambda: dmsgd.diversify(X, 0), ValueError, "k must be at least 1, got 0"),
@@ -236,6 +238,39 @@ def test_entries_stored_in_parts_are_one_number():
 def test_missing_labels_are_no_class(labels):
     with pytest.raises(ValueError, match="labels has 1 missing entry"):
         dmsgd.Stratified(labels, 1)
+
+
+TAKES_LABELS = {
+    "diversify": lambda y: dmsgd.diversify(X, 2, y, 0.5),
+    "inclusion": lambda y: dmsgd.inclusion(X, 2, y, 0.5),
+    "suggest_w": lambda y: dmsgd.suggest_w(X, 2, y),
+    "Stratified": lambda y: dmsgd.Stratified(y, 2),
+    "Partition": lambda y: dmsgd.Partition(dmsgd.diversify(X, 2), y),
+    "concat": lambda y: dmsgd.concat(X, y, 0.5),
+    "concat, w = 0": lambda y: dmsgd.concat(X, y, 0.0),
+    "one_hot": dmsgd.one_hot,
+    "strata": dmsgd.strata,
+    "class_shares": lambda y: dmsgd.diagnostics.class_shares(dmsgd.Uniform(12, 2), y),
+    "examine": lambda y: dmsgd.diagnostics.examine(X, 2, y),
+    "report": lambda y: dmsgd.report.build(X, 2, y),
+}
+
+
+@pytest.mark.parametrize("name", TAKES_LABELS)
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [float("-inf"), *Y[1:].tolist()],
+        np.where(Y == 0, np.inf, Y),
+        np.where(Y == 0, np.inf, Y).astype(np.float16),
+        pd.Series(np.where(Y == 0, np.inf, Y)),
+        [Decimal("Infinity"), *map(Decimal, Y[1:].tolist())],
+    ],
+    ids=["list", "array", "float16", "series", "decimals"],
+)
+def test_infinite_labels_are_no_class(name, labels):
+    with pytest.raises(ValueError, match="infinite"):
+        TAKES_LABELS[name](labels)
 
 
 @pytest.mark.parametrize(

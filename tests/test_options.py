@@ -37,13 +37,11 @@ BASE = {
     "select": ["x.npy", "-k", "3", "-o", "out.csv", "--labels", "y.npy", "--force"],
     "inspect": ["x.npy", "-k", "3", "--labels", "y.npy"],
     "report": ["x.npy", "-k", "3", "-o", "out.html", "--labels", "y.npy", "--force"],
-    "demo": ["--quick", "--force"],
-    "reproduce": ["toy", "--quick", "--force"],
+    "demo": ["--force"],
     "bench": ["--quick"],
 }
 BEGINNINGS = {
-    "demo": "dmsgd.paper.rare.run.run",
-    "reproduce": "dmsgd.commands.reproduce._run",
+    "demo": "dmsgd.commands.demo_comparisons.repeat",
     "bench": "dmsgd.commands.bench._timed",
 }
 #: What an option needs beside it to mean anything.

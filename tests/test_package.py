@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
+
+import pytest
 
 import dmsgd
 
@@ -39,3 +42,32 @@ def test_every_folder_is_on_the_map() -> None:
     mapped = {name for row in rows for name in re.findall(r"`src/dmsgd/(\w+)`", row)}
     folders = {path.parent.name for path in (ROOT / "src" / "dmsgd").glob("*/__init__.py")}
     assert folders == mapped
+
+
+#: Where measurements and pictures lie, which may be larger.
+LARGE = ("docs/images/", "experiments/results/")
+
+
+def tracked(*options: str) -> list[str]:
+    """Return the files that git knows, as `git ls-files` with options."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", *options]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a clone")
+    return done.stdout.split("\0")[:-1]
+
+
+def test_no_large_file_is_tracked() -> None:
+    sizes = {name: (ROOT / name).stat().st_size for name in tracked() if (ROOT / name).is_file()}
+    large = {name for name, size in sizes.items() if size > 500_000}
+    assert {name for name in large if not name.startswith(LARGE)} == set()
+
+
+def test_nothing_is_tracked_that_a_command_makes() -> None:
+    """What commands make is in .gitignore, or is a table, a lock or a page that a test compares."""
+    assert tracked("--cached", "--ignored", "--exclude-standard") == []
+    made = re.compile(r"\.(whl|egg|gz|zip|pyc|so|log|html|svg|journal|tmp)$|(^|/)(build|dist)/")
+    templates = "src/dmsgd/report/"
+    found = {name for name in tracked() if made.search(name)}
+    assert {name for name in found if not name.startswith(templates)} == set()

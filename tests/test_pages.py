@@ -15,6 +15,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from dmsgd.commands import app
+from experiments.__main__ import parser as experiments
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").rglob("*.md")))]
@@ -22,7 +23,7 @@ PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs")
 #: Fences that are no code of ours; help texts are held by tests/test_commands.py.
 OTHERS = ("", "bibtex", "text")
 #: Commands that are read and not run: they take minutes.
-LONG = ("demo", "reproduce", "bench")
+LONG = ("demo", "bench")
 
 #: What readers have at hand: features and labels, in memory and in files.
 READER = """
@@ -107,6 +108,8 @@ def run_command(line: str) -> None:
         assert answer.exit_code == 0, f"{line}\n{answer.output}"
     elif program == "make":
         assert re.search(rf"^{rest[0]}:", (ROOT / "Makefile").read_text(), flags=re.M), line
+    elif program == "python" and rest[:2] == ["-m", "experiments"]:
+        experiments().parse_args(rest[2:])
     elif program == "python" and rest[0] != "-m":
         assert (ROOT / rest[0]).exists(), line
     elif program == "pip":
@@ -167,6 +170,9 @@ def test_a_command_that_is_wrong_is_noticed(line):
 
 
 def test_options_of_long_commands_are_read():
-    run_command("dmsgd reproduce toy --quick")
+    run_command("dmsgd demo --seeds 3")
+    run_command("python -m experiments toy --quick")
     with pytest.raises(Exception, match="No such option: --fast"):
-        run_command("dmsgd reproduce toy --fast")
+        run_command("dmsgd demo --fast")
+    with pytest.raises(SystemExit):
+        run_command("python -m experiments toy --fast")

@@ -66,7 +66,17 @@ def check_law(design, law, epochs=2500):
     assert chi2.sf(statistic, expected.size - 1) > ERROR_RATE
 
 
-@pytest.mark.parametrize(("n", "k", "d"), [(6, 2, 3), (6, 3, 4), (8, 4, 5), (8, 2, 2), (8, 4, 2)])
+@pytest.mark.parametrize(
+    ("n", "k", "d"),
+    [
+        (6, 3, 4),
+        (8, 4, 2),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in ((6, 2, 3), (8, 4, 5), (8, 2, 2))
+        ),
+    ],
+)
 def test_the_limit_of_many_rounds_is_the_law(n, k, d, rng):
     """Also where k exceeds the rank of the features, and only the ridge makes batches possible."""
     X = rng.normal(size=(n, d)) * rng.uniform(0.1, 10, size=(n, 1))

@@ -360,7 +360,9 @@ def test_density_of_copies_and_of_few_items() -> None:
 @pytest.mark.skipif("DMSGD_DATA" not in os.environ, reason="DMSGD_DATA is not set")
 @pytest.mark.parametrize("name", ["uniform", "balanced"])
 def test_flowers(name: str) -> None:
-    X, y = dmsgd.datasets.flowers().part("test")
+    from experiments import datasets
+
+    X, y = datasets.flowers().part("test")
     X = dmsgd.normalize(X[:, ::20])
     design = dmsgd.diversify(X, 48, labels=y if name == "balanced" else None, target=name)
     shares = np.bincount(y, design.inclusion()) / 48

@@ -324,6 +324,18 @@ def test_another_schedule_is_not_replaced_unless_asked(difference, state, path):
     schedule.verify(replaced["design"])
 
 
+@pytest.mark.parametrize("flag", ["overwrite", "progress"])
+@pytest.mark.parametrize("value", ["no", 0, 1, None, np.ones(1, bool)], ids=repr)
+def test_what_is_no_flag_replaces_nothing(flag, value, path):
+    dmsgd.presample(DESIGN, STEPS, seed=0, path=path)
+    before = contents(path)
+    with pytest.raises(TypeError, match=flag):
+        dmsgd.presample(DESIGN, STEPS, seed=1, path=path, **{flag: value})
+    with pytest.raises(TypeError, match="check"):
+        dmsgd.Schedule.load(path, check=value)
+    assert contents(path) == before
+
+
 ENDINGS = [
     "npy", "json", "inclusion.npy", "part", "part.json", "inclusion.npy.new", "json.new",
     "part.json.new",
@@ -737,12 +749,12 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes
 @pytest.mark.parametrize(
     ("mode", "least"),
     [
-        ("lines", 20),
         ("overwrite", 20),
         ("torn", 8),
-        ("full", None),
-        ("lines sampled", 20),
-        ("overwrite sampled", 20),
+        pytest.param("lines", 20, marks=pytest.mark.long),
+        pytest.param("full", None, marks=pytest.mark.long),
+        pytest.param("lines sampled", 20, marks=pytest.mark.long),
+        pytest.param("overwrite sampled", 20, marks=pytest.mark.long),
     ],
 )
 def test_killed_at_every_line(mode, least, tmp_path):
@@ -791,6 +803,7 @@ def start_slow(path, steps, most=10**9):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 @needs_fork
 def test_killed_from_outside(path):
     steps, last = 900, 0
@@ -843,7 +856,9 @@ for seed, draws in enumerate(expected):
 
 
 @needs_fork
-@pytest.mark.parametrize("locks", ["with locks", "without locks"])
+@pytest.mark.parametrize(
+    "locks", [pytest.param("with locks", marks=pytest.mark.long), "without locks"]
+)
 def test_three_processes_at_once_all_get_the_schedule(locks, path):
     rounds = 60
     command = [sys.executable, "-c", CROWD, path, locks, str(rounds), str(time.time() + 4)]

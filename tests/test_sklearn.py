@@ -44,6 +44,7 @@ def test_every_kind_of_batches_learns(batches):
     assert model(batches=batches, k=20, epochs=5).fit(X, y).score(X, y) > 0.85
 
 
+@pytest.mark.long
 def test_a_search_chooses_w_k_and_the_batches():
     grid = {"k": [10, 30], "w": [0.0, 0.9], "batches": ["uniform", "k-DPP"]}
     search = GridSearchCV(model(epochs=2, normalize=True), grid, cv=3, n_jobs=2).fit(X, y)
@@ -113,3 +114,5 @@ def test_what_cannot_be_is_said():
         model(epochs=0).fit(X, y)
     with pytest.raises(ValueError, match="batches='stratified' needs y"):
         Diversified(MiniBatchKMeans(3), batches="stratified").fit(X)
+    with pytest.raises(ValueError, match="X is empty"):
+        model(batches="uniform").fit(X[:0], y[:0])

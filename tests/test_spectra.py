@@ -3,6 +3,8 @@ import pytest
 from scipy import sparse
 
 import dmsgd
+from dmsgd.spectra.eigen import noise
+from dmsgd.spectra.ties import equal_groups
 
 RNG = np.random.default_rng(1)
 
@@ -119,3 +121,16 @@ def test_float32_features_and_duplicated_rows_keep_k():
     design = dmsgd.diversify(X, k=63)
     assert design.inclusion().sum() == pytest.approx(63, abs=1e-6)
     assert all(np.unique(row // 3).size == 63 for row in design.sample(20, seed=0))
+
+
+def test_no_group_of_equal_eigenvalues_is_wide():
+    """Neighbours that are close do not chain: 133 values that span a factor of 28 were one tie."""
+    for values in (np.geomspace(1, 1e-14, 2000), np.linspace(1e-12, 1e-14, 500)):
+        for group in equal_groups(values, noise(values.size) * values[0]):
+            assert values[group.start] - values[group.stop - 1] <= 1e-9 * values[group.start]
+
+
+def test_equal_eigenvalues_are_found():
+    values = np.array([3.0, 2.0, 2.0 - 4e-16, 1.0, 1e-9, 1e-9, 1e-9])
+    found = list(equal_groups(values, noise(7) * np.sqrt(values[0] * values)))
+    assert found == [slice(1, 3), slice(4, 7)]

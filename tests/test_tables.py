@@ -7,6 +7,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 
 import dmsgd
 from dmsgd.diagnostics import advise, examine
+from dmsgd.files import csv_files, parquet_files
 from test_commands import fails, run
 
 WINE = load_wine(as_frame=True)
@@ -127,6 +128,27 @@ def test_columns_are_chosen_on_the_command_line(folder, file):
     printed = run(f"inspect {file} -k 3 --standardize --columns alcohol,ash,hue").stdout
     assert "178 items x 3" in printed
     assert "Weighted" not in printed or "--columns alcohol,ash,hue -o batches.npy" in printed
+
+
+@pytest.mark.parametrize(
+    ("file", "read"),
+    [("x.csv", (csv_files, "layout")), ("x.parquet", (parquet_files, "open_parquet"))],
+)
+def test_a_header_is_not_read_again_for_each_column(tmp_path, monkeypatch, file, read):
+    monkeypatch.chdir(tmp_path)
+    home, name = read
+    original, reads = getattr(home, name), []
+    monkeypatch.setattr(home, name, lambda *given: reads.append(given) or original(*given))
+    counts = []
+    for width in (5, 300):
+        table = pd.DataFrame(np.random.default_rng(0).normal(size=(9, width)))
+        table = table.rename(columns="c{}".format).assign(y=np.arange(9) % 3)
+        table.to_csv(file, index=False) if file == "x.csv" else table.to_parquet(file)
+        reads.clear()
+        result = run(f"sample {file} -k 2 -n 3 --columns c0,c1,c2 --labels y -o b.npy --force")
+        assert result.exit_code == 0, result.output
+        counts.append(len(reads))
+    assert counts[0] == counts[1] <= 4
 
 
 def test_columns_that_are_not_there_are_named(folder):

@@ -14,7 +14,7 @@ import pytest
 
 import dmsgd.commands
 from dmsgd.commands.terminal import Lasting
-from dmsgd.inputs.texts import visible
+from dmsgd.inputs.texts import cell, visible
 from test_commands import run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="redirections of a POSIX shell")
@@ -155,6 +155,34 @@ def test_errors_show_what_was_given_as_text(folder):
 )
 def test_visible(text, length, shown):
     assert visible(text, length) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("+1+1", "'+1+1"),
+        ("-2+3", "'-2+3"),
+        ("-", "'-"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\uff1d1", "'\uff1d1"),
+        ("-inf", "'-inf"),
+        ("-1_0", "'-1_0"),
+        ("\t=1", r"\t=1"),
+        ("\r=1", r"\r=1"),
+        ("a\x1b[31m", r"a\x1b[31m"),
+        ("-3.5", "-3.5"),
+        ("+1e-9", "+1e-9"),
+        ("-.5", "-.5"),
+        (-3.5, "-3.5"),
+        (-1e300, "-1e+300"),
+        (7, "7"),
+        ("a=b", "a=b"),
+        ("", ""),
+    ],
+)
+def test_cell(value, shown):
+    assert cell(value) == shown
 
 
 def test_a_full_pipe_is_waited_for_and_a_lost_one_takes_all():

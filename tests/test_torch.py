@@ -294,6 +294,42 @@ def test_state_of_another_design_is_refused():
     )
 
 
+@pytest.mark.parametrize("make", [DiverseSampler, lambda *given: loader(ITEMS, given[0])])
+@pytest.mark.parametrize("state", ["x", 3, None, [], b"", ("epoch", 0), {1}, np.ones(2), object()])
+def test_what_is_no_state_is_refused(make, state):
+    with pytest.raises(TypeError, match="state_dict"):
+        make(DESIGN, STEPS).load_state_dict(state)
+
+
+NOT_WHOLE = ("0", None, 1.0, True, [0], {}, np.zeros(2, int))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("epoch", (*NOT_WHOLE, -1, 2**61, 10**30)),
+        ("consumed", (*NOT_WHOLE, -K, 10**9, STEPS * K + K, 10**30)),
+        ("steps", (*NOT_WHOLE, STEPS + 1, 0)),
+        ("k", (*NOT_WHOLE, K + 1)),
+        ("n", (*NOT_WHOLE, N + 1)),
+        ("seed", (*NOT_WHOLE, 0, -1, 2**64)),
+        ("design", (None, 3, b"", ["a"], "", "0" * 64)),
+    ],
+)
+def test_every_field_of_a_state_is_checked(name, values):
+    sampler = DiverseSampler(DESIGN, steps=STEPS)
+    sampler.load_state_dict({**sampler.state_dict(), "epoch": 1, "consumed": K})
+    good = sampler.state_dict()
+    for value in values:
+        with pytest.raises((TypeError, ValueError), match=name):
+            sampler.load_state_dict({**good, name: value})
+    with pytest.raises(ValueError, match=name):
+        sampler.load_state_dict({key: each for key, each in good.items() if key != name})
+    assert sampler.state_dict() == good  # nothing was taken from what was refused
+    sampler.load_state_dict({**good, "consumed": STEPS * K})  # a whole epoch
+    assert sampler.epoch == 2
+
+
 def test_state_after_update_is_of_the_design_that_is_drawn_from():
     other = dmsgd.diversify(X[:, :9], k=K)
     sampler = DiverseSampler(DESIGN, steps=STEPS)
@@ -704,7 +740,12 @@ def test_what_weights_are_added_to_keeps_its_type(item, workers):
         (lambda: DiverseSampler(DESIGN, num_replicas=0, rank=0), ValueError, "at least 1, got 0"),
         (lambda: DiverseSampler(DESIGN, num_replicas=2, rank=-1), ValueError, "at least 0, got -1"),
         (lambda: DiverseSampler(DESIGN, num_replicas=2.0, rank=1), TypeError, "an integer"),
-        (lambda: DiverseSampler(DESIGN, shard="no"), ValueError, "shard must be"),
+        (lambda: DiverseSampler(DESIGN, shard="no"), TypeError, "'auto'"),
+        (lambda: DiverseSampler(DESIGN, shard=1), TypeError, "'auto'"),
+        (lambda: DiverseSampler(DESIGN, shard=np.ones(2)), TypeError, "'auto'"),
+        (lambda: loader(ITEMS, DiverseSampler(DESIGN), shard=1), TypeError, "'auto'"),
+        (lambda: loader(ITEMS, DiverseSampler(DESIGN), steps=10.0), TypeError, "steps"),
+        (lambda: loader(ITEMS, DESIGN, in_order="no"), TypeError, "in_order"),
         (lambda: DiverseSampler(DESIGN, steps=0), ValueError, "steps must be at least 1"),
         (lambda: DiverseSampler(X), TypeError, "must be a design.*ndarray"),
         (lambda: DiverseSampler(dmsgd.DPP(DESIGN.spectrum)), TypeError, "fixed k.*DPP"),

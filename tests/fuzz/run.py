@@ -2,7 +2,8 @@
 
 python tests/fuzz/run.py [--cases 10000] [--seed 0] [--only NAME]
 
-With atheris (Linux) mutations follow the coverage of dmsgd's readers; without it they are random.
+With atheris (the extra `fuzz`: Linux on x86_64 alone) mutations follow the coverage of dmsgd's
+readers; without it they are random, and the first line says so.
 Each target runs in a process of its own, so that a crash of compiled code is told too. Whatever is
 found is kept in build/fuzz.
 """
@@ -21,6 +22,10 @@ HERE = Path(__file__).parent
 FOUND = HERE.parent.parent / "build" / "fuzz"
 #: Seconds that one case may take.
 SECONDS = 30
+WITHOUT_ATHERIS = (
+    "atheris is not installed: files are damaged at random, not guided by coverage. It comes with "
+    "pip install -e '.[fuzz]', on Linux with an x86_64 processor; there is no wheel for ARM."
+)
 
 
 def main() -> int:
@@ -36,6 +41,8 @@ def main() -> int:
         return 0
     import targets
 
+    if not find_spec("atheris"):
+        print(WITHOUT_ATHERIS, flush=True)
     names = [name for name in targets.MAKERS if options.only in name]
     share = -(-options.cases // len(names))
     failed = [name for name in names if not survives(name, share, options.seed)]

@@ -22,7 +22,6 @@ import dmsgd
 from dmsgd.commands.loading import load_features, load_labels
 from dmsgd.features import recognise, store
 from dmsgd.files.tables import column_names
-from dmsgd.paper import storage
 from dmsgd.schedules import completing
 
 #: What bad input may raise, with a message.
@@ -262,27 +261,6 @@ def interrupted(path: Path) -> None:
         completing.pieces, completing.SAVE_SECONDS = pieces, saved
 
 
-@dataclass(frozen=True)
-class Result:
-    """What an experiment might store."""
-
-    names: tuple[str, ...]
-    scores: dict[str, float]
-    curve: list[int]
-    note: str | None
-
-
-def paper(place: Path) -> tuple[Path, Callable[[], None]]:
-    storage.save(Result(("a", "b"), {"a": 0.5}, [1, 2], None), place / "r.json")
-
-    def read() -> None:
-        storage.recorded(place / "r.json")
-        if not isinstance(storage.load(Result, place / "r.json"), Result):
-            raise Finding("a result became something else")
-
-    return place / "r.json", read
-
-
 def state(place: Path) -> tuple[Path, Callable[[], None]]:
     from dmsgd.torch import DiverseSampler
 
@@ -294,8 +272,14 @@ def state(place: Path) -> tuple[Path, Callable[[], None]]:
             found = json.loads((place / "state.json").read_bytes())
         except (ValueError, RecursionError):
             raise ValueError("not JSON") from None
-        if isinstance(found, dict):
-            DiverseSampler(DESIGN, 10).load_state_dict(found)
+        again = DiverseSampler(DESIGN, 10)
+        again.load_state_dict(found)
+        places = [
+            each["epoch"] * again.total_size + each["consumed"]
+            for each in (found, again.state_dict())
+        ]
+        if places[0] != places[1]:
+            raise Finding("a sampler goes on from another place than its state says")
 
     return place / "state.json", read
 
@@ -319,7 +303,6 @@ MAKERS: dict[str, Callable[[Path], tuple[Path, Callable[[], None]]]] = {
     "schedule inclusion": schedule("inclusion.npy"),
     "journal": unfinished("part.json"),
     "part": unfinished("part"),
-    "paper": paper,
     "sampler state": state,
 }
 

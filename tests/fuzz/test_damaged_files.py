@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
+import run
 from mutations import damaged
 from targets import MAKERS, made, quiet
 
@@ -26,3 +28,14 @@ def test_damaged_files_are_refused_or_read_truly(
         assert target.try_out(target.content)
         accepted = sum(target.try_out(content) for content in damaged(target.content, CASES, 0))
     assert accepted < CASES or name == "part"  # whose draws are made again
+
+
+def test_fuzzing_says_that_atheris_is_missing_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "argv", ["run.py", "--cases", "2", "--only", "txt"])
+    assert run.main() == 0
+    printed = capfd.readouterr().out
+    assert "atheris is not installed" in printed
+    assert "2 cases, findings in: none" in printed

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import given
@@ -51,6 +52,12 @@ class _Words:
 
 def is_code(code, s, arguments):
     eval(code, {"dmsgd": _Words(), "X": 0, "y": 0})
+
+
+def loaded_schedule(s, **given):
+    with TemporaryDirectory() as folder:
+        dmsgd.presample(s.design, 3, path=f"{folder}/draws")
+        return dmsgd.Schedule.load(f"{folder}/draws", **given)
 
 
 X, K, LABELS, SEED = kinds.X, kinds.BATCH_SIZE, kinds.LABELS, kinds.SEED
@@ -108,6 +115,7 @@ DESIGN_FUNCTIONS = {
             **WIDE,
             "labels": LABELS,
             "balance": Kind({"0.2": lambda s: 0.2}, kinds.FRACTION.bad, kinds.FRACTION.odd),
+            "standardize": kinds.FLAG,
             "normalize": kinds.FLAG,
         },
         results.is_positive,
@@ -230,11 +238,6 @@ METHODS = {
         method(given.DESIGN_EDGE["KDPP (near-deficient)"], "given"),
         {"items": kinds.GIVEN_ITEMS},
         results.is_design,
-    ),
-    "Schedule.load": Call(
-        plain(dmsgd.Schedule.load),
-        {"path": Kind({}, {**given.PATH_BAD, "nothing": lambda s: "no-such-schedule"})},
-        results.is_anything,
     ),
     "DPP.sample": Call(
         method(given.DESIGN_ODD["DPP"], "sample"), DRAWS, results.is_sample_of_any_size
@@ -440,8 +443,20 @@ SCHEDULES = {
             "seed": SEED,
             "path": kinds.PATH,
             "workers": kinds.WORKERS,
+            "progress": kinds.FLAG,
+            "overwrite": kinds.FLAG,
         },
         results.is_schedule,
+    ),
+    "Schedule.load": Call(
+        loaded_schedule,
+        {"check": kinds.FLAG},
+        lambda schedule, s, given: results.is_schedule(schedule, s, {"steps": 3}),
+    ),
+    "Schedule.load (path)": Call(
+        plain(dmsgd.Schedule.load),
+        {"path": Kind({}, {**given.PATH_BAD, "nothing": lambda s: "no-such-schedule"})},
+        results.is_anything,
     ),
 }
 

@@ -378,6 +378,10 @@ LABELS_BAD = {
     "too long": lambda s: np.r_[s.y, 0],
     "NaN": lambda s: s.with_second(np.nan, s.y),
     "infinite": lambda s: s.with_second(np.inf, s.y),
+    "infinite in a list": lambda s: [float("-inf"), *s.y[1:].tolist()],
+    "infinite in a series": lambda s: pd.Series(s.with_second(np.inf, s.y)),
+    "infinite decimal": lambda s: [Decimal("Infinity"), *s.y[1:].tolist()],
+    "infinite among objects": lambda s: with_entry(s.y, np.float32(np.inf)),
     "None inside": lambda s: [None, *s.y[1:].tolist()],
     "None beside text": lambda s: [None, *s.y[1:].astype(str).tolist()],
     "NaN beside text": lambda s: [float("nan"), *s.y[1:].astype(str).tolist()],
@@ -557,12 +561,24 @@ WEIGHTS_ODD = {
 
 FLAG_BAD = {
     "text": lambda s: "no",
+    "empty text": lambda s: "",
+    "'False'": lambda s: "False",
+    "bytes": lambda s: b"no",
     "None": lambda s: None,
+    "0": lambda s: 0,
+    "1": lambda s: 1,
     "2": lambda s: 2,
+    "1.0": lambda s: 1.0,
+    "NaN": lambda s: float("nan"),
+    "np.int64": lambda s: np.int64(1),
     "list": lambda s: [],
+    "list of a flag": lambda s: [True],
+    "0-D array": lambda s: np.array(True),
     "array": lambda s: np.ones(3, bool),
+    "tensor": lambda s: torch.tensor(True),
+    "class": lambda s: bool,
     "object": lambda s: object(),
-}
+}  # fmt: skip
 
 DESIGN_GOOD = {
     "KDPP": lambda s: s.design,
@@ -642,8 +658,6 @@ DESIGN_EDGE = {
     f"KDPP ({name})": lambda s, make=make: dmsgd.KDPP(make(s), s.k)
     for name, make in SPECTRUM_ODD.items()
 }
-
-TEXT_BAD = nothing_like_it_but("")
 
 PATH_BAD = {
     **nothing_like_it_but("bytes"),

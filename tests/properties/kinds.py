@@ -133,6 +133,7 @@ BATCHES_OF_ANY_SIZE = Kind(
     {"twice the same": lambda s: [[0, 0]], "none": lambda s: [], "all": lambda s: [range(s.n)]},
 )
 FLAG = Kind({"True": lambda s: True, "np.False_": lambda s: np.False_}, given.FLAG_BAD)
+TEXT = Kind({"text": lambda s: "text", "empty": lambda s: ""}, given.NOTHING_LIKE_IT)
 NUMBERS = Kind(given.NUMBERS_GOOD, given.NUMBERS_BAD, given.WEIGHTS_ODD)
 WEIGHTS = Kind(given.NUMBERS_GOOD, given.WEIGHTS_BAD, given.WEIGHTS_ODD)
 TARGET = WEIGHTS.having(uniform=lambda s: "uniform")
@@ -147,7 +148,6 @@ INCLUSION = Kind(
 KERNEL_NAME = named("linear", "rbf")
 KERNEL = Kind(given.KERNEL_GOOD, given.KERNEL_BAD, given.KERNEL_ODD)
 SPECTRUM = Kind(given.SPECTRUM_GOOD, given.SPECTRUM_BAD, given.SPECTRUM_ODD)
-TEXT = Kind({"text": lambda s: "x", "empty": lambda s: ""}, given.TEXT_BAD)
 #: Where nothing is stored.
 PATH = Kind({"None": lambda s: None}, given.PATH_BAD).optional()
 FUNCTION_OF_A_FRACTION = Kind(

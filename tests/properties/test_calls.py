@@ -2,7 +2,9 @@
 
 import inspect
 import warnings
+from typing import get_args, get_type_hints
 
+import given as values
 import numpy as np
 import pytest
 from calls import CALLS
@@ -70,8 +72,8 @@ def judge(call, size, arguments, verdict):
             raise failed
 
 
-def public_names():
-    """Return what users can call with arguments: functions, classes, and methods of classes.
+def public():
+    """Return what users can call with arguments by name: functions, classes, methods of classes.
 
     Methods of torch samplers and scikit-learn estimators are their frameworks' to call.
     """
@@ -85,7 +87,7 @@ def public_names():
         ]
         found |= {f"{module}.{name}": getattr(home, name) for name in names}
     methods = {
-        f"{kind.__name__}.{name}"
+        f"{kind.__name__}.{name}": value
         for home, kind in found.items()
         if inspect.isclass(kind)
         and not inspect.isabstract(kind)
@@ -95,18 +97,47 @@ def public_names():
         and getattr(value, "__module__", "").startswith("dmsgd.")
         and len(inspect.signature(value).parameters) > (not inspect.ismethod(value))
     }
-    return set(found) | methods
+    return found | methods
+
+
+PUBLIC = public()
+
+
+def flags():
+    """Return (name, argument) of all that a public name takes True or False for."""
+    return [
+        (name, argument)
+        for name, value in PUBLIC.items()
+        if name not in NOT_CALLED and callable(value)
+        for argument, hint in get_type_hints(
+            value.__init__ if inspect.isclass(value) else value
+        ).items()
+        if hint is bool or bool in get_args(hint)
+    ]
 
 
 def test_every_public_name_has_a_property():
     tested = {name.partition(" (")[0] for name in ALL}
-    missing = public_names() - tested - NOT_CALLED
+    missing = set(PUBLIC) - tested - NOT_CALLED
     assert not missing, f"give these a line in tests/properties/calls.py: {sorted(missing)}"
 
 
 def test_no_property_is_of_a_name_that_is_gone():
     tested = {name.partition(" (")[0] for name in ALL}
-    assert not (tested | NOT_CALLED) - public_names()
+    assert not (tested | NOT_CALLED) - set(PUBLIC)
+
+
+@pytest.mark.parametrize(("name", "argument"), flags())
+def test_a_flag_is_true_or_false(name, argument):
+    """Whatever else is given for it is refused, and by its name: "no" would count as yes."""
+    size = Size(n=6, d=3, k=2, seed=0)
+    call = next(call for key, call in ALL.items() if key.partition(" (")[0] == name)
+    usual = {key: next(iter(kind.good.values()))(size) for key, kind in call.arguments.items()}
+    for make in values.FLAG_BAD.values():
+        arguments = {**usual, argument: make(size)}
+        error = outcome(lambda: call.run(size, **arguments), [argument], call.frameworks)[1]  # noqa: B023
+        assert error is not None, arguments[argument]
+        assert argument in str(error)
 
 
 def warned():

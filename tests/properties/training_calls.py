@@ -111,6 +111,42 @@ ESTIMATOR = Kind(
     {"SGDClassifier": classifier},
     {**given.NOTHING_LIKE_IT, "no partial_fit": lambda s: dmsgd.sklearn.Diversified(classifier(s))},
 )
+SHARD = Kind({"auto": lambda s: "auto", "False": lambda s: False}, kinds.FLAG.bad)
+
+
+def state_with(**changed):
+    """Return the maker of a sampler's state in which these fields are others."""
+    return lambda s: {**dmsgd.torch.DiverseSampler(s.design).state_dict(), **changed}
+
+
+def without(name):
+    """Return the maker of a sampler's state in which a field is missing."""
+    return lambda s: {k: v for k, v in state_with()(s).items() if k != name}
+
+
+def loaded(sampler, state):
+    sampler.load_state_dict(state)
+    return sampler
+
+
+FIELDS = ("epoch", "consumed", "steps", "k", "n", "seed", "design")
+STATE = Kind(
+    {"new": state_with(), "in another epoch": state_with(epoch=3)},
+    {
+        **given.NOTHING_LIKE_IT,
+        "text": lambda s: "x",
+        "empty": lambda s: {},
+        **{f"no {name}": without(name) for name in FIELDS},
+        **{
+            f"{name} {what}": lambda s, name=name, make=make: state_with(**{name: make(s)})(s)
+            for name in FIELDS
+            for what, make in given.COUNT_BAD.items()
+            if not (name in ("epoch", "consumed") and what == "zero")
+        },
+        "consumed far beyond": state_with(consumed=10**9),
+        "epoch far beyond": state_with(epoch=2**62),
+    },
+)
 FRAMEWORKS = ("sklearn", "imblearn")
 #: As in scikit-learn, which asks NumPy.
 RANDOM_STATE = Kind({"0": lambda s: 0, "None": lambda s: None}, kinds.SEED.bad).without(
@@ -196,6 +232,7 @@ TRAINING = {
             "k": kinds.BATCH_SIZE,
             "w": kinds.FRACTION.without("fraction"),  # scikit-learn asks NumPy about it
             "kernel": kinds.named("linear"),
+            "standardize": kinds.FLAG,
             "normalize": kinds.FLAG,
             "epochs": kinds.POSITIVE.without("1e300"),
             "unbiased": kinds.FLAG,
@@ -212,6 +249,7 @@ TRAINING = {
             "n_samples": kinds.COUNT,
             "w": kinds.FRACTION.without("fraction"),  # scikit-learn asks NumPy about it
             "kernel": kinds.KERNEL_NAME,
+            "standardize": kinds.FLAG,
             "normalize": kinds.FLAG,
             "random_state": RANDOM_STATE,
         },
@@ -228,7 +266,8 @@ TRAINING = {
             "steps": kinds.COUNT.optional(),
             "seed": SEED,
             "loss_weights": kinds.FLAG,
-            "shard": Kind({"auto": lambda s: "auto", "False": lambda s: False}, kinds.FLAG.bad),
+            "shard": SHARD,
+            "in_order": Kind({"True": lambda s: True}, given.FLAG_BAD),
         },
         lambda loader, s, given: [list(batch) for batch in loader],
     ),
@@ -238,11 +277,21 @@ TRAINING = {
             "design": DRAWN,
             "steps": kinds.COUNT.optional(),
             "seed": SEED,
-            "shard": Kind({"auto": lambda s: "auto", "False": lambda s: False}, kinds.FLAG.bad),
+            "shard": SHARD,
             "num_replicas": Kind({"1": lambda s: 1}, kinds.COUNT.bad),
             "rank": Kind({"0": lambda s: 0}, kinds.COUNT_OR_ZERO.bad),
         },
         lambda sampler, s, given: results.is_items(np.array(list(sampler)), s.n),
+    ),
+    "torch.DiverseSampler (state)": Call(
+        lambda s, state: loaded(dmsgd.torch.DiverseSampler(s.design), state),
+        {"state": STATE},
+        lambda sampler, s, given: results.is_items(np.array(list(sampler)), s.n),
+    ),
+    "torch.loader (state)": Call(
+        lambda s, state: loaded(dmsgd.torch.loader(DATASET.good["dataset"](s), s.design), state),
+        {"state": STATE},
+        lambda loader, s, given: [list(batch) for batch in loader],
     ),
     "torch.WithLossWeights": Call(
         plain(dmsgd.torch.WithLossWeights),

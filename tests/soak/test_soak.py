@@ -43,6 +43,7 @@ def test_soaks_of_one_process(soak, options, capsys):
     assert "; takes " in told.err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "options"),
     [

@@ -17,7 +17,6 @@ from dmsgd.commands.bench import bench
 from dmsgd.commands.demo import demo
 from dmsgd.commands.inspect import inspect
 from dmsgd.commands.report import report
-from dmsgd.commands.reproduce import reproduce
 from dmsgd.commands.sample import sample
 from dmsgd.commands.select import select
 from dmsgd.commands.terminal import exit_code, open_streams
@@ -67,7 +66,6 @@ app.command()(report)
 app.command()(sample)
 app.command()(select)
 app.command()(demo)
-app.command()(reproduce)
 app.command()(bench)
 
 

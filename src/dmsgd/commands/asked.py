@@ -23,6 +23,7 @@ from dmsgd.commands.arguments import (
     TargetOption,
     Weight,
 )
+from dmsgd.inputs.texts import few
 
 if TYPE_CHECKING:
     from dmsgd.diagnostics import Settings
@@ -75,46 +76,46 @@ class Asked:
         from dmsgd.inputs.labels import as_labels
 
         features, labels = self.features, self.labels
-        names, out = column_names(features), self.dropped()
+        names = column_names(features)
+        out = self.dropped(names)
         if labels is None:
             return load_features(features, out), None
         if labels in names:
             return load_features(features, out), load_labels(f"{features}:{labels}")
         if names and not any(suffix in labels.lower() for suffix in LABEL_FILES):
             raise ValueError(
-                f"{features} has no column {labels!r} for --labels; it has {', '.join(names[:10])}"
-                + (", ..." if len(names) > 10 else "")
+                f"{features} has no column {labels!r} for --labels; it has {few(names)}"
             )
         X = load_features(features, out)
         return X, as_labels(load_labels(labels, n=X.shape[0]), X.shape[0])
 
-    def dropped(self) -> tuple[str, ...]:
-        """Return the columns of a table that are no features, by these options."""
-        from dmsgd.files.tables import TABLES, column_names
+    def dropped(self, names: list[str]) -> tuple[str, ...]:
+        """Return which of the columns with these names are no features, by these options."""
+        from dmsgd.files.tables import TABLES
 
-        names = column_names(self.features)
         for option, text in (("--columns", self.columns), ("--drop", self.drop)):
             if text is not None and not text.strip(" ,"):
                 raise ValueError(f"{option} names no column; write names between commas, as a,b")
         asked = {"--columns": _named(self.columns, names), "--drop": _named(self.drop, names)}
+        known = set(names)
         for option, given in asked.items():
             if given and not names:
                 raise ValueError(
                     f"{option} is for tables ({', '.join(TABLES)}); {self.features} has no named "
                     f"columns"
                 )
-            for each in given:
-                if each not in names:
-                    few = ", ".join(names[:10]) + ", ..." * (len(names) > 10)
-                    raise ValueError(
-                        f"{self.features} has no column {each!r} for {option}; it has {few}"
-                    )
+            unknown = [each for each in given if each not in known]
+            if unknown:
+                raise ValueError(
+                    f"{self.features} has no column {unknown[0]!r} for {option}; it has "
+                    f"{few(names)}"
+                )
         if asked["--columns"] and asked["--drop"]:
             raise ValueError(
                 "--columns says what is a feature, --drop what is none; give one of them"
             )
-        kept = asked["--columns"] or [name for name in names if name not in asked["--drop"]]
-        return tuple(name for name in names if name not in kept or name == self.labels)
+        kept = set(asked["--columns"] or names).difference(asked["--drop"], [self.labels])
+        return tuple(name for name in names if name not in kept)
 
 
 def asking(command: Callable[..., None]) -> Callable[..., None]:

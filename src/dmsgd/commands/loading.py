@@ -19,9 +19,9 @@ from dmsgd.features import Features, recognise
 from dmsgd.features.door import open_features
 from dmsgd.files import csv_files, parquet_files, tables, zarr_files
 from dmsgd.files.numpy_files import load_npy, load_npz
-from dmsgd.files.paths import USUAL_NAMES, existing, refuse_unknown
+from dmsgd.files.paths import USUAL_NAMES, existing
 from dmsgd.files.sparse_files import is_large_sparse
-from dmsgd.files.tables import TABLES, column_names, is_text_table
+from dmsgd.files.tables import TABLES, is_text_table
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.memory import memory_limit
 
@@ -46,8 +46,6 @@ def load_features(path: str | Path, drop: Collection[str] = ()) -> Features:
     if kind in TABLES:
         if name is not None:
             raise ValueError(f"{path}: features are all columns of a table; give the file alone")
-        for each in drop:
-            refuse_unknown(file, column_names(file), each)
         if not is_text_table(file) and 8 * parquet_files.entries(file, drop) > memory_limit() // 8:
             return open_features(file, drop)
         value = tables.numbers(file, drop)

@@ -75,6 +75,7 @@ def sample(
     there = _refuse_output(output, [asked.features, asked.labels], steps, asked.k, seed, force)
     from dmsgd.features.connection import connected
     from dmsgd.features.door import open_features
+    from dmsgd.files.tables import column_names
     from dmsgd.inputs.scalars import as_count
     from dmsgd.inputs.seeding import key_of
     from dmsgd.inputs.threads import thread_count
@@ -90,7 +91,8 @@ def sample(
         client = None if cluster is None else stack.enter_context(connected(cluster))
         X, y = asked.load()
         if client is not None:
-            X = open_features(asked.features, asked.dropped(), on_cluster=True)
+            drop = asked.dropped(column_names(asked.features))
+            X = open_features(asked.features, drop, on_cluster=True)
         say(f"features  {asked.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
         design = _set_up(X, asked.k, y, settings, without_repulsion)
         say(f"set-up    {time.perf_counter() - began:.2f} s")

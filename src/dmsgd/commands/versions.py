@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
@@ -32,9 +33,17 @@ def versions() -> str:
 
 
 def _processor() -> str:
-    from dmsgd.paper.provenance import processor
-
-    return processor()
+    """Return the processor's name; on Linux from lscpu, which also names those of ARM."""
+    try:
+        done = subprocess.run(
+            ["lscpu"], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}
+        )
+    except OSError:  # there is no such command
+        lines = []
+    else:
+        lines = done.stdout.splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("Model name:")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _version(package: str) -> str:

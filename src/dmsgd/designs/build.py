@@ -101,9 +101,9 @@ def diversify(
     >>> design.sample(3, seed=0).shape
     (3, 10)
     """
-    X, labels = separated(X, labels)
     w, normalize = as_fraction(w, "w"), as_flag(normalize, "normalize")
     standardize = as_flag(standardize, "standardize")
+    X, labels = separated(X, labels)
     if spectrum is not None:
         as_function(spectrum, "spectrum", "from a kernel to its Spectrum, such as dmsgd.exact")
     if w > 0 and labels is None:

@@ -56,8 +56,8 @@ def inclusion(
     >>> [round(float(each), 6) for each in b[-2:]]
     [0.111111, 1.0]
     """
-    X, labels = separated(X, labels)
     scaled, unit = as_flag(standardize, "standardize"), as_flag(normalize, "normalize")
+    X, labels = separated(X, labels)
     F = _features(X, labels, as_fraction(w, "w"), scaled, unit)
     k = as_batch_size(k, F.n)
     if F.d >= F.n:

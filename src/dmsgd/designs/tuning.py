@@ -16,7 +16,7 @@ from dmsgd.designs.source import KnownSource, known
 from dmsgd.features.tables import separated
 from dmsgd.inputs.items import as_numbers
 from dmsgd.inputs.labels import as_classes
-from dmsgd.inputs.scalars import as_count, as_fraction
+from dmsgd.inputs.scalars import as_count, as_flag, as_fraction
 from dmsgd.spectra.strength import entropy
 
 
@@ -70,6 +70,7 @@ def suggest_w(
     0.9
     """
     balance = as_fraction(balance, "balance")
+    standardize, normalize = as_flag(standardize, "standardize"), as_flag(normalize, "normalize")
     X, labels = separated(X, labels)
     classes, k = as_classes(labels)[0].size, as_count(k, "k")
     last, reached = (1.0 if k <= classes else 0.9), 0.0  # at w = 1 the rank is that of the labels

@@ -8,6 +8,7 @@ from typing import Any
 
 from dmsgd.features.door import named_columns, open_features, recognise
 from dmsgd.inputs.arrays import as_dense
+from dmsgd.inputs.texts import few
 
 
 def separated(X: Any, labels: Any) -> tuple[Any, Any]:
@@ -26,10 +27,9 @@ def separated(X: Any, labels: Any) -> tuple[Any, Any]:
             f"an array with the class of each item"
         )
     if names.count(labels) != 1:
-        few = ", ".join(map(str, names[:10])) + ", ..." * (len(names) > 10)
         raise ValueError(
             f"labels={labels!r} must name one column of X, which has {names.count(labels)} of that "
-            f"name; it has {few}"
+            f"name; it has {few(names)}"
         )
     return X[[name for name in names if name != labels]], as_dense(X[labels], "labels")
 

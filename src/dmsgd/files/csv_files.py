@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.errors import KernelWarning
-from dmsgd.files.paths import column_number, not_numeric
+from dmsgd.files.paths import column_number, kept, not_numeric
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.texts import counted, few
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ def _rows(file: Path, columns: Layout) -> Iterator[tuple[int, list[str]]]:
 def numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
     """Return all columns of a CSV file but those to `drop`, which must be numeric."""
     columns = layout(file)
-    used = [j for j, name in enumerate(columns.names) if name not in drop]
+    used = kept(file, columns.names, drop)
     if not used:
-        raise ValueError(f"{file} has no column of features besides {', '.join(drop)}")
+        raise ValueError(f"{file} has no column of features besides {few(list(drop))}")
     rows = _rows(file, columns)
     if next(rows, None) is None:
-        raise ValueError(f"{file} has a header ({', '.join(columns.names)}) but no rows")
+        raise ValueError(f"{file} has a header ({few(columns.names)}) but no rows")
     for _ in rows if drop else ():  # NumPy does not count the cells that it is not to use
         pass
     try:

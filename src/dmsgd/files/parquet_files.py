@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.errors import KernelWarning
-from dmsgd.files.paths import column_number, not_numeric, readable
+from dmsgd.files.paths import column_number, kept, not_numeric, readable
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.extras import require
 from dmsgd.inputs.memory import reserve
@@ -70,12 +71,13 @@ def feature_columns(file: Path, source: Any, drop: Collection[str] = ()) -> Colu
     """
     with readable(file, "Parquet"):
         index = _pandas_index(source)
-    used = [f for f in source.schema_arrow if f.name not in drop and f.name not in index]
+    fields, names = list(source.schema_arrow), source.schema_arrow.names
+    used = [fields[j] for j in kept(file, names, drop) if names[j] not in index]
     if not used:
         raise ValueError(f"{file} has no column of features")
-    names = source.schema_arrow.names
+    times = Counter(names)
     for field in used:
-        if names.count(field.name) > 1:
+        if times[field.name] > 1:
             raise ValueError(f"{file} has two columns {field.name!r}; name them apart")
         kind = field.type.value_type if _is_list(field.type) else field.type
         if not _is_number(kind):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dmsgd.inputs.texts import visible
+from dmsgd.inputs.texts import few, visible
 
 #: Characters that are shown of a path that no file can have.
 SHOWN = 80
@@ -114,10 +114,19 @@ def column_number(file: Path, names: list[str], name: str | None) -> int:
     return names.index(str(name))
 
 
+def kept(file: Path, names: list[str], drop: Collection[str]) -> list[int]:
+    """Return where the columns are that are not to `drop`, refusing to drop what is not there."""
+    out, known = set(drop), set(names)
+    unknown = [name for name in drop if name not in known]
+    if unknown:
+        refuse_unknown(file, names, unknown[0])
+    return [j for j, name in enumerate(names) if name not in out]
+
+
 def refuse_unknown(file: Path, names: list[str], name: str | None) -> None:
     """Raise if no column has this name."""
     if name not in names:
         raise ValueError(
-            f"{file} has the columns {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
+            f"{file} has the columns {few(names)}"
             f"{'' if name is None else f' and no column {name!r}'}; select one as {file.name}:NAME"
         )

@@ -190,7 +190,7 @@ def _refuse_wrong_dtype(dtype: np.dtype[Any], name: str) -> None:
 def _missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return which entries are None, NaN, NaT or pandas' NA."""
     if values.dtype.kind == "f":
-        return np.asarray(~np.isfinite(values))
+        return np.asarray(np.isnan(values))
     if values.dtype.kind in "mM":
         return np.asarray(np.isnat(values))
     if values.dtype != object:

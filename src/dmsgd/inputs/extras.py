@@ -7,7 +7,7 @@ from importlib.util import find_spec
 #: The modules of each extra of pyproject.toml that dmsgd itself imports, and who they belong to.
 EXTRAS = {
     "sklearn": {"sklearn": "scikit-learn"},
-    "paper": {"sklearn": "scikit-learn", "matplotlib": "matplotlib", "joblib": "joblib"},
+    "demo": {"sklearn": "scikit-learn", "matplotlib": "matplotlib"},
     "parquet": {"pyarrow": "pyarrow"},
     "zarr": {"zarr": "zarr 3 and Python 3.11 or later"},
     "dask": {"dask": "Dask", "distributed": "distributed"},

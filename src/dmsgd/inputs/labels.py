@@ -1,4 +1,4 @@
-"""Checks of labels: one class per item, none of them missing."""
+"""Checks of labels: one class per item, none of them missing or infinite."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from dmsgd.inputs.texts import counted
 FRACTIONS = 20
 #: What missing labels become when a column is cast to text; no class has such a name.
 MISSING_WORDS = ("nan", "NaN", "NaT", "<NA>")
+#: Numbers that are no classes: what divisions by zero leave behind.
+INFINITE = (float("inf"), float("-inf"))
 
 
 def as_labels(value: Any, n: int | None = None, name: str = "labels") -> npt.NDArray[Any]:
@@ -33,7 +35,8 @@ def as_classes(
     """Return the classes in order, and the number of each item's class, for `n` items if given.
 
     Labels are all text, all numbers, all booleans or all of one other kind that has an order, as
-    dates have; none is missing. Numbers with a fraction are classes only where there are few.
+    dates have; none is missing or infinite. Numbers with a fraction are classes only where there
+    are few.
     """
     labels = _one_kind(value, name)
     if labels.ndim != 1:
@@ -102,6 +105,13 @@ def _refuse_no_classes(names: npt.NDArray[Any], codes: IntArray, name: str) -> N
             raise ValueError(
                 f"{name} has {counted(int(np.isin(codes, words).sum()), 'missing entry')} that "
                 f"became the text {names[words[0]]!s}; drop or fill them"
+            )
+    if names.dtype.kind in "fO":
+        infinite = [code for code, entry in enumerate(names.tolist()) if entry in INFINITE]
+        if infinite:
+            raise ValueError(
+                f"{name} has {counted(int(np.isin(codes, infinite).sum()), 'infinite entry')}; "
+                f"drop or replace them"
             )
     if names.dtype.kind == "f" and names.size > FRACTIONS and (names % 1).any():
         raise ValueError(

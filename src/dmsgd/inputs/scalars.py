@@ -14,10 +14,10 @@ MOST = 2**63 - 1
 OF_A_FRACTION = "that takes the share of the work that is done, from 0 to 1"
 
 
-def as_flag(value: Any, name: str) -> bool:
-    """Return `value`, True or False."""
+def as_flag(value: Any, name: str, more: str = "") -> bool:
+    """Return `value`, True or False; `more` names what else the argument may be."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+        raise TypeError(f"{name} must be True or False{more}, got {value!r}")
     return bool(value)
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 #: Not printable by Python's rules, and harmless: they space letters, and join them in scripts
 #: and emoji.
 HARMLESS = "\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
+
+#: What a formula begins with in a spreadsheet; the last four are wide forms of the others.
+FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 def counted(number: int, noun: str) -> str:
@@ -15,6 +22,15 @@ def counted(number: int, noun: str) -> str:
     """
     several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}{'e' * noun.endswith('s')}s"
     return f"{number:,} {noun if number == 1 else several}"
+
+
+def few(names: Sequence[object]) -> str:
+    """Return the first ten of these names, and whether there are more.
+
+    >>> few(["a", "b"]), few(range(12))
+    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...')
+    """
+    return ", ".join(map(str, names[:10])) + ", ..." * (len(names) > 10)
 
 
 def visible(text: object, length: int | None = None) -> str:
@@ -37,3 +53,15 @@ def visible(text: object, length: int | None = None) -> str:
         else each.encode("unicode_escape").decode("ascii")
         for each in shown
     )
+
+
+def cell(value: object) -> str:
+    """Return a value for a cell of a CSV file that spreadsheets may open, `visible`.
+
+    Text that they would take for a formula gets an apostrophe in front; numbers have none.
+
+    >>> cell("=1+1"), cell("-3.5"), cell("a-b")
+    ("'=1+1", '-3.5', 'a-b')
+    """
+    shown = visible(value)
+    return f"'{shown}" if shown.startswith(FORMULAS) and not NUMBER.fullmatch(shown) else shown

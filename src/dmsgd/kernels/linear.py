@@ -88,8 +88,9 @@ def strata(labels: Any, balanced: bool = False) -> Linear:
     >>> strata(["a", "b", "a"]).block([0], [0, 1, 2])
     array([[1., 0., 1.]])
     """
+    balanced = as_flag(balanced, "balanced")
     H = one_hot(labels)
-    if as_flag(balanced, "balanced"):
+    if balanced:
         H = sparse.csr_array(H @ sparse.diags_array(1 / np.sqrt(H.sum(axis=0))))
     return Linear(H)
 

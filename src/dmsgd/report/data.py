@@ -18,7 +18,7 @@ from dmsgd.features.interface import as_array
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.seeding import Seed
-from dmsgd.inputs.texts import visible
+from dmsgd.inputs.texts import cell, visible
 from dmsgd.report.items import checked_images, snippets
 
 #: Classes whose shares are listed; of more, the commonest and the rarest.
@@ -65,13 +65,17 @@ class Data:
         return settings.design(self.X, k, labels)
 
     def classes(self) -> list[dict[str, Any]]:
-        """Return name, items and share of each class, [] without labels."""
+        """Return name, items and share of each class, [] without labels.
+
+        A "cell" is what stands for the name in a table that the page saves, if it is another.
+        """
         if self.codes is None:
             return []
         counts = np.bincount(self.codes, minlength=len(self.labels))
         total = max(int(counts.sum()), 1)
         return [
             {"name": name, "items": int(count), "share": count / total}
+            | ({"cell": cell(name)} if cell(name) != name else {})
             for name, count in zip(self.names, counts.tolist(), strict=True)
         ]
 
@@ -115,7 +119,7 @@ def as_csv(data: Data, ratio: FloatArray, first: IntArray) -> str:
     writer = csv.writer(file, lineterminator="\n")
     named = data.codes is not None
     writer.writerow(["item", *(["class"] if named else []), "times_uniform", "near_copy_of"])
-    classes = [] if data.codes is None else [[data.labels[c]] for c in data.codes]
+    classes = [] if data.codes is None else [[cell(data.labels[c])] for c in data.codes]
     for i, (row, times) in enumerate(zip(data.rows.tolist(), ratio.tolist(), strict=True)):
         copied = "" if first[i] == i else int(data.rows[first[i]])
         writer.writerow([row, *(classes[i] if named else []), f"{times:.6g}", copied])

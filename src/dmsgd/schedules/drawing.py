@@ -15,7 +15,7 @@ from dmsgd.designs.design import Design, refuse_too_many
 from dmsgd.designs.source import FIXED_K
 from dmsgd.errors import ClusterError
 from dmsgd.features.connection import refuse_lost
-from dmsgd.inputs.scalars import as_count
+from dmsgd.inputs.scalars import as_count, as_flag
 from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.inputs.threads import thread_count
 from dmsgd.schedules.completing import complete, inclusion_of
@@ -52,6 +52,7 @@ def presample(
                killed, that is completed to the same bytes. While another process is at it, this
                one waits. With seed=None whatever seed is found there is the same.
     workers:   threads, -1 for all cores; they do not change the draws.
+    progress:  show a progress bar.
     client:    a dask.distributed Client: the draws are made on its cluster, and are the same.
     overwrite: replace another schedule at `path`, or a damaged or unfinished one, which otherwise
                is refused. Files that are not part of a schedule are never replaced.
@@ -66,6 +67,7 @@ def presample(
     if not isinstance(design, Design):
         raise TypeError(f"presample needs {FIXED_K}, got {type(design).__name__}")
     steps, threads = as_count(steps, "steps"), thread_count(workers)
+    progress, overwrite = as_flag(progress, "progress"), as_flag(overwrite, "overwrite")
     if client is not None:
         refuse_lost(client)
     hands = Hands(threads, progress, client)

@@ -12,7 +12,7 @@ from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.design import Design
 from dmsgd.files.numpy_files import load_npy
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.scalars import as_count
+from dmsgd.inputs.scalars import as_count, as_flag
 from dmsgd.inputs.seeding import Seed
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
@@ -63,6 +63,7 @@ class Schedule:
         at the record, the sizes and the first and last 64 KB only. Files that were cut short,
         altered, or are no schedule are refused.
         """
+        check = as_flag(check, "check")
         files = Files.at(path)
         while True:  # until nobody replaced the schedule meanwhile
             before = _bytes_of(files.sidecar)

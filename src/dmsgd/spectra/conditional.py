@@ -53,7 +53,7 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Conditional:
     P, N = Q[:, given:], _turned(V)[0][:, given:]
     W, S, _ = linalg.svd(N.T @ (roots[:, None] * P), check_finite=False)
     values, turn = S**2, N @ W
-    settle_ties(values, turn, noise(rank) * values[0])
+    settle_ties(values, turn, 2 * noise(rank) * S[0] * S)  # of S², where S is off by noise * S[0]
     # Where those before an item leave little of it, its direction is rounding by that much more.
     before = values[0] + np.cumsum((spectrum.values @ Q[:, :given] ** 2)[::-1])[::-1]
     largest = max(spectrum.values[0], float(np.max((lengths / left) ** 2 * before)))

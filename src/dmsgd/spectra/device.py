@@ -7,7 +7,6 @@ is cuSOLVER's.
 from __future__ import annotations
 
 import logging
-from itertools import pairwise
 from typing import final
 
 import numpy as np
@@ -23,7 +22,7 @@ from dmsgd.spectra.device_vectors import SLICE, DeviceVectors
 from dmsgd.spectra.eigen import noise
 from dmsgd.spectra.rounds import SQUARED_LIMIT, in_rounds
 from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
-from dmsgd.spectra.ties import ALIKE
+from dmsgd.spectra.ties import ALIKE, equal_groups
 
 log = logging.getLogger("dmsgd")
 
@@ -121,10 +120,8 @@ def _eigh(symmetric: Tensor) -> tuple[Tensor, Tensor]:
 
 def _settle_ties(values: Tensor, vectors: Tensor, spread: float) -> None:
     """Choose one basis where eigenvalues are equal, as `dmsgd.spectra.ties` does."""
-    bounds = (torch.nonzero(-values.diff() > spread)[:, 0] + 1).tolist()
-    for start, stop in pairwise([0, *bounds, len(values)]):
-        if stop - start > 1:
-            vectors[:, start:stop] = _settled(vectors[:, start:stop].clone())
+    for tie in equal_groups(values.cpu().numpy(), spread):
+        vectors[:, tie] = _settled(vectors[:, tie].clone())
 
 
 def _settled(rest: Tensor) -> Tensor:

@@ -8,6 +8,8 @@ but that of rows that are as long as the longest, to rounding, the first is take
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy import linalg
 
@@ -20,17 +22,38 @@ ALIKE = 1e-6
 #: Rows among which the next pivots are looked for.
 TOGETHER = 64
 
+#: Values farther apart than this share of their size are never equal. A basis of the wrong vectors
+#: moves inclusion probabilities by about as much.
+WIDEST = 1e-9
 
-def settle_ties(values: FloatArray, vectors: FloatArray, spread: float) -> None:
-    """Replace the vectors of eigenvalues within `spread` of each other by one basis of their span.
 
-    O(n m²) for m tied values, in products of matrices; nothing where there are none.
+def settle_ties(values: FloatArray, vectors: FloatArray, spread: float | FloatArray) -> None:
+    """Replace the vectors of equal eigenvalues by one basis of their span.
+
+    O(n m²) for m equal values, in products of matrices; nothing where there are none.
     """
-    bounds = np.flatnonzero(-np.diff(values) > spread) + 1
-    starts, stops = np.r_[0, bounds], np.r_[bounds, values.size]
-    for tie in np.flatnonzero(stops - starts > 1):
-        span = slice(starts[tie], stops[tie])
-        vectors[:, span] = _settled(vectors[:, span])
+    for tie in equal_groups(values, spread):
+        vectors[:, tie] = _settled(vectors[:, tie])
+
+
+def equal_groups(values: FloatArray, spread: float | FloatArray) -> Iterator[slice]:
+    """Yield the slices of two or more eigenvalues, largest first, that rounding cannot tell apart.
+
+    spread: how far rounding moves an eigenvalue, one number or one for each.
+
+    All values of a group lie within `spread` of its first, and within WIDEST of it: neighbours do
+    not chain, so that no group spans what rounding did not blur.
+
+    >>> list(equal_groups(np.array([2.0, 1.0, 1.0, 0.5]), 1e-15))
+    [slice(1, 3, None)]
+    """
+    least = values - np.minimum(spread, WIDEST * values)
+    begun = np.flatnonzero(values[1:] >= least[:-1])
+    stop = 0
+    for start in begun.tolist():
+        if start >= stop:
+            stop = start + int(np.count_nonzero(values[start:] >= least[start]))
+            yield slice(start, stop)
 
 
 def _settled(basis: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ from torch.utils.data import DistributedSampler
 
 from dmsgd.inputs.scalars import MOST, as_count
 from dmsgd.torch.course import Course
-from dmsgd.torch.ranks import Shard, as_replica, part_of_draw
+from dmsgd.torch.ranks import Shard, as_replica, as_shard, part_of_draw
 
 
 class Distributed(DistributedSampler[Any]):
@@ -21,14 +21,12 @@ class Distributed(DistributedSampler[Any]):
     def __init__(
         self, n: int, k: int, steps: int, shard: Shard, rank: int | None, num_replicas: int | None
     ) -> None:
-        if shard not in (True, False, "auto"):
-            raise ValueError(f"shard must be True, False or 'auto', got {shard!r}")
         self.dataset: Any = range(n)
         self.shuffle = self.drop_last = True
         if steps * k > MOST:
             raise ValueError(f"steps={steps} draws of k={k} are more items than 63 bits count")
         self.steps, self.total_size = steps, steps * k
-        self.shard: Shard = shard
+        self.shard: Shard = as_shard(shard)
         #: Number of this process and of all, where the user has said so.
         self.replica = as_replica(rank, num_replicas)
         self.course = Course()

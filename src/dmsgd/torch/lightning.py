@@ -12,7 +12,9 @@ require("lightning", "dmsgd.torch.lightning")
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
+from dmsgd.inputs.scalars import as_count
 from dmsgd.torch.sampler import DiverseSampler
+from dmsgd.torch.state import as_state
 
 
 class UpdateFeatures(Callback):
@@ -58,5 +60,7 @@ class UpdateFeatures(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Use the features of a checkpoint again."""
-        if state_dict["features"] is not None:
-            self._use(state_dict["features"], state_dict["epochs"])
+        state = as_state(state_dict, ("features", "epochs"))
+        epochs = as_count(state["epochs"], "epochs of the state", least=0)
+        if state["features"] is not None:
+            self._use(state["features"], epochs)

@@ -13,9 +13,9 @@ from torch.utils.data import DataLoader, Dataset
 from dmsgd.designs.measures import unbiased_weights
 from dmsgd.designs.source import Source, as_source, known
 from dmsgd.inputs.scalars import as_count, as_flag
-from dmsgd.inputs.seeding import Seed
+from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.torch.embedding import refuse_unnumbered
-from dmsgd.torch.ranks import Shard, process_count, sharers
+from dmsgd.torch.ranks import Shard, as_shard, process_count, sharers
 from dmsgd.torch.sampler import DiverseSampler
 from dmsgd.torch.state import fingerprint_of
 
@@ -109,6 +109,7 @@ def loader(
     >>> len(batches), next(iter(batches))[0].shape
     (50, torch.Size([2, 5]))
     """
+    loss_weights, shard = as_flag(loss_weights, "loss_weights"), as_shard(shard)
     if isinstance(design, DiverseSampler):
         sampler, design = design, design.design
         _refuse_another_wish(sampler, steps, seed, shard)
@@ -118,12 +119,11 @@ def loader(
     for name in ("sampler", "batch_sampler", "shuffle", "drop_last"):
         if name in options:
             raise TypeError(f"{name} is decided by the design; leave it out")
-    if not options.get("in_order", True):
+    if not as_flag(options.get("in_order", True), "in_order"):
         raise ValueError(
             "in_order=False hands out batches as workers finish them, so that ranks and "
             "accumulation steps would mix draws, and a state would skip some; leave it out"
         )
-    loss_weights = as_flag(loss_weights, "loss_weights")
     accumulation = as_count(accumulation, "accumulation")
     ranks = process_count() if sampler is None else sharers(sampler.shard, sampler.replica[1])
     local, rest = divmod(design.k, ranks * accumulation)
@@ -144,8 +144,9 @@ def _refuse_another_wish(
     sampler: DiverseSampler, steps: int | None, seed: Seed, shard: Shard
 ) -> None:
     """Raise if a sampler that is ready is asked to be another one."""
+    key_of(seed)  # refuses what is no seed
     same = {
-        "steps": steps is None or steps == sampler.steps,
+        "steps": steps is None or as_count(steps, "steps") == sampler.steps,
         "seed": isinstance(seed, int | np.integer) and seed in (0, sampler.seed),
         "shard": shard in ("auto", sampler.shard),
     }

@@ -7,11 +7,18 @@ from typing import Any, Literal
 
 import torch.distributed
 
-from dmsgd.inputs.scalars import as_count
+from dmsgd.inputs.scalars import as_count, as_flag
 from dmsgd.torch import accelerated
 
 #: True: take this rank's part of each draw. False: take all of it. "auto": see `part_of_draw`.
 Shard = bool | Literal["auto"]
+
+
+def as_shard(value: Any) -> Shard:
+    """Return `value`, which is True, False or "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    return as_flag(value, "shard", ", or 'auto'")
 
 
 def as_replica(rank: int | None, num_replicas: int | None) -> tuple[int | None, int | None]:

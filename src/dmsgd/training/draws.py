@@ -65,12 +65,12 @@ def as_indexable(data: Any, name: str) -> Any:
     """Return `data` in a form that `take` can pick rows from: frames and arrays as they are."""
     if data is None:
         raise TypeError(f"{name} is None; pass one row per item")
-    if sparse.issparse(data):
-        return data.tocsr()
     rows = data if hasattr(data, "shape") else as_dense(data, name)
     if len(rows.shape) == 0:
         raise ValueError(f"{name} must have one row per item, got a single value")
-    return rows
+    if rows.shape[0] == 0:
+        raise ValueError(f"{name} is empty: shape {tuple(rows.shape)}")
+    return data.tocsr() if sparse.issparse(data) else rows
 
 
 def is_numbered(data: Any) -> bool:

@@ -55,10 +55,11 @@ function showCuration() {
 
 function asCsv() {
   const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const classOf = (row) => quoted(data.classes[codes[row]].cell ?? nameOf(row));
   const lines = [["item", ...(codes === null ? [] : ["class"]), "times_uniform", "near_copy_of"].join(",")];
   for (let row = 0; row < data.sampled; row++) {
     if (state.only !== null && codes[row] !== state.only) continue;
-    lines.push([idOf(row), ...(codes === null ? [] : [quoted(nameOf(row))]), Number(ratioOf(row).toPrecision(3)),
+    lines.push([idOf(row), ...(codes === null ? [] : [classOf(row)]), Number(ratioOf(row).toPrecision(3)),
       copyOf.has(row) ? idOf(copyOf.get(row)) : ""].join(","));
   }
   return lines.join("\n") + "\n";

@@ -1,0 +1,10 @@
+"""What every experiment uses."""
+
+from experiments.core.compare import Claim, Decomposition, Difference, compare, decompose
+from experiments.core.figures import bars, lines
+from experiments.core.protocol import Case, training
+
+__all__ = [
+    "Case", "Claim", "Decomposition", "Difference", "bars", "compare", "decompose", "lines",
+    "training",
+]  # fmt: skip

@@ -1,0 +1,91 @@
+"""Results as Markdown: claims, decompositions, and the marked places of docs/*.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from experiments.core import provenance
+from experiments.core.compare import Claim, Column, Decomposition, compare, decompose, mean, values
+
+VERDICT = {True: "yes", False: "no", None: ""}
+DOCS = Path(__file__).parents[2] / "docs"
+MARK = re.compile(r"(<!-- (claims|table) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def lined(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table whose first row is its head."""
+    head, *lines = (f"| {' | '.join(each.replace('|', '/') for each in row)} |" for row in rows)
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *lines]) + "\n"
+
+
+def claim_rows(claims: Iterable[Claim], table: pl.DataFrame) -> list[list[str]]:
+    """Return where, statement, paper, ours and verdict of each claim, below a head."""
+    rows = [["where", "what", "paper", "ours (± 95 %)", "holds"]]
+    for claim in claims:
+        verdict = VERDICT[claim.significant(table)]
+        rows.append([claim.where, claim.statement, claim.paper, claim.ours(table), verdict])
+    return rows
+
+
+def claims_section(claims: Sequence[Claim], table: pl.DataFrame, recorded: dict[str, str]) -> str:
+    """Return the claims of an experiment: the table, the notes, what made the results."""
+    notes = list(dict.fromkeys(claim.note for claim in claims if claim.note))
+    head, *rows = claim_rows(claims, table)
+    for row, claim in zip(rows, claims, strict=True):
+        row[1] += f" [{notes.index(claim.note) + 1}]" if claim.note else ""
+    parts = [lined([head, *rows])]
+    if notes:
+        parts.append("  \n".join(f"[{at}] {note}" for at, note in enumerate(notes, 1)) + "\n")
+    parts.append(f"Made on: {provenance.told(recorded)}.\n")
+    return "\n".join(parts)
+
+
+def decomposition_rows(
+    found: Iterable[tuple[str, pl.DataFrame, Sequence[Decomposition]]],
+) -> list[list[str]]:
+    """Return gains and where they come from: a row for each Decomposition of each experiment."""
+    rows = [["experiment", "what is measured", "seeds", "uniform", "k-DPP minus uniform",
+             "sampling frequency", "repulsion", "repulsion alone"]]  # fmt: skip
+    for name, table, every in found:
+        for each in every:
+            parts = decompose(table, each)
+            level = values(table, each.experiment, each.against, each.measure, each.step)
+            cells = [part.text(each.digits) for part in parts.values()]
+            seeds = str(parts["k-DPP minus uniform"].seeds)
+            row = [name, each.what, seeds, f"{level.mean():.{each.digits}f}", *cells, ""]
+            rows.append(row[:8])
+    return rows
+
+
+def arm_rows(table: pl.DataFrame, columns: Mapping[str, Column], against: str) -> list[list[str]]:
+    """Return a row for each arm: means and, in brackets, how far they are from `against`'s."""
+    rows = [["batches", *columns]]
+    for arm in table["arm"].unique(maintain_order=True):
+        cells = [arm]
+        for experiment, measure, step in columns.values():
+            level = mean(values(table, experiment, arm, measure, step))
+            lead = compare(table, experiment, arm, against, measure, step).text()
+            cells.append(level.text(sign=False) if arm == against else f"{level.mean:.1f} ({lead})")
+        rows.append(cells)
+    return rows
+
+
+def update_pages(make: Callable[[str, str], str], check: bool) -> list[Path]:
+    """Write the marked tables of docs/*.md anew; return the pages that changed.
+
+    make:  ("claims" or "table", name) -> Markdown.
+    check: change nothing.
+    """
+    changed = []
+    for page in sorted(DOCS.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        new = MARK.sub(lambda found: f"{found[1]}{make(found[2], found[3])}{found[4]}", text)
+        if new != text:
+            changed.append(page)
+            if not check:
+                page.write_text(new, encoding="utf-8")
+    return changed

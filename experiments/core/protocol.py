@@ -1,0 +1,155 @@
+"""What an experiment is, and how it runs: a rate for each arm from other seeds, then all seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+import dmsgd
+from experiments.core.journal import Job, Journal
+from experiments.core.table import Row, as_table
+
+#: Seeds from here on choose rates and are never reported.
+TUNING = 10**6
+
+
+@dataclass(frozen=True)
+class Case:
+    """Arms that differ only in their batches, compared seed by seed on the same task.
+
+    name:      the experiment, or "experiment/case".
+    task:      seed -> data and start, the same for all arms. Cache what no seed changes.
+    arms:      name -> (task, seed) -> design.
+    run:       (task, design, seed, rate) -> (step, measure, value), while it trains.
+    seeds:     how many are reported: 0, 1, ...
+    rates:     each arm gets its own best one, by the mean over all steps of the measure
+               `chosen_by` (the lowest if `lower`) on `tuning_seeds` other seeds.
+    """
+
+    name: str
+    task: Callable[[int], Any]
+    arms: dict[str, Callable[[Any, int], Any]]
+    run: Callable[[Any, Any, int, float], Iterator[tuple[int, str, float]]]
+    seeds: int
+    rates: tuple[float, ...] = (1.0,)
+    chosen_by: str = "validation accuracy"
+    lower: bool = False
+    tuning_seeds: int = 3
+
+
+def training(n: int, k: int, arms: dict[str, Callable[[Any, int], Any]]) -> dict[str, Any]:
+    """Return the arms of a training: independent uniform batches and shuffled epochs come first."""
+    uniform = dmsgd.Uniform(n, k)
+    shuffled = dmsgd.Partition(uniform)
+    return {"uniform": lambda task, seed: uniform, "shuffled": lambda task, seed: shuffled, **arms}
+
+
+def results(
+    cases: Sequence[Case],
+    workers: int = 1,
+    journal: Journal | None = None,
+    progress: Callable[[float], None] = lambda done: None,
+) -> pl.DataFrame:
+    """Return the table of all cases. An arm's rate is a row with the measure "rate".
+
+    journal:  keeps what is done, so that an interrupted run goes on.
+    progress: is called with the share of the jobs that are done.
+    """
+    journal = Journal(None, "") if journal is None else journal
+    tuned = {case.name: case for case in cases if len(case.rates) > 1}
+    trials = [
+        Job(case.name, arm, TUNING + seed, rate)
+        for case in tuned.values()
+        for arm in case.arms
+        for rate in case.rates
+        for seed in range(case.tuning_seeds)
+    ]
+    count = len(trials) + sum(len(case.arms) * case.seeds for case in cases)
+    by_name = {case.name: case for case in cases}
+
+    def told(done: int) -> None:
+        progress(done / count)
+
+    _spread(by_name, trials, workers, journal, told)
+    rates = {case.name: best_rates(case, journal) for case in cases}
+    jobs = [
+        Job(case.name, arm, seed, rates[case.name][arm])
+        for case in cases
+        for arm in case.arms
+        for seed in range(case.seeds)
+    ]
+    _spread(by_name, jobs, workers, journal, lambda done: told(len(trials) + done))
+    rows: list[Row] = [
+        (name, arm, 0, 0, "rate", rate) for name in tuned for arm, rate in rates[name].items()
+    ]
+    for job in jobs:
+        rows += [(job.case, job.arm, job.seed, *row) for row in journal[job]]
+    return as_table(rows)
+
+
+def best_rates(case: Case, journal: Journal) -> dict[str, float]:
+    """Return the best rate of each arm by the trials in the journal.
+
+    A rate is judged together with its two neighbours on the grid, so that luck on few seeds does
+    not choose it. A rate that diverges counts as the worst that did not.
+    """
+    if len(case.rates) == 1:
+        return dict.fromkeys(case.arms, case.rates[0])
+    found = {}
+    for arm in case.arms:
+        scores = [_score(case, arm, rate, journal) for rate in case.rates]
+        finite = np.where(np.isfinite(scores), scores, np.nan)
+        padded = np.pad(np.nan_to_num(finite, nan=np.nanmin(finite)), 1, mode="edge")
+        found[arm] = case.rates[int((padded[:-2] + padded[1:-1] + padded[2:]).argmax())]
+    return found
+
+
+def at_the_edge(case: Case, table: pl.DataFrame) -> list[str]:
+    """Return the arms whose best rate is the smallest or largest of the grid."""
+    rates = table.filter(experiment=case.name, measure="rate")
+    ends = (min(case.rates), max(case.rates))
+    return [arm for arm, rate in rates.select("arm", "value").iter_rows() if rate in ends]
+
+
+def _score(case: Case, arm: str, rate: float, journal: Journal) -> float:
+    """Return how good a rate is: the mean of the measure, or minus its logarithm if `lower`."""
+    jobs = [Job(case.name, arm, TUNING + seed, rate) for seed in range(case.tuning_seeds)]
+    values = [[row[2] for row in journal[job] if row[1] == case.chosen_by] for job in jobs]
+    with np.errstate(all="ignore"):
+        means = np.mean(values, axis=1)
+        return float(-np.log(means).mean() if case.lower else means.mean())
+
+
+def _spread(
+    cases: dict[str, Case],
+    jobs: list[Job],
+    workers: int,
+    journal: Journal,
+    told: Callable[[int], None],
+) -> None:
+    """Run the jobs that the journal does not have."""
+    left = [job for job in jobs if job not in journal]
+    calls = (delayed(_one)(cases[job.case], job) for job in left)
+    done = len(jobs) - len(left)
+    told(done)
+    # In order, so that the journal does not depend on the number of workers.
+    found = Parallel(n_jobs=workers, return_as="generator")(calls)
+    for count, (job, rows) in enumerate(zip(left, found, strict=True), start=done + 1):
+        journal.add(job, rows)
+        told(count)
+
+
+def _one(case: Case, job: Job) -> list[tuple[int, str, float]]:
+    with threadpool_limits(1):
+        task = case.task(job.seed)
+        design = case.arms[job.arm](task, job.seed)
+        return [
+            (int(step), measure, float(value))
+            for step, measure, value in case.run(task, design, job.seed, job.rate)
+        ]
