@@ -39,12 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name in names:
         written = options.out / f"{name}.parquet"
         if written.exists() and not (options.force or options.replot):
-            print(
-                f"{written} exists; use --force to replace it, --replot to draw and print it "
-                f"again, or another --out",
-                file=sys.stderr,
-            )
-            return 2
+            ways = "--force to replace it, --replot to draw and print it again, or another --out"
+            parser().error(f"{written} exists; use {ways}")
     options.out.mkdir(parents=True, exist_ok=True)
     for name in names:
         one(name, options)
@@ -107,9 +103,8 @@ def run(name: str, module: ModuleType, options: argparse.Namespace) -> Any:
 
 def source(module: ModuleType) -> str:
     """Return a digest of an experiment's own files and the version of dmsgd."""
-    files = sorted(Path(inspect.getfile(module)).parent.glob("*.py"))
-    if Path(inspect.getfile(module)).name != "__init__.py":
-        files = [Path(inspect.getfile(module))]
+    path = Path(inspect.getfile(module))
+    files = sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]
     content = b"".join(file.read_bytes() for file in files)
     return f"{hashlib.sha256(content).hexdigest()[:16]} {dmsgd.__version__}"
 

@@ -9,7 +9,6 @@ of X and of the one-hot labels H are of similar length. Arms of a seed share the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +21,7 @@ from experiments.core import Case, Claim, Decomposition, lines, training
 from experiments.core.figures import COLOURS, save
 from experiments.datasets import flowers
 from experiments.models import softmax
+from experiments.models.softmax import Task
 
 TITLE = "Oxford-102 flowers with a softmax: class balance and accuracy (Figures 7, 8 and 11)"
 KS = (50, 80, 102, 150)
@@ -35,29 +35,6 @@ NAMED = {0.3: "accuracy after 0.3 epochs", 1: "accuracy after one epoch"}
 #: Rows of the classifier's input have this length, near that of the raw features.
 LENGTH = 10.0
 Rows = Iterator[tuple[int, str, float]]
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """X of unit rows for the kernel; inputs in float32 for the classifier; one-hot targets."""
-
-    X: np.ndarray
-    y: np.ndarray
-    inputs: np.ndarray
-    targets: np.ndarray
-    test: tuple[np.ndarray, np.ndarray]
-    valid: tuple[np.ndarray, np.ndarray]
-
-    def only(self, items: np.ndarray) -> Task:
-        """Return the task with fewer training items."""
-        chosen = self.X[items], self.y[items], self.inputs[items], self.targets[items]
-        return Task(*chosen, self.test, self.valid)
-
-    def start(self, seed: int) -> np.ndarray:
-        """Return the random start of a seed."""
-        rng = np.random.default_rng([seed, 1])
-        shape = self.inputs.shape[1], self.targets.shape[1]
-        return softmax.initial_weights(*shape, rng).astype(np.float32)
 
 
 @cache

@@ -9,7 +9,6 @@ All arms of a seed share the random start and the number of steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from experiments.core.compare import Column
 from experiments.core.figures import COLOURS, differences, dress, logarithmic, save
 from experiments.core.markdown import arm_rows
 from experiments.models import softmax
+from experiments.models.softmax import Task
 
 TITLE = "Long-tailed classes: balanced targets against mixing, strata and weighted losses"
 N, K = {"flowers": 6149, "digits": 389}, {"flowers": 102, "digits": 20}
@@ -39,23 +39,6 @@ COLUMNS: dict[str, Column] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """X of unit rows for the kernel; inputs in float32 for the classifier; one-hot targets."""
-
-    X: np.ndarray
-    y: np.ndarray
-    inputs: np.ndarray
-    targets: np.ndarray
-    valid: tuple[np.ndarray, np.ndarray]
-    test: tuple[np.ndarray, np.ndarray]
-
-    def start(self, seed: int) -> np.ndarray:
-        """Return the random start of a seed, in float32."""
-        shape, rng = (self.inputs.shape[1], self.targets.shape[1]), np.random.default_rng([seed, 1])
-        return softmax.initial_weights(*shape, rng).astype(np.float32)
-
-
 @cache
 def flowers() -> Task:
     """Return the paper's task; the kernel sees 256 leading directions of the unit rows."""
@@ -65,7 +48,7 @@ def flowers() -> Task:
     train, test, valid = (data.split == part for part in ("test", "train", "valid"))
     _, U = np.linalg.eigh(X[train].T @ X[train])
     targets = np.eye(102, dtype=np.float32)[data.y[train]]
-    judges = [(inputs[part], data.y[part]) for part in (valid, test)]
+    judges = [(inputs[part], data.y[part]) for part in (test, valid)]
     return Task(X[train] @ U[:, -256:], data.y[train], inputs[train], targets, *judges)
 
 

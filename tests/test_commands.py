@@ -581,8 +581,6 @@ LONG = "a" * 300
         f"report features.npy -k 3 -o r.html --csv {LONG}.csv",
         f"inspect {LONG}.npy -k 3",
         f"demo --out {LONG}",
-        f"reproduce toy --out {LONG}",
-        f"reproduce toy --out {LONG} --replot",
     ],
 )
 def test_names_that_are_too_long_are_one_line(folder, command):

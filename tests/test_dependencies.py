@@ -80,7 +80,7 @@ def test_every_import_of_the_experiments_is_declared() -> None:
     own = core.union(*(declared(EXTRAS[each]) for each in ("experiments", "demo", "sklearn")))
     for name, path in modules(ROOT / "experiments").items():
         assert foreign(path, top=True) <= own | {"torch"}, name  # of `dev`, for one model
-        assert foreign(path, top=False) <= own | {"torch", "grabsampler"}, name
+        assert foreign(path, top=False) <= own | {"torch"}, name
 
 
 def test_what_is_asked_for_is_what_the_extra_brings() -> None:

@@ -282,6 +282,13 @@ def test_a_spectrum_made_by_hand_is_checked(values, vectors, message, more):
         dmsgd.Spectrum(values, vectors, **more)
 
 
+def test_so_is_one_that_is_made_of_another():
+    spectrum = dmsgd.exact(dmsgd.Linear(RNG.normal(size=(9, 3))))
+    assert replace(spectrum).fingerprint() == spectrum.fingerprint()
+    with pytest.raises(ValueError, match="orthonormal"):
+        replace(spectrum, vectors=np.ones((9, 3)))
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

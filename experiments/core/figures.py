@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from experiments.core.compare import Column, Difference, compare, mean
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
-
 #: Okabe and Ito's colours, safe for the colour-blind.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#777777")
 STYLES = ("-", "--", ":", "-.")
 
 
-def save(figure: Figure, path: Path) -> Path:
+def save(figure: Any, path: Path) -> Path:
     """Write a picture and return its path."""
     figure.savefig(path, dpi=150)
     return path
 
 
-def dress(axes: Axes, axis: Literal["x", "y", "both"] = "both") -> None:
+def dress(axes: Any, axis: Literal["x", "y", "both"] = "both") -> None:
     """Give axes a pale grid behind the data and no frame at the top and on the right."""
     axes.grid(axis=axis, color="#dddddd", linewidth=0.7)
     axes.set_axisbelow(True)

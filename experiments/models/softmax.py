@@ -5,6 +5,8 @@ Weights are (features + 1, classes); the last row is the bias.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 
@@ -68,3 +70,26 @@ def softmax_gradients(inputs: np.ndarray, errors: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh((X @ X.T) * (errors @ errors.T))
     kept = values > 1e-12 * values[-1]
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """X of unit rows for the kernel; inputs in float32 for the classifier; one-hot targets."""
+
+    X: np.ndarray
+    y: np.ndarray
+    inputs: np.ndarray
+    targets: np.ndarray
+    test: tuple[np.ndarray, np.ndarray]
+    valid: tuple[np.ndarray, np.ndarray]
+
+    def only(self, items: np.ndarray) -> Task:
+        """Return the task with fewer training items."""
+        chosen = self.X[items], self.y[items], self.inputs[items], self.targets[items]
+        return Task(*chosen, self.test, self.valid)
+
+    def start(self, seed: int) -> np.ndarray:
+        """Return the random start of a seed."""
+        rng = np.random.default_rng([seed, 1])
+        shape = self.inputs.shape[1], self.targets.shape[1]
+        return initial_weights(*shape, rng).astype(np.float32)

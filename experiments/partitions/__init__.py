@@ -2,19 +2,15 @@
 
 Partitions are compared with shuffled epochs, independent batches, classes spread evenly over
 batches, and an order in the manner of GraB: how noisy the gradient of a batch and of half an epoch
-is, the loss after one epoch and after ten at each arm's best rate, and the cost. GraB's own code is
-one more arm after `pip install --no-deps grab-sampler==0.1.3 absl-py overrides`.
+is, the loss after one epoch and after ten at each arm's best rate, and the cost.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator, Iterator
 from functools import lru_cache, partial
-from importlib.util import find_spec
 from pathlib import Path
 from time import process_time
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,7 +29,7 @@ SETTLED = 3
 #: In units of 1/L; those of a softmax are larger.
 RATES, CLASS_RATES = ([2 ** (p / 2) for p in powers] for powers in (range(-14, 4), range(2, 13)))
 LENGTHS = {1: "1 epoch", 10: "10 epochs"}
-GRAB, PUBLIC = "GraB-like order", "grab-sampler 0.1.3"
+GRAB = "GraB-like order"
 #: What is compared with shuffled epochs: the case, and its measure.
 MEASURES = {
     "variance of a batch": ("noise", "variance"),
@@ -90,29 +86,6 @@ def balanced(order: np.ndarray, A: np.ndarray, errors: np.ndarray) -> np.ndarray
     return np.array(front + back[::-1])
 
 
-def grab_sampler(task: Task, seed: int) -> Epochs:
-    """Yield epochs in the order of grab-sampler's MeanBalance, its default, as its sampler would.
-
-    Its GraBSampler calls torch's Sampler in a way that torch 2.13 refuses, and torch-sparse, which
-    it imports for random projections that MeanBalance does not make, gets an empty stand-in.
-    """
-    import torch
-
-    sys.modules.setdefault("torch_sparse", SimpleNamespace(SparseTensor=None))  # type: ignore
-    from grabsampler.sorter import MeanBalance
-
-    torch.manual_seed(seed)
-    weights = torch.from_numpy(task.start)
-    sorter = MeanBalance(task.n, weights.numel(), dtype=weights.dtype, device="cpu")
-    while True:
-        sorter.reset_epoch()
-        batches = sorter.orders.numpy().reshape(-1, task.k).copy()
-        errors = yield batches
-        for batch in batches:
-            gradients = task.A[batch][:, :, None] * errors[batch][:, None, :]
-            sorter.step({"weights": torch.from_numpy(gradients)})
-
-
 def arms(spread: tuple[str, ...]) -> dict[str, Any]:
     """Return all arms: designs, or functions of a seed that yield epochs; b = k/n in each."""
     cut, plain = dmsgd.Partition, dmsgd.Uniform
@@ -131,8 +104,6 @@ def arms(spread: tuple[str, ...]) -> dict[str, Any]:
         task.kernels["x"], labels=task.strata[spread[0]]
     )
     found[GRAB] = lambda task, seed: partial(grab, task)
-    if find_spec("grabsampler"):
-        found[PUBLIC] = lambda task, seed: partial(grab_sampler, task)
     return found
 
 

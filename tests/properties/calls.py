@@ -50,14 +50,14 @@ class _Words:
         return lambda *given, **more: 0
 
 
+def is_code(code, s, arguments):
+    eval(code, {"dmsgd": _Words(), "X": 0, "y": 0})
+
+
 def loaded_schedule(s, **given):
     with TemporaryDirectory() as folder:
         dmsgd.presample(s.design, 3, path=f"{folder}/draws")
         return dmsgd.Schedule.load(f"{folder}/draws", **given)
-
-
-def is_code(code, s, arguments):
-    eval(code, {"dmsgd": _Words(), "X": 0, "y": 0})
 
 
 X, K, LABELS, SEED = kinds.X, kinds.BATCH_SIZE, kinds.LABELS, kinds.SEED
@@ -238,11 +238,6 @@ METHODS = {
         method(given.DESIGN_EDGE["KDPP (near-deficient)"], "given"),
         {"items": kinds.GIVEN_ITEMS},
         results.is_design,
-    ),
-    "Schedule.load": Call(
-        plain(dmsgd.Schedule.load),
-        {"path": Kind({}, {**given.PATH_BAD, "nothing": lambda s: "no-such-schedule"})},
-        results.is_anything,
     ),
     "DPP.sample": Call(
         method(given.DESIGN_ODD["DPP"], "sample"), DRAWS, results.is_sample_of_any_size
@@ -457,6 +452,11 @@ SCHEDULES = {
         loaded_schedule,
         {"check": kinds.FLAG},
         lambda schedule, s, given: results.is_schedule(schedule, s, {"steps": 3}),
+    ),
+    "Schedule.load (path)": Call(
+        plain(dmsgd.Schedule.load),
+        {"path": Kind({}, {**given.PATH_BAD, "nothing": lambda s: "no-such-schedule"})},
+        results.is_anything,
     ),
 }
 

@@ -659,8 +659,6 @@ DESIGN_EDGE = {
     for name, make in SPECTRUM_ODD.items()
 }
 
-TEXT_BAD = nothing_like_it_but("")
-
 PATH_BAD = {
     **nothing_like_it_but("bytes"),
     "empty": lambda s: "",

@@ -148,7 +148,6 @@ INCLUSION = Kind(
 KERNEL_NAME = named("linear", "rbf")
 KERNEL = Kind(given.KERNEL_GOOD, given.KERNEL_BAD, given.KERNEL_ODD)
 SPECTRUM = Kind(given.SPECTRUM_GOOD, given.SPECTRUM_BAD, given.SPECTRUM_ODD)
-TEXT = Kind({"text": lambda s: "x", "empty": lambda s: ""}, given.TEXT_BAD)
 #: Where nothing is stored.
 PATH = Kind({"None": lambda s: None}, given.PATH_BAD).optional()
 FUNCTION_OF_A_FRACTION = Kind(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Protocol
 from warnings import warn
@@ -32,6 +31,7 @@ from dmsgd.prescription import named_target, prescribe, tilted
 from dmsgd.spectra import Spectrum, exact, nystrom, repulsion
 from dmsgd.spectra.doubt import distance
 from dmsgd.spectra.landmarks import k_means
+from dmsgd.spectra.spectrum import changed
 
 KernelName = Literal["linear", "rbf"]
 """The kernels that `diversify` makes from features, by name."""
@@ -103,9 +103,9 @@ def diversify(
     """
     w, normalize = as_fraction(w, "w"), as_flag(normalize, "normalize")
     standardize = as_flag(standardize, "standardize")
+    X, labels = separated(X, labels)
     if spectrum is not None:
         as_function(spectrum, "spectrum", "from a kernel to its Spectrum, such as dmsgd.exact")
-    X, labels = separated(X, labels)
     if w > 0 and labels is None:
         raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
     if isinstance(kernel, Kernel):
@@ -187,7 +187,7 @@ def _prescribed(origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: 
         kernel = prescribe(origin, k, named_target(target, X, labels, origin.n, k))
     else:
         kernel = prescribe(origin, k, target)
-    return replace(exact(kernel), trace_error=getattr(origin, "trace_error", 0.0))
+    return changed(exact(kernel), trace_error=getattr(origin, "trace_error", 0.0))
 
 
 def _rbf_spectrum(kernel: Kernel, k: int) -> Spectrum:

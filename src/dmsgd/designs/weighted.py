@@ -162,8 +162,7 @@ def _of_weights(weights: FloatArray, k: int) -> FloatArray:
     places = k - int(np.count_nonzero(seen))
     if places <= 0:
         return _of_b(capped_shares(scaled, k), k)
-    b: FloatArray = seen.astype(
-        np.float64
-    )  # all of these are in every batch, and the others share the rest
+    # All that are seen are in every batch, and the others share the rest.
+    b: FloatArray = seen.astype(np.float64)
     b[~seen] = _of_weights(weights[~seen], places)
     return b

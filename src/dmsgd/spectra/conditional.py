@@ -10,7 +10,6 @@ formed, wherever V is; N keeps the rows of G at zero, however small an eigenvalu
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from dmsgd.inputs.effort import EIGH, announce
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.texts import counted
 from dmsgd.spectra.eigen import noise
-from dmsgd.spectra.spectrum import Rounding, Spectrum
+from dmsgd.spectra.spectrum import Rounding, Spectrum, changed
 from dmsgd.spectra.ties import settle_ties
 
 #: An item that others leave less than this share of is dependent on them; rounding leaves 1e-15.
@@ -59,7 +58,7 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Conditional:
     largest = max(spectrum.values[0], float(np.max((lengths / left) ** 2 * before)))
     rounding, shrunk = spectrum.rounding, float(spectrum.values[0] / values[0])
     beside = rounding.beside * float(largest / values[0])
-    found = replace(
+    found = changed(
         spectrum,
         values=values,
         vectors=spectrum.held.turned(turn, items),

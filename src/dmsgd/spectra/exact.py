@@ -13,7 +13,6 @@ Kernels without a factor are formed and diagonalised ("primal").
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,7 +32,7 @@ from dmsgd.spectra import on_demand
 from dmsgd.spectra.eigen import eigh, noise
 from dmsgd.spectra.on_demand import VectorsOnDemand
 from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
-from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
+from dmsgd.spectra.spectrum import Rounding, Spectrum, changed, truncated
 from dmsgd.spectra.ties import settle_ties
 from dmsgd.spectra.vectors import VectorsInBlocks
 
@@ -67,7 +66,7 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     tol = as_share(tol, "tol")
     factor = kernel.factor()
     spectrum = _of_entries(kernel, tol) if factor is None else of_features(factor, tol)
-    return replace(
+    return changed(
         spectrum,
         kernel=repr(kernel),
         data=kernel.fingerprint(),

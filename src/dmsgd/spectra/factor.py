@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from dmsgd.features import Features
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.exact import of_features
-from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.spectrum import Spectrum, changed
 
 
 def of_factor(
@@ -26,7 +24,7 @@ def of_factor(
     advice = "a lower rank, or fewer landmarks, take less"
     whole = of_features(F, overwrite=True, advice=advice)
     values = whole.values[:rank]
-    spectrum = replace(
+    spectrum = changed(
         whole, values=values, vectors=whole.held.chosen(np.arange(values.size)), route=route
     )
     trace = kernel.diag().sum()
@@ -35,7 +33,7 @@ def of_factor(
 
 def marked(spectrum: Spectrum, kernel: Kernel, method: str, trace_error: float) -> Spectrum:
     """Return `spectrum` with the kernel it approximates, how, and by how much it misses it."""
-    return replace(
+    return changed(
         spectrum,
         trace_error=trace_error,
         kernel=repr(kernel),

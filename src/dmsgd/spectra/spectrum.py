@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -74,12 +74,8 @@ class Spectrum:
     kernel: str = field(default="", kw_only=True)
     data: str = field(default="", kw_only=True)
     method: str = field(default="", kw_only=True)
-    #: Whether the library made it, of numbers that need no check; `replace` hands it on.
-    _own: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self._own is True:
-            return
         for name in ("route", "kernel", "data", "method"):
             as_text(getattr(self, name), name)
         if not isinstance(self.rounding, Rounding):
@@ -90,7 +86,6 @@ class Spectrum:
             ("trace_error", as_share(self.trace_error, "trace_error")),
             ("values", values),
             ("vectors", _checked_vectors(self.vectors, values.size)),
-            ("_own", False),
         ):
             object.__setattr__(self, name, checked)
 
@@ -162,10 +157,23 @@ def truncated(
     cut = values[order[~above & (values[order] > rounding.least * values[order[0]])]]
     order = order[above]
     share = float(cut.sum() / (cut.sum() + values[order].sum()))
-    return Spectrum(
-        np.ascontiguousarray(values[order]), as_vectors(vectors).chosen(order),
-        route=route, tol=tol, trace_error=share, rounding=rounding, _own=True,
+    return _unchecked(
+        values=np.ascontiguousarray(values[order]), vectors=as_vectors(vectors).chosen(order),
+        route=route, tol=tol, trace_error=share, rounding=rounding,
     )  # fmt: skip
+
+
+def changed(spectrum: Spectrum, **parts: Any) -> Spectrum:
+    """Return the spectrum with these parts instead of its own, which nobody checks."""
+    own = {each.name: getattr(spectrum, each.name) for each in fields(spectrum)}
+    return _unchecked(**(own | parts))
+
+
+def _unchecked(**parts: Any) -> Spectrum:
+    made = object.__new__(Spectrum)  # the constructor is the user's, and checks
+    for name, part in parts.items():
+        object.__setattr__(made, name, part)
+    return made
 
 
 def _checked_values(given: Any) -> FloatArray:
