@@ -29,7 +29,7 @@ def dress(axes: Any, axis: Literal["x", "y", "both"] = "both") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def logarithmic(axis: Axis) -> None:
+def logarithmic(axis: Any) -> None:
     """Make an axis logarithmic with numbers such as 0.2 and 0.5, not powers of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
