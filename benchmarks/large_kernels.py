@@ -23,7 +23,6 @@ import json
 import resource
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import problems
@@ -34,6 +33,7 @@ from scipy import sparse
 import dmsgd
 from dmsgd.inputs.memory import human
 from dmsgd.spectra.doubt import distance
+from dmsgd.spectra.spectrum import changed
 
 ITEMS, SMALL = 20_000, 4000
 #: Shares of the number of documents: words that are kept, rank of a factor.
@@ -85,7 +85,7 @@ def _marked(design, X, k):
     """Return a design of features that are a part of X, marked with the trace they leave out."""
     trace = float(X.multiply(X).sum())
     left_out = max(0.0, 1 - float(design.spectrum.values.sum()) / trace)
-    return dmsgd.KDPP(replace(design.spectrum, trace_error=left_out), k)
+    return dmsgd.KDPP(changed(design.spectrum, trace_error=left_out), k)
 
 
 def cholesky(X, k):
