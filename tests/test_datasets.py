@@ -153,13 +153,6 @@ def test_a_damaged_file_is_one_message_that_names_it(
         getattr(datasets, name)(tmp_path)
 
 
-def test_unknown_choices_are_named() -> None:
-    with pytest.raises(ValueError, match="unknown variant 'stemmed'"):
-        datasets.r8(variant="stemmed")
-    with pytest.raises(ValueError, match="unknown features 'fc1'"):
-        datasets.flowers(features="fc1")
-
-
 def test_synthetic_topics_follow_the_papers_groups() -> None:
     made = datasets.synthetic_topics(seed=1)
     assert np.bincount(made.group).tolist() == [300, 50, 10] == [size for size, _ in GROUPS]
