@@ -65,6 +65,7 @@ def test_a_design_says_its_target(target, words):
         assert "target" not in text
 
 
+@pytest.mark.long
 def test_type_checkers_know_the_names(tmp_path):
     script = tmp_path / "use.py"
     script.write_text(

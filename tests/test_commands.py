@@ -475,6 +475,7 @@ def test_help_has_an_example(command):
     assert re.search(rf"Examples?:\n +dmsgd {command}", result.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["", "inspect", "report", "sample", "select"])
 def test_examples_in_the_help_work(folder, command):
     pattern = r"^ +dmsgd ((?:inspect|report|sample|select) (?!.*--cluster).*-k .*)$"

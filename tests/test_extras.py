@@ -111,6 +111,7 @@ def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.long
 def test_batches_and_commands_need_no_extra(tmp_path: Path) -> None:
     done = run(CORE, tmp_path)
     assert done.stderr.endswith("core\n"), done.stderr

@@ -231,7 +231,9 @@ CASES = [
         kind,
         map_name,
         # One map that is all others after each other holds for every kind; the rest is for long.
-        marks=() if map_name == "all of these" or kind in ALL_MAPS else pytest.mark.long,
+        marks=()
+        if (kind in ALL_MAPS or (map_name == "all of these" and kind not in OPENED_ONLY))
+        else pytest.mark.long,
     )
     for kind in KINDS
     for map_name in MAPS

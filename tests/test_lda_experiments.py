@@ -67,6 +67,7 @@ def test_the_percentage_of_an_update_is_of_its_own_k(monkeypatch: pytest.MonkeyP
         assert found[k, "% of an update, converged"] == pytest.approx(100 * spent / (10 * k))
 
 
+@pytest.mark.long
 def test_the_kdpp_balances_the_classes_of_r8() -> None:
     folder = os.environ.get("DMSGD_DATA")
     if folder is None or not (Path(folder) / "r8/train.txt.gz").exists():

@@ -18,6 +18,8 @@ from dmsgd.commands import app
 from experiments.__main__ import parser as experiments
 
 ROOT = Path(__file__).parent.parent
+#: What `make test` runs; all other pages are for `make test-long`.
+FIRST_READ = ("README.md", "docs/which.md", "docs/training.md")
 PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").rglob("*.md")))]
 
 #: Fences that are no code of ours; help texts are held by tests/test_commands.py.
@@ -120,7 +122,14 @@ def run_command(line: str) -> None:
         assert program == "python", f"{line}: no command that is known here"
 
 
-@pytest.mark.parametrize("name", [p for p in PAGES if blocks((ROOT / p).read_text())])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(page, marks=() if page in FIRST_READ else pytest.mark.long)
+        for page in PAGES
+        if blocks((ROOT / page).read_text())
+    ],
+)
 def test_every_block_runs(name, tmp_path, monkeypatch):
     text = (ROOT / name).read_text()
     for module in ("torch", "dask", "zarr", "pyarrow", "transformers", "sentence_transformers"):

@@ -86,6 +86,7 @@ def test_the_limit_of_many_rounds_is_the_law(n, k, d, rng):
     check_law(design, law_of(rows, k, 0.05))
 
 
+@pytest.mark.long
 def test_with_labels_the_law_is_that_of_even_partitions(rng):
     X, y = rng.normal(size=(8, 4)), np.array([0, 0, 0, 0, 1, 1, 1, 1])
     design = dmsgd.Partition(dmsgd.diversify(X, 4), labels=y, rounds=20)
@@ -172,6 +173,7 @@ def test_draw_t_is_a_function_of_seed_and_t(design):
     assert design.sample(0, seed=3).shape == (0, 8)
 
 
+@pytest.mark.long
 def test_leftovers_differ_from_epoch_to_epoch_and_are_fair(design):
     seen = np.bincount(design.sample(12 * 2000, seed=0).ravel(), minlength=103)
     missed = 2000 - seen

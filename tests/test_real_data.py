@@ -33,6 +33,7 @@ def test_flowers_w_1_and_k_102_is_stratified_sampling(flowers):
         dmsgd.diversify(X, 150, labels=y, w=1.0)
 
 
+@pytest.mark.long
 def test_flowers_become_flatter_as_w_grows(flowers):
     X, y = flowers
     spread = []
@@ -43,6 +44,7 @@ def test_flowers_become_flatter_as_w_grows(flowers):
     assert np.bincount(y).std() * 50 / y.size > spread[0] > spread[1] > spread[2]
 
 
+@pytest.mark.long
 def test_half_of_mnist_is_ill_conditioned_and_still_exact():
     with load("mnist/mnist.npz") as arrays:
         X = arrays["x_train"][:30_000].reshape(30_000, -1) / 255.0

@@ -855,10 +855,9 @@ for seed, draws in enumerate(expected):
 """
 
 
+@pytest.mark.long
 @needs_fork
-@pytest.mark.parametrize(
-    "locks", [pytest.param("with locks", marks=pytest.mark.long), "without locks"]
-)
+@pytest.mark.parametrize("locks", ["with locks", "without locks"])
 def test_three_processes_at_once_all_get_the_schedule(locks, path):
     rounds = 60
     command = [sys.executable, "-c", CROWD, path, locks, str(rounds), str(time.time() + 4)]

@@ -203,6 +203,7 @@ def test_users_text_is_text_on_the_page():
     assert "src=" not in page
 
 
+@pytest.mark.long
 def test_the_page_of_a_command_opens_in_light_and_dark(folder):
     run("x.npy --labels y.txt -k 8 --given 3,7 -o chosen.csv --page chosen.html")
     for dark in (False, True):

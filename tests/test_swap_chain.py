@@ -135,6 +135,7 @@ def test_first_sets_of_a_projection_kernel_follow_the_law():
     check_draws(design, kdpp_law(Q @ Q.T, 4), 4000)
 
 
+@pytest.mark.long
 def test_errors_fall_as_steps_grow():
     """From the first sets to exact draws: total variation of the law over all sets, counted."""
     kernel, size = dmsgd.Linear(FEATURES * np.array([3.0, 1, 0.3, 0.3])), 4000

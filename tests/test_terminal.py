@@ -50,6 +50,7 @@ def assert_quiet(errors):
     assert not re.search(rb"Traceback|[Ee]rror|Exception", errors), errors
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "redirection", "written"),
     [
@@ -221,6 +222,7 @@ def on_a_terminal(code, folder):
     return shown.decode(), process.wait(timeout=60)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [SAMPLE, INSPECT])
 def test_how_far_long_work_is_shows_in_the_bar(folder, command):
     code = (
