@@ -139,6 +139,7 @@ def kill_a_worker_after(client: Any, seconds: float) -> threading.Timer:
     return timer
 
 
+@pytest.mark.long
 def test_a_killed_worker_changes_nothing(
     client: Any, processes: DaskProcesses, tmp_path: Path
 ) -> None:

@@ -235,7 +235,10 @@ def test_failed_run_touches_no_finished_file(folder, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long)],
+)
 def test_interrupted_run_is_quiet_and_goes_on_later(folder, sent, code):
     command = ["sample", "features.npy", "-k", "40", "-n", "30000", "-o", "out.npy"]
     process = console_script(*command)

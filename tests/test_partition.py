@@ -182,6 +182,7 @@ def test_leftovers_differ_from_epoch_to_epoch_and_are_fair(design):
     assert chi2.sf(np.sum((missed - expected) ** 2 / (expected * (1 - 7 / 103))), 102) > ERROR_RATE
 
 
+@pytest.mark.long
 def test_the_first_batch_and_the_first_place_are_like_all_others(design):
     first = np.bincount(design.sample(12 * 3000, seed=2)[::12, 0], minlength=103)
     assert chi2.sf(np.sum((first - 3000 / 103) ** 2 / (3000 / 103)), 102) > ERROR_RATE
