@@ -1,5 +1,5 @@
 # make demo             set up .venv, then what the README shows: documents, digits, a report (half a minute)
-# make test             set up .venv, then run the tests (under four minutes on two cores)
+# make test             set up .venv, then run the tests (about four minutes on two cores)
 # make test-long        the rest: many more cases, kills, clusters, examples, browsers (some minutes)
 # make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)
 # make test-frameworks  real training in every framework, every index compared, and examples of several processes (four minutes)
@@ -12,14 +12,14 @@
 #                       published, on every Python at hand
 # make lock             constraints.txt with the newest versions, but for torch
 # make fuzz             any input to any function, a hundred thousand calls, and ten thousand damaged files
-#                       of every kind (CALLS=, CASES=, SEED= for others; about three quarters of an hour)
+#                       of every kind (CALLS=, CASES=, SEED= for others; three quarters of an hour, estimated)
 # make soak             long runs under load, with kills (about half an hour)
 # make check            lint and types
 # make frameworks       the table of frameworks in docs/training.md (about three minutes)
 # make bench            the speed tables of the README and docs/training.md (about a quarter of an hour)
 # make docs             the site, build/site: examples run, links checked, opened in Chromium (under ten minutes)
 # make check-examples   mypy --strict on the examples, against the wheel as users install it
-# make paper            all experiments, in small (about ten minutes)
+# make paper            all experiments, in small
 
 PYTHON ?= python3
 OLDEST_PYTHON ?= python3.10

@@ -1,7 +1,7 @@
 """The paper's experiments and our own studies: one file each, one table of results.
 
     python -m experiments toy                        run one, print its claims, draw its figures
-    python -m experiments r8 --quick --workers 2     a small version of about a minute
+    python -m experiments r8 --quick --workers 2     a small version
     python -m experiments tables                     write the tables of docs/*.md from the results
 
 An experiment is a module with

@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser("python -m experiments", description=__doc__)
     found.add_argument("name", choices=[*EXPERIMENTS, "all", "tables"], metavar="NAME",
                        help=f"{', '.join(EXPERIMENTS)}, all, or tables (of the docs)")  # fmt: skip
-    found.add_argument("--quick", action="store_true", help="a small version of about a minute")
+    found.add_argument("--quick", action="store_true", help="a small version of a minute or some")
     found.add_argument("--seeds", type=int, help="repetitions (default: the experiment's own)")
     found.add_argument("--workers", type=int, default=1, help="processes that share the runs")
     found.add_argument("--out", type=Path, default=Path("build/experiments"),

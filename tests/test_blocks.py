@@ -323,19 +323,27 @@ def test_passes_that_overlap_leave_blas_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_pass_on_another_thread_leaves_blas_alone(tmp_path: Path) -> None:
-    """Counted by passes that limit BLAS: what a thread reads back differs between its builds."""
+    """Passes that limit BLAS are counted, too: what a thread reads back differs between builds."""
     from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import threadpool_info, threadpool_limits
 
     np.save(tmp_path / "x.npy", features())
     F = open_features(tmp_path / "x.npy")
+    begun = []
 
     def limits() -> int:
-        blocks = F.blocks()
-        next(blocks)
+        begun.append(F.blocks())  # kept, so that the pass is still on
+        next(begun[-1])
         return _one_blas_thread._passes
 
-    with ThreadPoolExecutor(1) as pool:
+    def threads() -> set[int]:
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as pool:
         assert pool.submit(limits).result() == 0
+        assert threads() == {2}
+        begun.clear()
     assert limits() == (1 if thread_count(-1) > 1 else 0)
 
 
