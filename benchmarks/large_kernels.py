@@ -31,7 +31,7 @@ from rich.table import Table
 from scipy import sparse
 
 import dmsgd
-from dmsgd.inputs.memory import human
+from dmsgd.inputs.messages import format_bytes
 from dmsgd.spectra.doubt import distance
 from dmsgd.spectra.spectrum import changed
 
@@ -221,7 +221,7 @@ def table_of_times(given, console):
         known = found["left out"] is not None
         table.add_row(
             name, timing.human(found["setup"]), timing.human(found["draw"]),
-            human(found["memory"]), f"{found['left out']:.1%}" if known else "",
+            format_bytes(found["memory"]), f"{found['left out']:.1%}" if known else "",
             f"{found['bound']:.3g}" if known else "",
         )  # fmt: skip
         if found["proposals"]:

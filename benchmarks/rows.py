@@ -18,7 +18,7 @@ from rich.table import Table
 from scipy import linalg
 
 import dmsgd
-from dmsgd.inputs.memory import human
+from dmsgd.inputs.messages import format_bytes
 from texts import forget_peak, resident, seconds
 
 #: Rows of the part that is measured for the bare work.
@@ -64,14 +64,16 @@ def main():
     setup, design = seconds(lambda: dmsgd.diversify(X, given.batch))
     survey, _ = seconds(lambda: design.sample(1, seed=0))
     draws, _ = seconds(lambda: design.sample(200, seed=1))
-    title = f"{given.items:,} x {given.columns} float32, {human(X.nbytes)}; CPU time, one thread"
+    title = (
+        f"{given.items:,} x {given.columns} float32, {format_bytes(X.nbytes)}; CPU time, one thread"
+    )
     table = Table(title=title)
     for name in ("", "bare", "dmsgd"):
         table.add_column(name, justify="right")
     ratio = (setup + survey) / floor
     table.add_row("set-up", timing.human(floor), f"{timing.human(setup + survey)} ({ratio:.2f})")
     table.add_row(f"a draw, k = {given.batch}", "", timing.human(draws / 200))
-    table.add_row("memory beyond the features", "", human(resident("VmHWM") - before))
+    table.add_row("memory beyond the features", "", format_bytes(resident("VmHWM") - before))
     table.add_row("eigenvectors", "", type(design.spectrum.vectors).__name__)
     Console(width=120).print(table)
     print(timing.processor())

@@ -24,7 +24,7 @@ from rich.table import Table
 
 import dmsgd
 import problems
-from dmsgd.features.fingerprints import fingerprint
+from dmsgd.inputs.fingerprint import fingerprint
 from dmsgd.samplers import parallel
 
 

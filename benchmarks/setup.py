@@ -16,7 +16,7 @@ from rich.table import Table
 from scipy import linalg
 
 import dmsgd
-from dmsgd.features.interface import as_array
+from dmsgd.inputs.arrays import as_array
 from dmsgd.inputs.arrays import as_matrix
 
 

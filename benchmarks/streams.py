@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dmsgd
-from dmsgd.inputs.memory import human
+from dmsgd.inputs.messages import format_bytes
 
 K, STEPS, COLUMNS = 64, 1000, 64
 
@@ -68,10 +68,10 @@ def of_file(gigabytes, k):
         done, read_done = time.perf_counter(), bytes_read()
         assert schedule.batches.shape == (STEPS, k)
         print(
-            f"{human(size)} file, {items:,} x {COLUMNS} float32, k = {k}: set-up "
+            f"{format_bytes(size)} file, {items:,} x {COLUMNS} float32, k = {k}: set-up "
             f"{ready - began:.0f} s, reading {(read_ready - read) / size:.2f} times the file; "
             f"{STEPS} batches {done - ready:.0f} s, reading {(read_done - read_ready) / size:.2f} "
-            f"times; peak memory {human(peak())} ({human(before)} before)",
+            f"times; peak memory {format_bytes(peak())} ({format_bytes(before)} before)",
             flush=True,
         )
         os._exit(0)

@@ -23,7 +23,7 @@ from rich.table import Table
 from scipy import linalg, sparse
 
 import dmsgd
-from dmsgd.inputs.memory import human
+from dmsgd.inputs.messages import format_bytes
 
 #: Documents of the parts that are measured for the bare work.
 PART = 20_000
@@ -91,7 +91,9 @@ def in_blocks(given):
         single, _ = seconds(lambda: design.sample(1, seed=0))
         draws, _ = seconds(lambda: design.sample(1000, seed=1))
         blocks = design.spectrum.vectors.features.bounds.size - 1
-    what = f"{given.items:,} documents, {given.words:,} words, {human(size)} in {blocks} blocks"
+    what = (
+        f"{given.items:,} documents, {given.words:,} words, {format_bytes(size)} in {blocks} blocks"
+    )
     table = Table(title=f"{what}; CPU time of all threads")
     table.add_column("")
     table.add_column("dmsgd", justify="right")
@@ -99,9 +101,11 @@ def in_blocks(given):
     table.add_row("inclusion: product with the eigenvectors", timing.human(survey))
     table.add_row(f"a single draw, k = {given.batch}", timing.human(single))
     table.add_row(f"1,000 draws, k = {given.batch}", timing.human(draws))
-    table.add_row("largest memory of the process, with all it loaded", human(resident("VmHWM")))
+    table.add_row(
+        "largest memory of the process, with all it loaded", format_bytes(resident("VmHWM"))
+    )
     others = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    table.add_row("largest memory of others that it started", human(others))
+    table.add_row("largest memory of others that it started", format_bytes(others))
     Console(width=120).print(table)
     print(timing.processor())
 
@@ -126,7 +130,7 @@ def main():
     survey, _ = seconds(lambda: design.sample(1, seed=0))
     draws, _ = seconds(lambda: design.sample(100, seed=1))
     what = f"{given.items:,} documents, {X.nnz / given.items:.0f} of {given.words:,} words each"
-    table = Table(title=f"{what}, {human(size)}; CPU time, one thread")
+    table = Table(title=f"{what}, {format_bytes(size)}; CPU time, one thread")
     for name in ("", "bare", "dmsgd"):
         table.add_column(name, justify="right")
     table.add_row("Gram matrix, eigh", timing.human(sum(floor[:2])), timing.human(setup))
@@ -134,7 +138,7 @@ def main():
     ratio = (setup + survey) / sum(floor)
     table.add_row("all", timing.human(sum(floor)), f"{timing.human(setup + survey)} ({ratio:.2f})")
     table.add_row(f"a draw, k = {given.batch}", "", timing.human(draws / 100))
-    table.add_row("memory beyond the corpus", "", human(resident("VmHWM") - before))
+    table.add_row("memory beyond the corpus", "", format_bytes(resident("VmHWM") - before))
     Console(width=120).print(table)
     print(timing.processor())
 

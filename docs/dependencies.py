@@ -78,7 +78,7 @@ those of the development environment in `constraints.txt`.
 16 MB beside the 370 MB of NumPy, SciPy and numba with its LLVM. scikit-learn and matplotlib with
 theirs are 110 MB, and few users need both, so they are extras, as is everything for a framework or
 a kind of file. A part that needs an extra says so before it begins, with the command that installs
-it (`inputs/extras.py`). `dmsgd[all]` is all of them.
+it (`inputs/messages.py`). `dmsgd[all]` is all of them.
 """
 
 

@@ -14,10 +14,10 @@ from scipy import sparse, stats
 
 import dmsgd
 from dmsgd import KDPP, Linear, exact
+from dmsgd.features import as_features
 from dmsgd.features import blocks as blocks_module
-from dmsgd.features import recognise
 from dmsgd.features.blocks import Blocks
-from dmsgd.features.door import open_features
+from dmsgd.features.convert import open_features
 from dmsgd.features.files import FileStore, NpyStore, _one_blas_thread
 from dmsgd.features.store import even_bounds
 from dmsgd.inputs.threads import thread_count
@@ -398,10 +398,10 @@ def test_a_large_memory_map_is_read_in_blocks(
 ) -> None:
     np.save(tmp_path / "x.npy", features())
     array = np.load(tmp_path / "x.npy", mmap_mode="r")
-    assert recognise(array).resident
+    assert as_features(array).resident
     monkeypatch.setenv("DMSGD_MEMORY", "200KB")
-    assert not recognise(array).resident
-    assert recognise(array[5:]).resident  # a part of a file is a small matter
+    assert not as_features(array).resident
+    assert as_features(array[5:]).resident  # a part of a file is a small matter
     design = dmsgd.diversify(array, 5)
     np.testing.assert_array_equal(
         design.sample(20, seed=0), dmsgd.diversify(features(), 5).sample(20, seed=0)

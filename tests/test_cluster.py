@@ -24,7 +24,7 @@ import dmsgd
 from dmsgd.commands import app
 from dmsgd.errors import ClusterError
 from dmsgd.features.connection import connected, identity
-from dmsgd.features.door import open_features
+from dmsgd.features.convert import open_features
 from test_words import texts
 
 sys.path.insert(0, str(Path(__file__).parent / "soak"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dmsgd.inputs.extras import EXTRAS as ASKED_FOR
+from dmsgd.inputs.messages import EXTRAS as ASKED_FOR
 from oldest import oldest
 from test_imports import SOURCE, modules, statements
 

@@ -9,7 +9,7 @@ import dmsgd
 
 torch = pytest.importorskip("torch")
 
-from dmsgd.features import recognise  # noqa: E402
+from dmsgd.features import as_features  # noqa: E402
 from dmsgd.features.device import OnDevice, on_card  # noqa: E402
 from dmsgd.features.mapped_rows import LandmarkFeatures, Power, RowFactors, UnitRows  # noqa: E402
 from dmsgd.features.maps import unit_columns, with_labels  # noqa: E402
@@ -46,7 +46,7 @@ MAPS = {
 
 @pytest.mark.parametrize("name", MAPS)
 def test_features_answer_as_those_in_memory(name):
-    ours, known = MAPS[name](there(X)), MAPS[name](recognise(X)).whole()
+    ours, known = MAPS[name](there(X)), MAPS[name](as_features(X)).whole()
     B, weights = RNG.normal(size=(known.d, 3)), RNG.gamma(1, 1, 60)
     items = np.array([5, 0, 59])
     as_array = lambda found: found.toarray() if hasattr(found, "toarray") else found  # noqa: E731
@@ -70,7 +70,7 @@ def test_features_answer_as_those_in_memory(name):
 
 def test_lengths_whose_squares_vanish_are_lengths():
     small = np.vstack([X[:3], 1e-170 * X[3:6], np.zeros((1, 5))])
-    ours, known = (F.mapped(UnitRows()).whole().matrix for F in (there(small), recognise(small)))
+    ours, known = (F.mapped(UnitRows()).whole().matrix for F in (there(small), as_features(small)))
     np.testing.assert_allclose(ours, known, rtol=1e-14)
 
 
@@ -90,11 +90,11 @@ REFUSED = {
 def test_tensors_that_are_no_features_are_refused(name):
     tensor, kind, message = REFUSED[name]
     with pytest.raises(kind, match=message):
-        on_card(tensor, "X", part=False)
+        on_card(tensor, "X", allow_tiny=False)
 
 
 def test_a_part_may_be_zero():
-    assert on_card(torch.zeros(3, 2), "X", part=True).shape == (3, 2)
+    assert on_card(torch.zeros(3, 2), "X", allow_tiny=True).shape == (3, 2)
 
 
 def test_eigenvectors_answer_as_those_in_memory():

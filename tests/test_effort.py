@@ -21,7 +21,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.features import pieces, sparse_gram
-from dmsgd.inputs import effort
+from dmsgd.inputs import progress
 from dmsgd.inputs.apart import apart
 from dmsgd.spectra import eigen, pivoted_cholesky
 from dmsgd.spectra.exact import SHORTER
@@ -37,7 +37,7 @@ def nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Stopped
 
     monkeypatch.setattr("dmsgd.features.resident.gram", stop)
-    monkeypatch.setattr(effort, "product_seconds", lambda: 3e-11)
+    monkeypatch.setattr(progress, "product_seconds", lambda: 3e-11)
     monkeypatch.setenv("DMSGD_MEMORY", "1TB")
 
 
@@ -69,7 +69,7 @@ def test_short_work_is_not(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_it_is_printed_where_nobody_has_asked_for_anything_else() -> None:
     code = (
-        "from dmsgd.inputs.effort import announce, product_seconds\n"
+        "from dmsgd.inputs.progress import announce, product_seconds\n"
         "assert 1e-13 < product_seconds() < 1e-7\n"
         "announce(1e18, 2**27, 'this', 'do that')\nannounce(1e3, 9, 'another', 'do that')"
     )
@@ -83,7 +83,7 @@ def test_it_is_printed_where_nobody_has_asked_for_anything_else() -> None:
     ("seconds", "words"), [(61, "61 seconds"), (200, "3 minutes"), (7200, "2 hours")]
 )
 def test_times_in_words(seconds: float, words: str) -> None:
-    assert effort.in_words(seconds) == words
+    assert progress.in_words(seconds) == words
 
 
 @pytest.mark.parametrize("advised", re.findall(r"dmsgd\.\w+\(.*?, k\)", SHORTER))
@@ -114,8 +114,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 from scipy import sparse
 from dmsgd.features import pieces, sparse_gram
-from dmsgd.inputs import effort
-effort.LONG, effort.EVERY = 1e-3, 0.2
+from dmsgd.inputs import progress
+progress.LONG, progress.EVERY = 1e-3, 0.2
 X = sparse.random_array((5000, 5000), density=1e-3, rng=np.random.default_rng(0), format="csr")
 """
 IN_PYTHON = SLOW + "import dmsgd; dmsgd.diversify(X, 8)"
@@ -194,7 +194,7 @@ def test_an_eigendecomposition_ends_with_who_began_it(tmp_path: Path) -> None:
 def test_another_process_finds_the_same(monkeypatch: pytest.MonkeyPatch, solve: Any) -> None:
     F = np.random.default_rng(0).normal(size=(150, 120))
     here = solve(F.T @ F)
-    monkeypatch.setattr(effort, "LONG", 1e-9)
+    monkeypatch.setattr(progress, "LONG", 1e-9)
     found: list[Any] = []
     monkeypatch.setattr(eigen, "apart", lambda *a, **o: found.append(apart(*a, **o)) or found[0])
     there = solve(F.T @ F)
@@ -206,7 +206,7 @@ def test_another_process_finds_the_same(monkeypatch: pytest.MonkeyPatch, solve: 
 def test_where_no_process_can_be_had_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     F = np.random.default_rng(0).normal(size=(150, 120))
     here = eigen.eigh(F.T @ F)
-    monkeypatch.setattr(effort, "LONG", 1e-9)
+    monkeypatch.setattr(progress, "LONG", 1e-9)
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     np.testing.assert_array_equal(eigen.eigh(F.T @ F)[0], here[0])
 
@@ -221,7 +221,7 @@ def test_progress_is_told_now_and_then(
 ) -> None:
     now = iter([0.0, 10.0, 31.0, 40.0, 62.0, 100.0])
     monkeypatch.setattr("time.monotonic", lambda: next(now))
-    tell = effort.Progress("this")
+    tell = progress.Progress("this")
     for share in (0.1, 0.25, 0.4, 0.5, 1.2):
         tell(share)
     assert caplog.messages == [
@@ -233,8 +233,8 @@ def test_progress_is_told_now_and_then(
 
 @pytest.fixture
 def everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effort, "LONG", 1e-9)
-    monkeypatch.setattr(effort, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "LONG", 1e-9)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
     monkeypatch.setattr("dmsgd.features.pieces.PIECE", 1)
     monkeypatch.setattr("dmsgd.features.pieces.ROWS", 7)
 
@@ -282,7 +282,7 @@ def test_long_parts_say_how_far_they_are(
 def test_passes_over_files_say_how_far_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(effort, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
     X = np.abs(np.random.default_rng(0).normal(size=(60, 30)))
     np.save(tmp_path / "x.npy", X)
     (tmp_path / "corpus").mkdir()
@@ -296,7 +296,7 @@ def test_passes_over_files_say_how_far_they_are(
 def test_many_equal_eigenvalues_say_how_far_they_are(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(effort, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
     dmsgd.diversify(np.eye(30, 20), 4)
     assert "the basis of 20 equal eigenvalues: " in caplog.text
 
@@ -304,7 +304,7 @@ def test_many_equal_eigenvalues_say_how_far_they_are(
 def test_a_search_says_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(effort, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
     dmsgd.diversify(np.random.default_rng(0).normal(size=(60, 30)), 4, target="uniform")
     assert "prescribed inclusion of 60 items: " in caplog.text
 
@@ -319,7 +319,7 @@ def test_the_tables_of_texts_say_how_far_they_are(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("dmsgd.spectra.on_demand.KEPT", 0)
-    monkeypatch.setattr(effort, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
     X = sparse.random_array((300, 40), density=0.1, rng=np.random.default_rng(0), format="csr")
     dmsgd.diversify(X, 4).sample(1, seed=0)
     assert "the tables of 300 items x 40 eigenvectors: " in caplog.text
@@ -343,7 +343,7 @@ def test_k_means_is_announced_and_says_how_far_it_is(
         dmsgd.clustered(X, 200)
         assert not caplog.messages  # what is short is not mentioned
         for name, value in (("LONG", 0.0), ("EVERY", 1e-9), ("TICK", 1e-3)):
-            monkeypatch.setattr(effort, name, value)
+            monkeypatch.setattr(progress, name, value)
         dmsgd.clustered(X, 200)
     first, *others = caplog.messages
     what = "k-means of 3,000 items x 8 features in 200 clusters"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dmsgd.inputs.extras import EXTRAS, require
+from dmsgd.inputs.messages import EXTRAS, require
 
 #: All that an environment without extras does not have.
 ABSENT = sorted({*(m for modules in EXTRAS.values() for m in modules), "gensim", "pandas"})

@@ -13,7 +13,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.diagnostics import gradient_variance, mean_similarity
-from dmsgd.features import recognise
+from dmsgd.features import as_features
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.large import ArrayStore
 from dmsgd.features.sliced import Sliced
@@ -113,7 +113,7 @@ KINDS = {
     "array": lambda X, folder: X,
     "sparse": lambda X, folder: sparse.csr_array(X),
     "large array": lambda X, folder: Blocks(ArrayStore(X)),
-    "slices": lambda X, folder: Sliced(recognise(X).whole()),
+    "slices": lambda X, folder: Sliced(as_features(X).whole()),
     "npy": npy,
     "npz": npz,
     "sparse npz": sparse_npz,
@@ -145,7 +145,7 @@ def small_memory(monkeypatch):
     """So little that a memory map is read in blocks, and blocks are a few rows."""
     monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 21 * 8 * D)
     monkeypatch.setattr("dmsgd.features.sliced.BLOCK", 21 * D)
-    monkeypatch.setattr("dmsgd.features.door._is_large", lambda array: True)
+    monkeypatch.setattr("dmsgd.features.convert._is_large", lambda array: True)
 
 
 def kdpp(F):
@@ -256,7 +256,7 @@ def test_every_kind_under_every_map_for_everyone(kind, map_name, tmp_path, small
     given = MAPS[map_name](KINDS[kind](POINTS, tmp_path))
     for name in CONSUMERS if map_name in FOR_EVERYONE else EVERY_QUESTION:
         consumer = CONSUMERS[name]
-        if name == "PoissonDisk" and recognise(given).whole().kind == "sparse":
+        if name == "PoissonDisk" and as_features(given).whole().kind == "sparse":
             with pytest.raises(TypeError, match="dense rows"):
                 consumer(given)
             continue
@@ -327,7 +327,7 @@ def test_a_sparse_matrix_with_bad_indices_is_refused():
 
 
 def test_maps_leave_their_source_alone(tmp_path):
-    F = recognise(npy(POINTS, tmp_path))
+    F = as_features(npy(POINTS, tmp_path))
     dmsgd.concat(dmsgd.normalize(F), LABELS, 0.5)
     assert F.shape == (N, D)
     np.testing.assert_array_equal(F.whole().matrix, POINTS)
@@ -338,6 +338,6 @@ def test_the_gram_of_sparse_rows_is_that_of_the_array_however_full_they_are(monk
     X = rng.normal(size=(90, 70)) * (rng.random((90, 70)) < rng.choice([0.01, 0.3, 1.0], (90, 1)))
     monkeypatch.setattr("dmsgd.features.sparse_gram.BLOCK", 1)  # several blocks of full rows
     for rows in (X, X.T, X[(X != 0).sum(axis=1) < 3], np.abs(X) + 1):
-        F = recognise(sparse.csr_array(rows))
+        F = as_features(sparse.csr_array(rows))
         np.testing.assert_allclose(F.gram(), rows.T @ rows, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(F.transposed().gram(), rows @ rows.T, rtol=1e-12, atol=1e-12)

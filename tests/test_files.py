@@ -10,8 +10,8 @@ from scipy import sparse
 import dmsgd
 from dmsgd.commands.loading import load_features as features_of
 from dmsgd.commands.loading import load_labels
-from dmsgd.features import recognise
-from dmsgd.features.door import open_features
+from dmsgd.features import as_features
+from dmsgd.features.convert import open_features
 from dmsgd.files import numpy_files
 from dmsgd.files.numpy_files import load_npy, load_npz
 from dmsgd.files.tables import column_names
@@ -483,7 +483,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
         with pytest.raises(ValueError, match="is a device or a pipe"):
             load_features(tmp_path / f"x.{suffix}")
         with pytest.raises(ValueError, match="is a device or a pipe"):
-            recognise(tmp_path / f"x.{suffix}")
+            as_features(tmp_path / f"x.{suffix}")
 
 
 def test_zarr_features_and_labels_from_one_group(tmp_path):
@@ -539,7 +539,7 @@ def test_numbers_that_are_none_in_float64_are_refused_without_warnings_of_numpy(
 @pytest.mark.parametrize("name", ["a" * 300, "/".join(["a" * 200] * 30), "a\0"])
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".npz:X", ".csv", ".parquet", ".zarr", ""])
 def test_names_that_no_file_can_have(name, suffix):
-    for read in (features_of, recognise, open_features, load_labels):
+    for read in (features_of, as_features, open_features, load_labels):
         if read is load_labels and not suffix:
             continue
         with pytest.raises(ValueError, match="path") as said:

@@ -6,10 +6,10 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.compiled.jit import address
-from dmsgd.features import recognise
-from dmsgd.features.fingerprints import fingerprint, hash_factors, row_hashes
+from dmsgd.features import as_features
 from dmsgd.features.look import LARGE
 from dmsgd.features.loops import look_through
+from dmsgd.inputs.fingerprint import fingerprint, hash_factors, row_hashes
 from dmsgd.samplers import reference
 
 RNG = np.random.default_rng(0)
@@ -63,11 +63,11 @@ def test_one_look_finds_hashes_and_squares(shape):
 
 def test_large_arrays_have_the_fingerprint_of_small_ones():
     X = np.tile(FIXED, (LARGE // FIXED.size + 1, 1))
-    assert recognise(X).hashes is not None
-    assert recognise(X).fingerprint() == fingerprint(X)
+    assert as_features(X).hashes is not None
+    assert as_features(X).fingerprint() == fingerprint(X)
     X[70, 2], X[71, 0] = np.inf, np.nan
     with pytest.raises(ValueError, match=r"2 NaN or infinite values \(the first at \(70, 2\)\)"):
-        recognise(X)
+        as_features(X)
 
 
 CHANGES = {

@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.features import recognise
+from dmsgd.features import as_features
 
 RNG = np.random.default_rng(15)
 X = RNG.normal(size=(90, 12)) * np.geomspace(1, 30, 90)[:, None]
@@ -136,7 +136,7 @@ def test_features_in_memory_are_not_copied(settings, monkeypatch):
     if "labels" in settings:
         settings = {**settings, "labels": np.tile(Y, 400)}
     before = big.copy()
-    F = recognise(big)
+    F = as_features(big)
     dmsgd.inclusion(F, 3, **settings)
     tracemalloc.start()
     dmsgd.inclusion(F, 3, **settings)

@@ -11,7 +11,7 @@ import pytest
 
 import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
-from dmsgd.features.door import recognise
+from dmsgd.features.convert import as_features
 from dmsgd.samplers.compiled.dots import WHOLE
 from dmsgd.samplers.compiled.rows import STRETCH
 from dmsgd.spectra.on_demand import VectorsOnDemand
@@ -106,7 +106,7 @@ def test_rows_that_are_copied_are_what_is_counted() -> None:
     X = torch.randn(300, 8)
     assert dmsgd.diversify(X, 4).fingerprint() == dmsgd.diversify(X.numpy(), 4).fingerprint()
     for order in (X.numpy()[:, ::2], np.asfortranarray(X.numpy())):  # is_large says no to these
-        whole = recognise(np.ascontiguousarray(order))
+        whole = as_features(np.ascontiguousarray(order))
         np.testing.assert_array_equal(whole.take(np.arange(300)), order.astype(float))
 
 
@@ -114,15 +114,15 @@ def test_what_is_large_follows_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
     X = np.zeros((2**16, 64), dtype=np.float32)
     X[:, 0] = 1
     monkeypatch.setenv("DMSGD_MEMORY", "1GB")
-    assert recognise(X).resident
+    assert as_features(X).resident
     monkeypatch.setenv("DMSGD_MEMORY", "100MB")
-    assert not recognise(X).resident
-    assert recognise(X[:, ::2]).resident  # it is copied in any case
-    assert recognise(X[:10]).resident
+    assert not as_features(X).resident
+    assert as_features(X[:, ::2]).resident  # it is copied in any case
+    assert as_features(X[:10]).resident
     monkeypatch.setenv("DMSGD_MEMORY", "1TB")
-    assert recognise(X).resident
+    assert as_features(X).resident
     monkeypatch.setattr("dmsgd.features.large.LARGE", 2**25 - 1)
-    assert not recognise(X).resident
+    assert not as_features(X).resident
 
 
 @pytest.mark.usefixtures("large")

@@ -11,8 +11,8 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd import KDPP, RBF, Linear, Precomputed, exact, prescribe
-from dmsgd.features import recognise
-from dmsgd.inputs.seeding import key_of
+from dmsgd.features import as_features
+from dmsgd.inputs.scalars import seed_key
 from dmsgd.prescription import targets
 from dmsgd.prescription.fixed_point import solve
 from dmsgd.prescription.marginals import FeatureMarginals, of_spectrum
@@ -110,7 +110,7 @@ def test_a_design_made_for_a_target_is_remade_for_it_from_other_features() -> No
 def test_every_plain_step_climbs_by_at_least_the_divergence() -> None:
     F, k = features(40, 8), 5
     target = k * random_target(40) / random_target(40).sum()
-    marginals, theta = FeatureMarginals(recognise(F), k), np.zeros(40)
+    marginals, theta = FeatureMarginals(as_features(F), k), np.zeros(40)
     height, gain = -np.inf, 0.0
     for _ in range(12):
         b, log_z = marginals(theta)
@@ -125,7 +125,7 @@ def test_extrapolation_needs_about_half_the_steps() -> None:
     y, k = np.random.default_rng(0).integers(8, size=200), 8
     F = dmsgd.concat(0.3 * features(200, 12), y, 0.7)
     target = np.full(200, k / 200)
-    marginals = FeatureMarginals(recognise(F), k)
+    marginals = FeatureMarginals(as_features(F), k)
     fast = solve(marginals, target, np.zeros(200), 1e-8, 200)
     assert fast.error <= 1e-8
     theta, plain = np.zeros(200), 0
@@ -145,7 +145,7 @@ def test_an_extrapolation_that_loses_ground_is_undone(seed: int) -> None:
     rng, k = np.random.default_rng(seed), 3
     F, target = rng.normal(size=(12, 4)), rng.uniform(size=12)
     target *= k / target.sum()
-    marginals, path = FeatureMarginals(recognise(F), k), []
+    marginals, path = FeatureMarginals(as_features(F), k), []
 
     def watched(theta: np.ndarray) -> tuple[np.ndarray, float]:
         b, log_z = marginals(theta)
@@ -168,7 +168,7 @@ def test_the_routes_agree() -> None:
     tilted = F * np.exp(theta / 2)[:, None]
     spectra = [exact(Linear(tilted)), exact(Precomputed(tilted @ tilted.T))]
     for b, log_z in (
-        FeatureMarginals(recognise(F), k)(theta),
+        FeatureMarginals(as_features(F), k)(theta),
         *(of_spectrum(s, k) for s in spectra),
     ):
         np.testing.assert_allclose(b, inclusion(Linear(tilted), k), rtol=1e-9)
@@ -180,7 +180,7 @@ def test_eigenvalues_too_small_to_be_used_need_no_second_look(
 ) -> None:
     """Those of an RBF kernel go down to rounding, and small batches use the large ones."""
     spectrum = exact(RBF(features(80, 3), 3.0))
-    F = recognise(spectrum.vectors * np.sqrt(spectrum.values))
+    F = as_features(spectrum.vectors * np.sqrt(spectrum.values))
     theta = np.random.default_rng(3).normal(size=80)
     known, log_z = FeatureMarginals(F, 4)(theta)
     monkeypatch.setattr("dmsgd.prescription.marginals.of_features", None)
@@ -331,7 +331,7 @@ def test_density_counts_the_same_neighbours_inside_and_outside_the_reference(
     monkeypatch.setattr(targets, "REFERENCE_ITEMS", 2000)
     X = np.random.default_rng(0).uniform(size=(8000, 2))
     b = density_target(X, 80, strength=1.0, neighbours=5)
-    reference = np.random.default_rng(key_of(0)).permutation(8000)[:2000]
+    reference = np.random.default_rng(seed_key(0)).permutation(8000)[:2000]
     outside = np.delete(b, reference)
     # A neighbour number off by one would make the ratio 1.2; its standard error is 0.012.
     assert outside.mean() / b[reference].mean() == pytest.approx(1, abs=0.05)
@@ -372,7 +372,7 @@ def test_flowers(name: str) -> None:
 
 def test_a_tilt_beyond_what_numbers_hold_is_no_answer_but_no_crash_either():
     """An extrapolation may leave the range of numbers; the iteration goes on from before it."""
-    F = dmsgd.features.recognise(np.random.default_rng(0).normal(size=(30, 4)))
+    F = dmsgd.features.as_features(np.random.default_rng(0).normal(size=(30, 4)))
     marginals = FeatureMarginals(F, 3)
     for theta in (np.full(30, 800.0), np.full(30, -800.0), np.r_[np.full(29, 0.0), 800.0]):
         with pytest.raises(dmsgd.RankError, match="beyond what numbers hold"):

@@ -21,14 +21,14 @@ import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
 from dmsgd.commands import app
 from dmsgd.commands.loading import load_features
+from dmsgd.features import as_features
 from dmsgd.features import blocks as blocks_module
-from dmsgd.features import recognise
-from dmsgd.features.door import open_features
+from dmsgd.features.convert import open_features
 from dmsgd.features.entries import Entries
-from dmsgd.features.fingerprints import row_hashes
 from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.features.sparse_store import SparseStore
 from dmsgd.files.sparse_files import sparse_file
+from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.spectra.vectors import VectorsInBlocks
 from test_words import texts
 
@@ -169,10 +169,10 @@ def test_large_single_files_are_read_in_blocks_if_they_can(
     sparse.save_npz(tmp_path / "packed.npz", X)
     expected = dmsgd.diversify(X, K).sample(20, seed=0)
     for name in ("plain.npz", "packed.npz"):
-        assert recognise(tmp_path / name).resident
+        assert as_features(tmp_path / name).resident
         assert load_features(tmp_path / name).resident
     monkeypatch.setenv("DMSGD_MEMORY", "1MB")
-    for load in (recognise, load_features):
+    for load in (as_features, load_features):
         assert not load(tmp_path / "plain.npz").resident
         assert load(tmp_path / "packed.npz").resident
     monkeypatch.setenv("DMSGD_MEMORY", "800KB")

@@ -14,7 +14,7 @@ import pytest
 
 import dmsgd.commands
 from dmsgd.commands.terminal import Lasting
-from dmsgd.inputs.texts import cell, visible
+from dmsgd.inputs.messages import cell, visible
 from test_commands import run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="redirections of a POSIX shell")
@@ -228,16 +228,16 @@ def test_how_far_long_work_is_shows_in_the_bar(folder, command):
     code = (
         "import sys, time\n"
         "from dmsgd.commands import main\n"
-        "from dmsgd.inputs import effort\n"
+        "from dmsgd.inputs import progress\n"
         "from dmsgd.spectra import eigen\n"
         "def slow(A):\n"
-        "    tell = effort.Progress('this eigendecomposition')\n"
+        "    tell = progress.Progress('this eigendecomposition')\n"
         "    time.sleep(0.3)\n"
         "    tell(0.5)\n"
         "    time.sleep(0.3)\n"
         "    return right(A)\n"
         "from dmsgd.spectra import rounds\n"
-        "effort.EVERY, right, rounds.eigh = 0.1, eigen.eigh, slow\n"
+        "progress.EVERY, right, rounds.eigh = 0.1, eigen.eigh, slow\n"
         f"sys.argv = 'dmsgd {command}'.split(); main()\n"
     )
     shown, returned = on_a_terminal(code, folder)

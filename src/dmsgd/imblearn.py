@@ -10,7 +10,7 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from dmsgd.inputs.extras import require
+from dmsgd.inputs.messages import require
 
 require("imblearn", "dmsgd.imblearn")
 

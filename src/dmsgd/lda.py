@@ -25,8 +25,7 @@ from scipy import sparse
 
 from dmsgd.designs.source import Source, as_source
 from dmsgd.inputs.arrays import IntArray, as_matrix
-from dmsgd.inputs.scalars import as_count
-from dmsgd.inputs.seeding import Seed
+from dmsgd.inputs.scalars import Seed, as_count
 from dmsgd.training.draws import (
     as_indexable,
     draws,
@@ -103,7 +102,7 @@ def train(
 
 def _refuse_negative(counts: Any) -> None:
     """Raise for counts that scikit-learn would stumble over in the middle of training."""
-    values = as_matrix(counts, "counts", part=True)
+    values = as_matrix(counts, "counts", allow_tiny=True)
     if values.min() < 0:
         raise ValueError("counts has negative entries; word counts are at least 0")
 

@@ -30,9 +30,8 @@ import numpy as np
 from dmsgd.designs.measures import unbiased_weights
 from dmsgd.designs.source import Source, known
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.extras import require
-from dmsgd.inputs.scalars import as_flag
-from dmsgd.inputs.seeding import Seed
+from dmsgd.inputs.messages import require
+from dmsgd.inputs.scalars import Seed, as_flag
 from dmsgd.training.draws import as_indexable, draws, is_numbered, refuse_unfit, take
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
-from dmsgd.inputs.extras import require
+from dmsgd.inputs.messages import require
 
 require("sklearn", "dmsgd.sklearn")
 

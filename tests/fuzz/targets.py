@@ -20,7 +20,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.commands.loading import load_features, load_labels
-from dmsgd.features import recognise, store
+from dmsgd.features import as_features, store
 from dmsgd.files.tables import column_names
 from dmsgd.schedules import completing
 
@@ -81,7 +81,7 @@ def made(name: str, place: Path) -> Target:
 def features(path: str | Path) -> None:
     """Read features in every way; what they are twice must be the same."""
     first = load_features(path).whole().matrix
-    second = recognise(path).whole().matrix if not str(path).endswith(".csv") else first
+    second = as_features(path).whole().matrix if not str(path).endswith(".csv") else first
     for found in (first, second):
         dense = found.toarray() if sparse.issparse(found) else found
         if dense.ndim != 2 or dense.dtype != np.float64 or not np.isfinite(dense).all():

@@ -19,7 +19,7 @@ import torch
 from scipy import sparse
 
 import dmsgd
-from dmsgd.features import recognise
+from dmsgd.features import as_features
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ FEATURES_GOOD = {
     "tensor with gradient": lambda s: torch.tensor(s.X, requires_grad=True),
     "tensor of bfloat16": lambda s: torch.tensor(s.X).to(torch.bfloat16),
     "tensor transposed": lambda s: torch.tensor(s.X.T.copy()).T,
-    "features": lambda s: recognise(s.X),
+    "features": lambda s: as_features(s.X),
 }  # fmt: skip
 
 #: The same numbers, sparse: their fingerprint is that of sparse data.

@@ -21,7 +21,7 @@ from dmsgd.commands.sample import sample
 from dmsgd.commands.select import select
 from dmsgd.commands.terminal import exit_code, open_streams
 from dmsgd.commands.words import in_options, plain_warnings
-from dmsgd.inputs.texts import visible
+from dmsgd.inputs.messages import visible
 
 #: What bad input raises; anything else is a bug and keeps its traceback.
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError)

@@ -23,7 +23,7 @@ from dmsgd.commands.arguments import (
     TargetOption,
     Weight,
 )
-from dmsgd.inputs.texts import few
+from dmsgd.inputs.messages import few
 
 if TYPE_CHECKING:
     from dmsgd.diagnostics import Settings

@@ -40,9 +40,9 @@ def bench(
     """
     from threadpoolctl import threadpool_limits
 
-    from dmsgd.inputs.seeding import key_of
+    from dmsgd.inputs.scalars import seed_key
 
-    key_of(seed)
+    seed_key(seed)
     counts = QUICK if quick else ITEMS
     import numpy as np
     import scipy.linalg  # noqa: F401 - the limit binds only libraries that are loaded

@@ -30,7 +30,7 @@ def class_table(
     from rich.table import Table
     from rich.text import Text
 
-    from dmsgd.inputs.texts import visible
+    from dmsgd.inputs.messages import visible
 
     names, codes, items = np.unique(y, return_inverse=True, return_counts=True)
     counts = np.bincount(codes[drawn].ravel(), minlength=names.size)

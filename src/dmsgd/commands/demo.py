@@ -10,7 +10,7 @@ import typer
 from dmsgd.commands.arguments import Force, replacing
 from dmsgd.commands.terminal import bar, say, show
 from dmsgd.files.paths import refuse_impossible
-from dmsgd.inputs.extras import require
+from dmsgd.inputs.messages import require
 
 #: What is written.
 DOCUMENTS, DIGITS, PAGE = "documents.png", "digits.png", "report.html"

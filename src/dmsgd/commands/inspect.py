@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dmsgd.commands.arguments import Seed
 from dmsgd.commands.asked import Asked, asking
 from dmsgd.commands.terminal import bar, say, show
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -115,7 +115,7 @@ def prospects_table(found: Examination, advice: Advice) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from dmsgd.inputs.texts import visible
+    from dmsgd.inputs.messages import visible
 
     table = Table(
         title=f"What a batch of {found.k} would hold",

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from dmsgd.features import Features, recognise
-from dmsgd.features.door import open_features
+from dmsgd.features import Features, as_features
+from dmsgd.features.convert import open_features
 from dmsgd.files import csv_files, parquet_files, tables, zarr_files
 from dmsgd.files.numpy_files import load_npy, load_npz
 from dmsgd.files.paths import USUAL_NAMES, existing
@@ -60,7 +60,7 @@ def load_features(path: str | Path, drop: Collection[str] = ()) -> Features:
             f"{path} has shape {value.shape}, features need (items, features); "
             f"save a single feature as X.reshape(-1, 1)"
         )
-    return recognise(value, str(path))
+    return as_features(value, str(path))
 
 
 def _is_folder(path: str | Path) -> bool:

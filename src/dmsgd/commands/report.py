@@ -11,7 +11,7 @@ import typer
 from dmsgd.commands.arguments import Force, Seed, refuse_output, replacing
 from dmsgd.commands.asked import Asked, asking
 from dmsgd.commands.terminal import bar, say
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.messages import counted
 
 
 @asking
@@ -63,10 +63,10 @@ def report(
     refuse_output(output, (".html", ".htm"), inputs, force)
     if table is not None:
         refuse_output(table, (".csv",), inputs, force)
-    from dmsgd.inputs.seeding import key_of
+    from dmsgd.inputs.scalars import seed_key
     from dmsgd.report import build, render
 
-    key_of(seed)
+    seed_key(seed)
     began = time.perf_counter()
     settings = asked.settings()
     X, y = asked.load()

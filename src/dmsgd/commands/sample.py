@@ -15,7 +15,7 @@ from dmsgd.commands.arguments import Force, refuse_output, replacing
 from dmsgd.commands.asked import Asked, asking
 from dmsgd.commands.class_table import CLASSES_SHOWN, class_table
 from dmsgd.commands.terminal import say, show, working
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -74,16 +74,15 @@ def sample(
     """
     there = _refuse_output(output, [asked.features, asked.labels], steps, asked.k, seed, force)
     from dmsgd.features.connection import connected
-    from dmsgd.features.door import open_features
+    from dmsgd.features.convert import open_features
     from dmsgd.files.tables import column_names
-    from dmsgd.inputs.scalars import as_count
-    from dmsgd.inputs.seeding import key_of
+    from dmsgd.inputs.scalars import as_count, seed_key
     from dmsgd.inputs.threads import thread_count
 
     # Asked here so that bad values are refused before the work rather than after it.
     as_count(asked.k, "k")
     as_count(steps, "steps")
-    key_of(seed)
+    seed_key(seed)
     threads = thread_count(workers)
     settings = asked.settings()
     began = time.perf_counter()

@@ -20,7 +20,7 @@ from dmsgd.commands.selected import (
     write,
 )
 from dmsgd.commands.terminal import say, show, working
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
     from dmsgd.designs import KDPP
@@ -85,12 +85,11 @@ def select(
     over all N items as its expectation. The most likely set has no such weights.
     """
     _refuse(output, page, [asked.features, asked.labels, given], most, weights, force)
-    from dmsgd.inputs.scalars import as_count
-    from dmsgd.inputs.seeding import key_of
+    from dmsgd.inputs.scalars import as_count, seed_key
 
     # Asked here so that bad values are refused before the work rather than after it.
     as_count(asked.k, "k")
-    key_of(seed)
+    seed_key(seed)
     settings = asked.settings()
     began = time.perf_counter()
     X, y = asked.load()
@@ -150,7 +149,7 @@ def _given(text: str, n: int, k: int) -> IntArray:
     from dmsgd.commands.loading import load_labels
     from dmsgd.designs.conditioned import as_given
     from dmsgd.files.tables import column_names
-    from dmsgd.inputs.items import as_items
+    from dmsgd.inputs.arrays import as_items
 
     if NUMBERS.fullmatch(text):
         items: Any = [int(number) for number in text.split(",")]

@@ -21,7 +21,7 @@ log = logging.getLogger("dmsgd")
 
 def say(line: str = "", *, wrapped: bool = False) -> None:
     """Print one line to standard output; `wrapped` breaks it where the terminal ends."""
-    from dmsgd.inputs.texts import visible
+    from dmsgd.inputs.messages import visible
 
     _console().print(visible(line), soft_wrap=not wrapped)
 
@@ -78,7 +78,7 @@ def _heard(shown: bool, tell: Callable[[str], None]) -> Iterator[None]:
 
 
 class _Progress(logging.Filter):
-    """Takes how far long work is (`dmsgd.inputs.effort.Progress`) out of the log."""
+    """Takes how far long work is (`dmsgd.inputs.progress.Progress`) out of the log."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from dmsgd.inputs.texts import visible
+from dmsgd.inputs.messages import visible
 
 #: What is written differently as an option.
 OPTIONS = (

@@ -11,21 +11,22 @@ from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.proportions import disproportion
 from dmsgd.designs.stratified import Stratified
 from dmsgd.errors import KernelWarning
-from dmsgd.features import recognise
-from dmsgd.features.fingerprints import digest
+from dmsgd.features import as_features
+from dmsgd.features.convert import split_label_column
 from dmsgd.features.mapped_rows import UnitRows
 from dmsgd.features.maps import unit_columns, with_labels
-from dmsgd.features.tables import separated
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.scalars import (
+    Seed,
     as_batch_size,
     as_choice,
     as_count,
     as_flag,
     as_fraction,
     as_function,
+    seed_key,
 )
-from dmsgd.inputs.seeding import Seed, key_of
 from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.prescription import named_target, prescribe, tilted
 from dmsgd.spectra import Spectrum, exact, nystrom, repulsion
@@ -103,7 +104,7 @@ def diversify(
     """
     w, normalize = as_fraction(w, "w"), as_flag(normalize, "normalize")
     standardize = as_flag(standardize, "standardize")
-    X, labels = separated(X, labels)
+    X, labels = split_label_column(X, labels)
     if spectrum is not None:
         as_function(spectrum, "spectrum", "from a kernel to its Spectrum, such as dmsgd.exact")
     if w > 0 and labels is None:
@@ -113,14 +114,14 @@ def diversify(
             raise ValueError(
                 "a Kernel is used as it is: w, standardize, normalize and scale do not apply to it"
             )
-        F, similarity = None if X is None else recognise(X), kernel
+        F, similarity = None if X is None else as_features(X), kernel
         if F is not None and F.n != kernel.n:
             raise ValueError(f"X has {F.n} items, the kernel {kernel.n}")
     else:
         as_choice(kernel, "kernel", ("linear", "rbf"), " or a dmsgd.Kernel")
         if scale is not None and kernel != "rbf":
             raise ValueError("scale belongs to kernel='rbf'; it changes nothing in a linear kernel")
-        F = recognise(X)
+        F = as_features(X)
         labels = None if labels is None else as_labels(labels, F.n)
         F = F.mapped(unit_columns(F)) if standardize else F
         F = rows = F.mapped(UnitRows()) if normalize else F
@@ -231,9 +232,9 @@ def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> St
     >>> [round(float(b), 3) for b in design.inclusion()]
     [0.5, 0.5, 0.333, 0.333, 0.333]
     """
-    X = recognise(X)
+    X = as_features(X)
     k = as_batch_size(k, X.n)
     count = as_count(k if clusters is None else clusters, "clusters")
     if count > X.n:
         raise ValueError(f"clusters={count} exceeds the number of items, {X.n}")
-    return Stratified(k_means(X, count, key_of(seed)).labels_, k)
+    return Stratified(k_means(X, count, seed_key(seed)).labels_, k)

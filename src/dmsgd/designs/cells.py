@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from dmsgd.designs.stratified import Stratified
-from dmsgd.features import recognise
+from dmsgd.features import as_features
 from dmsgd.features.principal import leading, principal
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.scalars import as_batch_size
@@ -37,7 +37,7 @@ def cells(X: Any, k: int) -> Stratified:
     >>> design.stratum.tolist(), design.inclusion().round(3).tolist()
     ([0, 1, 0, 1, 0, 1], [0.333, 0.333, 0.333, 0.333, 0.333, 0.333])
     """
-    F = recognise(X).whole()
+    F = as_features(X).whole()
     k = as_batch_size(k, F.n)
     cell = np.empty(F.n, dtype=np.int64)
     for number, group in enumerate(_cut(F.matrix, np.arange(F.n), k)):

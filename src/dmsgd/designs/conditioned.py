@@ -12,10 +12,9 @@ from dmsgd.designs.determinants import log_determinants
 from dmsgd.designs.greedy import greedy
 from dmsgd.designs.repulsive import Repulsive
 from dmsgd.errors import SamplingError
-from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
-from dmsgd.inputs.items import as_items
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
+from dmsgd.inputs.fingerprint import digest
+from dmsgd.inputs.messages import counted
 from dmsgd.polynomials.symmetric import log_polynomial
 from dmsgd.spectra.conditional import Conditional
 from dmsgd.spectra.doubt import SILENT, doubt

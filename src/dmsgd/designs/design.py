@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs.cards import card, how_often
-from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.items import as_items, as_pairs
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.scalars import as_count
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.inputs.threads import thread_count
 
 
@@ -60,7 +58,7 @@ class Design(ABC):
         start = as_count(start, "start", least=0)
         refuse_far_draws(start + size)
         refuse_too_many(size, self.k)
-        return self._draw(key_of(seed), start, size, thread_count(workers))
+        return self._draw(seed_key(seed), start, size, thread_count(workers))
 
     @abstractmethod
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:

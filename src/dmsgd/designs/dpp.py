@@ -10,11 +10,9 @@ import numpy as np
 from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.design import refuse_far_draws
 from dmsgd.designs.determinants import log_determinants
-from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.items import as_items, as_pairs
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.scalars import as_count
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import spread
 from dmsgd.spectra.doubt import doubt_any_size, say_doubt
@@ -68,7 +66,7 @@ class DPP:
         refuse_far_draws(start + size)
         advice = "draw fewer at a time, and go on with start="
         reserve(int(size * (self.expected_size + ARRAY)), f"a list of {size:,} draws", advice)
-        key, draw = key_of(seed), self._prepared
+        key, draw = seed_key(seed), self._prepared
         return spread(lambda t: draw(key, t), range(start, start + size), thread_count(workers))
 
     def inclusion(self) -> FloatArray:

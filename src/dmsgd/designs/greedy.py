@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.effort import Progress, announce
+from dmsgd.inputs.progress import Progress, announce
 from dmsgd.spectra.conditional import conditional
 from dmsgd.spectra.spectrum import Spectrum
 

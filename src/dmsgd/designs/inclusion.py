@@ -9,11 +9,11 @@ import numpy as np
 
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.errors import KernelWarning
-from dmsgd.features import Features, Map, recognise
+from dmsgd.features import Features, Map, as_features
+from dmsgd.features.convert import split_label_column
 from dmsgd.features.mapped_rows import UnitRows, WithLabels
 from dmsgd.features.maps import unit_columns
 from dmsgd.features.sliced import Sliced
-from dmsgd.features.tables import separated
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
@@ -57,7 +57,7 @@ def inclusion(
     [0.111111, 1.0]
     """
     scaled, unit = as_flag(standardize, "standardize"), as_flag(normalize, "normalize")
-    X, labels = separated(X, labels)
+    X, labels = split_label_column(X, labels)
     F = _features(X, labels, as_fraction(w, "w"), scaled, unit)
     k = as_batch_size(k, F.n)
     if F.d >= F.n:
@@ -70,7 +70,7 @@ def _features(X: Any, labels: Any, w: float, standardize: bool, normalize: bool)
     """Return the features that `diversify` would make; in memory, of arrays no copy is made."""
     if w > 0 and labels is None:
         raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
-    F = recognise(X)
+    F = as_features(X)
     maps: list[Map] = [unit_columns(F)] if standardize else []
     maps += [UnitRows()] if normalize else []
     if labels is not None:

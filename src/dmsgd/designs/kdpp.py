@@ -13,8 +13,8 @@ from dmsgd.designs.conditioned import Conditioned, Parts, as_given
 from dmsgd.designs.determinants import log_determinants
 from dmsgd.designs.greedy import greedy
 from dmsgd.designs.repulsive import Repulsive
-from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.polynomials.symmetric import log_polynomial, pair_selection, selection
 from dmsgd.samplers import Draw, Sampler, rejection

@@ -9,9 +9,8 @@ import numpy as np
 from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.dpp import DPP
 from dmsgd.designs.source import KnownSource, known
-from dmsgd.inputs.arrays import TINY, FloatArray
-from dmsgd.inputs.items import as_items
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.arrays import TINY, FloatArray, as_items
+from dmsgd.inputs.messages import counted
 
 
 def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:

@@ -11,8 +11,8 @@ from dmsgd.designs.design import Design
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.stratified import Stratified
 from dmsgd.designs.uniform import Uniform
-from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_batch_size, as_count, as_positive

@@ -17,11 +17,10 @@ import numpy as np
 from dmsgd.designs.design import refuse_far_draws, refuse_too_many
 from dmsgd.designs.sampled import Sampled
 from dmsgd.designs.uniform import Uniform
-from dmsgd.features import recognise
-from dmsgd.features.fingerprints import digest
+from dmsgd.features import as_features
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.scalars import as_batch_size, as_count, as_positive
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.fingerprint import digest
+from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, as_positive, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import spread
 
@@ -60,7 +59,7 @@ class PoissonDisk(Sampled):
     """
 
     def __init__(self, X: Any, k: int, radius: float | None = None, misses: int = 100) -> None:
-        self.features = recognise(X).whole().owned()
+        self.features = as_features(X).whole().owned()
         array = self.features.dense()
         if array is None:
             raise TypeError(
@@ -91,7 +90,7 @@ class PoissonDisk(Sampled):
         size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
         refuse_far_draws(start + size)
         refuse_too_many(size, self.k + 1)
-        return self._throw(key_of(seed), start, size, thread_count(workers))[1]
+        return self._throw(seed_key(seed), start, size, thread_count(workers))[1]
 
     def _throw(self, key: int, start: int, size: int, workers: int) -> tuple[IntArray, FloatArray]:
         from dmsgd.samplers.compiled.disk import draw_disks

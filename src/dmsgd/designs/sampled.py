@@ -8,8 +8,7 @@ import numpy as np
 
 from dmsgd.designs.design import Design
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.scalars import as_count
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.inputs.threads import thread_count
 
 #: Draws counted at a time.
@@ -32,7 +31,7 @@ class Sampled(Design):
         With independent draws the standard error is sqrt(b (1 - b) / draws). An item that has not
         been seen gets 0, which is no proof that it never is.
         """
-        draws, key, threads = as_count(draws, "draws"), key_of(seed), thread_count(workers)
+        draws, key, threads = as_count(draws, "draws"), seed_key(seed), thread_count(workers)
         counts = np.zeros(self.n, dtype=np.int64)
         for first in range(0, draws, PIECE):
             batches = self._draw(key, first, min(PIECE, draws - first), threads)

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.features import recognise
+from dmsgd.features import as_features
 from dmsgd.features.similarity import squared_distances
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.scalars import Seed, as_batch_size, seed_key
 from dmsgd.kernels.rbf import median_distance
 from dmsgd.spectra.eigen import eigenvalues
 from dmsgd.spectra.strength import entropy
@@ -46,12 +45,12 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
     >>> 0.3 < suggest_scale(X, k=5) < 3.0
     True
     """
-    X = recognise(X)
+    X = as_features(X)
     k = as_batch_size(k, X.n)
     target = float(np.log(min(GROUPS_PER_PLACE * k, 0.5 * X.n)))
     size = min(X.n, max(SAMPLE, int(2 * GROUPS_PER_PLACE * k)))
     reserve(4 * size**2, f"the distances between {size:,} items", "choose a smaller k")
-    rng = np.random.default_rng(key_of(seed))
+    rng = np.random.default_rng(seed_key(seed))
     sample = X.take(np.sort(rng.choice(X.n, size, replace=False)))
     D = squared_distances(sample, sample)
     np.fill_diagonal(D, 0.0)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.seeding import Seed
+from dmsgd.inputs.scalars import Seed
 
 #: What training and schedules can draw from, in words.
 FIXED_K = "a design with a fixed k (diversify makes one; any design of dmsgd but DPP has one)"

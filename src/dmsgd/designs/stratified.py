@@ -7,8 +7,8 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.repulsive import Repulsive
-from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.polynomials.binomial import log_binomial

@@ -27,11 +27,10 @@ import numpy as np
 from dmsgd.designs.mixing import Mixing, mixing
 from dmsgd.designs.sampled import Sampled
 from dmsgd.errors import RankError
-from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.scalars import as_batch_size, as_count
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
 from dmsgd.samplers.parallel import spread
@@ -161,7 +160,7 @@ class SwapChain(Sampled):
         It looks at log det(L_Y) alone: a good result is necessary, not sufficient.
         """
         size, chains = as_count(size, "size", least=4), as_count(chains, "chains", least=2)
-        key = key_of(seed)
+        key = seed_key(seed)
         # states with two arrays of k and 60 numbers besides
         reserve(chains * size * (2 * self.k + 60), f"{chains} x {size:,} states", "ask for fewer")
 

@@ -17,8 +17,8 @@ from scipy.linalg import lapack
 
 from dmsgd.designs.sampled import Sampled
 from dmsgd.errors import RankError
-from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.polynomials.conditional_poisson import ConditionalPoisson

@@ -13,8 +13,8 @@ import numpy as np
 
 from dmsgd.designs.build import diversify
 from dmsgd.designs.source import KnownSource, known
-from dmsgd.features.tables import separated
-from dmsgd.inputs.items import as_numbers
+from dmsgd.features.convert import split_label_column
+from dmsgd.inputs.arrays import as_numbers
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import as_count, as_flag, as_fraction
 from dmsgd.spectra.strength import entropy
@@ -71,7 +71,7 @@ def suggest_w(
     """
     balance = as_fraction(balance, "balance")
     standardize, normalize = as_flag(standardize, "standardize"), as_flag(normalize, "normalize")
-    X, labels = separated(X, labels)
+    X, labels = split_label_column(X, labels)
     classes, k = as_classes(labels)[0].size, as_count(k, "k")
     last, reached = (1.0 if k <= classes else 0.9), 0.0  # at w = 1 the rank is that of the labels
     for w in np.arange(round(10 * last) + 1) / 10:

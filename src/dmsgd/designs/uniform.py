@@ -7,8 +7,8 @@ from typing import final
 import numpy as np
 
 from dmsgd.designs.repulsive import Repulsive
-from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_batch_size, as_count
 from dmsgd.polynomials.binomial import log_binomial

@@ -8,11 +8,10 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.design import ClosedForm
-from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import TINY, FloatArray, IntArray
-from dmsgd.inputs.items import as_numbers
+from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_numbers
+from dmsgd.inputs.fingerprint import digest
+from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.inputs.texts import counted
 from dmsgd.polynomials.conditional_poisson import ConditionalPoisson, with_inclusion
 from dmsgd.polynomials.shares import capped_shares
 from dmsgd.samplers.parallel import fill

@@ -14,8 +14,8 @@ from dmsgd.diagnostics.examination import EVEN, Examination, as_examination
 from dmsgd.diagnostics.prospects import Prospect
 from dmsgd.diagnostics.settings import Settings
 from dmsgd.diagnostics.variance import GradientVariance
-from dmsgd.features import recognise
-from dmsgd.features.tables import separated
+from dmsgd.features import as_features
+from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.scalars import as_count
 
@@ -39,12 +39,12 @@ class Advice:
 
     def design(self, X: Any, k: int, labels: Any = None) -> ClosedForm:
         """Return the recommended design of this data."""
-        X, labels = separated(X, labels)
+        X, labels = split_label_column(X, labels)
         if self.settings is not None:
             weighted = self.kind == "weighted"
             make = self.settings.without_repulsion if weighted else self.settings.design
             return make(X, k, labels)
-        n = None if X is None else recognise(X).n
+        n = None if X is None else as_features(X).n
         if self.kind == "stratified" or n is None:
             labels = as_labels(labels, n)
         return Stratified(labels, k) if self.kind == "stratified" else Uniform(n or len(labels), k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dmsgd.designs.build import NEARLY_UNIFORM
 from dmsgd.diagnostics.examination import UNITS, Examination, as_examination
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.messages import counted
 
 #: Squared lengths of the longest and the shortest tenth that differ by more than this matter.
 LENGTHS = 3.0

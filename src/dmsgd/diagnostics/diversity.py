@@ -12,11 +12,9 @@ from dmsgd.designs.determinants import log_determinants
 from dmsgd.designs.source import Source, as_source, known
 from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
-from dmsgd.features import recognise
-from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
-from dmsgd.inputs.scalars import as_batch_size, as_count
-from dmsgd.inputs.seeding import Seed
+from dmsgd.features import as_features
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, on_host
+from dmsgd.inputs.scalars import Seed, as_batch_size, as_count
 from dmsgd.spectra import Spectrum, effective_rank, repulsion
 from dmsgd.training.draws import fixed_seed, refuse_unfit
 
@@ -80,7 +78,7 @@ def mean_similarity(design: ClosedForm, X: Any) -> float:
             f"design must have joint probabilities in closed form, got {type(design).__name__}; "
             f"estimate_similarity works from draws"
         )
-    F = as_array(recognise(X, "X").whole().matrix)
+    F = as_array(as_features(X, "X").whole().matrix)
     refuse_unfit(design, F.shape[0], "X")
     if design.k < 2:
         raise ValueError("a batch of one item has no pairs; use k >= 2")

@@ -18,11 +18,10 @@ from dmsgd.diagnostics.facts import facts
 from dmsgd.diagnostics.prospects import Classes, Prospect, prospect
 from dmsgd.diagnostics.sample import rows_for, taken
 from dmsgd.diagnostics.settings import Settings, as_settings
-from dmsgd.features import Features, anneal, recognise, standardize
-from dmsgd.features.tables import separated
+from dmsgd.features import Features, anneal, as_features, standardize
+from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.labels import as_labels
-from dmsgd.inputs.scalars import OF_A_FRACTION, as_batch_size, as_fraction, as_function
-from dmsgd.inputs.seeding import Seed
+from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_fraction, as_function
 from dmsgd.training.draws import fixed_seed
 
 #: The w that are tried beside the one asked for.
@@ -124,8 +123,8 @@ def examine(
     if not isinstance(ws, tuple | list):
         raise TypeError(f"ws must be a tuple of numbers in [0, 1], got {ws!r}")
     ws = tuple(as_fraction(w, "ws") for w in ws)
-    X, labels = separated(X, labels)
-    X = recognise(X)
+    X, labels = split_label_column(X, labels)
+    X = as_features(X)
     n = X.n
     k = as_batch_size(k, n)
     seed = fixed_seed(Uniform(n, k), seed)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmsgd.designs.partition import EXCHANGE, Partition
 from dmsgd.designs.source import KnownSource, as_source, known
-from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_dense
+from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, to_numpy
 from dmsgd.inputs.scalars import as_fraction
 
 
@@ -26,7 +26,7 @@ def coverage(design: KnownSource, steps: Any) -> FloatArray:
     """
     refuse_stored_partitions(design, "coverage")
     b = known(design).inclusion()
-    counts = as_dense(steps, "steps")
+    counts = to_numpy(steps, "steps")
     if counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(f"steps must be whole numbers of at least 0, got {steps!r}")
     epoch = design.batches if isinstance(design, Partition) else 1

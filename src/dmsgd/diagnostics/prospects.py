@@ -17,7 +17,7 @@ from dmsgd.diagnostics.estimates import Estimate
 from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items
 from dmsgd.diagnostics.settings import Settings
 from dmsgd.inputs.arrays import IntArray, on_host
-from dmsgd.inputs.seeding import Seed
+from dmsgd.inputs.scalars import Seed
 from dmsgd.kernels import identity
 from dmsgd.spectra import exact
 

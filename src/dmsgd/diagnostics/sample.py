@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from dmsgd.diagnostics.settings import Settings
-from dmsgd.features import Features, recognise
+from dmsgd.features import Features, as_features
 from dmsgd.features.interface import InMemory
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.scalars import Seed, seed_key
 
 #: About as many floating point operations are spent on one eigendecomposition.
 OPERATIONS = 2.5e10
@@ -61,7 +61,7 @@ def sample_rows(n: int, d: int, k: int, seed: Seed = 0, most: int | None = None)
             break
     if size >= n:
         return np.arange(n)
-    return np.sort(np.random.default_rng(key_of(seed)).choice(n, size, replace=False))
+    return np.sort(np.random.default_rng(seed_key(seed)).choice(n, size, replace=False))
 
 
 def readable(X: Features) -> int:
@@ -71,4 +71,4 @@ def readable(X: Features) -> int:
 
 def taken(X: Features, rows: IntArray) -> InMemory:
     """Return these rows of X in memory."""
-    return X.whole() if rows.size == X.n else recognise(X.take(rows), part=True).whole()
+    return X.whole() if rows.size == X.n else as_features(X.take(rows), allow_tiny=True).whole()

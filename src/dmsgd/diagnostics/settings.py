@@ -7,7 +7,7 @@ from typing import Any, final
 
 from dmsgd.designs import KDPP, KernelName, TargetName, Weighted, diversify, inclusion
 from dmsgd.features import anneal
-from dmsgd.features.tables import separated
+from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.scalars import as_choice, as_count, as_flag, as_fraction, as_positive
 
 
@@ -53,7 +53,7 @@ class Settings:
 
     def design(self, X: Any, k: int, labels: Any = None) -> KDPP:
         """Return the k-DPP with these settings; labels that it does not use may be given."""
-        X, labels = separated(X, labels)
+        X, labels = split_label_column(X, labels)
         return diversify(
             X if self.rho is None else anneal(X, self.rho),
             k,
@@ -68,7 +68,7 @@ class Settings:
 
     def without_repulsion(self, X: Any, k: int, labels: Any = None) -> Weighted:
         """Return batches with the b of this k-DPP and no repulsion."""
-        X, labels = separated(X, labels)
+        X, labels = split_label_column(X, labels)
         if not self._linear:
             return self.design(X, k, labels).without_repulsion()
         F = X if self.rho is None else anneal(X, self.rho)

@@ -25,12 +25,9 @@ from dmsgd.designs import ClosedForm, Weighted
 from dmsgd.designs.source import Source, known
 from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
-from dmsgd.features import recognise
-from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.items import as_numbers
-from dmsgd.inputs.scalars import as_count
-from dmsgd.inputs.seeding import Seed
+from dmsgd.features import as_features
+from dmsgd.inputs.arrays import FloatArray, as_array, as_numbers
+from dmsgd.inputs.scalars import Seed, as_count
 from dmsgd.training.draws import draws as drawn
 from dmsgd.training.draws import refuse_unfit
 
@@ -169,7 +166,7 @@ def estimate_variance(
 
 
 def _checked(design: Source, gradients: Any, coefficients: Any) -> tuple[FloatArray, FloatArray]:
-    g = as_array(recognise(gradients, "gradients").whole().matrix)
+    g = as_array(as_features(gradients, "gradients").whole().matrix)
     refuse_unfit(design, g.shape[0], "gradients")
     if coefficients is None:
         a = np.full(design.n, 1 / design.k)

@@ -1,6 +1,6 @@
-"""Features: an (n, d) matrix, wherever it lives; recognised once, at the door.
+"""Features: an (n, d) matrix, wherever it lives; made by `as_features`.
 
-recognise      the door: what users pass becomes `Features`
+as_features    what users pass becomes `Features`
 features       what features offer to everyone else
 resident       arrays and CSR arrays in memory
 sliced         the same under maps that make no copy of them
@@ -11,10 +11,17 @@ maps           normalize, standardize, anneal, concat, ...: maps wrap features a
 fingerprints   hashes that tell whether two data sets are the same
 """
 
-from dmsgd.features.door import recognise
+from dmsgd.features.convert import as_features
 from dmsgd.features.interface import Features, Map
 from dmsgd.features.maps import anneal, concat, normalize, one_hot, standardize
 
 __all__ = [
-    "Features", "Map", "anneal", "concat", "normalize", "one_hot", "recognise", "standardize",
+    "Features",
+    "Map",
+    "anneal",
+    "as_features",
+    "concat",
+    "normalize",
+    "one_hot",
+    "standardize",
 ]  # fmt: skip

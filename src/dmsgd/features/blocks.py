@@ -22,15 +22,15 @@ from scipy import sparse
 
 from dmsgd.features import passes
 from dmsgd.features.direct import Direct
-from dmsgd.features.fingerprints import digest, hash_of_rows
 from dmsgd.features.interface import InPasses, Map
 from dmsgd.features.resident import Resident, held
 from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.features.store import Store
 from dmsgd.features.treatment import Work, treat
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, refuse_vanishing, refuse_zero
-from dmsgd.inputs.effort import Progress
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero, check_vanishing
+from dmsgd.inputs.fingerprint import digest, hash_of_rows
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.progress import Progress
 
 #: The Gram matrices of single blocks are kept if they take no more than this: they tell the
 #: masses of blocks, which otherwise take a pass.
@@ -170,8 +170,8 @@ class Blocks(InPasses):
                 if keep:
                     grams.append(part)
         self._grams = grams if keep else None
-        refuse_zero(bool(total.any()))
-        refuse_vanishing(float(np.trace(total)), "the features")
+        check_nonzero(bool(total.any()))
+        check_vanishing(float(np.trace(total)), "the features")
         return total
 
     def gram_of(self, S: FloatArray) -> FloatArray:

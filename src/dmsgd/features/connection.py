@@ -16,7 +16,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from dmsgd.errors import ClusterError
-from dmsgd.inputs.extras import require
+from dmsgd.inputs.messages import require
 
 #: How long to look for a scheduler, or to wait for its answer.
 CONNECT_SECONDS = 10.0

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from dmsgd.features.device_maps import on_device, sent, similarity
-from dmsgd.features.fingerprints import digest, hash_factors, hash_of_rows
 from dmsgd.features.interface import Features, Map
 from dmsgd.features.resident import Resident, held
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, refuse_vanishing, refuse_zero
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero, check_vanishing
+from dmsgd.inputs.fingerprint import digest, hash_factors, hash_of_rows
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.messages import counted
 
 #: Numbers in a slice of rows: large enough for fast products, small beside a card's memory.
 SLICE = 2**27
@@ -164,7 +164,7 @@ class OnDevice(Features):
         return self._fingerprint
 
 
-def on_card(tensor: Any, name: str, part: bool) -> OnDevice:
+def on_card(tensor: Any, name: str, allow_tiny: bool) -> OnDevice:
     """Return a CUDA tensor as features, looked over as arrays in memory are."""
     if tensor.layout != torch.strided:
         raise TypeError(f"{name} is a {tensor.layout} tensor; pass {name}.to_dense()")
@@ -186,9 +186,9 @@ def on_card(tensor: Any, name: str, part: bool) -> OnDevice:
                 f"{name} has {counted(bad, 'NaN or infinite value')}; remove or impute them"
             )
         raise ValueError(f"{name} has values so large that their squares overflow; rescale it")
-    if not part:
-        refuse_zero(bool(tensor.any()))
-        refuse_vanishing(squares, name)
+    if not allow_tiny:
+        check_nonzero(bool(tensor.any()))
+        check_vanishing(squares, name)
     return features
 
 

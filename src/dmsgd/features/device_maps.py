@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from dmsgd.features import mapped_rows as maps
-from dmsgd.features.interface import Map, as_array
+from dmsgd.features.interface import Map
+from dmsgd.inputs.arrays import as_array
 
 #: Similarities that are formed at a time.
 SLICE = 2**27

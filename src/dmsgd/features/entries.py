@@ -10,8 +10,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.features.fingerprints import hash_factors
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.inputs.fingerprint import hash_factors
 
 #: What calls work(part) for all parts.
 Runner = Callable[[Callable[[tuple[int, int]], None], Sequence[tuple[int, int]]], Any]

@@ -1,7 +1,7 @@
 """What features are to everyone else: an (n, d) matrix, wherever it lives.
 
 Callers ask for what they need, rows by number, products, squares, and never for the kind. A new
-kind is one file in this folder, one line in `door` and one in tests/test_features.py.
+kind is one file in this folder, one line in `convert` and one in tests/test_features.py.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
-
-import numpy as np
 
 from dmsgd.features.direct import Direct
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
@@ -191,8 +189,3 @@ class InPasses(Features):
     @abstractmethod
     def survey(self, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Σ_i (f_i B)_j² over each block, and Σ_j (f_i B)_j² weights_j for each row."""
-
-
-def as_array(product: Any) -> FloatArray:
-    """Return the product of two matrices, sparse or not, as an array."""
-    return np.asarray(product.toarray() if hasattr(product, "toarray") else product)

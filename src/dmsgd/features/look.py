@@ -7,8 +7,8 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.features.fingerprints import hash_factors
 from dmsgd.inputs.arrays import FloatArray, sum_of_squares
+from dmsgd.inputs.fingerprint import hash_factors
 
 #: Arrays of so many numbers are looked through by a compiled loop, which others need not wait for.
 LARGE = 2**22

@@ -11,10 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.features.direct import Direct
-from dmsgd.features.fingerprints import digest
 from dmsgd.features.resident import BLOCK, scaled_rows
 from dmsgd.features.similarity import row_squares, similarity
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, Matrix
+from dmsgd.inputs.fingerprint import digest
 
 #: Rows shorter than this are stretched by a power of two before their entries are squared.
 SHORT, STRETCH = 1e-140, 2.0**900

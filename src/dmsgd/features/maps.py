@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.features.door import recognise
+from dmsgd.features.convert import as_features
 from dmsgd.features.interface import Features, Map
 from dmsgd.features.mapped_rows import Power, UnitColumns, UnitRows, WithLabels, indicators
 from dmsgd.features.moments import column_moments
@@ -73,7 +73,7 @@ def standardize(X: Any) -> Matrix | Features:
     array([[-1.,  1.,  0.],
            [ 1., -1.,  0.]])
     """
-    F = recognise(X, part=True)
+    F = as_features(X, allow_tiny=True)
     return _native(F.mapped(unit_columns(F)))
 
 
@@ -101,7 +101,7 @@ def concat(X: Any, labels: Any, w: float) -> Matrix | Features:
     array([[1. , 0.5, 0. ],
            [2. , 0. , 0.5]])
     """
-    F = recognise(X)
+    F = as_features(X)
     return _native(with_labels(F, labels, as_fraction(w, "w")))
 
 
@@ -112,7 +112,7 @@ def with_labels(F: Features, labels: Any, w: float) -> Features:
 
 
 def _applied(X: Any, map: Map) -> Matrix | Features:
-    return _native(recognise(X, part=True).mapped(map))
+    return _native(as_features(X, allow_tiny=True).mapped(map))
 
 
 def _native(F: Features) -> Matrix | Features:

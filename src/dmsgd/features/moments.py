@@ -15,8 +15,8 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.interface import Features, as_array
-from dmsgd.inputs.arrays import FloatArray, Matrix
+from dmsgd.features.interface import Features
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_array
 
 
 @final

@@ -13,9 +13,8 @@ from scipy import sparse
 
 from dmsgd.features import resident
 from dmsgd.features.entries import Entries, tiles
-from dmsgd.features.interface import as_array
 from dmsgd.features.similarity import row_squares, similarity
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array
 
 #: Numbers of a product with sparse rows that are held at a time.
 PRODUCT = 2**21

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, Matrix
-from dmsgd.inputs.effort import Progress, expected
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_array
+from dmsgd.inputs.progress import Progress, expected
 
 #: Multiplications in a piece, half a second or so, and the fewest rows that BLAS is fast with.
 PIECE, ROWS = 2**34, 512

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.features.fingerprints import digest, fingerprint, hash_of_rows
-from dmsgd.features.interface import Features, InMemory, Map, as_array
+from dmsgd.features.interface import Features, InMemory, Map
 from dmsgd.features.pieces import gram as gram_of_array
 from dmsgd.features.pieces import product
 from dmsgd.features.similarity import row_squares, similarity
 from dmsgd.features.sparse_gram import SparseGram
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
-from dmsgd.inputs.effort import Progress
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array
+from dmsgd.inputs.fingerprint import digest, fingerprint, hash_of_rows
+from dmsgd.inputs.progress import Progress
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.
 BLOCK = 2**20

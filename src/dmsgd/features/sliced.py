@@ -12,11 +12,11 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.features.interface import Features, InMemory, Map, as_array
+from dmsgd.features.interface import Features, InMemory, Map
 from dmsgd.features.resident import BLOCK
 from dmsgd.features.similarity import row_squares
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, refuse_zero
-from dmsgd.inputs.effort import Progress
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, check_nonzero
+from dmsgd.inputs.progress import Progress
 
 
 @final
@@ -60,7 +60,7 @@ class Sliced(Features):
             total = np.zeros((self.d, self.d))
             for _, rows in self.blocks():
                 total += as_array(rows.T @ rows)
-        refuse_zero(bool(total.any()))
+        check_nonzero(bool(total.any()))
         return total
 
     def gram_of(self, S: FloatArray) -> FloatArray:

@@ -10,9 +10,9 @@ from typing import final
 import numpy as np
 
 from dmsgd.features.entries import Entries
-from dmsgd.features.fingerprints import canonical
 from dmsgd.inputs.arrays import FloatArray, Matrix
-from dmsgd.inputs.effort import Progress
+from dmsgd.inputs.fingerprint import canonical
+from dmsgd.inputs.progress import Progress
 from dmsgd.inputs.threads import thread_count
 
 #: Products of entries that are added in one go, a second or two, so that Ctrl-C is heard; rows, if

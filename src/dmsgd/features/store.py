@@ -11,8 +11,8 @@ import numpy as np
 from dmsgd.features.direct import Direct
 from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.effort import Progress
 from dmsgd.inputs.memory import memory_limit
+from dmsgd.inputs.progress import Progress
 
 #: A block takes at most this many bytes (as float64), or a 32nd of the memory that may be used.
 BLOCK_BYTES = 2**25

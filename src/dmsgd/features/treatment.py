@@ -10,10 +10,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from dmsgd.features.entries import Entries
-from dmsgd.features.fingerprints import canonical, row_hashes
-from dmsgd.features.interface import as_array
 from dmsgd.features.look import Look
-from dmsgd.inputs.arrays import Matrix, as_matrix, sum_of_squares
+from dmsgd.inputs.arrays import Matrix, as_array, as_matrix, sum_of_squares
+from dmsgd.inputs.fingerprint import canonical, row_hashes
 
 #: What a pass computes from a block: work(rows, argument).
 Work = Callable[[Matrix, Any], Any]
@@ -45,7 +44,9 @@ def treat(
         block: Any = np.zeros((0, d))
     else:
         try:
-            block = as_matrix(raw, name, part=True, squares_of=look if full else sum_of_squares)
+            block = as_matrix(
+                raw, name, allow_tiny=True, squares_of=look if full else sum_of_squares
+            )
         except ValueError as error:
             raise ValueError(f"{error} (rows count from the block's first, {start})") from None
     if expected_sparse:

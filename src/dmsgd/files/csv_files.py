@@ -18,7 +18,7 @@ from dmsgd.errors import KernelWarning
 from dmsgd.files.paths import column_number, kept, not_numeric
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.texts import counted, few
+from dmsgd.inputs.messages import counted, few
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ import numpy.typing as npt
 from dmsgd.errors import KernelWarning
 from dmsgd.files.paths import column_number, kept, not_numeric, readable
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.extras import require
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.messages import counted, require
 
 
 def open_parquet(file: Path) -> Any:

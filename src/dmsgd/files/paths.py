@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dmsgd.inputs.texts import few, visible
+from dmsgd.inputs.messages import few, visible
 
 #: Characters that are shown of a path that no file can have.
 SHOWN = 80

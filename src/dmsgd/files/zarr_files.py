@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.files.paths import chosen, readable
-from dmsgd.inputs.extras import require
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.messages import require
 
 
 def open_zarr(file: Path, name: str | None, usual: tuple[str, ...]) -> Any:

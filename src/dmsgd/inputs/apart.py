@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.effort import Progress
+from dmsgd.inputs.progress import Progress
 
 #: Numbers that are moved to the shared memory at a time.
 _PIECE = 2**24

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.messages import counted
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -27,7 +27,7 @@ TINY = 1e-290
 Matrix = Any
 
 
-def as_dense(value: Any, name: str) -> npt.NDArray[Any]:
+def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
     """Return `value` as a NumPy array, without a copy where the source allows it."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         count = int(np.ma.getmaskarray(value).sum())
@@ -82,12 +82,12 @@ def as_matrix(
     value: Any,
     name: str = "X",
     *,
-    part: bool = False,
+    allow_tiny: bool = False,
     squares_of: Callable[[FloatArray], float] = sum_of_squares,
 ) -> Matrix:
     """Return `value` as a finite, non-empty, 2-D float64 array or canonical CSR array.
 
-    part:       it is a part of a matrix, which may be small beside the rest.
+    allow_tiny: do not refuse values whose squares vanish, as in a part of a matrix.
     squares_of: `sum_of_squares`, or what finds more in the same pass over the numbers.
     """
     if value is None:
@@ -97,7 +97,7 @@ def as_matrix(
         matrix = _as_csr(value, name)
         numbers_in = matrix.data
     else:
-        raw = as_dense(value, name)
+        raw = to_numpy(value, name)
         if raw.ndim == 0 and raw.dtype == object:
             raise TypeError(
                 f"{name} is a {type(value).__name__}; pass an (n, d) array, a frame, a tensor or "
@@ -106,8 +106,8 @@ def as_matrix(
         numbers_in = matrix = np.ascontiguousarray(as_floats(raw, name)).reshape(raw.shape)
         _refuse_wrong_shape(matrix.shape, name)
     squares = _finite_squares(numbers_in, name, squares_of)
-    if not part and squares < VANISHING and numbers_in.any():
-        refuse_vanishing(squares, name)
+    if not allow_tiny and squares < VANISHING and numbers_in.any():
+        check_vanishing(squares, name)
     return matrix
 
 
@@ -167,7 +167,7 @@ def as_floats(raw: npt.NDArray[Any], name: str) -> FloatArray:
 
 
 def _refuse_wrong_objects(raw: npt.NDArray[Any], name: str) -> None:
-    refuse_missing(raw, name)
+    check_missing(raw, name)
     for kind in set(map(type, raw.flat)):
         if issubclass(kind, str | bytes):
             raise TypeError(_TEXT.format(name=name))
@@ -205,7 +205,7 @@ def _is_missing(entry: Any) -> bool:
     return compares and bool(entry != entry)
 
 
-def refuse_missing(values: npt.NDArray[Any], name: str) -> None:
+def check_missing(values: npt.NDArray[Any], name: str) -> None:
     """Raise if any of these has no value: NaN, None and their like."""
     missing = _missing(values)
     if missing.any():
@@ -231,16 +231,88 @@ def _finite_squares(
     raise ValueError(f"{name} has values so large that their squares overflow; rescale it")
 
 
-def refuse_zero(any_entry: bool) -> None:
+def check_nonzero(any_entry: bool) -> None:
     """Raise if features have no entry that is not zero."""
     if not any_entry:
         raise ValueError("all features are zero, so no batch has a positive determinant")
 
 
-def refuse_vanishing(squares: float, name: str) -> None:
+def check_vanishing(squares: float, name: str) -> None:
     """Raise if the sum of squares of a matrix that is not zero is where precision ends."""
     if squares < VANISHING:
         raise ValueError(
             f"{name} has values so small that their squares vanish; rescale it (multiply by a "
             f"constant: no batch changes its probability)"
         )
+
+
+def as_numbers(value: Any, name: str, n: int | None = None, of: str = "item") -> FloatArray:
+    """Return `value`, one finite real number per item, as an array of its own, shape (n,).
+
+    `of`: what there is a number of each of, in words.
+    """
+    given = to_numpy(value, name)
+    if given.ndim != 1 or given.size == 0 or given.size != (n or given.size):
+        needed = "" if n is None else f", shape ({n},)"
+        raise ValueError(
+            f"{name} must have one number per {of}{needed}, got {what_is(value, given)}"
+        )
+    if given.dtype.kind == "b" or (given.dtype == object and _any_bool(given)):
+        raise TypeError(
+            f"{name} holds booleans; if 0 and 1 are meant, pass them as numbers (astype(float))"
+        )
+    found = np.array(as_floats(given, name))
+    bad = np.flatnonzero(~np.isfinite(found))
+    if bad.size:
+        raise ValueError(
+            f"{name} must be finite, but is {found[bad[0]]:g} for {of} {bad[0]} "
+            f"({counted(bad.size, f'such {of}')})"
+        )
+    return found
+
+
+def _any_bool(values: npt.NDArray[Any]) -> bool:
+    return any(issubclass(kind, bool | np.bool_) for kind in set(map(type, values.flat)))
+
+
+def what_is(value: Any, array: npt.NDArray[Any]) -> str:
+    """Return in words what was given where an array of some shape was needed."""
+    return f"a {type(value).__name__}" if array.ndim == 0 else f"shape {array.shape}"
+
+
+def as_items(value: Any, n: int, name: str, ndim: int | None = None) -> IntArray:
+    """Return `value` as int64 item numbers in [0, n), with `ndim` dimensions if given."""
+    items = to_numpy(value, name)
+    if items.dtype == object and items.ndim and all(map(_is_integer, items.flat)):
+        beyond = [entry for entry in items.flat if not 0 <= entry < n]
+        if beyond:
+            raise ValueError(f"{name} must lie in 0..{n - 1}, got {beyond[0]}")
+    elif items.dtype.kind not in "iu" and (items.size or items.dtype == object):
+        raise TypeError(f"{name} must hold item numbers (integers), got dtype {items.dtype}")
+    if ndim is not None and items.ndim != ndim:
+        raise ValueError(f"{name} must be a {ndim}-D list of items, got {what_is(value, items)}")
+    if items.size and (items.min() < 0 or items.max() >= n):
+        raise ValueError(f"{name} must lie in 0..{n - 1}, got {items.min()}..{items.max()}")
+    return items.astype(np.int64)
+
+
+def as_pairs(i: Any, j: Any, n: int) -> tuple[IntArray, IntArray]:
+    """Return item numbers i and j, broadcast against each other."""
+    i, j = as_items(i, n, "i"), as_items(j, n, "j")
+    try:
+        i, j = np.broadcast_arrays(i, j)
+    except ValueError:
+        raise ValueError(
+            f"i and j must have shapes that fit each other, got {i.shape} and {j.shape}; all pairs "
+            f"of two lists are i[:, None], j"
+        ) from None
+    return i, j
+
+
+def _is_integer(entry: Any) -> bool:
+    return isinstance(entry, numbers.Integral) and not isinstance(entry, bool)
+
+
+def as_array(product: Any) -> FloatArray:
+    """Return the product of two matrices, sparse or not, as an array."""
+    return np.asarray(product.toarray() if hasattr(product, "toarray") else product)

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.inputs.arrays import IntArray, as_dense, refuse_missing
-from dmsgd.inputs.items import what_is
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.arrays import IntArray, check_missing, to_numpy, what_is
+from dmsgd.inputs.messages import counted
 
 #: Numbers with a fraction may be labels up to this many different ones; more are measurements.
 FRACTIONS = 20
@@ -63,9 +62,9 @@ def _one_kind(value: Any, name: str) -> npt.NDArray[Any]:
     if sparse.issparse(value):
         raise TypeError(f"{name} must be a 1-D array of classes, got a sparse matrix")
     plain = isinstance(value, list | tuple)  # NumPy would make text of what is beside text
-    labels = np.fromiter(value, dtype=object, count=len(value)) if plain else as_dense(value, name)
+    labels = np.fromiter(value, dtype=object, count=len(value)) if plain else to_numpy(value, name)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels  # one column
-    refuse_missing(labels, name)
+    check_missing(labels, name)
     if labels.dtype.kind in "cV":
         raise TypeError(f"{name} must be text or numbers, got dtype {labels.dtype}")
     if labels.dtype != object or labels.ndim != 1:

@@ -7,6 +7,8 @@ import os
 import re
 from pathlib import Path
 
+from dmsgd.inputs.messages import format_bytes
+
 #: The variable that sets the limit.
 SETTING = "DMSGD_MEMORY"
 
@@ -82,17 +84,8 @@ def reserve(count: int, what: str, advice: str) -> None:
     most = memory_limit()
     if size > most:
         raise MemoryError(
-            f"{what} needs {human(size)} and {human(most)} may be used; {advice} "
+            f"{what} needs {format_bytes(size)} and {format_bytes(most)} may be used; {advice} "
             f"({SETTING} sets another limit)"
         )
     if size >= ANNOUNCED:
-        log.info("%s takes %s", what, human(size))
-
-
-def human(size: float) -> str:
-    """Return a number of bytes as text, for example '1.5 GB'."""
-    for unit in ("B", "KB", "MB", "GB", "TB", "PB"):
-        if size < 1024:
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:.3g} EB"
+        log.info("%s takes %s", what, format_bytes(size))

@@ -1,4 +1,4 @@
-"""Checks of single values: counts, shares, flags, words."""
+"""Checks of single values that users pass: counts, fractions, flags, choices, seeds."""
 
 from __future__ import annotations
 
@@ -95,3 +95,41 @@ def _as_real(value: Any, name: str, needed: str) -> float:
         return float(value)
     except OverflowError:
         return float("inf") * (1 if value >= 0 else -1)  # type: ignore[operator]
+
+
+#: What `seed` may be, everywhere in the package.
+Seed = (
+    int
+    | np.random.SeedSequence
+    | np.random.Generator
+    | np.random.BitGenerator
+    | np.random.RandomState
+    | None
+)
+
+
+def seed_key(seed: Seed) -> int:
+    """Return the 64-bit key of `seed`.
+
+    An int or a SeedSequence gives the same key every time. A Generator or RandomState is advanced,
+    so that two calls with it give different draws, and None takes fresh entropy from the system.
+    """
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(0, 2**64, dtype=np.uint64))
+    if isinstance(seed, np.random.BitGenerator):
+        return int(seed.random_raw())
+    if isinstance(seed, np.random.RandomState):
+        high, low = seed.randint(0, 2**32, size=2, dtype=np.uint32)
+        return int(high) << 32 | int(low)
+    if isinstance(seed, np.random.SeedSequence):
+        return int(seed.generate_state(1, np.uint64)[0])
+    if seed is None:
+        return seed_key(np.random.SeedSequence())
+    if isinstance(seed, numbers.Integral) and not isinstance(seed, bool | np.bool_):
+        if seed < 0:
+            raise ValueError(f"seed must not be negative, got {seed}")
+        return seed_key(np.random.SeedSequence(int(seed)))
+    raise TypeError(
+        f"seed must be None, an int, or a numpy SeedSequence, Generator or RandomState, "
+        f"got {type(seed).__name__}"
+    )

@@ -10,12 +10,11 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features import Features, recognise
-from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.arrays import FloatArray, IntArray, refuse_zero
-from dmsgd.inputs.items import as_items
+from dmsgd.features import Features, as_features
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, check_nonzero
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.messages import counted
 
 
 class Kernel(ABC):
@@ -50,7 +49,7 @@ class Kernel(ABC):
     def landmark_features(self, items: IntArray, whitening: FloatArray) -> Features:
         """Return the features C W, C being the columns of L at `items` and W the `whitening`."""
         reserve_columns(self.n, items.size)
-        return recognise(self.columns(items) @ whitening, part=True)
+        return as_features(self.columns(items) @ whitening, allow_tiny=True)
 
     def points(self) -> Features | None:
         """Return the features that items are similar by, if there are any."""
@@ -99,7 +98,7 @@ class _Part(Kernel):
 
     def __init__(self, whole: Kernel, items: IntArray) -> None:
         self.whole, self.items, self.n = whole, items, int(items.size)
-        refuse_zero(bool(self.diag().any()))
+        check_nonzero(bool(self.diag().any()))
 
     def diag(self) -> FloatArray:
         return self.whole.diag()[self.items]

@@ -7,11 +7,9 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features import Features, one_hot, recognise
-from dmsgd.features.fingerprints import digest
-from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, refuse_zero
-from dmsgd.inputs.items import as_items
+from dmsgd.features import Features, as_features, one_hot
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, as_items, check_nonzero
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_count, as_flag
 from dmsgd.kernels.kernel import Kernel, as_part
@@ -29,11 +27,11 @@ class Linear(Kernel):
     """
 
     def __init__(self, B: Any) -> None:
-        features = recognise(B, "B")
+        features = as_features(B, "B")
         self.features = features if isinstance(B, Features) else features.owned()
         self.n = self.features.n
         if self.features.resident:  # in blocks it shows when they are first read
-            refuse_zero(any(rows.any() for rows in map(_stored, self.features.blocks())))
+            check_nonzero(any(rows.any() for rows in map(_stored, self.features.blocks())))
 
     def diag(self) -> FloatArray:
         """Return the squared norms of the feature rows."""
@@ -63,7 +61,7 @@ class Linear(Kernel):
 
     def restricted(self, items: Any) -> Linear:
         """Return Linear(B_items)."""
-        return Linear(recognise(self.features.take(as_part(items, self.n)), part=True))
+        return Linear(as_features(self.features.take(as_part(items, self.n)), allow_tiny=True))
 
     def fingerprint(self) -> str:
         """Return the hash of the features."""

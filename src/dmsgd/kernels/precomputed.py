@@ -6,12 +6,10 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features.fingerprints import digest, fingerprint
-from dmsgd.features.interface import as_array
 from dmsgd.inputs.apart import apart
-from dmsgd.inputs.arrays import FloatArray, as_matrix
-from dmsgd.inputs.effort import expected
-from dmsgd.inputs.items import as_items
+from dmsgd.inputs.arrays import FloatArray, as_array, as_items, as_matrix
+from dmsgd.inputs.fingerprint import digest, fingerprint
+from dmsgd.inputs.progress import expected
 from dmsgd.kernels.kernel import Kernel
 
 

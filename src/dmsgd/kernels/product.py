@@ -8,10 +8,9 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.features import Features
-from dmsgd.features.fingerprints import digest
-from dmsgd.features.interface import as_array
 from dmsgd.features.resident import held
-from dmsgd.inputs.arrays import FloatArray, IntArray, refuse_vanishing, refuse_zero
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, check_nonzero, check_vanishing
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.kernels.kernel import Kernel, as_kernel
 
@@ -40,10 +39,10 @@ class Product(Kernel):
 
     def _refuse_out_of_range(self) -> None:
         one, two = (part.diag() for part in self.parts)
-        refuse_zero(bool((one.astype(bool) & two.astype(bool)).any()))
+        check_nonzero(bool((one.astype(bool) & two.astype(bool)).any()))
         with np.errstate(over="ignore"):
             trace = float(one @ two)
-        refuse_vanishing(trace, "the product of A and B")
+        check_vanishing(trace, "the product of A and B")
         if not np.isfinite(trace):
             raise ValueError("the product of A and B has values that overflow; rescale one of them")
 

@@ -6,14 +6,12 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features import Features, recognise
-from dmsgd.features.fingerprints import digest
+from dmsgd.features import Features, as_features
 from dmsgd.features.mapped_rows import LandmarkFeatures
 from dmsgd.features.similarity import similarity, squared_distances
-from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.items import as_items
-from dmsgd.inputs.scalars import as_positive
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
+from dmsgd.inputs.fingerprint import digest
+from dmsgd.inputs.scalars import Seed, as_positive, seed_key
 from dmsgd.kernels.kernel import Kernel, as_part, reserve_columns
 
 #: How many items the median heuristic looks at.
@@ -34,7 +32,7 @@ class RBF(Kernel):
     """
 
     def __init__(self, X: Any, scale: float | None = None) -> None:
-        features = recognise(X)
+        features = as_features(X)
         self.features = features if isinstance(X, Features) else features.owned()
         self.n = self.features.n
         given = None if scale is None else as_positive(scale, "scale")
@@ -84,7 +82,7 @@ class RBF(Kernel):
     def restricted(self, items: Any) -> RBF:
         """Return the RBF kernel of the same scale over these items."""
         part = self.features.take(as_part(items, self.n))
-        return RBF(recognise(part, part=True), self.scale)
+        return RBF(as_features(part, allow_tiny=True), self.scale)
 
     def fingerprint(self) -> str:
         """Return the hash of the features and the scale, or of how it is found.
@@ -103,8 +101,8 @@ def median_scale(X: Any, seed: Seed = 0) -> float:
     >>> median_scale([[0.0], [1.0], [3.0]])
     2.0
     """
-    X = recognise(X)
-    rng = np.random.default_rng(key_of(seed))
+    X = as_features(X)
+    rng = np.random.default_rng(seed_key(seed))
     items = np.sort(rng.choice(X.n, min(X.n, MEDIAN_SUBSAMPLE), replace=False))
     sample = X.take(items)
     return median_distance(squared_distances(sample, sample))

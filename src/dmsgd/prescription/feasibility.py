@@ -13,7 +13,7 @@ import numpy as np
 
 from dmsgd.errors import TargetError
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.messages import counted
 
 #: Shares of the largest shortfall at which a set of items is cut out.
 LEVELS = (0.9, 0.5, 0.25, 0.1, 0.02)

@@ -31,7 +31,7 @@ import numpy as np
 
 from dmsgd.errors import RankError
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.effort import Progress
+from dmsgd.inputs.progress import Progress
 from dmsgd.polynomials.anderson import extrapolated
 from dmsgd.prescription.marginals import Marginals
 

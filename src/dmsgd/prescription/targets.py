@@ -13,13 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.features import recognise
-from dmsgd.inputs.arrays import TINY, FloatArray
-from dmsgd.inputs.extras import require
-from dmsgd.inputs.items import as_numbers
-from dmsgd.inputs.scalars import as_batch_size, as_count, as_fraction
-from dmsgd.inputs.seeding import Seed, key_of
-from dmsgd.inputs.texts import counted
+from dmsgd.features import as_features
+from dmsgd.inputs.arrays import TINY, FloatArray, as_numbers
+from dmsgd.inputs.messages import counted, require
+from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, as_fraction, seed_key
 from dmsgd.polynomials.shares import capped_shares
 
 #: `density_target` looks for neighbours among at most this many items.
@@ -134,12 +131,12 @@ def density_target(
     require("sklearn", "the density of items")
     from sklearn.neighbors import NearestNeighbors
 
-    X = recognise(X)
+    X = as_features(X)
     n = X.n
     k, strength = as_batch_size(k, n), as_fraction(strength, "strength")
     neighbours = as_count(neighbours, "neighbours", least=2)
     least = as_fraction(least_effective, "least_effective")
-    rows = np.random.default_rng(key_of(seed)).permutation(n)[:REFERENCE_ITEMS]
+    rows = np.random.default_rng(seed_key(seed)).permutation(n)[:REFERENCE_ITEMS]
     if rows.size <= neighbours:
         raise ValueError(f"neighbours={neighbours} needs more than {rows.size} items")
     search = NearestNeighbors(n_neighbors=neighbours + 1).fit(X.take(rows))

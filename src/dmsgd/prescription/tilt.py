@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from dmsgd.errors import TargetError
-from dmsgd.features import Features, recognise
-from dmsgd.features.fingerprints import digest
+from dmsgd.features import Features, as_features
 from dmsgd.features.mapped_rows import RowFactors, UnitRows
-from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.items import as_numbers
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
-from dmsgd.inputs.texts import counted
 from dmsgd.kernels import Kernel, Linear
 from dmsgd.prescription.feasibility import refuse_out_of_reach
 from dmsgd.prescription.fixed_point import solve
@@ -140,7 +139,7 @@ def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
 def _factor(spectrum: Spectrum, k: int) -> Features:
     spectrum.refuse_beyond_rank(k)
     say_doubt(doubt(spectrum, k), spectrum, f"a batch of {k}")
-    return recognise(np.asarray(spectrum.vectors) * np.sqrt(spectrum.values), part=True)
+    return as_features(np.asarray(spectrum.vectors) * np.sqrt(spectrum.values), allow_tiny=True)
 
 
 def _beginning(n: int, start: Kernel | None) -> FloatArray:
@@ -161,7 +160,7 @@ def _reached(F: Features, k: int, b: FloatArray, theta: FloatArray, tol: float) 
     """Return the tilt of F that has the inclusion probabilities b, or say why there is none."""
 
     def rank_of(items: IntArray) -> int:
-        return of_features(recognise(F.take(items), part=True)).rank
+        return of_features(as_features(F.take(items), allow_tiny=True)).rank
 
     marginals = FeatureMarginals(F, k, PRECISE * tol * float(b.min()))
     done = 0

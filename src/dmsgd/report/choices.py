@@ -12,7 +12,7 @@ from dmsgd.designs.tuning import evenness
 from dmsgd.diagnostics import coverage, effective_batch, effective_items, estimate_similarity
 from dmsgd.diagnostics.prospects import halves, priced
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.seeding import Seed
+from dmsgd.inputs.scalars import Seed
 from dmsgd.report.data import Data
 from dmsgd.report.items import packed
 

@@ -27,11 +27,10 @@ from dmsgd.diagnostics.bench import Made, unasked
 from dmsgd.diagnostics.examination import WS
 from dmsgd.diagnostics.settings import as_settings
 from dmsgd.errors import RankError
-from dmsgd.features import recognise
-from dmsgd.features.tables import separated
+from dmsgd.features import as_features
+from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.scalars import OF_A_FRACTION, as_batch_size, as_function
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function, seed_key
 from dmsgd.polynomials.symmetric import selection
 from dmsgd.report.choices import baseline, choice, for_page, mentioned
 from dmsgd.report.curation import copies, curate, named
@@ -77,8 +76,8 @@ def build(
     """
     from threadpoolctl import threadpool_limits
 
-    X, labels = separated(X, labels)
-    X = recognise(X)
+    X, labels = split_label_column(X, labels)
+    X = as_features(X)
     n, d = X.shape
     k = as_batch_size(k, n)
     if k < 2 or n < 4:
@@ -104,7 +103,7 @@ def build(
         strata = [] if data.codes is None else [_strata(data, size, seed) for size in ks]
         targets = with_targets(data, k, settings, seed)
     progress(0.9)
-    rng, plain = np.random.default_rng(key_of(seed)), spectra[min(spectra)][0]
+    rng, plain = np.random.default_rng(seed_key(seed)), spectra[min(spectra)][0]
     curation = curate(plain, rng)
     oddities = curation.for_page(data.codes)
     listed = np.union1d(mentioned(table), named(oddities))

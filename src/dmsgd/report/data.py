@@ -13,12 +13,11 @@ import numpy.typing as npt
 from dmsgd.designs import KDPP
 from dmsgd.diagnostics import Settings
 from dmsgd.diagnostics.sample import rows_for, taken
-from dmsgd.features import Features, recognise
-from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.features import Features, as_features
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_array
 from dmsgd.inputs.labels import as_labels
-from dmsgd.inputs.seeding import Seed
-from dmsgd.inputs.texts import cell, visible
+from dmsgd.inputs.messages import cell, visible
+from dmsgd.inputs.scalars import Seed
 from dmsgd.report.items import checked_images, snippets
 
 #: Classes whose shares are listed; of more, the commonest and the rarest.
@@ -104,7 +103,7 @@ def rows_of(gradients: Any, n: int, rows: IntArray) -> FloatArray:
     """Return these rows of the gradients, one for each of n items."""
     if len(getattr(gradients, "shape", (n, 1))) != 2:
         raise ValueError("gradients must have two dimensions, (items, parameters)")
-    g = recognise(gradients)
+    g = as_features(gradients)
     if g.shape[0] != n:
         raise ValueError(f"gradients has {g.shape[0]} items, the features {n}")
     return as_array(taken(g, rows).matrix)

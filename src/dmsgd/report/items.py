@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_dense, as_floats
-from dmsgd.inputs.texts import visible
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_floats, to_numpy
+from dmsgd.inputs.messages import visible
 from dmsgd.spectra import Spectrum
 
 #: Points on the map; more are neither seen apart nor quick to draw.
@@ -57,7 +57,7 @@ def snippets(texts: Any, n: int) -> list[str] | None:
     """Return the beginning of each text, None without texts."""
     if texts is None:
         return None
-    values = as_dense(texts, "texts")
+    values = to_numpy(texts, "texts")
     if values.shape != (n,):
         raise ValueError(f"texts must be one per item ({n}), got shape {values.shape}")
     return [_snippet(str(text)) for text in values.tolist()]
@@ -72,7 +72,7 @@ def checked_images(images: Any, n: int, rows: IntArray) -> npt.NDArray[np.uint8]
     """Return images of these rows as bytes, (rows, h, w, 1 or 3), of 32 pixels a side or less."""
     if images is None:
         return None
-    values = as_dense(images, "images")
+    values = to_numpy(images, "images")
     grey = values.ndim == 3
     if values.ndim not in (3, 4) or values.shape[0] != n or (not grey and values.shape[3] != 3):
         raise ValueError(

@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 from dmsgd import __version__
-from dmsgd.inputs.texts import visible
+from dmsgd.inputs.messages import visible
 
 #: Characters of a title that are shown.
 TITLE = 200

@@ -11,8 +11,8 @@ from scipy import linalg
 from dmsgd.features.principal import principal
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.seeding import Seed, key_of
-from dmsgd.inputs.texts import visible
+from dmsgd.inputs.messages import visible
+from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.report.page import filled
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.conditional import DEPENDENT
@@ -65,7 +65,7 @@ def build_selection(
 
     Of very many items a random part is looked at, and the page says so. O(m r k) for m items.
     """
-    rng = np.random.default_rng(key_of(seed))
+    rng = np.random.default_rng(seed_key(seed))
     most = max(1000, NUMBERS // spectrum.rank)
     looked_at = np.arange(spectrum.n)
     if spectrum.n > most:

@@ -13,8 +13,8 @@ from dmsgd.diagnostics import Settings
 from dmsgd.diagnostics.bench import unasked
 from dmsgd.diagnostics.sample import PRESCRIBED, taken
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.seeding import Seed, key_of
-from dmsgd.inputs.texts import visible
+from dmsgd.inputs.messages import visible
+from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.report.choices import diverse
 from dmsgd.report.data import Data
 
@@ -54,7 +54,7 @@ def _part(data: Data, k: int, settings: Settings, seed: Seed) -> Data:
     most = max(ITEMS if narrow else PRESCRIBED, 5 * k)
     if data.X.n <= most:
         return data
-    rng = np.random.default_rng(key_of(seed))
+    rng = np.random.default_rng(seed_key(seed))
     rows: IntArray = np.sort(rng.choice(data.X.n, most, replace=False))
     codes = None if data.codes is None else data.codes[rows]
     return Data(taken(data.X, rows), codes, data.labels, data.rows[rows], None, None)

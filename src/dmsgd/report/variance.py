@@ -10,7 +10,7 @@ from dmsgd.designs import KDPP, unbiased_weights
 from dmsgd.diagnostics import GradientVariance, estimate_variance
 from dmsgd.diagnostics.variance import compared
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.seeding import Seed
+from dmsgd.inputs.scalars import Seed
 
 #: Operations that an exact variance may take; beyond, it is estimated from draws.
 OPERATIONS = 1e11

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.effort import Progress
+from dmsgd.inputs.progress import Progress
 from dmsgd.kernels import RBF, Kernel, Linear, Precomputed
 
 #: advance(Y, key, draw, block, steps) -> (next block, moves, log det); Y changes in place.

@@ -14,7 +14,7 @@ import numpy as np
 
 from dmsgd.features.entries import Entries, tiles
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
-from dmsgd.inputs.effort import Progress
+from dmsgd.inputs.progress import Progress
 from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Functions

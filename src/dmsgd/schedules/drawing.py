@@ -15,8 +15,7 @@ from dmsgd.designs.design import Design, refuse_too_many
 from dmsgd.designs.source import FIXED_K
 from dmsgd.errors import ClusterError
 from dmsgd.features.connection import refuse_lost
-from dmsgd.inputs.scalars import as_count, as_flag
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.schedules.completing import complete, inclusion_of
 from dmsgd.schedules.disk import locked
@@ -111,7 +110,7 @@ def _on_disk(
 
 
 def _record(design: Design, steps: int, seed: Seed) -> Record:
-    key = key_of(seed)  # refuses what is no seed
+    key = seed_key(seed)  # refuses what is no seed
     return Record(
         steps=steps,
         k=design.k,

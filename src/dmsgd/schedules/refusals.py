@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from dmsgd.inputs.memory import human
+from dmsgd.inputs.messages import format_bytes
 from dmsgd.schedules.disk import begins, header
 from dmsgd.schedules.files import Files
 from dmsgd.schedules.record import MARK, read_json
@@ -92,6 +92,6 @@ def refuse_full_disk(files: Files, steps: int, k: int, n: int) -> None:
     if needed > free:
         raise OSError(
             errno.ENOSPC,
-            f"{steps:,} batches of {k:,} need {human(needed)}, and {human(free)} are free; ask "
-            f"for fewer steps, or write to another disk",
+            f"{steps:,} batches of {k:,} need {format_bytes(needed)}, and {format_bytes(free)} are "
+            f"free; ask for fewer steps, or write to another disk",
         )

@@ -12,8 +12,7 @@ from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.design import Design
 from dmsgd.files.numpy_files import load_npy
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.scalars import as_count, as_flag
-from dmsgd.inputs.seeding import Seed
+from dmsgd.inputs.scalars import Seed, as_count, as_flag
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
 from dmsgd.schedules.disk import ends, sha256

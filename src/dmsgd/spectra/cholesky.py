@@ -15,12 +15,11 @@ from typing import Any, Protocol, final
 import numpy as np
 from scipy import linalg
 
-from dmsgd.features import recognise
+from dmsgd.features import as_features
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.effort import Progress, announce
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.scalars import as_count, as_positive, as_share
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.progress import Progress, announce
+from dmsgd.inputs.scalars import Seed, as_count, as_positive, as_share, seed_key
 from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.spectra.factor import of_factor
 from dmsgd.spectra.spectrum import Spectrum
@@ -63,13 +62,13 @@ def pivoted_cholesky(
     if as_positive(oversampling, "oversampling") < 1:
         raise ValueError(f"oversampling must be at least 1, got {oversampling}")
     most = int(min(np.ceil(oversampling * rank), kernel.n))
-    key, block = key_of(seed), as_count(block, "block")
+    key, block = seed_key(seed), as_count(block, "block")
     F, _, _ = factor(kernel, most, share, key, block)
     method = (
         f"pivoted_cholesky(rank={rank}, tol={share.hex()}, columns={most}, block={block}, "
         f"seed={key})"
     )
-    return of_factor(kernel, recognise(F, part=True), "pivoted Cholesky", method, rank)
+    return of_factor(kernel, as_features(F, allow_tiny=True), "pivoted Cholesky", method, rank)
 
 
 def factor(

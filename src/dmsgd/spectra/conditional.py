@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from dmsgd.features.fingerprints import digest
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.effort import EIGH, announce
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.texts import counted
+from dmsgd.inputs.messages import counted
+from dmsgd.inputs.progress import EIGH, announce
 from dmsgd.spectra.eigen import noise
 from dmsgd.spectra.spectrum import Rounding, Spectrum, changed
 from dmsgd.spectra.ties import settle_ties

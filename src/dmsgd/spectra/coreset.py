@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from dmsgd.inputs.scalars import as_count
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.spectra.eigen import noise
 from dmsgd.spectra.factor import marked
@@ -30,7 +29,7 @@ def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
     count = as_count(cores, "cores")
     if count > kernel.n:
         raise ValueError(f"cores={count} exceeds the number of items, {kernel.n}")
-    key = key_of(seed)
+    key = seed_key(seed)
     code, core = cluster(kernel, count, key)
     sizes = np.bincount(code)
     L = block_of(kernel, core)

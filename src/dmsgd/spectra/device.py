@@ -15,8 +15,8 @@ from torch import Tensor
 
 from dmsgd.errors import DeviceError
 from dmsgd.features.device import OnDevice
-from dmsgd.inputs.effort import LONG, in_words
-from dmsgd.inputs.memory import human
+from dmsgd.inputs.messages import format_bytes
+from dmsgd.inputs.progress import LONG, format_seconds
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.device_vectors import SLICE, DeviceVectors
 from dmsgd.spectra.eigen import noise
@@ -60,7 +60,7 @@ def of_entries_there(kernel: Kernel, tol: float) -> Spectrum:
     what = f"the full matrix of {kernel!r} with its eigenvectors"
     _reserve(first.device, 6 * n**2, what)
     if (seconds := SECONDS * n**3) > LONG:
-        log.warning("%s takes about %s on a fast card", what, in_words(seconds))
+        log.warning("%s takes about %s on a fast card", what, format_seconds(seconds))
     return of_matrix_there(kernel.on_device(), tol)
 
 
@@ -144,6 +144,6 @@ def _reserve(device: torch.device, numbers: int, what: str) -> None:
     free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     if 8 * numbers > free:
         raise DeviceError(
-            f"{what} take {human(8 * numbers)}, and {device} has {human(free)} free; free some, "
-            f"use a part of the items or features, or pass X.cpu()"
+            f"{what} take {format_bytes(8 * numbers)}, and {device} has {format_bytes(free)} "
+            f"free; free some, use a part of the items or features, or pass X.cpu()"
         )

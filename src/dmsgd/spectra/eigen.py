@@ -13,7 +13,7 @@ from scipy import linalg
 
 from dmsgd.inputs.apart import apart
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.effort import EIGH, expected
+from dmsgd.inputs.progress import EIGH, expected
 
 EPS = float(np.finfo(float).eps)
 

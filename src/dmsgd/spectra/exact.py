@@ -22,8 +22,8 @@ from scipy import linalg, sparse
 from dmsgd.features import Features
 from dmsgd.features.interface import InMemory
 from dmsgd.inputs.arrays import FloatArray, Matrix
-from dmsgd.inputs.effort import EIGH, announce
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.progress import EIGH, announce
 from dmsgd.inputs.scalars import as_share
 from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.samplers.rows import Rows

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from dmsgd.features import Features
-from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.effort import announce, expected, meanwhile
-from dmsgd.inputs.extras import require
-from dmsgd.inputs.items import as_items
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
+from dmsgd.inputs.messages import counted, require
+from dmsgd.inputs.progress import announce, expected, meanwhile
 from dmsgd.inputs.scalars import as_choice, as_count
-from dmsgd.inputs.texts import counted
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.cholesky import factor
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from dmsgd.features.fingerprints import digest
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.fingerprint import digest
+from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.spectra.factor import of_factor
 from dmsgd.spectra.landmarks import GIVEN, block_of, choose_landmarks
@@ -33,7 +33,7 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
     Spectrum(9 items, rank 3, route='Nyström, 3 landmarks (given)', trace error 15.53%)
     """
     as_kernel(kernel, "nystrom")
-    key = key_of(seed)
+    key = seed_key(seed)
     items, how = choose_landmarks(kernel, landmarks, how, key)
     route = f"Nyström, {items.size} landmarks ({how})"
     choice = digest(items) if how == GIVEN else f"{landmarks}, {how}, seed={key}"

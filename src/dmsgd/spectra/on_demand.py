@@ -8,9 +8,10 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
-from dmsgd.features.interface import Features, as_array
-from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.memory import human, reserve
+from dmsgd.features.interface import Features
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_array
+from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.messages import format_bytes
 from dmsgd.polynomials.symmetric import selection
 from dmsgd.samplers.protocol import Draw, Tables
 from dmsgd.samplers.rejection import of_any_size, of_tables
@@ -101,7 +102,7 @@ class VectorsOnDemand(Vectors):
         log.info(
             "no eigenvectors of %r are kept, which would take %s; a draw of %d makes about %.0f of "
             "their %s rows again, at %d columns",
-            self.features, human(8 * n * rank), k, made, f"{n:,}", k,
+            self.features, format_bytes(8 * n * rank), k, made, f"{n:,}", k,
         )  # fmt: skip
         return of_tables(self._tables(selection(values, k)), values, k)
 

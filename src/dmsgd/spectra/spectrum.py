@@ -9,11 +9,9 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.errors import RankError
-from dmsgd.features.fingerprints import digest
-from dmsgd.features.fingerprints import fingerprint as fingerprint_of
-from dmsgd.features.interface import as_array
-from dmsgd.inputs.arrays import TINY, FloatArray, as_matrix, refuse_vanishing
-from dmsgd.inputs.items import as_numbers
+from dmsgd.inputs.arrays import TINY, FloatArray, as_array, as_matrix, as_numbers, check_vanishing
+from dmsgd.inputs.fingerprint import digest
+from dmsgd.inputs.fingerprint import fingerprint as fingerprint_of
 from dmsgd.inputs.scalars import as_count, as_share, as_text
 from dmsgd.spectra.vectors import Vectors, as_vectors
 
@@ -148,7 +146,7 @@ def truncated(
     """
     order = np.argsort(-values, kind="stable")
     if values[order[0]] < TINY:
-        refuse_vanishing(float(values[order[0]]), "the kernel")
+        check_vanishing(float(values[order[0]]), "the kernel")
     lost = (values > rounding.least * values[order[0]]) & (values < TINY)
     if lost.any():
         hidden = rounding.hidden + int(np.count_nonzero(lost))
@@ -198,7 +196,7 @@ def _checked_values(given: Any) -> FloatArray:
 
 
 def _checked_vectors(given: Any, rank: int) -> FloatArray:
-    V = np.array(as_array(as_matrix(given, "vectors", part=True)), order="C")  # its own
+    V = np.array(as_array(as_matrix(given, "vectors", allow_tiny=True)), order="C")  # its own
     if V.shape[1] != rank or V.shape[0] < rank:
         raise ValueError(
             f"vectors must have one column for each of the {rank} values and at least as many "

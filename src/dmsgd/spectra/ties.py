@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.effort import Progress
+from dmsgd.inputs.progress import Progress
 
 #: A pivot is the first row this close to the longest, on every processor.
 ALIKE = 1e-6

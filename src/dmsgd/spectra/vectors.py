@@ -12,8 +12,8 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features.interface import InPasses, as_array
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.features.interface import InPasses
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_array
 from dmsgd.inputs.memory import reserve
 from dmsgd.polynomials.squares import weighed_squares
 from dmsgd.samplers.blocks import of_blocks

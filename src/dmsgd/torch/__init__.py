@@ -6,7 +6,7 @@ is a DataLoader that checks that everything fits and can be resumed; `DiverseSam
 sampler, for frameworks that make their own loader.
 """
 
-from dmsgd.inputs.extras import require
+from dmsgd.inputs.messages import require
 
 require("torch", "dmsgd.torch")
 

@@ -17,7 +17,7 @@ import torch
 
 from dmsgd.designs.source import Source
 from dmsgd.inputs.arrays import IntArray, on_host
-from dmsgd.inputs.seeding import Seed
+from dmsgd.inputs.scalars import Seed
 from dmsgd.inputs.threads import Background, thread_count
 
 #: Indices in a lot at most; draws in a lot for each thread, at least.

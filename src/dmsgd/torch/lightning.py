@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dmsgd.inputs.extras import require
+from dmsgd.inputs.messages import require
 
 require("lightning", "dmsgd.torch.lightning")
 

@@ -12,8 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from dmsgd.designs.measures import unbiased_weights
 from dmsgd.designs.source import Source, as_source, known
-from dmsgd.inputs.scalars import as_count, as_flag
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
 from dmsgd.torch.embedding import refuse_unnumbered
 from dmsgd.torch.ranks import Shard, as_shard, process_count, sharers
 from dmsgd.torch.sampler import DiverseSampler
@@ -144,7 +143,7 @@ def _refuse_another_wish(
     sampler: DiverseSampler, steps: int | None, seed: Seed, shard: Shard
 ) -> None:
     """Raise if a sampler that is ready is asked to be another one."""
-    key_of(seed)  # refuses what is no seed
+    seed_key(seed)  # refuses what is no seed
     same = {
         "steps": steps is None or as_count(steps, "steps") == sampler.steps,
         "seed": isinstance(seed, int | np.integer) and seed in (0, sampler.seed),

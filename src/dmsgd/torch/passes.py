@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import Any, Protocol
 
 from dmsgd.designs.source import Source
-from dmsgd.inputs.seeding import Seed
+from dmsgd.inputs.scalars import Seed
 from dmsgd.torch.ahead import Ahead
 
 

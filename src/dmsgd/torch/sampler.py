@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs.source import Source, as_source
-from dmsgd.inputs.scalars import as_count
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.torch import accelerated
 from dmsgd.torch.ahead import Ahead
 from dmsgd.torch.distributed_sampler import Distributed
@@ -76,7 +75,7 @@ class DiverseSampler(Distributed):
                 f"presample another schedule"
             )
         self.draw_seed: Seed = fixed_seed(design, seed)
-        self._key = key_of(self.draw_seed)  # tells samplers apart, whatever kind the seed is
+        self._key = seed_key(self.draw_seed)  # tells samplers apart, whatever kind the seed is
         given = self.draw_seed
         self.seed = self._key if isinstance(given, np.random.SeedSequence) else int(given)
         #: Items of a draw in a forward pass over all ranks, where `loader` has settled it.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.inputs.extras import require
+from dmsgd.inputs.messages import require
 
 require("transformers", "dmsgd.torch.transformers")
 

@@ -9,9 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.designs.source import Source, as_source
-from dmsgd.inputs.arrays import IntArray, as_dense, on_host
-from dmsgd.inputs.scalars import as_count
-from dmsgd.inputs.seeding import Seed, key_of
+from dmsgd.inputs.arrays import IntArray, on_host, to_numpy
+from dmsgd.inputs.scalars import Seed, as_count, seed_key
 
 #: Draws made ahead at a time: enough that the cost of a call (50 µs) is lost among them.
 CHUNK = 64
@@ -32,7 +31,7 @@ def fixed_seed(design: Source, seed: Seed) -> int | np.random.SeedSequence:
     A Schedule's own seed comes first. An int or a SeedSequence is returned as it is, so that the
     draws are those of design.sample(steps, seed); a generator is advanced, and None is fresh.
     """
-    key = key_of(seed)  # refuses what is no seed
+    key = seed_key(seed)  # refuses what is no seed
     own: int | None = getattr(design, "seed", None)  # a source of the user's own may do with less
     if own is not None:
         return own
@@ -65,7 +64,7 @@ def as_indexable(data: Any, name: str) -> Any:
     """Return `data` in a form that `take` can pick rows from: frames and arrays as they are."""
     if data is None:
         raise TypeError(f"{name} is None; pass one row per item")
-    rows = data if hasattr(data, "shape") else as_dense(data, name)
+    rows = data if hasattr(data, "shape") else to_numpy(data, name)
     if len(rows.shape) == 0:
         raise ValueError(f"{name} must have one row per item, got a single value")
     if rows.shape[0] == 0:

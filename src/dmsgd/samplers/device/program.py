@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, final
 
 from dmsgd.errors import DeviceError
-from dmsgd.inputs.extras import require
+from dmsgd.inputs.messages import require
 
 
 @final

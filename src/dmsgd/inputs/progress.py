@@ -1,4 +1,4 @@
-"""Says before long work how long it will take and what would be shorter, and then how far it is."""
+"""Announces long work before it begins, and logs its progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.inputs.memory import human
+from dmsgd.inputs.messages import format_bytes
 
 log = logging.getLogger("dmsgd")
 
@@ -58,8 +58,8 @@ def expected(products: float) -> float:
 def announce(products: float, count: int, what: str, advice: str) -> None:
     """Say that `what` takes long, and `count` floats, if so many multiplications do."""
     if seconds := expected(products):
-        memory = human(8 * count)
-        log.warning("%s takes about %s and %s; %s", what, in_words(seconds), memory, advice)
+        memory = format_bytes(8 * count)
+        log.warning("%s takes about %s and %s; %s", what, format_seconds(seconds), memory, advice)
 
 
 @final
@@ -80,8 +80,12 @@ class Progress:
         if now - self.said < EVERY:
             return
         self.said, passed = now, now - self.began
-        of = f" of about {in_words(passed / share)}" if share <= 1 else ", longer than expected"
-        log.warning("%s: %s%s", self.what, in_words(passed), of, extra={"share": share})
+        of = (
+            f" of about {format_seconds(passed / share)}"
+            if share <= 1
+            else ", longer than expected"
+        )
+        log.warning("%s: %s%s", self.what, format_seconds(passed), of, extra={"share": share})
 
 
 @contextmanager
@@ -105,7 +109,7 @@ def meanwhile(what: str, seconds: float) -> Iterator[None]:
         thread.join()
 
 
-def in_words(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Return a time as people say it, for example '12 minutes'."""
     if seconds < 90:
         return f"{seconds:.0f} seconds"

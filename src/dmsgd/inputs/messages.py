@@ -1,9 +1,10 @@
-"""Text as it is shown: numbers of things, and that of users, every character seen, none obeyed."""
+"""Text of messages: counts, sizes, names that users gave, and extras that are missing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 #: Not printable by Python's rules, and harmless: they space letters, and join them in scripts
 #: and emoji.
@@ -65,3 +66,46 @@ def cell(value: object) -> str:
     """
     shown = visible(value)
     return f"'{shown}" if shown.startswith(FORMULAS) and not NUMBER.fullmatch(shown) else shown
+
+
+#: The modules of each extra of pyproject.toml that dmsgd itself imports, and who they belong to.
+EXTRAS = {
+    "sklearn": {"sklearn": "scikit-learn"},
+    "demo": {"sklearn": "scikit-learn", "matplotlib": "matplotlib"},
+    "parquet": {"pyarrow": "pyarrow"},
+    "zarr": {"zarr": "zarr 3 and Python 3.11 or later"},
+    "dask": {"dask": "Dask", "distributed": "distributed"},
+    "torch": {"torch": "torch"},
+    "cuda": {"torch": "torch", "cuda.bindings": "cuda-bindings"},
+    "lightning": {"torch": "torch", "lightning": "lightning"},
+    "transformers": {"torch": "torch", "transformers": "transformers"},
+    "imblearn": {"sklearn": "scikit-learn", "imblearn": "imbalanced-learn"},
+}
+
+
+def require(extra: str, what: str) -> None:
+    """Raise an ImportError that names what is missing and how to get it, if something is."""
+    missing = {m: name for m, name in EXTRAS[extra].items() if not _installed(m)}
+    if missing:
+        raise ImportError(
+            f'{what} needs {" and ".join(missing.values())}; pip install "dmsgd[{extra}]"',
+            name=next(iter(missing)),
+        )
+
+
+def _installed(module: str) -> bool:
+    """Return whether a module can be imported; a folder of that name that is at hand is none."""
+    try:
+        found = find_spec(module)
+    except ModuleNotFoundError:  # the package that it is a part of
+        return False
+    return found is not None and found.origin is not None
+
+
+def format_bytes(size: float) -> str:
+    """Return a number of bytes as text, for example '1.5 GB'."""
+    for unit in ("B", "KB", "MB", "GB", "TB", "PB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} EB"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,13 @@ from scipy import sparse
 from dmsgd.features.interface import Features
 from dmsgd.features.look import Look
 from dmsgd.features.resident import held
-from dmsgd.inputs.arrays import as_dense, as_matrix
+from dmsgd.inputs.arrays import as_matrix, to_numpy
 from dmsgd.inputs.memory import memory_limit
+from dmsgd.inputs.messages import few
 
 
-def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
-    """Return `value` as features; `part` if its entries may be small without being a mistake."""
+def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Features:
+    """Return `value` as features; `allow_tiny`: as for `as_matrix`."""
     if isinstance(value, Features):
         return value
     if isinstance(value, str | os.PathLike):
@@ -61,16 +63,16 @@ def recognise(value: Any, name: str = "X", *, part: bool = False) -> Features:
     if module == "torch" and getattr(value, "is_cuda", False):
         from dmsgd.features.device import on_card
 
-        return on_card(value, name, part)
+        return on_card(value, name, allow_tiny)
     if isinstance(value, np.ndarray) or module == "torch":
         from dmsgd.features.blocks import Blocks
         from dmsgd.features.large import ArrayStore, is_large
 
-        if is_large(raw := as_dense(value, name)):
+        if is_large(raw := to_numpy(value, name)):
             return Blocks(ArrayStore(raw))
     look = Look()
     try:
-        matrix = as_matrix(value, name, part=part, squares_of=look)
+        matrix = as_matrix(value, name, allow_tiny=allow_tiny, squares_of=look)
     except TypeError:
         _refuse_text(value, name)
         raise
@@ -85,7 +87,7 @@ def _in_text(path: str) -> Features:
     file, name = existing(path, (".csv", ".tsv"))
     if name is not None:
         raise ValueError(f"{path}: features are all columns of a table; give the file alone")
-    return recognise(numbers(file), str(file))
+    return as_features(numbers(file), str(file))
 
 
 def _in_npy(path: str) -> Features:
@@ -95,7 +97,7 @@ def _in_npy(path: str) -> Features:
 
     array = load_npy(existing(path, (".npy",))[0])
     by_columns = array.ndim == 2 and not array.flags.c_contiguous
-    return recognise(array, path) if by_columns else open_features(path)
+    return as_features(array, path) if by_columns else open_features(path)
 
 
 def named_columns(frame: Any) -> list[Any]:
@@ -107,7 +109,7 @@ def named_columns(frame: Any) -> list[Any]:
 def _refuse_text(frame: Any, name: str) -> None:
     """Raise if a frame has a column of text, and say which."""
     for column in named_columns(frame):
-        entries = as_dense(frame[column], name)
+        entries = to_numpy(frame[column], name)
         if entries.dtype.kind in "UST" or any(isinstance(each, str) for each in entries.flat):
             raise TypeError(
                 f"{name} holds text in its column {column!r}; if it is the class of the items, "
@@ -125,7 +127,7 @@ def _in_archive(path: str) -> Features:
     file, name = existing(path, (".npz",))
     if name is None and is_large_sparse(file):
         return open_features(path)
-    return recognise(load_npz(file, name, USUAL_NAMES), path)
+    return as_features(load_npz(file, name, USUAL_NAMES), path)
 
 
 def open_features(
@@ -169,3 +171,43 @@ def _shared(matrix: Any, value: Any) -> bool:
         return not (isinstance(value, list | tuple) or sparse.issparse(value))
     parts = ("data", "indices", "indptr")
     return any(np.may_share_memory(getattr(matrix, p), getattr(value, p)) for p in parts)
+
+
+def split_label_column(X: Any, labels: Any) -> tuple[Any, Any]:
+    """Return X and the labels; where these are the name of a column of X, it is taken out of X.
+
+    X may then be the path of a table, or a frame of pandas, polars or Dask.
+    """
+    if not isinstance(labels, str):
+        return X, labels
+    if isinstance(X, str | os.PathLike):
+        return _of_file(Path(os.fspath(X)), labels)
+    names = named_columns(X)
+    if not names:
+        raise TypeError(
+            f"labels={labels!r} names a column, but X is a {type(X).__name__} without names; pass "
+            f"an array with the class of each item"
+        )
+    if names.count(labels) != 1:
+        raise ValueError(
+            f"labels={labels!r} must name one column of X, which has {names.count(labels)} of that "
+            f"name; it has {few(names)}"
+        )
+    return X[[name for name in names if name != labels]], to_numpy(X[labels], "labels")
+
+
+def _of_file(path: Path, name: str) -> tuple[Any, Any]:
+    from dmsgd.files import tables
+    from dmsgd.files.paths import column_number, existing
+
+    if path.suffix.lower() not in tables.TABLES:
+        raise ValueError(
+            f"labels={name!r} names a column, but {path} is no table ({', '.join(tables.TABLES)}); "
+            f"pass an array with the class of each item"
+        )
+    file, _ = existing(path, tables.TABLES)
+    column_number(file, tables.column_names(file), name)
+    y = tables.labels(file, name)
+    if tables.is_text_table(file):
+        return as_features(tables.numbers(file, (name,)), str(file)), y
+    return open_features(file, (name,)), y
