@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 import dmsgd
 import documented_help
 from dmsgd import commands
-from dmsgd.commands import app, arguments, one_line
+from dmsgd.commands import app, arguments
+from dmsgd.commands.words import one_line
+from dmsgd.errors import InputError
 
 COMMANDS = ("inspect", "report", "sample", "select", "demo", "bench")
 RNG = np.random.default_rng(0)
@@ -331,7 +333,10 @@ def test_a_finished_run_says_so_and_draws_nothing(folder):
         ("features.npy -k 8 -n 0", "steps must be at least 1"),
         ("features.npy -k 8 -n 5 --seed -1", "seed must not be negative"),
         ("features.npy -k 8 -n 5 --workers 0", "workers must be at least 1"),
-        ("features.npy -k 8 -n 5 --scale 2", "scale belongs to --kernel rbf"),
+        (
+            "features.npy -k 8 -n 5 --scale 2",
+            "scale changes nothing.*use --kernel rbf",
+        ),
         ("features.npy -k 8 -n 5 --kernel rbf --scale 0", "scale must be positive"),
         ("features.npy -k 8 -n 5 --rho 0.5", "negative entries"),
     ],
@@ -448,10 +453,19 @@ def test_bugs_keep_their_traceback(folder, monkeypatch, bug):
         (FileNotFoundError("there is no file a"), "there is no file a"),
         (MemoryError(), "not enough memory"),
         (MemoryError("8 TiB"), "not enough memory: 8 TiB"),
+        (
+            InputError("bad", normalize=True, labels="a b"),
+            "bad; use --normalize, or --labels 'a b'",
+        ),
     ],
 )
 def test_one_line(error, line):
     assert one_line(error) == line
+
+
+def test_a_path_that_reads_like_an_argument_is_printed_as_it_is(folder):
+    path = "runs/normalize=True/x.npy"
+    fails(f"sample {path} -k 8 -n 5 -o out.npy", f"there is no file {path}")
 
 
 # Help

@@ -119,7 +119,7 @@ def test_labels_are_counted(folder):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("-k 21 -o c.csv", r"-k 21 is more .* rank is 20 .* lower -k to at most 20, or .*rbf"),
+        ("-k 21 -o c.csv", r"k=21 exceeds the kernel's rank 20 .*; use -k 20, or --kernel rbf"),
         ("-k 5 --weights --most -o c.csv", "--weights are of a draw, and --most is none"),
         ("-k 5 --weights -o c.npy", r"--weights are a column of a table; write to c\.csv"),
         ("-k 5 --given 1,1 -o c.csv", "items must be distinct, but 1 is given more than once"),

@@ -2,12 +2,67 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable, Mapping
 
-class RankError(ValueError):
+#: Options of the command line that are not their argument with dashes.
+OPTIONS = {"k": "-k", "w": "-w", "overwrite": "--force"}
+#: Fixes that are options of the command line and no arguments.
+COMMAND_LINE = frozenset({"drop"})
+
+
+class HasFixes(Exception):
+    """A problem in plain words, and arguments that would each solve it.
+
+    >>> error = InputError("labels are ignored at w=0", w=0.7, target="balanced")
+    >>> str(error)
+    "labels are ignored at w=0; pass w=0.7, or target='balanced'"
+    >>> error.message("use", as_options)
+    'labels are ignored at w=0; use -w 0.7, or --target balanced'
+    """
+
+    def __init__(self, problem: str, **fixes: object) -> None:
+        super().__init__(problem)
+        self.problem, self.fixes = problem, fixes
+
+    def __str__(self) -> str:
+        return self.message("pass", as_python)
+
+    def message(self, verb: str, write: Callable[[Mapping[str, object]], str]) -> str:
+        """Return the problem and its fixes, written by `as_python` or `as_options`."""
+        ways = [write({name: value}) for name, value in self.fixes.items()]
+        fixes = ", or ".join(filter(None, ways))
+        return f"{self.problem}; {verb} {fixes}" if fixes else self.problem
+
+
+def as_python(arguments: Mapping[str, object]) -> str:
+    """Return arguments as they are written in Python."""
+    known = {name: value for name, value in arguments.items() if name not in COMMAND_LINE}
+    return ", ".join(f"{name}={value!r}" for name, value in known.items())
+
+
+def as_options(arguments: Mapping[str, object]) -> str:
+    """Return arguments as options of the command line.
+
+    >>> as_options({"w": 0.7, "normalize": True, "labels": "my class"})
+    "-w 0.7 --normalize --labels 'my class'"
+    """
+    words = []
+    for name, value in arguments.items():
+        option = OPTIONS.get(name, "--" + name.replace("_", "-"))
+        words.append(option if value is True else f"{option} {shlex.quote(str(value))}")
+    return " ".join(words)
+
+
+class InputError(HasFixes, ValueError):
+    """Bad input whose remedy is an argument."""
+
+
+class RankError(InputError):
     """The kernel has too few independent directions for a batch of size k.
 
-    A k-DPP needs k <= rank(L): every set of more items has determinant zero. `cut` says what was
-    taken for zero, because a computed rank depends on that.
+    A k-DPP needs k <= rank(L): every set of more items has determinant zero. `cut` says which
+    eigenvalues were taken for zero, because a computed rank depends on that.
 
     >>> import dmsgd
     >>> try:
@@ -19,9 +74,10 @@ class RankError(ValueError):
 
     def __init__(self, k: int, rank: int, cut: str) -> None:
         super().__init__(
-            f"k={k} exceeds the kernel's rank {rank} ({cut}); lower k to at most {rank}, add "
-            f"features (with labels: w < 1, or a kernel of full rank such as kernel='rbf'), or use "
-            f"dmsgd.Stratified for several items per class"
+            f"k={k} exceeds the kernel's rank {rank} ({cut}): lower k, add features, or draw "
+            f"stratified batches",
+            k=rank,
+            kernel="rbf",
         )
         self.k = k
         self.rank = rank
@@ -43,8 +99,8 @@ class TargetError(ValueError):
     """
 
 
-class KernelWarning(UserWarning):
-    """The kernel, or the factor that stands for it, is unlikely to be what was meant.
+class KernelWarning(HasFixes, UserWarning):
+    """The kernel, or its approximation, is unlikely to be what was meant.
 
     >>> import dmsgd, warnings
     >>> with warnings.catch_warnings(record=True) as caught:

@@ -76,7 +76,7 @@ STEPS = (
     Step(
         "inspect iris.csv --labels species -k 10",
         (
-            "warning: .*'flower' counts upwards.*--drop 'flower'",
+            "warning: .*'flower' counts upwards.*--drop flower",
             "150 items x 5",
             EVEN_IRIS,
             UNIFORM,
@@ -100,7 +100,7 @@ STEPS = (
     ),
     Step(
         "inspect cancer.csv --labels target -k 16",
-        ("'patient_id' counts upwards.*--drop 'patient_id'", "569 items x 31", "Recommended: "),
+        ("'patient_id' counts upwards.*--drop patient_id", "569 items x 31", "Recommended: "),
     ),
     Step(
         "inspect cancer.csv --labels target --drop patient_id --standardize -k 16",
@@ -216,7 +216,7 @@ for what in (lambda: dmsgd.torch.loader, lambda: dmsgd.clustered(np.eye(9), 3)):
     ),
     Step(
         "inspect embeddings.parquet --labels label -k 20",
-        ("^error: .*column 'text' is not numeric.*--drop 'text'",),
+        ("^error: .*column 'text' is not numeric.*--drop text",),
         code=2,
         where=PARQUET,
     ),

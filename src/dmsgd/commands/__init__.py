@@ -20,7 +20,7 @@ from dmsgd.commands.report import report
 from dmsgd.commands.sample import sample
 from dmsgd.commands.select import select
 from dmsgd.commands.terminal import exit_code, open_streams
-from dmsgd.commands.words import in_options, plain_warnings
+from dmsgd.commands.words import one_line, plain_warnings
 from dmsgd.inputs.messages import visible
 
 #: What bad input raises; anything else is a bug and keeps its traceback.
@@ -40,18 +40,8 @@ class Commands(TyperGroup):
         except USER_ERRORS as error:
             if ctx.params["debug"]:
                 raise
-            typer.echo(f"error: {visible(in_options(one_line(error)))}", err=True)
+            typer.echo(f"error: {visible(one_line(error))}", err=True)
             raise typer.Exit(2) from None
-
-
-def one_line(error: BaseException) -> str:
-    """Return the message of `error` without line breaks; never empty."""
-    if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror}"
-    if isinstance(error, MemoryError):
-        return f"not enough memory: {error}".removesuffix(": ")
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 app = typer.Typer(

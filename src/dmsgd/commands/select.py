@@ -25,7 +25,6 @@ from dmsgd.inputs.messages import counted
 if TYPE_CHECKING:
     from dmsgd.designs import KDPP
     from dmsgd.designs.conditioned import Conditioned
-    from dmsgd.diagnostics import Settings
     from dmsgd.inputs.arrays import IntArray
 
 #: Item numbers, as --given takes them.
@@ -96,7 +95,7 @@ def select(
     say(f"features  {asked.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
     known = None if given is None else _given(given, X.shape[0], asked.k)
     with working("set-up (the first run of all compiles the sampler)"):
-        whole = _design(settings, X, asked.k, y)
+        whole = settings.design(X, asked.k, y)
         design: KDPP | Conditioned = whole if known is None else whole.given(known)
         chosen = _chosen(design, known, most, seed)
     spectrum = whole.spectrum
@@ -160,19 +159,6 @@ def _given(text: str, n: int, k: int) -> IntArray:
     else:
         items = load_labels(f"{text}:item" if "item" in column_names(text) else text)
     return as_given(as_items(items, n, f"--given {text}", 1), n, k)
-
-
-def _design(settings: Settings, X: Any, k: int, y: Any) -> KDPP:
-    from dmsgd.errors import RankError
-
-    try:
-        return settings.design(X, k, y)
-    except RankError as error:
-        others = "" if settings.kernel == "rbf" else ", or take --kernel rbf, which has more"
-        raise ValueError(
-            f"-k {k} is more than this kernel can tell apart, whose rank is {error.rank} "
-            f"({error.cut}); lower -k to at most {error.rank}{others}"
-        ) from None
 
 
 def _chosen(design: KDPP | Conditioned, known: IntArray | None, most: bool, seed: int) -> IntArray:

@@ -1,8 +1,7 @@
-"""What the package says to those who call it from Python, in the words of the command line."""
+"""Errors and warnings of the package in one line each, with options instead of arguments."""
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,40 +9,28 @@ from typing import Any
 
 import typer
 
+from dmsgd.errors import HasFixes, as_options
 from dmsgd.inputs.messages import visible
 
-#: What is written differently as an option.
-OPTIONS = (
-    (r"\b(standardize|normalize)=True", r"--\1"),
-    (r"\bw=([\d.]+) \(or suggest_w\)", r"-w \1"),
-    (r"\blabels='([^']*)'", r"--labels \1"),
-    (r"\btarget='(\w+)'", r"--target \1"),
-    (r"\bkernel='(\w+)'", r"--kernel \1"),
-    (r"\bdrop column '([^']*)'", r"leave it out with --drop '\1'"),
-    (r"\boverwrite=True", "--force"),
-    (r"\bselect one as (\S+\.npz):NAME", r"name them as in \1:X --labels \1:y"),
-    (r"\bpass (-)", r"use \1"),
-)
 
-
-def in_options(message: str) -> str:
-    """Return `message` with options for the arguments that it advises.
-
-    >>> in_options("pass standardize=True, or drop column 'id'")
-    "use --standardize, or leave it out with --drop 'id'"
-    """
-    for argument, option in OPTIONS:
-        message = re.sub(argument, option, message)
-    return message
+def one_line(error: BaseException) -> str:
+    """Return the message of `error` without line breaks; never empty."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}".removesuffix(": ")
+    message = error.message("use", as_options) if isinstance(error, HasFixes) else str(error)
+    return " ".join(message.split()) or type(error).__name__
 
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Show warnings as one line each, rather than with the line of code that they come from."""
+    """Show warnings as one line each, without the line of code that they come from."""
 
     def show(message: Warning | str, *where: Any, **more: Any) -> None:
-        text = " ".join(str(message).split())
-        typer.echo(f"warning: {visible(in_options(text))}", err=True)
+        line = one_line(message) if isinstance(message, Warning) else message
+        typer.echo(f"warning: {visible(line)}", err=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -10,7 +10,7 @@ from warnings import warn
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.proportions import disproportion
 from dmsgd.designs.stratified import Stratified
-from dmsgd.errors import KernelWarning
+from dmsgd.errors import InputError, KernelWarning
 from dmsgd.features import as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.features.mapped_rows import UnitRows
@@ -120,7 +120,7 @@ def diversify(
     else:
         as_choice(kernel, "kernel", ("linear", "rbf"), " or a dmsgd.Kernel")
         if scale is not None and kernel != "rbf":
-            raise ValueError("scale belongs to kernel='rbf'; it changes nothing in a linear kernel")
+            raise InputError("scale changes nothing in a linear kernel", kernel="rbf")
         F = as_features(X)
         labels = None if labels is None else as_labels(labels, F.n)
         F = F.mapped(unit_columns(F)) if standardize else F
@@ -139,7 +139,7 @@ def diversify(
         design = KDPP(_made(make, similarity), k)
         concern = disproportion(rows, w, design.spectrum.values) if kernel == "linear" else None
         if concern:
-            warn(concern, KernelWarning, stacklevel=2)
+            warn(concern, stacklevel=2)
     else:
         whole = spectrum is None and (kernel != "rbf" or similarity.n <= EXACT_ITEMS)
         origin = similarity if whole else _made(make, similarity)
@@ -170,11 +170,9 @@ def _is(target: Any, name: TargetName) -> bool:
 
 
 def _say_unused(kernel: KernelName | Kernel) -> None:
-    mixed = "" if isinstance(kernel, Kernel) else "w=0.7 (or suggest_w) to mix them in, "
+    fixes: dict[str, object] = {} if isinstance(kernel, Kernel) else {"w": 0.7}
     warn(
-        f"labels are given, but w=0 ignores them; pass {mixed}target='balanced' to give classes "
-        f"equal shares, or no labels",
-        KernelWarning,
+        KernelWarning("labels are given, but w=0 ignores them", **fixes, target="balanced"),
         stacklevel=3,
     )
 

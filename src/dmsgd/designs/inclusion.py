@@ -78,12 +78,7 @@ def _features(X: Any, labels: Any, w: float, standardize: bool, normalize: bool)
         if w > 0:
             maps.append(WithLabels(codes, classes.size, w))
         else:
-            warn(
-                "labels are given, but w=0 ignores them; pass w=0.7 (or suggest_w) to mix them "
-                "in, or no labels",
-                KernelWarning,
-                stacklevel=3,
-            )
+            warn(KernelWarning("labels are given, but w=0 ignores them", w=0.7), stacklevel=3)
     if w < 1 and F.dense() is not None:
         return Sliced(F.whole(), tuple(maps))
     for map in maps:

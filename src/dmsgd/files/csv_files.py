@@ -134,9 +134,11 @@ def numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
     if used[0] == 0 and columns.skip and _counts_rows(found[:, 0]):
         name = columns.names[0]
         warn(
-            f"{file}: column {name!r} counts upwards, as row numbers and ids do, and is a feature "
-            f"here; drop column {name!r} if it is none",
-            KernelWarning,
+            KernelWarning(
+                f"{file}: column {name!r} counts upwards, as row numbers and ids do, and is used "
+                f"as a feature; drop it if it is none",
+                drop=name,
+            ),
             stacklevel=2,
         )
     return found
@@ -162,9 +164,7 @@ def _explain(file: Path, columns: Layout, used: list[int]) -> None:
                     f"{file}: column {columns.names[j]!r} has {row[j]!r} in line {line}; write "
                     f"numbers with a decimal point, and no commas in them"
                 )
-            raise ValueError(
-                not_numeric(file, columns.names[j], f"line {line} has {row[j][:40]!r}")
-            )
+            raise not_numeric(file, columns.names[j], f"line {line} has {row[j][:40]!r}")
 
 
 def labels(file: Path, name: str | None, n: int | None) -> npt.NDArray[Any]:

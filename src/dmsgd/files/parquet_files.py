@@ -80,7 +80,7 @@ def feature_columns(file: Path, source: Any, drop: Collection[str] = ()) -> Colu
             raise ValueError(f"{file} has two columns {field.name!r}; name them apart")
         kind = field.type.value_type if _is_list(field.type) else field.type
         if not _is_number(kind):
-            raise ValueError(not_numeric(file, field.name, f"it holds {field.type}"))
+            raise not_numeric(file, field.name, f"it holds {field.type}")
     for name in index:
         if name not in drop and "__index_level_" not in name:
             warn(

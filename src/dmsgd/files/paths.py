@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from dmsgd.errors import InputError
 from dmsgd.inputs.messages import few, visible
 
 #: Characters that are shown of a path that no file can have.
@@ -98,11 +99,13 @@ def chosen(file: Path, held: Sequence[str], name: str | None, usual: tuple[str, 
     return name
 
 
-def not_numeric(file: Path, name: str, why: str) -> str:
-    """Return the message about a column that is not numeric."""
-    return (
-        f"{file}: column {name!r} is not numeric ({why}); if it is the class of the items, pass "
-        f"labels={name!r}, otherwise encode it as numbers (one-hot, tf-idf) or drop column {name!r}"
+def not_numeric(file: Path, name: str, why: str) -> InputError:
+    """Return the error about a column that is not numeric."""
+    return InputError(
+        f"{file}: column {name!r} is not numeric ({why}): encode it as numbers, drop it, or use it "
+        f"as labels",
+        labels=name,
+        drop=name,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
+from dmsgd.errors import InputError
 from dmsgd.schedules.files import Files
 from dmsgd.schedules.record import Record
 from dmsgd.schedules.refusals import refuse_full_disk, refuse_strangers
@@ -35,12 +36,12 @@ def finished(files: Files, record: Record, overwrite: bool) -> Schedule | None:
     except (ValueError, FileNotFoundError) as error:
         if overwrite or not (files.batches.exists() and files.sidecar.exists()):
             return None
-        raise ValueError(f"{error}; overwrite=True draws the schedule again") from None
+        raise InputError(f"{error}; draw it again to replace it", overwrite=True) from None
     if overwrite:
         return None
-    raise ValueError(
-        f"{files.batches} is another schedule: {difference}; choose another path, or replace it "
-        f"with overwrite=True"
+    raise InputError(
+        f"{files.batches} is another schedule: {difference}; choose another path, or replace it",
+        overwrite=True,
     )
 
 
@@ -62,9 +63,10 @@ def refuse_loss(files: Files, record: Record, overwrite: bool) -> None:
         refuse_another_beginning(files, record)
         for file in () if journal else (files.sidecar, files.part):
             if file.exists() and file.stat().st_size:
-                raise ValueError(
+                raise InputError(
                     f"{file} is not part of a finished schedule; choose another path, or replace "
-                    f"it with overwrite=True"
+                    f"it",
+                    overwrite=True,
                 )
     refuse_full_disk(files, record.steps, record.k, record.n)
 
@@ -74,7 +76,8 @@ def refuse_another_beginning(files: Files, record: Record) -> None:
     journal = files.read_journal()
     difference = journal.record.difference(record, versions=True) if journal else ""
     if difference:
-        raise ValueError(
+        raise InputError(
             f"{files.part} is the beginning of another schedule: {difference}; choose another "
-            f"path, or drop it with overwrite=True"
+            f"path, or replace it",
+            overwrite=True,
         )
