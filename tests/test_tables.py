@@ -216,7 +216,7 @@ def test_images_and_archives_get_a_word_that_helps(folder):
         with pytest.raises(ValueError, match=shape):
             dmsgd.diversify(X, 8)
     fails("inspect images.npy -k 8", shape)
-    fails("inspect blobs.npz -k 8", r"arrays data, target; .* blobs.npz:X --labels blobs.npz:y")
+    fails("inspect blobs.npz -k 8", r"arrays data, target; select one as blobs.npz:NAME")
     command = "sample blobs.npz:data --labels blobs.npz:target -k 8 -n 2 --normalize -o b.npy"
     assert run(command).exit_code == 0
 
