@@ -164,7 +164,7 @@ def training(n, k, count, d):
         train(torch.randint(n, (k,), device=DEVICE) for _ in range(count))
 
     def diverse():
-        lot = design.at_once or count
+        lot = design.chunk if design.chunk > 1 else count
         for start in range(0, count, lot):
             train(design.sample(min(lot, count - start), seed=1, start=start))
 

@@ -166,7 +166,7 @@ def test_training_in_a_thread_outlives_the_main_one():
 def test_nothing_is_read_in_vain(free):
     """Draws that read the data each time go on in the next epochs, but only once these come."""
     design = Counting()
-    design.__class__ = type("Reading", (Counting,), {"at_once": 1000})
+    design.__class__ = type("Reading", (Counting,), {"chunk": 1000})
     sampler = DiverseSampler(design, steps=STEPS)
     for number in range(8):
         assert list(sampler) == epoch(design, number)

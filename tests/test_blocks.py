@@ -151,12 +151,12 @@ def test_memory_decides_how_many_draws_are_made_together(
 ) -> None:
     data = cut(features(), 150)
     many = KDPP(exact(Linear(data)), 10)
-    assert many.at_once > 50
+    assert many.chunk > 50
     monkeypatch.setenv("DMSGD_MEMORY", "1MB")
     few = KDPP(exact(Linear(data)), 10)
-    assert few.at_once < 50
+    assert few.chunk < 50
     np.testing.assert_array_equal(few.sample(50, seed=2), many.sample(50, seed=2))
-    assert KDPP(exact(Linear(features())), 10).at_once is None
+    assert KDPP(exact(Linear(features())), 10).chunk == 1
 
 
 def test_maps_are_applied_as_blocks_are_read(cut) -> None:

@@ -13,8 +13,8 @@ from sklearn.naive_bayes import GaussianNB
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 import dmsgd
+from dmsgd.designs.stream import CHUNK
 from dmsgd.sgd import train_sklearn, train_torch
-from dmsgd.training.draws import CHUNK
 
 RNG = np.random.default_rng(0)
 X8, Y8 = RNG.normal(size=(8, 4)), np.arange(8) % 3
@@ -29,14 +29,17 @@ DESIGN = dmsgd.diversify(X, k=4)
 CROSS_ENTROPY = torch.nn.CrossEntropyLoss(reduction="none")
 
 
-class Always:
-    """A source that draws one given batch, with the inclusion probabilities of a real design."""
+class Always(dmsgd.Design):
+    """A design that draws one given batch, with the inclusion probabilities of a real one."""
 
     def __init__(self, design, batch):
         self.n, self.k, self.inclusion, self.batch = design.n, design.k, design.inclusion, batch
 
-    def sample(self, size, seed=None, *, start=0, workers=1):
+    def _draw(self, key, start, size, workers):
         return np.tile(self.batch, (size, 1))
+
+    def fingerprint(self):
+        return "always"
 
 
 class Pairs(Dataset):

@@ -539,14 +539,12 @@ def test_resume_does_not_replay():
     """Resuming late asks the design for the rest, and perhaps for the next epoch's beginning."""
     calls = []
 
-    class Recording:
-        n, k = N, K
-
+    class Recording(dmsgd.Uniform):
         def sample(self, size, seed=None, *, start=0, workers=1):
             calls.append((start, size))
-            return DESIGN.sample(size, seed, start=start)
+            return super().sample(size, seed, start=start)
 
-    sampler = DiverseSampler(Recording(), steps=10**9)
+    sampler = DiverseSampler(Recording(N, K), steps=10**9)
     sampler.load_state_dict({**sampler.state_dict(), "consumed": (10**9 - 3) * K})
     assert sum(1 for _ in sampler) == 3 * K
     assert calls in ([(10**9 - 3, 3)], [(10**9 - 3, 3), (10**9, 3)])

@@ -23,17 +23,9 @@ from typing import Any, final
 
 from scipy import sparse
 
-from dmsgd.designs.source import Source, as_source
+from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, take
 from dmsgd.inputs.arrays import IntArray, as_matrix
 from dmsgd.inputs.scalars import Seed, as_count
-from dmsgd.training.draws import (
-    as_indexable,
-    draws,
-    fixed_seed,
-    is_numbered,
-    refuse_unfit,
-    take,
-)
 
 
 @final
@@ -58,7 +50,7 @@ def sklearn_settings(design: Source) -> dict[str, int]:
     >>> sklearn_settings(Uniform(n=5485, k=80))
     {'batch_size': 80, 'total_samples': 5485}
     """
-    as_source(design)
+    check_design(design)
     return {"batch_size": design.k, "total_samples": design.n}
 
 
@@ -85,10 +77,10 @@ def train(
     [0.1866, 0.1756]
     """
     counts = as_indexable(counts, "counts")
-    refuse_unfit(design, counts.shape[0], "counts")
+    check_design(design, counts.shape[0], "counts")
     _refuse_negative(counts)
     _refuse_settings(model, design)
-    batches = draws(design, steps, seed, start)
+    batches = design.stream(seed).batches(start, steps)
 
     def updates() -> Iterator[Update]:
         for t, batch in batches:
@@ -130,7 +122,8 @@ def gensim_settings(design: Source) -> dict[str, int]:
     >>> gensim_settings(Uniform(n=5485, k=80))
     {'chunksize': 80, 'update_every': 1, 'passes': 1}
     """
-    return {"chunksize": as_source(design).k, "update_every": 1, "passes": 1}
+    check_design(design)
+    return {"chunksize": design.k, "update_every": 1, "passes": 1}
 
 
 @final
@@ -170,19 +163,19 @@ class GensimCorpus:
                 f"corpus is a {type(corpus).__name__}, which cannot be read by document number; "
                 f"pass a list or an indexed corpus"
             )
-        refuse_unfit(design, len(corpus), "corpus")
+        check_design(design, len(corpus), "corpus")
         self.corpus = corpus
         self.design = design
         self.steps = as_count(steps, "steps", least=0)
         self.start = as_count(start, "start", least=0)
-        self.seed = fixed_seed(design, seed)
-        draws(design, self.steps, self.seed, self.start)  # refuses now what cannot be drawn
+        self._stream = design.stream(seed)
+        self._stream.batches(self.start, self.steps)  # raises now if a schedule is too short
 
     def __len__(self) -> int:
         return self.steps * self.design.k
 
     def __iter__(self) -> Iterator[Any]:
-        for _, batch in draws(self.design, self.steps, self.seed, self.start):
+        for _, batch in self._stream.batches(self.start, self.steps):
             for document in batch.tolist():
                 yield self.corpus[document]
 

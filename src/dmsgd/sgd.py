@@ -28,11 +28,10 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.measures import unbiased_weights
-from dmsgd.designs.source import Source, known
+from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, take
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import require
 from dmsgd.inputs.scalars import Seed, as_flag
-from dmsgd.training.draws import as_indexable, draws, is_numbered, refuse_unfit, take
 
 
 @final
@@ -91,9 +90,9 @@ def train_torch(
             raise TypeError(f"{name} must have {' and '.join(methods)}, got {part!r}")
     unbiased = as_flag(unbiased, "unbiased")
     n, fetch = _reader(data)
-    refuse_unfit(design, n, "data")
-    batches = draws(design, steps, seed, start)
-    in_sum = torch.from_numpy(unbiased_weights(known(design))) if unbiased else None
+    check_design(design, n, "data")
+    batches = design.stream(seed).batches(start, steps)
+    in_sum = torch.from_numpy(unbiased_weights(design)) if unbiased else None
     parameter = next(model.parameters(), None)
     device = None if parameter is None else parameter.device
 
@@ -203,14 +202,14 @@ def train_sklearn(
     """
     unbiased = as_flag(unbiased, "unbiased")
     X = as_indexable(X, "X")
-    refuse_unfit(design, X.shape[0], "X")
+    check_design(design, X.shape[0], "X")
     if y is not None:
         y = as_indexable(y, "y")
         if y.shape[0] != design.n:
             raise ValueError(f"y has {y.shape[0]} entries for {design.n} items; it needs one each")
     first_call = _first_call(estimator, y, classes, unbiased)
-    batches = draws(design, steps, seed, start)
-    sample_weight = design.k * unbiased_weights(known(design)) if unbiased else None
+    batches = design.stream(seed).batches(start, steps)
+    sample_weight = design.k * unbiased_weights(design) if unbiased else None
     return _partial_fits(estimator, X, y, batches, sample_weight, first_call)
 
 

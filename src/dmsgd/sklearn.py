@@ -20,10 +20,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dmsgd.designs import Design, KernelName, Partition, Stratified, TargetName, Uniform
+from dmsgd.designs.stream import as_indexable
 from dmsgd.diagnostics import Settings
 from dmsgd.inputs.scalars import as_choice, as_flag, as_positive
 from dmsgd.sgd import train_sklearn
-from dmsgd.training.draws import as_indexable
 
 #: The ways to draw batches.
 Batches = Literal["k-DPP", "weighted", "partition", "stratified", "uniform"]

@@ -71,9 +71,9 @@ class Conditioned(Repulsive):
         self.items = items
 
     @property
-    def at_once(self) -> int | None:
-        """How many draws are best asked for in one call; None if any number is as good."""
-        return self._parts.rest.at_once
+    def chunk(self) -> int:
+        """Number of batches that `sample` makes for the price of one; 1 if each has its own."""
+        return self._parts.rest.chunk
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         rest = on_host(self._parts.rest._draw(key, start, size, workers))

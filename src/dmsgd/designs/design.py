@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs.cards import card, how_often
+from dmsgd.designs.stream import Stream, fixed_seed
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
@@ -29,8 +30,6 @@ def refuse_far_draws(stop: int) -> None:
 class Design(ABC):
     """A law over batches of k distinct items out of n, that can be drawn from.
 
-    seed: None, because it is an argument of `sample`; a schedule has one of its own.
-
     >>> import dmsgd
     >>> design: dmsgd.Design = dmsgd.Uniform(9, k=3)
     >>> design.n, design.k, design.sample(5, seed=0).shape
@@ -39,12 +38,11 @@ class Design(ABC):
 
     n: int
     k: int
-    seed: None = None
 
     @property
-    def at_once(self) -> int | None:
-        """How many draws are best asked for in one call; None if any number is as good."""
-        return None
+    def chunk(self) -> int:
+        """Number of batches that `sample` makes for the price of one; 1 if each has its own."""
+        return 1
 
     def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
         """Return draws number start..start+size, shape (size, k), int64, distinct within a row.
@@ -59,6 +57,10 @@ class Design(ABC):
         refuse_far_draws(start + size)
         refuse_too_many(size, self.k)
         return self._draw(seed_key(seed), start, size, thread_count(workers))
+
+    def stream(self, seed: Seed) -> Stream:
+        """Return the batches of one seed in order, as training loops take them."""
+        return Stream(self, fixed_seed(seed))
 
     @abstractmethod
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:

@@ -57,9 +57,9 @@ class KDPP(Repulsive):
         self._target = ""
 
     @property
-    def at_once(self) -> int | None:
-        """How many draws are best asked for in one call; None if any number is as good."""
-        return self._prepared.at_once
+    def chunk(self) -> int:
+        """Number of batches that `sample` makes for the price of one; 1 if each has its own."""
+        return self._prepared.chunk
 
     @cached_property
     def _prepared(self) -> Draw:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.dpp import DPP
-from dmsgd.designs.source import KnownSource, known
+from dmsgd.designs.stream import Source
 from dmsgd.inputs.arrays import TINY, FloatArray, as_items
 from dmsgd.inputs.messages import counted
 
@@ -35,7 +35,20 @@ def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
     return np.asarray(joint / np.where(product > TINY, product, np.nan) - 1)
 
 
-def unbiased_weights(design: KnownSource | DPP) -> FloatArray:
+def inclusion_of(design: Source | DPP) -> FloatArray:
+    """Return b_i, the probability that item i is in a batch, shape (n,)."""
+    if isinstance(design, type) or not hasattr(design, "sample"):
+        kind = f"the class {design.__name__}" if isinstance(design, type) else type(design).__name__
+        raise TypeError(f"design must be a design of dmsgd or a Schedule, got {kind}")
+    try:
+        find = design.inclusion  # type: ignore[union-attr]
+    except AttributeError as error:
+        raise TypeError(f"this needs a design that knows its inclusion: {error}") from None
+    b: FloatArray = find()
+    return b
+
+
+def unbiased_weights(design: Source | DPP) -> FloatArray:
     """Return 1 / (N b_i), so that the weighted sum over a batch estimates the mean over the data.
 
     The paper's (1/k) Σ g/b has expectation N/k times the mean gradient; these weights give
@@ -45,7 +58,7 @@ def unbiased_weights(design: KnownSource | DPP) -> FloatArray:
     >>> unbiased_weights(dmsgd.Stratified(["a", "a", "b"], k=2))
     array([0.66666667, 0.66666667, 0.33333333])
     """
-    b = known(design).inclusion()
+    b = inclusion_of(design)
     never = np.flatnonzero(b < TINY)
     if never.size:
         raise ValueError(

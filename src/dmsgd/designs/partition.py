@@ -87,8 +87,8 @@ class Partition(Design):
         self._latest: tuple[int, int, IntArray] | None = None
 
     @property
-    def at_once(self) -> int:
-        """A whole epoch, which is made in one go."""
+    def chunk(self) -> int:
+        """Number of batches in an epoch, which is made as a whole."""
         return self.batches
 
     @cached_property

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs.build import diversify
-from dmsgd.designs.source import KnownSource, known
+from dmsgd.designs.measures import inclusion_of
+from dmsgd.designs.stream import Source
 from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.arrays import as_numbers
 from dmsgd.inputs.labels import as_classes
@@ -20,14 +21,14 @@ from dmsgd.inputs.scalars import as_count, as_flag, as_fraction
 from dmsgd.spectra.strength import entropy
 
 
-def class_shares(design: KnownSource, labels: Any) -> dict[Any, float]:
+def class_shares(design: Source, labels: Any) -> dict[Any, float]:
     """Return each class's expected share of a batch, by class; they sum to 1. O(n).
 
     >>> from dmsgd import Uniform
     >>> class_shares(Uniform(n=4, k=2), ["a", "a", "a", "b"])
     {'a': 0.75, 'b': 0.25}
     """
-    inclusion = known(design).inclusion()
+    inclusion = inclusion_of(design)
     names, codes = as_classes(labels, inclusion.size)
     shares = np.bincount(codes, inclusion) / inclusion.sum()
     return dict(zip(names.tolist(), shares.tolist(), strict=True))

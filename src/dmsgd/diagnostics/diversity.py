@@ -9,14 +9,14 @@ import numpy as np
 
 from dmsgd.designs import DPP, KDPP, ClosedForm, Weighted
 from dmsgd.designs.determinants import log_determinants
-from dmsgd.designs.source import Source, as_source, known
+from dmsgd.designs.measures import inclusion_of
+from dmsgd.designs.stream import Source, check_design, fixed_seed
 from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
 from dmsgd.features import as_features
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, on_host
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_array
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count
 from dmsgd.spectra import Spectrum, effective_rank, repulsion
-from dmsgd.training.draws import fixed_seed, refuse_unfit
 
 #: Features of drawn items that are held at a time.
 NUMBERS = 2**22
@@ -79,7 +79,7 @@ def mean_similarity(design: ClosedForm, X: Any) -> float:
             f"estimate_similarity works from draws"
         )
     F = as_array(as_features(X, "X").whole().matrix)
-    refuse_unfit(design, F.shape[0], "X")
+    check_design(design, F.shape[0], "X")
     if design.k < 2:
         raise ValueError("a batch of one item has no pairs; use k >= 2")
     own = design.inclusion() @ np.einsum("ip,ip->i", F, F)
@@ -154,8 +154,8 @@ def estimate_repulsion(
     1.0
     """
     spectrum, batches = _drawn(design, spectrum, draws, seed)
-    same_b = Weighted(known(design).inclusion(), design.k)
-    return repelled(spectrum, batches, same_b.sample(len(batches), fixed_seed(same_b, seed)))
+    same_b = Weighted(inclusion_of(design), design.k)
+    return repelled(spectrum, batches, same_b.sample(len(batches), fixed_seed(seed)))
 
 
 def repelled(spectrum: Spectrum, batches: IntArray, without: IntArray) -> Estimate:
@@ -187,18 +187,18 @@ def _drawn(
     design: Source, spectrum: Spectrum | None, draws: int, seed: Seed
 ) -> tuple[Spectrum, IntArray]:
     """Return the spectrum that judges, and the batches it judges."""
-    as_source(design)
+    check_design(design)
     spectrum = _spectrum_of(design) if spectrum is None else spectrum
     if not isinstance(spectrum, Spectrum):
         raise TypeError(
             f"spectrum must be a Spectrum, such as dmsgd.exact(dmsgd.Linear(X)), got "
             f"{type(spectrum).__name__}"
         )
-    refuse_unfit(design, spectrum.n, "the spectrum")
+    check_design(design, spectrum.n, "the spectrum")
     if design.k < 2:
         raise ValueError("a batch of one item has no pairs; use k >= 2")
     draws = as_count(draws, "draws", least=2)
-    return spectrum, on_host(design.sample(draws, fixed_seed(design, seed)))
+    return spectrum, design.stream(seed).sample(draws, start=0)
 
 
 def _cosines(spectrum: Spectrum, batches: IntArray) -> FloatArray:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, final
 
 from dmsgd.designs import Stratified, Uniform, suggest_scale
+from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics.bench import Bench, Made, classes_of
 from dmsgd.diagnostics.diversity import Room, room
 from dmsgd.diagnostics.facts import facts
@@ -22,7 +23,6 @@ from dmsgd.features import Features, anneal, as_features, standardize
 from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_fraction, as_function
-from dmsgd.training.draws import fixed_seed
 
 #: The w that are tried beside the one asked for.
 WS = (0.0, 0.3, 0.5, 0.7, 0.9)
@@ -127,7 +127,7 @@ def examine(
     X = as_features(X)
     n = X.n
     k = as_batch_size(k, n)
-    seed = fixed_seed(Uniform(n, k), seed)
+    seed = fixed_seed(seed)
     y = None if labels is None else as_labels(labels, n)
     rows = rows_for(X, k, y, settings, seed)
     bench = Bench(taken(X, rows), k, None if y is None else y[rows], made)

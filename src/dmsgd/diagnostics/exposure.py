@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from dmsgd.designs.measures import inclusion_of
 from dmsgd.designs.partition import EXCHANGE, Partition
-from dmsgd.designs.source import KnownSource, as_source, known
+from dmsgd.designs.stream import Source, check_design
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, to_numpy
 from dmsgd.inputs.scalars import as_fraction
 
 
-def coverage(design: KnownSource, steps: Any) -> FloatArray:
+def coverage(design: Source, steps: Any) -> FloatArray:
     """Return the expected fraction of items seen at least once in `steps` batches.
 
     steps: a number or an array of numbers; the result has its shape. Draws are independent, so
@@ -25,7 +26,7 @@ def coverage(design: KnownSource, steps: Any) -> FloatArray:
     [0.0, 0.1, 0.9]
     """
     refuse_stored_partitions(design, "coverage")
-    b = known(design).inclusion()
+    b = inclusion_of(design)
     counts = to_numpy(steps, "steps")
     if counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(f"steps must be whole numbers of at least 0, got {steps!r}")
@@ -48,7 +49,7 @@ def refuse_stored_partitions(source: Any, what: str) -> None:
         )
 
 
-def neglected(design: KnownSource, below: float = 0.1) -> IntArray:
+def neglected(design: Source, below: float = 0.1) -> IntArray:
     """Return the items with b_i < `below` times the uniform k/n, the least likely first.
 
     Their unbiased weights 1 / (N b_i) are more than 1 / `below` times those of uniform batches. The
@@ -58,12 +59,13 @@ def neglected(design: KnownSource, below: float = 0.1) -> IntArray:
     >>> neglected(dmsgd.diversify(np.vstack([np.eye(4), 0.1 * np.eye(4)]), k=2)).tolist()
     [4, 5, 6, 7]
     """
-    b = known(as_source(design)).inclusion()
+    check_design(design)
+    b = inclusion_of(design)
     order = np.argsort(b, kind="stable")
     return order[b[order] < as_fraction(below, "below") * design.k / design.n]
 
 
-def effective_items(design: KnownSource) -> float:
+def effective_items(design: Source) -> float:
     """Return (Σ b)² / Σ b²: on how many equally likely items the batches would look as uneven.
 
     It is n for uniform batches; the objective of biased training rests on so many items. O(n).
@@ -72,11 +74,11 @@ def effective_items(design: KnownSource) -> float:
     >>> round(effective_items(dmsgd.Stratified(["a"] * 6 + ["b"] * 2, 2)), 6)
     6.0
     """
-    b = known(design).inclusion()
+    b = inclusion_of(design)
     return float(b.sum() ** 2 / np.sum(b**2))
 
 
-def effective_batch(design: KnownSource) -> float:
+def effective_batch(design: Source) -> float:
     """Return n² / Σ (1/b_i): the effective size of a batch with unbiased weights.
 
     Kish's (E Σ w)² / E Σ w² over the batch. It is k for uniform batches and 0 if an item is never
@@ -86,5 +88,5 @@ def effective_batch(design: KnownSource) -> float:
     >>> round(effective_batch(dmsgd.Stratified(["a"] * 6 + ["b"] * 2, 2)), 6)
     1.6
     """
-    b = known(design).inclusion()
+    b = inclusion_of(design)
     return 0.0 if (b < TINY).any() else float(design.n**2 / np.sum(1 / b))

@@ -22,14 +22,13 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs import ClosedForm, Weighted
-from dmsgd.designs.source import Source, known
+from dmsgd.designs.measures import inclusion_of
+from dmsgd.designs.stream import Source, check_design
 from dmsgd.diagnostics.estimates import Estimate, mean_of
 from dmsgd.diagnostics.moments import second_moment
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import FloatArray, as_array, as_numbers
 from dmsgd.inputs.scalars import Seed, as_count
-from dmsgd.training.draws import draws as drawn
-from dmsgd.training.draws import refuse_unfit
 
 #: Fourth powers of larger numbers, summed, may be beyond 1e308.
 LARGEST = 1e70
@@ -156,10 +155,10 @@ def estimate_variance(
     True
     """
     g, a = _checked(design, gradients, coefficients)
-    expected = (known(design).inclusion() * a) @ g
+    expected = (inclusion_of(design) * a) @ g
     draws = as_count(draws, "draws", least=2)
     distances = np.empty(draws)
-    for t, (_, batch) in enumerate(drawn(design, draws, seed, 0)):
+    for t, (_, batch) in enumerate(design.stream(seed).batches(0, draws)):
         error = a[batch] @ g[batch] - expected
         distances[t] = error @ error
     return mean_of(distances)
@@ -167,7 +166,7 @@ def estimate_variance(
 
 def _checked(design: Source, gradients: Any, coefficients: Any) -> tuple[FloatArray, FloatArray]:
     g = as_array(as_features(gradients, "gradients").whole().matrix)
-    refuse_unfit(design, g.shape[0], "gradients")
+    check_design(design, g.shape[0], "gradients")
     if coefficients is None:
         a = np.full(design.n, 1 / design.k)
     else:

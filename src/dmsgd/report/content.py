@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs import KDPP, Stratified, Uniform
+from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics import (
     Examination,
     GradientVariance,
@@ -39,7 +40,6 @@ from dmsgd.report.items import map_rows, packed, positions, thumbnails
 from dmsgd.report.targets import with_targets
 from dmsgd.report.variance import split, variance_section
 from dmsgd.spectra import Spectrum, effective_rank
-from dmsgd.training.draws import fixed_seed
 
 #: Batch sizes on the slider, as multiples of the one asked for.
 SIZES = (0.25, 0.5, 1.0, 2.0)
@@ -86,7 +86,7 @@ def build(
     as_function(progress, "progress", OF_A_FRACTION)
     if settings.w > 0 and labels is None:
         raise ValueError(f"w={settings.w:g} mixes in labels, but there are none; pass labels")
-    seed = fixed_seed(Uniform(n, k), seed)
+    seed = fixed_seed(seed)
     data = look_at(X, labels, texts, images, k, settings, seed)
     gradients = None if gradients is None else rows_of(gradients, n, data.rows)
     spectra, ks = _spectra(data, k, settings, progress)

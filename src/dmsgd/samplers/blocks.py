@@ -59,13 +59,13 @@ def of_blocks(V: AskedInBlocks, values: FloatArray, k: int) -> Draw:
     """Return what draws from the k-DPP with eigenvectors V that are made block by block.
 
     Every call reads the data once or twice, however many draws it makes, as long as their proposals
-    fit in memory (`draws_at_once`); the first call finds b, for `inclusion`, on the way.
+    fit in memory (`draws_per_pass`); the first call finds b, for `inclusion`, on the way.
     """
     log_e, pi = log_polynomials(values, k), selection(values, k)
     masses = V.masses(pi)
     sums = np.zeros((masses.shape[1], masses.shape[0] + 1))
     np.cumsum(masses.T, axis=1, out=sums[:, 1:])
-    step = draws_at_once(k)
+    step = draws_per_pass(k)
 
     def draw(key: int, start: int, size: int, workers: int) -> IntArray:
         out = np.empty((size, k), dtype=np.int64)
@@ -78,7 +78,7 @@ def of_blocks(V: AskedInBlocks, values: FloatArray, k: int) -> Draw:
     return Draw("rejection", draw, step)
 
 
-def draws_at_once(k: int) -> int:
+def draws_per_pass(k: int) -> int:
     """Return how many draws are made in one go: as many as their proposals leave room for."""
     budget = min(PROPOSAL_BYTES, memory_limit() // 8)
     return max(1, int(budget) // (8 * _proposals(k, EXTRA[0]) * (k + 4)))

@@ -16,15 +16,15 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 class Draw:
     """What a sampler returns once its set-up is paid.
 
-    name:    of the sampler; schedules are told apart by it.
-    rows:    (key, start, size, workers) -> draws start..start+size, shape (size, k), distinct in a
-             row; draw t is a function of (key, t) alone.
-    at_once: how many draws are best asked for in one call; None if any number is as good.
+    name:  of the sampler; schedules are told apart by it.
+    rows:  (key, start, size, workers) -> draws start..start+size, shape (size, k), distinct in a
+           row; draw t is a function of (key, t) alone.
+    chunk: number of draws that `rows` makes for the price of one; 1 if each has its own.
     """
 
     name: str
     rows: Callable[[int, int, int, int], IntArray]
-    at_once: int | None = None
+    chunk: int = 1
 
     def __call__(self, key: int, start: int, size: int, workers: int) -> IntArray:
         """Return draws start..start+size of the random stream `key`."""

@@ -12,7 +12,7 @@ import numpy as np
 
 import dmsgd
 from dmsgd.designs.design import Design, refuse_too_many
-from dmsgd.designs.source import FIXED_K
+from dmsgd.designs.stream import FIXED_K
 from dmsgd.errors import ClusterError
 from dmsgd.features.connection import refuse_lost
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key

@@ -55,7 +55,7 @@ def _drawn_by(
 ) -> Iterator[tuple[int, IntArray]]:
     if hands.client is None:
         return _by_threads(design, record, start, hands.workers)
-    if design.at_once is None:
+    if design.chunk == 1:
         return _by_cluster(design, record, start, hands.client)
     return _with_cluster(design, record, start, hands)
 
@@ -65,14 +65,14 @@ def _by_threads(
 ) -> Iterator[tuple[int, IntArray]]:
     """Draw here, in pieces that take about PIECE_SECONDS, or as large as the design asks for."""
     most = max(1, min(PIECE_NUMBERS, memory_limit() // 64) // record.k)
-    size = design.at_once or min(16 * workers, most)
+    size = design.chunk if design.chunk > 1 else min(16 * workers, most)
     while start < record.steps:
         began = time.monotonic()
         size = min(size, record.steps - start)
         batches = design.sample(size, record.seed, start=start, workers=workers)
         yield start, on_host(batches)
         start += size
-        if design.at_once is None and time.monotonic() - began < PIECE_SECONDS / 2:
+        if design.chunk == 1 and time.monotonic() - began < PIECE_SECONDS / 2:
             size = min(2 * size, most)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.design import Design
+from dmsgd.designs.stream import Stream
 from dmsgd.files.numpy_files import load_npy
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.scalars import Seed, as_count, as_flag
+from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
 from dmsgd.schedules.disk import ends, sha256
@@ -52,7 +53,7 @@ class Schedule:
         self.record = record
         self.path, self.checksum = path, checksum
         self.n, self.k, self.seed = record.n, record.k, record.seed
-        self.at_once = None
+        self.chunk = 1
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, check: bool = True) -> Schedule:
@@ -115,6 +116,15 @@ class Schedule:
                 f"with the same draws"
             )
         return np.array(self.batches[start : start + size])
+
+    def stream(self, seed: Seed) -> Stream:
+        """Return the batches in order; whatever `seed` is, they are those of the schedule's own."""
+        seed_key(seed)  # raises for anything that is not a seed
+        return Stream(self, self.seed, steps=len(self))
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the design that the batches were drawn from."""
+        return self.record.fingerprint
 
     def inclusion(self) -> FloatArray:
         """Return b_i, the probability that item i is in a batch, shape (n,).

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from dmsgd.designs.source import Source
+from dmsgd.designs.stream import Source
 from dmsgd.inputs.arrays import IntArray, on_host
 from dmsgd.inputs.scalars import Seed
 from dmsgd.inputs.threads import Background, thread_count
@@ -61,10 +61,10 @@ class Stream:
     def __init__(self, design: Source, seed: Seed, first: int, width: int) -> None:
         self.first = first
         self._design, self._seed = design, seed
-        self._endless = getattr(design, "seed", None) is None
+        self._endless = design.stream(0).steps is None
         self._free = _free_cores()
         self._threads = self._free or thread_count(-1)
-        self._at_once = getattr(design, "at_once", None)  # set if draws have a price in common
+        self._at_once = design.chunk if design.chunk > 1 else None
         most = min(MOST // width + 1, max(EACH, LOT // design.k**3) * self._threads)
         soon = min(most, LOT // design.k**3 // (PART if self._free else 1)) or self._threads
         self._most, self._lot = self._at_once or most, self._at_once or soon

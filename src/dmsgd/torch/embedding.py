@@ -11,8 +11,8 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
+from dmsgd.designs.stream import is_numbered
 from dmsgd.inputs.scalars import as_count
-from dmsgd.training.draws import is_numbered
 
 
 def embed(

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from dmsgd.designs.measures import unbiased_weights
-from dmsgd.designs.source import Source, as_source, known
+from dmsgd.designs.stream import Source, check_design
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
 from dmsgd.torch.embedding import refuse_unnumbered
 from dmsgd.torch.ranks import Shard, as_shard, process_count, sharers
@@ -159,7 +159,8 @@ def _refuse_another_wish(
 
 def _refuse_unfit(dataset: Any, design: Source) -> None:
     refuse_unnumbered(dataset, "dataset")
-    if len(dataset) != as_source(design).n:
+    check_design(design)
+    if len(dataset) != design.n:
         raise ValueError(
             f"the dataset has {len(dataset)} items, the design {design.n}; "
             f"build the design from the features of this very dataset"
@@ -184,7 +185,7 @@ class WithLossWeights(Dataset[Any]):
     def __init__(self, dataset: Dataset[Any], design: Source) -> None:
         _refuse_unfit(dataset, design)
         self.dataset = dataset
-        weights = design.k * unbiased_weights(known(design))
+        weights = design.k * unbiased_weights(design)
         self.loss_weights = torch.tensor(weights, dtype=torch.get_default_dtype())
         self._of = fingerprint_of(design)
 

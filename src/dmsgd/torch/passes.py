@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, Protocol
 
-from dmsgd.designs.source import Source
+from dmsgd.designs.stream import Source
 from dmsgd.inputs.scalars import Seed
 from dmsgd.torch.ahead import Ahead
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.source import Source, as_source
+from dmsgd.designs.stream import Source, check_design
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.torch import accelerated
 from dmsgd.torch.ahead import Ahead
@@ -21,7 +21,6 @@ from dmsgd.torch.ranks import Shard, refuse_disagreement, refuse_misfit, refuse_
 from dmsgd.torch.reader import reader
 from dmsgd.torch.state import fingerprint_of, place_of
 from dmsgd.torch.updates import updated
-from dmsgd.training.draws import fixed_seed
 
 
 class DiverseSampler(Distributed):
@@ -65,7 +64,8 @@ class DiverseSampler(Distributed):
         num_replicas: int | None = None,
         rank: int | None = None,
     ) -> None:
-        self.design = as_source(design)
+        check_design(design)
+        self.design = design
         steps = as_count(max(design.n // design.k, 1) if steps is None else steps, "steps")
         super().__init__(design.n, design.k, steps, shard, rank, num_replicas)
         own = getattr(design, "seed", None)
@@ -74,7 +74,7 @@ class DiverseSampler(Distributed):
                 f"this schedule is already drawn, with seed {own}; leave the seed out, or "
                 f"presample another schedule"
             )
-        self.draw_seed: Seed = fixed_seed(design, seed)
+        self.draw_seed: Seed = design.stream(seed).seed
         self._key = seed_key(self.draw_seed)  # tells samplers apart, whatever kind the seed is
         given = self.draw_seed
         self.seed = self._key if isinstance(given, np.random.SeedSequence) else int(given)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any
 
-from dmsgd.designs.source import Source
+from dmsgd.designs.stream import Source
 from dmsgd.inputs.scalars import MOST, as_count
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dmsgd.designs.design import Design
-from dmsgd.designs.source import Source
+from dmsgd.designs.stream import Source
 from dmsgd.torch.ranks import of_first_rank
 
 

@@ -23,14 +23,14 @@ from dmsgd.samplers.rejection import NOT_ORTHONORMAL
 PORTION = 2**28
 #: Draws that are best asked for in one call, fewer leave parts of the card idle; but no more than
 #: take about k³ = so many operations, a third of a second, and have so many items.
-AT_ONCE, OPERATIONS, ITEMS = 2048, 2**41, 2**20
+CHUNK, OPERATIONS, ITEMS = 2048, 2**41, 2**20
 
 
 def of_device(V: Tensor, values: FloatArray, k: int) -> Draw:
     """Return what draws from the k-DPP with these eigenpairs: CUDA tensors, int64, (size, k)."""
     sampler = DeviceSampler(V, values, k)
-    at_once = max(1, min(AT_ONCE, OPERATIONS // k**3, ITEMS // k))
-    return Draw("rejection", sampler.draw, at_once)
+    chunk = max(1, min(CHUNK, OPERATIONS // k**3, ITEMS // k))
+    return Draw("rejection", sampler.draw, chunk)
 
 
 @final

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 import dmsgd
+from dmsgd.designs import stream
 from dmsgd.samplers.parallel import fill
-from dmsgd.training import draws
 
 X = np.random.default_rng(0).normal(size=(60, 5))
 DESIGN = dmsgd.diversify(X, k=4)
@@ -23,34 +23,60 @@ CHOICES = {
 }
 
 
-def test_at_most_a_chunk_is_drawn_ahead():
-    class Counting:
-        n, k = 60, 4
+class Counting(dmsgd.Uniform):
+    """Notes how many batches each call asks for."""
 
-        def sample(self, size, seed=None, *, start=0, workers=1):
-            sizes.append(size)
-            return DESIGN.sample(size, seed, start=start)
+    def __init__(self):
+        super().__init__(60, 4)
+        self.sizes = []
 
-    sizes = []
-    batches = draws.draws(Counting(), 10**9, seed=0, start=0)
-    for _ in range(draws.CHUNK):
+    def sample(self, size, seed=None, *, start=0, workers=1):
+        self.sizes.append(size)
+        return super().sample(size, seed, start=start)
+
+
+class Reading(Counting):
+    chunk = 1000
+
+
+@pytest.mark.parametrize(("design", "size"), [(Counting(), stream.CHUNK), (Reading(), 1000)])
+def test_at_most_a_chunk_is_drawn_ahead(design, size):
+    batches = design.stream(0).batches(start=0, steps=10**9)
+    for _ in range(size):
         next(batches)
-    assert sizes == [0, draws.CHUNK]
+    assert design.sizes == [0, size]
+
+
+def test_a_schedule_that_is_too_short_raises_at_once():
+    with pytest.raises(ValueError, match="40"):
+        CHOICES["schedule of a swap chain"].stream(0).batches(start=11, steps=30)
+
+
+@pytest.mark.parametrize("name", ["coreset", "schedule of a swap chain"])
+def test_a_stream_knows_its_design_seed_and_end(name):
+    design = CHOICES[name]
+    batches = design.stream(7)
+    assert (batches.n, batches.k, batches.seed) == (60, 4, 7)
+    assert batches.steps == (40 if name.startswith("schedule") else None)
+    assert batches.fingerprint == design.fingerprint()
+    np.testing.assert_array_equal(batches.sample(5, start=3), design.sample(5, 7, start=3))
 
 
 @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
 def test_a_generator_gives_one_stream_of_draws(make):
-    steps = 3 * draws.CHUNK
-    once = [b.tolist() for _, b in draws.draws(DESIGN, steps, make(1), 0)]
-    assert once == [b.tolist() for _, b in draws.draws(DESIGN, steps, make(1), 0)]
+    def drawn(seed):
+        return [batch.tolist() for _, batch in DESIGN.stream(seed).batches(0, steps)]
+
+    steps = 3 * stream.CHUNK
+    once = drawn(make(1))
+    assert once == drawn(make(1))
     assert len({tuple(batch) for batch in once}) > steps / 2
-    fresh = [b.tolist() for _, b in draws.draws(DESIGN, steps, None, 0)]
-    assert fresh != [b.tolist() for _, b in draws.draws(DESIGN, steps, None, 0)]
+    assert drawn(None) != drawn(None)
 
 
 @pytest.mark.parametrize("seed", [7, np.int64(7), np.random.SeedSequence(7)])
 def test_a_fixed_seed_gives_the_draws_of_the_design(seed):
-    batches = [b for _, b in draws.draws(DESIGN, 5, seed, 0)]
+    batches = [batch for _, batch in DESIGN.stream(seed).batches(0, 5)]
     np.testing.assert_array_equal(batches, DESIGN.sample(5, seed=7))
 
 
@@ -109,10 +135,10 @@ def test_unbiased_weights_of_a_drop_in_without_closed_forms_are_refused(name):
 
 
 def test_what_has_no_fixed_k_is_refused():
-    with pytest.raises(TypeError, match=r"fixed k \(diversify.*but DPP.* or a Schedule, got DPP"):
-        draws.refuse_unfit(dmsgd.DPP(DESIGN.spectrum), 60, "X")
+    with pytest.raises(TypeError, match="Schedule, got DPP"):
+        stream.check_design(dmsgd.DPP(DESIGN.spectrum), 60, "X")
     with pytest.raises(ValueError, match="X has 61 items, the design 60"):
-        draws.refuse_unfit(CHOICES["swap chain"], 61, "X")
+        stream.check_design(CHOICES["swap chain"], 61, "X")
 
 
 def test_a_draw_that_fails_blames_the_spectrum_only_if_it_is_at_fault():
@@ -127,7 +153,7 @@ def test_rows_by_position_in_the_same_container():
     batch = np.array([7, 3])
     frame = pd.DataFrame(X, index=range(60, 0, -1))
     for data in (X, frame, pl.DataFrame(X), sparse.csr_array(X), sparse.coo_array(X)):
-        rows = draws.take(draws.as_indexable(data, "X"), batch)
+        rows = stream.take(stream.as_indexable(data, "X"), batch)
         dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
         np.testing.assert_array_equal(dense, X[batch])
         assert sparse.issparse(data) or type(rows) is type(data)
