@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 import dmsgd
-from dmsgd.prescription.marginals import FeatureMarginals
-from dmsgd.prescription.targets import balanced_target
+from dmsgd.targets.solver import ScaledInclusion
+from dmsgd.targets.named import balanced_target
 from experiments import datasets
 
 #: Evaluations of b(θ) so far.
@@ -28,13 +28,13 @@ COUNT = [0]
 
 
 def count():
-    original = FeatureMarginals.__call__
+    original = ScaledInclusion.__call__
 
     def call(self, theta):
         COUNT[0] += 1
         return original(self, theta)
 
-    FeatureMarginals.__call__ = call
+    ScaledInclusion.__call__ = call
 
 
 def generated():

@@ -107,7 +107,7 @@ def test_eigenvectors_answer_as_those_in_memory():
         lambda vectors: vectors.chosen(some),
         lambda vectors: vectors.times(np.linspace(1, 2, 5)),
         lambda vectors: vectors.turned(U, items),
-        lambda vectors: vectors.weighed_squares(np.linspace(0, 1, 5)),
+        lambda vectors: vectors.weighted_squares(np.linspace(0, 1, 5)),
         lambda vectors: vectors.rejection_any_size(np.full(5, 0.5))(3, 4),
     ):
         ours, known = (ask(each) for each in (DeviceVectors(torch.tensor(V)), ResidentVectors(V)))

@@ -13,10 +13,9 @@ import dmsgd
 from dmsgd import KDPP, RBF, Linear, Precomputed, exact, prescribe
 from dmsgd.features import as_features
 from dmsgd.inputs.scalars import seed_key
-from dmsgd.prescription import targets
-from dmsgd.prescription.fixed_point import solve
-from dmsgd.prescription.marginals import FeatureMarginals, of_spectrum
-from dmsgd.prescription.targets import balanced_target, density_target
+from dmsgd.targets import named as targets
+from dmsgd.targets.named import balanced_target, density_target
+from dmsgd.targets.solver import ScaledInclusion, solve, spectrum_inclusion
 
 
 def features(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -110,7 +109,7 @@ def test_a_design_made_for_a_target_is_remade_for_it_from_other_features() -> No
 def test_every_plain_step_climbs_by_at_least_the_divergence() -> None:
     F, k = features(40, 8), 5
     target = k * random_target(40) / random_target(40).sum()
-    marginals, theta = FeatureMarginals(as_features(F), k), np.zeros(40)
+    marginals, theta = ScaledInclusion(as_features(F), k), np.zeros(40)
     height, gain = -np.inf, 0.0
     for _ in range(12):
         b, log_z = marginals(theta)
@@ -125,7 +124,7 @@ def test_extrapolation_needs_about_half_the_steps() -> None:
     y, k = np.random.default_rng(0).integers(8, size=200), 8
     F = dmsgd.concat(0.3 * features(200, 12), y, 0.7)
     target = np.full(200, k / 200)
-    marginals = FeatureMarginals(as_features(F), k)
+    marginals = ScaledInclusion(as_features(F), k)
     fast = solve(marginals, target, np.zeros(200), 1e-8, 200)
     assert fast.error <= 1e-8
     theta, plain = np.zeros(200), 0
@@ -145,7 +144,7 @@ def test_an_extrapolation_that_loses_ground_is_undone(seed: int) -> None:
     rng, k = np.random.default_rng(seed), 3
     F, target = rng.normal(size=(12, 4)), rng.uniform(size=12)
     target *= k / target.sum()
-    marginals, path = FeatureMarginals(as_features(F), k), []
+    marginals, path = ScaledInclusion(as_features(F), k), []
 
     def watched(theta: np.ndarray) -> tuple[np.ndarray, float]:
         b, log_z = marginals(theta)
@@ -168,11 +167,11 @@ def test_the_routes_agree() -> None:
     tilted = F * np.exp(theta / 2)[:, None]
     spectra = [exact(Linear(tilted)), exact(Precomputed(tilted @ tilted.T))]
     for b, log_z in (
-        FeatureMarginals(as_features(F), k)(theta),
-        *(of_spectrum(s, k) for s in spectra),
+        ScaledInclusion(as_features(F), k)(theta),
+        *(spectrum_inclusion(s, k) for s in spectra),
     ):
         np.testing.assert_allclose(b, inclusion(Linear(tilted), k), rtol=1e-9)
-        assert log_z == pytest.approx(of_spectrum(spectra[0], k)[1], rel=1e-12)
+        assert log_z == pytest.approx(spectrum_inclusion(spectra[0], k)[1], rel=1e-12)
 
 
 def test_eigenvalues_too_small_to_be_used_need_no_second_look(
@@ -182,13 +181,13 @@ def test_eigenvalues_too_small_to_be_used_need_no_second_look(
     spectrum = exact(RBF(features(80, 3), 3.0))
     F = as_features(spectrum.vectors * np.sqrt(spectrum.values))
     theta = np.random.default_rng(3).normal(size=80)
-    known, log_z = FeatureMarginals(F, 4)(theta)
-    monkeypatch.setattr("dmsgd.prescription.marginals.of_features", None)
-    found = FeatureMarginals(F, 4, 1e-10)(theta)
+    known, log_z = ScaledInclusion(F, 4)(theta)
+    monkeypatch.setattr("dmsgd.targets.solver.of_features", None)
+    found = ScaledInclusion(F, 4, 1e-10)(theta)
     np.testing.assert_allclose(found[0], known, rtol=0, atol=1e-10)
     assert found[1] == pytest.approx(log_z, abs=1e-10)
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):
-        FeatureMarginals(F, 40, 1e-10)(theta)
+        ScaledInclusion(F, 40, 1e-10)(theta)
 
 
 def test_badly_scaled_features_are_solved_by_the_samplers_own_route() -> None:
@@ -199,13 +198,13 @@ def test_badly_scaled_features_are_solved_by_the_samplers_own_route() -> None:
 
 def test_a_start_nearby_saves_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    original = FeatureMarginals.__call__
+    original = ScaledInclusion.__call__
 
-    def counted(self: FeatureMarginals, theta: np.ndarray) -> tuple[np.ndarray, float]:
+    def counted(self: ScaledInclusion, theta: np.ndarray) -> tuple[np.ndarray, float]:
         calls.append(0)
         return original(self, theta)
 
-    monkeypatch.setattr(FeatureMarginals, "__call__", counted)
+    monkeypatch.setattr(ScaledInclusion, "__call__", counted)
     kernel, weights = Linear(features(200, 10)), random_target(200)
     first = prescribe(kernel, 8, weights)
     cold = len(calls)
@@ -351,7 +350,7 @@ def test_density_of_items_that_are_all_as_far_from_each_other_but_for_one(least:
 
 
 def test_density_of_copies_and_of_few_items() -> None:
-    with pytest.raises(ValueError, match="copies only"):
+    with pytest.raises(ValueError, match="duplicates"):
         density_target(np.ones((50, 2)), 5)
     with pytest.raises(ValueError, match="needs more than 8 items"):
         density_target(features(8, 2), 2)
@@ -373,9 +372,9 @@ def test_flowers(name: str) -> None:
 def test_a_tilt_beyond_what_numbers_hold_is_no_answer_but_no_crash_either():
     """An extrapolation may leave the range of numbers; the iteration goes on from before it."""
     F = dmsgd.features.as_features(np.random.default_rng(0).normal(size=(30, 4)))
-    marginals = FeatureMarginals(F, 3)
+    marginals = ScaledInclusion(F, 3)
     for theta in (np.full(30, 800.0), np.full(30, -800.0), np.r_[np.full(29, 0.0), 800.0]):
-        with pytest.raises(dmsgd.RankError, match="beyond what numbers hold"):
+        with pytest.raises(dmsgd.RankError, match="beyond"):
             marginals(theta)
 
 

@@ -2,13 +2,13 @@ import mpmath
 import numpy as np
 import pytest
 
-from dmsgd.polynomials.binomial import log_binomial
-from dmsgd.polynomials.symmetric import (
+from dmsgd.polynomials import (
+    eigenvector_inclusion,
+    eigenvector_joint,
+    log_binomial,
     log_polynomial,
     log_polynomials,
-    pair_selection,
     ratios,
-    selection,
 )
 
 mpmath.mp.dps = 50
@@ -58,7 +58,7 @@ def test_tables_agree_with_50_digits(spectrum):
 
 def test_selection_agrees_with_50_digits(spectrum):
     values, k = spectrum
-    pi = selection(values, k)
+    pi = eigenvector_inclusion(values, k)
     total = exact_polynomials(values, k)[k]
     for n in range(0, values.size, 5):
         without = exact_polynomials(np.delete(values, n), k - 1)[k - 1]
@@ -68,9 +68,9 @@ def test_selection_agrees_with_50_digits(spectrum):
 
 def test_pair_selection_agrees_with_50_digits(spectrum):
     values, k = spectrum
-    pairs = pair_selection(values, k)
+    pairs = eigenvector_joint(values, k)
     total = exact_polynomials(values, k)[k]
-    np.testing.assert_allclose(pairs.diagonal(), selection(values, k), rtol=1e-12)
+    np.testing.assert_allclose(pairs.diagonal(), eigenvector_inclusion(values, k), rtol=1e-12)
     np.testing.assert_array_equal(pairs, pairs.T)
     if k == 1:
         assert not pairs[~np.eye(values.size, dtype=bool)].any()
@@ -84,7 +84,7 @@ def test_pair_selection_agrees_with_50_digits(spectrum):
 @pytest.mark.parametrize("values", [np.full(400, 1e6), np.logspace(6, -2, 400)])
 def test_no_overflow_where_plain_polynomials_overflow(values):
     assert np.isfinite(log_polynomials(values, 200)[200, 200:]).all()
-    pi = selection(values, 200)
+    pi = eigenvector_inclusion(values, 200)
     assert pi.sum() == pytest.approx(200, abs=1e-9)
     assert ((pi > 0) & (pi <= 1 + 1e-12)).all()
 
@@ -98,4 +98,4 @@ def test_numbers_of_subsets_agree_with_50_digits(n):
 
 def test_real_size():
     values = np.sort(RNG.gamma(0.5, 10, 5416))[::-1]
-    assert selection(values, 80).sum() == pytest.approx(80, abs=1e-9)
+    assert eigenvector_inclusion(values, 80).sum() == pytest.approx(80, abs=1e-9)

@@ -99,7 +99,7 @@ def test_draws_are_those_of_eigenvectors_in_memory(
     np.testing.assert_array_equal(again.sample(5, seed=1), made.sample(5, seed=1))
 
 
-def test_sums_and_weighed_squares_are_those_of_the_product() -> None:
+def test_sums_and_weighted_squares_are_those_of_the_product() -> None:
     X, B, weights = texts(5 * STRETCH + 7, 30), RNG.normal(size=(45, 30)), RNG.random(45)
     sums, weighed = Words.of(X, B).survey(weights)
     V = X @ B.T

@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # the same names, for type checkers
         RBF as RBF, Kernel as Kernel, Linear as Linear, Precomputed as Precomputed,
         Product as Product, identity as identity, median_scale as median_scale, strata as strata,
     )  # fmt: skip
-    from dmsgd.prescription import (
+    from dmsgd.targets import (
         density_target as density_target, prescribe as prescribe,
     )  # fmt: skip
     from dmsgd.schedules import (
@@ -63,7 +63,7 @@ _HOMES = {
     "kernels": (
         "RBF", "Kernel", "Linear", "Precomputed", "Product", "identity", "median_scale", "strata",
     ),
-    "prescription": ("density_target", "prescribe"),
+    "targets": ("density_target", "prescribe"),
     "schedules": ("Schedule", "presample"),
     "spectra": ("Spectrum", "coreset", "exact", "nystrom", "pivoted_cholesky"),
 }  # fmt: skip

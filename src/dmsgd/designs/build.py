@@ -28,11 +28,12 @@ from dmsgd.inputs.scalars import (
     seed_key,
 )
 from dmsgd.kernels import RBF, Kernel, Linear
-from dmsgd.prescription import named_target, prescribe, tilted
 from dmsgd.spectra import Spectrum, exact, nystrom, repulsion
 from dmsgd.spectra.doubt import distance
 from dmsgd.spectra.landmarks import k_means
 from dmsgd.spectra.spectrum import changed
+from dmsgd.targets import named_target, prescribe
+from dmsgd.targets.prescribe import scale_to_target
 
 KernelName = Literal["linear", "rbf"]
 """The kernels that `diversify` makes from features, by name."""
@@ -181,7 +182,7 @@ def _prescribed(origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: 
     """Return the spectrum of the tilted kernel; one made from a factor keeps the factor's error."""
     if _is(target, "density"):  # known by what it is a function of
         b = named_target(target, X, labels, origin.n, k)
-        kernel = tilted(origin, k, b, digest(target, X.fingerprint()))
+        kernel = scale_to_target(origin, k, b, digest(target, X.fingerprint()))
     elif isinstance(target, str):
         kernel = prescribe(origin, k, named_target(target, X, labels, origin.n, k))
     else:

@@ -15,7 +15,7 @@ from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
-from dmsgd.polynomials.symmetric import log_polynomial
+from dmsgd.polynomials import log_polynomial
 from dmsgd.spectra.conditional import Conditional
 from dmsgd.spectra.doubt import SILENT, doubt
 from dmsgd.spectra.spectrum import Spectrum

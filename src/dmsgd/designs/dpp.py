@@ -71,7 +71,7 @@ class DPP:
 
     def inclusion(self) -> FloatArray:
         """Return b_i = K_ii with K = L (L + I)^-1, shape (n,)."""
-        return self.spectrum.held.weighed_squares(self._selection).copy()  # what it holds is kept
+        return self.spectrum.held.weighted_squares(self._selection).copy()  # what it holds is kept
 
     def joint(self, i: Any, j: Any) -> FloatArray:
         """Return E[m_i m_j] = K_ii K_jj - K_ij² for broadcast item numbers; b_i for i = j."""

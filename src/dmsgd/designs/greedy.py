@@ -32,7 +32,7 @@ def greedy(spectrum: Spectrum, k: int, without: IntArray | None = None) -> IntAr
         here = conditional(spectrum, chosen[:done]).spectrum if done else spectrum
         taken = np.concatenate([chosen[:done], [] if without is None else without]).astype(np.int64)
         roots = np.sqrt(here.values)
-        left = here.held.weighed_squares(here.values).copy()
+        left = here.held.weighted_squares(here.values).copy()
         left[taken] = 0.0
         enough, directions = PRECISE * left.max(), np.empty((0, here.rank))
         while done < k and left.max() > enough:

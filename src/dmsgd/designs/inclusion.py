@@ -19,7 +19,7 @@ from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_batch_size, as_flag, as_fraction
 from dmsgd.kernels import Linear
-from dmsgd.polynomials.symmetric import selection
+from dmsgd.polynomials import eigenvector_inclusion
 from dmsgd.spectra.doubt import doubt, say_doubt
 from dmsgd.spectra.eigen import noise
 from dmsgd.spectra.exact import exact
@@ -63,7 +63,7 @@ def inclusion(
     if F.d >= F.n:
         return KDPP(exact(Linear(F.whole())), k).inclusion()
     dual = _dual(F, k)
-    return F.squares_of(dual.vectors * np.sqrt(selection(dual.values, k) / dual.values))
+    return F.squares_of(dual.vectors * np.sqrt(eigenvector_inclusion(dual.values, k) / dual.values))
 
 
 def _features(X: Any, labels: Any, w: float, standardize: bool, normalize: bool) -> Features:

@@ -16,7 +16,7 @@ from dmsgd.designs.repulsive import Repulsive
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.polynomials.symmetric import log_polynomial, pair_selection, selection
+from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
 from dmsgd.samplers import Draw, Sampler, rejection
 from dmsgd.samplers.protocol import as_sampler, name_of
 from dmsgd.spectra.conditional import conditional
@@ -74,7 +74,9 @@ class KDPP(Repulsive):
     @cached_property
     def _inclusion(self) -> FloatArray:
         """b_i = Σ_n V_in² π_n."""
-        return self.spectrum.held.weighed_squares(selection(self.spectrum.values, self.k))
+        return self.spectrum.held.weighted_squares(
+            eigenvector_inclusion(self.spectrum.values, self.k)
+        )
 
     def inclusion(self) -> FloatArray:
         """Return b_i in closed form, shape (n,); they sum to k. O(nr + rk)."""
@@ -82,7 +84,7 @@ class KDPP(Repulsive):
 
     @cached_property
     def _pairs(self) -> FloatArray:
-        pairs = pair_selection(self.spectrum.values, self.k)
+        pairs = eigenvector_joint(self.spectrum.values, self.k)
         np.fill_diagonal(pairs, 0.0)
         return pairs
 

@@ -21,8 +21,8 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import Kernel, as_kernel
-from dmsgd.polynomials.conditional_poisson import ConditionalPoisson
 from dmsgd.samplers.parallel import fill
+from dmsgd.targets.conditional_poisson import ConditionalPoisson
 
 #: Proposals that tell how many a draw will take; proposals that are made at a time.
 TRIED, TOGETHER = 400, 16

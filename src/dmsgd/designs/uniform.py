@@ -11,7 +11,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_batch_size, as_count
-from dmsgd.polynomials.binomial import log_binomial
+from dmsgd.polynomials import log_binomial
 from dmsgd.samplers.parallel import fill
 
 

@@ -12,9 +12,9 @@ from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.polynomials.conditional_poisson import ConditionalPoisson, with_inclusion
-from dmsgd.polynomials.shares import capped_shares
 from dmsgd.samplers.parallel import fill
+from dmsgd.targets.conditional_poisson import ConditionalPoisson, with_inclusion
+from dmsgd.targets.named import capped_shares
 
 #: Those that are not sure may sum to the places left for them but for this share of these.
 ROUNDING = 1e-6

@@ -16,7 +16,7 @@ import numpy as np
 
 from dmsgd.designs import KDPP, ClosedForm, Stratified, Uniform, Weighted
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.polynomials.symmetric import pair_selection
+from dmsgd.polynomials import eigenvector_joint
 
 #: Pairs of items asked of `joint` at a time.
 PAIRS = 2**20
@@ -62,7 +62,7 @@ def _kdpp(design: KDPP, Y: FloatArray) -> float:
     if Y.shape[1] > Y.shape[0]:
         Y = np.asarray(np.linalg.qr(Y.T, mode="r")).T.copy()
     V = np.asarray(design.spectrum.vectors)
-    pairs = pair_selection(design.spectrum.values, design.k)
+    pairs = eigenvector_joint(design.spectrum.values, design.k)
     np.fill_diagonal(pairs, 0.0)
     U = (V * V).T @ Y
     total = np.einsum("np,np->", pairs @ U, U)

@@ -32,7 +32,7 @@ from dmsgd.features import as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function, seed_key
-from dmsgd.polynomials.symmetric import selection
+from dmsgd.polynomials import eigenvector_inclusion
 from dmsgd.report.choices import baseline, choice, for_page, mentioned
 from dmsgd.report.curation import copies, curate, named
 from dmsgd.report.data import Data, as_csv, look_at, rows_of
@@ -210,7 +210,7 @@ def _curve(spectrum: Spectrum, ks: list[int]) -> dict[str, Any]:
     """Return the eigenvalues and how likely each is used, thinned to a few hundred points."""
     rank = spectrum.rank
     at = np.unique(np.geomspace(1, rank, min(rank, POINTS)).round().astype(np.int64))
-    used = [selection(spectrum.values, k)[at - 1].round(4).tolist() for k in ks]
+    used = [eigenvector_inclusion(spectrum.values, k)[at - 1].round(4).tolist() for k in ks]
     return {
         "rank": rank,
         "effective": effective_rank(spectrum),

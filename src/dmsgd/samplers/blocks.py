@@ -23,8 +23,7 @@ from dmsgd.errors import SamplingError
 from dmsgd.features.interface import InPasses
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.memory import memory_limit
-from dmsgd.polynomials.squares import weighed_squares
-from dmsgd.polynomials.symmetric import log_polynomials, selection
+from dmsgd.polynomials import eigenvector_inclusion, log_polynomials, weighted_squares
 from dmsgd.samplers.parallel import spread
 from dmsgd.samplers.protocol import Draw
 from dmsgd.samplers.rejection import eigenvectors
@@ -61,7 +60,7 @@ def of_blocks(V: AskedInBlocks, values: FloatArray, k: int) -> Draw:
     Every call reads the data once or twice, however many draws it makes, as long as their proposals
     fit in memory (`draws_per_pass`); the first call finds b, for `inclusion`, on the way.
     """
-    log_e, pi = log_polynomials(values, k), selection(values, k)
+    log_e, pi = log_polynomials(values, k), eigenvector_inclusion(values, k)
     masses = V.masses(pi)
     sums = np.zeros((masses.shape[1], masses.shape[0] + 1))
     np.cumsum(masses.T, axis=1, out=sums[:, 1:])
@@ -212,4 +211,4 @@ def answer_block(block: Matrix, question: Any, basis: FloatArray, pi: FloatArray
     tables = tables_of(V)
     plan, _ = tables.plan(J.shape[1])
     answer(address(plan, np.int64), columns, rests, J, draw, items, X)
-    return items, X, None if pi is None else weighed_squares(V, pi)
+    return items, X, None if pi is None else weighted_squares(V, pi)

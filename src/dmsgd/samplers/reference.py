@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.polynomials.symmetric import ratios
+from dmsgd.polynomials import ratios
 from dmsgd.samplers.parallel import fill
 from dmsgd.samplers.protocol import Draw, Eigenpairs
 

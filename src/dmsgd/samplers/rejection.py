@@ -8,7 +8,7 @@ import numpy as np
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.polynomials.symmetric import log_polynomials
+from dmsgd.polynomials import log_polynomials
 from dmsgd.samplers.parallel import fill
 from dmsgd.samplers.protocol import Draw, Eigenpairs, Tables
 

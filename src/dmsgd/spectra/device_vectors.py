@@ -54,7 +54,7 @@ class DeviceVectors(Vectors):
         V[self._there(zero)] = 0.0  # but for rounding it is
         return DeviceVectors(V)
 
-    def weighed_squares(self, pi: FloatArray) -> FloatArray:
+    def weighted_squares(self, pi: FloatArray) -> FloatArray:
         weights, step = self._there(pi), max(1, SLICE // self.shape[1])
         parts = [
             self.V[first : first + step].square() @ weights

@@ -16,7 +16,7 @@ import numpy as np
 
 from dmsgd.errors import KernelWarning
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.polynomials.symmetric import ratios, selection
+from dmsgd.polynomials import eigenvector_inclusion, ratios
 from dmsgd.spectra.eigen import EPS
 from dmsgd.spectra.spectrum import Spectrum
 
@@ -35,7 +35,7 @@ def doubt(spectrum: Spectrum, k: int) -> float:
     if at_most < SILENT:
         return float(at_most)
     lost = hidden / ratios(values, k)[-1, k]
-    return _moved(spectrum, selection(values, k), values) + float(lost)
+    return _moved(spectrum, eigenvector_inclusion(values, k), values) + float(lost)
 
 
 def doubt_any_size(spectrum: Spectrum) -> float:

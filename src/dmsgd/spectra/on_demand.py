@@ -12,7 +12,7 @@ from dmsgd.features.interface import Features
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import format_bytes
-from dmsgd.polynomials.symmetric import selection
+from dmsgd.polynomials import eigenvector_inclusion
 from dmsgd.samplers.protocol import Draw, Tables
 from dmsgd.samplers.rejection import of_any_size, of_tables
 from dmsgd.spectra.vectors import Vectors
@@ -77,7 +77,7 @@ class VectorsOnDemand(Vectors):
         reserve(self.shape[0] * self.shape[1], f"all eigenvectors of {self.features!r}", advice)
         return self.features.times(self.basis.T).astype(dtype or np.float64)
 
-    def weighed_squares(self, pi: FloatArray) -> FloatArray:
+    def weighted_squares(self, pi: FloatArray) -> FloatArray:
         """Return Σ_n V_in² π_n, shape (n,); a product F B, unless it was the last to be known."""
         if self._weighed is None or self._weighed[0] != pi.tobytes():
             sums, weighed = self._maker().survey(pi)
@@ -93,7 +93,7 @@ class VectorsOnDemand(Vectors):
 
     def _tables(self, pi: FloatArray) -> Tables:
         if self._sums is None:
-            self.weighed_squares(pi)
+            self.weighted_squares(pi)
         assert self._sums is not None
         return self._maker().tables(self._sums)
 
@@ -104,7 +104,7 @@ class VectorsOnDemand(Vectors):
             "their %s rows again, at %d columns",
             self.features, format_bytes(8 * n * rank), k, made, f"{n:,}", k,
         )  # fmt: skip
-        return of_tables(self._tables(selection(values, k)), values, k)
+        return of_tables(self._tables(eigenvector_inclusion(values, k)), values, k)
 
     def rejection_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
         return of_any_size(self._tables(probabilities), probabilities)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.polynomials.binomial import log_binomial
-from dmsgd.polynomials.symmetric import log_polynomial
+from dmsgd.polynomials import log_binomial, log_polynomial
 from dmsgd.spectra.spectrum import Spectrum
 
 

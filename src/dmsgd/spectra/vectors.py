@@ -15,7 +15,7 @@ import numpy as np
 from dmsgd.features.interface import InPasses
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array
 from dmsgd.inputs.memory import reserve
-from dmsgd.polynomials.squares import weighed_squares
+from dmsgd.polynomials import weighted_squares
 from dmsgd.samplers.blocks import of_blocks
 from dmsgd.samplers.protocol import Draw
 from dmsgd.samplers.rejection import of_any_size, of_tables
@@ -50,7 +50,7 @@ class Vectors(ABC):
         """Return what a spectrum of V U holds, U having orthonormal columns and V_zero U = 0."""
 
     @abstractmethod
-    def weighed_squares(self, pi: FloatArray) -> FloatArray:
+    def weighted_squares(self, pi: FloatArray) -> FloatArray:
         """Return Σ_n V_in² π_n for every item, shape (n,)."""
 
     @abstractmethod
@@ -91,8 +91,8 @@ class ResidentVectors(Vectors):
         V[zero] = 0.0  # but for rounding it is
         return V
 
-    def weighed_squares(self, pi: FloatArray) -> FloatArray:
-        return weighed_squares(self.array, pi)
+    def weighted_squares(self, pi: FloatArray) -> FloatArray:
+        return weighted_squares(self.array, pi)
 
     def rejection(self, values: FloatArray, k: int) -> Draw:
         return of_tables(tables_of(self.array), values, k)
@@ -153,7 +153,7 @@ class VectorsInBlocks(Vectors):
         assert self._masses is not None
         return self._masses
 
-    def weighed_squares(self, pi: FloatArray) -> FloatArray:
+    def weighted_squares(self, pi: FloatArray) -> FloatArray:
         """Return Σ_n V_in² π_n, shape (n,); a pass, unless it was the last to be known."""
         if not self.knows(pi):
             self._survey(pi)
@@ -161,7 +161,7 @@ class VectorsInBlocks(Vectors):
         return self._weighed[1]
 
     def knows(self, pi: FloatArray) -> bool:
-        """Return whether `weighed_squares(pi)` needs no pass."""
+        """Return whether `weighted_squares(pi)` needs no pass."""
         return self._weighed is not None and self._weighed[0] == pi.tobytes()
 
     def remember(self, pi: FloatArray, weighed: FloatArray) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.polynomials.symmetric import log_polynomials
+from dmsgd.polynomials import log_polynomials
 from dmsgd.samplers.device.few import fits, make_few
 from dmsgd.samplers.device.many import make_many
 from dmsgd.samplers.device.program import program

@@ -1,20 +1,20 @@
 """Conditional Poisson sampling: P(Y) ∝ Π_{i∈Y} w_i over sets of k items, and the w for given b.
 
-Among all laws over sets of k items with the same inclusion probabilities it has the largest
-entropy, and it is the k-DPP of the diagonal kernel with entries w_i (Hájek 1964; Chen, Dempster,
-Liu 1994). Include every item independently with p_i = w_i / (1 + w_i), and let S be how many that
-are: the law is that of the items given S = k. Multiplying all w_i by a number changes nothing, so
-we take the one with Σ_i p_i = k, at which S = k is likely.
+Among all distributions over sets of k items with the same inclusion probabilities it has the
+largest entropy, and it is the k-DPP of the diagonal kernel with entries w_i (Hájek 1964; Chen,
+Dempster, Liu 1994). Include every item independently with p_i = w_i / (1 + w_i), and let S be their
+number: the distribution is that of the items given S = k. Multiplying all w_i by a number changes
+nothing, so they are scaled such that Σ_i p_i is close to k, at which S = k is likely.
 
 All closed forms are probabilities of S, and of S without one or two items. Those are sums over
 roots of unity,
 
     P(S = l) = 1/M Σ_m φ(θ_m) exp(-i l θ_m),     φ(θ) = Π_i (1 + p_i u),   u = exp(iθ) - 1,
 
-exact as soon as M is so large that P(|S - l| >= M) is nothing. S has variance d = Σ p_i (1 - p_i),
-hence M is about 10 √d, and since |φ(θ)| <= exp(-d (1 - cos θ)), only two dozen of the M terms count
-where d is large. Leaving out item i divides φ by 1 + p_i u. For a small p_i a few terms of the
-power series do, so that n items cost O(n) and not O(n M).
+exact as soon as M is so large that P(|S - l| >= M) is negligible. S has variance
+d = Σ p_i (1 - p_i), hence M is about 10 √d, and since |φ(θ)| <= exp(-d (1 - cos θ)), only two dozen
+of the M terms count where d is large. Leaving out item i divides φ by 1 + p_i u. For a small p_i a
+few terms of the power series suffice, so that n items cost O(n) and not O(n M).
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ import numpy.typing as npt
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.polynomials.anderson import extrapolated
+from dmsgd.targets.solver import extrapolate
 
 #: Items with a p up to this are summed by their power series.
-LIGHT = 1 / 16
+SMALL = 1 / 16
 #: Numbers at a time.
 NUMBERS = 2**16
-#: exp(-this) is nothing beside a probability of S.
-NOTHING = 50.0
-#: b is found to this share of itself (of a thousandth, where it is smaller), or at worst that.
-WANTED, ACCEPTED = 1e-12, 1e-10
-#: Steps to find w; three to twelve are usual, and after so many plain ones so many are remembered.
+#: exp(-TAIL) is negligible beside a probability of S.
+TAIL = 50.0
+#: Relative error of b (relative to 0.001 for smaller b) at which the search ends, and the largest
+#: that is accepted after STEPS steps.
+TOLERANCE, ACCEPTED = 1e-12, 1e-10
+#: Most steps to find w (three to twelve are usual); plain steps before extrapolation begins, and
+#: the number of earlier steps that it uses.
 STEPS, PLAIN, MEMORY = 100, 8, 3
 
 Complex = npt.NDArray[np.complex128]
@@ -56,40 +58,40 @@ class ConditionalPoisson:
         scale = _scale(weights, k)
         self.odds: FloatArray = weights if scale == 1 else weights * scale
         variance, largest = 0.0, 0.0
-        for _, p in _chances(self.odds):
+        for _, p in _probabilities(self.odds):
             variance += float(np.sum(p * (1 - p)))
-            largest = max(largest, float(p.max(where=p <= LIGHT, initial=0.0)))
-        size = min(weights.size, int(np.sqrt(2 * NOTHING * variance) + NOTHING)) + 3 | 1
+            largest = max(largest, float(p.max(where=p <= SMALL, initial=0.0)))
+        size = min(weights.size, int(np.sqrt(2 * TAIL * variance) + TAIL)) + 3 | 1
         angles = 2 * np.pi / size * np.arange(size // 2 + 1)  # the others are their conjugates
-        angles = angles[variance * (1 - np.cos(angles)) <= NOTHING]
+        angles = angles[variance * (1 - np.cos(angles)) <= TAIL]
         self._u: Complex = np.expm1(1j * angles)
         reach = max(largest * float(np.abs(self._u).max()), 1e-9)
-        #: (-u)^j for the powers that a light item needs, shape (powers, nodes).
-        self._powers: Complex = (-self._u) ** np.arange(int(-NOTHING / np.log(reach)) + 2)[:, None]
+        #: (-u)^j for the powers that an item of small p needs, shape (powers, nodes).
+        self._powers: Complex = (-self._u) ** np.arange(int(-TAIL / np.log(reach)) + 2)[:, None]
         share = np.where(angles > 0, 2 / size, 1 / size)
         #: φ(θ) exp(-i k θ) / M, whose real parts add up to P(S = k).
         self._phi: Complex = share * np.exp(self._log_phi() - 1j * k * angles)
-        self._chance = float(self._phi.sum().real)
+        self._p_k = float(self._phi.sum().real)
 
     def _log_phi(self) -> Complex:
-        """Return Σ_i log(1 + p_i u) for every node; of light items by Σ_j -(-u)^j Σ_i p_i^j / j."""
+        """Return Σ_i log(1 + p_i u) for every node; small p by Σ_j -(-u)^j Σ_i p_i^j / j."""
         heavy = np.zeros(self._u.size, np.complex128)
         sums = np.zeros(self._powers.shape[0])
-        for _, p in _chances(self.odds):
-            light = p[p <= LIGHT]
+        for _, p in _probabilities(self.odds):
+            light = p[p <= SMALL]
             power = np.ones(light.size)
             for j in range(1, sums.size):
                 power *= light
                 sums[j] += power.sum()
-            for part in _parts(p[p > LIGHT], self._u.size):
+            for part in _parts(p[p > SMALL], self._u.size):
                 heavy += np.log1p(part[:, None] * self._u).sum(axis=0)
         sums[1:] /= np.arange(1, sums.size)
         return heavy - sums @ self._powers
 
     def _without(self, p: FloatArray, terms: Complex) -> FloatArray:
-        """Return Re Σ_m terms_m / (1 + p u_m): P(S = l) without an item of this p, for each p."""
+        """Return Re Σ_m terms_m / (1 + p u_m): P(S = l) without an item, for each p."""
         out = np.empty(p.size)
-        light = p <= LIGHT
+        light = p <= SMALL
         small, total = p[light], np.zeros(np.count_nonzero(light))
         for coefficient in (self._powers @ terms).real[::-1]:
             total *= small
@@ -108,18 +110,21 @@ class ConditionalPoisson:
     def inclusion(self) -> FloatArray:
         """Return b_i = p_i P(S without i = k - 1) / P(S = k), shape (n,). O(n)."""
         b = np.empty(self.odds.size)
-        for part, p in _chances(self.odds):
-            b[part] = p * self._without(p, self._one_less / self._chance)
+        for part, p in _probabilities(self.odds):
+            b[part] = p * self._without(p, self._one_less / self._p_k)
         return b
 
     def joint(self, i: IntArray, j: IntArray) -> FloatArray:
-        """Return P(i and j are in the set) for items i ≠ j. O(√k) a pair, less for large k."""
-        terms = self._phi * (1 + self._u) ** 2 / self._chance
+        """Return P(i and j are in the set) for items i ≠ j. O(√k) per pair, less for large k."""
+        terms = self._phi * (1 + self._u) ** 2 / self._p_k
         out = np.empty(i.size)
         step = max(1, NUMBERS // self._u.size)
         for start in range(0, i.size, step):
             part = slice(start, start + step)
-            p, q = chances(self.odds[i[part]])[:, None], chances(self.odds[j[part]])[:, None]
+            p, q = (
+                as_probability(self.odds[i[part]])[:, None],
+                as_probability(self.odds[j[part]])[:, None],
+            )
             both = terms / ((1 + p * self._u) * (1 + q * self._u))
             out[part] = np.maximum((p * q)[:, 0] * both.sum(axis=1).real, 0.0)
         return out
@@ -130,40 +135,40 @@ class ConditionalPoisson:
         Σ_{i≠j} P(i and j) y_iᵀy_j is Re Σ_m t_m (|T_m|² - Σ_i |y_i|² a_im²), where
         a_im = p_i / (1 + p_i u_m) and T_m = Σ_i a_im y_i, without conjugates.
         """
-        terms = self._phi * (1 + self._u) ** 2 / self._chance
+        terms = self._phi * (1 + self._u) ** 2 / self._p_k
         T = np.zeros((self._u.size, Y.shape[1]), np.complex128)
         own, squares = 0.0, np.einsum("ip,ip->i", Y, Y)
         step = max(1, NUMBERS // self._u.size)
         for start in range(0, Y.shape[0], step):
             part = slice(start, start + step)
-            p = chances(self.odds[part])
+            p = as_probability(self.odds[part])
             a = p[:, None] / (1 + p[:, None] * self._u)
             T += a.T @ Y[part]
-            b = p * self._without(p, self._one_less / self._chance)
+            b = p * self._without(p, self._one_less / self._p_k)
             own += float(squares[part] @ (b - (a**2 @ terms).real))
         return own + float((terms @ np.einsum("mp,mp->m", T, T)).real)
 
     def log_prob(self, batches: IntArray) -> FloatArray:
         """Return log P(Y) for each row of a (size, k) array of distinct items."""
-        sure = np.isinf(self.odds)
+        always = np.isinf(self.odds)
         with np.errstate(divide="ignore"):
-            logs = np.log(np.where(sure[batches], 1.0, self.odds[batches])).sum(axis=1)
-        missing = np.count_nonzero(sure[batches], axis=1) < np.count_nonzero(sure)
+            logs = np.log(np.where(always[batches], 1.0, self.odds[batches])).sum(axis=1)
+        missing = np.count_nonzero(always[batches], axis=1) < np.count_nonzero(always)
         none = sum(float(np.log1p(w[np.isfinite(w)]).sum()) for _, w in _slices(self.odds))
-        return np.where(missing, -np.inf, logs - none - np.log(self._chance))
+        return np.where(missing, -np.inf, logs - none - np.log(self._p_k))
 
     def corrected(self, b: FloatArray, strength: float) -> tuple[FloatArray, float]:
         """Return weights with inclusion probabilities nearer to b, and how far off these are.
 
-        A step of Newton's method on log w, with the covariance of the law taken for that of
+        A step of Newton's method on log w, with the covariance approximated by that of
         independent items given their number, diag(c) - c cᵀ / Σc. Its diagonal is b (1 - b) if
         c = (1 - √(1 - 4 b (1 - b) / strength)) strength / 2 and strength = Σc (`_strength`).
         """
         out, error = np.empty(self.odds.size), 0.0
-        for part, p in _chances(self.odds):
+        for part, p in _probabilities(self.odds):
             w, wanted = self.odds[part], b[part]
             more, less = self._without(p, self._one_less), self._without(p, self._phi)
-            found = p * more / self._chance
+            found = p * more / self._p_k
             gap = np.abs(found - wanted) / np.maximum(wanted, 1e-3)
             error = max(error, float(gap.max()))
             root = np.sqrt(np.maximum(1 - 4 * wanted * (1 - wanted) / strength, 0.0))
@@ -176,22 +181,22 @@ class ConditionalPoisson:
 
 
 def with_inclusion(b: FloatArray, k: int) -> ConditionalPoisson:
-    """Return the law whose inclusion probabilities are b, which must sum to k. O(n) a step."""
+    """Return the design whose inclusion probabilities are b, which must sum to k. O(n) per step."""
     with np.errstate(divide="ignore"):
         weights = b / (1 - b)  # right if items were independent
     strength, error, open_ = _strength(b), np.inf, (b > 0) & (b < 1)
     past: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=MEMORY + 1)
     for number in range(STEPS):
-        law = ConditionalPoisson(weights, k)
-        weights, error = law.corrected(b, strength)
-        if error <= WANTED:
-            return law
-        if number >= PLAIN:  # a few items that are nearly sure beside many that are rare
-            logs = np.log(law.odds[open_])
+        found = ConditionalPoisson(weights, k)
+        weights, error = found.corrected(b, strength)
+        if error <= TOLERANCE:
+            return found
+        if number >= PLAIN:  # a few items with b near 1 beside many rare ones
+            logs = np.log(found.odds[open_])
             past.append((logs, np.log(weights[open_]) - logs))
-            weights[open_] = np.exp(extrapolated(past, (b * (1 - b))[open_]))
+            weights[open_] = np.exp(extrapolate(past, (b * (1 - b))[open_]))
     if error <= ACCEPTED:
-        return law
+        return found
     raise SamplingError(
         f"no weights were found for these inclusion probabilities: {STEPS} steps left them off by "
         f"{error:.1g} (relative); move those that are very close to 0 or 1 a little away from it"
@@ -199,7 +204,7 @@ def with_inclusion(b: FloatArray, k: int) -> ConditionalPoisson:
 
 
 def _strength(b: FloatArray) -> float:
-    """Return C with C = Σ_i c_i(C), c_i as in `corrected`: about Σ b (1 - b), by iteration."""
+    """Return C with C = Σ_i c_i(C), c_i as in `corrected`, about Σ b (1 - b), by iteration."""
     most = max(4 * float((part * (1 - part)).max()) for _, part in _slices(b))
     C = max(sum(float(part @ (1 - part)) for _, part in _slices(b)), most, 1e-300)
     for _ in range(20):
@@ -212,7 +217,7 @@ def _strength(b: FloatArray) -> float:
     return C
 
 
-def chances(odds: FloatArray) -> FloatArray:
+def as_probability(odds: FloatArray) -> FloatArray:
     """Return p = w / (1 + w), 1 for infinite odds."""
     with np.errstate(divide="ignore", over="ignore"):
         p = 1 / (1 + 1 / odds)
@@ -225,8 +230,8 @@ def _slices(values: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
         yield part, values[part]
 
 
-def _chances(odds: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    return ((part, chances(w)) for part, w in _slices(odds))
+def _probabilities(odds: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    return ((part, as_probability(w)) for part, w in _slices(odds))
 
 
 def _parts(p: FloatArray, nodes: int) -> Iterator[FloatArray]:
@@ -235,12 +240,12 @@ def _parts(p: FloatArray, nodes: int) -> Iterator[FloatArray]:
 
 
 def _scale(weights: FloatArray, k: int) -> float:
-    """Return the number that the weights are to be multiplied by so that Σ p_i is close to k."""
+    """Return the factor of the weights that makes Σ p_i close to k."""
     log_scale = 0.0
     for _ in range(STEPS):
         total = variance = 0.0
         for _, part in _slices(weights):
-            p = chances(part * np.exp(log_scale))
+            p = as_probability(part * np.exp(log_scale))
             total += float(p.sum())
             variance += float(np.sum(p * (1 - p)))
         if abs(total - k) <= 0.01 + 0.1 * np.sqrt(variance):

@@ -1,7 +1,7 @@
-"""Elementary symmetric polynomials e_l of the eigenvalues, and the laws that follow from them.
+"""Elementary symmetric polynomials e_l of eigenvalues: normaliser and eigenvector probabilities.
 
 e_l itself leaves the floating point range at once (e_200 of 400 values of 10⁶ is 10^1319), so it is
-never formed. What is kept is the ratio
+never formed. Computed is the ratio
 
     R[n, l] = e_l(λ_1..λ_n) / e_{l-1}(λ_1..λ_n),
 
@@ -9,12 +9,12 @@ which has the size of an eigenvalue. From e_l^n = e_l^{n-1} + λ_n e_{l-1}^{n-1}
 
     R[n, l] = (R[n-1, l] + λ_n) / (1 + λ_n / R[n-1, l-1]).
 
-All terms are positive, and since R decreases in l (Newton's inequality) the relative errors of the
-two predecessors enter with weights that sum to at most 1: they add up, about 3 roundings a step,
+All terms are positive, and R decreases in l (Newton's inequality), so the relative errors of the
+two predecessors enter with weights that sum to at most 1: about 3 roundings per step, which add up
 and never grow. (The supplement's `e_0^l <- 1` is meant as e_l^0 <- 0 for l >= 1.)
 
-The eigenvectors of a k-DPP draw form a Markov chain: going from the last eigenvector to the first
-with l still to choose, number n is chosen with probability
+The eigenvectors of a k-DPP batch form a Markov chain: going from the last eigenvector to the first
+with l still to choose, eigenvector n is chosen with probability
 
     p[n, l] = λ_n e_{l-1}^{n-1} / e_l^n = λ_n / (λ_n + R[n-1, l]),
 
@@ -25,7 +25,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
+
+#: From this n on, four terms of Stirling's series are right to 1e-17.
+LARGE = 30.0
 
 
 def ratios(values: FloatArray, k: int) -> FloatArray:
@@ -54,13 +57,13 @@ def log_polynomial(values: FloatArray, k: int) -> float:
 
 
 def _choice_probabilities(values: FloatArray, k: int) -> FloatArray:
-    """Return p, shape (r + 1, k + 1): row n is the chance to choose n with l left; p[n, 0] = 0."""
+    """Return p, shape (r + 1, k + 1): P(n is chosen with l left to choose); p[n, 0] = 0."""
     p = np.zeros((values.size + 1, k + 1))
     p[1:, 1:] = values[:, None] / (values[:, None] + ratios(values, k)[:-1, 1:])
     return p
 
 
-def selection(values: FloatArray, k: int) -> FloatArray:
+def eigenvector_inclusion(values: FloatArray, k: int) -> FloatArray:
     """Return π_n = P(eigenvector n is chosen) = λ_n e_{k-1}(λ without n) / e_k(λ), shape (r,).
 
     The probabilities sum to k. O(rk).
@@ -77,7 +80,7 @@ def selection(values: FloatArray, k: int) -> FloatArray:
     return pi
 
 
-def pair_selection(values: FloatArray, k: int) -> FloatArray:
+def eigenvector_joint(values: FloatArray, k: int) -> FloatArray:
     """Return π_nm = P(both n and m are chosen), shape (r, r), with π_n on the diagonal. O(r²k).
 
     The textbook formula (λ_m π_n - λ_n π_m) / (λ_m - λ_n) cancels for close eigenvalues; following
@@ -101,3 +104,33 @@ def pair_selection(values: FloatArray, k: int) -> FloatArray:
         left[:-1] += now[1:]
         given[m - 1, :-1] = now[1:]
     return pairs + np.tril(pairs, -1).T
+
+
+def weighted_squares(V: FloatArray, pi: FloatArray) -> FloatArray:
+    """Return Σ_n V_in² π_n for every row i of V, shape (n,): b, if π_n = P(n is chosen)."""
+    return np.asarray(np.einsum("in,in,n->i", V, V, pi, optimize=False))
+
+
+def log_binomial(n: int | IntArray, k: int | IntArray) -> FloatArray:
+    """Return log of the number of k-subsets of n items.
+
+    By n! = sqrt(2π n) (n/e)^n exp(rest): differences of log n! cancel all digits for large n.
+    """
+    fewer = np.minimum(k, np.subtract(n, k))
+    few, all_ = np.maximum(fewer, 1.0), np.maximum(n, 2.0)
+    many = all_ - few
+    logs = few * np.log(all_ / few) - many * np.log1p(-few / all_)
+    logs -= (np.log(2 * np.pi * few) + np.log(many / all_)) / 2
+    logs += _rest(all_) - _rest(few) - _rest(many)
+    return np.where(fewer == 0, 0.0, logs)
+
+
+def _rest(n: FloatArray) -> FloatArray:
+    """Return log n! - log(sqrt(2π n) (n/e)^n) for n >= 1."""
+    from scipy.special import gammaln  # slow to import and rarely needed
+
+    m = np.minimum(n, LARGE)
+    small = gammaln(m + 1) - (m + 0.5) * np.log(m) + m - np.log(2 * np.pi) / 2
+    x = 1 / np.maximum(n, LARGE)
+    large = x / 12 - x**3 / 360 + x**5 / 1260 - x**7 / 1680
+    return np.where(n < LARGE, small, large)

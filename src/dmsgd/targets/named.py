@@ -1,10 +1,10 @@
-"""What to prescribe: target inclusion probabilities b*, named ones and given ones.
+"""Target inclusion probabilities b*, by name or as an array.
 
-"uniform"    b*_i = k/n: the plain average over a batch is unbiased, and needs no weights
+"uniform"    b*_i = k/n: the plain average over a batch is unbiased and needs no weights
 "balanced"   b*_i = k/(C n_c): every one of C classes has the same expected share of a batch,
-             and every item of a class the same chance
-"density"    more where items are sparse in feature space (`density_target`)
-an array     in proportion to it: losses, importance, freshness
+             and every item of a class the same probability
+"density"    larger where items are sparse in feature space (`density_target`)
+an array     proportional to it: losses, importance, freshness
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from dmsgd.features import as_features
 from dmsgd.inputs.arrays import TINY, FloatArray, as_numbers
 from dmsgd.inputs.messages import counted, require
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, as_fraction, seed_key
-from dmsgd.polynomials.shares import capped_shares
 
-#: `density_target` looks for neighbours among at most this many items.
+#: `density_target` searches neighbours among at most this many items.
 REFERENCE_ITEMS = 20_000
-#: Densities of items are told apart up to this log of their ratio, beyond which weights are 0.
-FARTHEST = -700.0
+#: Smallest log of a weight, relative to the largest: below it exp underflows.
+LEAST_LOG = -700.0
 
 
 def as_target(value: Any, n: int, k: int, name: str = "target") -> FloatArray:
@@ -39,12 +38,11 @@ def as_target(value: Any, n: int, k: int, name: str = "target") -> FloatArray:
     if bad.size:
         raise ValueError(
             f"{name} must be positive and finite, but is {weights[bad[0]]:g} for item {bad[0]} "
-            f"({counted(bad.size, 'such item')}); leave items that are never to be seen out of the "
-            f"data"
+            f"({counted(bad.size, 'such item')}); remove items that are never to be drawn"
         )
     weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # sums stay within range
     b: FloatArray = weights * (k / weights.sum())
-    _refuse_above_one(b, k, name)
+    _check_below_one(b, k, name)
     if b.min() < TINY:
         raise ValueError(
             f"{name} asks for item {b.argmin()} in a share of {b.min():.0e} of the batches, which "
@@ -53,7 +51,7 @@ def as_target(value: Any, n: int, k: int, name: str = "target") -> FloatArray:
     return b
 
 
-def _refuse_above_one(b: FloatArray, k: int, name: str) -> None:
+def _check_below_one(b: FloatArray, k: int, name: str) -> None:
     above = np.flatnonzero(b >= 1)
     if not above.size:
         return
@@ -77,7 +75,7 @@ def named_target(name: str, X: Any, labels: Any, n: int, k: int) -> FloatArray:
         return balanced_target(labels, k)
     if name == "density":
         if X is None:
-            raise ValueError("target='density' looks at distances between items; pass X")
+            raise ValueError("target='density' needs distances between items; pass X")
         return density_target(X, k)
     raise ValueError(
         f"unknown target {name!r}; use 'uniform', 'balanced', 'density' or one number per item"
@@ -108,7 +106,7 @@ def density_target(
     least_effective: float = 0.25,
     seed: Seed = 0,
 ) -> FloatArray:
-    """Return b* ∝ density^(-strength): more of what is sparse in feature space.
+    """Return b* ∝ density^(-strength): larger where items are sparse in feature space.
 
     The density at an item is that of a nearest-neighbour estimate, distance^(-m) with the distance
     to the neighbour number `neighbours` and the data's own dimension m (Levina and Bickel's
@@ -118,7 +116,7 @@ def density_target(
     least_effective: the effective share of items, (Σb)² / (n Σb²), is at least this; where the
                      strength would push it below (a few outliers taking all the batches), the
                      strength is lowered until it does not.
-    seed:            of the 20,000 items in which neighbours are looked for when there are more.
+    seed:            chooses the 20,000 items in which neighbours are searched if there are more.
 
     No b is above 0.9, or above (1 + k/n) / 2 where that is more: batches that take nearly all
     items leave no room below 0.9. O(n) searches among at most 20,000 items.
@@ -158,20 +156,35 @@ def _log_density(distances: FloatArray) -> FloatArray:
     """Return -m log r for the distances r to the last of the neighbours, up to a constant."""
     far = distances[:, -1]
     if not far.any():
-        raise ValueError("every item has copies only for neighbours, so there is no density")
+        raise ValueError("all neighbours of every item are duplicates, so there is no density")
     far = np.maximum(far, far[far > 0].min())
     inner = distances[:, :-1]
     logs = np.log((far[:, None] / np.where(inner > 0, inner, 1.0))[inner > 0])
-    dimension = 1 / max(float(logs.mean()), 1e-3) if logs.size else 1.0  # copies tell nothing
+    dimension = 1 / max(float(logs.mean()), 1e-3) if logs.size else 1.0  # duplicates say nothing
     return np.asarray(-dimension * np.log(far))
 
 
 def _flattened(log_density: FloatArray, strength: float, k: int) -> FloatArray:
     """Return b ∝ density^(-strength) with sum k, cut off at a ceiling (the rest takes the cut)."""
     logs = -strength * log_density
-    weights = np.exp(np.maximum(logs - logs.max(), FARTHEST))
+    weights = np.exp(np.maximum(logs - logs.max(), LEAST_LOG))
     ceiling = max(0.9, (1 + k / weights.size) / 2)
     return capped_shares(weights, k, ceiling)
+
+
+def capped_shares(weights: FloatArray, k: int, ceiling: float = 1.0) -> FloatArray:
+    """Return b_i = min(ceiling, c weights_i) with Σ b_i = k; items below it share the rest.
+
+    >>> capped_shares(np.array([8.0, 1.0, 1.0, 2.0]), 2)
+    array([1.  , 0.25, 0.25, 0.5 ])
+    """
+    b: FloatArray = weights * (k / weights.sum())
+    while (b > ceiling).any():
+        full = b >= ceiling
+        others, left = weights[~full], k - ceiling * full.sum()
+        b[~full] = others / (others.sum() or 1.0) * left  # 0 if all others have weight 0
+        b[full] = ceiling
+    return b
 
 
 def _effective(b: FloatArray) -> float:

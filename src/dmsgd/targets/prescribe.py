@@ -9,24 +9,24 @@ import numpy as np
 from dmsgd.errors import TargetError
 from dmsgd.features import Features, as_features
 from dmsgd.features.mapped_rows import RowFactors, UnitRows
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
+from dmsgd.inputs.arrays import FloatArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear
-from dmsgd.prescription.feasibility import refuse_out_of_reach
-from dmsgd.prescription.fixed_point import solve
-from dmsgd.prescription.marginals import FeatureMarginals
-from dmsgd.prescription.targets import as_target
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.doubt import doubt, say_doubt
 from dmsgd.spectra.exact import of_features, of_matrix
+from dmsgd.targets.named import as_target
+from dmsgd.targets.solver import ScaledInclusion, solve
 
-#: How well the smallest b is known while the tilt is looked for, as a share of what is asked.
+#: Relative accuracy of the smallest b during the search, as a share of `tol`.
 PRECISE = 0.01
-#: Where a target is checked for being out of reach, and where the search ends.
+#: Numbers of steps after which feasibility is checked; the search ends after the last.
 STAGES = (20, 60, 200)
+#: Shares of the largest shortfall at which a set of items is cut out.
+LEVELS = (0.9, 0.5, 0.25, 0.1, 0.02)
 
 
 def prescribe(
@@ -40,9 +40,9 @@ def prescribe(
     """Return a kernel whose k-DPP includes item i with probability b*_i.
 
     It is the kernel with row and column i scaled by a factor q_i, q_i L_ij q_j, given by features:
-    the kernel's own with row i scaled, or those of V Λ^(1/2) for a kernel without any. Of all laws
-    over batches with these inclusion probabilities, its k-DPP is the closest to the given one (in
-    relative entropy), and there is only one: the maximum-entropy tilt.
+    the kernel's own with row i scaled, or those of V Λ^(1/2) for a kernel without any. Of all
+    distributions over batches with these inclusion probabilities, its k-DPP is the closest to the
+    given one (in relative entropy), and there is only one.
 
     target: one positive number per item, scaled to sum to k (then b*_i < 1 must hold), or
             "uniform". `dmsgd.diversify` also takes "balanced" and "density".
@@ -71,37 +71,36 @@ def prescribe(
             f"got {start!r}"
         )
     b = as_target(target, kernel.n, k)
-    named = target if isinstance(target, str) else digest(as_numbers(target, "target"))
-    return tilted(kernel, k, b, named, tol, start)
+    identity = target if isinstance(target, str) else digest(as_numbers(target, "target"))
+    return scale_to_target(kernel, k, b, identity, tol, start)
 
 
-def tilted(
+def scale_to_target(
     kernel: Kernel | Spectrum,
     k: int,
     b: FloatArray,
-    named: str,
+    identity: str,
     tol: float = 1e-6,
     start: Kernel | None = None,
 ) -> Linear:
     """Return the kernel that `prescribe` describes, for a target b that sums to k.
 
-    `named` tells the target from all others: its name, or a hash of what was given. The result is
-    known by it, because its own last digits differ between processors.
+    identity: the name of the target, or a hash of what was given. The fingerprint of the result is
+              made of it, because the last digits of the scale differ between processors.
     """
     origin = kernel.fingerprint()
     begun = "" if start is None else start.fingerprint()
-    _refuse_empty(kernel)
+    _check_not_empty(kernel)
     unit, narrow = _unit_rows(kernel, k)
-    theta = _beginning(kernel.n, start)
-    root = np.exp(_reached(narrow, k, b, theta, tol) / 2)
+    root = np.exp(_log_scale(narrow, k, b, _initial_scale(kernel.n, start), tol) / 2)
     result = Linear(unit.mapped(RowFactors(root)))
-    result.origin = digest("prescribe", origin, k, named, tol.hex(), begun)
+    result.origin = digest("prescribe", origin, k, identity, tol.hex(), begun)
     return result
 
 
-def _refuse_empty(kernel: Kernel | Spectrum) -> None:
+def _check_not_empty(kernel: Kernel | Spectrum) -> None:
     if isinstance(kernel, Spectrum):
-        squares = kernel.held.weighed_squares(kernel.values)
+        squares = kernel.held.weighted_squares(kernel.values)
     else:
         squares = kernel.diag()
     empty = np.flatnonzero(squares <= 0)
@@ -142,8 +141,8 @@ def _factor(spectrum: Spectrum, k: int) -> Features:
     return as_features(np.asarray(spectrum.vectors) * np.sqrt(spectrum.values), allow_tiny=True)
 
 
-def _beginning(n: int, start: Kernel | None) -> FloatArray:
-    """Return the tilt that leads from unit rows to those of `start`, by default none."""
+def _initial_scale(n: int, start: Kernel | None) -> FloatArray:
+    """Return the log scale that leads from unit rows to those of `start`, by default 0."""
     if start is None:
         return np.zeros(n)
     squares = start.diag()
@@ -156,23 +155,46 @@ def _beginning(n: int, start: Kernel | None) -> FloatArray:
     return np.log(squares)
 
 
-def _reached(F: Features, k: int, b: FloatArray, theta: FloatArray, tol: float) -> FloatArray:
-    """Return the tilt of F that has the inclusion probabilities b, or say why there is none."""
-
-    def rank_of(items: IntArray) -> int:
-        return of_features(as_features(F.take(items), allow_tiny=True)).rank
-
-    marginals = FeatureMarginals(F, k, PRECISE * tol * float(b.min()))
-    done = 0
+def _log_scale(F: Features, k: int, b: FloatArray, theta: FloatArray, tol: float) -> FloatArray:
+    """Return the log scale of F with inclusion probabilities b, or raise TargetError."""
+    inclusion, done = ScaledInclusion(F, k, PRECISE * tol * float(b.min())), 0
     for stage in STAGES:
-        solution = solve(marginals, b, theta, tol, stage - done)
+        solution = solve(inclusion, b, theta, tol, stage - done)
         if solution.error <= tol:
-            return solution.theta
-        refuse_out_of_reach(b, solution.b, rank_of)
-        theta, done = solution.theta, stage
+            return solution.log_scale
+        _raise_if_infeasible(F, b, solution.b)
+        theta, done = solution.log_scale, stage
     raise TargetError(
         f"after {done} steps the inclusion probabilities are still off by up to "
         f"{solution.error:.2g} of their targets; the target is at the edge of what these features "
         f"allow: ask for less of the items that fall short, such as item "
         f"{int(np.argmax(b / solution.b))}, or accept tol={2 * solution.error:.1g}"
     )
+
+
+def _raise_if_infeasible(F: Features, target: FloatArray, b: FloatArray) -> None:
+    """Raise TargetError if the target asks for more of some items than their features allow.
+
+    A batch holds at most rank(F_A) items of any set A, because more would be linearly dependent.
+    The iteration scales up the items of which the target asks for more than that, and still b falls
+    short there: so A is found by the shortfall.
+    """
+    shortfall = np.log(target / b)
+    for level in LEVELS:
+        items = np.flatnonzero(shortfall > level * max(shortfall.max(), 0.0))
+        if not items.size:
+            continue
+        asked, rank = float(target[items].sum()), _rank(F, items)
+        if asked < rank * (1 - 1e-9):
+            continue
+        shown = ", ".join(map(str, items[:8])) + (", ..." if items.size > 8 else "")
+        raise TargetError(
+            f"the target asks for {asked:.4g} of {counted(items.size, 'item')} in a batch, but "
+            f"their features have rank {rank}, so a batch never holds more than {rank} of them: "
+            f"items {shown}; ask for less than {rank} of them in all, give them more features, or "
+            f"use a smaller k"
+        )
+
+
+def _rank(F: Features, items: Any) -> int:
+    return of_features(as_features(F.take(items), allow_tiny=True)).rank

@@ -1,1 +1,0 @@
-"""Elementary symmetric polynomials of eigenvalues: which eigenvectors a draw uses."""

@@ -1,0 +1,179 @@
+"""Find the log scale θ whose k-DPP has the target inclusion probabilities b*.
+
+The kernel S scaled by θ is S_ij exp((θ_i + θ_j) / 2). Its k-DPPs, P_θ(Y) ∝ exp(Σ_{i∈Y} θ_i)
+det(S_Y), are an exponential family in θ, so the θ wanted is the maximum of the concave function
+
+    φ(θ) = Σ_i b*_i θ_i - log Z(θ),     ∂φ/∂θ_i = b*_i - b_i(θ).
+
+Z is also a polynomial in x_i = exp(θ_i) with positive coefficients whose logarithm is concave in x
+(determinantal polynomials are real stable). The tangent at x bounds it from above:
+
+    log Z(x') <= log Z(x) + Σ_i b_i (x'_i / x_i - 1).
+
+The θ' that is best under this bound is the fixed-point step
+
+    θ'_i = θ_i + log(b*_i / b_i(θ)),
+
+hence every step raises φ by at least Σ_i b*_i log(b*_i / b_i), the divergence of b from b*. The
+divergences of all steps together are at most what φ has to climb: the iteration converges.
+
+Anderson acceleration extrapolates from the last few steps, about halving their number. An
+extrapolation that lowers φ is undone by the step that is guaranteed to raise it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from dmsgd.errors import RankError
+from dmsgd.features import Features
+from dmsgd.features.mapped_rows import RowFactors
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.progress import Progress
+from dmsgd.polynomials import eigenvector_inclusion, log_polynomial, ratios
+from dmsgd.spectra.eigen import eigh, noise
+from dmsgd.spectra.exact import of_features
+from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
+from dmsgd.spectra.spectrum import Spectrum
+
+#: Earlier steps that an extrapolation uses.
+MEMORY = 6
+
+#: θ -> b(θ) and log Z(θ).
+InclusionOf = Callable[[FloatArray], tuple[FloatArray, float]]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Where the iteration ended.
+
+    log_scale: θ.
+    b:         its inclusion probabilities.
+    error:     max_i |b_i / b*_i - 1|.
+    steps:     how often b(θ) was evaluated.
+    """
+
+    log_scale: FloatArray
+    b: FloatArray
+    error: float
+    steps: int
+
+
+def solve(
+    inclusion: InclusionOf, target: FloatArray, start: FloatArray, tol: float, max_steps: int
+) -> Solution:
+    """Return the log scale with inclusion probabilities within `tol` of the target, or the last.
+
+    `Solution.error` tells whether the target was reached.
+    """
+    past: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=MEMORY + 1)
+    reached, theta, guaranteed = -np.inf, start, start
+    solution = Solution(theta, target, np.inf, 0)
+    report, most = Progress(f"prescribed inclusion of {theta.size:,} items"), 0.0
+    for step in range(1, max_steps + 1):
+        try:
+            b, log_z = inclusion(theta)
+        except RankError:
+            if solution.steps == 0:
+                raise
+            break  # the scale has left the floating point range: the target is infeasible
+        if not b.all():
+            break  # the same
+        phi = float(target @ theta) - log_z
+        if phi < reached - 1e-10 * (1 + abs(phi)):
+            past.clear()
+            theta = guaranteed
+            continue
+        gap = np.log(target / b)
+        with np.errstate(over="ignore"):
+            error = float(np.abs(np.expm1(-gap)).max())
+        solution = Solution(theta, b, error, step)
+        if solution.error <= tol:
+            break
+        most = max(most, solution.error)  # errors fall by about the same factor in every step
+        report(max(0.01, float(np.log(most / solution.error) / np.log(most / tol))))
+        reached, guaranteed = phi, _centred(theta + gap)
+        past.append((theta, gap))
+        theta = _centred(extrapolate(past, target))
+    return solution
+
+
+def _centred(theta: FloatArray) -> FloatArray:
+    """Return θ with mean 0: a constant only changes the scale of the whole kernel."""
+    return np.asarray(theta - theta.mean())
+
+
+def extrapolate(past: Sequence[tuple[FloatArray, FloatArray]], weights: FloatArray) -> FloatArray:
+    """Return Anderson's extrapolation: where the gap would vanish if gaps were linear in θ.
+
+    past:    (θ, gap) of each step, the last one last; a plain step goes from θ to θ + gap.
+    weights: of the entries in the size of a gap.
+    """
+    theta, gap = past[-1]
+    if len(past) == 1:
+        return theta + gap
+    moves = np.array([theta - earlier for earlier, _ in past][:-1])
+    changes = np.array([gap - earlier for _, earlier in past][:-1])
+    weighted = changes * weights
+    share, *_ = np.linalg.lstsq(weighted @ changes.T, weighted @ gap, rcond=1e-12)
+    return np.asarray(theta + gap - share @ (moves + changes))
+
+
+def spectrum_inclusion(spectrum: Spectrum, k: int) -> tuple[FloatArray, float]:
+    """Return b and log Z of the k-DPP of `spectrum`."""
+    spectrum.refuse_beyond_rank(k)
+    pi = eigenvector_inclusion(spectrum.values, k)
+    return spectrum.held.weighted_squares(pi), log_polynomial(spectrum.values, k)
+
+
+@final
+class ScaledInclusion:
+    """θ -> b(θ) for L = F Fᵀ with no more features than items. O(n d² + d³) per call, O(d²) memory.
+
+    A call takes two passes over features in blocks: one for the Gram matrix, one for b. Where
+    rounding in the Gram matrix moves b by more than `error`, a call computes the full spectrum.
+    """
+
+    def __init__(self, F: Features, k: int, error: float = 0.0) -> None:
+        self.F, self.k, self.error = F, k, error
+
+    def __call__(self, theta: FloatArray) -> tuple[FloatArray, float]:
+        """Return b(θ) and log Z(θ)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = np.exp(theta)
+            gram = self.F.gram(x)
+        if not (np.isfinite(gram).all() and gram.any()):
+            raise RankError(self.k, 0, "the scale is beyond the range of floating point numbers")
+        values, U = eigh(gram)
+        rank = self._resolved_rank(values)
+        if rank == 0:
+            scaled = self.F.mapped(RowFactors(np.sqrt(x)))
+            return spectrum_inclusion(of_features(scaled, overwrite=True), self.k)
+        values, U = values[:rank], U[:, :rank]
+        # b_i = x_i Σ_n (f_i · u_n)² π_n / λ_n
+        b = self.F.squares_of(U * np.sqrt(eigenvector_inclusion(values, self.k) / values))
+        return b * x, log_polynomial(values, self.k)
+
+    def _resolved_rank(self, values: FloatArray) -> int:
+        """Return how many eigenvalues of a Gram matrix determine b, 0 if they do not.
+
+        Rounding moves λ_n by at most `noise` of the largest, and π_n by that over e_k / e_{k-1}.
+        """
+        moved = noise(values.size) * values[0]
+        above = int(np.count_nonzero(values > moved))
+        if above >= self.k and moved <= self.error * ratios(values[:above], self.k)[-1, self.k]:
+            return above
+        rank = int(np.count_nonzero(values > SQUARED_LIMIT * values[0]))
+        return rank if rank >= self.k and (rank == values.size or rank == self._rank) else 0
+
+    @cached_property
+    def _rank(self) -> int:
+        """Rank of F, which no scale changes."""
+        return int(right_vectors(self.F)[0].size)
