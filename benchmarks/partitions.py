@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import dmsgd
-from dmsgd.samplers.partition import Numbers, deal, exchanged
+from dmsgd.samplers.partition import RandomStream, deal, exchange_items
 
 RIDGE, K = 1e-3, 64
 
@@ -40,7 +40,7 @@ def mixing(name, X, y, rounds=(1, 2, 3, 4, 6, 8, 12), epochs=20):
     """Print how far batches come with each number of rounds, from three starts."""
     n = X.shape[0]
     shuffled = np.mean([
-        diversity(X, deal(None, n, K, Numbers(1, number))) for number in range(20)
+        diversity(X, deal(None, n, K, RandomStream(1, number))) for number in range(20)
     ])  # fmt: skip
     draws = dmsgd.diversify(X, K, target="uniform").sample(20 * (n // K), seed=0)
     independent = np.mean([diversity(X, part) for part in np.array_split(draws, 20)])
@@ -57,13 +57,13 @@ def mixing(name, X, y, rounds=(1, 2, 3, 4, 6, 8, 12), epochs=20):
     for start, order in orders.items():
         ways = []
         for number in range(epochs):
-            numbers = Numbers(0, number)
+            numbers = RandomStream(0, number)
             batches = deal(None, n, K, numbers)
             if order is not None:
                 batches = order[: batches.size].reshape(batches.shape).astype(np.int64).copy()
             ways.append([diversity(X, batches)])
             for before, after in zip((0, *rounds), rounds, strict=False):
-                exchanged(batches, X, None, after - before, RIDGE, numbers, 1)
+                exchange_items(batches, X, None, after - before, RIDGE, numbers, 1)
                 ways[-1].append(diversity(X, batches))
         way = (np.mean(ways, axis=0) - shuffled) / (independent - shuffled)
         table.add_row(start, *(f"{each:.2f}" for each in way))

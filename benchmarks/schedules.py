@@ -43,7 +43,7 @@ def presample_seconds(design, steps, workers):
 @contextmanager
 def chain_seconds():
     """Yield a list that gets the CPU seconds of the longest chain of work inside the block."""
-    spread, saved, chain = parallel.spread, [], []
+    spread, saved, chain = parallel.parallel_map, [], []
 
     def clocked_spread(work, items, workers):
         spent = []
@@ -58,11 +58,11 @@ def chain_seconds():
         saved.append(sum(spent) - max(spent))
         return results
 
-    parallel.spread = clocked_spread
+    parallel.parallel_map = clocked_spread
     start = time.process_time()
     yield chain
     chain.append(time.process_time() - start - sum(saved))
-    parallel.spread = spread
+    parallel.parallel_map = spread
 
 
 def count():

@@ -4,17 +4,15 @@ import numpy as np
 import pytest
 from numba import njit
 
+from dmsgd.compiled import kdpp
+from dmsgd.compiled import linear_algebra as la
+from dmsgd.compiled import projection as basis_of
 from dmsgd.compiled.jit import address
+from dmsgd.compiled.philox import fill_uniform
 from dmsgd.compiled.pointers import pointer_to
-from dmsgd.compiled.vectors import BLOCK
-from dmsgd.samplers import tables as tables_in_memory
-from dmsgd.samplers.compiled import basis as basis_of
-from dmsgd.samplers.compiled import kdpp
-from dmsgd.samplers.compiled import linear_algebra as la
-from dmsgd.samplers.compiled.random import fill_uniform
-from dmsgd.samplers.compiled.tables import ENTRY, GROUP, STRETCH, locate
-from dmsgd.samplers.rejection import of_tables
-from dmsgd.samplers.tables import tables_of
+from dmsgd.compiled.simd import BLOCK
+from dmsgd.compiled.tables import ENTRY, GROUP, STRETCH, locate
+from dmsgd.samplers.rejection import INT8_COLUMNS, dense_tables, kdpp_sampler
 
 RNG = np.random.default_rng(0)
 
@@ -236,7 +234,7 @@ def columns_to_search(n):
 def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
     V = np.ascontiguousarray(columns_to_search(n)[:, columns])
     count, r = 20_000, V.shape[1]
-    tables, sums = tables_of(V), np.cumsum(V**2, axis=0)
+    tables, sums = dense_tables(V), np.cumsum(V**2, axis=0)
     table, totals = tables.sums, tables.totals
     np.testing.assert_allclose(totals[:r], sums[-1], rtol=1e-12)
     ends = np.minimum(np.arange(STRETCH, GROUP * table.shape[0] + 1, STRETCH), n) - 1
@@ -249,7 +247,7 @@ def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
     bounds = table[RNG.integers(0, table.shape[0], count), chosen, STRETCH - 1]
     exactly = (bounds > 0) & (bounds < totals[chosen]) & (np.arange(count) % 2 == 1)
     targets[exactly] = bounds[exactly]  # where one group ends and the next begins
-    located(tables.plan(1)[0], chosen, targets, items)
+    located(tables.arguments(1)[0], chosen, targets, items)
     assert (items >= 0).all()
     assert (items < n).all()
     assert (sums[items, chosen] > targets * (1 - 1e-12)).all()
@@ -276,10 +274,12 @@ def test_the_sieve_changes_no_draw(monkeypatch, kind, k):
     elif kind == "sparse":
         X *= np.random.default_rng(1).uniform(size=X.shape) < 0.05
     V, values = np.ascontiguousarray(np.linalg.qr(X)[0]), np.logspace(0, -8, r)
-    assert r >= tables_in_memory.COARSE
-    sifted = of_tables(tables_of(V), values, k)(5, 0, 200, 1)
-    monkeypatch.setattr(tables_in_memory, "COARSE", r + 1)
-    np.testing.assert_array_equal(sifted, of_tables(tables_of(V), values, k)(5, 0, 200, 1))
+    assert r >= INT8_COLUMNS
+    sifted = kdpp_sampler(dense_tables(V), values, k).sample(5, 0, 200, 1)
+    monkeypatch.setitem(dense_tables.__globals__, "INT8_COLUMNS", r + 1)
+    np.testing.assert_array_equal(
+        sifted, kdpp_sampler(dense_tables(V), values, k).sample(5, 0, 200, 1)
+    )
 
 
 @pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 33, 64, 130])
@@ -295,6 +295,6 @@ def test_a_draw_stays_within_its_scratch(monkeypatch, k):
     monkeypatch.setattr(kdpp, "room_for_draws", guarded)
     X = np.random.default_rng(k).normal(size=(300, 130))
     V = np.ascontiguousarray(np.linalg.qr(X)[0])
-    of_tables(tables_of(V), np.ones(130), k)(5, 0, 50, 1)
+    kdpp_sampler(dense_tables(V), np.ones(130), k).sample(5, 0, 50, 1)
     assert rooms
     assert all((room[-behind:] == 77).all() for pair in rooms for room in pair)

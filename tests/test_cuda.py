@@ -1,4 +1,4 @@
-"""The contracts of k-DPPs on a graphics card; without one they are skipped."""
+"""The contracts of k-DPPs on a GPU; without one they are skipped."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_draws_follow_the_law(case):
 
 @pytest.mark.parametrize("k", [12, 14])
 def test_draws_in_lockstep_follow_the_law(k, monkeypatch):
-    monkeypatch.setattr("dmsgd.samplers.device.draws.fits", lambda *about: False)
+    monkeypatch.setattr("dmsgd.samplers.cuda.sampler.is_small", lambda *about: False)
     X = np.random.default_rng(3).normal(size=(14, 14))
     check_draws(Host(dmsgd.diversify(there(X), k=k)), kdpp_law(X @ X.T, k), size=100_000)
 
@@ -192,9 +192,9 @@ def test_bad_tensors_get_one_message():
 
 
 def test_vectors_that_are_not_orthonormal_are_noticed():
-    from dmsgd.samplers.device.draws import of_device
+    from dmsgd.samplers.cuda.sampler import cuda_sampler
 
     V = there(np.zeros((50, 5)))
     V[:, 0] = 1.0
     with pytest.raises(dmsgd.SamplingError, match="orthonormal"):
-        of_device(V, np.ones(5), 3)(1, 0, 10, 1)
+        cuda_sampler(V, np.ones(5), 3).sample(1, 0, 10, 1)

@@ -37,7 +37,7 @@ BELONGS = {
     "dmsgd.commands.demo_comparisons": ("demo", "sklearn"),
     "dmsgd.features.device": ("torch",),  # and device_maps
     "dmsgd.spectra.device": ("torch",),
-    "dmsgd.samplers.device": ("torch",),
+    "dmsgd.samplers.cuda": ("torch",),
 }
 
 

@@ -6,9 +6,9 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.compiled.jit import address
+from dmsgd.compiled.row_hashes import look_through
 from dmsgd.features import as_features
 from dmsgd.features.look import LARGE
-from dmsgd.features.loops import look_through
 from dmsgd.inputs.fingerprint import fingerprint, hash_factors, row_hashes
 from dmsgd.samplers import reference
 

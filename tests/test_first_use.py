@@ -80,10 +80,9 @@ def test_a_temporary_folder_that_others_can_write_is_not_used(tmp_path: Path) ->
 
 
 def test_what_is_kept_belongs_to_the_text_of_all_compiled_files(monkeypatch) -> None:
-    from dmsgd.compiled import kept
-    from dmsgd.samplers.compiled import random
+    from dmsgd.compiled import kept, philox
 
-    stamp = random.fill_uniform._cache._impl.locator.get_source_stamp()
+    stamp = philox.fill_uniform._cache._impl.locator.get_source_stamp()
     assert stamp == kept._sources()
     monkeypatch.setattr(kept.Path, "read_bytes", lambda path: b"other")
     assert kept._sources.__wrapped__() != stamp

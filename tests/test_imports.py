@@ -118,6 +118,21 @@ def test_there_is_no_circle(top: bool) -> None:
     assert circles(graph(top)) == []
 
 
+#: What these parts of the package import of it, at most.
+ALLOWED = {
+    "compiled": set(),
+    "samplers": {"errors", "inputs", "polynomials", "compiled"},
+}
+
+
+@pytest.mark.parametrize("part", sorted(ALLOWED))
+def test_lower_parts_import_no_higher_ones(part: str) -> None:
+    for name, others in graph(top=False).items():
+        if name.split(".")[1:2] == [part]:
+            used = {other.split(".")[1] for other in others if "." in other} - {part}
+            assert used <= ALLOWED[part], name
+
+
 EXPERIMENTS = modules(SOURCE.parent / "experiments")
 
 

@@ -11,9 +11,9 @@ import pytest
 
 import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
+from dmsgd.compiled.computed_rows import DENSE_ROW_BLOCK
+from dmsgd.compiled.microkernels import WHOLE
 from dmsgd.features.convert import as_features
-from dmsgd.samplers.compiled.dots import WHOLE
-from dmsgd.samplers.compiled.rows import STRETCH
 from dmsgd.spectra.on_demand import VectorsOnDemand
 
 LABELS = np.random.default_rng(12).integers(4, size=200)
@@ -67,7 +67,9 @@ def test_the_law_with_labels_and_a_target_equals_enumeration() -> None:
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8])
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("w", [0.0, 0.3])
-@pytest.mark.parametrize(("n", "d"), [(STRETCH - 1, 9), (10 * STRETCH, WHOLE), (200, WHOLE + 5)])
+@pytest.mark.parametrize(
+    ("n", "d"), [(DENSE_ROW_BLOCK - 1, 9), (10 * DENSE_ROW_BLOCK, WHOLE), (200, WHOLE + 5)]
+)
 def test_draws_are_those_of_eigenvectors_in_memory(
     n: int, d: int, w: float, normalize: bool, kind: npt.DTypeLike, request: pytest.FixtureRequest
 ) -> None:

@@ -11,7 +11,7 @@ import dmsgd
 from dmsgd.inputs import memory
 from dmsgd.inputs.threads import available_cores, thread_count
 from dmsgd.samplers import parallel
-from dmsgd.samplers.parallel import spread
+from dmsgd.samplers.parallel import parallel_map
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 LABELS = np.arange(60) % 3
@@ -126,7 +126,7 @@ def test_no_more_threads_than_cores(monkeypatch):
 
 
 def test_work_is_spread_in_order_and_ends_at_the_first_error():
-    assert spread(lambda i: i * i, range(1000), 7) == [i * i for i in range(1000)]
+    assert parallel_map(lambda i: i * i, range(1000), 7) == [i * i for i in range(1000)]
     done = []
 
     def work(i):
@@ -135,7 +135,7 @@ def test_work_is_spread_in_order_and_ends_at_the_first_error():
         done.append(i)
 
     with pytest.raises(KeyError, match="five"):
-        spread(work, range(10**7), 3)
+        parallel_map(work, range(10**7), 3)
     assert len(done) < 10**6
 
 
@@ -159,7 +159,7 @@ def test_work_ends_at_ctrl_c(moment):
         done.append(i)
 
     with pytest.raises(KeyboardInterrupt):
-        spread(work, range(20_000), 3)
+        parallel_map(work, range(20_000), 3)
     for thread in set(threading.enumerate()) - before:
         thread.join(60)  # one that was just being started ends what it has begun
         assert not thread.is_alive()

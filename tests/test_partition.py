@@ -10,7 +10,7 @@ from scipy.stats import chi2
 import dmsgd
 from contracts import ERROR_RATE
 from dmsgd.diagnostics import coverage, observed_inclusion
-from dmsgd.samplers.partition import Numbers, deal, exchanged
+from dmsgd.samplers.partition import RandomStream, deal, exchange_items
 
 
 @pytest.fixture
@@ -106,9 +106,9 @@ def test_every_item_comes_once(rng):
         n = int(rng.integers(1, 60))
         k = int(rng.integers(1, n + 1))
         kinds = rng.integers(0, 3, n) if rng.random() < 0.5 else None
-        numbers = Numbers(int(rng.integers(2**32)), int(rng.integers(100)))
+        numbers = RandomStream(int(rng.integers(2**32)), int(rng.integers(100)))
         batches = deal(kinds, n, k, numbers)
-        exchanged(batches, rng.normal(size=(n, 3)), kinds, 1, 1e-3, numbers, 1)
+        exchange_items(batches, rng.normal(size=(n, 3)), kinds, 1, 1e-3, numbers, 1)
         assert batches.shape == (n // k, k)
         assert np.unique(batches).size == batches.size
 
@@ -119,10 +119,10 @@ def test_exchange_keeps_what_is_known_of_the_batches_exact(k, rng):
     n = 6 * k
     X = rng.normal(size=(n, k + 20))
     X /= np.linalg.norm(X, axis=1)[:, None]
-    numbers = Numbers(3, 0)
+    numbers = RandomStream(3, 0)
     batches = deal(None, n, k, numbers)
     start = batches.copy()
-    share = exchanged(batches, X, None, 5, 1e-3, numbers, 1)
+    share = exchange_items(batches, X, None, 5, 1e-3, numbers, 1)
     assert 0.3 < share <= 1.0
     assert sorted(batches.ravel()) == list(range(n))
     assert not np.array_equal(batches, start)
@@ -147,12 +147,12 @@ def test_batches_become_as_diverse_as_independent_draws(start, rng):
     independent = log_determinants(X, draws, 1e-3).mean()
     reached = []
     for number in range(12):
-        numbers = Numbers(0, number)
+        numbers = RandomStream(0, number)
         batches = deal(None, n, k, numbers)
         rounds = 6
         if start == "sorted":
             batches, rounds = np.arange(n).reshape(-1, k).copy(), 24
-        exchanged(batches, X, None, rounds, 1e-3, numbers, 1)
+        exchange_items(batches, X, None, rounds, 1e-3, numbers, 1)
         reached.append(log_determinants(X, batches, 1e-3).mean())
     assert np.mean(reached) > shuffled + 0.95 * (independent - shuffled)
 

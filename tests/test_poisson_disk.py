@@ -7,8 +7,8 @@ from scipy.spatial.distance import pdist
 
 import dmsgd
 from contracts import check_determinism
+from dmsgd.compiled.simple import is_far
 from dmsgd.designs.poisson_disk import PoissonDisk, neighbour_radius
-from dmsgd.samplers.compiled.disk import is_far
 
 RNG = np.random.default_rng(3)
 CLOUD = RNG.normal(size=(400, 5))

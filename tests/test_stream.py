@@ -8,7 +8,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.designs import stream
-from dmsgd.samplers.parallel import fill
+from dmsgd.samplers.parallel import draw_in_parallel
 
 X = np.random.default_rng(0).normal(size=(60, 5))
 DESIGN = dmsgd.diversify(X, k=4)
@@ -146,7 +146,7 @@ def test_a_draw_that_fails_blames_the_spectrum_only_if_it_is_at_fault():
         return 1
 
     with pytest.raises(dmsgd.SamplingError, match=r"draw 6 was not completed: its sampler"):
-        fill(gives_up, start=5, size=3, k=2, workers=1)
+        draw_in_parallel(gives_up, start=5, size=3, k=2, workers=1)
 
 
 def test_rows_by_position_in_the_same_container():

@@ -9,9 +9,9 @@ from scipy.stats import chi2
 
 import dmsgd
 from contracts import ERROR_RATE, check_determinism, check_draws, check_exchangeable, kdpp_law
+from dmsgd.compiled import swap
 from dmsgd.designs.mixing import autocorrelation_time, r_hat
 from dmsgd.designs.swap_chain import SwapChain
-from dmsgd.samplers.compiled import swap
 from dmsgd.samplers.swap import pivots
 
 RNG = np.random.default_rng(7)

@@ -11,9 +11,9 @@ from scipy import sparse
 
 import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
-from dmsgd.features.loops import STRETCH
+from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK
 from dmsgd.features.resident import gram
-from dmsgd.samplers.words import Words
+from dmsgd.samplers.computed_rows import ComputedSparseRows
 from dmsgd.spectra import on_demand
 from dmsgd.spectra.on_demand import VectorsOnDemand
 
@@ -77,7 +77,9 @@ def test_a_dpp_of_any_size_follows_its_law() -> None:
 
 
 @pytest.mark.parametrize("k", [1, 5, 31, 32, 33, 40])
-@pytest.mark.parametrize("n", [STRETCH - 1, 10 * STRETCH, 10 * STRETCH + 1])
+@pytest.mark.parametrize(
+    "n", [SPARSE_ROW_BLOCK - 1, 10 * SPARSE_ROW_BLOCK, 10 * SPARSE_ROW_BLOCK + 1]
+)
 def test_draws_are_those_of_eigenvectors_in_memory(
     n: int, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,10 +102,10 @@ def test_draws_are_those_of_eigenvectors_in_memory(
 
 
 def test_sums_and_weighted_squares_are_those_of_the_product() -> None:
-    X, B, weights = texts(5 * STRETCH + 7, 30), RNG.normal(size=(45, 30)), RNG.random(45)
-    sums, weighed = Words.of(X, B).survey(weights)
+    X, B, weights = texts(5 * SPARSE_ROW_BLOCK + 7, 30), RNG.normal(size=(45, 30)), RNG.random(45)
+    sums, weighed = ComputedSparseRows.of(X, B).block_sums(weights)
     V = X @ B.T
-    ends = [*range(0, X.shape[0], STRETCH), X.shape[0]]
+    ends = [*range(0, X.shape[0], SPARSE_ROW_BLOCK), X.shape[0]]
     expected = np.array([(V[:end] ** 2).sum(axis=0) for end in ends]).T
     np.testing.assert_allclose(sums, expected, rtol=1e-12)
     np.testing.assert_allclose(weighed, V**2 @ weights, rtol=1e-12)

@@ -14,7 +14,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.inputs.threads import thread_count
-from dmsgd.samplers.parallel import spread
+from dmsgd.samplers.parallel import parallel_map
 from dmsgd.spectra.doubt import doubt_any_size, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
 
@@ -67,7 +67,9 @@ class DPP:
         advice = "draw fewer at a time, and go on with start="
         reserve(int(size * (self.expected_size + ARRAY)), f"a list of {size:,} draws", advice)
         key, draw = seed_key(seed), self._prepared
-        return spread(lambda t: draw(key, t), range(start, start + size), thread_count(workers))
+        return parallel_map(
+            lambda t: draw(key, t), range(start, start + size), thread_count(workers)
+        )
 
     def inclusion(self) -> FloatArray:
         """Return b_i = K_ii with K = L (L + I)^-1, shape (n,)."""

@@ -17,7 +17,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
-from dmsgd.samplers import Draw, Sampler, rejection
+from dmsgd.samplers import PreparedSampler, Sampler, rejection
 from dmsgd.samplers.protocol import as_sampler, name_of
 from dmsgd.spectra.conditional import conditional
 from dmsgd.spectra.doubt import doubt, say_doubt
@@ -62,14 +62,18 @@ class KDPP(Repulsive):
         return self._prepared.chunk
 
     @cached_property
-    def _prepared(self) -> Draw:
-        draw = self.sampler(self.spectrum, self.k)  # a Draw, or a plain function
-        if not callable(draw):
-            raise TypeError(f"sampler {name_of(self.sampler)} returned {draw!r}, which is no Draw")
-        return draw if isinstance(draw, Draw) else Draw(name_of(self.sampler), draw)
+    def _prepared(self) -> PreparedSampler:
+        found = self.sampler(self.spectrum, self.k)  # or a plain function
+        if isinstance(found, PreparedSampler):
+            return found
+        if not callable(found):
+            raise TypeError(
+                f"sampler {name_of(self.sampler)} returned {found!r}, not a PreparedSampler"
+            )
+        return PreparedSampler(name_of(self.sampler), found)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
-        return self._prepared(key, start, size, workers)
+        return self._prepared.sample(key, start, size, workers)
 
     @cached_property
     def _inclusion(self) -> FloatArray:

@@ -16,7 +16,7 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_batch_size, as_count, as_positive
-from dmsgd.samplers.partition import Numbers, deal, exchanged
+from dmsgd.samplers.partition import RandomStream, deal, exchange_items
 from dmsgd.spectra.spectrum import Spectrum
 
 #: Rounds of exchange; in each, every batch meets another one, and k exchanges are proposed.
@@ -36,7 +36,7 @@ class Partition(Design):
             partition every item comes once, so that lengths, and with them a target, cancel.
             `Stratified`: each class is spread evenly, as many in every batch but for one.
             `Uniform`: plain shuffling. Or a `Spectrum`, with k, where no k-DPP has such batches.
-    labels: with a k-DPP, also spread each class evenly: only items of one class are exchanged.
+    labels: with a k-DPP, also spread each class evenly: only items of one class are exchange_items.
     rounds: of exchange, from batches dealt at random. That law is the limit of many; after the
             default of six, batches are on average as diverse as those of independent draws
             (docs/partitions.md has the mixing).
@@ -119,10 +119,10 @@ class Partition(Design):
         latest = self._latest
         if latest is not None and latest[:2] == (key, epoch):
             return latest[2]
-        numbers = Numbers(key, epoch)
+        numbers = RandomStream(key, epoch)
         batches = deal(self._kinds, self.n, self.k, numbers)
         if self._rows is not None:
-            exchanged(
+            exchange_items(
                 batches, self._rows, self._kinds, self.rounds, self.ridge, numbers, workers
             )  # fmt: skip
         batches = np.take_along_axis(batches, numbers.order(*batches.shape), axis=1)

@@ -22,7 +22,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, as_positive, seed_key
 from dmsgd.inputs.threads import thread_count
-from dmsgd.samplers.parallel import spread
+from dmsgd.samplers.parallel import parallel_map
 
 #: Distances to nearest neighbours that the default radius is the median of, about.
 NEIGHBOURS = 1000
@@ -93,7 +93,7 @@ class PoissonDisk(Sampled):
         return self._throw(seed_key(seed), start, size, thread_count(workers))[1]
 
     def _throw(self, key: int, start: int, size: int, workers: int) -> tuple[IntArray, FloatArray]:
-        from dmsgd.samplers.compiled.disk import draw_disks
+        from dmsgd.compiled.simple import draw_disks
 
         out, radii = np.empty((size, self.k), dtype=np.int64), np.empty(size)
         plan = (self._rows, self.radius, self.misses, SHRINK, LEAST * self.radius)
@@ -103,7 +103,7 @@ class PoissonDisk(Sampled):
                 rows = slice(part[0], part[-1] + 1)
                 draw_disks(*plan, np.uint64(key), start + rows.start, out[rows], radii[rows])
 
-        spread(work, np.array_split(np.arange(size), workers), workers)
+        parallel_map(work, np.array_split(np.arange(size), workers), workers)
         return out, radii
 
     def fingerprint(self) -> str:

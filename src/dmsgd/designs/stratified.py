@@ -12,7 +12,7 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.polynomials import log_binomial
-from dmsgd.samplers.parallel import fill
+from dmsgd.samplers.parallel import draw_in_parallel
 
 
 @final
@@ -44,7 +44,7 @@ class Stratified(Repulsive):
         return np.flatnonzero(self._base < self._sizes)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
-        from dmsgd.samplers.compiled.uniform import draw_stratified
+        from dmsgd.compiled.simple import draw_stratified
 
         starts = np.concatenate([[0], np.cumsum(self._sizes)])
         plan = (self._members, starts, self._base, self._extra)
@@ -52,7 +52,7 @@ class Stratified(Repulsive):
         def rows(first: int, out: IntArray) -> int:
             return int(draw_stratified(*plan, np.uint64(key), np.uint64(first), out))
 
-        return fill(rows, start, size, self.k, workers)
+        return draw_in_parallel(rows, start, size, self.k, workers)
 
     @property
     def _lucky(self) -> FloatArray:

@@ -32,9 +32,9 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
 from dmsgd.inputs.threads import thread_count
-from dmsgd.kernels import Kernel
-from dmsgd.samplers.parallel import spread
-from dmsgd.samplers.swap import Advance, pivots, stepper
+from dmsgd.kernels import RBF, Kernel, Linear, Precomputed
+from dmsgd.samplers.parallel import parallel_map
+from dmsgd.samplers.swap import Advance, block_steps, compiled_steps, pivots
 
 
 class State(NamedTuple):
@@ -103,7 +103,7 @@ class SwapChain(Sampled):
 
     @cached_property
     def _advance(self) -> Advance:
-        return stepper(self.kernel)
+        return _steps(self.kernel)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         out = np.empty((size, self.k), dtype=np.int64)
@@ -117,7 +117,7 @@ class SwapChain(Sampled):
                 if state.draw == stop - 1:
                     self._latest = (key, begin, state)
 
-        spread(work, begins, workers)
+        parallel_map(work, begins, workers)
         return out
 
     def _resume(self, key: int, begin: int, start: int, stop: int) -> Iterator[State]:
@@ -135,7 +135,7 @@ class SwapChain(Sampled):
         The steps towards draw t use random numbers of (key, t) alone, and the factor is computed
         afresh for each draw, so that going on is the same as going there from the beginning.
         """
-        from dmsgd.samplers.compiled.random import fill_uniform
+        from dmsgd.compiled.philox import fill_uniform
 
         uniforms = np.empty(2 * self.k)
         Y = None if after is None else after.items.copy()
@@ -167,7 +167,7 @@ class SwapChain(Sampled):
         def run(chain: int) -> list[State]:
             return list(self._states(key, chain * size, (chain + 1) * size))
 
-        runs = spread(run, range(chains), thread_count(workers))
+        runs = parallel_map(run, range(chains), thread_count(workers))
         trace = np.array([[state.log_det for state in states] for states in runs])
         moves = sum(state.moves for states in runs for state in states[1:])
         return mixing(trace, moves / (chains * (size - 1) * self.thin))
@@ -190,3 +190,16 @@ class SwapChain(Sampled):
             f"SwapChain(k={self.k}, {self.kernel!r}, burn_in={self.burn_in}, thin={self.thin}, "
             f"chain_length={self.chain_length})"
         )
+
+
+def _steps(kernel: Kernel) -> Advance:
+    """Return the fastest way to make steps with this kernel."""
+    points = kernel.points()
+    X = None if points is None else points.dense()
+    if isinstance(kernel, Precomputed):
+        return compiled_steps("MATRIX", kernel.matrix, 0.0, kernel.diag())
+    if isinstance(kernel, Linear) and X is not None:
+        return compiled_steps("LINEAR", X, 0.0, kernel.diag())
+    if isinstance(kernel, RBF) and X is not None:
+        return compiled_steps("GAUSSIAN", X, 0.5 / kernel.scale**2, kernel.diag())
+    return block_steps(kernel)

@@ -21,7 +21,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import Kernel, as_kernel
-from dmsgd.samplers.parallel import fill
+from dmsgd.samplers.parallel import draw_in_parallel
 from dmsgd.targets.conditional_poisson import ConditionalPoisson
 
 #: Proposals that tell how many a draw will take; proposals that are made at a time.
@@ -71,11 +71,13 @@ class Trials(Sampled):
 
     @cached_property
     def _propose(self) -> Callable[[int, int, IntArray], int]:
-        from dmsgd.samplers.conditional_poisson import of_odds
+        from dmsgd.samplers.conditional_poisson import conditional_poisson_sampler
 
         middle = np.partition(self._diagonal, -self.k)[-self.k]  # so that about k odds are above 1
         with np.errstate(over="ignore"):  # infinite odds: in every batch
-            return of_odds(ConditionalPoisson(self._diagonal / middle, self.k).odds, self.k)
+            return conditional_poisson_sampler(
+                ConditionalPoisson(self._diagonal / middle, self.k).odds, self.k
+            )
 
     def _kept_share(self) -> float:
         tried = np.empty((TRIED, self.k), dtype=np.int64)
@@ -103,11 +105,11 @@ class Trials(Sampled):
                 batch[:] = found
             return len(out)
 
-        return fill(draw, start, size, self.k, workers, failure)
+        return draw_in_parallel(draw, start, size, self.k, workers, failure)
 
     def _first_kept(self, key: int, t: int) -> IntArray | None:
         """Return draw t: the first proposal that is kept of a stream that (key, t) alone has."""
-        from dmsgd.samplers.compiled.random import fill_uniform
+        from dmsgd.compiled.philox import fill_uniform
 
         stream = int(np.random.SeedSequence([key, t]).generate_state(1, np.uint64)[0])
         proposals, uniforms = np.empty((TOGETHER, self.k), dtype=np.int64), np.empty(TOGETHER)

@@ -12,7 +12,7 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_batch_size, as_count
 from dmsgd.polynomials import log_binomial
-from dmsgd.samplers.parallel import fill
+from dmsgd.samplers.parallel import draw_in_parallel
 
 
 @final
@@ -30,12 +30,12 @@ class Uniform(Repulsive):
         self.k = as_batch_size(k, self.n)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
-        from dmsgd.samplers.compiled.uniform import draw_uniform
+        from dmsgd.compiled.simple import draw_uniform
 
         def rows(first: int, out: IntArray) -> int:
             return int(draw_uniform(self.n, np.uint64(key), np.uint64(first), out))
 
-        return fill(rows, start, size, self.k, workers)
+        return draw_in_parallel(rows, start, size, self.k, workers)
 
     def inclusion(self) -> FloatArray:
         """Return k/n for every item."""

@@ -12,7 +12,7 @@ from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.samplers.parallel import fill
+from dmsgd.samplers.parallel import draw_in_parallel
 from dmsgd.targets.conditional_poisson import ConditionalPoisson, with_inclusion
 from dmsgd.targets.named import capped_shares
 
@@ -76,13 +76,15 @@ class Weighted(ClosedForm):
 
     @cached_property
     def _rows(self) -> Any:
-        from dmsgd.samplers.conditional_poisson import of_odds
+        from dmsgd.samplers.conditional_poisson import conditional_poisson_sampler
 
-        return of_odds(self._odds, self.k)
+        return conditional_poisson_sampler(self._odds, self.k)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         rows = self._rows
-        return fill(lambda first, out: rows(key, first, out), start, size, self.k, workers)
+        return draw_in_parallel(
+            lambda first, out: rows(key, first, out), start, size, self.k, workers
+        )
 
     def inclusion(self) -> FloatArray:
         """Return b, shape (n,)."""

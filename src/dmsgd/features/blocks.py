@@ -21,7 +21,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from dmsgd.features import passes
-from dmsgd.features.direct import Direct
 from dmsgd.features.interface import InPasses, Map
 from dmsgd.features.resident import Resident, held
 from dmsgd.features.sparse_gram import SparseGram
@@ -31,6 +30,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero, che
 from dmsgd.inputs.fingerprint import digest, hash_of_rows
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.progress import Progress
+from dmsgd.samplers.computed_rows import DenseRows
 
 #: The Gram matrices of single blocks are kept if they take no more than this: they tell the
 #: masses of blocks, which otherwise take a pass.
@@ -63,7 +63,7 @@ class Blocks(InPasses):
         self.bounds = store.bounds(widest)
         self._known = known or _Known()
         self._grams: list[FloatArray] | None = None
-        self._direct: Direct | None = None
+        self._direct: DenseRows | None = None
 
     def run(self, work: Work, name: str, arguments: Sequence[Any] | None = None) -> Iterator[Any]:
         piece, asked, full = self._question(work, arguments)
@@ -216,7 +216,7 @@ class Blocks(InPasses):
     def passes(self) -> Blocks:
         return self
 
-    def direct(self) -> Direct | None:
+    def direct(self) -> DenseRows | None:
         if self._direct is None:
             self._direct = self.store.direct()
             for map in self.maps:

@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from dmsgd.features.direct import Direct
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.samplers.computed_rows import DenseRows
 
 
 class Map(Protocol):
@@ -31,7 +31,7 @@ class Map(Protocol):
     def fingerprint(self) -> str:
         """Return what tells this map from all others: its name and parameters."""
 
-    def direct(self, rows: Direct) -> Direct | None:
+    def direct(self, rows: DenseRows) -> DenseRows | None:
         """Return how compiled loops make its rows from these, if they can."""
 
 
@@ -123,7 +123,7 @@ class Features(ABC):
         """Return these features as what passes go over, if that is how they are read."""
         return None
 
-    def direct(self) -> Direct | None:
+    def direct(self) -> DenseRows | None:
         """Return how compiled loops make single rows from an array, if that is how it is best."""
         return None
 

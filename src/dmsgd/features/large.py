@@ -1,7 +1,8 @@
 """Large arrays in memory: read in blocks as files are, so that nothing of their size is made.
 
 They stay in the type they were given in. Single rows can be had without reading a block: where the
-maps on them do no more than scale rows and set labels beside them, `Direct` says how to make a row.
+maps on them do no more than scale rows and set labels beside them, `DenseRows` has what
+a row takes.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.features.direct import Direct
 from dmsgd.features.files import FileStore
 from dmsgd.features.store import even_bounds
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.memory import memory_limit
+from dmsgd.samplers.computed_rows import DenseRows
 
 #: An array that would take more than this as float64 is large on any machine.
 LARGE = 2**33
@@ -54,8 +55,8 @@ class ArrayStore(FileStore):
         """Return the rows start..stop, in the type they are stored in."""
         return self.array[start:stop]
 
-    def direct(self) -> Direct | None:
+    def direct(self) -> DenseRows | None:
         """Return the rows as they are, if compiled loops can read them."""
         if self.array.dtype not in (np.float32, np.float64):
             return None
-        return Direct(self.array, np.ones(self.n))
+        return DenseRows(self.array, np.ones(self.n))

@@ -25,7 +25,7 @@ class Look:
         if values.ndim != 2 or values.size < LARGE:
             return sum_of_squares(values)
         from dmsgd.compiled.jit import address
-        from dmsgd.features.loops import look_through
+        from dmsgd.compiled.row_hashes import look_through
 
         (n, d), factors = values.shape, hash_factors(values.shape[1])
         self.hashes = np.empty(n, np.uint64)

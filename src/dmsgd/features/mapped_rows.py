@@ -10,11 +10,11 @@ from typing import final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.direct import Direct
 from dmsgd.features.resident import BLOCK, scaled_rows
 from dmsgd.features.similarity import row_squares, similarity
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, Matrix
 from dmsgd.inputs.fingerprint import digest
+from dmsgd.samplers.computed_rows import DenseRows
 
 #: Rows shorter than this are stretched by a power of two before their entries are squared.
 SHORT, STRETCH = 1e-140, 2.0**900
@@ -38,7 +38,7 @@ class Power:
     def fingerprint(self) -> str:
         return f"power {self.rho.hex()}"
 
-    def direct(self, rows: Direct) -> None:
+    def direct(self, rows: DenseRows) -> None:
         return None
 
 
@@ -58,7 +58,7 @@ class UnitRows:
     def fingerprint(self) -> str:
         return "unit rows"
 
-    def direct(self, rows: Direct) -> Direct | None:
+    def direct(self, rows: DenseRows) -> DenseRows | None:
         step = max(1, BLOCK // rows.X.shape[1])
         parts = (rows.X[first : first + step] for first in range(0, rows.X.shape[0], step))
         found = [_lengths(part.astype(np.float64)) for part in parts]
@@ -94,7 +94,7 @@ class UnitColumns:
     def fingerprint(self) -> str:
         return "unit columns"
 
-    def direct(self, rows: Direct) -> None:
+    def direct(self, rows: DenseRows) -> None:
         return None
 
 
@@ -118,7 +118,7 @@ class WithLabels:
     def fingerprint(self) -> str:
         return f"labels {digest(self.codes)} {self.w.hex()}"
 
-    def direct(self, rows: Direct) -> Direct | None:
+    def direct(self, rows: DenseRows) -> DenseRows | None:
         return rows.labelled(self.codes, self.w) if self.w < 1 else None
 
 
@@ -140,7 +140,7 @@ class RowFactors:
     def fingerprint(self) -> str:
         return f"row factors {digest(self.factors)}"
 
-    def direct(self, rows: Direct) -> Direct:
+    def direct(self, rows: DenseRows) -> DenseRows:
         return rows.scaled(self.factors)
 
 
@@ -166,7 +166,7 @@ class LandmarkFeatures:
     def fingerprint(self) -> str:
         return f"landmarks {self.scale.hex()} {digest(self.whitening)}"
 
-    def direct(self, rows: Direct) -> None:
+    def direct(self, rows: DenseRows) -> None:
         return None
 
 

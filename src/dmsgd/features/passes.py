@@ -12,9 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.features import resident
-from dmsgd.features.entries import Entries, tiles
 from dmsgd.features.similarity import row_squares, similarity
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array
+from dmsgd.samplers.computed_rows import SparseRows, tiles
 
 #: Numbers of a product with sparse rows that are held at a time.
 PRODUCT = 2**21
@@ -77,10 +77,10 @@ def surveyed(rows: Matrix, argument: Any, B: FloatArray, weights: FloatArray) ->
 
 def _survey(rows: Matrix, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return what `surveyed` does, of sparse rows, a few columns at a time."""
-    entries = Entries.of(rows)
+    entries = SparseRows.of(rows)
     masses, weighed = np.empty(B.shape[1]), np.zeros(entries.n)
     for tile in tiles(B.shape[1]):
-        masses[tile] = entries.survey(B[:, tile].T, weights[tile], weighed)[:, -1]
+        masses[tile] = entries.block_sums(B[:, tile].T, weights[tile], weighed)[:, -1]
     return masses, weighed
 
 

@@ -9,11 +9,11 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.features.entries import Entries
 from dmsgd.inputs.arrays import FloatArray, Matrix
 from dmsgd.inputs.fingerprint import canonical
 from dmsgd.inputs.progress import Progress
 from dmsgd.inputs.threads import thread_count
+from dmsgd.samplers.computed_rows import SparseRows
 
 #: Products of entries that are added in one go, a second or two, so that Ctrl-C is heard; rows, if
 #: these are fewer; and columns that are turned in one.
@@ -53,9 +53,9 @@ class SparseGram:
     def _add_short_rows(self, X: Matrix) -> None:
         """Add XᵀX, one entry times another at a time; cores share the rows of the result."""
         from dmsgd.compiled.jit import address
-        from dmsgd.features.loops import add_gram
+        from dmsgd.compiled.sparse_gram import add_gram
 
-        (n, d), entries = X.shape, Entries.of(X)
+        (n, d), entries = X.shape, SparseRows.of(X)
         alone = threading.current_thread() is not threading.main_thread() or X.nnz < SHARED
         cores = 1 if alone else thread_count(-1)
         shares = list(pairwise(_equal_work(entries, d, cores)))
@@ -92,23 +92,23 @@ class SparseGram:
         return total
 
 
-def _pieces(entries: Entries) -> list[int]:
+def _pieces(entries: SparseRows) -> list[int]:
     """Return bounds of rows whose entries meet about as many others each."""
     if entries.n == 0:
         return []
-    met = np.cumsum(np.diff(entries.starts).astype(float) ** 2)
+    met = np.cumsum(np.diff(entries.indptr).astype(float) ** 2)
     count = max(-(-entries.n // PIECE), int(met[-1] / WORK) + 1)
     inner = np.searchsorted(met, met[-1] * np.arange(1, count) / count)
     return sorted({0, *inner.tolist(), entries.n})
 
 
-def _equal_work(entries: Entries, d: int, parts: int) -> list[int]:
+def _equal_work(entries: SparseRows, d: int, parts: int) -> list[int]:
     """Return bounds of columns whose entries meet about as many others each; by the first rows."""
     if parts == 1:
         return [0, d]
     stop = min(entries.n, PIECE // 4)
-    ends = np.repeat(entries.starts[1 : stop + 1], np.diff(entries.starts[: stop + 1]))
-    met = np.bincount(entries.places[: ends.size], ends - np.arange(ends.size), minlength=d)
+    ends = np.repeat(entries.indptr[1 : stop + 1], np.diff(entries.indptr[: stop + 1]))
+    met = np.bincount(entries.indices[: ends.size], ends - np.arange(ends.size), minlength=d)
     work = np.cumsum(met)
     inner = np.searchsorted(work, work[-1] * np.arange(1, parts) / parts)
     return [0, *inner.tolist(), d]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.features.direct import Direct
 from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.memory import memory_limit
 from dmsgd.inputs.progress import Progress
+from dmsgd.samplers.computed_rows import DenseRows
 
 #: A block takes at most this many bytes (as float64), or a 32nd of the memory that may be used.
 BLOCK_BYTES = 2**25
@@ -65,7 +65,7 @@ class Store(ABC):
             tell(len(rest) / len(arguments))
         return total, rest
 
-    def direct(self) -> Direct | None:
+    def direct(self) -> DenseRows | None:
         """Return how compiled loops make single rows, where that is quicker than blocks."""
         return None
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.features.entries import Entries
 from dmsgd.features.look import Look
 from dmsgd.inputs.arrays import Matrix, as_array, as_matrix, sum_of_squares
-from dmsgd.inputs.fingerprint import canonical, row_hashes
+from dmsgd.inputs.fingerprint import canonical, hash_factors, row_hashes
+from dmsgd.samplers.computed_rows import SparseRows
 
 #: What a pass computes from a block: work(rows, argument).
 Work = Callable[[Matrix, Any], Any]
@@ -59,5 +59,18 @@ def treat(
 
 def _hashes(block: Matrix, look: Look) -> npt.NDArray[np.uint64]:
     if sparse.issparse(block):
-        return Entries.of(block).hashes(block.shape[1])
+        return sparse_row_hashes(SparseRows.of(block), block.shape[1])
     return row_hashes(np.ascontiguousarray(block)) if look.hashes is None else look.hashes
+
+
+def sparse_row_hashes(rows: SparseRows, d: int) -> npt.NDArray[np.uint64]:
+    """Return `row_hashes` of a CSR matrix as an array; none of its entries is zero."""
+    from dmsgd.compiled.jit import address
+    from dmsgd.compiled.row_hashes import hash_rows
+
+    found, factors = np.empty(rows.n, dtype=np.uint64), hash_factors(d)
+    bits = rows.data.view(np.uint64).byteswap()
+    indptr, indices, _ = rows.addresses()
+    given = (address(array, np.uint64) for array in (bits, factors))
+    hash_rows(indptr, indices, *given, rows.n, address(found, np.uint64))
+    return found

@@ -1,7 +1,7 @@
-"""Samplers: how a k-DPP is drawn. Pass one to `KDPP(spectrum, k, sampler=...)`."""
+"""Samplers of k-DPPs, for `KDPP(spectrum, k, sampler=...)`."""
 
-from dmsgd.samplers.protocol import Draw, Sampler
+from dmsgd.samplers.protocol import PreparedSampler, Sampler
 from dmsgd.samplers.reference import reference
 from dmsgd.samplers.rejection import rejection
 
-__all__ = ["Draw", "Sampler", "reference", "rejection"]
+__all__ = ["PreparedSampler", "Sampler", "reference", "rejection"]

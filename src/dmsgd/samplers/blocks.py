@@ -1,6 +1,6 @@
 """Draws from features that are read in blocks: a whole schedule in two passes over the data.
 
-Proposals are independent given the eigenvectors of a draw (see `dmsgd.samplers.compiled.kdpp`), so
+Proposals are independent given the eigenvectors of a draw (see `dmsgd.compiled.kdpp`), so
 the proposals of many draws are made at once. Which block of the data a proposal falls into follows
 from the blocks' masses; each block then answers its proposals with row numbers and their k
 coordinates, and draws are accepted or rejected from these alone. One round is one pass. The first
@@ -13,22 +13,20 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from dmsgd.errors import SamplingError
-from dmsgd.features.interface import InPasses
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.memory import memory_limit
 from dmsgd.polynomials import eigenvector_inclusion, log_polynomials, weighted_squares
-from dmsgd.samplers.parallel import spread
-from dmsgd.samplers.protocol import Draw
-from dmsgd.samplers.rejection import eigenvectors
-from dmsgd.samplers.tables import tables_of
-from dmsgd.samplers.words import find_in_block
+from dmsgd.samplers.computed_rows import find_sparse
+from dmsgd.samplers.parallel import parallel_map
+from dmsgd.samplers.protocol import BlockEigenvectors, PreparedSampler
+from dmsgd.samplers.rejection import choose_eigenvectors, dense_tables
 
 #: Proposals of all draws at a time take at most this many bytes, or an 8th of the memory.
 PROPOSAL_BYTES = 2**29
@@ -38,23 +36,7 @@ PROPOSAL_BYTES = 2**29
 EXTRA = (8, 30, 60)
 
 
-class AskedInBlocks(Protocol):
-    """What is asked here of eigenvectors V = F basis; see `dmsgd.spectra.vectors`."""
-
-    features: InPasses
-    basis: FloatArray
-
-    def masses(self, pi: FloatArray) -> FloatArray:
-        """Return Σ_{i in block} V_in², shape (blocks, rank)."""
-
-    def knows(self, pi: FloatArray) -> bool:
-        """Return whether Σ_n V_in² π_n is known."""
-
-    def remember(self, pi: FloatArray, weighed: FloatArray) -> None:
-        """Keep Σ_n V_in² π_n."""
-
-
-def of_blocks(V: AskedInBlocks, values: FloatArray, k: int) -> Draw:
+def block_sampler(V: BlockEigenvectors, values: FloatArray, k: int) -> PreparedSampler:
     """Return what draws from the k-DPP with eigenvectors V that are made block by block.
 
     Every call reads the data once or twice, however many draws it makes, as long as their proposals
@@ -74,7 +56,7 @@ def of_blocks(V: AskedInBlocks, values: FloatArray, k: int) -> Draw:
             out[first : first + step] = together
         return out
 
-    return Draw("rejection", draw, step)
+    return PreparedSampler("rejection", draw, step)
 
 
 def draws_per_pass(k: int) -> int:
@@ -84,14 +66,14 @@ def draws_per_pass(k: int) -> int:
 
 
 def _proposals(k: int, extra: float) -> int:
-    from dmsgd.compiled.vectors import BLOCK
+    from dmsgd.compiled.simd import BLOCK
 
     expected = k * ((1 / np.arange(1, k + 1)).sum() + extra)
     return -(-int(expected) // BLOCK) * BLOCK
 
 
 def _together(
-    V: AskedInBlocks,
+    V: BlockEigenvectors,
     pi: FloatArray,
     log_e: FloatArray,
     sums: FloatArray,
@@ -101,12 +83,12 @@ def _together(
     workers: int,
 ) -> IntArray:
     """Return the draws with these numbers, in a few rounds of proposals."""
-    from dmsgd.compiled.vectors import BLOCK
-    from dmsgd.samplers.compiled.basis import room_for_W
-    from dmsgd.samplers.compiled.blocks import decide
-    from dmsgd.samplers.compiled.kdpp import room_for_draws
+    from dmsgd.compiled.blocks import decide
+    from dmsgd.compiled.kdpp import room_for_draws
+    from dmsgd.compiled.projection import room_for_W
+    from dmsgd.compiled.simd import BLOCK
 
-    J = eigenvectors(log_e, int(key), int(draws[0]), draws.size)
+    J = choose_eigenvectors(log_e, int(key), int(draws[0]), draws.size)
     out = np.empty((draws.size, k), dtype=np.int64)
     pending = np.arange(draws.size)
     W = np.empty((draws.size, room_for_W(k)))  # touched only where a draw lacks items
@@ -130,7 +112,7 @@ def _together(
             )
             for p in _parts(pending.size, workers)
         ]
-        spread(lambda part: decide(*part), parts, workers)
+        parallel_map(lambda part: decide(*part), parts, workers)
         out[pending] = rows
         lacking = left > 0
         pending, W, left = pending[lacking], W[lacking], left[lacking]
@@ -148,7 +130,7 @@ def _parts(size: int, workers: int) -> list[slice]:
 
 
 def _answers(
-    V: AskedInBlocks,
+    V: BlockEigenvectors,
     pi: FloatArray,
     sums: FloatArray,
     key: np.uint64,
@@ -158,8 +140,8 @@ def _answers(
     count: int,
 ) -> tuple[IntArray, FloatArray]:
     """Return the items that `count` proposals of each draw fall on, and their coordinates."""
-    from dmsgd.compiled.vectors import BLOCK
-    from dmsgd.samplers.compiled.blocks import plan
+    from dmsgd.compiled.blocks import plan
+    from dmsgd.compiled.simd import BLOCK
 
     columns = np.empty((draws.size, count), dtype=np.int64)
     blocks = np.empty((draws.size, count), dtype=np.int64)
@@ -199,16 +181,16 @@ def answer_block(block: Matrix, question: Any, basis: FloatArray, pi: FloatArray
     And Σ_n V_in² π_n of all its rows, if π is given.
     """
     if sparse.issparse(block):
-        return find_in_block(block, basis, question, pi)
+        return find_sparse(block, basis, question, pi)
+    from dmsgd.compiled.blocks import answer
     from dmsgd.compiled.jit import address
-    from dmsgd.samplers.compiled.blocks import answer
 
     rests, columns, J, draw = question
     V = np.ascontiguousarray(block @ basis)
     items = np.empty(columns.size, dtype=np.int64)
     X = np.empty((columns.size, J.shape[1]))
     columns, J, draw = (part.astype(np.int64) for part in (columns, J, draw))
-    tables = tables_of(V)
-    plan, _ = tables.plan(J.shape[1])
+    tables = dense_tables(V)
+    plan, _ = tables.arguments(J.shape[1])
     answer(address(plan, np.int64), columns, rests, J, draw, items, X)
     return items, X, None if pi is None else weighted_squares(V, pi)

@@ -9,19 +9,19 @@ import numpy as np
 from dmsgd.inputs.arrays import FloatArray, IntArray
 
 
-def of_odds(odds: FloatArray, k: int) -> Callable[[int, int, IntArray], int]:
+def conditional_poisson_sampler(odds: FloatArray, k: int) -> Callable[[int, int, IntArray], int]:
     """Return (key, start, out) -> rows of `out` that were filled with draws start, start + 1, ...
 
     odds: w_i as `ConditionalPoisson` has them. Tables take 12 bytes an item.
     """
-    from dmsgd.compiled.jit import address
-    from dmsgd.samplers.compiled.conditional_poisson import (
+    from dmsgd.compiled.conditional_poisson import (
         ALONE,
         NUMBERS,
         draw,
         fill_aliases,
         find_leaves,
     )
+    from dmsgd.compiled.jit import address
 
     n = odds.size
     light = odds <= ALONE
@@ -53,8 +53,8 @@ def of_odds(odds: FloatArray, k: int) -> Callable[[int, int, IntArray], int]:
 
 def _tree(odds: FloatArray, first: IntArray, k: int) -> tuple[int, IntArray, FloatArray]:
     """Return the number of the first leaf, (where, low, sizes) of all nodes, and their laws."""
+    from dmsgd.compiled.conditional_poisson import DEEP, fill_tree
     from dmsgd.compiled.jit import address
-    from dmsgd.samplers.compiled.conditional_poisson import DEEP, fill_tree
 
     leaves = first.size - 1
     width = 1 << max(leaves - 1, 0).bit_length()

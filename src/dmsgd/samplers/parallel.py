@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def fill(
+def draw_in_parallel(
     draw: Callable[[int, IntArray], int],
     start: int,
     size: int,
@@ -46,11 +46,13 @@ def fill(
         if done != last - first:
             raise SamplingError(f"draw {start + first + done} was not completed: {failure}")
 
-    spread(work, parts, workers)
+    parallel_map(work, parts, workers)
     return out
 
 
-def spread(work: Callable[[Item], Result], items: Sequence[Item], workers: int) -> list[Result]:
+def parallel_map(
+    work: Callable[[Item], Result], items: Sequence[Item], workers: int
+) -> list[Result]:
     """Return [work(item) for item in items], on `workers` threads; after an error none goes on."""
     if workers == 1 or len(items) <= 1:
         return [work(item) for item in items]

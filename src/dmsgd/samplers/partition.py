@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.samplers.parallel import SHARES, spread
+from dmsgd.samplers.parallel import SHARES, parallel_map
 
 
-class Numbers:
-    """The random numbers of (key, epoch), handed out one stretch after the other."""
+class RandomStream:
+    """The random numbers of (key, epoch), handed out in order."""
 
     def __init__(self, key: int, epoch: int) -> None:
         self.key, self.epoch, self.block = np.uint64(key), np.uint64(epoch), 0
 
     def uniform(self, *shape: int) -> FloatArray:
         """Return numbers in (0, 1) of this shape."""
-        from dmsgd.samplers.compiled.random import fill_uniform
+        from dmsgd.compiled.philox import fill_uniform
 
         out = np.empty(int(np.prod(shape)))
         self.block = int(fill_uniform(self.key, self.epoch, self.block, out))
@@ -27,7 +27,7 @@ class Numbers:
         return np.argsort(self.uniform(*shape), axis=-1, kind="stable").astype(np.int64)
 
 
-def deal(kinds: IntArray | None, n: int, k: int, numbers: Numbers) -> IntArray:
+def deal(kinds: IntArray | None, n: int, k: int, numbers: RandomStream) -> IntArray:
     """Return n // k batches of distinct items; the n % k that are left out are drawn at random.
 
     Items of a kind are dealt out in turn, so their number in two batches differs by one at most.
@@ -40,21 +40,21 @@ def deal(kinds: IntArray | None, n: int, k: int, numbers: Numbers) -> IntArray:
     return np.ascontiguousarray(items.reshape(k, count).T[numbers.order(count)])
 
 
-def exchanged(
+def exchange_items(
     batches: IntArray,
     rows: FloatArray,
     kinds: IntArray | None,
     rounds: int,
     ridge: float,
-    numbers: Numbers,
+    numbers: RandomStream,
     workers: int,
 ) -> float:
     """Let batches exchange items, in place; return the share of proposals that was accepted.
 
     A round pairs all batches at random, and each pair makes k proposals.
     """
+    from dmsgd.compiled.exchange import NUMBERS, exchange, room
     from dmsgd.compiled.jit import address
-    from dmsgd.samplers.compiled.exchange import NUMBERS, exchange, room
 
     count, k = batches.shape
     d, accepted, visit = rows.shape[1], 0, (NUMBERS * k + 1) // 2
@@ -75,6 +75,6 @@ def exchanged(
             )  # fmt: skip
 
         parts = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
-        accepted += sum(spread(work, parts, workers))
+        accepted += sum(parallel_map(work, parts, workers))
         numbers.block += count // 2 * visit
     return float(accepted / max(rounds * (count // 2) * k, 1))

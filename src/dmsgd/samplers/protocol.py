@@ -1,70 +1,106 @@
-"""What a sampler is: *how* a k-DPP is drawn, apart from *what* is drawn (the design)."""
+"""What a sampler is, and what samplers ask of the eigenvectors that they draw from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from typing import Any, NamedTuple, Protocol, final
 
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 
 
 @final
 @dataclass(frozen=True)
-class Draw:
-    """What a sampler returns once its set-up is paid.
+class PreparedSampler:
+    """A sampler after its set-up, ready to draw.
 
-    name:  of the sampler; schedules are told apart by it.
-    rows:  (key, start, size, workers) -> draws start..start+size, shape (size, k), distinct in a
-           row; draw t is a function of (key, t) alone.
-    chunk: number of draws that `rows` makes for the price of one; 1 if each has its own.
+    name:   of the sampler; schedules record it.
+    sample: (key, start, size, workers) -> draws start to start + size, shape (size, k), distinct in
+            each row; draw t depends on (key, t) alone.
+    chunk:  `sample` is cheapest in multiples of this size.
     """
 
     name: str
-    rows: Callable[[int, int, int, int], IntArray]
+    sample: Callable[[int, int, int, int], IntArray]
     chunk: int = 1
 
-    def __call__(self, key: int, start: int, size: int, workers: int) -> IntArray:
-        """Return draws start..start+size of the random stream `key`."""
-        return self.rows(key, start, size, workers)
 
+class RowCallbacks(NamedTuple):
+    """Addresses of the compiled functions that find rows of V, called by `compiled.kdpp.draw`.
 
-class Functions(NamedTuple):
-    """Addresses of the compiled functions that know V, for `dmsgd.samplers.compiled.kdpp.draw`.
-
-    `ready` is called when a draw begins, and `sift` late in it, where they are not 0.
+    `begin_draw` is called at the start of a draw and `prefilter` late in it, unless they are 0.
     """
 
     locate: int
     gather: int
-    ready: int = 0
-    sift: int = 0
+    begin_draw: int = 0
+    prefilter: int = 0
 
 
-class Tables(Protocol):
-    """What V is found by in compiled loops."""
+class RowSource(ABC):
+    """Finds rows of V in compiled loops."""
 
-    def functions(self) -> Functions:
-        """Return the functions that know V."""
+    @abstractmethod
+    def callbacks(self) -> RowCallbacks:
+        """Return the compiled functions."""
 
-    def plan(self, k: int) -> tuple[IntArray, Any]:
-        """Return what they are given for batches of k, and what must be kept with it."""
+    @abstractmethod
+    def arguments(self, k: int) -> tuple[IntArray, Any]:
+        """Return their sizes and addresses for batches of k, and the buffers these point into."""
+
+
+class BlockRows(Protocol):
+    """Features that are read block by block.
+
+    bounds: row numbers at which blocks begin and end, from 0 to n.
+    """
+
+    n: int
+    bounds: IntArray
+
+    def run(
+        self,
+        work: Callable[[Matrix, Any], Any],
+        name: str,
+        arguments: Sequence[Any] | None = None,
+    ) -> Iterator[Any]:
+        """Yield work(rows, argument) for each block in order, None where the argument is None."""
+
+
+class BlockEigenvectors(Protocol):
+    """Eigenvectors V = F basis, computed block by block of the features F."""
+
+    basis: FloatArray
+
+    @property
+    def features(self) -> BlockRows:
+        """F."""
+
+    def masses(self, pi: FloatArray) -> FloatArray:
+        """Return Σ_{i in block} V_in², shape (blocks, rank)."""
+
+    def knows(self, pi: FloatArray) -> bool:
+        """Return whether Σ_n V_in² π_n is known."""
+
+    def remember(self, pi: FloatArray, weighed: FloatArray) -> None:
+        """Keep Σ_n V_in² π_n."""
 
 
 class Eigenvectors(Protocol):
-    """What samplers ask of eigenvectors; see `dmsgd.spectra.vectors`."""
+    """The eigenvectors of a spectrum."""
 
     def columns(self, J: Any) -> FloatArray:
         """Return V[:, J] in memory."""
 
-    def rejection(self, values: FloatArray, k: int) -> Draw:
-        """Return what draws by the default sampler."""
+    def rejection(self, values: FloatArray, k: int) -> PreparedSampler:
+        """Return the default sampler of the k-DPP with these eigenvalues."""
 
 
 class Eigenpairs(Protocol):
-    """What samplers ask of a spectrum; see `dmsgd.spectra.spectrum`."""
+    """A spectrum."""
 
     @property
     def values(self) -> FloatArray:
@@ -75,28 +111,28 @@ class Eigenpairs(Protocol):
         """Their eigenvectors."""
 
 
-#: sampler(spectrum, k): pays the set-up once and returns what draws.
-Sampler = Callable[[Eigenpairs, int], Draw]
+#: sampler(spectrum, k): does the set-up once.
+Sampler = Callable[[Eigenpairs, int], PreparedSampler]
 
 
 def as_sampler(value: Any) -> Sampler:
-    """Return `value`, which can be called with a spectrum and k."""
+    """Return `value` if it can be called with a spectrum and k."""
     try:
         signature(value).bind(None, 1)
     except TypeError:
         raise TypeError(
-            f"sampler must be a function (spectrum, k) -> Draw, such as dmsgd.samplers.rejection, "
-            f"got {value!r}"
+            f"sampler must be a function (spectrum, k) -> PreparedSampler, such as "
+            f"dmsgd.samplers.rejection, got {value!r}"
         ) from None
-    except ValueError:  # compiled functions need not say what they take
+    except ValueError:  # some built-in functions have no signature
         pass
     return value  # type: ignore[no-any-return]
 
 
-def name_of(sampler: Callable[..., Draw]) -> str:
-    """Return a sampler's name: of a function, of an object's class, of a partial with its settings.
+def name_of(sampler: Callable[..., PreparedSampler]) -> str:
+    """Return the name of a function, of an object's class, or of a partial with its settings.
 
-    It is the same in every process, because schedules are told apart by it.
+    It is the same in every process, because schedules record it.
     """
     if isinstance(sampler, partial):
         named = (f"{name}={value!r}" for name, value in sorted(sampler.keywords.items()))

@@ -9,11 +9,11 @@ import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.polynomials import ratios
-from dmsgd.samplers.parallel import fill
-from dmsgd.samplers.protocol import Draw, Eigenpairs
+from dmsgd.samplers.parallel import draw_in_parallel
+from dmsgd.samplers.protocol import Eigenpairs, PreparedSampler
 
 
-def reference(spectrum: Eigenpairs, k: int) -> Draw:
+def reference(spectrum: Eigenpairs, k: int) -> PreparedSampler:
     """Return what draws from the k-DPP of `spectrum` by the supplement's algorithm."""
     R = ratios(spectrum.values, k)
 
@@ -25,9 +25,9 @@ def reference(spectrum: Eigenpairs, k: int) -> Draw:
                 out[t] = select_items(spectrum.held.columns(J), rng)
             return len(out)
 
-        return fill(rows, start, size, k, workers)
+        return draw_in_parallel(rows, start, size, k, workers)
 
-    return Draw("reference", draw)
+    return PreparedSampler("reference", draw)
 
 
 def select_eigenvectors(

@@ -1,33 +1,48 @@
-"""What an exchange chain needs of a kernel: a first set, and steps from one set to the next."""
+"""The swap chain on the entries of a kernel: a first set, and steps from one set to the next."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.progress import Progress
-from dmsgd.kernels import RBF, Kernel, Linear, Precomputed
 
 #: advance(Y, key, draw, block, steps) -> (next block, moves, log det); Y changes in place.
 Advance = Callable[[IntArray, int, int, int, int], tuple[int, int, float]]
 
-#: Factors that are made anew in steps that are made in one go, so that Ctrl-C is heard.
+#: The factor is computed anew this often within one compiled call; more would delay Ctrl-C.
 PIECE = 64
 
-#: Steps for which a kernel without features is asked at a time: at least this many, or k.
+#: Steps per block of kernel entries: at least this many, or k.
 LEAST_STEPS = 128
 
 
-def pivots(kernel: Kernel, k: int, uniforms: FloatArray | None = None) -> IntArray:
-    """Return k items with a positive determinant, or as many as there are: a partial Cholesky.
+class KernelEntries(Protocol):
+    """A kernel matrix L, read by its entries."""
 
-    Each is drawn in proportion to what the items before it leave of the diagonal, by its uniform;
-    without `uniforms` the largest is taken. Nothing is multiplied up, so that sets of any size
-    and kernels of any scale work. n·k kernel entries, O(n k²) operations, an (n, k) array.
+    n: int
+
+    def diag(self) -> FloatArray:
+        """Return the diagonal of L."""
+
+    def columns(self, items: Any) -> FloatArray:
+        """Return L[:, items]."""
+
+    def block(self, rows: Any, columns: Any) -> FloatArray:
+        """Return L[rows][:, columns]."""
+
+
+def pivots(kernel: KernelEntries, k: int, uniforms: FloatArray | None = None) -> IntArray:
+    """Return k items with a positive determinant, or as many as the rank allows.
+
+    A partial Cholesky decomposition: each pivot is drawn in proportion to the residual diagonal, by
+    its uniform; without `uniforms` the largest is taken. No determinant is formed, so that it works
+    for any k and any scale. n k kernel entries, O(n k²) operations, an (n, k) array.
     """
-    from dmsgd.samplers.compiled.swap import DEPENDENT
+    from dmsgd.compiled.swap import DEPENDENT
 
     diagonal = kernel.diag()
     noise, left = DEPENDENT * diagonal, diagonal.copy()
@@ -55,31 +70,20 @@ def _largest_or_drawn(weights: FloatArray, uniform: float | None) -> int:
     return int(min(found, np.flatnonzero(weights)[-1]))
 
 
-def stepper(kernel: Kernel) -> Advance:
-    """Return the fastest way to make steps with this kernel.
+def compiled_steps(
+    kind: Literal["LINEAR", "GAUSSIAN", "MATRIX"], X: FloatArray, gamma: float, diagonal: FloatArray
+) -> Advance:
+    """Return steps whose kernel entries are computed from X in compiled code.
 
-    Compiled throughout for dense features and matrices. Any other kernel is asked for the block of
-    L among the present set and the next proposals, and a stretch of steps is made on that.
+    LINEAR: X Xᵀ; GAUSSIAN: exp(-gamma |x_i - x_j|²); MATRIX: X itself.
     """
-    points = kernel.points()
-    X = None if points is None else points.dense()
-    if isinstance(kernel, Precomputed):
-        return _compiled(kernel, "MATRIX", kernel.matrix, 0.0)
-    if isinstance(kernel, Linear) and X is not None:
-        return _compiled(kernel, "LINEAR", X, 0.0)
-    if isinstance(kernel, RBF) and X is not None:
-        return _compiled(kernel, "GAUSSIAN", X, 0.5 / kernel.scale**2)
-    return _by_blocks(kernel)
+    from dmsgd.compiled import swap
 
-
-def _compiled(kernel: Kernel, kind: str, X: FloatArray, gamma: float) -> Advance:
-    from dmsgd.samplers.compiled import swap
-
-    plan = (getattr(swap, kind), np.ascontiguousarray(X), gamma, kernel.diag())
+    plan = (getattr(swap, kind), np.ascontiguousarray(X), gamma, diagonal)
 
     def advance(Y: IntArray, key: int, draw: int, block: int, steps: int) -> tuple[int, int, float]:
         tell, moves, level = Progress(f"{steps:,} steps of a chain"), 0, 0.0
-        most = PIECE * swap.REFRESH  # cut where the factor is made anew, nothing changes
+        most = PIECE * swap.REFRESH  # cuts where the factor is computed anew change nothing
         for first in range(0, max(steps, 1), most):
             count = min(most, steps - first)
             number = np.uint64(key), np.uint64(draw), block
@@ -91,9 +95,10 @@ def _compiled(kernel: Kernel, kind: str, X: FloatArray, gamma: float) -> Advance
     return advance
 
 
-def _by_blocks(kernel: Kernel) -> Advance:
-    from dmsgd.samplers.compiled.random import fill_uniform
-    from dmsgd.samplers.compiled.swap import MATRIX, factor, propose, walk
+def block_steps(kernel: KernelEntries) -> Advance:
+    """Return steps for any kernel, by the block of L of the set and its next proposals."""
+    from dmsgd.compiled.philox import fill_uniform
+    from dmsgd.compiled.swap import MATRIX, factor, propose, walk
 
     def advance(Y: IntArray, key: int, draw: int, block: int, steps: int) -> tuple[int, int, float]:
         most = 2 * (max(Y.size, LEAST_STEPS) // 2)  # even, as random numbers come in pairs

@@ -12,10 +12,9 @@ from torch import Tensor
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
 from dmsgd.kernels import Kernel
-from dmsgd.samplers.device.draws import of_device
-from dmsgd.samplers.protocol import Draw
-from dmsgd.samplers.rejection import of_any_size
-from dmsgd.samplers.tables import tables_of
+from dmsgd.samplers.cuda.sampler import cuda_sampler
+from dmsgd.samplers.protocol import PreparedSampler
+from dmsgd.samplers.rejection import dense_tables, dpp_sampler
 from dmsgd.spectra.vectors import Vectors
 
 #: Numbers of V that are worked on at a time.
@@ -62,11 +61,11 @@ class DeviceVectors(Vectors):
         ]
         return np.asarray(torch.cat(parts).cpu().numpy())
 
-    def rejection(self, values: FloatArray, k: int) -> Draw:
-        return of_device(self.V, values, k)
+    def rejection(self, values: FloatArray, k: int) -> PreparedSampler:
+        return cuda_sampler(self.V, values, k)
 
     def rejection_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        return of_any_size(tables_of(np.asarray(self)), probabilities)
+        return dpp_sampler(dense_tables(np.asarray(self)), probabilities)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         reserve(self.V.numel(), f"all eigenvectors of {self!r}", "sample and inclusion need none")

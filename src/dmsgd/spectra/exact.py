@@ -26,8 +26,7 @@ from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.progress import EIGH, announce
 from dmsgd.inputs.scalars import as_share
 from dmsgd.kernels import Kernel, as_kernel
-from dmsgd.samplers.rows import Rows
-from dmsgd.samplers.words import Words
+from dmsgd.samplers.computed_rows import ComputedRows, ComputedSparseRows
 from dmsgd.spectra import on_demand
 from dmsgd.spectra.eigen import eigh, noise
 from dmsgd.spectra.on_demand import VectorsOnDemand
@@ -133,12 +132,14 @@ def of_features(
     rounding, route = _rounding(F, values), _route("dual", values)
     vectors: Any
     if texts is not None:
-        made = partial(Words.of, (kept := texts.owned()).matrix)
+        made = partial(ComputedSparseRows.of, (kept := texts.owned()).matrix)
         vectors = VectorsOnDemand(kept, _columns(values, U), made)
     elif blocks is None:
         values, vectors = _left_vectors(F.whole(), values, U, overwrite)
     elif direct is not None:
-        vectors = VectorsOnDemand(blocks, _columns(values, U), partial(Rows, blocks, direct))
+        vectors = VectorsOnDemand(
+            blocks, _columns(values, U), partial(ComputedRows, blocks, direct)
+        )
     else:  # as large as F: made again whenever a block is read
         vectors = VectorsInBlocks(blocks, U / np.sqrt(values), precise=route != "dual")
     return truncated(values, vectors, route, rounding, tol)

@@ -13,8 +13,8 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_array
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import format_bytes
 from dmsgd.polynomials import eigenvector_inclusion
-from dmsgd.samplers.protocol import Draw, Tables
-from dmsgd.samplers.rejection import of_any_size, of_tables
+from dmsgd.samplers.protocol import PreparedSampler, RowSource
+from dmsgd.samplers.rejection import dpp_sampler, kdpp_sampler
 from dmsgd.spectra.vectors import Vectors
 
 log = logging.getLogger("dmsgd")
@@ -25,13 +25,13 @@ KEPT = 2**27
 
 
 class Maker(Protocol):
-    """What makes rows of V = F B in compiled loops: `Words` of sparse features, or `Rows`."""
+    """Computes rows of V = F B in compiled loops: see `samplers/computed_rows.py`."""
 
-    def survey(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the sums of V² before stretches of rows, (rank, stretches + 1), and V² weights."""
+    def block_sums(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sums of V² before row blocks, (rank, row blocks + 1), and V² weights."""
 
-    def tables(self, sums: FloatArray) -> Tables:
-        """Return what draws are made by."""
+    def with_sums(self, sums: FloatArray) -> RowSource:
+        """Return the same, ready for draws."""
 
 
 @final
@@ -80,7 +80,7 @@ class VectorsOnDemand(Vectors):
     def weighted_squares(self, pi: FloatArray) -> FloatArray:
         """Return Σ_n V_in² π_n, shape (n,); a product F B, unless it was the last to be known."""
         if self._weighed is None or self._weighed[0] != pi.tobytes():
-            sums, weighed = self._maker().survey(pi)
+            sums, weighed = self._maker().block_sums(pi)
             if self._sums is None:
                 self._sums = sums
             self._weighed = pi.tobytes(), weighed
@@ -91,23 +91,23 @@ class VectorsOnDemand(Vectors):
             self._made = self.maker(self.basis)
         return self._made
 
-    def _tables(self, pi: FloatArray) -> Tables:
+    def _tables(self, pi: FloatArray) -> RowSource:
         if self._sums is None:
             self.weighted_squares(pi)
         assert self._sums is not None
-        return self._maker().tables(self._sums)
+        return self._maker().with_sums(self._sums)
 
-    def rejection(self, values: FloatArray, k: int) -> Draw:
+    def rejection(self, values: FloatArray, k: int) -> PreparedSampler:
         (n, rank), made = self.shape, k * (1 / np.arange(1, k + 1)).sum()
         log.info(
             "no eigenvectors of %r are kept, which would take %s; a draw of %d makes about %.0f of "
             "their %s rows again, at %d columns",
             self.features, format_bytes(8 * n * rank), k, made, f"{n:,}", k,
         )  # fmt: skip
-        return of_tables(self._tables(eigenvector_inclusion(values, k)), values, k)
+        return kdpp_sampler(self._tables(eigenvector_inclusion(values, k)), values, k)
 
     def rejection_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        return of_any_size(self._tables(probabilities), probabilities)
+        return dpp_sampler(self._tables(probabilities), probabilities)
 
     def __repr__(self) -> str:
         return f"VectorsOnDemand({self.features!r}, rank {self.shape[1]})"

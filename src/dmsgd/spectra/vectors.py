@@ -16,10 +16,9 @@ from dmsgd.features.interface import InPasses
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array
 from dmsgd.inputs.memory import reserve
 from dmsgd.polynomials import weighted_squares
-from dmsgd.samplers.blocks import of_blocks
-from dmsgd.samplers.protocol import Draw
-from dmsgd.samplers.rejection import of_any_size, of_tables
-from dmsgd.samplers.tables import tables_of
+from dmsgd.samplers.blocks import block_sampler
+from dmsgd.samplers.protocol import PreparedSampler
+from dmsgd.samplers.rejection import dense_tables, dpp_sampler, kdpp_sampler
 
 
 class Vectors(ABC):
@@ -54,7 +53,7 @@ class Vectors(ABC):
         """Return Σ_n V_in² π_n for every item, shape (n,)."""
 
     @abstractmethod
-    def rejection(self, values: FloatArray, k: int) -> Draw:
+    def rejection(self, values: FloatArray, k: int) -> PreparedSampler:
         """Return what draws from the k-DPP with these eigenvalues, by the default sampler."""
 
     @abstractmethod
@@ -94,11 +93,11 @@ class ResidentVectors(Vectors):
     def weighted_squares(self, pi: FloatArray) -> FloatArray:
         return weighted_squares(self.array, pi)
 
-    def rejection(self, values: FloatArray, k: int) -> Draw:
-        return of_tables(tables_of(self.array), values, k)
+    def rejection(self, values: FloatArray, k: int) -> PreparedSampler:
+        return kdpp_sampler(dense_tables(self.array), values, k)
 
     def rejection_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        return of_any_size(tables_of(self.array), probabilities)
+        return dpp_sampler(dense_tables(self.array), probabilities)
 
 
 @final
@@ -173,11 +172,11 @@ class VectorsInBlocks(Vectors):
         self._masses = masses
         self.remember(pi, weighed)
 
-    def rejection(self, values: FloatArray, k: int) -> Draw:
-        return of_blocks(self, values, k)
+    def rejection(self, values: FloatArray, k: int) -> PreparedSampler:
+        return block_sampler(self, values, k)
 
     def rejection_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        return of_any_size(tables_of(np.asarray(self)), probabilities)
+        return dpp_sampler(dense_tables(np.asarray(self)), probabilities)
 
     def __repr__(self) -> str:
         return f"VectorsInBlocks({self.features!r}, rank {self.shape[1]})"

@@ -1,0 +1,237 @@
+"""Draws of k items given that independent ones are k: how many fall where, then which.
+
+Neighbouring items form leaves: one heavy item, or light ones whose odds sum to about 1. Nodes of a
+binary tree over the leaves know the law of how many items fall below them. A draw begins at the
+root with k and splits counts between children, P(a of c go left) ∝ left[a] right[c - a], down to
+the leaves, in which c items are drawn independently, all again until they differ: given that they
+do, their law is the one wanted. Items of a leaf are looked up in its alias table (Walker 1977, Vose
+1991): two numbers of memory an item, wherever it is.
+
+Node h has the children 2h and 2h + 1; leaf g is node `width` + g. The counts from low[h] on have
+the probabilities mass[where[h]], mass[where[h] + 1] and so on, sizes[h] of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmsgd.compiled.jit import DOUBLES, INT, INTS, WORD, compiled
+from dmsgd.compiled.philox import uniforms_at
+from dmsgd.compiled.pointers import doubles_at, halves_at, ints_at, shift
+
+#: Odds above this make a leaf of their own; others share one until their sum is 1.
+ALONE = 0.25
+#: More items than this never come from a leaf of light ones: that has a probability below 1e-60.
+DEEP = 48
+#: Counts less likely than this, beside the likeliest, are beyond what random numbers resolve.
+NEVER = 1e-40
+#: Random numbers at a time.
+NUMBERS = 256
+
+
+@compiled(INT(INT, INT, INT), called_from_python=True)
+def find_leaves(odds, n, first):
+    """Fill `first` with the item that each leaf begins with, and n; return how many there are."""
+    odds, first = doubles_at(odds), ints_at(first)
+    count, inside, after_heavy = 0, 0.0, False
+    first[0] = 0
+    for i in range(n):
+        heavy = odds[i] > ALONE
+        if i > 0 and (heavy or after_heavy or inside >= 1.0):
+            count += 1
+            first[count] = i
+            inside = 0.0
+        inside += odds[i]
+        after_heavy = heavy
+    first[count + 1] = n
+    return count + 1
+
+
+@compiled(INT(INT, INT, INT, INT, INT, INT), called_from_python=True)
+def fill_aliases(odds, first, leaves, cut, alias, scratch):
+    """Make the alias table of each leaf: place j stands for item j up to cut[j], then alias[j].
+
+    Both count from the leaf's first item; `scratch` has room for the largest leaf.
+    """
+    odds, first, cut = doubles_at(odds), ints_at(first), doubles_at(cut)
+    alias, scratch = halves_at(alias), halves_at(scratch)
+    for g in range(leaves):
+        start, size = first[g], first[g + 1] - first[g]
+        total = 0.0
+        for i in range(start, start + size):
+            total += odds[i]
+        if size == 1 or total == 0.0:
+            continue
+        small, large = 0, size  # small ones are put on scratch from the front, others from the back
+        for j in range(size):
+            cut[start + j] = odds[start + j] * (size / total)
+            alias[start + j] = j
+            if cut[start + j] < 1.0:
+                scratch[small] = j
+                small += 1
+            else:
+                large -= 1
+                scratch[large] = j
+        while small > 0 and large < size:
+            small -= 1
+            poor, rich = np.int64(scratch[small]), np.int64(scratch[large])
+            alias[start + poor] = rich
+            cut[start + rich] -= 1.0 - cut[start + poor]
+            if cut[start + rich] < 1.0:
+                large += 1
+                scratch[small] = rich
+                small += 1
+        for s in range(small):  # what rounding leaves is full
+            cut[start + np.int64(scratch[s])] = 1.0
+        for s in range(large, size):
+            cut[start + np.int64(scratch[s])] = 1.0
+    return leaves
+
+
+@compiled(INT(DOUBLES, INT, DOUBLES))
+def _count_leaf(odds, size, out):
+    """Fill `out` with P(c of these items are included), c = 0, 1, ...; return how many c."""
+    if size == 1:
+        out[0] = 1.0 / (1.0 + odds[0])
+        out[1] = 1.0 - out[0] if out[0] < 0.5 else odds[0] / (1.0 + odds[0])
+        return 2
+    top, none = 0, 0.0
+    out[0] = 1.0
+    for i in range(size):
+        w = odds[i]
+        none += np.log1p(w)
+        if top < DEEP:
+            top += 1
+            out[top] = 0.0
+        for c in range(top, 0, -1):
+            out[c] += w * out[c - 1]
+    share = np.exp(-none)
+    for c in range(top + 1):
+        out[c] *= share
+    return top + 1
+
+
+@compiled(INT(DOUBLES, INT, INT, DOUBLES, INT, INT, INT, DOUBLES, INT))
+def _join(left, left_low, left_size, right, right_low, right_size, low, out, size):
+    """Fill `out` with the law of the sum of two counts, from low on; in the order of `_split`."""
+    for s in range(size):
+        c = low + s
+        least = max(left_low, c - (right_low + right_size - 1))
+        most = min(left_low + left_size - 1, c - right_low)
+        total = 0.0
+        for a in range(least, most + 1):
+            total += left[a - left_low] * right[c - a - right_low]
+        out[s] = total
+    return size
+
+
+@compiled(INT(*12 * [INT]), called_from_python=True)
+def fill_tree(odds, first, leaves, width, k, where, low, sizes, mass, room, node, end):
+    """Make the laws of counts of nodes from `node` down to the root, at mass[end..room].
+
+    Return the node to go on with, which more room is needed for, or 0.
+    """
+    odds, first, mass = doubles_at(odds), ints_at(first), doubles_at(mass)
+    where, low, sizes = ints_at(where), ints_at(low), ints_at(sizes)
+    while node > 0:
+        if node >= width:
+            g = node - width
+            size = min(first[g + 1] - first[g], DEEP) + 1 if g < leaves else 1
+            start = 0
+        else:
+            a, b = 2 * node, 2 * node + 1
+            start = low[a] + low[b]
+            size = min(sizes[a] + sizes[b] - 1, k + 1 - start)
+        if end + size > room:
+            where[0] = end
+            return node
+        out = shift(mass, end)
+        if node < width:
+            _join(shift(mass, where[a]), low[a], sizes[a],
+                  shift(mass, where[b]), low[b], sizes[b], start, out, size)  # fmt: skip
+        elif g < leaves:
+            size = _count_leaf(shift(odds, first[g]), first[g + 1] - first[g], out)
+        else:
+            out[0] = 1.0
+        likeliest = 0.0
+        for s in range(size):
+            likeliest = max(likeliest, out[s])
+        skip = 0
+        while skip < size - 1 and out[skip] <= NEVER * likeliest:
+            skip += 1
+        while size > skip + 1 and out[size - 1] <= NEVER * likeliest:
+            size -= 1
+        where[node], low[node], sizes[node] = end + skip, start + skip, size - skip
+        end += size
+        node -= 1
+    return 0
+
+
+@compiled(INT(INTS, INTS, INTS, DOUBLES, INT, INT, DOUBLES))
+def _split(where, low, sizes, mass, node, c, uniform):
+    """Return how many of the c items below `node` are below its left child."""
+    a, b = 2 * node, 2 * node + 1
+    least = max(low[a], c - (low[b] + sizes[b] - 1))
+    most = min(low[a] + sizes[a] - 1, c - low[b])
+    left, right = where[a] - low[a], where[b] - low[b] + c
+    target = uniform[0] * mass[where[node] + c - low[node]]
+    total = 0.0
+    for count in range(least, most):
+        total += mass[left + count] * mass[right - count]
+        if total > target:
+            return count
+    return most
+
+
+@compiled(INT(*9 * [INT], WORD, WORD, *5 * [INT]), called_from_python=True)
+def draw(
+    where, low, sizes, mass, first, leaves, width, cut, alias, key, start, k, uniforms, counts, out,
+    size,
+):  # fmt: skip
+    """Fill row t of `out` with draw start + t, in random order; return how many rows."""
+    where, low, sizes, mass = ints_at(where), ints_at(low), ints_at(sizes), doubles_at(mass)
+    first, cut, alias = ints_at(first), doubles_at(cut), halves_at(alias)
+    uniforms, counts, out = doubles_at(uniforms), ints_at(counts), ints_at(out)
+    for t in range(size):
+        number = np.uint64(start + np.uint64(t))
+        block, used, row = 0, NUMBERS, shift(out, t * k)
+        counts[1] = k
+        for node in range(1, width):
+            c = counts[node]
+            left = 0
+            if c > 0:
+                if used == NUMBERS:
+                    block, used = uniforms_at(key, number, block, uniforms, NUMBERS), 0
+                left = _split(where, low, sizes, mass, node, c, shift(uniforms, used))
+                used += 1
+            counts[2 * node], counts[2 * node + 1] = left, c - left
+        done = 0
+        for g in range(leaves):
+            c, begin = counts[width + g], first[g]
+            among = first[g + 1] - begin
+            if c == among:
+                for i in range(c):
+                    row[done + i] = begin + i
+                done += c
+            elif c > 0:
+                i = 0
+                while i < c:
+                    if used + 2 > NUMBERS:
+                        block, used = uniforms_at(key, number, block, uniforms, NUMBERS), 0
+                    place = begin + np.int64(uniforms[used] * among)
+                    other = begin + np.int64(alias[place])
+                    item = place if uniforms[used + 1] < cut[place] else other
+                    used += 2
+                    row[done + i] = item
+                    i += 1
+                    for earlier in range(i - 1):
+                        if row[done + earlier] == item:
+                            i = 0  # all again
+                done += c
+        for i in range(k - 1, 0, -1):
+            if used == NUMBERS:
+                block, used = uniforms_at(key, number, block, uniforms, NUMBERS), 0
+            j = np.int64(uniforms[used] * (i + 1))
+            used += 1
+            row[i], row[j] = row[j], row[i]
+    return size

@@ -1,0 +1,99 @@
+"""Small dense linear algebra for one draw, in a fixed order of operations.
+
+A draw must not depend on how many threads a BLAS uses, nor on the processor, so these are our own
+loops. Columns of a right factor and of a result are in panels of PANEL: side by side within one,
+and from one panel to the next there is a stride of its own. Rows are taken TILE_ROWS at a time and
+columns 8 at a time, so matrices have room to the next multiple, and what lies there is overwritten.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from dmsgd.compiled.jit import DOUBLES, INT, NOTHING, REAL, compiled
+from dmsgd.compiled.microkernels import (
+    TILE_COLUMNS,
+    TILE_ROWS,
+    add_outer,
+    half_add_outer,
+    half_row_tile,
+    narrow_tile,
+    row_tile,
+    wide_tile,
+)
+from dmsgd.compiled.pointers import shift
+from dmsgd.compiled.simd import BLOCK, LANES
+
+#: Columns of a panel.
+PANEL = 16
+
+
+@compiled(NOTHING(DOUBLES, INT, INT, DOUBLES, INT, INT, DOUBLES, INT, INT, INT, INT, INT, INT))
+def product(
+    A, a_row, a_step, B, b_row, b_panel, C, c_row, c_panel, rows, inner, columns, add
+):  # fmt: skip
+    """C = A @ B, or C += A @ B if `add` is not 0.
+
+    a_row and a_step lead to the next row and the next column of A.
+    """
+    for first in range(0, columns, TILE_COLUMNS):
+        b = shift(B, first // PANEL * b_panel + first % PANEL)
+        c = shift(C, first // PANEL * c_panel + first % PANEL)
+        if TILE_COLUMNS > LANES and columns - first > LANES:
+            for i in range(0, rows, TILE_ROWS):
+                wide_tile(
+                    shift(A, i * a_row), a_row, a_step, b, b_row, shift(c, i * c_row), c_row,
+                    inner, add != 0,
+                )  # fmt: skip
+        else:
+            for i in range(0, rows, TILE_ROWS):
+                narrow_tile(
+                    shift(A, i * a_row), a_row, a_step, b, b_row, shift(c, i * c_row), c_row,
+                    inner, add != 0,
+                )  # fmt: skip
+
+
+@compiled(REAL(DOUBLES, INT, INT, REAL, DOUBLES))
+def householder(Z, rows, column, square, v):
+    """Set v so that I - tau v vᵀ maps Z[:rows, column] onto the last axis; return tau.
+
+    `square` is the squared length of that column. Z has rows of BLOCK.
+    """
+    for i in range(rows):
+        v[i] = Z[i * BLOCK + column]
+    norm, last = sqrt(square), v[rows - 1]
+    v[rows - 1] = last + norm if last > 0 else last - norm
+    return 1.0 / (square + abs(last) * norm)
+
+
+@compiled(NOTHING(DOUBLES, INT, INT, INT, DOUBLES, REAL, DOUBLES, DOUBLES))
+def reflect(Z, rows, first, last, v, tau, y, squares):
+    """Z = ((I - tau v vᵀ) Z)[:-1]; squares = (Z**2).sum(axis=0). `y` is scratch for a row.
+
+    In the columns first..last at least; a half of Z is left out where it has none of them.
+    """
+    half = BLOCK // 2
+    if first < half < last:
+        row_tile(v, 0, 1, Z, BLOCK, y, 0, rows, False)
+        add_outer(Z, rows - 1, v, -tau, y, squares)
+    else:
+        start = 0 if first < half else half
+        Z, squares = shift(Z, start), shift(squares, start)
+        half_row_tile(v, 0, 1, Z, BLOCK, y, 0, rows, False)
+        half_add_outer(Z, rows - 1, v, -tau, y, squares)
+
+
+@compiled(NOTHING(DOUBLES, DOUBLES, INT, INT, DOUBLES))
+def join(gram, taus, first, count, S):
+    """Set S so that H_count ... H_1 = I + V S Vᵀ for reflections H_i = I - tau_i v_i v_iᵀ.
+
+    The first rows of S are there already. The columns of V are v_i, and gram = Vᵀ V. The
+    share of v_i that is taken away from z is y_i = tau_i (v_i z - Σ_{j<i} (v_i v_j) y_j), and
+    y = -S Vᵀ z. S and gram have rows of BLOCK.
+    """
+    for i in range(first, count):
+        row = shift(S, i * BLOCK)
+        row_tile(shift(gram, i * BLOCK), 0, 1, S, BLOCK, row, 0, i, False)
+        row[i] = 1.0
+        for j in range(i + 1):
+            row[j] *= -taus[i]

@@ -1,0 +1,144 @@
+"""Uniform, stratified and Poisson-disk batches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmsgd.compiled.jit import compiled
+from dmsgd.compiled.philox import fill_uniform
+
+#: Darts whose random numbers are made at a time; even, as random numbers come in pairs.
+DARTS = 64
+
+
+@compiled()
+def _choose(n, uniforms, table, out):
+    """Fill `out` with a simple random sample of range(n) (Floyd's algorithm), O(len(out)).
+
+    `table` is an open-addressing hash set of at least twice len(out) entries, a power of two.
+    """
+    table[:] = -1
+    mask = table.size - 1
+    c = out.size
+    for i in range(c):
+        top = n - c + i
+        item = np.int64(uniforms[i] * (top + 1))
+        slot = (item * 0x9E3779B1) & mask
+        while table[slot] != -1 and table[slot] != item:
+            slot = (slot + 1) & mask
+        if table[slot] == item:  # taken before: take the newcomer instead
+            item = top
+            slot = (item * 0x9E3779B1) & mask
+            while table[slot] != -1:
+                slot = (slot + 1) & mask
+        table[slot] = item
+        out[i] = item
+
+
+@compiled()
+def _shuffle(items, uniforms):
+    """Put `items` in random order (Fisher-Yates)."""
+    for i in range(items.size - 1, 0, -1):
+        j = np.int64(uniforms[i] * (i + 1))
+        items[i], items[j] = items[j], items[i]
+
+
+@compiled()
+def _hash_table(most):
+    """Return room for a hash set of `most` items."""
+    width = 4
+    while width < 2 * most:
+        width *= 2
+    return np.empty(width, np.int64)
+
+
+@compiled()
+def draw_uniform(n, key, start, out):
+    """Fill row t of `out` with draw start + t of a simple random sample of range(n)."""
+    k = out.shape[1]
+    uniforms, table = np.empty(2 * k), _hash_table(k)
+    for t in range(out.shape[0]):
+        fill_uniform(key, np.uint64(start + t), 0, uniforms)
+        _choose(n, uniforms, table, out[t])
+        _shuffle(out[t], uniforms[k:])
+    return out.shape[0]
+
+
+@compiled()
+def draw_stratified(members, starts, base, extra, key, start, out):
+    """Fill row t of `out` with draw start + t of a stratified sample, in random order.
+
+    Stratum s is members[starts[s]:starts[s + 1]] and gives base[s] items; `extra` of the strata
+    with room for one more, chosen at random, give one more.
+    """
+    strata, k = base.size, out.shape[1]
+    sizes = starts[1:] - starts[:-1]
+    open_strata = np.flatnonzero(base < sizes)
+    counts, lucky = np.empty(strata, np.int64), np.empty(extra, np.int64)
+    uniforms = np.empty(2 * k + extra)
+    table = _hash_table(max(k, extra))
+    for t in range(out.shape[0]):
+        fill_uniform(key, np.uint64(start + t), 0, uniforms)
+        counts[:] = base
+        _choose(open_strata.size, uniforms[2 * k :], table, lucky)
+        for s in lucky:
+            counts[open_strata[s]] += 1
+        filled = 0
+        for s in range(strata):
+            part = out[t, filled : filled + counts[s]]
+            _choose(sizes[s], uniforms[filled:], table, part)
+            for i in range(part.size):
+                part[i] = members[starts[s] + part[i]]
+            filled += counts[s]
+        _shuffle(out[t], uniforms[k:])
+    return out.shape[0]
+
+
+@compiled(fastmath={"contract", "nsz", "reassoc"})
+def is_far(X, j, items, count, squared_radius):
+    """Return (((X[items[:count]] - X[j])**2).sum(axis=1) >= squared_radius).all()."""
+    dart = X[j]
+    for p in range(count):
+        row, total = X[items[p]], 0.0
+        for f in range(row.size):
+            total += (row[f] - dart[f]) ** 2
+        if total < squared_radius:
+            return False
+    return True
+
+
+@compiled()
+def draw_disks(X, radius, misses, shrink, least, key, start, out, radii):
+    """Fill row t of `out` with draw start + t, and radii[t] with the radius that it came down to.
+
+    A dart is one of all items, at random. It misses if it has been hit already or is closer than
+    the radius to one that has. After `misses` misses in a row the radius is multiplied by
+    `shrink` until the row is full, and below `least` it is 0: then all distinct items are far
+    enough, and every row gets filled. The items of a row end up in random order.
+    """
+    n, k = X.shape[0], out.shape[1]
+    hit = np.zeros(n, np.bool_)
+    uniforms, order = np.empty(DARTS), np.empty(k)
+    for t in range(out.shape[0]):
+        draw, row = np.uint64(start + t), out[t]
+        block = fill_uniform(key, draw, 0, order)
+        filled, missed, now, dart = 0, 0, radius, DARTS
+        while filled < k:
+            if dart == DARTS:
+                block, dart = fill_uniform(key, draw, block, uniforms), 0
+            j = np.int64(uniforms[dart] * n)
+            dart += 1
+            if not hit[j] and (now == 0.0 or is_far(X, j, row, filled, now * now)):
+                row[filled], hit[j] = j, True
+                filled, missed = filled + 1, 0
+                continue
+            missed += 1
+            if missed == misses:
+                missed, now = 0, now * shrink
+                now = now if now >= least else 0.0
+        radii[t] = now
+        for i in range(k - 1, -1, -1):
+            p = np.int64(order[i] * (i + 1))
+            row[i], row[p] = row[p], row[i]
+            hit[row[i]] = False
+    return out.shape[0]

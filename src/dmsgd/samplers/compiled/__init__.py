@@ -1,1 +1,0 @@
-"""Compiled loops of samplers. Importing this package loads numba; nothing does before a draw."""

@@ -1,0 +1,305 @@
+"""Draws without eigenvectors in memory: rows of V = F B are computed when a draw needs them.
+
+V would be as large as dense features and far larger than sparse ones. Kept are F as it is given, B,
+and the sums of V² over blocks of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.inputs.progress import Progress
+from dmsgd.inputs.threads import thread_count
+from dmsgd.samplers.parallel import parallel_map
+from dmsgd.samplers.protocol import BlockRows, RowCallbacks, RowSource
+
+#: Calls work(part) for all parts.
+Runner = Callable[[Callable[[tuple[int, int]], None], Sequence[tuple[int, int]]], Any]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DenseRows:
+    """Row i of F is scale_i X_i; with `codes`, extra_i in column d + codes_i of the row, too."""
+
+    X: npt.NDArray[Any]
+    scale: FloatArray
+    extra: FloatArray | None = None
+    codes: IntArray | None = None
+
+    def take(self, items: IntArray, width: int) -> FloatArray:
+        """Return F[items], which has `width` columns."""
+        out, d = np.zeros((items.size, width)), self.X.shape[1]
+        np.multiply(self.X[items], self.scale[items, None], out=out[:, :d])
+        if self.extra is not None and self.codes is not None:
+            out[np.arange(items.size), d + self.codes[items]] = self.extra[items]
+        return out
+
+    def scaled(self, factors: FloatArray) -> DenseRows:
+        """Return the same with row i times factors[i]."""
+        extra = None if self.extra is None else self.extra * factors
+        return replace(self, scale=self.scale * factors, extra=extra)
+
+    def labelled(self, codes: IntArray, w: float) -> DenseRows | None:
+        """Return (1 - w) times the same, and w in the column of the code; None if it has codes."""
+        if self.codes is not None:
+            return None
+        n, scale = self.X.shape[0], self.scale * (1 - w)
+        return DenseRows(self.X, scale, np.full(n, w), np.ascontiguousarray(codes, dtype=np.int64))
+
+
+@final
+@dataclass(frozen=True)
+class SparseRows:
+    """The three arrays of a CSR matrix F, (n, d), in the types that compiled loops read."""
+
+    indptr: IntArray
+    indices: npt.NDArray[np.uint32]
+    data: FloatArray
+
+    @classmethod
+    def of(cls, F: Matrix) -> SparseRows:
+        """Return those of a matrix; only arrays of another type are copied."""
+        F = F.tocsr()
+        short = F.indices.dtype == np.int32  # none is negative
+        indices = F.indices.view(np.uint32) if short else F.indices.astype(np.uint32)
+        return cls(F.indptr.astype(np.int64), indices, F.data)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.indptr.size - 1
+
+    def addresses(self) -> tuple[int, int, int]:
+        """Return the addresses of the three arrays."""
+        from dmsgd.compiled.jit import address
+
+        return (
+            address(self.indptr, np.int64), address(self.indices, np.uint32),
+            address(self.data, float),
+        )  # fmt: skip
+
+    def block_sums(
+        self,
+        columns: FloatArray,
+        weights: FloatArray,
+        weighted: FloatArray,
+        parts: int = 1,
+        run: Runner | None = None,
+    ) -> FloatArray:
+        """Return the sums of V² before each row block, V = F columns.T for at most BLOCK columns.
+
+        Shape (columns, row blocks + 1). V² @ weights is added to `weighted`, (n,). `run` may do
+        several of the `parts` at once.
+        """
+        from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK, sparse_block_sums
+        from dmsgd.compiled.jit import address
+        from dmsgd.compiled.simd import BLOCK
+
+        (count, d), blocks = columns.shape, -(-self.n // SPARSE_ROW_BLOCK)
+        sums, tile, factors = np.zeros((count, blocks + 1)), np.zeros((d, BLOCK)), np.zeros(BLOCK)
+        tile[:, :count], factors[:count] = columns.T, weights
+        given = (*self.addresses(), address(tile, float), count, address(factors, float))
+        filled = address(sums, float), address(weighted, float)
+
+        def work(part: tuple[int, int]) -> None:
+            scratch = np.empty(2 * BLOCK)
+            sparse_block_sums(*given, *part, self.n, *filled, address(scratch, float))
+
+        if run is None:
+            work((0, blocks))
+        else:
+            bounds = np.linspace(0, blocks, min(parts, blocks) + 1).astype(int).tolist()
+            run(work, list(pairwise(bounds)))
+        return np.cumsum(sums, axis=1, out=sums)
+
+
+def tiles(r: int) -> list[slice]:
+    """Return slices of range(r) that `SparseRows.block_sums` takes."""
+    from dmsgd.compiled.simd import BLOCK
+
+    return [slice(first, min(first + BLOCK, r)) for first in range(0, r, BLOCK)]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ComputedRows(RowSource):
+    """V = F B for dense F: `rows` gives single rows, `features` all of them in blocks.
+
+    columns: the columns of B, one after the other, (r, D).
+    sums:    of V² before each row block and at the end, (r, row blocks + 1); see `block_sums`.
+
+    Blocks of `features` begin at multiples of `compiled.computed_rows.DENSE_ROW_BLOCK` rows.
+    """
+
+    features: BlockRows
+    rows: DenseRows
+    columns: FloatArray
+    sums: FloatArray | None = None
+
+    def block_sums(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `sums` and V² @ weights, (n,): one product F B, block by block."""
+        from dmsgd.compiled.computed_rows import DENSE_ROW_BLOCK
+
+        n, r = self.features.n, self.columns.shape[0]
+        sums, weighted = np.zeros((r, -(-n // DENSE_ROW_BLOCK) + 1)), np.empty(n)
+        work = partial(_dense_block_sums, B=self.columns.T, weights=weights, step=DENSE_ROW_BLOCK)
+        for start, (part, b) in zip(
+            self.features.bounds.tolist(), self.features.run(work, "block_sums"), strict=False
+        ):
+            first = start // DENSE_ROW_BLOCK + 1
+            sums[:, first : first + part.shape[0]] = part.T
+            weighted[start : start + b.size] = b
+        return np.cumsum(sums, axis=1, out=sums), weighted
+
+    def with_sums(self, sums: FloatArray) -> ComputedRows:
+        """Return the same, ready for draws."""
+        return replace(self, sums=sums)
+
+    def callbacks(self) -> RowCallbacks:
+        """Return the compiled functions."""
+        from dmsgd.compiled.computed_rows import gather_rows, locate_rows, ready_rows
+        from dmsgd.compiled.jit import address_of
+
+        return RowCallbacks(
+            address_of(locate_rows), address_of(gather_rows), address_of(ready_rows)
+        )
+
+    def arguments(self, k: int) -> tuple[IntArray, Any]:
+        """Return sizes and addresses, and the scratch that they point into."""
+        from dmsgd.compiled.jit import address
+        from dmsgd.compiled.linear_algebra import PANEL
+        from dmsgd.compiled.simd import BLOCK
+
+        assert self.sums is not None
+        rows, (n, d), D = self.rows, self.rows.X.shape, self.columns.shape[1]
+        buffers = np.zeros((k + PANEL, D)), np.zeros((d, BLOCK)), self.sums[:, -1].copy()
+        chosen, transposed, totals = buffers
+        labels = (0, 0, 0)
+        if rows.extra is not None and rows.codes is not None:
+            labels = 1, address(rows.extra, float), address(rows.codes, np.int64)
+        numbers = [
+            address(totals, float), n, d, D, self.sums.shape[1] - 1,
+            rows.X.dtype == np.float32, address(rows.X, rows.X.dtype),
+            address(rows.scale, float), *labels,
+            *(address(array, float) for array in (self.columns, self.sums, chosen, transposed)),
+        ]  # fmt: skip
+        return np.array(numbers, dtype=np.int64), buffers
+
+
+def _dense_block_sums(
+    block: FloatArray, argument: Any, B: FloatArray, weights: FloatArray, step: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the sums of (F B)² over every `step` rows of a block, and (F B)² @ weights.
+
+    The last sum may be over fewer rows.
+    """
+    squares = block @ B
+    squares *= squares
+    return np.add.reduceat(squares, np.arange(0, len(block), step), axis=0), squares @ weights
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ComputedSparseRows(RowSource):
+    """V = F B for sparse F; `columns` and `sums` are as in `ComputedRows`."""
+
+    rows: SparseRows
+    columns: FloatArray
+    sums: FloatArray | None = None
+
+    @classmethod
+    def of(cls, F: Matrix, columns: FloatArray) -> ComputedSparseRows:
+        """Return V = F B; the entries of F are not copied."""
+        return cls(SparseRows.of(F), np.ascontiguousarray(columns))
+
+    def block_sums(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `sums` and V² @ weights, (n,): one product F B, a few columns at a time."""
+        from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK
+
+        n, r, cores = self.rows.n, len(self.columns), thread_count(-1)
+        sums, weighted = np.empty((r, -(-n // SPARSE_ROW_BLOCK) + 1)), np.zeros(n)
+        tell = Progress(f"the tables of {n:,} items x {r:,} eigenvectors")
+        for tile in tiles(r):
+            sums[tile] = self.rows.block_sums(
+                self.columns[tile], weights[tile], weighted, 4 * cores,
+                lambda work, parts: parallel_map(work, parts, cores),
+            )  # fmt: skip
+            tell(min(1.0, tile.stop / r))
+        return sums, weighted
+
+    def with_sums(self, sums: FloatArray) -> ComputedSparseRows:
+        """Return the same, ready for draws."""
+        return replace(self, sums=sums)
+
+    def callbacks(self) -> RowCallbacks:
+        """Return the compiled functions."""
+        from dmsgd.compiled.computed_rows import gather_words, locate_words, ready_words
+        from dmsgd.compiled.jit import address_of
+
+        return RowCallbacks(
+            address_of(locate_words), address_of(gather_words), address_of(ready_words)
+        )
+
+    def arguments(self, k: int) -> tuple[IntArray, Any]:
+        """Return sizes and addresses, and the scratch that they point into."""
+        from dmsgd.compiled.jit import address
+        from dmsgd.compiled.simd import BLOCK
+
+        assert self.sums is not None
+        d = self.columns.shape[1]
+        chosen, totals = np.zeros((d + 1, -(-k // BLOCK) * BLOCK)), self.sums[:, -1].copy()
+        where = (address(array, float) for array in (self.columns, self.sums, chosen))
+        sizes = self.rows.n, d, self.sums.shape[1] - 1
+        numbers = [address(totals, float), *sizes, *self.rows.addresses(), *where]
+        return np.array(numbers, dtype=np.int64), (chosen, totals)
+
+
+def find_sparse(
+    F: Matrix, basis: FloatArray, question: Any, pi: FloatArray | None
+) -> tuple[IntArray, FloatArray, FloatArray | None]:
+    """Return `dmsgd.samplers.blocks.answer_block` of sparse rows F.
+
+    Only the columns of V = F basis that are needed are computed, a few at a time; with π all.
+    """
+    from dmsgd.compiled.computed_rows import find_words, rows_of_words
+    from dmsgd.compiled.jit import address
+    from dmsgd.compiled.simd import BLOCK
+
+    rests, asked, J, draw = question
+    asked, J, draw = (part.astype(np.int64) for part in (asked, J, draw))
+    rows, columns = SparseRows.of(F), np.ascontiguousarray(basis.T)
+    (r, d), k = columns.shape, J.shape[1]
+    order = np.argsort(asked, kind="stable")
+    numbers, targets = asked[order], rests[order]
+    needed = np.unique(numbers) if pi is None else np.arange(r)
+    weights, weighted = np.zeros(r) if pi is None else pi, np.zeros(rows.n)
+    found, items = np.empty(asked.size, dtype=np.int64), np.empty(asked.size, dtype=np.int64)
+    for tile in tiles(needed.size):
+        mine = needed[tile]
+        sums = rows.block_sums(columns[mine], weights[mine], weighted)
+        first, last = np.searchsorted(numbers, (mine[0], mine[-1] + 1)).tolist()
+        which = np.searchsorted(mine, numbers[first:last])
+        source = ComputedSparseRows(rows, columns[mine], sums)
+        arguments, _buffers = source.arguments(0)
+        find_words(
+            address(arguments, np.int64), address(which, np.int64),
+            address(targets[first:last], float), address(found[first:last], np.int64), last - first,
+        )  # fmt: skip
+    items[order] = found
+    X, width = np.empty((items.size, k)), -(-k // BLOCK) * BLOCK
+    chosen, filled = np.zeros((d + 1, width)), np.full(d, -1)
+    rows_of_words(
+        *rows.addresses(), address(columns, float), d, address(J, np.int64), k,
+        address(draw, np.int64), address(items, np.int64), address(X, float), items.size,
+        address(chosen, float), address(filled, np.int64),
+    )  # fmt: skip
+    return items, X, None if pi is None else weighted

@@ -1,0 +1,145 @@
+"""Large batches: many draws in lockstep, with batched matrix products.
+
+A round proposes items until about `block` of them may be accepted, projects them onto the subspace
+that the accepted items leave (the rows of W), decides in order by their Gram matrix, and reflects W
+so that the accepted directions are its last axes, which are dropped. About 4k³ operations per
+batch, in k / block rounds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from dmsgd.samplers.cuda.program import program
+
+FILES, REAL = ("philox.cuh", "tables.cuh", "large_batches.cu"), torch.float64
+
+#: Proposals that a round decides on, at most, by the largest k.
+BLOCKS = {256: 32, 2048: 96, 2**31: 128}
+#: The expected share of them; proposals beyond `block` are left to the next round.
+FILLED = 0.9
+#: The most proposals of a round, as a multiple of k.
+MOST = 2
+#: The share of free memory that the draws of a call may take, and their number.
+SHARE, DRAWS = 0.4, 8192
+
+
+def draw_large(
+    tables: tuple[Any, ...],
+    J: Tensor,
+    key: int,
+    start: int,
+    out: Tensor,
+    together: int | None = None,
+) -> int | None:
+    """Fill `out` with the draws whose eigenvectors are the rows of J; return the first failure."""
+    size, k = out.shape
+    if together is None:
+        free, _ = torch.cuda.mem_get_info(out.device)
+        free += torch.cuda.memory_reserved(out.device) - torch.cuda.memory_allocated(out.device)
+        together = max(1, min(DRAWS, int(SHARE * free) // (8 * k * k * (2 + MOST))))
+    for first in range(0, size, together):
+        part = slice(first, first + together)
+        failed = LargeBatches(tables, J[part], key, start + first, out[part]).run()
+        if failed is not None:
+            return first + failed
+    return None
+
+
+@final
+class LargeBatches:
+    """Draws in lockstep.
+
+    ids:        which rows of `out` are not complete yet.
+    at:         the next proposal of each.
+    items_left: how many items it lacks.
+    W:          (draws, k, k); rows beyond items_left are zero. None while it is the identity.
+    """
+
+    def __init__(
+        self, tables: tuple[Any, ...], J: Tensor, key: int, start: int, out: Tensor
+    ) -> None:
+        self.tables, self.J, self.out = tables, J, out
+        self.number = ctypes.c_ulonglong(key), ctypes.c_ulonglong(start)
+        self.k = int(out.shape[1])
+        self.block = next(block for most, block in BLOCKS.items() if self.k <= most)
+        self.kernels = program(FILES, int(out.device.index))
+        self.ids = torch.arange(len(out), dtype=torch.int32, device=out.device)
+        self.at = torch.zeros_like(self.ids)
+        self.items_left = torch.full_like(self.ids, self.k)
+        self.W: Tensor | None = None
+
+    def run(self) -> int | None:
+        """Complete all draws; return the first that could not be, if any."""
+        rows = self.k
+        for _ in range(100 * self.k // self.block + 100):
+            rows = self.round(rows)
+            if rows == 0:
+                return None
+        return int(self.ids.min())
+
+    def round(self, rows: int) -> int:
+        """Decide on the next proposals; W has `rows` rows, return how many it has afterwards."""
+        k, B, draws = self.k, self.block, len(self.ids)
+        P = min(max(B, int(FILLED * B * k / rows)), max(B, MOST * k))
+        P = -(-P // 8) * 8
+        room = self.out.new_empty
+        X, items = room((draws, P, k), dtype=REAL), room((draws, P), dtype=torch.int32)
+        goals, opened = room((draws, P), dtype=REAL), room((draws, P), dtype=torch.uint8)
+        self.kernels(
+            "propose", (P // 8, draws), 256, *self.tables, self.J, k, *self.number,
+            self.ids, self.at, P, X, items, goals,
+        )  # fmt: skip
+        Z = X if self.W is None else torch.bmm(X, self.W[:, :rows].mT)
+        self.kernels("measure", (P // 8, draws), 256, Z, P, rows, goals, opened)
+        where, counts = room((draws, B), dtype=torch.int32), room(draws, dtype=torch.int32)
+        self.kernels("first_open", (draws, 1), 256, opened, P, B, where, self.at)
+        F, C = room((draws, B, rows), dtype=REAL), room((draws, B, B), dtype=REAL)
+        self.kernels("pick", (B, draws), 128, Z, P, rows, B, where, F)
+        G = torch.bmm(F, F.mT)
+        self.kernels(
+            "decide", (draws, 1), 256, G, B, where, items, goals, P, k, self.ids, self.items_left,
+            counts, C, self.out, shared=8 * B * B,
+        )  # fmt: skip
+        del X, Z
+        after = self.items_left - counts
+        most, rest, active = torch.stack(
+            (counts.max(), after.max(), (after > 0).sum().to(torch.int32))
+        ).tolist()
+        if rest > 0 and most > 0:
+            self.reflect(torch.bmm(C[:, :most], F), counts, rows)
+        self.items_left = after
+        if 0 < active <= draws // 2:
+            self.keep(torch.nonzero(after > 0)[:, 0], rest)
+        return int(rest)
+
+    def reflect(self, Y: Tensor, counts: Tensor, rows: int) -> None:
+        """Reflect W so that the rows of Y, orthonormal up to rounding, are its last axes."""
+        draws, M, k = len(self.ids), Y.shape[1], self.k
+        # One Newton step to the nearest orthonormal rows squares the rounding error.
+        Y = torch.baddbmm(Y, torch.bmm(Y, Y.mT), Y, beta=1.5, alpha=-0.5)
+        T = Y.new_empty((draws, M, M))
+        self.kernels(
+            "reflect", (draws, 1), 256, Y, M, rows, self.items_left, counts, T, shared=8 * M * M
+        )
+        if self.W is None:
+            self.W = torch.eye(k, dtype=Y.dtype, device=Y.device).repeat(draws, 1, 1)
+            moved = torch.bmm(T, Y)
+        else:
+            moved = torch.bmm(T, torch.bmm(Y, self.W[:, :rows]))
+        self.W[:, :rows].baddbmm_(Y.mT, moved, alpha=-1.0)
+        self.kernels("drop", (M, draws), 128, self.W, k, self.items_left, counts)
+
+    def keep(self, chosen: Tensor, rows: int) -> None:
+        """Go on with these draws alone."""
+        self.ids, self.at, self.items_left = (
+            self.ids[chosen],
+            self.at[chosen],
+            self.items_left[chosen],
+        )
+        if self.W is not None:
+            self.W = self.W.index_select(0, chosen)
