@@ -16,7 +16,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 import dmsgd
-from dmsgd.diagnostics import Settings
+from dmsgd.designs import DesignOptions
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -35,7 +35,7 @@ def page() -> str:
     labels = [f"digit {c}" for c in y[rows]]
     labels[-4] = "digit 6"
     content = dmsgd.report.build(
-        X[rows], 20, labels, Settings(w=0.7, normalize=True), images=X[rows].reshape(-1, 8, 8)
+        X[rows], 20, labels, DesignOptions(w=0.7, normalize=True), images=X[rows].reshape(-1, 8, 8)
     )
     return dmsgd.report.render(content, "Long-tailed digits")
 

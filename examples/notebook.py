@@ -37,7 +37,7 @@ show(f"{advice.code(20)}\n{advice.reason}")
 show(advice.design(X, 20, y))
 
 # %% A k-DPP, taken apart: who is seen, how soon, and who meets
-settings = diagnostics.Settings(w=0.7, normalize=True)
+settings = dmsgd.designs.DesignOptions(w=0.7, normalize=True)
 show(design := settings.design(X, 20, y))
 show({c: f"{share:.1%}" for c, share in diagnostics.class_shares(design, y).items()})
 show(f"items seen in 20 steps: {diagnostics.coverage(design, 20):.0%}")

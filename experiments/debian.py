@@ -98,7 +98,7 @@ KERNELS: dict[str, Callable[[Corpus, int], Any]] = {
     "LSA, whitened, unit rows": lambda it, k: linear(it.white, k, normalize=True),
     "RBF of LSA, unit rows": lambda it, k: dmsgd.diversify(
         dmsgd.normalize(it.lsa[:, :50]), k, kernel="rbf", scale=2.0,
-        spectrum=partial(dmsgd.pivoted_cholesky, rank=min(600, it.y.size))),
+        spectrum="pivoted_cholesky", rank=min(600, it.y.size)),
 }  # fmt: skip
 
 

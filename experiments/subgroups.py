@@ -102,9 +102,12 @@ def arms(size: Size) -> dict[str, Callable[[Task, int], Any]]:
         return dmsgd.diversify(X, k, kernel="linear", normalize=False, target=b)
 
     def rbf(task: Task, seed: int, target: Any = None, w: float = 0.0) -> dmsgd.KDPP:
-        labels = task.y if w > 0 else None
-        return dmsgd.diversify(task.X, k, labels, w, kernel="rbf", normalize=False, target=target,
-                               spectrum=factor)  # fmt: skip
+        X = dmsgd.concat(task.X, task.y, w) if w > 0 else task.X
+        spectrum = factor(dmsgd.RBF(X))
+        if target is None:
+            return dmsgd.KDPP(spectrum, k)
+        b = dmsgd.density_target(X, k) if target == "density" else target
+        return dmsgd.KDPP(dmsgd.prescribe(spectrum, k, b), k)
 
     def matched(make: Callable[[Task, int], dmsgd.KDPP]) -> Callable[[Task, int], Any]:
         return lambda task, seed: make(task, seed).without_repulsion()

@@ -1,5 +1,6 @@
 """`diversify`: what it says of labels without effect and of targets, and what type checkers see."""
 
+import pickle
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_wine
 
 import dmsgd
+from dmsgd.designs.build import remake
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(60, 12))
@@ -17,21 +19,13 @@ Y = np.repeat(["a", "b", "c"], [40, 15, 5])
 
 @pytest.mark.parametrize("target", [None, "uniform", "density", np.arange(60) + 60])
 def test_labels_without_effect_get_a_word(target):
-    with pytest.warns(
-        dmsgd.KernelWarning, match=r"w=0 ignores them; pass w=0.7 .*'balanced'"
-    ) as said:
+    with pytest.warns(dmsgd.KernelWarning, match="ignores them.*w=0.7.*balanced") as said:
         design = dmsgd.diversify(X, 4, labels=Y, target=target)
     assert said[0].filename == __file__  # the line to change is the caller's
     np.testing.assert_array_equal(
         design.inclusion(), dmsgd.diversify(X, 4, target=target).inclusion()
     )
-    design._recipe(X)  # said once, and not again whenever the features change
-
-
-def test_labels_beside_a_kernel_count_only_for_a_target():
-    with pytest.warns(dmsgd.KernelWarning, match="pass target='balanced'"):
-        dmsgd.diversify(X, 4, labels=Y, kernel=dmsgd.Linear(X))
-    dmsgd.diversify(X, 4, labels=Y, kernel=dmsgd.Linear(X), target="balanced")  # no warning
+    remake(design, X)  # does not warn again whenever the features change
 
 
 def test_labels_that_count_need_no_word():
@@ -129,19 +123,35 @@ def test_standardize_comes_before_normalize_and_is_made_again():
     np.testing.assert_allclose(
         design.inclusion(), dmsgd.diversify(by_hand, 5).inclusion(), atol=1e-12
     )
-    again = design._recipe(X[::-1])
+    again = remake(design, X[::-1])
     assert again.fingerprint() == dmsgd.diversify(X[::-1], 5, **asked).fingerprint()
-    with pytest.raises(ValueError, match="a Kernel is used as it is"):
-        dmsgd.diversify(X, 5, kernel=dmsgd.Linear(X), standardize=True)
     with pytest.raises(ValueError, match="all features are zero"):
         dmsgd.diversify(np.ones((10, 3)), 2, standardize=True)
 
 
-@pytest.mark.parametrize("target", [None, "uniform", "balanced"])
-@pytest.mark.parametrize(
-    "made", [lambda K: None, lambda K: K, lambda K: dmsgd.exact(dmsgd.identity(5))]
-)
-def test_a_function_that_returns_no_spectrum_of_the_kernel_is_refused(target, made):
-    labels = Y if target == "balanced" else None
-    with pytest.raises(TypeError, match="spectrum must return"):
-        dmsgd.diversify(X, 4, labels=labels, target=target, spectrum=made)
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("name", ["nystrom", "pivoted_cholesky"])
+def test_spectra_are_chosen_by_name(kernel, name):
+    design = dmsgd.diversify(X, 4, kernel=kernel, spectrum=name, rank=9)
+    assert design.spectrum.rank == 9
+    assert pickle.loads(pickle.dumps(design)).fingerprint() == design.fingerprint()
+    exact = dmsgd.diversify(X, 4, kernel=kernel, spectrum="exact")
+    assert exact.fingerprint() == dmsgd.diversify(X, 4, kernel=kernel).fingerprint()
+
+
+def test_rho_is_what_anneal_does():
+    counts = np.abs(X)
+    design = dmsgd.diversify(counts, 4, rho=0.1, standardize=True, normalize=True)
+    by_hand = dmsgd.diversify(dmsgd.anneal(counts, 0.1), 4, standardize=True, normalize=True)
+    np.testing.assert_array_equal(design.sample(50, seed=0), by_hand.sample(50, seed=0))
+    other = dmsgd.diversify(counts, 4, rho=0.2, standardize=True, normalize=True)
+    assert design.fingerprint() != other.fingerprint()
+
+
+@pytest.mark.parametrize("make", [dmsgd.KDPP, lambda L, k: dmsgd.DPP(L)])
+def test_kernels_go_to_designs_as_they_are(make):
+    kernel = dmsgd.Linear(X)
+    fingerprint = make(dmsgd.exact(kernel), 4).spectrum.fingerprint()
+    assert make(kernel, 4).spectrum.fingerprint() == fingerprint
+    L = make(X @ X.T, 4)
+    np.testing.assert_allclose(L.inclusion(), make(kernel, 4).inclusion(), atol=1e-9)

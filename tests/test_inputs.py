@@ -89,17 +89,18 @@ BAD = {
     "radii too far": (
         lambda: dmsgd.PoissonDisk(X, 3).radii(2, start=2**63 - 1), ValueError, "numbered below"),
     "unknown kernel": (
-        lambda: dmsgd.diversify(X, 3, kernel="poly"), ValueError, "'poly'; use 'linear', 'rbf'"),
+        lambda: dmsgd.diversify(X, 3, kernel="poly"), ValueError, "poly"),
     "scale of linear": (lambda: dmsgd.diversify(X, 3, scale=1.0), ValueError, "kernel='rbf'"),
     "scale zero": (lambda: dmsgd.RBF(X, 0.0), ValueError, "scale must be positive"),
-    "kernel and w": (
-        lambda: dmsgd.diversify(X, 3, Y, 0.5, kernel=dmsgd.Linear(X)), ValueError, "as it is"),
-    "kernel of another size": (
-        lambda: dmsgd.diversify(X[:9], 3, kernel=dmsgd.Linear(X)), ValueError, "9 items.*12"),
+    "kernel of one's own": (
+        lambda: dmsgd.diversify(X, 3, kernel=dmsgd.Linear(X)), TypeError, "unknown kernel"),
+    "rank of an exact spectrum": (
+        lambda: dmsgd.diversify(X, 3, spectrum="exact", rank=5), ValueError, "rank belongs"),
     "rho zero": (lambda: dmsgd.anneal(np.abs(X), 0), ValueError, "rho must be positive"),
     "rho of negatives": (lambda: dmsgd.anneal(X, 0.5), ValueError, "negative entries.*shift"),
-    "no spectrum": (lambda: dmsgd.KDPP(X, 3), TypeError, "needs a Spectrum, got ndarray"),
-    "DPP of no spectrum": (lambda: dmsgd.DPP(X), TypeError, "needs a Spectrum"),
+    "no kernel": (lambda: dmsgd.KDPP(X, 3), ValueError, "square"),
+    "no matrix": (lambda: dmsgd.KDPP("rbf", 3), TypeError, "needs an"),
+    "DPP of no kernel": (lambda: dmsgd.DPP(X), ValueError, "square"),
     "too many clusters": (lambda: dmsgd.clustered(X, 3, clusters=13), ValueError, "clusters=13"),
     "cuda-like tensor": (
         lambda: dmsgd.diversify(torch.empty(3, 2, device="meta"), 1), TypeError, "on meta"),
@@ -112,8 +113,8 @@ BAD = {
     "beyond float64": (lambda: dmsgd.diversify([[10**400]], 1), ValueError, "beyond 1e308"),
     "flag": (lambda: dmsgd.diversify(X, 3, normalize="no"), TypeError, "normalize must be True or"),
     "kernel no name": (lambda: dmsgd.diversify(X, 3, kernel=X), TypeError, "unknown kernel"),
-    "spectrum no function": (
-        lambda: dmsgd.diversify(X, 3, spectrum="exact"), TypeError, "spectrum must be a function"),
+    "unknown spectrum": (
+        lambda: dmsgd.diversify(X, 3, spectrum=dmsgd.exact), TypeError, "unknown spectrum"),
     "sampler no function": (
         lambda: dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 3, None), TypeError, "sampler must be"),
     "kernel no kernel": (
@@ -149,7 +150,7 @@ BAD = {
     "no closed form": (
         lambda: dmsgd.unbiased_weights(dmsgd.SwapChain(dmsgd.Linear(X), 2)), TypeError,
         "SwapChain has no closed form for inclusion: estimate_inclusion"),
-    "settings": (lambda: dmsgd.diagnostics.Settings(w="0.5"), TypeError, "w must be a number"),
+    "settings": (lambda: dmsgd.designs.DesignOptions(w="0.5"), TypeError, "w must be a number"),
     "gradients too large": (
         lambda: dmsgd.diagnostics.gradient_variance(dmsgd.Uniform(12, 2), X * 1e150), ValueError,
         "gradients.*rescale"),
@@ -158,7 +159,7 @@ BAD = {
     "no function to follow build": (
         lambda: dmsgd.report.build(X, 3, progress=3), TypeError, "progress"),
     "no spectra made": (lambda: dmsgd.diagnostics.examine(X, 3, made=3), TypeError, "made"),
-    "code for no k": (lambda: dmsgd.diagnostics.Settings().code("3"), TypeError, "k must"),
+    "code for no k": (lambda: dmsgd.designs.DesignOptions().code("3"), TypeError, "k must"),
     "a kernel for X": (lambda: dmsgd.median_scale(dmsgd.Linear(X)), TypeError, "X is a Linear"),
     "a column of a kernel": (
         lambda: dmsgd.diversify(dmsgd.Linear(X), 3, labels="c"), TypeError, "X is a Linear"),

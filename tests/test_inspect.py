@@ -1,6 +1,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,9 +10,10 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 import dmsgd
+from dmsgd.designs import DesignOptions
+from dmsgd.designs.build import make_design
 from dmsgd.diagnostics import (
     GradientVariance,
-    Settings,
     advise,
     class_shares,
     concerns,
@@ -21,6 +23,7 @@ from dmsgd.diagnostics import (
     examine,
 )
 from dmsgd.diagnostics.sample import sample_rows
+from dmsgd.errors import as_options
 from test_commands import fails, run
 
 RNG = np.random.default_rng(1)
@@ -83,10 +86,10 @@ def test_repulsion_is_what_it_does_to_the_variance_of_the_features():
 def test_a_sample_predicts_the_shares_of_the_data(monkeypatch):
     X = np.repeat(FEATURES, 8, axis=0) + 0.1 * RNG.normal(size=(2000, 40))
     y = np.repeat(LABELS, 8)
-    whole = examine(X, 8, y, Settings(w=0.5), ws=())
+    whole = examine(X, 8, y, DesignOptions(w=0.5), ws=())
     monkeypatch.setattr("dmsgd.diagnostics.sample.OPERATIONS", 1e6)
     monkeypatch.setattr("dmsgd.diagnostics.sample.SAMPLES", (1000,))
-    part = examine(X, 8, y, Settings(w=0.5), ws=())
+    part = examine(X, 8, y, DesignOptions(w=0.5), ws=())
     assert (whole.sampled, part.sampled) == (2000, 1000)
     assert part.prospects[1].shares == pytest.approx(whole.prospects[1].shares, abs=0.03)
     assert part.prospects[0].shares == whole.prospects[0].shares  # known without a sample
@@ -126,7 +129,7 @@ def test_uneven_classes_get_strata(k):
 
 def test_what_cannot_be_advised_is_not_decomposed():
     even, uneven = np.arange(len(FEATURES)) % 4, LABELS
-    assert examine(FEATURES, 8, even).candidate.settings == Settings(normalize=True)
+    assert examine(FEATURES, 8, even).candidate.settings == DesignOptions(normalize=True)
     assert examine(FEATURES, 8, uneven).candidate is None
 
 
@@ -149,7 +152,7 @@ def test_items_that_stand_out_get_weighted_batches():
     assert "there are no labels" in advice.reason
     assert f"a batch of 8 is worth {found.candidate.effective_batch:.1f}" in advice.reason
     assert "the same b without it does as well" in advice.reason
-    line = "design = dmsgd.Weighted(dmsgd.inclusion(X, k=8, normalize=True), k=8)"
+    line = "design = dmsgd.Weighted.like(dmsgd.diversify(X, k=8, normalize=True))"
     assert advice.code(8) == line
     assert advice.options() == "--normalize --without-repulsion"
     same = dmsgd.diversify(RARE, 8, normalize=True).inclusion()
@@ -180,7 +183,7 @@ def test_advice_is_never_less_even_than_uniform_batches(load, k):
     assert any("columns in different units" in each for each in concerns(found)) == units
     if units:
         assert found.room.effective_rank < 1.1
-        standard = examine(X, k, y, Settings(standardize=True), ws=())
+        standard = examine(X, k, y, DesignOptions(standardize=True), ws=())
         assert standard.room.effective_rank > 5
         assert not any("columns in different units" in each for each in concerns(standard))
 
@@ -190,7 +193,7 @@ def test_columns_in_different_units_are_standardized_in_what_is_advised(folder):
     X, _ = load_wine(return_X_y=True)
     found = examine(X, 8)
     advice = advise(found)
-    assert advice.settings == Settings(standardize=True, normalize=True)
+    assert advice.settings == DesignOptions(standardize=True, normalize=True)
     assert "columns are standardized, as the kernel would see the largest alone" in advice.reason
     check_code(advice, X, 8)
     np.save("wine.npy", X)
@@ -226,7 +229,7 @@ def test_gradients_say_more_about_repulsion_than_features():
 
 
 def test_a_target_is_kept():
-    settings = Settings(target="uniform", normalize=True)
+    settings = DesignOptions(target="uniform", normalize=True)
     advice = advise(examine(FEATURES, 8, LABELS, settings))
     assert (advice.kind, advice.settings) == ("k-DPP", settings)
 
@@ -241,7 +244,7 @@ def test_few_columns_get_an_rbf_kernel():
     assert settings.scale == pytest.approx(dmsgd.suggest_scale(X, 12), rel=1e-3)
     advice = advise(found)
     assert advice.kind == "weighted"
-    assert re.search(r"kernel='rbf', scale=[\d.]+\)\.without_repulsion\(\)$", advice.code(12))
+    assert re.search(r"Weighted.like\(.*kernel='rbf', scale=[\d.]+\)\)$", advice.code(12))
     check_code(advice, X, 12)
 
 
@@ -255,7 +258,7 @@ def test_rows_on_disk_are_sampled(tmp_path, monkeypatch):
     path = tmp_path / "features.npy"
     np.save(path, np.repeat(FEATURES, 2, axis=0))
     y = np.repeat(LABELS, 2)
-    asked = Settings(w=0.5)
+    asked = DesignOptions(w=0.5)
     whole = examine(np.load(path), 8, y, asked, ws=())
     read = examine(path, 8, y, asked, ws=())
     assert (read.n, read.sampled, read.counted) == (500, 500, 500)
@@ -273,9 +276,9 @@ def test_words_are_annealed():
     assert found.words
     assert found.prospects[1].settings.rho is None  # as sample has it, unless told otherwise
     assert found.candidate.settings.rho == 0.1
-    code = found.candidate.settings.code_without_repulsion(8)
-    assert code == "dmsgd.Weighted(dmsgd.inclusion(dmsgd.anneal(X, 0.1), k=8, normalize=True), k=8)"
-    asked = examine(X, 8, settings=Settings(rho=0.5))
+    code = found.candidate.settings.code(8)
+    assert code == "dmsgd.diversify(X, k=8, rho=0.1, normalize=True)"
+    asked = examine(X, 8, settings=DesignOptions(rho=0.5))
     assert {each.settings.rho for each in (*asked.prospects[1:], asked.candidate)} == {0.5}
 
 
@@ -387,7 +390,7 @@ def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
     design = dmsgd.diversify(X, k, LABELS if counts else None, **arguments)
     shares = class_shares(design, LABELS)
 
-    asked = Settings(**arguments)
+    asked = DesignOptions(**arguments)
     predicted = {e.settings: e for e in examine(X, k, LABELS, asked).prospects}[asked]
     assert predicted.shares == pytest.approx(shares, rel=1e-9)
     found = run(f"inspect features.npy --labels y.npy -k {k} {flags}")
@@ -422,42 +425,33 @@ def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
         assert (content["ws"], content["ks"]) == ([asked.w], [k])
 
 
-def test_settings_write_themselves_without_repulsion():
-    for settings in (
-        Settings(),
-        Settings(w=1 / 3, normalize=True),
-        Settings(kernel="rbf", scale=6 + 1 / 3),
-        Settings(w=0.5, target="balanced"),
-    ):
-        scope = {"dmsgd": dmsgd, "X": FEATURES, "y": LABELS}
-        exec(f"design = {settings.code_without_repulsion(5)}", scope)
-        same = settings.without_repulsion(FEATURES, 5, LABELS)
-        assert scope["design"].fingerprint() == same.fingerprint()
-        b = settings.design(FEATURES, 5, LABELS).inclusion()
-        np.testing.assert_allclose(same.inclusion(), b, atol=1e-9)
+@pytest.mark.parametrize("batches", ["k-DPP", "weighted", "partition", "stratified", "uniform"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        DesignOptions(),
+        DesignOptions(w=1 / 3, normalize=True),
+        DesignOptions(kernel="rbf", scale=6 + 1 / 3),
+        DesignOptions(w=0.5, target="balanced"),
+        DesignOptions(target="uniform"),
+        DesignOptions(rho=0.5, spectrum="nystrom", rank=12),
+    ],
+)
+def test_options_write_the_code_of_their_design(options, batches):
+    X, options = np.abs(FEATURES), replace(options, batches=batches)
+    scope = {"dmsgd": dmsgd, "X": X, "y": LABELS}
+    exec(f"design = {options.code(5)}", scope)
+    assert scope["design"].fingerprint() == make_design(options, X, 5, LABELS).fingerprint()
 
 
-def test_settings_write_themselves():
-    for settings in (
-        Settings(),
-        Settings(w=1 / 3, normalize=True),
-        Settings(kernel="rbf", scale=6 + 1 / 3),
-        Settings(w=0.5, target="balanced"),
-        Settings(target="uniform"),
-    ):
-        scope = {"dmsgd": dmsgd, "X": FEATURES, "y": LABELS}
-        exec(f"design = {settings.code(5)}", scope)
-        same = settings.design(FEATURES, 5, LABELS)
-        assert scope["design"].fingerprint() == same.fingerprint()
-    assert Settings(rho=0.1).code(5) == "dmsgd.diversify(dmsgd.anneal(X, 0.1), k=5)"
-
-
-def test_settings_write_numbers_of_any_kind():
-    settings = Settings(w=Fraction(1, 2), kernel="rbf", scale=Fraction(5, 2), rho=np.float32(0.5))
-    plain = Settings(w=0.5, kernel="rbf", scale=2.5, rho=0.5)
-    assert settings == plain
-    assert settings.code(3) == plain.code(3)
-    assert settings.options() == plain.options()
+def test_options_take_numbers_of_any_kind():
+    options = DesignOptions(
+        w=Fraction(1, 2), kernel="rbf", scale=Fraction(5, 2), rho=np.float32(0.5)
+    )
+    plain = DesignOptions(w=0.5, kernel="rbf", scale=2.5, rho=0.5)
+    assert options == plain
+    assert options.code(3) == plain.code(3)
+    assert as_options(options.changed()) == "-w 0.5 --rho 0.5 --kernel rbf --scale 2.5"
 
 
 def test_class_names_are_no_markup(folder):
@@ -488,9 +482,9 @@ def test_thousands_of_classes_are_looked_at_on_a_sample(monkeypatch):
     assert (found.n, found.sampled, len(found.classes)) == (600, 100, 200)
     uniform, plain = found.prospects[:2]
     assert set(uniform.shares) == set(plain.shares)  # evenness is of the same classes
-    assert examine(X, 5, y, Settings(target="uniform")).sampled == 600  # no w is tried
+    assert examine(X, 5, y, DesignOptions(target="uniform")).sampled == 600  # no w is tried
     monkeypatch.setattr("dmsgd.diagnostics.sample.NEIGHBOURS", 300)
-    assert examine(X, 5, settings=Settings(target="density")).sampled == 300
+    assert examine(X, 5, settings=DesignOptions(target="density")).sampled == 300
     monkeypatch.setattr("dmsgd.diagnostics.sample.PRESCRIBED", 60)
-    by_entries = Settings(kernel="rbf", target="uniform")
+    by_entries = DesignOptions(kernel="rbf", target="uniform")
     assert examine(X, 5, settings=by_entries).sampled == 60

@@ -11,6 +11,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd import KDPP, RBF, Linear, Precomputed, exact, prescribe
+from dmsgd.designs.build import remake
 from dmsgd.features import as_features
 from dmsgd.inputs.scalars import seed_key
 from dmsgd.targets import named as targets
@@ -94,15 +95,17 @@ def test_balanced_gives_classes_equal_shares_and_items_of_a_class_equal_chances(
 def test_a_spectrum_can_be_tilted_and_keeps_its_error() -> None:
     kernel = dmsgd.RBF(features(120, 2), 1.0)
     factor = dmsgd.pivoted_cholesky(kernel, 30)
-    design = dmsgd.diversify(None, 5, kernel=kernel, spectrum=lambda _: factor, target="uniform")
+    design = dmsgd.diversify(
+        kernel.features, 5, kernel="rbf", scale=1.0, spectrum="pivoted_cholesky", rank=30,
+        target="uniform",
+    )  # fmt: skip
     np.testing.assert_allclose(design.inclusion(), 5 / 120, rtol=1e-6)
     assert design.spectrum.trace_error == factor.trace_error > 0
 
 
 def test_a_design_made_for_a_target_is_remade_for_it_from_other_features() -> None:
     design = dmsgd.diversify(features(50, 6), 4, target="uniform")
-    assert design._recipe is not None
-    again = design._recipe(features(50, 6, seed=9))
+    again = remake(design, features(50, 6, seed=9))
     np.testing.assert_allclose(again.inclusion(), 4 / 50, rtol=1e-6)
 
 
@@ -285,8 +288,6 @@ def test_bad_calls_are_refused() -> None:
         dmsgd.diversify(features(10, 4), 2, target="balanced")
     with pytest.raises(ValueError, match="unknown target 'even'"):
         dmsgd.diversify(features(10, 4), 2, target="even")
-    with pytest.raises(ValueError, match="pass X"):
-        dmsgd.diversify(None, 2, kernel=Linear(features(10, 4)), target="density")
     with pytest.raises(ValueError, match=r"class b has 2 in all; use k <= 3"):
         dmsgd.diversify(features(12, 5), 5, labels=["a"] * 10 + ["b"] * 2, target="balanced")
 

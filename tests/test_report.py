@@ -12,7 +12,8 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.diagnostics import Settings
+from dmsgd.designs import DesignOptions
+from dmsgd.designs.build import make_kdpp
 from dmsgd.report.curation import near_copies
 from dmsgd.report.items import checked_images, map_rows, positions, thumbnails
 from dmsgd.report.page import NAMES
@@ -24,7 +25,7 @@ EVIL = "<script>alert(1)</script>"
 LABELS = np.repeat(["common", "usual", "rare", EVIL], SIZES)
 X = np.repeat(RNG.normal(size=(4, 30)), SIZES, axis=0) + RNG.normal(size=(150, 30))
 TEXTS = [f'item "{i}" isn\'t <b>bold</b> & </script> ${{x}}' for i in range(150)]
-ASKED = Settings(w=0.7, normalize=True)
+ASKED = DesignOptions(w=0.7, normalize=True)
 IMAGES = RNG.integers(0, 256, size=(150, 8, 8), dtype=np.uint8)
 
 
@@ -53,7 +54,7 @@ def test_figures_are_those_of_the_designs(content):
     np.testing.assert_array_equal(codes, np.repeat(range(4), SIZES))
     for i, w in enumerate(content["ws"]):
         for j, k in enumerate(content["ks"]):
-            design = replace(ASKED, w=w).design(X, k, LABELS)
+            design = make_kdpp(replace(ASKED, w=w), X, k, LABELS)
             found, b = content["choices"][i][j], design.inclusion()
             shares = dmsgd.diagnostics.class_shares(design, LABELS)
             expected = [shares[each["name"]] for each in content["classes"]]
@@ -94,11 +95,11 @@ def test_targets_stand_beside_the_others(content):
     assert list(rows) == ["target uniform", "target balanced", "target density"]
     assert rows["target uniform"]["items"] == pytest.approx(1, abs=1e-6)
     assert rows["target balanced"]["evenness"] == pytest.approx(1, abs=1e-4)
-    design = replace(ASKED, target="density").design(X, 10, LABELS)
+    design = make_kdpp(replace(ASKED, target="density"), X, 10, LABELS)
     assert rows["target density"]["effective"] == pytest.approx(
         dmsgd.diagnostics.effective_batch(design), abs=0.01
     )
-    begun = dmsgd.report.build(X, 10, LABELS, Settings(target="balanced"))
+    begun = dmsgd.report.build(X, 10, LABELS, DesignOptions(target="balanced"))
     assert [each["name"] for each in begun["targets"]][-1] == "no target"
     many = dmsgd.report.build(X, 24, LABELS)["targets"]  # of five items six cannot be drawn
     assert "24 has 6 items of each of 4 classes" in many[1]["reason"]
@@ -181,7 +182,7 @@ def test_no_class_is_a_formula_in_the_table_of_items():
 
 
 def test_outliers_are_least_like_the_others(content):
-    spectrum = replace(ASKED, w=0.0).design(X, 10).spectrum
+    spectrum = make_kdpp(replace(ASKED, w=0.0), X, 10).spectrum
     F = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values)
     U = F / np.linalg.norm(F, axis=1, keepdims=True)
     cosines = U @ U.T
@@ -312,7 +313,7 @@ def test_thumbnails_fit_their_budget(monkeypatch):
         ({"gradients": np.zeros((3, 2))}, "gradients has 3 items, the features 150"),
         ({"k": 1}, "batches of 2 or more"),
         ({"k": 40}, "k=40 exceeds the kernel's rank"),
-        ({"settings": Settings(w=0.5)}, "mixes in labels"),
+        ({"settings": DesignOptions(w=0.5)}, "mixes in labels"),
     ],
 )
 def test_bad_input_is_refused(arguments, message):
@@ -342,13 +343,13 @@ def test_images_of_every_range():
 
 def test_data_of_every_kind():
     words = sparse.csr_array(np.maximum(X, 0))
-    settings = Settings(normalize=True, rho=0.1)
+    settings = DesignOptions(normalize=True, rho=0.1)
     content = dmsgd.report.build(words, 8, settings=settings)
     assert content["classes"] == []
     assert content["kernel"] == "linear kernel, features to the power 0.1, rows of length 1"
-    plane = dmsgd.report.build(X[:, :2], 8, settings=Settings(kernel="rbf", scale=1.0))
+    plane = dmsgd.report.build(X[:, :2], 8, settings=DesignOptions(kernel="rbf", scale=1.0))
     assert "rbf kernel, scale 1" in plane["kernel"]
-    only = dmsgd.report.build(X[:, :1], 3, LABELS, Settings(w=0.9, normalize=True))
+    only = dmsgd.report.build(X[:, :1], 3, LABELS, DesignOptions(w=0.9, normalize=True))
     assert 0.0 not in only["ws"]  # one column has no batch of three without the labels
     json.dumps(content, allow_nan=False)
 

@@ -12,7 +12,7 @@ import pytest
 
 import dmsgd
 from browser import browser
-from dmsgd.diagnostics import Settings
+from dmsgd.designs import DesignOptions
 from test_report import (  # noqa: F401 (fixtures)
     ASKED,
     EVIL,
@@ -285,7 +285,7 @@ def test_ten_thousand_classes(tmp_path):
     """Two hundred are listed, when asked for, and every item still knows its own."""
     labels = np.arange(20_000) // 2
     content = dmsgd.report.build(
-        RNG.normal(size=(20_000, 4)), 3, labels, Settings(target="uniform")
+        RNG.normal(size=(20_000, 4)), 3, labels, DesignOptions(target="uniform")
     )
     assert len(content["classes"]) == 10_000
     assert content["listed"] == [*range(100), *range(9_900, 10_000)]
@@ -309,7 +309,7 @@ def test_ten_thousand_classes(tmp_path):
 
 def test_a_slider_with_one_position_is_not_shown(tmp_path):
     """A target is prescribed for one w and one k, so there is nothing to slide."""
-    content = dmsgd.report.build(X, 10, LABELS, Settings(target="uniform"))
+    content = dmsgd.report.build(X, 10, LABELS, DesignOptions(target="uniform"))
     (tmp_path / "report.html").write_text(dmsgd.report.render(content))
     shown = "return ['w', 'k'].map((name) => document.getElementById(name).offsetParent !== null)"
     with browser(tmp_path / "profile") as other:

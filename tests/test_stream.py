@@ -1,5 +1,3 @@
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,8 +12,8 @@ X = np.random.default_rng(0).normal(size=(60, 5))
 DESIGN = dmsgd.diversify(X, k=4)
 #: Ways to batches other than the default, each to be had by one line.
 CHOICES = {
-    "coreset": dmsgd.diversify(X, 4, spectrum=partial(dmsgd.coreset, cores=30)),
-    "coreset, RBF": dmsgd.diversify(X, 4, kernel="rbf", spectrum=partial(dmsgd.coreset, cores=50)),
+    "coreset": dmsgd.KDPP(dmsgd.coreset(dmsgd.Linear(X), cores=30), 4),
+    "coreset, RBF": dmsgd.KDPP(dmsgd.coreset(dmsgd.RBF(X), cores=50), 4),
     "pivoted Cholesky": dmsgd.KDPP(dmsgd.pivoted_cholesky(dmsgd.RBF(X), 40), 4),
     "swap chain": dmsgd.SwapChain(dmsgd.RBF(X), 4, burn_in=30, thin=5, chain_length=20),
     "Poisson disk": dmsgd.PoissonDisk(X, 4),

@@ -30,4 +30,4 @@ def uniform_rbf(X: np.ndarray, k: int) -> Any:
             warnings.simplefilter("error", dmsgd.KernelWarning)  # rounding shows in b
             return dmsgd.diversify(leading, k, kernel="linear", normalize=False, target="uniform")
     except (ValueError, dmsgd.KernelWarning):  # TargetError and RankError are ValueErrors
-        return dmsgd.diversify(None, k, kernel=dmsgd.RBF(X, suggested), target="uniform")
+        return dmsgd.diversify(X, k, kernel="rbf", scale=suggested, target="uniform")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd import (  # noqa: I001 - not a statement for each name
-        diagnostics as diagnostics, imblearn as imblearn, lda as lda, report as report,
-        sgd as sgd, sklearn as sklearn, torch as torch,
+        designs as designs, diagnostics as diagnostics, imblearn as imblearn, lda as lda,
+        report as report, sgd as sgd, sklearn as sklearn, torch as torch,
     )  # fmt: skip
     from dmsgd.designs import (
         DPP as DPP, KDPP as KDPP, ClosedForm as ClosedForm, Design as Design,
@@ -69,7 +69,7 @@ _HOMES = {
 }  # fmt: skip
 
 #: Modules that users type, loaded when first named, because they load a framework.
-_MODULES = ("torch", "sgd", "lda", "sklearn", "imblearn", "diagnostics", "report")
+_MODULES = ("designs", "torch", "sgd", "lda", "sklearn", "imblearn", "diagnostics", "report")
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

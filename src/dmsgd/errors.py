@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
+import warnings
 from collections.abc import Callable, Mapping
 
 #: Options of the command line that are not their argument with dashes.
@@ -109,6 +111,15 @@ class KernelWarning(HasFixes, UserWarning):
     >>> issubclass(caught[0].category, dmsgd.KernelWarning), "standardize" in str(caught[0].message)
     (True, True)
     """
+
+
+def warn_kernel(problem: str | KernelWarning, **fixes: object) -> None:
+    """Warn with a KernelWarning that names the line outside this package that led to it."""
+    warning = problem if isinstance(problem, KernelWarning) else KernelWarning(problem, **fixes)
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "dmsgd":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(warning, stacklevel=level)
 
 
 class SamplingError(RuntimeError):

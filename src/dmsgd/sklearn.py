@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from dataclasses import fields
+from typing import Any
 
 from dmsgd.inputs.messages import require
 
@@ -19,14 +20,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dmsgd.designs import Design, KernelName, Partition, Stratified, TargetName, Uniform
+from dmsgd.designs import Design, DesignOptions
+from dmsgd.designs.build import make_design
+from dmsgd.designs.options import Batches, KernelName, TargetName
 from dmsgd.designs.stream import as_indexable
-from dmsgd.diagnostics import Settings
-from dmsgd.inputs.scalars import as_choice, as_flag, as_positive
+from dmsgd.inputs.scalars import as_flag, as_positive
 from dmsgd.sgd import train_sklearn
-
-#: The ways to draw batches.
-Batches = Literal["k-DPP", "weighted", "partition", "stratified", "uniform"]
 
 
 def _has(method: str) -> Callable[[Any], bool]:
@@ -92,7 +91,6 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Diversified:
         """Learn from ceil(epochs n / k) batches; y is None for estimators that need none."""
         epochs = as_positive(self.epochs, "epochs")
-        as_choice(self.batches, "batches", get_args(Batches))
         as_flag(self.unbiased, "unbiased")
         rows = as_indexable(X, "X")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -106,21 +104,11 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _design(self, X: Any, y: Any) -> Design:
-        settings = Settings(
-            self.w, self.kernel, self.normalize, self.scale,
-            target=self.target, standardize=self.standardize,
-        )  # fmt: skip
-        if self.batches == "uniform":
-            return Uniform(X.shape[0], self.k)
-        if self.batches == "stratified":
-            if y is None:
-                raise ValueError("batches='stratified' needs y")
-            return Stratified(y, self.k)
-        if self.batches == "weighted":
-            return settings.without_repulsion(X, self.k, y)
-        if self.batches == "k-DPP":
-            return settings.design(X, self.k, y)
-        return Partition(settings.design(X, self.k, y))
+        if self.batches == "stratified" and y is None:
+            raise ValueError("batches='stratified' needs y")
+        given, names = self.get_params(deep=False), {each.name for each in fields(DesignOptions)}
+        options = DesignOptions(**{name: given[name] for name in given if name in names})
+        return make_design(options, X, self.k, y)
 
     def _fitted(self) -> Any:
         check_is_fitted(self, "estimator_")

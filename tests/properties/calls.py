@@ -77,18 +77,14 @@ DESIGN_FUNCTIONS = {
             "standardize": kinds.FLAG,
             "normalize": kinds.FLAG,
             "target": kinds.TARGET.optional(),
-            "spectrum": kinds.SPECTRUM_MAKER,
+            "rho": Kind({"1": lambda s: 1}, kinds.POSITIVE.bad).optional(),
+            "spectrum": kinds.named("auto", "exact", "nystrom", "pivoted_cholesky"),
         },
         results.is_design,
     ),
     "diversify (scale)": Call(
         lambda s, **given: dmsgd.diversify(kernel="rbf", **given),
         {**WIDE, "scale": kinds.POSITIVE.optional()},
-        results.is_design,
-    ),
-    "diversify (kernel)": Call(
-        lambda s, **given: dmsgd.diversify(None, **given),
-        {"k": K, "kernel": kinds.KERNEL},
         results.is_design,
     ),
     "clustered": Call(
@@ -146,10 +142,10 @@ DESIGNS = {
     "Weighted.like": Call(plain(dmsgd.Weighted.like), {"design": kinds.CLOSED}, results.is_design),
     "KDPP": Call(
         plain(dmsgd.KDPP),
-        {"spectrum": kinds.SPECTRUM, "k": K, "sampler": kinds.SAMPLER},
+        {"L": kinds.L, "k": K, "sampler": kinds.SAMPLER},
         results.is_design,
     ),
-    "DPP": Call(plain(dmsgd.DPP), {"spectrum": kinds.SPECTRUM}, results.is_dpp),
+    "DPP": Call(plain(dmsgd.DPP), {"L": kinds.L}, results.is_dpp),
     "Partition": Call(
         plain(dmsgd.Partition),
         {
@@ -464,9 +460,9 @@ NO_RESULT = {k: v for k, v in given.NOTHING_LIKE_IT.items() if k != "None"}
 SETTINGS = Kind(
     {
         "None": lambda s: None,
-        "normalize": lambda s: diagnostics.Settings(normalize=True),
-        "standardize": lambda s: diagnostics.Settings(standardize=True),
-        "w": lambda s: diagnostics.Settings(w=0.5),
+        "normalize": lambda s: dmsgd.designs.DesignOptions(normalize=True),
+        "standardize": lambda s: dmsgd.designs.DesignOptions(standardize=True),
+        "w": lambda s: dmsgd.designs.DesignOptions(w=0.5),
     },
     NO_RESULT,
 )
@@ -580,9 +576,12 @@ DIAGNOSTICS = {
         },
         results.is_anything,
     ),
-    "Settings": Call(
-        plain(diagnostics.Settings),
+    "DesignOptions": Call(
+        plain(dmsgd.designs.DesignOptions),
         {
+            "spectrum": kinds.named("auto", "exact"),
+            "rank": Kind({"None": lambda s: None}, {"text": lambda s: "3", "0": lambda s: 0}),
+            "batches": kinds.named("k-DPP", "weighted", "partition", "stratified", "uniform"),
             "w": kinds.FRACTION,
             "kernel": Kind({"rbf": lambda s: "rbf"}, kinds.KERNEL_NAME.bad),
             "standardize": kinds.FLAG,
@@ -593,26 +592,13 @@ DIAGNOSTICS = {
         },
         lambda settings, s, given: is_code(settings.code(s.k), s, given),
     ),
-    **{
-        f"Settings.{name}": Call(
-            method(lambda s: diagnostics.Settings(w=0.5), name), {"k": kinds.COUNT}, is_code
-        )
-        for name in ("code", "code_without_repulsion")
-    },
+    "DesignOptions.code": Call(
+        method(lambda s: dmsgd.designs.DesignOptions(w=0.5), "code"), {"k": kinds.COUNT}, is_code
+    ),
     "Advice.code": Call(
         method(lambda s: diagnostics.Advice("stratified", None, "because"), "code"),
         {"k": kinds.COUNT},
         lambda code, s, given: is_code(code.removeprefix("design = "), s, given),
-    ),
-    "Settings.design": Call(
-        method(lambda s: diagnostics.Settings(w=0.5), "design"),
-        {**WIDE, "labels": LABELS},
-        results.is_design,
-    ),
-    "Settings.without_repulsion": Call(
-        method(lambda s: diagnostics.Settings(w=0.5), "without_repulsion"),
-        {**WIDE, "labels": LABELS},
-        results.is_design,
     ),
     "Advice.design": Call(
         method(lambda s: diagnostics.Advice("stratified", None, "because"), "design"),

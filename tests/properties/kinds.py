@@ -11,7 +11,6 @@ import given
 import numpy as np
 from given import Size
 
-import dmsgd
 from dmsgd.samplers import rejection
 from dmsgd.samplers.reference import reference
 
@@ -148,20 +147,16 @@ INCLUSION = Kind(
 KERNEL_NAME = named("linear", "rbf")
 KERNEL = Kind(given.KERNEL_GOOD, given.KERNEL_BAD, given.KERNEL_ODD)
 SPECTRUM = Kind(given.SPECTRUM_GOOD, given.SPECTRUM_BAD, given.SPECTRUM_ODD)
+L = Kind(
+    {**given.SPECTRUM_GOOD, **given.KERNEL_GOOD, "matrix": lambda s: s.X @ s.X.T},
+    {k: v for k, v in given.SPECTRUM_BAD.items() if k != "kernel"},
+    {**given.SPECTRUM_ODD, **given.KERNEL_ODD},
+)
 #: Where nothing is stored.
 PATH = Kind({"None": lambda s: None}, given.PATH_BAD).optional()
 FUNCTION_OF_A_FRACTION = Kind(
     {"function": lambda s: lambda fraction: None},
     {**NONE, "number": lambda s: 3, "text": lambda s: "x", "True": lambda s: True},
-)
-SPECTRUM_MAKER = Kind(
-    {"None": lambda s: None, "exact": lambda s: dmsgd.exact},
-    {
-        "number": lambda s: 3,
-        "a spectrum": lambda s: s.spectrum,
-        "text": lambda s: "exact",
-        "makes nothing": lambda s: lambda kernel: None,
-    },
 )
 SAMPLER = Kind(
     {"rejection": lambda s: rejection, "reference": lambda s: reference},

@@ -26,7 +26,7 @@ from dmsgd.commands.arguments import (
 from dmsgd.inputs.messages import few
 
 if TYPE_CHECKING:
-    from dmsgd.diagnostics import Settings
+    from dmsgd.designs import DesignOptions
 
 
 @final
@@ -47,9 +47,9 @@ class Asked:
     normalize: Normalize = False
     target: Target = None
 
-    def settings(self) -> Settings:
+    def settings(self) -> DesignOptions:
         """Return what the options say of a design: the same in every command."""
-        from dmsgd.diagnostics import Settings
+        from dmsgd.designs import DesignOptions
 
         if self.w > 0 and self.labels is None:
             raise ValueError(
@@ -59,7 +59,7 @@ class Asked:
             raise ValueError(
                 "--target balanced gives classes equal shares; give them with --labels"
             )
-        return Settings(
+        return DesignOptions(
             w=self.w,
             kernel=self.kernel.value,
             standardize=self.standardize,

@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 import dmsgd
-from dmsgd.diagnostics import Settings
+from dmsgd.designs import DesignOptions
 from dmsgd.inputs.arrays import FloatArray, IntArray
 
 K = 20
@@ -204,7 +204,7 @@ def page(progress: Callable[[float], None]) -> str:
     """Return the report page on the digits of the first seed."""
     X, y, _, _ = digits(0)
     images = np.round(255 * X).astype(np.uint8).reshape(-1, 8, 8)
-    names, settings = [f"class {c + 1}" for c in y], Settings(w=W, normalize=True)
+    names, settings = [f"class {c + 1}" for c in y], DesignOptions(w=W, normalize=True)
     content = dmsgd.report.build(X, K, names, settings, images=images, progress=progress)
     return dmsgd.report.render(content, "Long-tailed digits")
 

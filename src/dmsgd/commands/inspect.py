@@ -93,7 +93,7 @@ def summary(features: str, found: Examination) -> list[str]:
         fit = f"{room.crowding:.1f} places for each kind of item"
     lines = [
         f"data      {features}: {counted(found.n, 'item')} x {found.d:,}{classes}",
-        f"kernel    {found.settings.in_words()}",
+        f"kernel    {found.settings.describe()}",
         f"rank      {room.rank:,}, effective {room.effective_rank:.1f}, k {found.k}: {fit}",
     ]
     if found.sampled < found.n:

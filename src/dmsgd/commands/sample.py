@@ -20,8 +20,7 @@ from dmsgd.inputs.messages import counted
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dmsgd.designs import ClosedForm
-    from dmsgd.diagnostics import Settings
+    from dmsgd.designs import Design, DesignOptions
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.schedules import Schedule
     from dmsgd.schedules.files import Files
@@ -152,7 +151,7 @@ def _is_there(files: Files, steps: int, k: int, seed: int) -> bool:
     return (found.steps, found.k, found.seed) == (steps, k, seed)
 
 
-def _say_kept(output: Path, design: ClosedForm, steps: int, seed: int) -> int:
+def _say_kept(output: Path, design: Design, steps: int, seed: int) -> int:
     """Return how many batches a run that was stopped has left, and say so."""
     from dmsgd.schedules.files import Files
 
@@ -182,13 +181,16 @@ def _stopped(output: Path, steps: int) -> Iterator[None]:
         raise
 
 
-def _set_up(X: Any, k: int, y: Any, settings: Settings, without_repulsion: bool) -> ClosedForm:
+def _set_up(X: Any, k: int, y: Any, settings: DesignOptions, without_repulsion: bool) -> Design:
     """Return the design, its tables made, and say what it is."""
-    from dmsgd.designs import KDPP
+    from dataclasses import replace
 
-    make = settings.without_repulsion if without_repulsion else settings.design
+    from dmsgd.designs import KDPP
+    from dmsgd.designs.build import make_design
+
+    options = replace(settings, batches="weighted" if without_repulsion else "k-DPP")
     with working("set-up (the first run of all compiles the sampler)"):
-        design: ClosedForm = make(X, k, y)
+        design = make_design(options, X, k, y)
         design.sample(0)  # tables and compiling are set-up, not part of the first batch
     if isinstance(design, KDPP):
         rank, route = design.spectrum.rank, design.spectrum.route
@@ -199,7 +201,7 @@ def _set_up(X: Any, k: int, y: Any, settings: Settings, without_repulsion: bool)
 
 
 def _draw_to(
-    output: Path, design: ClosedForm, steps: int, seed: int, workers: int, force: bool, client: Any
+    output: Path, design: Design, steps: int, seed: int, workers: int, force: bool, client: Any
 ) -> Schedule:
     """Return the schedule of so many batches, written to `output`."""
     import numpy as np

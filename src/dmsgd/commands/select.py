@@ -84,6 +84,7 @@ def select(
     over all N items as its expectation. The most likely set has no such weights.
     """
     _refuse(output, page, [asked.features, asked.labels, given], most, weights, force)
+    from dmsgd.designs.build import make_kdpp
     from dmsgd.inputs.scalars import as_count, seed_key
 
     # Asked here so that bad values are refused before the work rather than after it.
@@ -95,7 +96,7 @@ def select(
     say(f"features  {asked.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
     known = None if given is None else _given(given, X.shape[0], asked.k)
     with working("set-up (the first run of all compiles the sampler)"):
-        whole = settings.design(X, asked.k, y)
+        whole = make_kdpp(settings, X, asked.k, y)
         design: KDPP | Conditioned = whole if known is None else whole.given(known)
         chosen = _chosen(design, known, most, seed)
     spectrum = whole.spectrum
@@ -109,7 +110,7 @@ def select(
     how = "the most likely set, greedily" if most else f"a draw from the k-DPP, seed {seed}"
     written = as_bytes(output, columns_of(design, chosen, known, weights))
     if page is not None:
-        facts = {"chosen by": how, "kernel": settings.in_words()}
+        facts = {"chosen by": how, "kernel": settings.describe()}
         if y is not None:
             facts["labels"] = labels_in_words(settings)
         write(page, page_of(whole, chosen, known, y, facts, output.name, seed), force)

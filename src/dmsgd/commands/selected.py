@@ -13,9 +13,8 @@ from dmsgd.commands.terminal import working
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dmsgd.designs import KDPP
+    from dmsgd.designs import KDPP, DesignOptions
     from dmsgd.designs.conditioned import Conditioned
-    from dmsgd.diagnostics import Settings
     from dmsgd.inputs.arrays import FloatArray, IntArray
 
 
@@ -75,7 +74,7 @@ def page_of(
         return render_selection(content, title).encode()
 
 
-def labels_in_words(settings: Settings) -> str:
+def labels_in_words(settings: DesignOptions) -> str:
     """Return what the labels were used for."""
     if settings.w > 0:
         return f"mixed in with w = {settings.w:g}"

@@ -1,12 +1,13 @@
 """Designs: laws over mini-batches (survey sampling's word for them)."""
 
-from dmsgd.designs.build import KernelName, TargetName, clustered, diversify
+from dmsgd.designs.build import clustered, diversify
 from dmsgd.designs.cells import cells
 from dmsgd.designs.design import ClosedForm, Design
 from dmsgd.designs.dpp import DPP
 from dmsgd.designs.inclusion import inclusion
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.measures import correlation, unbiased_weights
+from dmsgd.designs.options import DesignOptions, KernelName, TargetName
 from dmsgd.designs.partition import Partition
 from dmsgd.designs.poisson_disk import PoissonDisk
 from dmsgd.designs.scale import suggest_scale
@@ -22,6 +23,7 @@ __all__ = [
     "KDPP",
     "ClosedForm",
     "Design",
+    "DesignOptions",
     "KernelName",
     "Partition",
     "PoissonDisk",

@@ -1,50 +1,39 @@
-"""From raw data to a design in one call."""
+"""From features to a design in one call: `diversify`, and `make_design` for `DesignOptions`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Literal, Protocol
-from warnings import warn
+from collections.abc import Sequence
+from typing import Any, Protocol
 
+from dmsgd.designs.design import Design
 from dmsgd.designs.kdpp import KDPP
+from dmsgd.designs.options import DesignOptions, KernelName, SpectrumName, TargetName
+from dmsgd.designs.partition import Partition
 from dmsgd.designs.proportions import disproportion
 from dmsgd.designs.stratified import Stratified
-from dmsgd.errors import InputError, KernelWarning
-from dmsgd.features import as_features
+from dmsgd.designs.uniform import Uniform
+from dmsgd.designs.weighted import Weighted
+from dmsgd.errors import InputError, warn_kernel
+from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
-from dmsgd.features.mapped_rows import UnitRows
+from dmsgd.features.mapped_rows import Power, UnitRows
 from dmsgd.features.maps import unit_columns, with_labels
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_labels
-from dmsgd.inputs.scalars import (
-    Seed,
-    as_batch_size,
-    as_choice,
-    as_count,
-    as_flag,
-    as_fraction,
-    as_function,
-    seed_key,
-)
+from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
 from dmsgd.kernels import RBF, Kernel, Linear
-from dmsgd.spectra import Spectrum, exact, nystrom, repulsion
+from dmsgd.spectra import Spectrum, exact, nystrom, pivoted_cholesky, repulsion
 from dmsgd.spectra.doubt import distance
 from dmsgd.spectra.landmarks import k_means
 from dmsgd.spectra.spectrum import changed
 from dmsgd.targets import named_target, prescribe
 from dmsgd.targets.prescribe import scale_to_target
 
-KernelName = Literal["linear", "rbf"]
-"""The kernels that `diversify` makes from features, by name."""
-TargetName = Literal["uniform", "balanced", "density"]
-"""The inclusion probabilities that have a name (see `diversify`)."""
-
 #: Up to this many items the spectrum of an RBF kernel is exact by default.
 EXACT_ITEMS = 5000
-#: Beyond, how many landmarks its factor has (or 10 k if that is more).
+#: Default rank of an approximate spectrum (or 10 k if that is more).
 FACTOR_RANK = 1500
-#: A factor whose law is this close to the kernel's (total variation) needs no word.
+#: An approximation within this total variation of the exact distribution does not warn.
 AS_GOOD_AS_EXACT = 1e-6
 #: A repulsion below this leaves a k-DPP within 5 % (total variation) of uniform batches.
 NEARLY_UNIFORM = 0.05
@@ -61,147 +50,163 @@ def diversify(
     k: int,
     labels: Any = None,
     w: float = 0.0,
-    kernel: KernelName | Kernel = "linear",
+    kernel: KernelName = "linear",
     *,
+    rho: float | None = None,
     standardize: bool = False,
     normalize: bool = False,
     scale: float | None = None,
     target: TargetName | Sequence[float] | Array | None = None,
-    spectrum: Callable[[Kernel], Spectrum] | None = None,
+    spectrum: SpectrumName = "auto",
+    rank: int | None = None,
 ) -> KDPP:
     """Return the k-DPP whose batches are diverse in the features X and, with weight w, the labels.
 
     X:         (n, d) features: array, CSR, frame, memory map or torch tensor; or, to be read in
                blocks, a path (.npy, .zarr, .parquet, a folder of sparse .npz), a Zarr array, a Dask
                array or frame, a list of delayed CSR; or the path of an .npz, .csv or .tsv file.
-    labels, w: (n,) classes, or the name of the column of a frame, a .csv, .tsv or .parquet file
-               that holds them and is then no feature; mixed in as F = [(1-w)X, wH]; w = 0 ignores
-               them (with a warning, unless the target counts them), w = 1 is stratified.
-    kernel:    "linear" (L = F Fᵀ), "rbf" (on F, with `scale` or the median heuristic), or a
-               Kernel of your own over the same n items (then X may be None).
-    standardize: scale the columns of X to mean 0 and standard deviation 1 first (see
-               `dmsgd.standardize`): for columns in different units, of which a kernel otherwise
-               sees those with the largest numbers alone.
+    labels, w: (n,) classes, or the name of a column of a frame, .csv, .tsv or .parquet file, which
+               is then no feature; mixed in as F = [(1-w)X, wH]. w = 0 ignores them (with a warning
+               unless the target uses them), w = 1 ignores the features.
+    kernel:    "linear" (L = F Fᵀ) or "rbf" (on F, with `scale` or the median heuristic). A kernel
+               of your own goes to `KDPP(kernel, k)`.
+    rho:       raise features to this power first; the paper takes 0.1 for word counts.
+    standardize: scale the columns of X to mean 0 and standard deviation 1 then: for columns in
+               different units, where those with the largest numbers would decide alone.
     normalize: scale the rows of X to length 1 then. A linear kernel draws long rows more often,
-               and w only means something when X and the labels are of similar size: say yes for
-               embeddings, counts and images, no when length is importance.
-    target:    how often each item is to be seen, if not as the kernel gives it: "uniform" (plain
-               averages over batches are unbiased), "balanced" (every class has the same share),
-               "density" (more where items are sparse; see `density_target`), or one number per
-               item, to which the inclusion probabilities are made proportional. The design is
-               then the closest k-DPP that does so (see `prescribe`).
-    spectrum:  how to get the kernel's spectrum: a function such as `exact` or
-               partial(pivoted_cholesky, rank=2000). By default it is exact, but for "rbf" with
-               more than 5,000 items, where it is a Nyström factor with max(1500, 10 k) landmarks
-               and a warning states its trace error.
+               and w needs X and labels of similar size: say yes for embeddings, counts and images,
+               no when length is importance.
+    target:    inclusion probabilities, if not those of the kernel: "uniform" (plain averages over
+               batches are unbiased), "balanced" (every class has the same share), "density" (more
+               where items are sparse; see `density_target`), or one number per item that they are
+               proportional to. The design is the closest k-DPP that has them (see `prescribe`).
+    spectrum:  "exact"; "nystrom" or "pivoted_cholesky", approximations of rank `rank`, by default
+               max(1500, 10 k); "auto" is exact, except for "rbf" with more than 5,000 items, where
+               it is "nystrom" and a warning states its error. Other factorisations of a kernel
+               go to `KDPP(spectrum, k)`.
 
-    Set-up is O(n d min(n, d)) for a linear kernel, with 8 n r bytes of eigenvectors of rank r that
-    take up to three times as much on the way; a draw costs about 3k³ operations, whatever n is.
+    Set-up is O(n d min(n, d)) for a linear kernel, with 8 n r bytes of eigenvectors of rank r and
+    up to three times as much on the way; a batch costs about 3k³ operations, whatever n is.
 
     >>> import numpy as np
     >>> design = diversify(np.random.default_rng(0).normal(size=(500, 20)), k=10)
     >>> design.sample(3, seed=0).shape
     (3, 10)
     """
-    w, normalize = as_fraction(w, "w"), as_flag(normalize, "normalize")
-    standardize = as_flag(standardize, "standardize")
+    named = target if isinstance(target, str) else None
+    options = DesignOptions(
+        "k-DPP", w, rho, kernel, standardize, normalize, scale, named, spectrum, rank
+    )
     X, labels = split_label_column(X, labels)
-    if spectrum is not None:
-        as_function(spectrum, "spectrum", "from a kernel to its Spectrum, such as dmsgd.exact")
+    F = as_features(X)
+    if labels is not None and not options.uses_labels:
+        as_labels(labels, F.n)
+        warn_kernel("labels are given, but w=0 ignores them", w=0.7, target="balanced")
+        labels = None
+    return _k_dpp(options, F, k, labels, named or target)
+
+
+def make_design(options: DesignOptions, X: Any, k: int, labels: Any = None) -> Design:
+    """Return the design that `options` describe; labels that it does not use are ignored.
+
+    X may be None for "uniform" and "stratified" batches, if there are labels.
+    """
+    X, labels = split_label_column(X, labels)
+    if options.batches in ("stratified", "uniform"):
+        n = X.shape[0] if hasattr(X, "shape") else None if X is None else as_features(X).n
+        if options.batches == "stratified":
+            return Stratified(as_labels(labels, n), k)
+        return Uniform(len(as_labels(labels)) if n is None else n, k)
+    design = make_kdpp(options, X, k, labels)
+    if options.batches == "weighted":
+        return Weighted.like(design)
+    return Partition(design) if options.batches == "partition" else design
+
+
+def make_kdpp(options: DesignOptions, X: Any, k: int, labels: Any = None) -> KDPP:
+    """Return the k-DPP of these options, whatever their `batches`; unused labels are ignored."""
+    X, labels = split_label_column(X, labels)
+    used = labels if options.w > 0 or options.target == "balanced" else None
+    return _k_dpp(options, as_features(X), k, used, options.target)
+
+
+def remake(design: Any, X: Any) -> KDPP:
+    """Return the k-DPP that `diversify` makes from X with the options and labels of `design`."""
+    if not isinstance(design, KDPP) or design.options is None:
+        raise TypeError(
+            "this design was not made by dmsgd.diversify, so it cannot be made again from new "
+            "features; pass a design instead"
+        )
+    return _k_dpp(design.options, as_features(X), design.k, design._labels, design._target)
+
+
+def rows_for(options: DesignOptions, F: Features) -> Features:
+    """Return the features with `rho`, `standardize` and `normalize` applied, without labels."""
+    if options.rho is not None:
+        F = F.mapped(Power(options.rho))
+    if options.standardize:
+        F = F.mapped(unit_columns(F))
+    return F.mapped(UnitRows()) if options.normalize else F
+
+
+def _k_dpp(options: DesignOptions, F: Features, k: int, labels: Any, target: Any) -> KDPP:
+    """Return the k-DPP of features; `target` is a name, one number per item, or None."""
+    w = options.w
     if w > 0 and labels is None:
         raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
-    if isinstance(kernel, Kernel):
-        if w > 0 or standardize or normalize or scale is not None:
-            raise ValueError(
-                "a Kernel is used as it is: w, standardize, normalize and scale do not apply to it"
-            )
-        F, similarity = None if X is None else as_features(X), kernel
-        if F is not None and F.n != kernel.n:
-            raise ValueError(f"X has {F.n} items, the kernel {kernel.n}")
-    else:
-        as_choice(kernel, "kernel", ("linear", "rbf"), " or a dmsgd.Kernel")
-        if scale is not None and kernel != "rbf":
-            raise InputError("scale changes nothing in a linear kernel", kernel="rbf")
-        F = as_features(X)
-        labels = None if labels is None else as_labels(labels, F.n)
-        F = F.mapped(unit_columns(F)) if standardize else F
-        F = rows = F.mapped(UnitRows()) if normalize else F
-        F = with_labels(F, labels, w) if w > 0 else F
-        similarity = RBF(F, scale) if kernel == "rbf" else Linear(F)
-    k = as_batch_size(k, similarity.n)
-    if labels is not None and isinstance(kernel, Kernel):
-        labels = as_labels(labels, kernel.n)
-    if w == 0 and not _is(target, "balanced"):
-        if labels is not None:
-            _say_unused(kernel)
-        labels = None
-    make = spectrum or (partial(_rbf_spectrum, k=k) if kernel == "rbf" else exact)
+    if options.scale is not None and options.kernel != "rbf":
+        raise InputError("scale changes nothing in a linear kernel", kernel="rbf")
+    labels = None if labels is None else as_labels(labels, F.n)
+    rows = rows_for(options, F)
+    F = with_labels(rows, labels, w) if w > 0 else rows
+    kernel = RBF(F, options.scale) if options.kernel == "rbf" else Linear(F)
+    k = as_batch_size(k, kernel.n)
     if target is None:
-        design = KDPP(_made(make, similarity), k)
-        concern = disproportion(rows, w, design.spectrum.values) if kernel == "linear" else None
-        if concern:
-            warn(concern, stacklevel=2)
+        design = KDPP(_spectrum(options, kernel, k), k)
+        if options.kernel == "linear":
+            concern = disproportion(rows, w, design.spectrum.values)
+            if concern:
+                warn_kernel(concern)
     else:
-        whole = spectrum is None and (kernel != "rbf" or similarity.n <= EXACT_ITEMS)
-        origin = similarity if whole else _made(make, similarity)
+        origin = kernel if _is_exact(options, kernel) else _spectrum(options, kernel, k)
         design = KDPP(_prescribed(origin, k, target, F, labels), k)
-        design._target = repr(target) if isinstance(target, str) else f"{design.n:,} given numbers"
-    if not isinstance(kernel, Kernel):
-        design._recipe = partial(
-            diversify, k=k, labels=labels, w=w, kernel=kernel, standardize=standardize,
-            normalize=normalize, scale=scale, target=target, spectrum=spectrum,
-        )  # fmt: skip
+    design.options, design._labels, design._target = options, labels, target
     return design
 
 
-def _made(make: Callable[[Kernel], Spectrum], kernel: Kernel) -> Spectrum:
-    """Return what a function that may be the user's makes of a kernel, if it is its spectrum."""
-    found = make(kernel)
-    if not isinstance(found, Spectrum) or found.n != kernel.n:
-        what = f"one of {found.n}" if isinstance(found, Spectrum) else f"a {type(found).__name__}"
-        raise TypeError(
-            f"spectrum must return the Spectrum of a kernel of {kernel.n} items, such as "
-            f"dmsgd.exact does, and returned {what}"
-        )
-    return found
+def _is_exact(options: DesignOptions, kernel: Kernel) -> bool:
+    by_size = options.kernel == "linear" or kernel.n <= EXACT_ITEMS
+    return options.spectrum == "exact" or (options.spectrum == "auto" and by_size)
 
 
-def _is(target: Any, name: TargetName) -> bool:
-    return isinstance(target, str) and target == name
-
-
-def _say_unused(kernel: KernelName | Kernel) -> None:
-    fixes: dict[str, object] = {} if isinstance(kernel, Kernel) else {"w": 0.7}
-    warn(
-        KernelWarning("labels are given, but w=0 ignores them", **fixes, target="balanced"),
-        stacklevel=3,
-    )
+def _spectrum(options: DesignOptions, kernel: Linear | RBF, k: int) -> Spectrum:
+    """Return the spectrum of the kernel, exact or approximate; warn of an unsuitable RBF scale."""
+    rank = options.rank or min(max(FACTOR_RANK, 10 * k), kernel.n)
+    if _is_exact(options, kernel):
+        spectrum = exact(kernel)
+    elif options.spectrum == "pivoted_cholesky":
+        spectrum = pivoted_cholesky(kernel, rank)
+    else:
+        spectrum = nystrom(kernel, rank, how="pivots")
+    if options.spectrum == "auto" and isinstance(kernel, RBF):
+        concern = _concern(spectrum, k)
+        if concern:
+            at = f"at the RBF scale {kernel.scale:.3g} "
+            warn_kernel(f"{at}{concern} (dmsgd.suggest_scale(X, k) finds one)")
+    return spectrum
 
 
 def _prescribed(origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: Any) -> Spectrum:
     """Return the spectrum of the tilted kernel; one made from a factor keeps the factor's error."""
-    if _is(target, "density"):  # known by what it is a function of
-        b = named_target(target, X, labels, origin.n, k)
-        kernel = scale_to_target(origin, k, b, digest(target, X.fingerprint()))
-    elif isinstance(target, str):
-        kernel = prescribe(origin, k, named_target(target, X, labels, origin.n, k))
-    else:
+    if not isinstance(target, str):
         kernel = prescribe(origin, k, target)
-    return changed(exact(kernel), trace_error=getattr(origin, "trace_error", 0.0))
-
-
-def _rbf_spectrum(kernel: Kernel, k: int) -> Spectrum:
-    """Return the exact spectrum of a small kernel, and a factor's of a large one, with a word."""
-    assert isinstance(kernel, RBF)
-    if kernel.n <= EXACT_ITEMS:
-        spectrum = exact(kernel)
     else:
-        spectrum = nystrom(kernel, min(max(FACTOR_RANK, 10 * k), kernel.n), how="pivots")
-    concern = _concern(spectrum, k)
-    if concern:
-        at = f"at the RBF scale {kernel.scale:.3g} "
-        warn(f"{at}{concern} (dmsgd.suggest_scale(X, k) finds one)", KernelWarning, stacklevel=4)
-    return spectrum
+        b = named_target(target, X, labels, origin.n, k)
+        if target == "density":  # hashed by what it is a function of
+            kernel = scale_to_target(origin, k, b, digest(target, X.fingerprint()))
+        else:
+            kernel = prescribe(origin, k, b)
+    return changed(exact(kernel), trace_error=getattr(origin, "trace_error", 0.0))
 
 
 def _concern(spectrum: Spectrum, k: int) -> str | None:
@@ -210,11 +215,11 @@ def _concern(spectrum: Spectrum, k: int) -> str | None:
         return f"all items look alike: rank {spectrum.rank} for k={k}; choose a smaller scale"
     if distance(spectrum, k) > AS_GOOD_AS_EXACT:
         return (
-            f"a factor of rank {spectrum.rank} that leaves out {spectrum.trace_error:.2%} of the "
-            f"trace stands for the kernel of {spectrum.n:,} items: the law of batches is off by up "
-            f"to {distance(spectrum, k):.1g} (total variation). Pass spectrum=exact, or choose the "
-            f"approximation: spectrum=partial(nystrom, landmarks={2 * FACTOR_RANK}, how='pivots'); "
-            f"a larger scale makes it better"
+            f"an approximation of rank {spectrum.rank} that leaves out {spectrum.trace_error:.2%} "
+            f"of the trace stands for the kernel of {spectrum.n:,} items: the distribution of "
+            f"batches is off by up to {distance(spectrum, k):.1g} (total variation). Pass "
+            f"spectrum='exact', or spectrum='nystrom' with a larger rank; a larger scale makes it "
+            f"better"
         )
     if k > 1 and repulsion(spectrum, k) < NEARLY_UNIFORM:
         return "no two items look alike, so batches are nearly uniform; choose a larger scale"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from typing import Any
 
 import numpy as np
 
@@ -45,24 +44,6 @@ def card(title: str, rows: Mapping[str, str], inclusion: FloatArray | None = Non
         f'<div><div style="{BOX}"><strong>{escape(title)}</strong><div style="{GRID}">{cells}</div>'
         f"{picture}{code if 'design' in rows else ''}</div></div>"
     )
-
-
-def asked(recipe: Any, target: str) -> dict[str, str]:
-    """Return what `diversify` was asked for, in its words; `recipe` is its call, if there was one.
-
-    >>> from functools import partial
-    >>> given = {"w": 0.7, "standardize": False, "normalize": True, "scale": None}
-    >>> asked(partial(print, **given), "'balanced'")
-    {'labels': 'w=0.7', 'rows': 'normalize=True', 'target': "target='balanced'"}
-    """
-    found, given = {}, getattr(recipe, "keywords", {})
-    if given:
-        found["labels"] = f"w={given['w']:g}" + ("" if given["w"] else ", not in the kernel")
-        if given["standardize"]:
-            found["columns"] = "standardize=True"
-        normal = given["normalize"]
-        found["rows"] = "normalize=True" if normal else "normalize=False, as they are"
-    return found | ({"target": f"target={target}"} if target else {})
 
 
 def _shown(name: str, value: str) -> str:

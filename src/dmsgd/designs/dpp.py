@@ -10,13 +10,13 @@ import numpy as np
 from dmsgd.designs.cards import card, how_often
 from dmsgd.designs.design import refuse_far_draws
 from dmsgd.designs.determinants import log_determinants
+from dmsgd.designs.kdpp import as_spectrum
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.spectra.doubt import doubt_any_size, say_doubt
-from dmsgd.spectra.spectrum import Spectrum
 
 #: What an array takes besides its numbers, in numbers of 8 bytes.
 ARRAY = 31
@@ -30,17 +30,14 @@ class DPP:
     takes one. Scaling L up makes batches larger; `expected_size` is their mean.
     A draw of k items costs as much as a k-DPP's, and O(r) more.
 
-    >>> import dmsgd
-    >>> DPP(dmsgd.exact(dmsgd.identity(6))).expected_size
+    L: an (n, n) array, a Kernel, or the Spectrum of one.
+
+    >>> DPP(np.eye(6)).expected_size
     3.0
     """
 
-    def __init__(self, spectrum: Spectrum) -> None:
-        if not isinstance(spectrum, Spectrum):
-            raise TypeError(
-                f"DPP needs a Spectrum, got {type(spectrum).__name__}; use exact(kernel)"
-            )
-        self.spectrum = spectrum
+    def __init__(self, L: Any) -> None:
+        self.spectrum = spectrum = as_spectrum(L)
         self.n = spectrum.n
         say_doubt(doubt_any_size(spectrum), spectrum, "a batch")
 

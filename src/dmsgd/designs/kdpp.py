@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.cards import asked
 from dmsgd.designs.conditioned import Conditioned, Parts, as_given
+from dmsgd.designs.design import Design
 from dmsgd.designs.determinants import log_determinants
 from dmsgd.designs.greedy import greedy
+from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.repulsive import Repulsive
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import as_batch_size
+from dmsgd.kernels import Kernel, Precomputed
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
 from dmsgd.samplers import PreparedSampler, Sampler, rejection
 from dmsgd.samplers.protocol import as_sampler, name_of
+from dmsgd.spectra import exact
 from dmsgd.spectra.conditional import conditional
 from dmsgd.spectra.doubt import doubt, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
+
+
+def as_spectrum(L: Any) -> Spectrum:
+    """Return the spectrum of L: an (n, n) array, a Kernel, or its Spectrum already."""
+    if isinstance(L, Spectrum):
+        return L
+    if isinstance(L, str | Design) or L is None:
+        raise TypeError(f"a k-DPP needs an (n, n) array, a Kernel or a Spectrum, got {L!r}")
+    return exact(L if isinstance(L, Kernel) else Precomputed(L))
 
 
 @final
@@ -32,18 +43,15 @@ class KDPP(Repulsive):
     first, in O(n r) for a kernel of rank r. `inclusion` is O(n r), a pair of `joint` O(r²) and a
     batch of `log_prob` O(r k²).
 
-    >>> import dmsgd
-    >>> design = dmsgd.KDPP(dmsgd.exact(dmsgd.identity(4)), k=2)
-    >>> design.inclusion()
+    L:       an (n, n) array, a Kernel, or the Spectrum of one.
+    sampler: (spectrum, k) -> Draw; a function of a module, so that designs can be pickled.
+
+    >>> KDPP(np.eye(4), k=2).inclusion()
     array([0.5, 0.5, 0.5, 0.5])
     """
 
-    def __init__(self, spectrum: Spectrum, k: int, sampler: Sampler = rejection) -> None:
-        if not isinstance(spectrum, Spectrum):
-            raise TypeError(
-                f"KDPP needs a Spectrum, got {type(spectrum).__name__}; "
-                f"use KDPP(exact(kernel), k) or diversify(X, k)"
-            )
+    def __init__(self, L: Any, k: int, sampler: Sampler = rejection) -> None:
+        spectrum = as_spectrum(L)
         as_sampler(sampler)
         self.n = spectrum.n
         self.k = as_batch_size(k, self.n)
@@ -51,10 +59,11 @@ class KDPP(Repulsive):
         say_doubt(doubt(spectrum, self.k), spectrum, f"a batch of {self.k}")
         self.spectrum = spectrum
         self.sampler = sampler
-        #: Makes this design again from other features of the same items; set by `diversify`.
-        self._recipe: Callable[[Any], KDPP] | None = None
-        #: The inclusion probabilities that were asked for, in words; set by `diversify`.
-        self._target = ""
+        #: What `diversify` was called with; None for a k-DPP made by hand.
+        self.options: DesignOptions | None = None
+        #: Labels, and the target as a name or as numbers, that `diversify` was called with.
+        self._labels: Any = None
+        self._target: Any = None
 
     @property
     def chunk(self) -> int:
@@ -153,9 +162,15 @@ class KDPP(Repulsive):
         return {"design": repr(self), **origin, "sampler": name_of(self.sampler)}
 
     def _facts(self) -> dict[str, str]:
-        rank = f"{self.spectrum.rank:,}"
-        return {**super()._facts(), "rank": rank, **asked(self._recipe, self._target)}
+        facts = {**super()._facts(), "rank": f"{self.spectrum.rank:,}"}
+        if self.options is not None:
+            changed = [f"{name}={value!r}" for name, value in self.options.changed().items()]
+            facts["options"] = ", ".join(changed) or "defaults of diversify"
+        return facts
 
     def __repr__(self) -> str:
-        target = f", target={self._target}" if self._target else ""
+        target = ""
+        if self._target is not None:
+            named = isinstance(self._target, str)
+            target = f", target={self._target!r}" if named else f", target={self.n:,} given numbers"
         return f"KDPP(k={self.k}, {self.spectrum!r}{target}, sampler={name_of(self.sampler)})"

@@ -26,7 +26,6 @@ from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_item
 from dmsgd.diagnostics.gradients import item_gradients
 from dmsgd.diagnostics.observed import Observed, observed_inclusion
 from dmsgd.diagnostics.prospects import Price, Prospect
-from dmsgd.diagnostics.settings import Settings
 from dmsgd.diagnostics.variance import GradientVariance, estimate_variance, gradient_variance
 
 __all__ = [
@@ -39,7 +38,6 @@ __all__ = [
     "Price",
     "Prospect",
     "Room",
-    "Settings",
     "advise",
     "class_shares",
     "concerns",

@@ -6,18 +6,16 @@ apart. Either has a simpler design of its own, so a k-DPP is advised for its rep
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import dataclass, replace
+from typing import Any, cast, final
 
-from dmsgd.designs import ClosedForm, Stratified, Uniform
+from dmsgd.designs import Design
+from dmsgd.designs.build import make_design
+from dmsgd.designs.options import Batches, DesignOptions
 from dmsgd.diagnostics.examination import EVEN, Examination, as_examination
 from dmsgd.diagnostics.prospects import Prospect
-from dmsgd.diagnostics.settings import Settings
 from dmsgd.diagnostics.variance import GradientVariance
-from dmsgd.features import as_features
-from dmsgd.features.convert import split_label_column
-from dmsgd.inputs.labels import as_labels
-from dmsgd.inputs.scalars import as_count
+from dmsgd.errors import as_options
 
 #: Evenness is shown with two digits; below half of the last one nothing is lost.
 SAME = 0.005
@@ -34,31 +32,16 @@ class Advice:
     """
 
     kind: str
-    settings: Settings | None
+    settings: DesignOptions | None
     reason: str
 
-    def design(self, X: Any, k: int, labels: Any = None) -> ClosedForm:
+    def design(self, X: Any, k: int, labels: Any = None) -> Design:
         """Return the recommended design of this data."""
-        X, labels = split_label_column(X, labels)
-        if self.settings is not None:
-            weighted = self.kind == "weighted"
-            make = self.settings.without_repulsion if weighted else self.settings.design
-            return make(X, k, labels)
-        n = None if X is None else as_features(X).n
-        if self.kind == "stratified" or n is None:
-            labels = as_labels(labels, n)
-        return Stratified(labels, k) if self.kind == "stratified" else Uniform(n or len(labels), k)
+        return make_design(self._options(), X, k, labels)
 
     def code(self, k: int) -> str:
         """Return the line of Python that makes the recommended design."""
-        k = as_count(k, "k")
-        if self.settings is not None:
-            weighted = self.kind == "weighted"
-            code = self.settings.code_without_repulsion if weighted else self.settings.code
-            return f"design = {code(k)}"
-        if self.kind == "stratified":
-            return f"design = dmsgd.Stratified(y, k={k})"
-        return f"design = dmsgd.Uniform(len(X), k={k})"
+        return f"design = {self._options().code(k)}"
 
     def options(self) -> str:
         """Return the options of `dmsgd sample` for it, "" where there are none.
@@ -68,7 +51,10 @@ class Advice:
         if self.settings is None:
             return ""
         without = " --without-repulsion" if self.kind == "weighted" else ""
-        return (self.settings.options() + without).strip()
+        return (as_options(self.settings.changed()) + without).strip()
+
+    def _options(self) -> DesignOptions:
+        return replace(self.settings or DesignOptions(), batches=cast(Batches, self.kind))
 
 
 def advise(found: Examination, variance: GradientVariance | None = None) -> Advice:
@@ -87,7 +73,7 @@ def advise(found: Examination, variance: GradientVariance | None = None) -> Advi
     >>> from dmsgd.diagnostics import examine
     >>> X = np.random.default_rng(0).normal(size=(200, 20)) + 6 * np.eye(20)[0]
     >>> advise(examine(X, 8)).code(8)
-    'design = dmsgd.Weighted(dmsgd.inclusion(X, k=8, normalize=True), k=8)'
+    'design = dmsgd.Weighted.like(dmsgd.diversify(X, k=8, normalize=True))'
     """
     as_examination(found)
     if variance is not None and not isinstance(variance, GradientVariance):

@@ -9,17 +9,17 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, final
 
 from dmsgd.designs import KDPP
+from dmsgd.designs.build import make_kdpp, rows_for
+from dmsgd.designs.options import DesignOptions
 from dmsgd.diagnostics.prospects import Classes, Prospect, prospect
-from dmsgd.diagnostics.settings import Settings
 from dmsgd.errors import KernelWarning, RankError
-from dmsgd.features import anneal, normalize, standardize
 from dmsgd.features.interface import InMemory
 from dmsgd.inputs.labels import as_classes
 from dmsgd.kernels import Linear
 from dmsgd.spectra import Spectrum, exact
 
 #: Spectra with the seconds that each took.
-Made = Mapping[Settings, tuple[Spectrum, float]]
+Made = Mapping[DesignOptions, tuple[Spectrum, float]]
 
 
 @final
@@ -30,20 +30,18 @@ class Bench:
         self.X, self.k, self.labels, self._made = X, k, labels, dict(made)
         self.classes = None if labels is None else classes_of(labels)
 
-    def unlabelled(self, settings: Settings) -> Spectrum:
+    def unlabelled(self, settings: DesignOptions) -> Spectrum:
         """Return the spectrum of the kernel alone, which a linear one has for any k."""
         if settings not in self._made:
             began = time.perf_counter()
             if settings.kernel == "rbf":
-                spectrum = settings.design(self.X, self.k).spectrum
+                spectrum = make_kdpp(settings, self.X, self.k).spectrum
             else:
-                F: Any = self.X if settings.rho is None else anneal(self.X, settings.rho)
-                F = standardize(F) if settings.standardize else F
-                spectrum = exact(Linear(normalize(F) if settings.normalize else F))
+                spectrum = exact(Linear(rows_for(settings, self.X)))
             self._made[settings] = spectrum, time.perf_counter() - began
         return self._made[settings][0]
 
-    def prospect(self, settings: Settings, asked: bool, required: bool) -> Prospect | None:
+    def prospect(self, settings: DesignOptions, asked: bool, required: bool) -> Prospect | None:
         """Return what the k-DPP would do, None where its rank is below k.
 
         If there is nothing else to advise, the RankError of the one that was asked for is the
@@ -58,18 +56,18 @@ class Bench:
                 return None
         return prospect(f"w = {settings.w:g}", settings, design, self.classes, seconds)
 
-    def _used(self, settings: Settings) -> Any:
+    def _used(self, settings: DesignOptions) -> Any:
         """Return labels for a design: numbers, or the given ones where a message may name them."""
         if self.classes is None or settings.target == "balanced":
             return self.labels
         return self.classes[1]
 
-    def _design(self, settings: Settings) -> tuple[KDPP, float]:
+    def _design(self, settings: DesignOptions) -> tuple[KDPP, float]:
         if settings in self._made:
             spectrum, seconds = self._made[settings]
             return KDPP(spectrum, self.k), seconds
         began = time.perf_counter()
-        design = settings.design(self.X, self.k, self._used(settings))
+        design = make_kdpp(settings, self.X, self.k, self._used(settings))
         return design, time.perf_counter() - began
 
 

@@ -12,13 +12,13 @@ from types import MappingProxyType
 from typing import Any, final
 
 from dmsgd.designs import Stratified, Uniform, suggest_scale
+from dmsgd.designs.options import DesignOptions, as_design_options
 from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics.bench import Bench, Made, classes_of
 from dmsgd.diagnostics.diversity import Room, room
 from dmsgd.diagnostics.facts import facts
 from dmsgd.diagnostics.prospects import Classes, Prospect, prospect
 from dmsgd.diagnostics.sample import rows_for, taken
-from dmsgd.diagnostics.settings import Settings, as_settings
 from dmsgd.features import Features, anneal, as_features, standardize
 from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.labels import as_labels
@@ -56,7 +56,7 @@ class Examination:
     candidate:  the k-DPP that `advise` takes apart: without labels, rows of length 1 or, where a
                 linear kernel has too few dimensions for k, an RBF kernel with `suggest_scale`;
                 words annealed, columns in different units (`scales` above 10) standardized.
-                Settings with kernel="rbf" or a target are kept as they are. None where classes
+                DesignOptions with kernel="rbf" or a target are kept as they are. None where classes
                 are uneven, which strata are for, and where its rank is below k.
     """
 
@@ -71,7 +71,7 @@ class Examination:
     duplicates: int
     empty: int
     words: bool
-    settings: Settings
+    settings: DesignOptions
     room: Room
     prospects: tuple[Prospect, ...] = field(repr=False)
     candidate: Prospect | None = field(repr=False)
@@ -90,7 +90,7 @@ def examine(
     X: Any,
     k: int,
     labels: Any = None,
-    settings: Settings | None = None,
+    settings: DesignOptions | None = None,
     *,
     ws: tuple[float, ...] = WS,
     made: Made = MappingProxyType({}),
@@ -112,14 +112,14 @@ def examine(
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 20))
     >>> y = np.repeat(["common", "rare"], [190, 10])
-    >>> found = examine(X, 8, y, Settings(normalize=True), ws=(0.0, 0.9))
+    >>> found = examine(X, 8, y, DesignOptions(normalize=True), ws=(0.0, 0.9))
     >>> {each.name: round(each.shares["rare"], 2) for each in found.prospects}
     {'uniform': 0.05, 'w = 0': 0.05, 'w = 0.9': 0.16, 'stratified': 0.5}
     """
-    settings = as_settings(settings)
+    settings = as_design_options(settings)
     as_function(progress, "progress", OF_A_FRACTION)
     if not isinstance(made, Mapping):
-        raise TypeError(f"made must map Settings to (Spectrum, seconds), got {made!r}")
+        raise TypeError(f"made must map DesignOptions to (Spectrum, seconds), got {made!r}")
     if not isinstance(ws, tuple | list):
         raise TypeError(f"ws must be a tuple of numbers in [0, 1], got {ws!r}")
     ws = tuple(as_fraction(w, "ws") for w in ws)
@@ -144,7 +144,7 @@ def examine(
     uneven = uniform.evenness < EVEN
     bench, advised = _to_advise(X, y, bench, settings, uneven, units, alike, seed)
     progress(0.2)
-    found: dict[Settings, Prospect] = {}
+    found: dict[DesignOptions, Prospect] = {}
     everyone = list(dict.fromkeys([*asked, *([] if advised is None else [advised])]))
     for number, each in enumerate(everyone):
         one = bench.prospect(each, asked=each == settings, required=each == advised)
@@ -182,12 +182,12 @@ def _to_advise(
     X: Features,
     y: Any,
     bench: Bench,
-    settings: Settings,
+    settings: DesignOptions,
     uneven: bool,
     units: bool,
     alike: bool,
     seed: Seed,
-) -> tuple[Bench, Settings | None]:
+) -> tuple[Bench, DesignOptions | None]:
     """Return the items to look at, fewer for an RBF kernel, and the settings of the candidate.
 
     There is none where classes are uneven, and where all items are alike and k is above 1.
@@ -199,17 +199,17 @@ def _to_advise(
     if settings.kernel == "rbf":
         return bench, replace(settings, w=0.0)
     rho = WORD_POWER if X.words() and settings.rho is None else settings.rho
-    unit = Settings(normalize=True, rho=rho, standardize=units)
+    unit = DesignOptions(normalize=True, rho=rho, standardize=units)
     if alike:
         return bench, unit if bench.k == 1 else None
     if bench.unlabelled(unit).rank >= min(SPARE_RANK * bench.k, bench.X.n):
         return bench, unit
-    rows = rows_for(X, bench.k, y, Settings(kernel="rbf"), seed)
+    rows = rows_for(X, bench.k, y, DesignOptions(kernel="rbf"), seed)
     bench = Bench(taken(X, rows), bench.k, None if y is None else y[rows], {})
     F: Any = bench.X if rho is None else anneal(bench.X, rho)
     F = standardize(F) if units else F
     scale = float(f"{suggest_scale(F, bench.k, seed):.4g}")  # digits that people can copy
-    return bench, Settings(kernel="rbf", scale=scale, rho=rho, standardize=units)
+    return bench, DesignOptions(kernel="rbf", scale=scale, rho=rho, standardize=units)
 
 
 def in_units(X: Features, scales: float) -> bool:

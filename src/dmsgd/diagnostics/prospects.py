@@ -11,11 +11,11 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs import KDPP, ClosedForm, Stratified, Uniform, Weighted
+from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.tuning import class_shares, evenness
 from dmsgd.diagnostics.diversity import repelled
 from dmsgd.diagnostics.estimates import Estimate
 from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items
-from dmsgd.diagnostics.settings import Settings
 from dmsgd.inputs.arrays import IntArray, on_host
 from dmsgd.inputs.scalars import Seed
 from dmsgd.kernels import identity
@@ -59,7 +59,7 @@ class Prospect:
     """
 
     name: str
-    settings: Settings | None
+    settings: DesignOptions | None
     shares: dict[Any, float] = field(repr=False)
     evenness: float
     seen: float
@@ -72,7 +72,7 @@ class Prospect:
 
 def prospect(
     name: str,
-    settings: Settings | None,
+    settings: DesignOptions | None,
     design: ClosedForm,
     classes: Classes | None,
     setup: float = 0.0,

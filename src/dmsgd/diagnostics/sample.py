@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.diagnostics.settings import Settings
+from dmsgd.designs.options import DesignOptions
 from dmsgd.features import Features, as_features
 from dmsgd.features.interface import InMemory
 from dmsgd.inputs.arrays import IntArray
@@ -30,7 +30,7 @@ NEIGHBOURS = 10_000
 PRESCRIBED = 500
 
 
-def rows_for(X: Features, k: int, labels: Any, settings: Settings, seed: Seed = 0) -> IntArray:
+def rows_for(X: Features, k: int, labels: Any, settings: DesignOptions, seed: Seed = 0) -> IntArray:
     """Return the items to look at for designs with these settings and several w.
 
     Every class adds a direction to the kernel where w > 0, so that a table with thousands of them

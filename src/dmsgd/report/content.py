@@ -15,18 +15,17 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs import KDPP, Stratified, Uniform
+from dmsgd.designs.options import DesignOptions, as_design_options
 from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics import (
     Examination,
     GradientVariance,
-    Settings,
     advise,
     concerns,
     examine,
 )
 from dmsgd.diagnostics.bench import Made, unasked
 from dmsgd.diagnostics.examination import WS
-from dmsgd.diagnostics.settings import as_settings
 from dmsgd.errors import RankError
 from dmsgd.features import as_features
 from dmsgd.features.convert import split_label_column
@@ -51,7 +50,7 @@ def build(
     X: Any,
     k: int,
     labels: Any = None,
-    settings: Settings | None = None,
+    settings: DesignOptions | None = None,
     *,
     texts: Any = None,
     images: Any = None,
@@ -82,7 +81,7 @@ def build(
     k = as_batch_size(k, n)
     if k < 2 or n < 4:
         raise ValueError(f"a report needs batches of 2 or more and 4 items, got k={k} of {n}")
-    settings = as_settings(settings)
+    settings = as_design_options(settings)
     as_function(progress, "progress", OF_A_FRACTION)
     if settings.w > 0 and labels is None:
         raise ValueError(f"w={settings.w:g} mixes in labels, but there are none; pass labels")
@@ -120,7 +119,7 @@ def build(
         "target": settings.target,
         "ks": ks,
         "ws": list(spectra),
-        "kernel": settings.in_words(),
+        "kernel": settings.describe(),
         "classes": data.classes(),
         "all_classes": len(found.classes),
         "listed": data.listed.tolist(),
@@ -182,7 +181,7 @@ def _advice(found: Examination, variance: GradientVariance | None) -> dict[str, 
 
 
 def _spectra(
-    data: Data, k: int, settings: Settings, progress: Callable[[float], None]
+    data: Data, k: int, settings: DesignOptions, progress: Callable[[float], None]
 ) -> tuple[dict[float, tuple[Spectrum, float]], list[int]]:
     """Return the spectrum of each w with the seconds it took, and the batch sizes that fit all."""
     tried = [settings.w]

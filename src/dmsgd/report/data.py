@@ -10,8 +10,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.designs import KDPP
-from dmsgd.diagnostics import Settings
+from dmsgd.designs import KDPP, DesignOptions
+from dmsgd.designs.build import make_kdpp
 from dmsgd.diagnostics.sample import rows_for, taken
 from dmsgd.features import Features, as_features
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array
@@ -56,12 +56,12 @@ class Data:
             return numbers
         return np.concatenate([numbers[: CLASSES // 2], numbers[-CLASSES // 2 :]])
 
-    def design(self, settings: Settings, k: int) -> KDPP:
+    def design(self, settings: DesignOptions, k: int) -> KDPP:
         """Return the k-DPP of these items; where a message may name a class, it is as given."""
         labels: Any = self.codes
         if labels is not None and settings.target == "balanced":
             labels = np.array(self.labels)[labels]
-        return settings.design(self.X, k, labels)
+        return make_kdpp(settings, self.X, k, labels)
 
     def classes(self) -> list[dict[str, Any]]:
         """Return name, items and share of each class, [] without labels.
@@ -80,7 +80,7 @@ class Data:
 
 
 def look_at(
-    X: Features, labels: Any, texts: Any, images: Any, k: int, settings: Settings, seed: Seed
+    X: Features, labels: Any, texts: Any, images: Any, k: int, settings: DesignOptions, seed: Seed
 ) -> Data:
     """Return all items or a sample, with their classes, texts and pictures."""
     n = X.n

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs import TargetName
-from dmsgd.diagnostics import Settings
+from dmsgd.designs import DesignOptions, TargetName
 from dmsgd.diagnostics.bench import unasked
 from dmsgd.diagnostics.sample import PRESCRIBED, taken
 from dmsgd.inputs.arrays import IntArray
@@ -25,7 +24,7 @@ TARGETS: tuple[TargetName, ...] = ("uniform", "balanced", "density")
 REASON = 200
 
 
-def with_targets(data: Data, k: int, settings: Settings, seed: Seed) -> list[dict[str, Any]]:
+def with_targets(data: Data, k: int, settings: DesignOptions, seed: Seed) -> list[dict[str, Any]]:
     """Return what the design that was asked for would do with each other target, or why not."""
     part = _part(data, k, settings, seed)
     asked = [replace(settings, target=name) for name in TARGETS if name != settings.target]
@@ -36,7 +35,7 @@ def with_targets(data: Data, k: int, settings: Settings, seed: Seed) -> list[dic
     return [_row(part, k, each, seed) for each in asked]
 
 
-def _row(data: Data, k: int, settings: Settings, seed: Seed) -> dict[str, Any]:
+def _row(data: Data, k: int, settings: DesignOptions, seed: Seed) -> dict[str, Any]:
     name = "no target" if settings.target is None else f"target {settings.target}"
     about = {"name": name, "of": data.X.n}
     began = time.perf_counter()
@@ -48,7 +47,7 @@ def _row(data: Data, k: int, settings: Settings, seed: Seed) -> dict[str, Any]:
         return about | {"reason": visible(" ".join(str(error).split()), REASON)}
 
 
-def _part(data: Data, k: int, settings: Settings, seed: Seed) -> Data:
+def _part(data: Data, k: int, settings: DesignOptions, seed: Seed) -> Data:
     """Return as many of the items as targets are quick for."""
     narrow = settings.kernel == "linear" and data.X.d <= PRESCRIBED
     most = max(ITEMS if narrow else PRESCRIBED, 5 * k)

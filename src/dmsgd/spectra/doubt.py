@@ -10,11 +10,9 @@ Measured in 70 digits, the estimate is 10 to 100 times the error where it matter
 
 from __future__ import annotations
 
-from warnings import warn
-
 import numpy as np
 
-from dmsgd.errors import KernelWarning
+from dmsgd.errors import warn_kernel
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.polynomials import eigenvector_inclusion, ratios
 from dmsgd.spectra.eigen import EPS
@@ -71,11 +69,9 @@ def say_doubt(error: float, spectrum: Spectrum, batch: str) -> None:
     if error <= SILENT:
         return
     span = spectrum.values[0] / spectrum.values[-1]
-    warn(
+    warn_kernel(
         f"rounding may move the inclusion probabilities by up to {min(error, 1.0):.1g}: the "
         f"kernel's eigenvalues span a factor of {span:.0e} and {batch} uses the small ones; use a "
         f"smaller k, an RBF kernel of smaller scale, or features without near copies and of "
-        f"similar size (normalize)",
-        KernelWarning,
-        stacklevel=4,
+        f"similar size (normalize)"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dmsgd.designs.build import remake
 from dmsgd.designs.design import Design
 from dmsgd.designs.stream import Source
 from dmsgd.torch.ranks import of_first_rank
@@ -11,21 +12,10 @@ from dmsgd.torch.ranks import of_first_rank
 
 def updated(design: Source, X: Any) -> Source:
     """Return X if it is a design, else what `design` becomes with X for features (rank 0's)."""
-    new: Source = X if isinstance(X, Design) else _made_again(design, of_first_rank(X))
+    new: Source = X if isinstance(X, Design) else remake(design, of_first_rank(X))
     if (new.n, new.k) != (design.n, design.k):
         raise ValueError(
             f"the new design has n={new.n}, k={new.k}; "
             f"this sampler needs n={design.n}, k={design.k}"
         )
     return new
-
-
-def _made_again(design: Source, X: Any) -> Source:
-    recipe = getattr(design, "_recipe", None)
-    if recipe is None:
-        raise TypeError(
-            "this sampler's design was not made by dmsgd.diversify from features, so it "
-            "cannot be made again from new ones; pass update() a design"
-        )
-    again: Source = recipe(X)
-    return again
