@@ -35,28 +35,53 @@ def new_designs():
 DESIGNS = new_designs()
 
 
+def group(folder, limit, used=0, cache=0, version=2):
+    """Write the files of a control group."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ("memory.max", "memory.current", "inactive_file")
+    old = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+    names = names if version == 2 else old
+    (folder / names[0]).write_text(f"{limit}\n")
+    (folder / names[1]).write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"anon 100000\n{names[2]} {cache}\n")
+
+
 def test_a_container_has_less_than_its_machine(tmp_path, monkeypatch):
-    (tmp_path / "memory.max").write_text("1000000\n")
-    (tmp_path / "memory.current").write_text("400000\n")
-    (tmp_path / "memory.stat").write_text("anon 100000\ninactive_file 50000\n")
-    assert memory._of_the_container(tmp_path) == 650_000
-    monkeypatch.setattr(memory, "_of_the_container", lambda: 650_000)
+    group(tmp_path, 1_000_000, used=400_000, cache=50_000)
+    assert memory._cgroups(True, tmp_path, "0::/") == 650_000
+    assert memory._cgroups(False, tmp_path, "0::/") == 1_000_000
+    monkeypatch.setattr(memory, "_cgroups", lambda free: 650_000 if free else 1_000_000)
     monkeypatch.delenv("DMSGD_MEMORY", raising=False)
     assert memory.memory_limit() == 650_000
+    assert memory.total_memory() == 1_000_000
+    assert memory.fits_in_memory(250_000)
+    assert not memory.fits_in_memory(250_001)
     with pytest.raises(MemoryError, match="635 KB may be used"):
         memory.reserve(100_000, "this", "do less")
 
 
 def test_older_control_groups_and_none(tmp_path):
-    (tmp_path / "memory.max").write_text("max\n")
-    assert memory._of_the_container(tmp_path) == memory.UNKNOWN
-    old = tmp_path / "memory"
-    old.mkdir()
-    (old / "memory.limit_in_bytes").write_text("3000\n")
-    (old / "memory.usage_in_bytes").write_text("1000\n")
-    (old / "memory.stat").write_text("total_inactive_file 500\n")
-    assert memory._of_the_container(tmp_path) == 2500
-    assert memory._of_the_container(tmp_path / "nowhere") == memory.UNKNOWN
+    group(tmp_path, "max")
+    assert memory._cgroups(True, tmp_path, "") == memory.UNKNOWN
+    group(tmp_path / "memory", 3000, used=1000, cache=500, version=1)
+    assert memory._cgroups(True, tmp_path, "") == 2500
+    assert memory._cgroups(True, tmp_path / "nowhere", "") == memory.UNKNOWN
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("least", [0, 1, 2, 3])
+def test_the_least_limit_of_nested_control_groups_counts(tmp_path, version, least):
+    """SLURM and systemd limit a group around the one that a process is in."""
+    top = tmp_path / "memory" if version == 1 else tmp_path
+    path, controllers = "/system.slice/job_7/step_0", "cpu,memory" if version == 1 else ""
+    for depth, folder in enumerate(("", "system.slice", "system.slice/job_7", path[1:])):
+        limit = 1000 if depth == least else 5000 if depth % 2 else 9_000 if version == 1 else "max"
+        group(top / folder, limit, used=100, version=version)
+    own = f"3:cpuset:/elsewhere\n0:{controllers}:{path}\n"
+    assert memory._cgroups(False, tmp_path, own) == 1000
+    assert memory._cgroups(True, tmp_path, own) == 900
+    away = own.replace("system", "no")  # a path of the host's, which a container does not see
+    assert memory._cgroups(False, tmp_path, away) == (memory._cgroups(False, tmp_path, "0::/"))
 
 
 @pytest.mark.parametrize("name", DESIGNS)

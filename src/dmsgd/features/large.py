@@ -15,25 +15,17 @@ import numpy.typing as npt
 from dmsgd.features.files import FileStore
 from dmsgd.features.store import even_bounds
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.memory import memory_limit
+from dmsgd.inputs.memory import fits_in_memory
 from dmsgd.samplers.computed_rows import DenseRows
-
-#: An array that would take more than this as float64 is large on any machine.
-LARGE = 2**33
 
 #: Blocks begin at multiples of this many rows, so that stretches of rows lie in one.
 ALIGNED = 64
 
 
 def is_large(raw: npt.NDArray[Any]) -> bool:
-    """Return whether an (n, d) array is to be read in blocks: its memory is not to be had again.
-
-    It is if it takes more than a quarter of the memory as float64, or 8 GB: the eigenvectors take
-    as much, their tables a third of that, and a copy in float64 or of the caller's array as much
-    again.
-    """
+    """Return whether an (n, d) array is read in blocks: there is no memory for a copy of it."""
     ordered = raw.ndim == 2 and raw.flags.c_contiguous and raw.dtype.kind in "fiu"
-    return ordered and 8 * raw.size > 2**24 and 8 * raw.size > min(memory_limit() // 4, LARGE)
+    return ordered and 8 * raw.size > 2**24 and not fits_in_memory(8 * raw.size)
 
 
 @final

@@ -11,13 +11,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from dmsgd.features.interface import Features, InMemory, Map
-from dmsgd.features.pieces import gram as gram_of_array
-from dmsgd.features.pieces import product
-from dmsgd.features.similarity import row_squares, similarity
+from dmsgd.features.similarity import product, row_squares, similarity
 from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array
 from dmsgd.inputs.fingerprint import digest, fingerprint, hash_of_rows
-from dmsgd.inputs.progress import Progress
+from dmsgd.inputs.progress import Progress, run_interruptible
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.
 BLOCK = 2**20
@@ -139,7 +137,9 @@ def held(
 def gram(X: Matrix) -> FloatArray:
     """Return XᵀX."""
     if not sparse.issparse(X):
-        return gram_of_array(X)
+        n, d = X.shape
+        what = f"the Gram matrix of {n:,} items x {d:,} features"
+        return np.asarray(run_interruptible(lambda: X.T @ X, float(n) * d**2, what))
     return SparseGram(X.shape[1]).add(X.tocsr()).matrix()
 
 

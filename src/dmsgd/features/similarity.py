@@ -5,8 +5,19 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.pieces import product
-from dmsgd.inputs.arrays import FloatArray, Matrix
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_array
+from dmsgd.inputs.progress import run_interruptible
+
+#: Multiplications of arrays in the time of one with an entry of a sparse matrix.
+SPARSE = 20
+
+
+def product(A: Matrix, B: Matrix) -> FloatArray:
+    """Return A B as an array."""
+    entries = SPARSE * A.nnz if sparse.issparse(A) else A.shape[0] * A.shape[1]
+    products = 0.0 if sparse.issparse(B) else entries * float(B.shape[1])
+    what = f"a product of {A.shape[0]:,} x {A.shape[1]:,} and {B.shape[1]:,} columns"
+    return as_array(run_interruptible(lambda: A @ B, products, what))
 
 
 def row_squares(X: Matrix) -> FloatArray:

@@ -1,83 +1,61 @@
-"""Says how much memory a step will take before it takes it, and refuses what does not fit."""
+"""Limits on memory: what one step may take, and which data are read whole."""
 
 from __future__ import annotations
 
 import logging
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from dmsgd.inputs.messages import format_bytes
 
-#: The variable that sets the limit.
-SETTING = "DMSGD_MEMORY"
-
 log = logging.getLogger("dmsgd")
 
-#: From this size on, an allocation is announced in the log (level INFO).
+#: The environment variable that replaces what the system says, for example "8GB".
+SETTING = "DMSGD_MEMORY"
+#: Allocations from this size on are logged (level INFO).
 ANNOUNCED = 2**30
-
-#: Up to this size, only a limit that was set is looked at: to ask the system takes longer than a
-#: few draws.
+#: Below this size only a limit that the user set counts: to ask the system takes longer.
 SMALL = 2**16
-
-#: More than any machine has: nothing is refused.
+#: Data of more bytes than this are read in blocks on every machine.
+LARGE = 2**33
+#: Returned where no limit is known.
 UNKNOWN = 2**62
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+#: Names of a control group's limit, use and reclaimable cache: version 2, then version 1.
+_CGROUP_FILES = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
 
 
 def memory_limit() -> int:
-    """Return how many bytes one step may take.
+    """Return how many bytes one step may take: DMSGD_MEMORY, or what is free now."""
+    return _setting() or min(_machine("MemAvailable:"), _cgroups(free=True))
 
-    DMSGD_MEMORY (for example "8GB") if set, otherwise what the system, or the container, has
-    available now.
+
+def total_memory() -> int:
+    """Return how many bytes this process could ever have: DMSGD_MEMORY, or the machine's memory.
+
+    Limits of containers and batch systems count. Unlike `memory_limit` it does not change while
+    other programs run, so that it may decide how data are read.
     """
-    setting = os.environ.get(SETTING)
-    if setting is None:
-        return _available()
-    parts = re.fullmatch(r"\s*(\d+\.?\d*)\s*([KMGT]?)i?B?\s*", setting, re.IGNORECASE)
-    if not parts:
-        raise ValueError(f"{SETTING} must be a size such as 8GB or 500MB, got {setting!r}")
-    return int(float(parts[1]) * _UNITS[parts[2].upper()])
+    return _setting() or min(_machine("MemTotal:"), _cgroups(free=False))
 
 
-def _available() -> int:
-    """Return what the machine has left, or what the container it runs in has, if that is less."""
-    return min(_of_the_machine(), _of_the_container())
+def fits_in_memory(size: float) -> bool:
+    """Return whether data of so many bytes (as float64) are read whole, and not in blocks.
 
-
-def _of_the_machine() -> int:
-    try:
-        with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    if hasattr(os, "sysconf"):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return UNKNOWN
-
-
-def _of_the_container(root: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return the limit of the control group less what is used and cannot be given back."""
-    for limit, used, cache in (
-        ("memory.max", "memory.current", "inactive_file"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_inactive_file"),
-    ):
-        try:
-            most, now = int((root / limit).read_text()), int((root / used).read_text())
-            lines = (root / used).with_name("memory.stat").read_text().splitlines()
-        except (OSError, ValueError):  # no such group, or "max": no limit
-            continue
-        idle = dict(line.split() for line in lines).get(cache, "0")
-        return max(most - now + int(idle), 0)
-    return UNKNOWN
+    They are up to a quarter of the memory, or 8 GB: eigenvectors take as much again, their tables a
+    third of that, and a copy as much.
+    """
+    return size <= min(total_memory() // 4, LARGE)
 
 
 def reserve(count: int, what: str, advice: str) -> None:
-    """Raise MemoryError if `count` floats are more than the limit; announce them if many."""
+    """Raise MemoryError if `count` floats exceed the limit; log them if they are many."""
     size = 8 * count
     if size <= SMALL and SETTING not in os.environ:
         return
@@ -89,3 +67,62 @@ def reserve(count: int, what: str, advice: str) -> None:
         )
     if size >= ANNOUNCED:
         log.info("%s takes %s", what, format_bytes(size))
+
+
+def _setting() -> int | None:
+    setting = os.environ.get(SETTING)
+    if setting is None:
+        return None
+    parts = re.fullmatch(r"\s*(\d+\.?\d*)\s*([KMGT]?)i?B?\s*", setting, re.IGNORECASE)
+    if not parts:
+        raise ValueError(f"{SETTING} must be a size such as 8GB or 500MB, got {setting!r}")
+    return max(int(float(parts[1]) * _UNITS[parts[2].upper()]), 1)
+
+
+def _machine(entry: str) -> int:
+    """Return an entry of /proc/meminfo, or the physical memory where there is none."""
+    try:
+        with open("/proc/meminfo") as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(entry))
+    except (OSError, StopIteration):
+        pass
+    if hasattr(os, "sysconf"):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return UNKNOWN
+
+
+def _cgroups(free: bool, root: Path = Path("/sys/fs/cgroup"), own: str | None = None) -> int:
+    """Return the least limit of the control groups around this process.
+
+    free: less what each of them uses and cannot give back.
+    own:  the text of /proc/self/cgroup, which says where this process is in the hierarchy.
+    """
+    least = UNKNOWN
+    for group in _groups_around(root, own):
+        for limit, used, cache in _CGROUP_FILES:
+            try:
+                most = int((group / limit).read_text())
+                if free:
+                    stat = dict(map(str.split, (group / "memory.stat").read_text().splitlines()))
+                    most += int(stat.get(cache, 0)) - int((group / used).read_text())
+            except (OSError, ValueError):  # no such group, or "max": no limit
+                continue
+            least = min(least, max(most, 0))
+    return least
+
+
+def _groups_around(root: Path, own: str | None) -> Iterator[Path]:
+    """Yield the folders of the control groups that this process is in, and of those around them."""
+    if own is None:
+        try:
+            own = Path("/proc/self/cgroup").read_text()
+        except OSError:
+            own = ""
+    yield from (root, root / "memory")  # all that a container sees of its own
+    for line in own.splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top = root / "memory" if controllers else root
+        inner = top / path.lstrip("/")
+        yield from (each for each in (inner, *inner.parents) if top in each.parents)

@@ -14,10 +14,7 @@ Result = TypeVar("Result")
 
 
 def thread_count(workers: Any) -> int:
-    """Return the number of threads for `workers`: itself, or all available cores for -1.
-
-    More than there are cores would only wait for each other, so that many mean all cores too.
-    """
+    """Return the number of threads for `workers`: all available cores for -1, and never more."""
     if isinstance(workers, numbers.Integral) and workers == -1:
         return available_cores()
     return min(as_count(workers, "workers"), available_cores())
@@ -31,13 +28,13 @@ def available_cores() -> int:
 
 
 class Background(Thread, Generic[Result]):
-    """Work that a new thread does.
+    """Runs `work` in a new thread; `daemon`: the process may end before the work does.
 
     Executors take no work once the main thread has ended, though training in another may go on.
     """
 
-    def __init__(self, work: Callable[[], Result]) -> None:
-        super().__init__(name="dmsgd")
+    def __init__(self, work: Callable[[], Result], daemon: bool | None = None) -> None:
+        super().__init__(name="dmsgd", daemon=daemon)
         self._work = work
         self._result: Result | None = None
         self._error: BaseException | None = None
@@ -50,11 +47,13 @@ class Background(Thread, Generic[Result]):
         except BaseException as error:
             self._error = error
         finally:
-            del self._work  # which may hold whoever waits for it
+            del self._work  # it may refer to the object that waits for it
 
-    def result(self) -> Result:
-        """Return what the work returned, or raise what it raised, once it is done."""
-        self.join()
+    def result(self, timeout: float | None = None) -> Result:
+        """Return what the work returned, or raise what it raised; TimeoutError after `timeout`."""
+        self.join(timeout)
+        if self.is_alive():
+            raise TimeoutError(f"no result in {timeout:g} seconds")
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[return-value]

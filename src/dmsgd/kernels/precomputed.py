@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 
-from dmsgd.inputs.apart import apart
 from dmsgd.inputs.arrays import FloatArray, as_array, as_items, as_matrix
 from dmsgd.inputs.fingerprint import digest, fingerprint
-from dmsgd.inputs.progress import expected
+from dmsgd.inputs.progress import run_interruptible
 from dmsgd.kernels.kernel import Kernel
 
 
@@ -42,10 +42,9 @@ class Precomputed(Kernel):
     def _refuse_indefinite(self, size: float) -> None:
         slack = 100 * self.n * np.finfo(float).eps * size
         raised = self.matrix + slack * np.eye(self.n)
-        seconds = expected(self.n**3 / 3)
+        check = partial(np.linalg.cholesky, raised)
         try:
-            if not (seconds and apart("cholesky", raised.T, seconds, "the check of the matrix")):
-                np.linalg.cholesky(raised)
+            run_interruptible(check, self.n**3 / 3, "the check of the matrix")
         except np.linalg.LinAlgError:
             raise ValueError(
                 "L is not positive semi-definite (it has a negative eigenvalue), so its "

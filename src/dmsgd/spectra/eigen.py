@@ -6,14 +6,13 @@ Rounding disturbs every eigenvalue of a matrix by about eps times the largest. W
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
-from dmsgd.inputs.apart import apart
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.progress import EIGH, expected
+from dmsgd.inputs.progress import EIGH, run_interruptible
 
 EPS = float(np.finfo(float).eps)
 
@@ -30,30 +29,22 @@ def noise(size: int) -> float:
 def eigh(symmetric: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return eigenvalues, largest first, and eigenvectors; the matrix is overwritten.
 
-    By divide and conquer: R8 takes four fifths of the time of "evr", for twice the matrix of
-    scratch. The signs are turned so that vectors come in order: products copy reversed columns.
+    By divide and conquer, in five times the memory of the matrix. The signs are turned so that
+    vectors come in order: products copy reversed columns.
     """
     np.negative(symmetric, out=symmetric)
-    driver = "evd" if len(symmetric) > 1 else "ev"  # older SciPy asks too little scratch for one
-    values, vectors = _solved(symmetric, driver=driver)
+    values, vectors = _interruptible(np.linalg.eigh, symmetric)
     return -values, vectors
 
 
 def eigenvalues(symmetric: FloatArray) -> FloatArray:
-    """Return the eigenvalues that rounding can tell from zero; the matrix is overwritten."""
-    values, _ = _solved(symmetric, eigvals_only=True)
+    """Return the eigenvalues that rounding can tell from zero."""
+    values = _interruptible(np.linalg.eigvalsh, symmetric)
     return np.asarray(values[values > noise(values.size) * values[-1]])
 
 
-def _solved(symmetric: FloatArray, **options: Any) -> tuple[FloatArray, FloatArray]:
-    """Return what scipy.linalg.eigh finds, eigenvectors last; where it takes long, Ctrl-C ends it.
-
-    LAPACK wants columns; the transpose of a symmetric matrix costs nothing.
-    """
-    matrix = symmetric if symmetric.flags.f_contiguous else symmetric.T
-    if seconds := expected(EIGH * len(matrix) ** 3):
-        what = f"the eigendecomposition of {len(matrix):,} rows and columns"
-        if (found := apart("eigh", matrix, seconds, what, **options)) is not None:
-            return found
-    found = linalg.eigh(matrix, overwrite_a=True, check_finite=False, **options)
-    return found if isinstance(found, tuple) else (found, matrix)
+def _interruptible(solve: Callable[[FloatArray], Any], symmetric: FloatArray) -> Any:
+    """Return solve(symmetric); np.linalg releases the GIL, which scipy.linalg does not."""
+    n = len(symmetric)
+    what = f"the eigendecomposition of {n:,} rows and columns"
+    return run_interruptible(lambda: solve(symmetric), EIGH * n**3, what)

@@ -78,11 +78,11 @@ def _of_entries(kernel: Kernel, tol: float) -> Spectrum:
         from dmsgd.spectra.device import of_entries_there
 
         return of_entries_there(kernel, tol)
-    # The matrix, its eigenvectors, and these in the order that sampling wants.
+    # The matrix, its eigenvectors, and what LAPACK needs beside them.
     advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
-    reserve(3 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
+    reserve(5 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     what = f"the eigendecomposition of {kernel!r}"
-    announce(EIGH * kernel.n**3, 3 * kernel.n**2, what, advice)
+    announce(EIGH * kernel.n**3, 5 * kernel.n**2, what, advice)
     everything = np.arange(kernel.n)
     return of_matrix(kernel.block(everything, everything), tol)
 
@@ -113,18 +113,18 @@ def of_features(
     if F.disjoint():
         return _diagonal(F.whole().matrix, tol)
     if F.d >= F.n:
-        reserve(3 * F.n**2, f"the {F.n} x {F.n} matrix F Fᵀ with its eigenvectors", advice)
+        reserve(5 * F.n**2, f"the {F.n} x {F.n} matrix F Fᵀ with its eigenvectors", advice)
         what = f"the eigendecomposition of {F.n:,} items"
-        announce(EIGH * F.n**3, 3 * F.n**2, what, advice)
+        announce(EIGH * F.n**3, 5 * F.n**2, what, advice)
         values, U = right_vectors(F.whole().transposed())
         U[F.row_squares() == 0] = 0.0  # but for rounding they are
         return truncated(values, U, _route("primal", values), _rounding(F, values), tol)
-    reserve(4 * F.d**2, f"the Gram matrix of {F.d} features", advice)
+    reserve(5 * F.d**2, f"the Gram matrix of {F.d} features", advice)
     blocks, direct = F.passes(), F.direct()
     entries_only = F.sparse() is not None or (blocks is not None and blocks.sparse_rows)
     products = EIGH * F.d**3 + (0.0 if entries_only else 2.0 * F.n * F.d**2)
     what = f"the eigendecomposition of {F.n:,} items x {F.d:,} features"
-    announce(products, 4 * F.d**2, what, advice)
+    announce(products, 5 * F.d**2, what, advice)
     texts = F.sparse() if F.n * F.d > on_demand.KEPT else None
     if F.resident and texts is None:
         reserve(F.n * F.d + 3 * F.d**2, f"the eigenvectors of {F.n} items", advice)

@@ -10,7 +10,7 @@ import numpy as np
 from dmsgd.features import Features
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
 from dmsgd.inputs.messages import counted, require
-from dmsgd.inputs.progress import announce, expected, meanwhile
+from dmsgd.inputs.progress import announce, run_interruptible
 from dmsgd.inputs.scalars import as_choice, as_count
 from dmsgd.kernels import Kernel
 from dmsgd.spectra.cholesky import factor
@@ -94,5 +94,5 @@ def k_means(X: Features, count: int, key: int) -> Any:
     announce(products, X.n * X.d + 3 * count * X.d, what, "fewer clusters take less")
     state = np.random.RandomState(key % 2**32)
     means = MiniBatchKMeans(n_clusters=count, random_state=state, n_init=3)
-    with meanwhile(what, expected(products)):
-        return means.fit(X.whole().matrix)
+    rows = X.whole().matrix
+    return run_interruptible(lambda: means.fit(rows), products, what)
