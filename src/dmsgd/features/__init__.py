@@ -8,7 +8,6 @@ blocks         read block by block: a pass computes something from every block
 files          .npy, Zarr and Parquet, as blocks
 cluster        Dask arrays and frames, as blocks on a cluster
 maps           normalize, standardize, anneal, concat, ...: maps wrap features and never change them
-fingerprints   hashes that tell whether two data sets are the same
 """
 
 from dmsgd.features.convert import as_features

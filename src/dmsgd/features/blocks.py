@@ -27,7 +27,7 @@ from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.features.store import Store
 from dmsgd.features.treatment import Work, treat
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero, check_vanishing
-from dmsgd.inputs.fingerprint import digest, hash_of_rows
+from dmsgd.inputs.fingerprint import digest, fingerprint_rows
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.progress import Progress
 from dmsgd.samplers.computed_rows import DenseRows
@@ -106,7 +106,7 @@ class Blocks(InPasses):
         return tuple(map.part(start, stop) for map in self.maps)
 
     def _compare(self, hashes: list[npt.NDArray[np.uint64]]) -> None:
-        found = hash_of_rows((self.store.n, self.store.d), hashes)
+        found = fingerprint_rows((self.store.n, self.store.d), hashes)
         if self._known.fingerprint not in (None, found):
             raise ValueError(
                 f"{self!r} has changed since it was first read, so that draws would follow neither "

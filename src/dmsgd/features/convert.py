@@ -21,7 +21,6 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.features.interface import Features
-from dmsgd.features.look import Look
 from dmsgd.features.resident import held
 from dmsgd.inputs.arrays import as_matrix, to_numpy
 from dmsgd.inputs.memory import memory_limit
@@ -70,13 +69,12 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
 
         if is_large(raw := to_numpy(value, name)):
             return Blocks(ArrayStore(raw))
-    look = Look()
     try:
-        matrix = as_matrix(value, name, allow_tiny=allow_tiny, squares_of=look)
+        matrix = as_matrix(value, name, allow_tiny=allow_tiny)
     except TypeError:
         _refuse_text(value, name)
         raise
-    return held(matrix, shared=_shared(matrix, value), hashes=look.hashes)
+    return held(matrix, shared=_shared(matrix, value))
 
 
 def _in_text(path: str) -> Features:

@@ -18,7 +18,7 @@ from dmsgd.features.device_maps import on_device, sent, similarity
 from dmsgd.features.interface import Features, Map
 from dmsgd.features.resident import Resident, held
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero, check_vanishing
-from dmsgd.inputs.fingerprint import digest, hash_factors, hash_of_rows
+from dmsgd.inputs.fingerprint import digest, fingerprint_rows, hash_factors
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
 
@@ -158,7 +158,7 @@ class OnDevice(Features):
         if self.origin is not None:
             return self.origin()
         factors = torch.from_numpy(hash_factors(self.d).view(np.int64)).to(self.tensor.device)
-        return hash_of_rows(self.shape, (_hashes(rows, factors) for _, rows in self.slices()))
+        return fingerprint_rows(self.shape, (_hashes(rows, factors) for _, rows in self.slices()))
 
     def fingerprint(self) -> str:
         return self._fingerprint

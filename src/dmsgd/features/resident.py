@@ -7,14 +7,13 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from dmsgd.features.interface import Features, InMemory, Map
 from dmsgd.features.similarity import product, row_squares, similarity
 from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array
-from dmsgd.inputs.fingerprint import digest, fingerprint, hash_of_rows
+from dmsgd.inputs.fingerprint import digest, fingerprint
 from dmsgd.inputs.progress import Progress, run_interruptible
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.
@@ -26,7 +25,6 @@ class Resident(InMemory):
 
     origin: the fingerprint of what a map made it from, and of the map; its own numbers are rounded.
     shared: whether the memory may be the caller's.
-    hashes: `row_hashes` of the matrix, if they are known.
     """
 
     def __init__(
@@ -34,9 +32,8 @@ class Resident(InMemory):
         matrix: Matrix,
         origin: str | None = None,
         shared: bool = False,
-        hashes: npt.NDArray[np.uint64] | None = None,
     ) -> None:
-        self.matrix, self.origin, self.shared, self.hashes = matrix, origin, shared, hashes
+        self.matrix, self.origin, self.shared = matrix, origin, shared
         self.n, self.d = (int(size) for size in matrix.shape)
 
     def take(self, items: IntArray) -> Matrix:
@@ -83,15 +80,13 @@ class Resident(InMemory):
         return self
 
     def owned(self) -> Resident:
-        return held(self.matrix.copy(), self.origin, False, self.hashes) if self.shared else self
+        return held(self.matrix.copy(), self.origin) if self.shared else self
 
     def transposed(self) -> Resident:
         return held(self.matrix.T)
 
     @cached_property
     def _fingerprint(self) -> str:
-        if self.origin is None and self.hashes is not None:
-            return hash_of_rows(self.shape, [self.hashes])
         return self.origin or fingerprint(self.matrix)
 
     def fingerprint(self) -> str:
@@ -128,10 +123,9 @@ def held(
     matrix: Matrix,
     origin: str | None = None,
     shared: bool = False,
-    hashes: npt.NDArray[np.uint64] | None = None,
 ) -> Resident:
     """Return the features that are this array or CSR array."""
-    return (Sparse if sparse.issparse(matrix) else Dense)(matrix, origin, shared, hashes)
+    return (Sparse if sparse.issparse(matrix) else Dense)(matrix, origin, shared)
 
 
 def gram(X: Matrix) -> FloatArray:

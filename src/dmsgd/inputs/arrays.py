@@ -1,30 +1,32 @@
-"""Checks and conversions of arrays that users pass in; behind them all is float64 and int64.
+"""Checks and conversions of arrays that users pass: float64, CSR, or int64 item numbers.
 
 Accepted as a matrix: NumPy arrays of any real dtype (memory maps included), SciPy sparse matrices,
-pandas and polars frames, torch CPU tensors, lists of lists. No framework is imported here: theirs
-are recognised by the methods they have.
+pandas and polars frames, torch CPU tensors, lists of lists. No framework is imported here: their
+objects are known by their methods.
 """
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-#: Sums of squares below this leave too little room for small eigenvalues above 1e-308.
-VANISHING = 1e-250
-#: Below this, what is left of a number when it is divided among many loses digits, or vanishes.
-TINY = 1e-290
 #: A dense (n, d) array or its CSR equivalent.
 Matrix = Any
+#: Sums of squares below this leave too little room for small eigenvalues above 1e-308.
+VANISHING = 1e-250
+#: Numbers below this lose digits, or vanish, when they are divided.
+TINY = 1e-290
+
+_TEXT = "{name} holds text; encode it as numbers first (one_hot, tf-idf, ...)"
 
 
 def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
@@ -35,18 +37,15 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
             f"{name} is masked at {counted(count, 'entry')}, without a value; fill them "
             f"({name}.filled(...)) or leave those items out"
         )
-    is_tensor = (
-        hasattr(value, "detach") and hasattr(value, "device") and not isinstance(value, type)
-    )
-    if is_tensor:
-        _refuse_elsewhere(value, name)
     try:
-        if is_tensor:
-            return _of_tensor(value)
+        if hasattr(value, "detach") and hasattr(value, "device") and not isinstance(value, type):
+            return _tensor_to_numpy(value, name)
         if hasattr(value, "to_numpy") and not isinstance(value, type):  # pandas, polars
             value = value.to_numpy()
         return np.asarray(value)
-    except Exception as error:  # whatever it is, it says what it does not do
+    except _WrongTensor as error:
+        raise TypeError(str(error)) from None
+    except Exception as error:  # of any framework: its message names what it does not support
         if isinstance(value, list | tuple):
             raise ValueError(f"{name} is not a rectangular array of numbers: {error}") from None
         raise TypeError(
@@ -54,48 +53,41 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
         ) from None
 
 
-def _refuse_elsewhere(tensor: Any, name: str) -> None:
+class _WrongTensor(Exception):
+    """A tensor that must be converted by the user."""
+
+
+def _tensor_to_numpy(tensor: Any, name: str) -> npt.NDArray[Any]:
     if tensor.device.type not in ("cpu", "cuda"):
-        raise TypeError(f"{name} is a tensor on {tensor.device}; pass {name}.cpu()")
+        raise _WrongTensor(f"{name} is a tensor on {tensor.device}; pass {name}.cpu()")
     if repr(tensor.layout) != "torch.strided":
-        raise TypeError(f"{name} is a {tensor.layout} tensor; pass {name}.to_dense()")
-
-
-def _of_tensor(tensor: Any) -> npt.NDArray[Any]:
+        raise _WrongTensor(f"{name} is a {tensor.layout} tensor; pass {name}.to_dense()")
     tensor = tensor.detach().cpu().resolve_neg()
-    short = tensor.is_floating_point() and tensor.element_size() < 4  # some NumPy does not know
+    short = tensor.is_floating_point() and tensor.element_size() < 4  # NumPy has no bfloat16
     return np.asarray((tensor.float() if short else tensor).numpy())
 
 
 def on_host(batches: Any) -> IntArray:
-    """Return draws as an array, wherever they were made."""
+    """Return batches as an array, also those that were drawn on a GPU."""
     return np.asarray(batches.cpu().numpy() if hasattr(batches, "cpu") else batches)
 
 
-def sum_of_squares(values: FloatArray) -> float:
-    """Return Σ x²: one pass without a temporary."""
-    flat = values.reshape(-1)
-    return float(np.dot(flat, flat))
+def as_array(product: Any) -> FloatArray:
+    """Return a matrix, sparse or not, as an array."""
+    return np.asarray(product.toarray() if hasattr(product, "toarray") else product)
 
 
-def as_matrix(
-    value: Any,
-    name: str = "X",
-    *,
-    allow_tiny: bool = False,
-    squares_of: Callable[[FloatArray], float] = sum_of_squares,
-) -> Matrix:
+def as_matrix(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Matrix:
     """Return `value` as a finite, non-empty, 2-D float64 array or canonical CSR array.
 
-    allow_tiny: do not refuse values whose squares vanish, as in a part of a matrix.
-    squares_of: `sum_of_squares`, or what finds more in the same pass over the numbers.
+    allow_tiny: accept values whose squares vanish, as in a part of a matrix.
     """
     if value is None:
         raise TypeError(f"{name} is None; pass an (n, d) array of features")
     if sparse.issparse(value):
-        _refuse_wrong_shape(value.shape, name)
+        _check_shape(value.shape, name)
         matrix = _as_csr(value, name)
-        numbers_in = matrix.data
+        entries = matrix.data
     else:
         raw = to_numpy(value, name)
         if raw.ndim == 0 and raw.dtype == object:
@@ -103,15 +95,15 @@ def as_matrix(
                 f"{name} is a {type(value).__name__}; pass an (n, d) array, a frame, a tensor or "
                 f"the path of a file"
             )
-        numbers_in = matrix = np.ascontiguousarray(as_floats(raw, name)).reshape(raw.shape)
-        _refuse_wrong_shape(matrix.shape, name)
-    squares = _finite_squares(numbers_in, name, squares_of)
-    if not allow_tiny and squares < VANISHING and numbers_in.any():
+        entries = matrix = np.ascontiguousarray(as_floats(raw, name)).reshape(raw.shape)
+        _check_shape(matrix.shape, name)
+    squares = _finite_squares(entries, name)
+    if not allow_tiny and squares < VANISHING and entries.any():
         check_vanishing(squares, name)
     return matrix
 
 
-def _refuse_wrong_shape(shape: tuple[int, ...], name: str) -> None:
+def _check_shape(shape: tuple[int, ...], name: str) -> None:
     if len(shape) != 2:
         raise ValueError(
             f"{name} must have two dimensions (items, features), got shape {shape}"
@@ -125,16 +117,17 @@ def _refuse_wrong_shape(shape: tuple[int, ...], name: str) -> None:
 def _as_csr(value: Any, name: str) -> Matrix:
     """Return a sparse matrix as CSR in float64: sorted, no entry twice, indices of 32 bits.
 
-    Compiled code follows indices unchecked, that of SciPy which converts them too.
+    All indices are checked, because compiled code, SciPy's too, follows them unchecked.
     """
-    _refuse_wrong_dtype(value.dtype, name)
+    _check_dtype(value.dtype, name)
+    reserve(value.shape[0], f"a row index of {value.shape[0]:,} rows", "use a part of the data")
     try:
         if value.format in ("csc", "bsr"):
             value = (sparse.csc_array if value.format == "csc" else sparse.bsr_array)(value)
             value.check_format(full_check=True)
         elif value.format == "coo":
-            for places, size in zip((value.row, value.col), value.shape, strict=True):
-                if places.size and (places.min() < 0 or places.max() >= size):
+            for indices, size in zip((value.row, value.col), value.shape, strict=True):
+                if indices.size and (indices.min() < 0 or indices.max() >= size):
                     raise ValueError(f"an index lies outside of 0..{size - 1}")
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = sparse.csr_array(value, dtype=np.float64)
@@ -152,11 +145,13 @@ def _as_csr(value: Any, name: str) -> Matrix:
 
 
 def as_floats(raw: npt.NDArray[Any], name: str) -> FloatArray:
-    """Return real numbers of any dtype as float64, without a copy where they are that."""
+    """Return real numbers of any dtype as float64, without a copy if they are that already."""
     if raw.dtype == object:
-        _refuse_wrong_objects(raw, name)
+        check_missing(raw, name)
+        for kind in set(map(type, raw.flat)):
+            _check_type(kind, name)
     else:
-        _refuse_wrong_dtype(raw.dtype, name)
+        _check_dtype(raw.dtype, name)
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(raw, dtype=np.float64)
@@ -166,36 +161,30 @@ def as_floats(raw: npt.NDArray[Any], name: str) -> FloatArray:
         raise TypeError(f"{name} holds objects that are not numbers") from None
 
 
-def _refuse_wrong_objects(raw: npt.NDArray[Any], name: str) -> None:
-    check_missing(raw, name)
-    for kind in set(map(type, raw.flat)):
-        if issubclass(kind, str | bytes):
-            raise TypeError(_TEXT.format(name=name))
-        if issubclass(kind, np.generic):
-            _refuse_wrong_dtype(np.dtype(kind), name)
-        elif issubclass(kind, np.ndarray) or not hasattr(kind, "__float__"):
-            raise TypeError(f"{name} holds objects that are not numbers, such as a {kind.__name__}")
+def _check_type(kind: type, name: str) -> None:
+    if issubclass(kind, str | bytes):
+        raise TypeError(_TEXT.format(name=name))
+    if issubclass(kind, np.generic):
+        _check_dtype(np.dtype(kind), name)
+    elif issubclass(kind, np.ndarray) or not hasattr(kind, "__float__"):
+        raise TypeError(f"{name} holds objects that are not numbers, such as a {kind.__name__}")
 
 
-_TEXT = "{name} holds text; encode it as numbers first (one_hot, tf-idf, ...)"
-
-
-def _refuse_wrong_dtype(dtype: np.dtype[Any], name: str) -> None:
+def _check_dtype(dtype: np.dtype[Any], name: str) -> None:
     if dtype.kind in "UST":
         raise TypeError(_TEXT.format(name=name))
     if dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {dtype}")
 
 
-def _missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return which entries are None, NaN, NaT or pandas' NA."""
-    if values.dtype.kind == "f":
-        return np.asarray(np.isnan(values))
-    if values.dtype.kind in "mM":
-        return np.asarray(np.isnat(values))
-    if values.dtype != object:
-        return np.zeros(values.shape, dtype=bool)
-    return np.array([_is_missing(entry) for entry in values.flat], dtype=bool)
+def check_missing(values: npt.NDArray[Any], name: str) -> None:
+    """Raise if an entry is None, NaN, NaT or pandas' NA."""
+    if values.dtype == object:
+        count = sum(map(_is_missing, values.flat))
+    else:
+        count = int(np.isnan(values).sum()) if values.dtype.kind in "fmM" else 0
+    if count:
+        raise ValueError(f"{name} has {counted(count, 'missing entry')}; drop or fill them")
 
 
 def _is_missing(entry: Any) -> bool:
@@ -205,21 +194,11 @@ def _is_missing(entry: Any) -> bool:
     return compares and bool(entry != entry)
 
 
-def check_missing(values: npt.NDArray[Any], name: str) -> None:
-    """Raise if any of these has no value: NaN, None and their like."""
-    missing = _missing(values)
-    if missing.any():
-        raise ValueError(
-            f"{name} has {counted(int(missing.sum()), 'missing entry')}; drop or fill them"
-        )
-
-
-def _finite_squares(
-    values: FloatArray, name: str, squares_of: Callable[[FloatArray], float]
-) -> float:
+def _finite_squares(values: FloatArray, name: str) -> float:
     """Return the sum of squares of `values`, none of which may be infinite or missing."""
+    flat = values.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(squares := squares_of(values)):  # only a suspicious one is looked into
+        if np.isfinite(squares := float(np.dot(flat, flat))):  # one pass without a temporary
             return squares
     bad = ~np.isfinite(values)
     if bad.any():
@@ -232,13 +211,13 @@ def _finite_squares(
 
 
 def check_nonzero(any_entry: bool) -> None:
-    """Raise if features have no entry that is not zero."""
+    """Raise if all features are zero."""
     if not any_entry:
         raise ValueError("all features are zero, so no batch has a positive determinant")
 
 
 def check_vanishing(squares: float, name: str) -> None:
-    """Raise if the sum of squares of a matrix that is not zero is where precision ends."""
+    """Raise if the sum of squares of a nonzero matrix is too small for float64."""
     if squares < VANISHING:
         raise ValueError(
             f"{name} has values so small that their squares vanish; rescale it (multiply by a "
@@ -247,17 +226,15 @@ def check_vanishing(squares: float, name: str) -> None:
 
 
 def as_numbers(value: Any, name: str, n: int | None = None, of: str = "item") -> FloatArray:
-    """Return `value`, one finite real number per item, as an array of its own, shape (n,).
-
-    `of`: what there is a number of each of, in words.
-    """
+    """Return `value`, one finite real number per item (or per `of`), as a new array, shape (n,)."""
     given = to_numpy(value, name)
     if given.ndim != 1 or given.size == 0 or given.size != (n or given.size):
         needed = "" if n is None else f", shape ({n},)"
         raise ValueError(
-            f"{name} must have one number per {of}{needed}, got {what_is(value, given)}"
+            f"{name} must have one number per {of}{needed}, got {describe(value, given)}"
         )
-    if given.dtype.kind == "b" or (given.dtype == object and _any_bool(given)):
+    types = set(map(type, given.flat)) if given.dtype == object else ()
+    if given.dtype.kind == "b" or any(issubclass(kind, bool | np.bool_) for kind in types):
         raise TypeError(
             f"{name} holds booleans; if 0 and 1 are meant, pass them as numbers (astype(float))"
         )
@@ -271,12 +248,8 @@ def as_numbers(value: Any, name: str, n: int | None = None, of: str = "item") ->
     return found
 
 
-def _any_bool(values: npt.NDArray[Any]) -> bool:
-    return any(issubclass(kind, bool | np.bool_) for kind in set(map(type, values.flat)))
-
-
-def what_is(value: Any, array: npt.NDArray[Any]) -> str:
-    """Return in words what was given where an array of some shape was needed."""
+def describe(value: Any, array: npt.NDArray[Any]) -> str:
+    """Return what was given, a type or a shape, for messages about wrong shapes."""
     return f"a {type(value).__name__}" if array.ndim == 0 else f"shape {array.shape}"
 
 
@@ -290,7 +263,7 @@ def as_items(value: Any, n: int, name: str, ndim: int | None = None) -> IntArray
     elif items.dtype.kind not in "iu" and (items.size or items.dtype == object):
         raise TypeError(f"{name} must hold item numbers (integers), got dtype {items.dtype}")
     if ndim is not None and items.ndim != ndim:
-        raise ValueError(f"{name} must be a {ndim}-D list of items, got {what_is(value, items)}")
+        raise ValueError(f"{name} must be a {ndim}-D list of items, got {describe(value, items)}")
     if items.size and (items.min() < 0 or items.max() >= n):
         raise ValueError(f"{name} must lie in 0..{n - 1}, got {items.min()}..{items.max()}")
     return items.astype(np.int64)
@@ -311,8 +284,3 @@ def as_pairs(i: Any, j: Any, n: int) -> tuple[IntArray, IntArray]:
 
 def _is_integer(entry: Any) -> bool:
     return isinstance(entry, numbers.Integral) and not isinstance(entry, bool)
-
-
-def as_array(product: Any) -> FloatArray:
-    """Return the product of two matrices, sparse or not, as an array."""
-    return np.asarray(product.toarray() if hasattr(product, "toarray") else product)

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.inputs.arrays import IntArray, check_missing, to_numpy, what_is
+from dmsgd.inputs.arrays import IntArray, check_missing, describe, to_numpy
 from dmsgd.inputs.messages import counted
 
-#: Numbers with a fraction may be labels up to this many different ones; more are measurements.
+#: More different numbers with a fraction than this are measurements, not classes.
 FRACTIONS = 20
-#: What missing labels become when a column is cast to text; no class has such a name.
+#: What missing labels become when a column is cast to text.
 MISSING_WORDS = ("nan", "NaN", "NaT", "<NA>")
-#: Numbers that are no classes: what divisions by zero leave behind.
+#: Numbers that divisions by zero leave behind.
 INFINITE = (float("inf"), float("-inf"))
 
 
@@ -31,16 +31,16 @@ def as_labels(value: Any, n: int | None = None, name: str = "labels") -> npt.NDA
 def as_classes(
     value: Any, n: int | None = None, name: str = "labels"
 ) -> tuple[npt.NDArray[Any], IntArray]:
-    """Return the classes in order, and the number of each item's class, for `n` items if given.
+    """Return the classes in sorted order, and the number of each item's class.
 
-    Labels are all text, all numbers, all booleans or all of one other kind that has an order, as
-    dates have; none is missing or infinite. Numbers with a fraction are classes only where there
-    are few.
+    Labels are all text, all numbers, all booleans or all of one other sortable type, such as
+    dates; none is missing or infinite. Numbers with a fraction are classes only where there are
+    few different ones.
     """
-    labels = _one_kind(value, name)
+    labels = _as_one_type(value, name)
     if labels.ndim != 1:
         raise ValueError(
-            f"{name} must be a 1-D array with one class per item, got {what_is(value, labels)}"
+            f"{name} must be a 1-D array with one class per item, got {describe(value, labels)}"
         )
     if labels.size == 0:
         raise ValueError(f"{name} is empty")
@@ -53,29 +53,30 @@ def as_classes(
             f"{name} holds {type(labels[0]).__name__} objects, which have no order; pass text or "
             f"numbers"
         ) from None
-    _refuse_no_classes(names, codes, name)
+    _check_classes(names, codes, name)
     return names, codes.astype(np.int64)
 
 
-def _one_kind(value: Any, name: str) -> npt.NDArray[Any]:
-    """Return labels that are comparable with each other, and none of which is missing."""
+def _as_one_type(value: Any, name: str) -> npt.NDArray[Any]:
+    """Return labels that can be compared with each other, none of which is missing."""
     if sparse.issparse(value):
         raise TypeError(f"{name} must be a 1-D array of classes, got a sparse matrix")
-    plain = isinstance(value, list | tuple)  # NumPy would make text of what is beside text
-    labels = np.fromiter(value, dtype=object, count=len(value)) if plain else to_numpy(value, name)
-    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels  # one column
+    if isinstance(value, list | tuple):  # np.asarray would turn numbers beside text into text
+        labels = np.fromiter(value, dtype=object, count=len(value))
+    else:
+        labels = to_numpy(value, name)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     check_missing(labels, name)
     if labels.dtype.kind in "cV":
         raise TypeError(f"{name} must be text or numbers, got dtype {labels.dtype}")
     if labels.dtype != object or labels.ndim != 1:
         return labels
-    examples = {_kind_of(type(entry)): entry for entry in labels.flat}
+    examples = {_type_name(type(entry)): entry for entry in labels.flat}
     if len(examples) > 1:
-        kinds = " and ".join(sorted(examples))
-        shown = ", ".join(repr(examples[kind]) for kind in sorted(examples))
+        shown = ", ".join(repr(examples[each]) for each in sorted(examples))
         raise TypeError(
-            f"{name} mixes {kinds} ({shown}); make them one kind, for example text: "
-            f"[str(label) for label in {name}]"
+            f"{name} mixes {' and '.join(sorted(examples))} ({shown}); make them one kind, for "
+            f"example text: [str(label) for label in {name}]"
         )
     for entry in examples.values():
         if isinstance(entry, list | tuple | np.ndarray):
@@ -89,7 +90,7 @@ def _one_kind(value: Any, name: str) -> npt.NDArray[Any]:
     return native if same else labels
 
 
-def _kind_of(kind: type) -> str:
+def _type_name(kind: type) -> str:
     if issubclass(kind, bool | np.bool_):
         return "booleans"
     if issubclass(kind, numbers.Real | Decimal):
@@ -97,21 +98,13 @@ def _kind_of(kind: type) -> str:
     return "text" if issubclass(kind, str) else kind.__name__.removesuffix("_")
 
 
-def _refuse_no_classes(names: npt.NDArray[Any], codes: IntArray, name: str) -> None:
-    if names.dtype.kind in "UO":
-        words = [code for code, entry in enumerate(names.tolist()) if entry in MISSING_WORDS]
-        if words:
-            raise ValueError(
-                f"{name} has {counted(int(np.isin(codes, words).sum()), 'missing entry')} that "
-                f"became the text {names[words[0]]!s}; drop or fill them"
-            )
-    if names.dtype.kind in "fO":
-        infinite = [code for code, entry in enumerate(names.tolist()) if entry in INFINITE]
-        if infinite:
-            raise ValueError(
-                f"{name} has {counted(int(np.isin(codes, infinite).sum()), 'infinite entry')}; "
-                f"drop or replace them"
-            )
+def _check_classes(names: npt.NDArray[Any], codes: IntArray, name: str) -> None:
+    """Raise if a class is what remains of a missing label or a division, or is a measurement."""
+    for kinds, wrong, what in (("UO", MISSING_WORDS, "missing"), ("fO", INFINITE, "infinite")):
+        found = [c for c, each in enumerate(names.tolist()) if each in wrong]
+        if names.dtype.kind in kinds and found:
+            count = counted(int(np.isin(codes, found).sum()), f"{what} entry")
+            raise ValueError(f"{name} has {count} ({names[found[0]]!s}); drop or replace them")
     if names.dtype.kind == "f" and names.size > FRACTIONS and (names % 1).any():
         raise ValueError(
             f"{name} has {names.size:,} different numbers with fractions, which are measurements "
