@@ -26,10 +26,7 @@ from dmsgd.features import blocks as blocks_module
 from dmsgd.features.convert import open_features
 from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.features.sparse_store import SparseStore
-from dmsgd.features.treatment import sparse_row_hashes
 from dmsgd.files.sparse_files import sparse_file
-from dmsgd.inputs.fingerprint import row_hashes
-from dmsgd.samplers.computed_rows import SparseRows
 from dmsgd.spectra.vectors import VectorsInBlocks
 from test_words import texts
 
@@ -395,11 +392,6 @@ def test_the_command_line(tmp_path: Path) -> None:
 
 
 # The parts
-
-
-def test_hashes_are_those_of_the_array() -> None:
-    X = texts(200, 30)
-    np.testing.assert_array_equal(sparse_row_hashes(SparseRows.of(X), 30), row_hashes(X.toarray()))
 
 
 def test_one_total_has_the_same_bits_however_rows_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
