@@ -369,7 +369,7 @@ def test_fingerprints_and_draws_are_the_same_under_another_blas(core, threads):
     code = "import json, test_guarantees as t; print(json.dumps(t.identities()))"
     run = subprocess.run(
         [sys.executable, "-c", code],
-        env=os.environ | asked | {"PYTHONPATH": os.path.dirname(__file__)},
+        env=os.environ | asked | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=True,
