@@ -13,6 +13,7 @@ kills:   COUNT SIGKILLs at random moments, from outside, of new schedules and of
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import signal
@@ -23,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import dmsgd
-from dmsgd.schedules import completing, files, pieces
+from dmsgd.schedules import files, schedule
 
 STEPS = 18
 SAMPLED = sys.argv[3:4] == ["sampled"]
@@ -50,7 +51,11 @@ def draw_old(path, seed):
 
 def contents(path):
     """The bytes of every file that belongs to the schedule at `path`."""
-    return {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    folder, found = path.parent, {}
+    for file in folder.rglob("*"):
+        name = str(file.relative_to(folder))
+        found[name] = None if file.is_dir() else file.read_bytes()
+    return found
 
 
 def suicide():
@@ -123,17 +128,21 @@ def killed_at_line(moment, work):
 
 def killed_in_write(number, work):
     """Run `work` in a child whose `number`-th write to a file stops half-way."""
-    whole, left = files.write_bytes, [number]
+    left = [number]
 
-    def torn(file, content):
-        left[0] -= 1
-        if left[0] == 0:
-            file.write(content[: len(content) // 2])
-            suicide()
-        whole(file, content)
+    class Torn(io.FileIO):
+        def write(self, content):
+            left[0] -= 1
+            if left[0] == 0:
+                content = memoryview(content).cast("B")
+                super().write(content[: len(content) // 2])
+                suicide()
+            return super().write(content)
 
     def patched():
-        files.write_bytes = completing.write_bytes = torn
+        files.open = lambda path, mode, buffering=-1: (
+            Torn(path, mode) if "x" in mode or "+" in mode else open(path, mode, buffering)  # noqa: SIM115
+        )
         work()
 
     return in_child(patched)
@@ -198,8 +207,11 @@ def crash_at_lines(folder, before):
     states, lines = states_of(*start("watched"))
     for moment, state in states:
         path = new_path(folder, f"state {moment}")
-        for name, content in state.items():
-            path.with_name(name).write_bytes(content)
+        for name, content in sorted(state.items()):
+            if content is None:
+                (path.parent / name).mkdir()
+            else:
+                (path.parent / name).write_bytes(content)
         outcome.goes_on(path, moment)
     outcome.end()
     for moment, state in states:
@@ -270,7 +282,7 @@ def full_disk(folder):
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     sizes = {name: len(content) for name, content in expected.items()}
     assert sizes["s.inclusion.npy"] < sizes["s.npy"] < sizes["s.json"]
-    # no room for the journal, for the draws, for the sidecar
+    # no room for the record, for the draws, for the record of all
     for size in (10, sizes["s.npy"] - 1, sizes["s.json"] - 1):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
         try:
@@ -282,7 +294,7 @@ def full_disk(folder):
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         assert before.items() <= contents(path).items()
-        assert not list(path.parent.glob("*.new"))
+        assert not list(path.parent.rglob("*.new"))
     draw(path, overwrite=True)
     assert contents(path) == expected
     print("full disk")
@@ -290,8 +302,8 @@ def full_disk(folder):
 
 def main():
     folder, mode = Path(sys.argv[1]), sys.argv[2]
-    pieces.PIECE_SECONDS = 0.0  # pieces do not grow
-    completing.SAVE_SECONDS = -1.0  # every piece is vouched for
+    schedule.CHUNK_SECONDS = 0.0  # chunks do not grow
+    files.SAVE_SECONDS = -1.0  # every chunk is recorded
     new_design().sample(1, 0)  # compile here rather than in each child
     if mode == "full":
         full_disk(folder)

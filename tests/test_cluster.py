@@ -407,7 +407,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return what sets the seconds in which a scheduler must answer."""
     for name in ("LOOK_SECONDS", "WORKERLESS_SECONDS"):
         monkeypatch.setattr(f"dmsgd.features.connection.{name}", 2.0)
-    monkeypatch.setattr("dmsgd.schedules.completing.SAVE_SECONDS", -1.0)
+    monkeypatch.setattr("dmsgd.schedules.files.SAVE_SECONDS", -1.0)
     return lambda seconds: monkeypatch.setattr("dmsgd.features.connection.CONNECT_SECONDS", seconds)
 
 
@@ -426,7 +426,8 @@ def after(path: Path, draws: int, k: int, work: Any) -> threading.Thread:
 
 @pytest.mark.long
 def test_whatever_is_lost_the_draws_stay(tmp_path: Path, impatient: Any) -> None:
-    design, path, part = dmsgd.diversify(features(), 6), tmp_path / "s.npy", tmp_path / "s.part"
+    design, path = dmsgd.diversify(features(), 6), tmp_path / "s.npy"
+    part = tmp_path / "s.part" / "batches.npy"
     with DaskProcesses(workers=2) as processes, connected(processes.address) as client:
         client.wait_for_workers(2, timeout=60)
 
@@ -507,7 +508,7 @@ def test_the_command_line_tells_of_a_lost_scheduler_in_one_line(tmp_path: Path) 
         "from dmsgd.commands import main; main()"
     )
     with DaskProcesses(workers=1) as processes:
-        after(tmp_path / "b.part", 1000, 4, processes.scheduler.kill)
+        after(tmp_path / "b.part" / "batches.npy", 1000, 4, processes.scheduler.kill)
         run = subprocess.run(
             [sys.executable, "-c", code, "sample", tmp_path / "x.npy", "-k", "4", "-n", "3000000",
              "-o", tmp_path / "b.npy", "--cluster", processes.address],

@@ -16,10 +16,9 @@ import pytest
 
 import dmsgd
 from dmsgd.samplers import reference, rejection
-from dmsgd.schedules import completing, disk, drawing, files, pieces, record
-from dmsgd.schedules import schedule as schedule_module
-from dmsgd.schedules.disk import locked
-from dmsgd.schedules.files import Files
+from dmsgd.schedules import files
+from dmsgd.schedules import schedule as drawing
+from dmsgd.schedules.files import ScheduleFiles
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(60, 8))
@@ -43,17 +42,21 @@ def path(tmp_path):
 
 
 def contents(path):
-    return {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    folder = path.parent
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
 
 
 def edit(path, **changes):
-    """Change fields of the sidecar, and make its checksum that of what it now says."""
-    sidecar = path.with_name("s.json")
-    content = {**json.loads(sidecar.read_text()), **changes}
+    """Change fields of the record, and make its checksum that of what it now says."""
+    record = path.with_name("s.json")
+    content = {**json.loads(record.read_text()), **changes}
     content.pop("json_checksum", None)
-    if content["version"] != 1:
-        content["json_checksum"] = record._checksum(content)
-    sidecar.write_text(json.dumps(content))
+    content["json_checksum"] = files.json_checksum(content)
+    record.write_text(json.dumps(content))
 
 
 # --- what a schedule is
@@ -232,7 +235,7 @@ def test_bad_arguments_are_refused(arguments, error, match):
 
 @pytest.mark.parametrize("name", ["kdpp", "uniform", "stratified", *SAMPLED])
 def test_any_number_of_workers_writes_the_same_bytes(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(completing, "SAVE_SECONDS", -1.0)
+    monkeypatch.setattr(files, "SAVE_SECONDS", -1.0)
     written = []
     for workers in (1, 2, 4, -1):
         path = tmp_path / str(workers) / "s"
@@ -253,13 +256,13 @@ def test_the_files_are_plain(path):
     np.save(path.with_name("plain.npy"), np.array(batches))
     assert path.with_name("plain.npy").read_bytes() == Path(f"{path}.npy").read_bytes()
     for steps, k in ((1, 1), (10**12, 10**6)):
-        assert len(disk.header(steps, k)) == 128
+        assert len(files.header("<i8", (steps, k))) == 128
     written = json.loads(Path(f"{path}.json").read_text())
     checksum = written.pop("json_checksum")
-    assert checksum == record._checksum(written)
+    assert checksum == files.json_checksum(written)
     assert written == {
         "format": "dmsgd schedule",
-        "version": 2,
+        "version": 3,
         "steps": STEPS,
         "k": 5,
         "n": 60,
@@ -270,10 +273,14 @@ def test_the_files_are_plain(path):
         "data": dmsgd.Linear(X).fingerprint(),
         "fingerprint": DESIGN.fingerprint(),
         "dmsgd": dmsgd.__version__,
+        "done": STEPS,
         "checksum": schedule.checksum,
-        "ends": disk.ends(Path(f"{path}.npy")),
-        "inclusion_checksum": disk.sha256(Path(f"{path}.inclusion.npy")),
+        "ends": files.ends(Path(f"{path}.npy")),
+        "inclusion_checksum": files.sha256(Path(f"{path}.inclusion.npy")),
     }
+    b = np.load(f"{path}.inclusion.npy")
+    np.save(path.with_name("plain.npy"), b)
+    assert path.with_name("plain.npy").read_bytes() == Path(f"{path}.inclusion.npy").read_bytes()
     for name in (path, str(path), f"{path}.npy"):
         assert isinstance(dmsgd.Schedule.load(name).batches, np.memmap)
 
@@ -282,7 +289,7 @@ def test_a_finished_schedule_is_returned_without_drawing(path, monkeypatch):
     dmsgd.presample(DESIGN, STEPS, path=path)
     before = contents(path)
     monkeypatch.setattr(dmsgd.KDPP, "_draw", None)
-    monkeypatch.setattr(files.Files, "_staged", None)
+    monkeypatch.setattr(files, "_write_new", None)
     for seed in (0, None):  # None: whatever is there
         again = dmsgd.presample(DESIGN, STEPS, seed, path, workers=2, overwrite=seed == 0)
         assert len(again) == STEPS
@@ -336,16 +343,15 @@ def test_what_is_no_flag_replaces_nothing(flag, value, path):
     assert contents(path) == before
 
 
-ENDINGS = [
-    "npy", "json", "inclusion.npy", "part", "part.json", "inclusion.npy.new", "json.new",
-    "part.json.new",
-]  # fmt: skip
+ENDINGS = ["npy", "json", "inclusion.npy", "part", "part/notes.txt", "part/batches.npy.bak"]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_files_of_others_are_never_replaced(ending, overwrite, path):
-    path.with_name(f"s.{ending}").write_bytes(b"mine" * 5000)
+    theirs = path.parent / f"s.{ending}"
+    theirs.parent.mkdir(exist_ok=True)
+    theirs.write_bytes(b"mine" * 5000)
     before = contents(path)
     with pytest.raises(ValueError, match=rf"s\.{re.escape(ending)} is not part of a schedule"):
         dmsgd.presample(DESIGN, STEPS, path=path, overwrite=overwrite)
@@ -361,11 +367,11 @@ def test_b_of_others_beside_a_schedule_without_b_is_never_replaced(path):
     assert contents(path) == before
 
 
-@pytest.mark.parametrize("name", ["s.part", "s.inclusion", "s.part.npy"])
+@pytest.mark.parametrize("name", ["s.inclusion", "s.inclusion.npy"])
 def test_parts_of_another_schedule_are_no_names(name, path):
     interrupt(path)
     before = contents(path)
-    with pytest.raises(ValueError, match="a name for parts of another schedule"):
+    with pytest.raises(ValueError, match="of another schedule"):
         dmsgd.presample(DESIGN, STEPS, path=path.with_name(name), overwrite=True)
     assert contents(path) == before
 
@@ -377,27 +383,44 @@ def test_a_path_names_a_file(name):
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-@pytest.mark.parametrize("ending", ["part", "json.new", "inclusion.npy.new", "part.json.new"])
+@pytest.mark.parametrize("ending", ["part", "part/lock", "part/batches.npy", "part/record.json"])
 def test_nothing_is_written_through_links(ending, overwrite, path):
-    target = path.with_name("target")
+    target, folder = path.with_name("target"), path.with_name("folder")
     target.write_bytes(b"mine")
-    for there in (target, path.with_name("not there")):
-        link = path.with_name(f"s.{ending}")
+    folder.mkdir()
+    link = path.parent / f"s.{ending}"
+    link.parent.mkdir(exist_ok=True)
+    for there in (target, folder, path.with_name("not there")):
         link.symlink_to(there)
-        with pytest.raises(ValueError, match=rf"s\.{re.escape(ending)} is a link"):
+        with pytest.raises(ValueError, match=rf"s\.{re.escape(ending)} is not part of a schedule"):
             dmsgd.presample(DESIGN, STEPS, path=path, overwrite=overwrite)
         link.unlink()
     assert contents(path) == {"target": b"mine"}
+    assert not list(folder.iterdir())
 
 
-def test_nothing_is_written_to_a_file_with_a_second_name(path):
+@pytest.mark.parametrize("ending", ["npy", "inclusion.npy", "json"])
+def test_the_target_of_a_link_at_a_final_name_stays(ending, path):
+    """Renaming replaces the link; so it does a second name (a hard link)."""
     dmsgd.presample(DESIGN, STEPS, path=path)
-    before = contents(path)
-    os.link(f"{path}.npy", path.with_name("t.part"))
-    with pytest.raises(OSError, match=r"t\.npy: .*t\.part .* has a second name"):
-        dmsgd.presample(DESIGN, STEPS, path=path.with_name("t"), overwrite=True)
-    path.with_name("t.part").unlink()
-    assert contents(path) == before
+    file = path.with_name(f"s.{ending}")
+    file.rename(path.with_name("target"))
+    before = path.with_name("target").read_bytes()
+    file.symlink_to("target")
+    os.link(path.with_name("target"), path.with_name("t"))
+    dmsgd.presample(DESIGN, STEPS, seed=1, path=path, overwrite=True)
+    assert before == path.with_name("target").read_bytes() == path.with_name("t").read_bytes()
+    assert not file.is_symlink()
+    assert dmsgd.Schedule.load(path).seed == 1
+
+
+def test_draws_that_are_begun_anew_do_not_write_to_a_second_name(path):
+    interrupt(path)
+    part = path.with_name("s.part") / "batches.npy"
+    before = part.read_bytes()
+    os.link(part, path.with_name("t"))
+    dmsgd.presample(DESIGN, STEPS, seed=1, path=path, overwrite=True)
+    assert path.with_name("t").read_bytes() == before
 
 
 def test_a_disk_that_is_too_small_is_told_before_any_draw(path, monkeypatch):
@@ -428,7 +451,7 @@ def append(path, content):
 
 
 def alter(path, ending="npy", place=-1):
-    file = path.with_name(f"s.{ending}")
+    file = path.parent / f"s.{ending}"
     content = bytearray(file.read_bytes())
     content[place] ^= 1
     file.write_bytes(content)
@@ -447,12 +470,15 @@ DAMAGE = {
     "replaced: it does not hold": lambda path: np.save(f"{path}.npy", np.zeros((3, 2))),
     "not a NumPy file": lambda path: Path(f"{path}.npy").write_bytes(b"PK" * 2000),
     "is an archive of arrays": lambda path: archive(path),
-    "bytes after its last batch": lambda path: append(path, b"12345678"),
+    "bytes after its last row": lambda path: append(path, b"12345678"),
     r"s\.inclusion\.npy is missing or was altered": lambda path: alter(path, "inclusion.npy"),
-    "version 3, written by dmsgd 9.0; this one reads versions 1 and 2: upgrade": lambda path: edit(
-        path, version=3, dmsgd="9.0"
+    "version 4, written by dmsgd 9.0; this one reads version 3": lambda path: edit(
+        path, version=4, dmsgd="9.0"
     ),
-    "7 batches of 99 out of 60 items, seed 0, cannot be": lambda path: edit(path, steps=7, k=99),
+    "version 2, written by": lambda path: edit(path, version=2),
+    "7 batches of 99 out of 60 items, seed 0, cannot be": lambda path: edit(
+        path, steps=7, done=7, k=99
+    ),
     r"s\.json is damaged: ends is None": lambda path: drop(path, "ends"),
     r"s\.json is damaged or not a JSON file": lambda path: alter(path, "json", 0),
     r"s\.json is damaged: steps is '3'": lambda path: edit(path, steps="3"),
@@ -529,37 +555,6 @@ def test_a_sidecar_that_is_a_pipe_is_refused(path):
         dmsgd.Schedule.load(path)
 
 
-def as_version_1(path):
-    content = json.loads(path.with_name("s.json").read_text())
-    for name in ("json_checksum", "ends"):
-        del content[name]
-    path.with_name("s.json").write_text(json.dumps({**content, "version": 1}, indent=1))
-
-
-def test_version_1_still_loads_with_what_it_can_prove(path):
-    dmsgd.presample(DESIGN, STEPS, path=path)
-    as_version_1(path)
-    for schedule in (
-        dmsgd.Schedule.load(path),
-        dmsgd.Schedule.load(path, check=False),
-        dmsgd.presample(DESIGN, STEPS, path=path),
-    ):
-        np.testing.assert_array_equal(schedule.batches, DESIGN.sample(STEPS, 0))
-        np.testing.assert_array_equal(schedule.inclusion(), DESIGN.inclusion())
-    for change, message in (
-        ({"n": 61}, "one probability for each of 61"),
-        ({"checksum": ""}, "checksum is ''"),
-        ({"n": 7, "inclusion_checksum": ""}, "items beyond 7"),
-    ):
-        edit(path, **change)
-        with pytest.raises(ValueError, match=message):
-            dmsgd.Schedule.load(path)
-        for file in path.parent.iterdir():
-            file.unlink()
-        dmsgd.presample(DESIGN, STEPS, path=path)
-        as_version_1(path)
-
-
 def test_what_is_no_schedule_is_refused(path):
     with pytest.raises(FileNotFoundError, match=r"there is no schedule .*s\.npy"):
         dmsgd.Schedule.load(path)
@@ -594,8 +589,8 @@ def test_other_data_is_refused():
 def interrupt(path, at=40, steps=STEPS):
     """Leave a schedule unfinished after `at` draws or a few less."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(completing, "SAVE_SECONDS", -1.0)
-        patch.setattr(pieces, "PIECE_SECONDS", 0.0)
+        patch.setattr(files, "SAVE_SECONDS", -1.0)
+        patch.setattr(drawing, "CHUNK_SECONDS", 0.0)
         draw = dmsgd.KDPP._draw
 
         def interrupted(self, key, start, size, workers):
@@ -639,7 +634,7 @@ def test_an_interrupt_leaves_nothing_but_the_draws_so_far(path, monkeypatch):
         left[:] = [None] * waits
         with pytest.raises(KeyboardInterrupt):
             dmsgd.presample(DESIGN, 5, path=path)
-        assert not list(path.parent.glob("*.new"))
+        assert not list(path.parent.rglob("*.new"))
     monkeypatch.undo()
     schedule = dmsgd.presample(DESIGN, 5, path=path)
     np.testing.assert_array_equal(schedule.batches, DESIGN.sample(5, 0))
@@ -647,33 +642,27 @@ def test_an_interrupt_leaves_nothing_but_the_draws_so_far(path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "damage",
-    ["part is gone", "part is short", "journal is no JSON", "a bit", "a digit", "no proof"],
+    "damage", ["batches are gone", "batches are short", "no JSON", "a bit", "a digit"]
 )
 def test_an_unfinished_schedule_is_trusted_only_as_far_as_it_goes(damage, path, caplog):
     interrupt(path)
-    part, journal = path.with_name("s.part"), path.with_name("s.part.json")
+    work = path.with_name("s.part")
+    batches, record = work / "batches.npy", work / "record.json"
     overwrite = False
-    if damage == "part is gone":
-        part.unlink()
-    elif damage == "part is short":
-        os.truncate(part, 900)
+    if damage == "batches are gone":
+        batches.unlink()
+    elif damage == "batches are short":
+        os.truncate(batches, 900)
     elif damage == "a bit":
-        alter(path, "part", 500)
-    elif damage == "no proof":  # as version 1 wrote it
-        content = json.loads(journal.read_text())
-        for name in ("checksum", "publishing", "json_checksum"):
-            del content[name]
-        journal.write_text(json.dumps({**content, "version": 1}, indent=1))
-        alter(path, "part", 500)
+        alter(path, "part/batches.npy", 500)
     else:
         overwrite = True
-        text = journal.read_text()
-        journal.write_text("{" if "JSON" in damage else text.replace('"done": 32', '"done": 30'))
+        text = record.read_text()
+        record.write_text("{" if "JSON" in damage else text.replace('"done": 32', '"done": 30'))
         with pytest.raises(ValueError, match=r"s\.part is not part of a finished schedule"):
             dmsgd.presample(DESIGN, STEPS, path=path)
     schedule = dmsgd.presample(DESIGN, STEPS, path=path, overwrite=overwrite)
-    assert [str(part) in each for each in caplog.messages] == [True] * (damage == "a bit")
+    assert [str(work) in each for each in caplog.messages] == [True] * (damage == "a bit")
     np.testing.assert_array_equal(schedule.batches, DESIGN.sample(STEPS, 0))
     assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
     dmsgd.Schedule.load(path)
@@ -685,50 +674,74 @@ def test_a_longer_beginning_is_cut_to_size(path):
     np.testing.assert_array_equal(schedule.batches, DESIGN.sample(20, 0))
 
 
-@pytest.mark.parametrize("killed_at", ["batches", "sidecar"])
+@pytest.mark.parametrize("killed_at", ["batches", "record"])
 def test_draws_are_not_made_again_after_a_kill_while_files_are_renamed(
     killed_at, path, monkeypatch
 ):
-    """And nothing that is there then passes for a schedule."""
+    """And nothing that is there then passes for a schedule but the old one, while it is whole."""
     dmsgd.presample(DESIGN, STEPS, 7, path)
-    rename = os.replace
-
-    def killed(source, target):
-        if Path(target) == getattr(files.Files.at(path), killed_at):
-            raise KeyboardInterrupt
-        rename(source, target)
-
-    monkeypatch.setattr(os, "replace", killed)
+    stop_renaming(monkeypatch, getattr(ScheduleFiles.at(path), killed_at))
     with pytest.raises(KeyboardInterrupt):
         dmsgd.presample(DESIGN, STEPS, path=path, overwrite=True)
-    monkeypatch.setattr(os, "replace", rename)
-    for check in (False, True):
-        with pytest.raises(ValueError, match="unfinished: 70 of 70 draws were made"):
-            dmsgd.Schedule.load(path, check=check)
-    with pytest.raises(ValueError, match="the beginning of another schedule"):
-        dmsgd.presample(DESIGN, STEPS, 7, path)
+    monkeypatch.undo()
+    whole = killed_at == "batches"  # b is the same for both
+    for load in (
+        partial(dmsgd.Schedule.load, path),
+        partial(dmsgd.presample, DESIGN, STEPS, 7, path),
+    ):
+        if whole:
+            assert load().seed == 7
+        else:
+            with pytest.raises(ValueError, match=r"unfinished: 70 of 70 draws|another schedule"):
+                load()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dmsgd.KDPP, "_draw", None)
-        schedule = dmsgd.presample(DESIGN, STEPS, path=path)
+        schedule = dmsgd.presample(DESIGN, STEPS, path=path, overwrite=whole)
     np.testing.assert_array_equal(schedule.batches, DESIGN.sample(STEPS, 0))
     assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
 
 
-def test_another_schedule_after_a_kill_while_files_are_renamed(path, monkeypatch):
+def stop_renaming(patch, stop):
+    """Interrupt the process when a file is to be renamed to this one."""
+    rename = os.replace
+
+    def killed(source, target):
+        if Path(target) == stop:
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    patch.setattr(os, "replace", killed)
+
+
+@pytest.mark.parametrize("old", [None, 7])
+def test_another_schedule_after_a_kill_while_files_are_renamed(old, path, monkeypatch):
     """Killed again on its way, it still knows that the batches there are no stranger's."""
-    test_draws_are_not_made_again = dmsgd.presample(DESIGN, STEPS, 7, path)
-    assert len(test_draws_are_not_made_again) == STEPS
-    place = files.Files._place_batches
-    monkeypatch.setattr(files.Files, "_place_batches", interrupted)
+    if old is not None:
+        dmsgd.presample(DESIGN, STEPS, old, path)
+    stop_renaming(monkeypatch, ScheduleFiles.at(path).record)
     with pytest.raises(KeyboardInterrupt):
         dmsgd.presample(DESIGN, STEPS, path=path, overwrite=True)
+    monkeypatch.undo()
     monkeypatch.setattr(dmsgd.KDPP, "_draw", interrupted)
     with pytest.raises(KeyboardInterrupt):
         dmsgd.presample(DESIGN, STEPS, 2, path=path, overwrite=True)
     monkeypatch.undo()
-    assert files.Files._place_batches is place
-    schedule = dmsgd.presample(DESIGN, STEPS, 2, path=path)
+    schedule = dmsgd.presample(DESIGN, STEPS, 2, path=path, overwrite=True)
     np.testing.assert_array_equal(schedule.batches, DESIGN.sample(STEPS, 2))
+    assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
+
+
+def test_a_file_of_others_after_a_kill_while_files_are_renamed_is_not_replaced(path, monkeypatch):
+    stop_renaming(monkeypatch, ScheduleFiles.at(path).record)
+    with pytest.raises(KeyboardInterrupt):
+        dmsgd.presample(DESIGN, STEPS, path=path)
+    monkeypatch.undo()
+    path.with_name("s.npy").write_bytes(b"mine")
+    before = contents(path)
+    for overwrite in (False, True):
+        with pytest.raises(ValueError, match=r"s\.npy is not part of a schedule"):
+            dmsgd.presample(DESIGN, STEPS, path=path, overwrite=overwrite)
+    assert contents(path) == before
 
 
 def interrupted(*arguments, **keywords):
@@ -776,9 +789,9 @@ import sys, time
 import numpy as np
 import dmsgd
 from dmsgd.samplers import rejection
-from dmsgd.schedules import completing
+from dmsgd.schedules import files
 
-completing.SAVE_SECONDS = -1.0
+files.SAVE_SECONDS = -1.0
 drawn, most = 0, int(sys.argv[3])
 
 def slow(spectrum, k):
@@ -787,7 +800,7 @@ def slow(spectrum, k):
         global drawn
         drawn += size
         time.sleep(0.002 * size if drawn <= most else 1e6)
-        return draw(key, start, size, workers)
+        return draw.sample(key, start, size, workers)
     return slowly
 
 X = np.random.default_rng(11).normal(size=(60, 8))
@@ -810,14 +823,14 @@ def test_killed_from_outside(path):
     for _ in range(3):
         process = start_slow(path, steps, most=200)
         while True:  # kill when it has got 100 draws further
-            journal = files.Files.at(path).read_journal()
-            if journal and journal.done >= last + 100:
+            found = ScheduleFiles.at(path).unfinished()
+            if found and found.done >= last + 100:
                 break
             assert process.poll() is None
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-        last = files.Files.at(path).read_journal().done
+        last = ScheduleFiles.at(path).unfinished().done
     assert last < steps
     process = start_slow(path, steps)
     assert int(process.communicate()[0]) == steps - last
@@ -838,10 +851,10 @@ CROWD = """
 import fcntl, sys, time
 import numpy as np
 import dmsgd
-from dmsgd.schedules import completing, pieces
+from dmsgd.schedules import files, schedule
 
-completing.SAVE_SECONDS = -1.0
-pieces.PIECE_SECONDS = 0.0
+files.SAVE_SECONDS = -1.0
+schedule.CHUNK_SECONDS = 0.0
 if sys.argv[2] == "without locks":
     def refuse(*arguments):
         raise OSError(37, "No locks available")
@@ -850,8 +863,8 @@ design = dmsgd.Uniform(40, 4)
 expected = [design.sample(48, seed) for seed in range(int(sys.argv[3]))]
 for seed, draws in enumerate(expected):
     time.sleep(max(0.0, float(sys.argv[4]) + 0.02 * seed - time.time()))
-    schedule = dmsgd.presample(design, 48, seed, f"{sys.argv[1]}{seed}")
-    assert np.array_equal(schedule.batches, draws), f"round {seed}"
+    drawn = dmsgd.presample(design, 48, seed, f"{sys.argv[1]}{seed}")
+    assert np.array_equal(drawn.batches, draws), f"round {seed}"
 """
 
 
@@ -872,34 +885,52 @@ def test_three_processes_at_once_all_get_the_schedule(locks, path):
 
 @needs_fork
 def test_whoever_comes_while_another_publishes_waits_for_it(path, monkeypatch):
-    files, sync, others = Files.at(path), Files._sync_folder, []
+    at, sync, others = ScheduleFiles.at(path), files.sync_folder, []
 
-    def come(self):
-        sync(self)
-        if files.batches.exists() and not files.sidecar.exists() and not others:
+    def come(folder):
+        sync(folder)
+        if at.batches.exists() and not at.record.exists() and not others:
             others.append(ThreadPoolExecutor(1).submit(dmsgd.presample, DESIGN, 5, path=path))
             wait(others, 0.3)
 
-    monkeypatch.setattr(Files, "_sync_folder", come)
+    monkeypatch.setattr(files, "sync_folder", come)
     schedule = dmsgd.presample(DESIGN, 5, path=path)
     (other,) = others
     np.testing.assert_array_equal(other.result(timeout=60).batches, schedule.batches)
     assert set(contents(path)) == {"s.npy", "s.inclusion.npy", "s.json"}
+    assert not path.with_name("s.part").exists()
+
+
+def test_without_locks_another_schedule_that_was_faster_is_not_replaced(path, monkeypatch):
+    """And a folder of one's own is all that is left of a process that was slower."""
+    monkeypatch.setattr(files, "lock", lambda file: False)
+    fill = ScheduleFiles.fill
+
+    def slower(self, *arguments):
+        fill(self, *arguments)
+        monkeypatch.setattr(ScheduleFiles, "fill", fill)
+        dmsgd.presample(DESIGN, 5, seed=1, path=path)
+
+    monkeypatch.setattr(ScheduleFiles, "fill", slower)
+    with pytest.raises(ValueError, match="is another schedule: seed is 1, not 0"):
+        dmsgd.presample(DESIGN, 5, path=path)
+    assert dmsgd.Schedule.load(path).seed == 1
+    assert {file.name for file in path.parent.iterdir()} == {"s.npy", "s.inclusion.npy", "s.json"}
 
 
 def test_the_schedule_that_was_asked_for_is_returned_also_if_another_replaces_it(path, monkeypatch):
     replace = partial(dmsgd.presample, DESIGN, 5, seed=1, path=path, overwrite=True)
-    others = []
+    others, locked = [], ScheduleFiles.locked
 
     @contextmanager
-    def followed(*given):
-        with locked(*given) as found:
+    def followed(self):
+        with locked(self) as found:
             yield found
         if not others:
             others.append(None)
             others.append(replace())
 
-    monkeypatch.setattr(drawing, "locked", followed)
+    monkeypatch.setattr(ScheduleFiles, "locked", followed)
     schedule = dmsgd.presample(DESIGN, 5, path=path)
     np.testing.assert_array_equal(schedule.batches, DESIGN.sample(5, 0))
     assert others[1].seed == dmsgd.Schedule.load(path).seed == 1
@@ -911,12 +942,12 @@ def test_a_schedule_that_another_replaces_while_it_is_checked_is_not_returned(pa
     hashed = []
 
     def replaced_meanwhile(file):
-        if file == Files.at(path).batches and not hashed:
+        if file == ScheduleFiles.at(path).batches and not hashed:
             hashed.append(file)
             replace()
-        return disk.sha256(file)
+        return files.sha256(file)
 
-    monkeypatch.setattr(schedule_module, "sha256", replaced_meanwhile)
+    monkeypatch.setattr(drawing, "sha256", replaced_meanwhile)
     with pytest.raises(ValueError, match="is another schedule: seed is 1, not 0"):
         dmsgd.presample(DESIGN, 5, path=path)
 
@@ -967,7 +998,7 @@ def test_a_path_that_is_none_is_refused(path):
             dmsgd.presample(DESIGN, 3, path=path)
 
 
-@pytest.mark.parametrize("length", [238, 250, 300])
+@pytest.mark.parametrize("length", [242, 250, 300])
 def test_a_name_without_room_for_all_files_is_refused_before_the_first_draw(
     length, tmp_path, monkeypatch
 ):
@@ -980,5 +1011,5 @@ def test_a_name_without_room_for_all_files_is_refused_before_the_first_draw(
 
 
 def test_the_longest_name(tmp_path):
-    schedule = dmsgd.presample(DESIGN, 3, path=tmp_path / ("a" * 237))
+    schedule = dmsgd.presample(DESIGN, 3, path=tmp_path / ("a" * 241))
     assert len(dmsgd.Schedule.load(schedule.path)) == 3

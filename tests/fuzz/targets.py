@@ -22,7 +22,8 @@ import dmsgd
 from dmsgd.commands.loading import load_features, load_labels
 from dmsgd.features import as_features, store
 from dmsgd.files.tables import column_names
-from dmsgd.schedules import completing
+from dmsgd.schedules import files as schedule_files
+from dmsgd.schedules import schedule as schedules
 
 #: What bad input may raise, with a message.
 DOCUMENTED = (ValueError, TypeError, OSError, MemoryError)
@@ -219,46 +220,49 @@ def schedule(ending: str) -> Callable[[Path], tuple[Path, Callable[[], None]]]:
 
 
 def unfinished(ending: str) -> Callable[[Path], tuple[Path, Callable[[], None]]]:
-    """The journal or the draws of a schedule that is gone on with."""
+    """A file in the folder of a schedule that is gone on with."""
 
     def make(place: Path) -> tuple[Path, Callable[[], None]]:
-        kept, draws = place / "kept", DESIGN.sample(STEPS, 0)
+        kept, work, draws = place / "kept", place / "s.part", DESIGN.sample(STEPS, 0)
         kept.mkdir()
         interrupted(kept / "s")
 
         def read() -> None:
-            damaged = (place / f"s.{ending}").read_bytes()
+            damaged = (work / ending).read_bytes()
             for file in place.glob("s.*"):
-                file.unlink()
-            for file in kept.iterdir():
-                shutil.copy(file, place)
-            (place / f"s.{ending}").write_bytes(damaged)
-            found = dmsgd.presample(DESIGN, STEPS, path=place / "s")
-            dmsgd.Schedule.load(place / "s")
+                shutil.rmtree(file) if file.is_dir() else file.unlink()
+            shutil.copytree(kept / "s.part", work)
+            (work / ending).write_bytes(damaged)
+            try:
+                found = dmsgd.presample(DESIGN, STEPS, path=place / "s")
+                dmsgd.Schedule.load(place / "s")
+            finally:
+                work.mkdir(exist_ok=True)  # for the next damage
             if not np.array_equal(found.batches, draws):
-                raise Finding(f"draws of a damaged s.{ending} were published")
+                raise Finding(f"draws of a damaged {ending} were published")
 
-        shutil.copy(kept / f"s.{ending}", place)
-        return place / f"s.{ending}", read
+        work.mkdir()
+        shutil.copy(kept / "s.part" / ending, work)
+        return work / ending, read
 
     return make
 
 
 def interrupted(path: Path) -> None:
     """Leave a schedule unfinished, with draws that are vouched for."""
-    pieces, saved = completing.pieces, completing.SAVE_SECONDS
+    chunks, saved = schedules.draw_chunks, schedule_files.SAVE_SECONDS
 
     def some(*arguments: Any) -> Iterator[Any]:
-        yield 0, DESIGN.sample(16, 0)
+        yield DESIGN.sample(16, 0)
         raise KeyboardInterrupt
 
-    completing.pieces, completing.SAVE_SECONDS = some, -1.0
+    schedules.draw_chunks, schedule_files.SAVE_SECONDS = some, -1.0
     try:
         dmsgd.presample(DESIGN, STEPS, path=path)
     except KeyboardInterrupt:
         pass
     finally:
-        completing.pieces, completing.SAVE_SECONDS = pieces, saved
+        schedules.draw_chunks, schedule_files.SAVE_SECONDS = chunks, saved
 
 
 def state(place: Path) -> tuple[Path, Callable[[], None]]:
@@ -301,8 +305,8 @@ MAKERS: dict[str, Callable[[Path], tuple[Path, Callable[[], None]]]] = {
     "schedule json": schedule("json"),
     "schedule npy": schedule("npy"),
     "schedule inclusion": schedule("inclusion.npy"),
-    "journal": unfinished("part.json"),
-    "part": unfinished("part"),
+    "unfinished record": unfinished("record.json"),
+    "unfinished batches": unfinished("batches.npy"),
     "sampler state": state,
 }
 

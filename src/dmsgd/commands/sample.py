@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dmsgd.designs import Design, DesignOptions
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.schedules import Schedule
-    from dmsgd.schedules.files import Files
+    from dmsgd.schedules.files import ScheduleFiles
 
 
 @asking
@@ -122,27 +122,25 @@ def _refuse_output(
     refused if it is of another design.
     """
     from dmsgd.files.paths import split
-    from dmsgd.schedules.files import Files
-    from dmsgd.schedules.refusals import refuse_full_disk, refuse_inputs, refuse_strangers
+    from dmsgd.schedules.files import ScheduleFiles
 
     refuse_output(output, (".npy", ".csv"), names, force=True)
     if output.suffix.lower() == ".npy":
-        files = Files.at(output)
-        files.refuse_impossible()
-        refuse_inputs(files, [split(name)[0] for name in names if name])
-        refuse_strangers(files)  # also with --force, which replaces schedules
+        files = ScheduleFiles.at(output)
+        files.refuse_inputs([split(name)[0] for name in names if name])
+        files.refuse_strangers()  # also with --force, which replaces schedules
         if not force and _is_there(files, steps, k, seed):
             return True
-        refuse_full_disk(files, max(steps, 1), max(k, 1), n=0)
+        files.check_disk(max(steps, 1), max(k, 1), n=0)
     refuse_output(output, (".npy", ".csv"), names, force)
     return False
 
 
-def _is_there(files: Files, steps: int, k: int, seed: int) -> bool:
+def _is_there(files: ScheduleFiles, steps: int, k: int, seed: int) -> bool:
     """Return whether a schedule of this size and seed is finished."""
     from dmsgd.schedules import Schedule
 
-    if not (files.batches.exists() and files.sidecar.exists()):
+    if not files.exist():
         return False
     try:
         found = Schedule.load(files.batches, check=False).record
@@ -153,29 +151,28 @@ def _is_there(files: Files, steps: int, k: int, seed: int) -> bool:
 
 def _say_kept(output: Path, design: Design, steps: int, seed: int) -> int:
     """Return how many batches a run that was stopped has left, and say so."""
-    from dmsgd.schedules.files import Files
+    from dmsgd.schedules.files import ScheduleFiles
 
-    journal = Files.at(output).read_journal() if output.suffix.lower() == ".npy" else None
-    if journal is None or not 0 < journal.done <= steps:
+    found = ScheduleFiles.at(output).unfinished() if output.suffix.lower() == ".npy" else None
+    if found is None or found.done == 0:
         return 0
-    found = journal.record
     if (found.fingerprint, found.steps, found.seed) != (design.fingerprint(), steps, seed):
         return 0
-    say(f"resumes   after the {journal.done:,} batches of {steps:,} that a stopped run has left")
-    return journal.done
+    say(f"resumes   after the {found.done:,} batches of {steps:,} that a stopped run has left")
+    return found.done
 
 
 @contextmanager
 def _stopped(output: Path, steps: int) -> Iterator[None]:
     """Say that the same command goes on, if the block is stopped after some draws."""
-    from dmsgd.schedules.files import Files
+    from dmsgd.schedules.files import ScheduleFiles
 
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
         if output.suffix.lower() == ".npy":
-            journal = Files.at(output).read_journal()
-            kept = 0 if journal is None else journal.done
+            found = ScheduleFiles.at(output).unfinished()
+            kept = 0 if found is None else found.done
             line = f"stopped: {kept:,} of {steps:,} batches are kept, and the same command goes on"
             typer.echo(f"{line} from there", err=True)
         raise

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
+from itertools import islice
 from threading import Thread
 from time import monotonic, sleep
 from typing import Any
+from uuid import uuid4
 
 from dmsgd.errors import ClusterError
 from dmsgd.inputs.messages import require
@@ -29,6 +33,9 @@ WORKERLESS_SECONDS = 60.0
 
 #: How often a task is tried again that Dask gives up because several workers died with it.
 RETRIES = 10
+
+#: Tasks under way: enough for many workers, and no more results than fit into memory.
+TASKS_AHEAD = 512
 
 #: After so many looks in a row at workers without work, what is tried again will never be done.
 IDLE_LOOKS = 3
@@ -215,3 +222,32 @@ def wait_for_a_worker(client: Any) -> None:
                 f"seconds; start some (`dask worker {address}`) and call again"
             )
         sleep(1)
+
+
+def map_on_workers(
+    client: Any, function: Callable[[int, Any], Any], starts: Iterable[int], shared: Any, name: str
+) -> Iterator[Any]:
+    """Yield function(start, shared) for each of `starts` in order, computed by a cluster's workers.
+
+    `shared` is sent to each worker once, as a task, which Dask does again where it is lost.
+    """
+    with warnings.catch_warnings(), named_losses(client):
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        there = client.submit(_same, shared, key=f"dmsgd-shared-{name}-{uuid4().hex}")
+    rest, waiting = iter(starts), deque[Any]()
+    while True:
+        if len(waiting) <= TASKS_AHEAD // 2:
+            more = list(islice(rest, TASKS_AHEAD - len(waiting)))
+            with named_losses(client):
+                key = f"dmsgd-{name}"
+                if more:
+                    waiting += client.map(function, more, shared=there, key=key, pure=False)
+        if not waiting:
+            return
+        future = waiting.popleft()
+        yield result(future, client)
+        future.release()
+
+
+def _same(shared: Any) -> Any:
+    return shared

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar, final
 
 from dmsgd.inputs.memory import reserve
@@ -97,3 +98,19 @@ def format_seconds(seconds: float) -> str:
     if seconds < 90 * 60:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.0f} hours"
+
+
+@contextmanager
+def progress_bar(name: str, total: int, done: int, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Yield the function that advances a progress bar on stderr, if one is to be shown."""
+    if not shown:
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (name, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=total, completed=done)
+        yield lambda count: bar.advance(task, count)

@@ -1,6 +1,5 @@
 """Schedules: batches drawn ahead of time, on disk or in memory, and used again and again."""
 
-from dmsgd.schedules.drawing import presample
-from dmsgd.schedules.schedule import Schedule
+from dmsgd.schedules.schedule import Schedule, presample
 
 __all__ = ["Schedule", "presample"]

@@ -1,36 +1,54 @@
-"""Batches that are already drawn: used like a design, and checked like a file."""
+"""Schedules: batches drawn once, in memory or on disk, and used like a design any number of times.
+
+`presample` draws them, `Schedule.load` finds them again; `dmsgd.schedules.files` has the files.
+"""
 
 from __future__ import annotations
 
+import numbers
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
+import dmsgd
 from dmsgd.designs.cards import card, how_often
-from dmsgd.designs.design import Design
-from dmsgd.designs.stream import Stream
+from dmsgd.designs.design import Design, refuse_too_many
+from dmsgd.designs.stream import FIXED_K, Stream
+from dmsgd.errors import ClusterError, InputError
+from dmsgd.features.connection import map_on_workers, refuse_lost
 from dmsgd.files.numpy_files import load_npy
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.memory import memory_limit
+from dmsgd.inputs.progress import progress_bar
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
-from dmsgd.schedules.disk import ends, sha256
-from dmsgd.schedules.files import Files
-from dmsgd.schedules.record import CHECKSUMS, MOST_BYTES, Record, read_json, short
+from dmsgd.schedules.files import Record, ScheduleFiles, ends, read_record, sha256, short
+
+#: Draws are made in chunks of about this many seconds, so that progress shows and Ctrl-C is heard,
+CHUNK_SECONDS = 0.25
+#: and of at most this many numbers, or an 8th of the memory.
+CHUNK_NUMBERS = 2**20
+#: Draws that a worker of a cluster makes at a time.
+CLUSTER_DRAWS = 256
 
 
 @final
 class Schedule:
     """A (steps, k) array of batches with provenance and, if known, inclusion probabilities.
 
-    It stands wherever a design does: `n`, `k`, `sample` and `inclusion` are a design's. Made by
-    `dmsgd.presample` or `Schedule.load`.
+    It stands wherever a design does: `n`, `k`, `sample`, `stream` and `inclusion` are a design's.
+    Made by `dmsgd.presample` or `Schedule.load`.
 
     batches: (steps, k) int64, read-only; mapped from the disk if it lies there.
     seed:    the int for which design.sample(steps, seed) gives these batches.
-    record:  provenance.
+    record:  size and provenance.
     path, checksum: the .npy file and its sha256; None and "" in memory.
 
     >>> import dmsgd
@@ -39,21 +57,21 @@ class Schedule:
     (5, (5, 3))
     """
 
+    #: Number of batches that `sample` makes for the price of one.
+    chunk = 1
+
     def __init__(
         self,
         batches: IntArray,
         inclusion: FloatArray | None,
         record: Record,
         path: Path | None = None,
-        checksum: str = "",
     ) -> None:
         self.batches = batches.view()
         self.batches.flags.writeable = False
         self._inclusion = inclusion
-        self.record = record
-        self.path, self.checksum = path, checksum
+        self.record, self.path, self.checksum = record, path, record.checksum
         self.n, self.k, self.seed = record.n, record.k, record.seed
-        self.chunk = 1
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, check: bool = True) -> Schedule:
@@ -61,47 +79,53 @@ class Schedule:
 
         Every byte is compared with the checksum first, about a second per GB; `check=False` looks
         at the record, the sizes and the first and last 64 KB only. Files that were cut short,
-        altered, or are no schedule are refused.
+        altered, or are not a schedule raise ValueError.
         """
-        check = as_flag(check, "check")
-        files = Files.at(path)
-        while True:  # until nobody replaced the schedule meanwhile
-            before = _bytes_of(files.sidecar)
+        check, files = as_flag(check, "check"), ScheduleFiles.at(path)
+        while True:  # until no other process has replaced the schedule meanwhile
+            before = files.record_bytes()
             try:
                 schedule = cls._load(files, check)
             except (ValueError, FileNotFoundError):
-                if _bytes_of(files.sidecar) == before:
+                if files.record_bytes() == before:
+                    _refuse_unfinished(files)
                     raise
             else:
-                if _bytes_of(files.sidecar) == before:
+                if files.record_bytes() == before:
                     return schedule
 
     @classmethod
-    def _load(cls, files: Files, check: bool) -> Schedule:
-        record, recorded = _read_sidecar(files)
-        batches = _map(files.batches, (record.steps, record.k))
-        if "ends" in recorded and ends(files.batches) != recorded["ends"]:
+    def _load(cls, files: ScheduleFiles, check: bool) -> Schedule:
+        if not files.batches.exists():
+            raise FileNotFoundError(f"there is no schedule {files.batches}")
+        if not files.record.exists():
+            raise ValueError(
+                f"{files.batches} is not a schedule: there is no {files.record.name} beside it"
+            )
+        record = read_record(files.record)
+        if not record.ends:
+            raise ValueError(f"{files.record} is damaged: ends is ''")
+        batches = _map(files.batches, "<i8", (record.steps, record.k))
+        if ends(files.batches) != record.ends:
             raise ValueError(
                 f"{files.batches} was altered, or is of another schedule: its first and last rows "
                 f"are not the recorded ones"
             )
-        if check and sha256(files.batches) != recorded["checksum"]:
+        if check and sha256(files.batches) != record.checksum:
             raise ValueError(f"{files.batches} was altered: its checksum is not the recorded one")
-        b = _read_inclusion(files.inclusion, recorded["inclusion_checksum"], record)
-        if (
-            check
-            and recorded["version"] == 1
-            and not (0 <= batches.min() <= batches.max() < record.n)
-        ):
-            raise ValueError(f"{files.sidecar} was altered: batches have items beyond {record.n}")
-        return cls(batches, b, record, files.batches, recorded["checksum"])
+        b = None
+        if record.inclusion_checksum:
+            if not (file := files.inclusion).is_file() or sha256(file) != record.inclusion_checksum:
+                raise ValueError(f"{file} is missing or was altered")
+            b = np.array(_map(file, "<f8", (record.n,)))
+        return cls(batches, b, record, files.batches)
 
     def __len__(self) -> int:
         """Number of batches."""
         return self.record.steps
 
     def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
-        """Return draws start..start+size, shape (size, k); they are there, so workers are idle."""
+        """Return batches start..start+size, shape (size, k); `seed` may only be the schedule's."""
         size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
         thread_count(workers)
         if seed is not None and (not isinstance(seed, int | np.integer) or seed != self.seed):
@@ -155,7 +179,7 @@ class Schedule:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
             return Schedule, (np.array(self.batches), self._inclusion, self.record)
-        return _pickled, (str(self.path), self.checksum)
+        return _unpickled, (str(self.path), self.checksum)
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: size, origin, and how evenly items are drawn."""
@@ -175,7 +199,7 @@ class Schedule:
         return f"Schedule({len(self)} draws of {self.k} out of {self.n}, seed {self.seed}, {place})"
 
 
-def _pickled(path: str, checksum: str) -> Schedule:
+def _unpickled(path: str, checksum: str) -> Schedule:
     """Return the schedule that was pickled, which must still be the one at `path`."""
     schedule = Schedule.load(path, check=False)
     if schedule.checksum != checksum:
@@ -183,55 +207,208 @@ def _pickled(path: str, checksum: str) -> Schedule:
     return schedule
 
 
-def _read_sidecar(files: Files) -> tuple[Record, dict[str, Any]]:
-    """Return what the sidecar says, or why there is no finished schedule."""
-    if files.batches.exists() and files.sidecar.exists():
-        record, recorded = read_json(files.sidecar)
-        for name in CHECKSUMS if recorded["version"] > 1 else CHECKSUMS[:2]:
-            if name not in recorded:
-                raise ValueError(f"{files.sidecar} is damaged: {name} is None")
-        return record, recorded
-    journal = files.read_journal()
-    if journal:
+def _refuse_unfinished(files: ScheduleFiles) -> None:
+    """Raise if the schedule is being drawn, or a process was killed while it did."""
+    found = files.unfinished()
+    if found and (found.ends or not files.exist()):
         raise ValueError(
-            f"{files.batches} is unfinished: {journal.done} of {journal.record.steps} draws were "
-            f"made; call presample with the same arguments to go on"
+            f"{files.batches} is unfinished: {found.done} of {found.steps} draws were made; call "
+            f"presample with the same arguments to go on"
         )
-    if files.batches.exists():
-        raise ValueError(
-            f"{files.batches} is not a schedule: there is no {files.sidecar.name} beside it"
-        )
-    raise FileNotFoundError(f"there is no schedule {files.batches}")
 
 
-def _bytes_of(sidecar: Path) -> bytes | None:
-    """Return what the sidecar holds, None if there is none."""
+def _map(path: Path, kind: str, shape: tuple[int, ...]) -> Any:
+    """Return the array in a NumPy file, mapped, which must have this type and shape."""
+    array = load_npy(path)
+    if array.shape != shape or array.dtype.str != kind or not array.flags.c_contiguous:
+        raise ValueError(f"{path} was replaced: it does not hold {shape} numbers of type {kind}")
+    if array.offset + array.nbytes != path.stat().st_size:
+        raise ValueError(f"{path} was altered: there are bytes after its last row")
+    return array
+
+
+def presample(
+    design: Design,
+    steps: int,
+    seed: Seed = 0,
+    path: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    progress: bool = False,
+    *,
+    overwrite: bool = False,
+    client: Any = None,
+) -> Schedule:
+    """Return the schedule of draws 0..steps of `design`, in memory or at `path`.
+
+    seed:      an int is kept; of anything else an int is made, which is the schedule's seed.
+    path:      where it is stored, with or without .npy (see `dmsgd.schedules.files`). If the same
+               schedule is there, it is returned; if a part of it is there, because a process was
+               killed, that is completed to the same bytes. While another process draws it, this
+               one waits. With seed=None, a schedule of any seed that is found there is the same.
+    workers:   threads, -1 for all cores; they do not change the draws.
+    progress:  show a progress bar.
+    client:    a dask.distributed Client: the draws are made on its cluster, and are the same.
+    overwrite: replace another schedule at `path`, or a damaged or unfinished one, which otherwise
+               raises ValueError. Files that are not part of a schedule are never replaced.
+
+    A design without closed forms (SwapChain, PoissonDisk) is drawn and stored like any other; only
+    `inclusion` of its schedule raises ValueError.
+
+    >>> schedule = presample(dmsgd.Uniform(100, 8), steps=20)
+    >>> schedule.sample(2, start=18).shape
+    (2, 8)
+    """
+    if not isinstance(design, Design):
+        raise TypeError(f"presample needs {FIXED_K}, got {type(design).__name__}")
+    steps, threads = as_count(steps, "steps"), thread_count(workers)
+    progress, overwrite = as_flag(progress, "progress"), as_flag(overwrite, "overwrite")
+    if client is not None:
+        refuse_lost(client)
+    files = None if path is None else ScheduleFiles.at(path)
+    if seed is None and files is not None and not overwrite:
+        seed = _seed_found(files)
+    origin, key = design.provenance(), seed_key(seed)  # raises for anything that is not a seed
+    record = Record(
+        steps=steps,
+        k=design.k,
+        n=design.n,
+        seed=int(seed) if isinstance(seed, numbers.Integral) else key,
+        fingerprint=design.fingerprint(),
+        dmsgd=dmsgd.__version__,
+        design=origin["design"],
+        kernel=origin["kernel"],
+        sampler=origin["sampler"],
+        data=origin["data"],
+    )
+
+    def draw(start: int) -> Iterator[IntArray]:
+        with progress_bar("draws", steps, start, progress) as advance:
+            for batches in draw_chunks(design, record, start, threads, client):
+                yield batches
+                advance(len(batches))
+
+    if files is not None:
+        return _on_disk(files, record, overwrite, draw, design)
+    refuse_too_many(steps, design.k)
+    batches, done = np.empty((steps, design.k), np.int64), 0
+    for rows in draw(0):
+        batches[done : done + len(rows)] = rows
+        done += len(rows)
+    return Schedule(batches, _inclusion(design), record)
+
+
+def _on_disk(
+    files: ScheduleFiles, record: Record, overwrite: bool, draw: Any, design: Design
+) -> Schedule:
+    schedule = _finished(files, record, overwrite)
+    if schedule is not None and not files.abandoned():
+        return schedule
+    if not overwrite:
+        files.refuse_another_beginning(record)  # at once, rather than after waiting for it
+    with _clear_errors(files), files.locked() as held:
+        held.refuse_strangers()
+        unfinished = held.unfinished()
+        if unfinished and unfinished.ends:
+            held.publish()  # before another schedule is begun: its record vouches for the batches
+        schedule = _finished(files, record, overwrite)  # perhaps drawn by another process meanwhile
+        if schedule is None:
+            held.check_disk(record.steps, record.k, record.n)
+            held.fill(held.resume(record, overwrite), draw, partial(_inclusion, design))
+            if held is not files:  # there are no locks: another process may have been faster
+                _finished(files, record, overwrite)
+            held.publish()
+            schedule = Schedule.load(files.batches, check=held is not files)  # still under the lock
+    return schedule
+
+
+def _seed_found(files: ScheduleFiles) -> int | None:
+    """Return the seed of the schedule that is there or was begun, None if there is neither."""
+    if files.exist():
+        return Schedule.load(files.batches, check=False).seed
+    found = files.unfinished()
+    return found.seed if found else None
+
+
+def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule | None:
+    """Return the schedule if it is there, None if it is to be drawn; raise for another one."""
+    if not files.exist():
+        return None
     try:
-        if not sidecar.is_file():
+        for check in (False, True):  # a cheap look first, after which it may have been replaced
+            schedule = Schedule.load(files.batches, check=check)
+            difference = schedule.record.difference(asked)
+            if difference:
+                break
+        else:
+            return schedule
+    except (ValueError, FileNotFoundError) as error:
+        unfinished = files.unfinished()
+        if overwrite or not files.exist() or (unfinished and unfinished.ends):
             return None
-        with open(sidecar, "rb") as file:
-            return file.read(MOST_BYTES + 1)
-    except OSError:
+        raise InputError(f"{error}; draw it again to replace it", overwrite=True) from None
+    if overwrite:
         return None
+    raise InputError(
+        f"{files.batches} is another schedule: {difference}; choose another path, or replace it",
+        overwrite=True,
+    )
 
 
-def _read_inclusion(path: Path, checksum: str, record: Record) -> FloatArray | None:
-    """Return b, or None if the sidecar says that there is none."""
-    if not checksum:
-        return None
-    if not path.is_file() or sha256(path) != checksum:
-        raise ValueError(f"{path} is missing or was altered")
-    b = np.array(load_npy(path))
-    if b.shape != (record.n,) or b.dtype.str != "<f8":
-        raise ValueError(f"{path} does not hold one probability for each of {record.n} items")
+@contextmanager
+def _clear_errors(files: ScheduleFiles) -> Iterator[None]:
+    """Add to errors what could not be written, and where the draws so far are kept."""
+    try:
+        yield
+    except OSError as error:
+        kept = f"; the draws so far are kept in {files.work}" if files.unfinished() else ""
+        if isinstance(error, ClusterError):
+            raise ClusterError(f"{error}{kept}") from error
+        raise OSError(
+            error.errno,
+            f"cannot write the schedule {files.batches}: {error.strerror or error}{kept}",
+        ) from error
+
+
+def _inclusion(design: Design) -> FloatArray | None:
+    """Return b, or None for a design whose inclusion probabilities have no closed form."""
+    b: FloatArray | None = design.inclusion() if hasattr(design, "inclusion") else None
     return b
 
 
-def _map(path: Path, shape: tuple[int, int]) -> np.memmap[Any, np.dtype[np.int64]]:
-    """Return the (steps, k) int64 array in a NumPy file, mapped."""
-    array = load_npy(path)
-    if array.shape != shape or array.dtype.str != "<i8" or not array.flags.c_contiguous:
-        raise ValueError(f"{path} was replaced: it does not hold {shape} integers of 64 bits")
-    if array.offset + array.nbytes != path.stat().st_size:
-        raise ValueError(f"{path} was altered: there are bytes after its last batch")
-    return array
+def draw_chunks(
+    design: Design, record: Record, start: int, workers: int, client: Any
+) -> Iterator[IntArray]:
+    """Yield the draws from `start` to the end: from threads here, or from the workers of a cluster.
+
+    A design that reads its data once per call draws here, from data on the cluster.
+    """
+    if client is None:
+        yield from _by_threads(design, record, start, workers)
+    elif design.chunk == 1:
+        sample = partial(_sample, stop=record.steps, seed=record.seed)
+        starts = range(start, record.steps, CLUSTER_DRAWS)
+        name = f"{record.fingerprint[:8]}-{record.seed}"
+        yield from map_on_workers(client, sample, starts, design, name)
+    else:
+        with client.as_current():
+            for batches in _by_threads(design, record, start, workers):
+                yield batches
+                refuse_lost(client)  # Dask would go on here, in one process
+
+
+def _sample(start: int, shared: Design, stop: int, seed: int) -> IntArray:
+    return shared.sample(min(CLUSTER_DRAWS, stop - start), seed, start=start)
+
+
+def _by_threads(design: Design, record: Record, start: int, workers: int) -> Iterator[IntArray]:
+    """Draw in chunks that take about CHUNK_SECONDS, or as large as the design asks for."""
+    stream = design.stream(record.seed)
+    most = max(1, min(CHUNK_NUMBERS, memory_limit() // 64) // record.k)
+    size = stream.call_size(min(16 * workers, most))
+    while start < record.steps:
+        began = time.monotonic()
+        size = min(size, record.steps - start)
+        yield stream.sample(size, start, workers)
+        start += size
+        if time.monotonic() - began < CHUNK_SECONDS / 2:
+            size = stream.call_size(min(2 * size, most))
