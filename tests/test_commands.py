@@ -586,7 +586,7 @@ LONG = "a" * 300
     "command",
     [
         f"sample features.npy -k 3 -n 3 -o {LONG}.npy",
-        f"sample features.npy -k 3 -n 3 -o {'a' * 240}.npy",
+        f"sample features.npy -k 3 -n 3 -o {'a' * 245}.npy",
         f"sample features.npy -k 3 -n 3 -o {LONG}.csv",
         f"sample {LONG}.npy -k 3 -n 3 -o b.npy",
         f"sample {LONG} -k 3 -n 3 -o b.npy",
