@@ -117,9 +117,9 @@ def exact(X, k):
     return dmsgd.diversify(X, k)
 
 
-def trials(X, k):
+def accept_reject(X, k):
     """Proposals without repulsion, of which few are kept."""
-    return dmsgd.Trials(dmsgd.Linear(X), k)
+    return dmsgd.AcceptReject(dmsgd.Linear(X), k)
 
 
 class Dppy:
@@ -152,7 +152,7 @@ ROUTES = {
     "pivoted_cholesky": cholesky,
     "truncated SVD": truncated,
     "SwapChain": chain,
-    "Trials": trials,
+    "AcceptReject": accept_reject,
     "DPPy, alpha": Dppy,
     "cells": cells,
     "exact": exact,

@@ -89,7 +89,7 @@ def designs(problem):
     for w, recommended in ((0.9, advice[0]), (0.0, advice[1])):
         kdpp = replace(settings, w=w).design(X, k, y)
         whose = "with labels" if w else "without labels"
-        found = {f"k-DPP, w = {w:g}": kdpp, f"the same b, w = {w:g}": kdpp.without_repulsion()}
+        found = {f"k-DPP, w = {w:g}": kdpp, f"the same b, w = {w:g}": dmsgd.Weighted.like(kdpp)}
         kind = {"k-DPP": 0, "weighted": 1}.get(recommended.kind)
         if kind is None:
             tried[f"recommended {whose}: {recommended.kind}"] = recommended.design(X, k, y)

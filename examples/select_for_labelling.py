@@ -30,7 +30,7 @@ def learn(name: str, sets: Any) -> None:
 
 
 design = dmsgd.diversify(X, k=40, kernel="rbf")
-first = design.most_likely()
+first = design.greedy_map()
 learn("uniform", dmsgd.Uniform(len(X), k=40).sample(10, seed=0))
 learn("diverse", design.sample(10, seed=0))
 learn("likely", [first])
@@ -41,7 +41,7 @@ random = [rest[batch] for batch in dmsgd.Uniform(len(rest), k=20).sample(10, see
 more = dmsgd.diversify(X, k=60, kernel="rbf").given(first)
 learn("at random", [np.append(first, items) for items in random])
 learn("diverse given the first", more.sample(10, seed=0))
-learn("likely given the first", [more.most_likely()])
+learn("likely given the first", [more.greedy_map()])
 
 # What a labelled draw tells of all items: the share of the digit 3, without bias.
 weights, batches = dmsgd.unbiased_weights(design), design.sample(2000, seed=1)

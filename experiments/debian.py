@@ -77,9 +77,9 @@ ARMS: dict[str, Callable[[Corpus, int], Any]] = {
     "shuffled": lambda it, k: dmsgd.Partition(dmsgd.Uniform(it.y.size, k)),
     "by length": lambda it, k: dmsgd.Weighted(weights=it.lengths, k=k),
     "k-DPP": lambda it, k: linear(dmsgd.anneal(it.tfidf, 0.1), k),
-    "k-DPP, frequency-matched": lambda it, k: ARMS["k-DPP"](it, k).without_repulsion(),
+    "k-DPP, frequency-matched": lambda it, k: dmsgd.Weighted.like(ARMS["k-DPP"](it, k)),
     "k-DPP, LSA": lambda it, k: linear(it.lsa, k, normalize=True),
-    "k-DPP, LSA, frequency-matched": lambda it, k: ARMS["k-DPP, LSA"](it, k).without_repulsion(),
+    "k-DPP, LSA, frequency-matched": lambda it, k: dmsgd.Weighted.like(ARMS["k-DPP, LSA"](it, k)),
     "pre-clustering": lambda it, k: dmsgd.clustered(dmsgd.normalize(it.lsa), k),
     "stratified": lambda it, k: dmsgd.Stratified(it.y, k),
 }

@@ -89,7 +89,7 @@ def arms(k: int, ws: Sequence[float], prescribed: bool) -> dict[str, Any]:
         "stratified": lambda task, seed: dmsgd.Stratified(task.y, k),
         "pre-clustering": lambda task, seed: dmsgd.clustered(task.X, k, seed=seed),
         **{f"k-DPP w={w:g}": lambda task, seed, w=w: kdpp(task, w, k) for w in ws},
-        f"{KDPP}, frequency-matched": lambda task, seed: kdpp(task, 0.9, k).without_repulsion(),
+        f"{KDPP}, frequency-matched": lambda task, seed: dmsgd.Weighted.like(kdpp(task, 0.9, k)),
     }
     if prescribed:
         found[f"{KDPP}, uniform frequency"] = lambda task, seed: kdpp(task, 0.9, k, "uniform")

@@ -97,7 +97,7 @@ def arms(size: str, k: int) -> dict[str, Any]:
         "stratified": lambda task, seed: dmsgd.Stratified(task.y_train, k),
         "pre-clustering": lambda task, seed: clustered(size, k),
         "k-DPP": kdpp,
-        "k-DPP, frequency-matched": lambda task, seed: kdpp(task, seed).without_repulsion(),
+        "k-DPP, frequency-matched": lambda task, seed: dmsgd.Weighted.like(kdpp(task, seed)),
         "k-DPP, uniform frequency": lambda task, seed: prescribed(size, k),
         "k-DPP, unbiased": unbiased,
     }

@@ -129,7 +129,7 @@ def designs(arm: str, k: int, task: Problem, seed: int) -> Iterator[tuple[Any, A
         else:
             design = dmsgd.KDPP(dmsgd.exact(kernel), k)
             weights = dmsgd.unbiased_weights(design)
-            yield (design.without_repulsion() if arm == MATCHED else design), weights
+            yield (dmsgd.Weighted.like(design) if arm == MATCHED else design), weights
 
 
 def run(task: Problem, arm: Any, seed: int, rate: float) -> Iterator[tuple[int, str, float]]:

@@ -110,7 +110,7 @@ def arms(size: Size) -> dict[str, Callable[[Task, int], Any]]:
         return dmsgd.KDPP(dmsgd.prescribe(spectrum, k, b), k)
 
     def matched(make: Callable[[Task, int], dmsgd.KDPP]) -> Callable[[Task, int], Any]:
-        return lambda task, seed: make(task, seed).without_repulsion()
+        return lambda task, seed: dmsgd.Weighted.like(make(task, seed))
 
     def class_weighted(task: Task, seed: int) -> Any:
         return dmsgd.Uniform(n, k), n / (2 * np.bincount(task.y)[task.y]) / k

@@ -50,7 +50,7 @@ ARMS = training(
     K,
     {
         "k-DPP": lambda task, seed: kdpp(task),
-        "k-DPP, frequency-matched": lambda task, seed: kdpp(task).without_repulsion(),
+        "k-DPP, frequency-matched": lambda task, seed: dmsgd.Weighted.like(kdpp(task)),
         "k-DPP, unit rows": lambda task, seed: kdpp(task, normalize=True),
         "k-DPP, density target": lambda task, seed: kdpp(task, target="density"),
         "by squared length": lambda task, seed: dmsgd.Weighted(

@@ -86,7 +86,7 @@ def arms(n: int, k: int) -> dict[str, Callable[[Task, int], Any]]:
         return lambda task, seed: kdpp(task, k, w, target)
 
     def matched(*settings: Any) -> Callable[[Task, int], Any]:
-        return lambda task, seed: kdpp(task, k, *settings).without_repulsion()
+        return lambda task, seed: dmsgd.Weighted.like(kdpp(task, k, *settings))
 
     def class_weighted(task: Task, seed: int) -> Any:
         sizes = np.bincount(task.y)

@@ -67,10 +67,10 @@ class Setting:
         return training(self.n, k, {
             "by length": lambda task, seed: dmsgd.Weighted(weights=task.lengths, k=k),
             "k-DPP": lambda task, seed: kdpp(task, 0.1),
-            "k-DPP, frequency-matched": lambda task, seed: kdpp(task, 0.1).without_repulsion(),
+            "k-DPP, frequency-matched": lambda task, seed: dmsgd.Weighted.like(kdpp(task, 0.1)),
             "k-DPP, unit rows": lambda task, seed: kdpp(task),
             "k-DPP, unit rows, frequency-matched":
-                lambda task, seed: kdpp(task).without_repulsion(),
+                lambda task, seed: dmsgd.Weighted.like(kdpp(task)),
             "pre-clustering": lambda task, seed: dmsgd.clustered(task.tfidf, k, seed=seed),
         })  # fmt: skip
 

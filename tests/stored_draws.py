@@ -37,7 +37,7 @@ def designs():
         "rbf": dmsgd.diversify(X, 8, kernel="rbf"),
         "badly conditioned": dmsgd.diversify(X * np.logspace(0, -6, 12), 8),
         "weighted": dmsgd.Weighted(weights=rng.pareto(1.0, size=2000), k=30),
-        "without repulsion": dmsgd.diversify(X, 8).without_repulsion(),
+        "without repulsion": dmsgd.Weighted.like(dmsgd.diversify(X, 8)),
         "partition": dmsgd.Partition(dmsgd.diversify(X, 8)),
         "partition, classes spread": dmsgd.Partition(dmsgd.diversify(X, 8), labels=y),
     }

@@ -77,7 +77,7 @@ def console_script(*arguments, **options):
         ("--without-repulsion", lambda: dmsgd.Weighted(dmsgd.inclusion(X, 8), 8)),
         (
             "--without-repulsion --kernel rbf --scale 5",
-            lambda: dmsgd.diversify(X, 8, kernel="rbf", scale=5).without_repulsion(),
+            lambda: dmsgd.Weighted.like(dmsgd.diversify(X, 8, kernel="rbf", scale=5)),
         ),
         ("--rho 2", lambda: dmsgd.diversify(dmsgd.anneal(X, 2), 8)),
     ],

@@ -137,7 +137,7 @@ def test_given_items_targets_and_most_likely():
     np.testing.assert_allclose(
         card.given([3, 5]).inclusion(), here.given([3, 5]).inclusion(), atol=1e-9
     )
-    assert (card.most_likely() == here.most_likely()).all()
+    assert (card.greedy_map() == here.greedy_map()).all()
     even = dmsgd.diversify(there(X), k=6, target="uniform")
     np.testing.assert_allclose(even.inclusion(), 0.1, rtol=1e-5)
     batches = even.sample(50, seed=0)

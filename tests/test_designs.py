@@ -8,6 +8,27 @@ import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, check_exchangeable
 
 RNG = np.random.default_rng(5)
+ITEMS, CLASSES = RNG.normal(size=(40, 6)), np.repeat(["a", "b", "c"], [20, 15, 5])
+PICKLED = {
+    "diversify": lambda: dmsgd.diversify(ITEMS, 4, CLASSES, 0.5, normalize=True),
+    "target": lambda: dmsgd.diversify(ITEMS, 4, target="density"),
+    "target as numbers": lambda: dmsgd.diversify(ITEMS, 4, target=np.arange(40) + 40),
+    "nystrom": lambda: dmsgd.diversify(ITEMS, 4, kernel="rbf", spectrum="nystrom", rank=20),
+    "pivoted": lambda: dmsgd.diversify(ITEMS, 4, spectrum="pivoted_cholesky", rank=5),
+    "KDPP": lambda: dmsgd.KDPP(ITEMS @ ITEMS.T + np.eye(40), 4),
+    "given": lambda: dmsgd.diversify(ITEMS, 4).given([3]),
+    "DPP": lambda: dmsgd.DPP(ITEMS @ ITEMS.T),
+    "Uniform": lambda: dmsgd.Uniform(40, 4),
+    "Stratified": lambda: dmsgd.Stratified(CLASSES, 4),
+    "clustered": lambda: dmsgd.clustered(ITEMS, 4),
+    "cells": lambda: dmsgd.cells(ITEMS, 4),
+    "Weighted": lambda: dmsgd.Weighted(weights=np.arange(40) + 1, k=4),
+    "Weighted.like": lambda: dmsgd.Weighted.like(dmsgd.diversify(ITEMS, 4)),
+    "Partition": lambda: dmsgd.Partition(dmsgd.diversify(ITEMS, 4), CLASSES),
+    "SwapChain": lambda: dmsgd.SwapChain(dmsgd.RBF(ITEMS), 4),
+    "AcceptReject": lambda: dmsgd.AcceptReject(dmsgd.RBF(ITEMS), 4),
+    "PoissonDisk": lambda: dmsgd.PoissonDisk(ITEMS, 4),
+}
 
 
 def dpp_law(L):
@@ -177,3 +198,14 @@ def test_batches_of_the_wrong_shape_are_refused():
         design.joint(0, 5)
     with pytest.raises(TypeError, match="item numbers"):
         design.joint(0.5, 1)
+
+
+@pytest.mark.parametrize("name", PICKLED)
+def test_every_design_pickles(name):
+    design = PICKLED[name]()
+    design.sample(2, seed=0)  # tables are made, and not pickled
+    again = pickle.loads(pickle.dumps(design))
+    batches = zip(design.sample(5, seed=1), again.sample(5, seed=1), strict=True)
+    assert all(np.array_equal(one, other) for one, other in batches)
+    if name != "DPP":
+        assert again.fingerprint() == design.fingerprint()

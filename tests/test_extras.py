@@ -28,10 +28,10 @@ from dmsgd.commands import app
 X = np.random.default_rng(0).normal(size=(60, 6))
 y = np.repeat([0, 1, 2], [40, 15, 5])
 design = dmsgd.diversify(X, 4, labels=y, w=0.5, target="balanced")
-for each in (design, design.without_repulsion(), dmsgd.diversify(X, 4, kernel="rbf"),
+for each in (design, dmsgd.Weighted.like(design), dmsgd.diversify(X, 4, kernel="rbf"),
              dmsgd.Partition(design), dmsgd.Stratified(y, 4), dmsgd.cells(X, 4),
              dmsgd.SwapChain(dmsgd.Linear(X), 4), dmsgd.PoissonDisk(X, 4),
-             dmsgd.Trials(dmsgd.Linear(X), 4)):
+             dmsgd.AcceptReject(dmsgd.Linear(X), 4)):
     assert each.sample(3, seed=0).shape == (3, 4)
 dmsgd.nystrom(dmsgd.RBF(X), 20)
 dmsgd.presample(design, 20, path="s.npy", progress=True)

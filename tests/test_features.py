@@ -174,7 +174,7 @@ CONSUMERS = {
     "log_prob": lambda F: kdpp(F).log_prob([[0, 1, 2, 3], [5, 20, 33, 58]]),
     "given items, b": lambda F: kdpp(F).given([7, 33]).inclusion(),
     "given items, draws": lambda F: kdpp(F).given([7, 33]).sample(3, seed=0),
-    "most likely": lambda F: kdpp(F).most_likely(),
+    "most likely": lambda F: kdpp(F).greedy_map(),
     "reference sampler": lambda F: dmsgd.KDPP(
         dmsgd.exact(dmsgd.Linear(F)), K, sampler=reference
     ).sample(3, seed=0),

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.designs import greedy as module
+from dmsgd.designs import determinants as module
 from dmsgd.spectra import on_demand
 from test_kdpp import KERNELS, matrix
 
@@ -41,7 +41,7 @@ def brute(L, k, start=()):
 def test_it_is_the_greedy_set_of_determinants(name):
     kernel, k = KERNELS[name]
     design = dmsgd.KDPP(dmsgd.exact(kernel), k)
-    found = design.most_likely()
+    found = design.greedy_map()
     assert found.tolist() == brute(matrix(kernel), k)
     assert found.dtype == np.int64
     logs = design.log_prob(np.array(list(combinations(range(kernel.n), k))))
@@ -53,7 +53,7 @@ def test_it_is_right_where_little_is_left(monkeypatch):
     asked = []
     real = module.conditional
     monkeypatch.setattr(module, "conditional", lambda *given: asked.append(1) or real(*given))
-    found = design.most_likely()
+    found = design.greedy_map()
     assert len(asked) >= 1  # what is left was made anew
     with mpmath.workdps(60):
         F = mpmath.matrix(CLOUD.tolist())
@@ -69,31 +69,31 @@ def test_it_is_right_where_little_is_left(monkeypatch):
 
 def test_the_first_items_are_the_answer_for_fewer():
     assert (
-        dmsgd.diversify(CLOUD, 8).most_likely()[:5].tolist()
-        == dmsgd.diversify(CLOUD, 5).most_likely().tolist()
+        dmsgd.diversify(CLOUD, 8).greedy_map()[:5].tolist()
+        == dmsgd.diversify(CLOUD, 5).greedy_map().tolist()
     )
 
 
 def test_of_equal_items_the_first_is_taken():
-    assert dmsgd.KDPP(dmsgd.exact(dmsgd.identity(6)), 3).most_likely().tolist() == [0, 1, 2]
+    assert dmsgd.KDPP(dmsgd.exact(dmsgd.identity(6)), 3).greedy_map().tolist() == [0, 1, 2]
     X = np.repeat(np.eye(4), 3, axis=0)
-    assert dmsgd.diversify(X, 4).most_likely().tolist() == [0, 3, 6, 9]
+    assert dmsgd.diversify(X, 4).greedy_map().tolist() == [0, 3, 6, 9]
 
 
 def test_given_items_come_first_and_are_not_taken_again():
     kernel, _ = KERNELS["features and labels"]
     design = dmsgd.KDPP(dmsgd.exact(kernel), 5).given([6, 1])
-    assert design.most_likely().tolist() == brute(matrix(kernel), 5, [1, 6])
-    half = dmsgd.diversify(CLOUD, 8).most_likely()[:4]
-    others = dmsgd.diversify(CLOUD, 8).given(half).most_likely()
-    assert others.tolist() == [*sorted(half), *dmsgd.diversify(CLOUD, 8).most_likely()[4:]]
+    assert design.greedy_map().tolist() == brute(matrix(kernel), 5, [1, 6])
+    half = dmsgd.diversify(CLOUD, 8).greedy_map()[:4]
+    others = dmsgd.diversify(CLOUD, 8).given(half).greedy_map()
+    assert others.tolist() == [*sorted(half), *dmsgd.diversify(CLOUD, 8).greedy_map()[4:]]
 
 
 def test_items_in_blocks_and_of_texts_are_the_same(tmp_path, monkeypatch):
     np.save(tmp_path / "cloud.npy", CLOUD)
-    expected = dmsgd.diversify(CLOUD, 10).most_likely().tolist()
+    expected = dmsgd.diversify(CLOUD, 10).greedy_map().tolist()
     blocks = dmsgd.diversify(tmp_path / "cloud.npy", 10)
-    assert blocks.most_likely().tolist() == expected
-    assert blocks.most_likely().tolist() == expected  # and nothing it keeps has changed
+    assert blocks.greedy_map().tolist() == expected
+    assert blocks.greedy_map().tolist() == expected  # and nothing it keeps has changed
     monkeypatch.setattr(on_demand, "KEPT", 0)
-    assert dmsgd.diversify(sparse.csr_array(CLOUD), 10).most_likely().tolist() == expected
+    assert dmsgd.diversify(sparse.csr_array(CLOUD), 10).greedy_map().tolist() == expected

@@ -24,7 +24,7 @@ def new_designs():
         "KDPP": kdpp,
         "Uniform": dmsgd.Uniform(60, 3),
         "Stratified": dmsgd.Stratified(LABELS, 3),
-        "Weighted": kdpp.without_repulsion(),
+        "Weighted": dmsgd.Weighted.like(kdpp),
         "Partition": dmsgd.Partition(kdpp),
         "SwapChain": dmsgd.SwapChain(dmsgd.Linear(X), 3),
         "PoissonDisk": dmsgd.PoissonDisk(X, 3),

@@ -70,7 +70,7 @@ def test_batches_are_wider_than_uniform_ones():
 @pytest.mark.parametrize(("multiple", "least"), [(1.0, 1.2), (1.5, 2.5)])
 def test_a_rare_cluster_is_seen_more_often(multiple, least):
     design = PoissonDisk(CLUSTERS, 20, multiple * neighbour_radius(CLUSTERS, 20))
-    b = design.estimate_inclusion(2000, seed=0)
+    b = dmsgd.diagnostics.estimate_inclusion(design, 2000, seed=0)
     assert b.sum() == pytest.approx(20)
     assert b[380:].mean() > least * 20 / 400  # 20/400 under uniform batches
 
@@ -138,7 +138,7 @@ def test_is_far_is_the_numpy_line():
     ("arguments", "error", "message"),
     [
         ({"X": sparse.eye_array(9)}, TypeError, "dense rows; pass X.toarray.*TruncatedSVD"),
-        ({"X": np.ones((9, 2))}, ValueError, "look alike.*pass radius="),
+        ({"X": np.ones((9, 2))}, ValueError, "pass radius="),
         ({"X": [[np.nan], [1.0]]}, ValueError, "NaN"),
         ({"k": 401}, ValueError, "exceeds the number of items"),
         ({"radius": 0.0}, ValueError, "radius must be positive"),
@@ -152,11 +152,8 @@ def test_wrong_arguments(arguments, error, message):
 
 def test_no_closed_forms():
     design = PoissonDisk(CLOUD, 3)
-    with pytest.raises(
-        AttributeError, match="PoissonDisk has no closed form for inclusion: estimate_"
-    ):
-        design.inclusion()
-    with pytest.raises(TypeError, match="no closed form for inclusion"):
+    assert not hasattr(design, "inclusion")
+    with pytest.raises(TypeError, match="no closed form"):
         dmsgd.unbiased_weights(design)
 
 

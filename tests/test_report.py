@@ -79,7 +79,7 @@ def test_figures_are_those_of_the_designs(content):
             repulsion = dmsgd.diagnostics.estimate_repulsion(design, seed=0)
             assert found["repulsion"]["value"] == pytest.approx(repulsion.value, abs=1e-9)
             similar = dmsgd.diagnostics.estimate_similarity
-            judged = {"diverse": design, "same_b": design.without_repulsion()}
+            judged = {"diverse": design, "same_b": dmsgd.Weighted.like(design)}
             judged["uniform"] = dmsgd.Uniform(150, k)
             for name, each in judged.items():
                 value = similar(each, design.spectrum, 32, 0).value

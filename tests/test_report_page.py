@@ -13,6 +13,7 @@ import pytest
 import dmsgd
 from browser import browser
 from dmsgd.designs import DesignOptions
+from dmsgd.designs.build import make_kdpp
 from test_report import (  # noqa: F401 (fixtures)
     ASKED,
     EVIL,
@@ -151,7 +152,7 @@ def test_a_class_has_its_own_favourites(page, content):
         "only.dispatchEvent(new Event('input', {bubbles: true}))"
     )
     page.execute_script(choose, "2")
-    b = ASKED.design(X, 10, LABELS).inclusion()
+    b = make_kdpp(ASKED, X, 10, LABELS).inclusion()
     rare = np.flatnonzero(LABELS == "rare")
     order = rare[np.argsort(b[rare])]
     for name, item in (("most", order[-1]), ("least", order[0])):

@@ -88,9 +88,9 @@ def test_given_items_come_first_and_the_others_are_drawn_with_them(folder):
 
 def test_the_most_likely_set(folder):
     run("x.npy --most -k 8 -o chosen.txt")
-    assert np.loadtxt("chosen.txt").tolist() == dmsgd.diversify(X, 8).most_likely().tolist()
+    assert np.loadtxt("chosen.txt").tolist() == dmsgd.diversify(X, 8).greedy_map().tolist()
     run("x.npy --most -k 8 --given 7,3 -o more.txt")
-    likely = dmsgd.diversify(X, 8).given([3, 7]).most_likely()
+    likely = dmsgd.diversify(X, 8).given([3, 7]).greedy_map()
     assert np.loadtxt("more.txt").tolist() == likely.tolist()
 
 
@@ -152,7 +152,7 @@ def test_copies_of_given_items_have_no_weights(folder):
 
 def content(k=8, given=0, labels=Y):
     spectrum = dmsgd.exact(dmsgd.Linear(X))
-    chosen = dmsgd.KDPP(spectrum, k).most_likely()
+    chosen = dmsgd.KDPP(spectrum, k).greedy_map()
     return build_selection(spectrum, chosen, given, labels, {"kernel": "<b>linear"}), chosen
 
 

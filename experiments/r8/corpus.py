@@ -106,7 +106,7 @@ def arms(size: Size) -> dict[str, Any]:
         {
             "stratified": lambda task, seed: dmsgd.Stratified(task.y, k),
             "k-DPP": lambda task, seed: kdpp(task, k),
-            "k-DPP, frequency-matched": lambda task, seed: kdpp(task, k).without_repulsion(),
+            "k-DPP, frequency-matched": lambda task, seed: dmsgd.Weighted.like(kdpp(task, k)),
             "k-DPP, uniform frequency": lambda task, seed: kdpp(task, k, target="uniform"),
             "k-DPP, unit rows": lambda task, seed: kdpp(task, k, normalize=True),
             "by length": lambda task, seed: dmsgd.Weighted(weights=lengths(task), k=k),

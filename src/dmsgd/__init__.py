@@ -20,10 +20,13 @@ if TYPE_CHECKING:  # the same names, for type checkers
         DPP as DPP, KDPP as KDPP, ClosedForm as ClosedForm, Design as Design,
         KernelName as KernelName, Partition as Partition, PoissonDisk as PoissonDisk,
         Stratified as Stratified, SwapChain as SwapChain, TargetName as TargetName,
-        Trials as Trials, Uniform as Uniform, Weighted as Weighted, cells as cells,
-        clustered as clustered, correlation as correlation, diversify as diversify,
-        inclusion as inclusion, suggest_scale as suggest_scale, suggest_w as suggest_w,
+        AcceptReject as AcceptReject, Uniform as Uniform, Weighted as Weighted, cells as cells,
+        clustered as clustered, diversify as diversify,
+        inclusion as inclusion, suggest_scale as suggest_scale,
         unbiased_weights as unbiased_weights,
+    )  # fmt: skip
+    from dmsgd.diagnostics import (
+        correlation as correlation, suggest_w as suggest_w,
     )  # fmt: skip
     from dmsgd.errors import (
         KernelWarning as KernelWarning, RankError as RankError, SamplingError as SamplingError,
@@ -54,10 +57,11 @@ __version__ = "0.2.0.dev0"
 _HOMES = {
     "designs": (
         "DPP", "KDPP", "ClosedForm", "Design", "KernelName", "Partition", "PoissonDisk",
-        "Stratified", "SwapChain", "TargetName", "Trials", "Uniform", "Weighted", "cells",
-        "clustered", "correlation", "diversify", "inclusion", "suggest_scale", "suggest_w",
+        "Stratified", "SwapChain", "TargetName", "AcceptReject", "Uniform", "Weighted", "cells",
+        "clustered", "diversify", "inclusion", "suggest_scale",
         "unbiased_weights",
     ),
+    "diagnostics": ("correlation", "suggest_w"),
     "errors": ("KernelWarning", "RankError", "SamplingError", "TargetError"),
     "features": ("anneal", "concat", "normalize", "one_hot", "standardize"),
     "kernels": (

@@ -27,7 +27,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.measures import unbiased_weights
+from dmsgd.designs.design import unbiased_weights
 from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, take
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import require

@@ -180,13 +180,16 @@ DESIGNS = {
         },
         results.is_design,
     ),
-    "Trials": Call(plain(dmsgd.Trials), {"kernel": kinds.KERNEL, "k": K}, results.is_design),
+    "AcceptReject": Call(
+        plain(dmsgd.AcceptReject), {"kernel": kinds.KERNEL, "k": K}, results.is_design
+    ),
 }
 
 SOME_OF = {
     **given.DESIGN_GOOD,
     **{
-        name: given.DESIGN_ODD[name] for name in ("Partition", "SwapChain", "PoissonDisk", "Trials")
+        name: given.DESIGN_ODD[name]
+        for name in ("Partition", "SwapChain", "PoissonDisk", "AcceptReject")
     },
 }
 #: Designs with closed forms.
@@ -253,14 +256,6 @@ METHODS = {
         },
         results.is_anything,
     ),
-    **{
-        f"{name}.estimate_inclusion": Call(
-            method(SOME_OF[name], "estimate_inclusion"),
-            {"draws": kinds.COUNT, "seed": SEED, "workers": kinds.WORKERS},
-            lambda b, s, given: results.is_inclusion(b, s.k, s.n),
-        )
-        for name in ("SwapChain", "PoissonDisk", "Trials")
-    },
     "PoissonDisk.radii": Call(method(SOME_OF["PoissonDisk"], "radii"), DRAWS, results.is_finite),
     "Schedule.sample": Call(
         method(given.DESIGN_ODD["Schedule"], "sample"),
@@ -472,6 +467,11 @@ PAIRS_OF_ITEMS = {"design": kinds.DRAWN, "spectrum": Kind(
 ), "draws": kinds.COUNT, "seed": SEED}  # fmt: skip
 
 DIAGNOSTICS = {
+    "estimate_inclusion": Call(
+        plain(diagnostics.estimate_inclusion),
+        {"design": kinds.DRAWN, "draws": kinds.COUNT, "seed": SEED, "workers": kinds.WORKERS},
+        lambda b, s, given: results.is_inclusion(b, s.k, s.n),
+    ),
     "class_shares": Call(
         plain(diagnostics.class_shares),
         {"design": kinds.CLOSED, "labels": LABELS},

@@ -593,7 +593,7 @@ DESIGN_ODD = {
     "Partition": lambda s: dmsgd.Partition(s.design),
     "SwapChain": lambda s: dmsgd.SwapChain(s.kernel, s.k),
     "PoissonDisk": lambda s: dmsgd.PoissonDisk(s.X, s.k),
-    "Trials": lambda s: dmsgd.Trials(dmsgd.RBF(s.X), s.k),
+    "AcceptReject": lambda s: dmsgd.AcceptReject(dmsgd.RBF(s.X), s.k),
     "Schedule": lambda s: dmsgd.presample(s.design, 5),
     "DPP": lambda s: dmsgd.DPP(s.spectrum),
 }

@@ -76,7 +76,7 @@ def draw_documents(seed: int) -> Found:
     arms: dict[str, dmsgd.ClosedForm | dmsgd.Partition] = {
         "shuffled": dmsgd.Partition(dmsgd.Uniform(len(X), K)),
         "clustered": dmsgd.clustered(X, K, seed=seed),
-        "frequency-matched": kdpp.without_repulsion(),
+        "frequency-matched": dmsgd.Weighted.like(kdpp),
         "k-DPP": kdpp,
     }
     found: Found = {}
@@ -152,7 +152,7 @@ def train_digits(seed: int) -> Found:
         "shuffled": dmsgd.Partition(dmsgd.Uniform(y.size, K)),
         "stratified": dmsgd.Stratified(y, K),
         "k-DPP, no labels": dmsgd.diversify(X, K, normalize=True),
-        "frequency-matched": kdpp.without_repulsion(),
+        "frequency-matched": dmsgd.Weighted.like(kdpp),
         "k-DPP": kdpp,
     }
     found: Found = {}

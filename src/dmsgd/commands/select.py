@@ -167,7 +167,7 @@ def _chosen(design: KDPP | Conditioned, known: IntArray | None, most: bool, seed
     import numpy as np
 
     if most:
-        return design.most_likely()
+        return design.greedy_map()
     drawn: IntArray = design.sample(1, seed)[0]
     if known is None:
         return drawn

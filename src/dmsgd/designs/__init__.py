@@ -1,26 +1,24 @@
-"""Designs: laws over mini-batches (survey sampling's word for them)."""
+"""Designs: distributions over mini-batches (a word of survey sampling)."""
 
-from dmsgd.designs.build import clustered, diversify
+from dmsgd.designs.accept_reject import AcceptReject
+from dmsgd.designs.build import diversify
 from dmsgd.designs.cells import cells
-from dmsgd.designs.design import ClosedForm, Design
+from dmsgd.designs.design import ClosedForm, Design, unbiased_weights
 from dmsgd.designs.dpp import DPP
 from dmsgd.designs.inclusion import inclusion
 from dmsgd.designs.kdpp import KDPP
-from dmsgd.designs.measures import correlation, unbiased_weights
 from dmsgd.designs.options import DesignOptions, KernelName, TargetName
 from dmsgd.designs.partition import Partition
 from dmsgd.designs.poisson_disk import PoissonDisk
 from dmsgd.designs.scale import suggest_scale
-from dmsgd.designs.stratified import Stratified
+from dmsgd.designs.stratified import Stratified, Uniform, clustered
 from dmsgd.designs.swap_chain import SwapChain
-from dmsgd.designs.trials import Trials
-from dmsgd.designs.tuning import suggest_w
-from dmsgd.designs.uniform import Uniform
 from dmsgd.designs.weighted import Weighted
 
 __all__ = [
     "DPP",
     "KDPP",
+    "AcceptReject",
     "ClosedForm",
     "Design",
     "DesignOptions",
@@ -30,15 +28,12 @@ __all__ = [
     "Stratified",
     "SwapChain",
     "TargetName",
-    "Trials",
     "Uniform",
     "Weighted",
     "cells",
     "clustered",
-    "correlation",
     "diversify",
     "inclusion",
     "suggest_scale",
-    "suggest_w",
     "unbiased_weights",
 ]

@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from dmsgd.designs.design import Design
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, KernelName, SpectrumName, TargetName
 from dmsgd.designs.partition import Partition
-from dmsgd.designs.proportions import disproportion
-from dmsgd.designs.stratified import Stratified
-from dmsgd.designs.uniform import Uniform
+from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.designs.weighted import Weighted
-from dmsgd.errors import InputError, warn_kernel
+from dmsgd.errors import InputError, KernelWarning, warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.features.mapped_rows import Power, UnitRows
 from dmsgd.features.maps import unit_columns, with_labels
+from dmsgd.features.moments import column_moments
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_labels
-from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
+from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.spectra import Spectrum, exact, nystrom, pivoted_cholesky, repulsion
 from dmsgd.spectra.doubt import distance
-from dmsgd.spectra.landmarks import k_means
 from dmsgd.spectra.spectrum import changed
 from dmsgd.targets import named_target, prescribe
 from dmsgd.targets.prescribe import scale_to_target
@@ -37,6 +38,10 @@ FACTOR_RANK = 1500
 AS_GOOD_AS_EXACT = 1e-6
 #: A repulsion below this leaves a k-DPP within 5 % (total variation) of uniform batches.
 NEARLY_UNIFORM = 0.05
+#: A column with this share of the kernel's trace is nearly all of it.
+WHOLE = 0.95
+#: Labels with less than this share of the trace hardly count; rows of this mean square are long.
+SWAMPED, LONG = 0.002, 100.0
 
 
 class Array(Protocol):
@@ -164,7 +169,7 @@ def _k_dpp(options: DesignOptions, F: Features, k: int, labels: Any, target: Any
     if target is None:
         design = KDPP(_spectrum(options, kernel, k), k)
         if options.kernel == "linear":
-            concern = disproportion(rows, w, design.spectrum.values)
+            concern = _dominating_part(rows, w, design.spectrum.values)
             if concern:
                 warn_kernel(concern)
     else:
@@ -226,19 +231,33 @@ def _concern(spectrum: Spectrum, k: int) -> str | None:
     return None
 
 
-def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> Stratified:
-    """Return stratified sampling over k-means clusters of X: pre-clustering (Proposition 2).
+def _dominating_part(X: Features, w: float, values: FloatArray) -> KernelWarning | None:
+    """Return a warning about what carries nearly the whole kernel of [(1-w)X, wH], or None.
 
-    `clusters` defaults to k, one item of each cluster per batch. The features, shape (n, d), are
-    taken into memory. O(n d clusters) for a pass of k-means over the data, of a few.
-
-    >>> design = clustered([[0.0], [0.1], [5.0], [5.1], [5.2]], k=2)
-    >>> [round(float(b), 3) for b in design.inclusion()]
-    [0.5, 0.5, 0.333, 0.333, 0.333]
+    values: the kernel's eigenvalues. The largest is at least the share of any column, so X is read
+    again only if one may dominate.
     """
-    X = as_features(X)
-    k = as_batch_size(k, X.n)
-    count = as_count(k if clusters is None else clusters, "clusters")
-    if count > X.n:
-        raise ValueError(f"clusters={count} exceeds the number of items, {X.n}")
-    return Stratified(k_means(X, count, seed_key(seed)).labels_, k)
+    if w == 1:
+        return None
+    trace = float(values.sum())
+    share = w * w * X.n / trace
+    length = (trace / X.n - w * w) / (1 - w) ** 2
+    if w > 0 and share < SWAMPED and length > LONG:
+        return KernelWarning(
+            f"labels are {share:.1g} of the kernel at w={w:g} and hardly count, because the rows "
+            f"of X are long (mean square {length:.3g}): scale them to length 1, or use a larger w",
+            normalize=True,
+        )
+    if X.d == 1 or values.max() < WHOLE * trace:
+        return None
+    origin, found = column_moments(X)
+    squares = (origin + found.means) ** 2 + found.deviations**2
+    widest = int(np.argmax(squares))
+    if squares[widest] < WHOLE * squares.sum():
+        return None
+    return KernelWarning(
+        f"column {widest} of X (from 0) is {squares[widest] / squares.sum():.2%} of the kernel, so "
+        f"batches are diverse in little else: drop it if it is no feature, such as an id, or "
+        f"standardize if columns are in different units",
+        standardize=True,
+    )

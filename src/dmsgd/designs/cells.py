@@ -1,4 +1,4 @@
-"""Cells of equal size: one item of each in a batch, and every item as likely."""
+"""`cells`: stratified sampling over cells of equal size, so that every item is equally likely."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from dmsgd.features.principal import leading, principal
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.scalars import as_batch_size
 
-#: Items whose places along a direction differ by this share of its length are level: rounding that
-#: differs between processors decides nothing among copies and on grids.
+#: Positions along a direction that differ by less than this share of its length are tied, so that
+#: rounding, which differs between processors, does not order duplicates and grids.
 LEVEL = 1e-9
-#: Of more numbers than this no copy is made; products of so many columns are quick to have. What is
-#: larger and wider is found by iteration.
+#: Largest array that is copied, and most columns of a covariance matrix; beyond both, the direction
+#: is found by iteration.
 LARGE, NARROW = 2**22, 1024
 
 
 def cells(X: Any, k: int) -> Stratified:
     """Return stratified sampling over k cells of equal size, one item of each in a batch.
 
-    All items are cut in two halves along their principal direction, each half along its own, and so
-    on until there are k cells, whose sizes differ by one at most. So every item is as likely, b is
-    k/n but for that, and similar items rarely meet: where that alone pays, it mostly pays more than
-    a k-DPP of uniform b (docs/repulsion.md), at the price of plain stratified batches.
-    `clustered` has cells of any size, so that items of small ones are seen more often.
+    All items are split in two halves along their principal direction, each half along its own, and
+    so on until there are k cells, whose sizes differ by at most one. So b is k/n (up to that
+    difference) and similar items are rarely in one batch; docs/repulsion.md compares it with
+    k-DPPs. `clustered` has cells of any size, so that items of small ones are drawn more often.
 
-    X: (n, d) features as `diversify` takes them, taken into memory. O(n d min(n, d) log k); where X
-       is sparse, or large and wider than 1,024 columns, O(n d log k) a step of an iteration.
+    X: (n, d) features as `diversify` takes them, taken into memory. O(n d min(n, d) log k); for
+       sparse X, or large X of more than 1,024 columns, O(n d log k) per step of an iteration.
 
     >>> design = cells([[0.0], [9.0], [1.0], [8.0], [2.0], [7.0]], k=2)
     >>> design.stratum.tolist(), design.inclusion().round(3).tolist()
@@ -57,7 +56,7 @@ def _cut(X: Matrix, group: IntArray, count: int) -> list[IntArray]:
 
 
 def _order(rows: Matrix) -> IntArray:
-    """Return the order of rows along their direction; those that are level stay as they are."""
+    """Return the order of rows along their principal direction; ties keep their order."""
     along = np.asarray(rows @ _direction(rows))
     along -= along.mean()
     length = float(np.abs(along).max())

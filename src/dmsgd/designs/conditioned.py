@@ -1,4 +1,4 @@
-"""A k-DPP given some of the items of its batches."""
+"""A k-DPP given some items of every batch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from dmsgd.designs.design import ClosedForm
-from dmsgd.designs.determinants import log_determinants
-from dmsgd.designs.greedy import greedy
-from dmsgd.designs.repulsive import Repulsive
+from dmsgd.designs.determinants import greedy_set, log_determinants
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
 from dmsgd.inputs.fingerprint import digest
@@ -20,11 +18,11 @@ from dmsgd.spectra.conditional import Conditional
 from dmsgd.spectra.doubt import SILENT, doubt
 from dmsgd.spectra.spectrum import Spectrum
 
-#: Numbers that are shuffled at a time.
+#: Numbers shuffled at a time.
 PIECE = 2**20
-#: What tells the random numbers of places from those of items.
+#: Second word of the Philox key for the order within a row; items use another.
 PLACES = 0x67697665
-#: Rounding in eigenvectors is at most so many times the estimated error of b.
+#: Safety factor on the estimated rounding error of b.
 MARGIN = 64.0
 
 
@@ -36,14 +34,14 @@ def as_given(value: Any, n: int, k: int) -> IntArray:
         raise ValueError(f"items must be distinct, but {twice[0]} is given more than once")
     if items.size >= k:
         raise ValueError(
-            f"a batch of k={k} is to hold others besides the {counted(items.size, 'given item')}, "
-            f"which k counts too; make it larger or give fewer"
+            f"k={k} counts the {counted(items.size, 'given item')} too, so a batch has no place "
+            f"for others; increase k or give fewer"
         )
     return items
 
 
 class Parts(NamedTuple):
-    """The k-DPP, its spectrum, what is left of that, and the k-DPP of what is left."""
+    """The k-DPP, its spectrum, the conditional spectrum, and the k-DPP of the other items."""
 
     whole: ClosedForm
     spectrum: Spectrum
@@ -52,11 +50,11 @@ class Parts(NamedTuple):
 
 
 @final
-class Conditioned(Repulsive):
-    """Batches of k items of which some are given, and the others as a k-DPP draws them with these.
+class Conditioned(ClosedForm):
+    """A k-DPP conditioned on some items; `design.given(items)` makes it.
 
     P(Y) ∝ det(L_Y) over the sets that contain the given items, which are in every batch (b_i = 1),
-    at any place of a row. `design.given(items)` makes it.
+    at any place of a row.
 
     >>> import dmsgd
     >>> design = dmsgd.diversify([[1.0, 0.0], [1.0, 0.1], [0.0, 3.0]], k=2).given([0])
@@ -68,7 +66,7 @@ class Conditioned(Repulsive):
         self._parts = parts
         self.n, self.k = parts.whole.n, parts.whole.k
         #: The items that are in every batch, sorted.
-        self.items = items
+        self.given = items
 
     @property
     def chunk(self) -> int:
@@ -81,24 +79,24 @@ class Conditioned(Repulsive):
         step = max(1, PIECE // self.k)
         for first in range(0, size, step):
             piece = rest[first : first + step]
-            if np.isin(piece, self.items).any():
+            if np.isin(piece, self.given).any():
                 raise SamplingError(
-                    "an item that is given was drawn again, which rounding has made possible: the "
-                    "kernel's eigenvalues span too much; use a smaller k"
+                    "a given item was drawn again, because of rounding: the kernel's eigenvalues "
+                    "span too much; use a smaller k"
                 )
-            given = np.broadcast_to(self.items, (len(piece), self.items.size))
+            given = np.broadcast_to(self.given, (len(piece), self.given.size))
             places = _places(key, start + first, len(piece), self.k)
             out[first : first + step] = np.take_along_axis(np.hstack([given, piece]), places, 1)
         return out
 
     @cached_property
     def _inclusion(self) -> FloatArray:
-        """b of the rest, but for copies of given items, of which the square of rounding is left."""
+        """b of the other items; exactly 0 for duplicates of given ones, where rounding remains."""
         whole, _, left, rest = self._parts
         b = rest.inclusion()
         error = min(MARGIN * doubt(left.spectrum, rest.k), SILENT)
         b[b <= error**2 * whole.inclusion()] = 0.0
-        b[self.items] = 1.0
+        b[self.given] = 1.0
         return b
 
     def inclusion(self) -> FloatArray:
@@ -106,37 +104,37 @@ class Conditioned(Repulsive):
         return self._inclusion.copy()
 
     def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
-        b, sure = self._inclusion, np.zeros(self.n, dtype=bool)
-        sure[self.items] = True
-        return np.where(sure[i] | sure[j], b[i] * b[j], self._parts.rest._joint(i, j))
+        b, always = self._inclusion, np.zeros(self.n, dtype=bool)
+        always[self.given] = True
+        return np.where(always[i] | always[j], b[i] * b[j], self._parts.rest._joint(i, j))
 
     def _log_prob(self, batches: IntArray) -> FloatArray:
         """log det(L_Y) - log det(L_G) - log e_{k-|G|}(λ'); -inf without all given items."""
         _, spectrum, left, rest = self._parts
-        held = np.isin(batches, self.items).sum(axis=1) == self.items.size
+        held = np.isin(batches, self.given).sum(axis=1) == self.given.size
         logs = np.full(len(batches), -np.inf)
         logs[held] = log_determinants(spectrum, batches[held]) - left.log_determinant
         return logs - log_polynomial(left.spectrum.values, rest.k)
 
-    def most_likely(self) -> IntArray:
-        """Return the given items and k - |given| others that are added greedily, as `KDPP` does."""
-        others = greedy(self._parts.left.spectrum, self._parts.rest.k, self.items)
-        return np.concatenate([self.items, others])
+    def greedy_map(self) -> IntArray:
+        """Return the given items and k - |given| others added greedily, as `KDPP.greedy_map`."""
+        others = greedy_set(self._parts.left.spectrum, self._parts.rest.k, self.given)
+        return np.concatenate([self.given, others])
 
     def fingerprint(self) -> str:
         """Return the hash of the k-DPP and the given items."""
-        return digest("Conditioned", self._parts.whole.fingerprint(), self.items)
+        return digest("Conditioned", self._parts.whole.fingerprint(), self.given)
 
     def provenance(self) -> dict[str, str]:
-        """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
+        """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
         return {**self._parts.whole.provenance(), "design": repr(self)}
 
     def __repr__(self) -> str:
-        return f"{self._parts.whole!r}.given({counted(self.items.size, 'item')})"
+        return f"{self._parts.whole!r}.given({counted(self.given.size, 'item')})"
 
 
 def _places(key: int, start: int, size: int, k: int) -> IntArray:
-    """Return a random order of k places for each of the draws start..start+size."""
+    """Return a random order of k places for each of the batches start..start+size."""
     blocks = -(-k // 4)  # Philox makes four numbers at a time
     stream = np.random.Philox(key=[key, PLACES], counter=start * blocks)
     numbers = np.random.Generator(stream).random((size, 4 * blocks))[:, :k]

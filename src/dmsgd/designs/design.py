@@ -1,34 +1,37 @@
-"""The contract of a design: what can be drawn from, and what has closed forms besides."""
+"""`Design`, a distribution over batches, and `ClosedForm`, one whose probabilities are known."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.cards import card, how_often
+from dmsgd.designs.html import frequency_range, html_repr
 from dmsgd.designs.stream import Stream, fixed_seed
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
+from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_items, as_pairs
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.inputs.threads import thread_count
 
+#: Pairs of items per call of `joint` in `second_moment`.
+PAIRS = 2**20
 
-def refuse_too_many(size: int, numbers: int) -> None:
-    """Raise MemoryError if `size` draws of so many numbers each are more than memory may hold."""
+
+def check_range(size: Any, start: Any, numbers: int) -> tuple[int, int]:
+    """Return size and start as ints; raise if so many batches of `numbers` numbers do not fit."""
+    size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
+    if start + size > 2**63:  # beyond, random numbers would repeat
+        raise ValueError(f"batches are numbered below 2**63, got start + size = {start + size}")
     advice = "draw fewer at a time (start=), or presample them to a file (presample(path=))"
-    reserve(size * numbers, f"an array of {size:,} draws", advice)
-
-
-def refuse_far_draws(stop: int) -> None:
-    """Raise if draws are numbered beyond what 63 bits count, where numbers would begin again."""
-    if stop > 2**63:
-        raise ValueError(f"draws are numbered below 2**63, and start + size is {stop}; lower start")
+    reserve(size * numbers, f"an array of {size:,} batches", advice)
+    return size, start
 
 
 class Design(ABC):
-    """A law over batches of k distinct items out of n, that can be drawn from.
+    """A distribution over batches of k distinct items out of n.
 
     >>> import dmsgd
     >>> design: dmsgd.Design = dmsgd.Uniform(9, k=3)
@@ -45,17 +48,14 @@ class Design(ABC):
         return 1
 
     def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
-        """Return draws number start..start+size, shape (size, k), int64, distinct within a row.
+        """Return batches start..start+size, shape (size, k), int64, distinct within a row.
 
-        Draw t is a function of (seed, t) alone: it is the same for any number of workers (threads,
-        at most one a core; -1 for all cores) and any way of cutting the draws into calls. The order
-        within a row is random too, so any part of a row is a fair share of it. For features on a
-        graphics card it is a CUDA tensor there.
+        Batch t depends on (seed, t) only: it is the same for any number of workers (threads, at
+        most one per core; -1 for all cores) and however batches are split into calls. The order
+        within a row is random, so any part of a row is a fair share of it. For features on a GPU
+        the result is a CUDA tensor there.
         """
-        size = as_count(size, "size", least=0)
-        start = as_count(start, "start", least=0)
-        refuse_far_draws(start + size)
-        refuse_too_many(size, self.k)
+        size, start = check_range(size, start, self.k)
         return self._draw(seed_key(seed), start, size, thread_count(workers))
 
     def stream(self, seed: Seed) -> Stream:
@@ -64,32 +64,28 @@ class Design(ABC):
 
     @abstractmethod
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
-        """Return draws start..start+size of the random stream `key`."""
+        """Return batches start..start+size of the random stream `key`."""
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Return a hash of everything that the law is a function of: other data, another hash."""
+        """Return a hash of everything that the distribution is a function of."""
 
     def provenance(self) -> dict[str, str]:
-        """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
+        """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
         return {"design": repr(self), "kernel": "", "data": "", "sampler": ""}
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: size and origin."""
-        return card(type(self).__name__, self._facts())
+        return html_repr(type(self).__name__, self._facts())
 
     def _facts(self) -> dict[str, str]:
         rows = {"items": f"{self.n:,}", "batch size k": f"{self.k:,}"}
         return rows | {name: text for name, text in self.provenance().items() if text}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle what defines the law; tables are made again where they are needed."""
-        cached = {
-            name
-            for kind in type(self).__mro__
-            for name, value in vars(kind).items()
-            if type(value).__name__ == "cached_property"
-        }
+        """Pickle what defines the distribution; cached tables are made again when needed."""
+        defined = {name: value for kind in type(self).__mro__ for name, value in vars(kind).items()}
+        cached = {name for name, each in defined.items() if isinstance(each, cached_property)}
         return {name: value for name, value in vars(self).items() if name not in cached}
 
 
@@ -98,7 +94,7 @@ class ClosedForm(Design):
 
     >>> import dmsgd
     >>> design = dmsgd.Stratified(["a", "a", "b"], k=2)  # one of each
-    >>> isinstance(design, dmsgd.ClosedForm), design.inclusion().tolist()
+    >>> isinstance(design, ClosedForm), design.inclusion().tolist()
     (True, [0.5, 0.5, 1.0])
     >>> design.joint(0, [1, 2]).tolist(), np.exp(design.log_prob([0, 2])).round(6).tolist()
     ([0.0, 0.5], 0.5)
@@ -142,7 +138,61 @@ class ClosedForm(Design):
     def _log_prob(self, batches: IntArray) -> FloatArray:
         """Return log P(Y) for each row of a (size, k) array of distinct items."""
 
+    def second_moment(self, Y: FloatArray) -> float:
+        """Return E|Σ_{i in batch} y_i|² for the rows y_i of Y, shape (n, p).
+
+        It is Σ_i b_i |y_i|² + Σ_{i≠j} E[m_i m_j] y_iᵀy_j; no (n, n) matrix is formed.
+        """
+        return float(self.inclusion() @ np.einsum("ip,ip->i", Y, Y)) + self._pair_moment(Y)
+
+    def _pair_moment(self, Y: FloatArray) -> float:
+        """Return Σ_{i≠j} E[m_i m_j] y_iᵀy_j."""
+        everyone, total = np.arange(self.n), 0.0
+        step = max(1, PAIRS // self.n)
+        for start in range(0, self.n, step):
+            rows = everyone[start : start + step]
+            joint = self.joint(rows[:, None], everyone)
+            joint[np.arange(rows.size), rows] = 0.0
+            total += np.einsum("ip,ip->", joint @ Y, Y[rows])
+        return float(total)
+
     def _repr_html_(self) -> str:
         """Return what notebooks show: size, origin, and how evenly items are drawn."""
         b = self.inclusion()
-        return card(type(self).__name__, {**self._facts(), "items are drawn": how_often(b)}, b)
+        facts = {**self._facts(), "items are drawn": frequency_range(b)}
+        return html_repr(type(self).__name__, facts, b)
+
+
+def inclusion_of(design: Any) -> FloatArray:
+    """Return b_i of a design or a schedule that knows them, shape (n,)."""
+    if isinstance(design, type) or not hasattr(design, "sample"):
+        kind = f"the class {design.__name__}" if isinstance(design, type) else type(design).__name__
+        raise TypeError(f"design must be a design of dmsgd or a Schedule, got {kind}")
+    if not hasattr(design, "inclusion"):
+        raise TypeError(
+            f"{type(design).__name__} has no closed form for its inclusion probabilities; use "
+            f"KDPP(kernel, k), or count draws: dmsgd.diagnostics.estimate_inclusion(design, draws)"
+        )
+    b: FloatArray = design.inclusion()
+    return b
+
+
+def unbiased_weights(design: Any) -> FloatArray:
+    """Return 1 / (n b_i), so that the weighted sum over a batch estimates the mean over the data.
+
+    E[Σ_{i in batch} weight_i g_i] = (1/n) Σ_i g_i exactly; the paper's 1/(k b_i) is n/k times as
+    large. design: any with `inclusion`, also `DPP` or a schedule. Shape (n,).
+
+    >>> import dmsgd
+    >>> unbiased_weights(dmsgd.Stratified(["a", "a", "b"], k=2))
+    array([0.66666667, 0.66666667, 0.33333333])
+    """
+    b = inclusion_of(design)
+    never = np.flatnonzero(b < TINY)
+    if never.size:
+        raise ValueError(
+            f"b_i is {b[never[0]]:g} for {counted(never.size, 'item')} never drawn (the first is "
+            f"item {never[0]}), so no weights make their gradients count; give them features, or "
+            f"drop them"
+        )
+    return np.asarray(1 / (design.n * b))

@@ -7,18 +7,17 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.cards import card, how_often
-from dmsgd.designs.design import refuse_far_draws
+from dmsgd.designs.design import check_range
 from dmsgd.designs.determinants import log_determinants
+from dmsgd.designs.html import frequency_range, html_repr
 from dmsgd.designs.kdpp import as_spectrum
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
-from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.scalars import Seed, as_count, seed_key
+from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.spectra.doubt import doubt_any_size, say_doubt
 
-#: What an array takes besides its numbers, in numbers of 8 bytes.
+#: Memory of an array besides its entries, in units of 8 bytes.
 ARRAY = 31
 
 
@@ -27,8 +26,8 @@ class DPP:
     """Batches of any size with probability det(L_Y) / det(L + I).
 
     It has the methods of a `Design`, but no k: `sample` returns a list of arrays and `log_prob`
-    takes one. Scaling L up makes batches larger; `expected_size` is their mean.
-    A draw of k items costs as much as a k-DPP's, and O(r) more.
+    takes one. Scaling L up makes batches larger; `expected_size` is the mean size. A batch of k
+    items costs as much as from a k-DPP, and O(r) more.
 
     L: an (n, n) array, a Kernel, or the Spectrum of one.
 
@@ -58,11 +57,8 @@ class DPP:
     def sample(
         self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1
     ) -> list[IntArray]:
-        """Return draws start..start+size, each an int64 array of distinct items, maybe empty."""
-        size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
-        refuse_far_draws(start + size)
-        advice = "draw fewer at a time, and go on with start="
-        reserve(int(size * (self.expected_size + ARRAY)), f"a list of {size:,} draws", advice)
+        """Return batches start..start+size, each an int64 array of distinct items, maybe empty."""
+        size, start = check_range(size, start, int(self.expected_size + ARRAY))
         key, draw = seed_key(seed), self._prepared
         return parallel_map(
             lambda t: draw(key, t), range(start, start + size), thread_count(workers)
@@ -70,7 +66,7 @@ class DPP:
 
     def inclusion(self) -> FloatArray:
         """Return b_i = K_ii with K = L (L + I)^-1, shape (n,)."""
-        return self.spectrum.held.weighted_squares(self._selection).copy()  # what it holds is kept
+        return self.spectrum.held.weighted_squares(self._selection).copy()  # not the cached one
 
     def joint(self, i: Any, j: Any) -> FloatArray:
         """Return E[m_i m_j] = K_ii K_jj - K_ij² for broadcast item numbers; b_i for i = j."""
@@ -99,9 +95,9 @@ class DPP:
             "items": f"{self.n:,}",
             "expected size": f"{self.expected_size:.3g}",
             "kernel": self.spectrum.kernel,
-            "items are drawn": how_often(b),
+            "items are drawn": frequency_range(b),
         }
-        return card("DPP", rows, b)
+        return html_repr("DPP", rows, b)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"spectrum": self.spectrum, "n": self.n}

@@ -8,11 +8,9 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.conditioned import Conditioned, Parts, as_given
-from dmsgd.designs.design import Design
-from dmsgd.designs.determinants import log_determinants
-from dmsgd.designs.greedy import greedy
+from dmsgd.designs.design import ClosedForm, Design
+from dmsgd.designs.determinants import greedy_set, log_determinants
 from dmsgd.designs.options import DesignOptions
-from dmsgd.designs.repulsive import Repulsive
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import as_batch_size
@@ -36,12 +34,12 @@ def as_spectrum(L: Any) -> Spectrum:
 
 
 @final
-class KDPP(Repulsive):
-    """Batches of k items with probability proportional to det(L_Y): similar items rarely meet.
+class KDPP(ClosedForm):
+    """Batches of k items with probability proportional to det(L_Y): similar items repel.
 
-    A draw takes about k log k proposals and 3k³ operations, whatever n is; tables are made at the
-    first, in O(n r) for a kernel of rank r. `inclusion` is O(n r), a pair of `joint` O(r²) and a
-    batch of `log_prob` O(r k²).
+    A batch takes about k log k proposals and 3k³ operations, whatever n is; tables are made at the
+    first, in O(n r) for a kernel of rank r. `inclusion` is O(n r), `joint` O(r²) per pair and
+    `log_prob` O(r k²) per batch.
 
     L:       an (n, n) array, a Kernel, or the Spectrum of one.
     sampler: (spectrum, k) -> Draw; a function of a module, so that designs can be pickled.
@@ -102,7 +100,7 @@ class KDPP(Repulsive):
         return pairs
 
     def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
-        """Σ_{n≠m} π_nm (V_in² V_jm² - V_in V_im V_jn V_jm). O(r²) a pair, O(r²k) once."""
+        """Σ_{n≠m} π_nm (V_in² V_jm² - V_in V_im V_jn V_jm). O(r²) per pair, O(r²k) once."""
         out = np.empty(i.size)
         step = max(1, 2**22 // self.spectrum.rank)
         for first in range(0, i.size, step):
@@ -113,17 +111,16 @@ class KDPP(Repulsive):
         return np.maximum(out, 0.0)
 
     def _log_prob(self, batches: IntArray) -> FloatArray:
-        """log det(L_Y) - log e_k(λ). O(r k²) a batch."""
+        """log det(L_Y) - log e_k(λ). O(r k²) per batch."""
         return log_determinants(self.spectrum, batches) - log_polynomial(
             self.spectrum.values, self.k
         )
 
     def given(self, items: Any) -> Conditioned:
-        """Return the batches of this design that contain `items`, fewer than k, as likely as here.
+        """Return this k-DPP conditioned on `items`, fewer than k, being in every batch.
 
-        P(Y | items ⊂ Y) ∝ det(L_Y): a design of k items of which these are in every batch, and the
-        others repel them and each other. Its set-up is O(n r²) where this one's eigenvectors are in
-        memory, and O(r³) for features in blocks.
+        P(Y | items ⊂ Y) ∝ det(L_Y): k counts the given items, and the others repel them and each
+        other. Set-up is O(n r²) for eigenvectors in memory, and O(r³) for features in blocks.
 
         >>> import dmsgd
         >>> design = dmsgd.diversify([[1.0, 0.0], [1.0, 0.1], [0.0, 3.0]], k=2)
@@ -135,28 +132,42 @@ class KDPP(Repulsive):
         rest = KDPP(left.spectrum, self.k - known.size, self.sampler)
         return Conditioned(Parts(self, self.spectrum, left, rest), known)
 
-    def most_likely(self) -> IntArray:
-        """Return a batch with a large det(L_Y), found greedily: k item numbers, best first.
+    def greedy_map(self) -> IntArray:
+        """Return one batch with a large det(L_Y), found greedily: k item numbers, best first.
 
-        It is no draw: it is the same every time, it has no inclusion probabilities, and what it
-        tells of the data cannot be weighed. Each item is the one that makes the determinant
-        largest together with those before it, of equals (to 1e-9) the first; so the first j are
-        the answer for k = j. The set of largest determinant is NP-hard to find; this one has at
-        least 1/(k!)² of it (Çivril and Magdon-Ismail 2009), and is mostly far closer. log det is
-        within 1 - 1/e only where more items never lower it (L >= I). O(n r k).
+        It is the same every time, and no random draw: it has no inclusion probabilities. Each item
+        is the one that makes the determinant largest together with those before it, and of ties
+        (to 1e-9) the first; so the first j items are the answer for k = j. Finding the largest
+        determinant is NP-hard; this set has at least 1/(k!)² of it (Çivril and Magdon-Ismail 2009),
+        usually far more. O(n r k).
 
         >>> import dmsgd
-        >>> dmsgd.diversify([[1.0, 0.0], [1.0, 0.1], [0.0, 3.0]], k=2).most_likely()
+        >>> dmsgd.diversify([[1.0, 0.0], [1.0, 0.1], [0.0, 3.0]], k=2).greedy_map()
         array([2, 0])
         """
-        return greedy(self.spectrum, self.k)
+        return greedy_set(self.spectrum, self.k)
+
+    def _pair_moment(self, Y: FloatArray) -> float:
+        """Σ_{n≠m} π_nm (u_nᵀu_m - |t_nm|²), u_n = Σ_i V_in² y_i, t_nm = Σ_i V_in V_im y_i.
+
+        O(n r² min(n, p)): only inner products of the y_i matter, so p > n columns become n.
+        """
+        if Y.shape[1] > Y.shape[0]:
+            Y = np.asarray(np.linalg.qr(Y.T, mode="r")).T.copy()
+        V, pairs = np.asarray(self.spectrum.vectors), self._pairs
+        U = (V * V).T @ Y
+        total = np.einsum("np,np->", pairs @ U, U)
+        for n in range(V.shape[1] - 1):  # t_nm = t_mn, so m > n is enough
+            T = V[:, n + 1 :].T @ (V[:, n, None] * Y)
+            total -= 2 * pairs[n, n + 1 :] @ np.einsum("mp,mp->m", T, T)
+        return float(total)
 
     def fingerprint(self) -> str:
-        """Return the hash of the spectrum and k; the sampler does not change the law."""
+        """Return the hash of the spectrum and k; the sampler does not change the distribution."""
         return digest("KDPP", self.k, self.spectrum.fingerprint())
 
     def provenance(self) -> dict[str, str]:
-        """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
+        """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
         spectrum = self.spectrum
         origin = {"kernel": spectrum.kernel, "data": spectrum.data}
         return {"design": repr(self), **origin, "sampler": name_of(self.sampler)}

@@ -1,4 +1,4 @@
-"""Every item once an epoch: the data cut into diverse batches, instead of independent draws."""
+"""`Partition`: every item once per epoch, in diverse batches instead of independent ones."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 
 from dmsgd.designs.design import Design
 from dmsgd.designs.kdpp import KDPP
-from dmsgd.designs.stratified import Stratified
-from dmsgd.designs.uniform import Uniform
+from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
@@ -19,33 +18,32 @@ from dmsgd.inputs.scalars import as_batch_size, as_count, as_positive
 from dmsgd.samplers.partition import RandomStream, deal, exchange_items
 from dmsgd.spectra.spectrum import Spectrum
 
-#: Rounds of exchange; in each, every batch meets another one, and k exchanges are proposed.
+#: Rounds of exchange; in each, batches are paired, and every pair proposes k exchanges.
 ROUNDS = 6
 #: Added to the diagonal of the kernel of unit rows.
 RIDGE = 1e-3
-#: What the record of a schedule calls the way in which these batches are drawn.
+#: Name of the sampler in the record of a schedule.
 EXCHANGE = "exchange"
 
 
 @final
 class Partition(Design):
-    """n // k batches an epoch in which every item comes once, as diverse as those of a design.
+    """n // k batches per epoch in which every item comes once, as diverse as those of a design.
 
-    design: what batches are to be like. A k-DPP: the partition into batches B has a probability
-            proportional to Π_B det(L_B + ridge), L being its kernel with rows of length 1: in a
-            partition every item comes once, so that lengths, and with them a target, cancel.
-            `Stratified`: each class is spread evenly, as many in every batch but for one.
-            `Uniform`: plain shuffling. Or a `Spectrum`, with k, where no k-DPP has such batches.
-    labels: with a k-DPP, also spread each class evenly: only items of one class are exchange_items.
-    rounds: of exchange, from batches dealt at random. That law is the limit of many; after the
-            default of six, batches are on average as diverse as those of independent draws
-            (docs/partitions.md has the mixing).
-    ridge:  keeps batches possible that the kernel rules out: copies, more items than its rank.
+    design: what batches are like. A k-DPP: the partition into batches B has probability
+            proportional to Π_B det(L_B + ridge), L being its kernel with rows of length 1: every
+            item comes once, so that lengths, and with them a target, cancel. `Stratified`: each
+            class is spread evenly over batches. `Uniform`: plain shuffling. Or a `Spectrum`, with
+            k, where no k-DPP has such batches.
+    labels: with a k-DPP, also spread each class evenly: only items of one class are exchanged.
+    rounds: of exchange, from batches dealt at random. That distribution is the limit of many
+            rounds; after six, batches are on average as diverse as independent ones
+            (docs/partitions.md).
+    ridge:  keeps batches possible that the kernel rules out: duplicates, more items than its rank.
 
-    The n % k items that are left over are a random sample, another one in every epoch. Draw t is
-    batch t % (n // k) of epoch t // (n // k), a function of (seed, t) as ever; a `DiverseSampler`
-    with its default number of steps shows each partition in one epoch. Every item has b = k/n, so
-    plain averages are unbiased, and over an epoch without leftovers they are exact.
+    The n % k leftover items are a random sample, another one in every epoch. Batch t is batch
+    t % (n // k) of epoch t // (n // k). Every item has b = k/n, so plain averages are unbiased, and
+    over an epoch without leftovers they are exact.
 
     >>> import dmsgd
     >>> X = np.random.default_rng(0).normal(size=(12, 5))
@@ -71,7 +69,7 @@ class Partition(Design):
         if (k is None) == isinstance(design, Spectrum):
             raise TypeError("Partition needs k for a Spectrum, and for nothing else")
         if labels is not None and isinstance(design, Stratified | Uniform):
-            raise ValueError(f"labels go with a k-DPP; {design!r} says all there is to say")
+            raise ValueError(f"labels go with a k-DPP, and {design!r} is none; leave them out")
         self.design = design
         self.n = design.n
         self.k = as_batch_size(k, self.n) if isinstance(design, Spectrum) else design.k
@@ -93,7 +91,7 @@ class Partition(Design):
 
     @cached_property
     def _rows(self) -> FloatArray | None:
-        """The rows of a factor of the kernel, of length 1; None for a design without one."""
+        """Rows of a factor of the kernel, scaled to length 1; None without a kernel."""
         if isinstance(self.design, Stratified | Uniform):
             return None
         spectrum = self.design if isinstance(self.design, Spectrum) else self.design.spectrum
@@ -115,7 +113,7 @@ class Partition(Design):
         return out
 
     def _epoch(self, key: int, epoch: int, workers: int) -> IntArray:
-        """Return the batches of an epoch; those of the last one are kept."""
+        """Return the batches of an epoch; the latest epoch is cached."""
         latest = self._latest
         if latest is not None and latest[:2] == (key, epoch):
             return latest[2]
@@ -134,14 +132,14 @@ class Partition(Design):
         return np.full(self.n, self.k / self.n)
 
     def fingerprint(self) -> str:
-        """Return the hash of the design, the classes, and how batches exchange items."""
+        """Return the hash of the design, the classes, rounds and ridge."""
         kinds = "none" if self._kinds is None else self._kinds
         return digest(
             "Partition", self.k, self.design.fingerprint(), self.rounds, self.ridge.hex(), kinds
         )  # fmt: skip
 
     def provenance(self) -> dict[str, str]:
-        """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
+        """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
         design = self.design
         if isinstance(design, Spectrum):
             origin = {"kernel": design.kernel, "data": design.data}

@@ -1,8 +1,7 @@
-"""Choosing the RBF scale from the eigenvalues of a few hundred items.
+"""`suggest_scale`: an RBF scale for batches of k, from the eigenvalues of a few hundred items.
 
-The scale is right when the kernel can tell about as many groups of items apart as a batch has
-places: with a far smaller one every item is alone and the k-DPP is uniform, with a far larger one
-there are fewer independent directions than places.
+With a far smaller scale no two items are similar and the k-DPP is uniform; with a far larger one
+the kernel has fewer than k independent directions.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ from dmsgd.kernels.rbf import median_distance
 from dmsgd.spectra.eigen import eigenvalues
 from dmsgd.spectra.strength import entropy
 
-#: Effective rank that `suggest_scale` aims at, in batch sizes, where there are items enough.
+#: Target of the effective rank, in units of k.
 GROUPS_PER_PLACE = 2.0
-#: Items it looks at, or twice the rank it aims at if that is more.
+#: Items in the sample, or twice the target rank if that is more.
 SAMPLE = 500
-#: Items that the search begins with.
+#: Items of the first guess.
 GUESSED = 200
-#: How far below and above the median distance it goes, and when it stops, in logs.
+#: Range below and above the median distance, and tolerance, in logs.
 BELOW, ABOVE, ACCURACY = float(np.log(100)), float(np.log(10)), 0.005
 
 
 def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
     """Return the RBF scale at which the kernel of all items has effective rank 2k.
 
-    With fewer than 4k items it is n/2 instead: near 2k every item would be alone. The scale is
-    found to 1 % between a hundredth of the median distance and ten times it, and is an end of that
-    range where the rank is out of reach within it. Of more than max(500, 4k) items so many are
-    looked at, and the rank of all is extrapolated; docs/approximations.md says how well. Distances
-    are computed once, eigenvalues about five times, eigenvectors never.
+    With fewer than 4k items the rank is n/2 instead. The scale is found to 1 % between a hundredth
+    of the median distance and ten times it, and is an end of that range where the rank is out of
+    reach. Of more than max(500, 4k) items a sample of that size is used, and the rank of all is
+    extrapolated (docs/approximations.md). Distances are computed once, eigenvalues about five
+    times, eigenvectors never.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> 0.3 < suggest_scale(X, k=5) < 3.0
@@ -55,7 +54,7 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
     D = squared_distances(sample, sample)
     np.fill_diagonal(D, 0.0)
     middle = float(np.log(median_distance(D)))
-    mixed = rng.permutation(size)  # so that leading blocks are samples, too
+    mixed = rng.permutation(size)  # so that leading blocks are random samples, too
     D = D[np.ix_(mixed, mixed)]
     found = _falling_root(
         lambda log_scale: _log_rank(D, log_scale, X.n) - target,
@@ -69,9 +68,8 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
 def _log_rank(D: FloatArray, log_scale: float, n: int) -> float:
     """Return the log of the effective rank of n items, from squared distances between m of them.
 
-    It grows with the items, by less with each doubling. Those from a quarter of the m items to a
-    half, and from the half to all, say by how much and by what factor less; the doublings from m
-    to n are taken to go on so.
+    It grows with each doubling of the items, by less each time. The growth from a quarter of the m
+    items to a half, and from the half to all, is continued geometrically from m to n.
     """
     L = np.exp(D * (-0.5 * np.exp(-2 * log_scale)))
     m = len(L)
@@ -86,14 +84,14 @@ def _log_rank(D: FloatArray, log_scale: float, n: int) -> float:
 
 
 def _mean_entropy(L: FloatArray, parts: int) -> float:
-    """Return the mean over as many diagonal blocks of L of the entropy of their eigenvalues."""
+    """Return the mean entropy of the eigenvalues of `parts` diagonal blocks of L."""
     size = len(L) // parts
     blocks = (slice(part * size, (part + 1) * size) for part in range(parts))
     return float(np.mean([entropy(eigenvalues(L[block, block].copy())) for block in blocks]))
 
 
 def _first_guess(D: FloatArray, n: int, target: float, middle: float) -> float:
-    """Return the log scale at which (Σλ)² / Σλ² is the rank, whose mean needs no eigenvalues."""
+    """Return the log scale at which (Σλ)² / Σλ², which needs no eigenvalues, is the rank."""
     squares = D[np.triu_indices(len(D), 1)]
     low, high = middle - BELOW, middle + ABOVE
     while high - low > 0.1:
@@ -104,9 +102,9 @@ def _first_guess(D: FloatArray, n: int, target: float, middle: float) -> float:
 
 
 def _falling_root(f: Callable[[float], float], x: float, least: float, most: float) -> float:
-    """Return where the falling function f is zero, or the end of the range that is nearest to it.
+    """Return the zero of the decreasing function f, or the nearest end of the range.
 
-    From x in growing steps until the sign changes, then by Brent's method between the two sides.
+    From x in growing steps until the sign changes, then by Brent's method.
     """
     from scipy.optimize import brentq
 

@@ -1,31 +1,22 @@
-"""The k-DPP by a Markov chain of swaps, for kernels that cannot or need not be diagonalised.
+"""The k-DPP by a Markov chain of swaps, for kernels that are too large to be diagonalised.
 
-An exchange chain, as in Li, Jegelka, Sra (2016, arXiv 1603.06052) and Anari, Oveis Gharan, Rezaei
-(2016, arXiv 1602.05242): from a set Y of k items, pick i in Y and j among all n items uniformly;
-if j is not in Y, move to Y' = Y - i + j with probability min(1, det(L_Y') / det(L_Y)).
-
-The stationary law is exactly the k-DPP: proposals are symmetric (Y' proposes Y with the same
-probability, 1/(kn)), so that det(L_Y) min(1, det(L_Y') / det(L_Y)) = min(det(L_Y), det(L_Y'))
-is the flow in both directions. Sets with a positive determinant are the bases of a matroid, so
-swaps lead from any of them to any other. The chain is lazy only in that j may be in Y (probability
-k/n > 0), which is enough to make it aperiodic.
-
-How long it takes is measured, not proved, here. The theory: k-DPPs are strongly Rayleigh, and on
-such laws chains of this kind mix rapidly (Anari et al.), in continuous time within about
-k n log log(1 / P(first set)) (Hermon, Salez 2023, arXiv 1902.02775). That is a bound for the worst
-case; `diagnose` measures your kernel, and docs/approximations.md has the error by steps.
+An exchange chain (Li, Jegelka, Sra 2016, arXiv 1603.06052; Anari, Oveis Gharan, Rezaei 2016, arXiv
+1602.05242): from a set Y of k items, pick i in Y and j among all n items uniformly; if j is not in
+Y, move to Y' = Y - i + j with probability min(1, det(L_Y') / det(L_Y)). Its stationary distribution
+is exactly the k-DPP. `diagnose` measures how fast it mixes; docs/approximations.md has the theory
+and the error by number of steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from dmsgd.designs.mixing import Mixing, mixing
-from dmsgd.designs.sampled import Sampled
+from dmsgd.designs.design import Design
 from dmsgd.errors import RankError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
@@ -37,8 +28,26 @@ from dmsgd.samplers.parallel import parallel_map
 from dmsgd.samplers.swap import Advance, block_steps, compiled_steps, pivots
 
 
+@final
+@dataclass(frozen=True)
+class Mixing:
+    """How well chains mix, from log det(L_Y) along each of them; `SwapChain.diagnose` returns it.
+
+    acceptance:           share of the steps that were moves.
+    autocorrelation_time: batches of one chain that are worth one independent batch (1 is ideal).
+    effective_size:       number of independent batches that all batches are worth.
+    r_hat:                Gelman-Rubin ratio of the halves of all chains. With a few hundred batches
+                          noise alone gives up to 1.02; above 1.05 raise burn_in and thin.
+    """
+
+    acceptance: float
+    autocorrelation_time: float
+    effective_size: float
+    r_hat: float
+
+
 class State(NamedTuple):
-    """A chain at a draw: its set in the chain's order and as a batch, and the moves made since."""
+    """A chain at batch `draw`: its set in the chain's order and as a batch, and the moves made."""
 
     draw: int
     items: IntArray
@@ -48,30 +57,25 @@ class State(NamedTuple):
 
 
 @final
-class SwapChain(Sampled):
-    """Batches of k items with nearly the law of the k-DPP, from single entries of the kernel.
+class SwapChain(Design):
+    """Batches of k items with nearly the distribution of the k-DPP, from entries of the kernel.
 
-    burn_in: steps from a chain's first set to its first draw. Default 10 n, so that each item has
+    burn_in: steps from a chain's first set to its first batch. Default 10 n, so that each item has
              been proposed about ten times.
-    thin:    steps from one draw to the next. Default 10 k, ten proposals for each place.
-    chain_length: draws made by one chain. Draw t belongs to chain t // chain_length, which starts
-             from a set of its own and uses random numbers of its own: chains run on threads.
+    thin:    steps from one batch to the next. Default 10 k, ten proposals for each place.
+    chain_length: batches made by one chain. Batch t belongs to chain t // chain_length, which has
+             its own first set and its own random numbers: chains run on threads.
 
-    A chain starts from a randomly pivoted Cholesky, whose sets come close to the k-DPP already.
-    Measured (n = 200 to 2000, k = 10 to 50; linear and RBF kernels, a rare cluster, heavy-tailed
-    norms): after 3 n steps inclusion frequencies cannot be told from those of exact draws; at 10 k
-    steps the autocorrelation time of log det(L_Y) is 1.0 to 1.6 draws, and up to 4 with
-    heavy-tailed norms, where a few items have b_i near 1 and wait n steps to be proposed again.
-    `diagnose` measures it for your kernel.
+    A chain starts from a randomly pivoted Cholesky, whose sets are close to the k-DPP already.
+    After 3 n steps inclusion frequencies could not be told from those of exact draws in our
+    measurements (docs/approximations.md). Cost: k kernel entries and O(k²) operations per step,
+    n k entries and O(n k²) for a chain's start. KDPP(kernel, k) is exact and faster wherever its
+    set-up, O(n³) or O(n d²), is affordable.
 
-    Cost: k kernel entries and O(k²) operations a step, n k entries and O(n k²) for a chain's start.
-    KDPP(exact(kernel), k) is exact and faster wherever its set-up, O(n³) or O(n d²), is affordable.
+    There is no `inclusion`, `joint` or `log_prob`, which need the spectrum;
+    `dmsgd.diagnostics.estimate_inclusion` counts.
 
-    There is no `inclusion`, `joint` or `log_prob`: e_k(λ) needs the spectrum, and det(L_Y) alone is
-    no probability. `estimate_inclusion` counts.
-
-    >>> import dmsgd
-    >>> SwapChain(dmsgd.identity(9), k=2).sample(100, seed=0).shape
+    >>> SwapChain(Linear(np.eye(9)), k=2).sample(100, seed=0).shape
     (100, 2)
     """
 
@@ -121,7 +125,7 @@ class SwapChain(Sampled):
         return out
 
     def _resume(self, key: int, begin: int, start: int, stop: int) -> Iterator[State]:
-        """Yield states of the chain that begins at draw `begin`: those from `start` at least."""
+        """Yield states of the chain that begins at batch `begin`: those from `start` at least."""
         latest = self._latest
         if latest and latest[:2] == (key, begin) and latest[2].draw < start:
             return self._states(key, begin, stop, latest[2])
@@ -130,10 +134,10 @@ class SwapChain(Sampled):
     def _states(
         self, key: int, begin: int, stop: int, after: State | None = None
     ) -> Iterator[State]:
-        """Yield the states of draws begin..stop of one chain, or those that follow `after`.
+        """Yield the states of batches begin..stop of one chain, or those that follow `after`.
 
-        The steps towards draw t use random numbers of (key, t) alone, and the factor is computed
-        afresh for each draw, so that going on is the same as going there from the beginning.
+        The steps towards batch t use random numbers of (key, t) only, and the factor is computed
+        anew for each batch, so that continuing equals starting from the beginning.
         """
         from dmsgd.compiled.philox import fill_uniform
 
@@ -148,20 +152,20 @@ class SwapChain(Sampled):
             yield State(t, Y.copy(), Y[np.argsort(uniforms[: self.k])], moves, log_det)
 
     def _first(self, uniforms: FloatArray) -> IntArray:
-        """Return a set for a chain to start from: drawn, or greedy where that runs out of rank."""
+        """Return the first set of a chain: random pivots, or greedy ones if these are too few."""
         drawn = pivots(self.kernel, self.k, uniforms)
         return drawn if drawn.size == self.k else self._greedy.copy()
 
     def diagnose(
         self, size: int = 200, seed: Seed = None, *, chains: int = 4, workers: int = 1
     ) -> Mixing:
-        """Return how well `chains` chains of `size` draws each mix, with this burn-in and thinning.
+        """Return how well `chains` chains of `size` batches each mix.
 
-        It looks at log det(L_Y) alone: a good result is necessary, not sufficient.
+        It looks at log det(L_Y) only: a good result is necessary, not sufficient.
         """
         size, chains = as_count(size, "size", least=4), as_count(chains, "chains", least=2)
         key = seed_key(seed)
-        # states with two arrays of k and 60 numbers besides
+        # a state is two arrays of k and about 60 numbers besides
         reserve(chains * size * (2 * self.k + 60), f"{chains} x {size:,} states", "ask for fewer")
 
         def run(chain: int) -> list[State]:
@@ -178,7 +182,7 @@ class SwapChain(Sampled):
         return digest("SwapChain", self.k, *lengths, self.kernel.fingerprint())
 
     def provenance(self) -> dict[str, str]:
-        """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
+        """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
         origin = {"kernel": repr(self.kernel), "data": self.kernel.fingerprint()}
         return {"design": repr(self), **origin, "sampler": "swap chain"}
 
@@ -203,3 +207,40 @@ def _steps(kernel: Kernel) -> Advance:
     if isinstance(kernel, RBF) and X is not None:
         return compiled_steps("GAUSSIAN", X, 0.5 / kernel.scale**2, kernel.diag())
     return block_steps(kernel)
+
+
+def mixing(trace: FloatArray, acceptance: float) -> Mixing:
+    """Return the diagnostics of `trace`, shape (chains, batches)."""
+    time = autocorrelation_time(trace)
+    return Mixing(acceptance, time, trace.size / time, r_hat(trace))
+
+
+def autocorrelation_time(trace: FloatArray) -> float:
+    """Return 1 + 2 Σ_l ρ_l, at least 1, from chains in the rows of `trace`.
+
+    ρ is estimated about the mean of all chains, so that chains stuck apart count as correlated.
+    Sums of neighbours, ρ_2m + ρ_2m+1, are positive for a reversible chain, so the sum is cut where
+    the first one is not (Geyer 1992).
+    """
+    length = trace.shape[1]
+    centred = trace - trace.mean()
+    spectrum = np.abs(np.fft.rfft(centred, 2 * length, axis=1)) ** 2
+    covariance = np.fft.irfft(spectrum, axis=1).mean(axis=0)[:length] / length
+    if covariance[0] <= 0:  # one and the same value throughout, as with k = n
+        return 1.0
+    rho = covariance[: length - length % 2] / covariance[0]
+    pairs = rho[0::2] + rho[1::2]
+    negative = np.flatnonzero(pairs <= 0)
+    cut = negative[0] if negative.size else pairs.size
+    return max(1.0, float(2 * pairs[:cut].sum() - 1))
+
+
+def r_hat(trace: FloatArray) -> float:
+    """Return sqrt((within + between) / within) of the variances of half chains (split R-hat)."""
+    half = trace.shape[1] // 2
+    halves = np.concatenate([trace[:, :half], trace[:, -half:]])
+    within = halves.var(axis=1, ddof=1).mean()
+    between = halves.mean(axis=1).var(ddof=1)
+    if within == 0:
+        return 1.0 if between == 0 else np.inf
+    return float(np.sqrt((half - 1) / half + between / within))

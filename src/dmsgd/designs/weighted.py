@@ -1,4 +1,4 @@
-"""Who is seen, and nothing else: batches with given inclusion probabilities and no repulsion."""
+"""`Weighted`: batches with given inclusion probabilities and no repulsion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import ClosedForm
+from dmsgd.designs.design import ClosedForm, inclusion_of
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
@@ -16,26 +16,25 @@ from dmsgd.samplers.parallel import draw_in_parallel
 from dmsgd.targets.conditional_poisson import ConditionalPoisson, with_inclusion
 from dmsgd.targets.named import capped_shares
 
-#: Those that are not sure may sum to the places left for them but for this share of these.
+#: Relative tolerance on the sum of b over items with b < 1.
 ROUNDING = 1e-6
-#: What is this close to 1 is 1: an item that is in every batch.
-SURE = 1 - 1e-13
+#: From here on b counts as 1: the item is in every batch.
+ALWAYS = 1 - 1e-13
 
 
 @final
 class Weighted(ClosedForm):
     """Batches of k items in which item i is with probability b_i, as random as they can be.
 
-    Of all laws with these inclusion probabilities it has the largest entropy (conditional Poisson
-    sampling); it is the k-DPP of a diagonal kernel, whose entries are found for b. Items do not
-    repel each other: they only share the k places.
+    Of all distributions with these inclusion probabilities it has the largest entropy (conditional
+    Poisson sampling). Items do not repel each other: they only share the k places.
 
     b:       inclusion probabilities, shape (n,), that sum to k; 0 is never drawn, 1 always.
-    weights: instead of b, any numbers >= 0 that b is to be proportional to. Where that asks for
-             more than one of an item, it is in every batch, and the others share what is left.
+    weights: instead of b, any numbers >= 0 that b is proportional to. An item for which that gives
+             more than 1 is in every batch, and the others share the remaining places.
 
-    Set-up O(n), a draw O(k log k) with k look-ups; 28 bytes an item. Drawing k times in proportion
-    to weights without replacement (NumPy's choice, torch's WeightedRandomSampler) gives another b.
+    Set-up O(n), O(k log k) per batch; 28 bytes per item. Drawing k times in proportion to weights
+    without replacement (NumPy's choice, torch's WeightedRandomSampler) gives another b.
 
     >>> Weighted([0.5, 0.5, 0.25, 0.75], k=2).inclusion()
     array([0.5 , 0.5 , 0.25, 0.75])
@@ -51,27 +50,31 @@ class Weighted(ClosedForm):
         given = _numbers(weights, "weights") if b is None else _numbers(b, "b")
         self.n = int(given.size)
         self.k = as_batch_size(k, self.n)
-        #: What the hash is made of: what was asked for, and not what rounding made of it.
-        self._asked = digest("b" if weights is None else "weights", given)
+        #: What the fingerprint hashes: the numbers given, before any rounding.
+        self._given = digest("b" if weights is None else "weights", given)
         self._origin = ""
-        self._b = _of_weights(given, self.k) if b is None else _of_b(given, self.k)
+        self._b = _from_weights(given, self.k) if b is None else _from_inclusion(given, self.k)
         del given
         self._odds = with_inclusion(self._b, self.k).odds
 
     @classmethod
-    def like(cls, design: ClosedForm) -> Weighted:
-        """Return batches with the inclusion probabilities of `design` and without its repulsion."""
-        if not isinstance(design, ClosedForm):
-            raise TypeError(
-                f"design must have inclusion probabilities in closed form, got "
-                f"{type(design).__name__}; Weighted(b, k) takes any b"
-            )
-        weighted = cls(design.inclusion(), design.k)
-        weighted._asked, weighted._origin = digest("like", design.fingerprint()), repr(design)
+    def like(cls, design: Any) -> Weighted:
+        """Return the frequency-matched control: the b of `design`, without its repulsion.
+
+        What a design gains over uniform batches comes from how often items are drawn and from
+        repulsion; this design has the first alone. design: any with `inclusion`, or a schedule.
+
+        >>> import dmsgd
+        >>> design = dmsgd.diversify([[1.0, 0.0], [1.0, 0.1], [0.0, 3.0]], k=2)
+        >>> bool(abs(Weighted.like(design).inclusion() - design.inclusion()).max() < 1e-9)
+        True
+        """
+        weighted = cls(inclusion_of(design), getattr(design, "k", None))
+        weighted._given, weighted._origin = digest("like", design.fingerprint()), repr(design)
         return weighted
 
     @cached_property
-    def _law(self) -> ConditionalPoisson:
+    def _distribution(self) -> ConditionalPoisson:
         return ConditionalPoisson(self._odds, self.k)
 
     @cached_property
@@ -90,26 +93,22 @@ class Weighted(ClosedForm):
         """Return b, shape (n,)."""
         return self._b.copy()
 
-    def _second_moment(self, Y: FloatArray) -> float:
+    def second_moment(self, Y: FloatArray) -> float:
         """Return E|Σ_{i in batch} y_i|² for the rows y_i of Y, shape (n, p). O(n p)."""
-        return self._law.second_moment(Y)
+        return self._distribution.second_moment(Y)
 
     def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
-        return self._law.joint(i, j)
+        return self._distribution.joint(i, j)
 
     def _log_prob(self, batches: IntArray) -> FloatArray:
-        return self._law.log_prob(batches)
-
-    def without_repulsion(self) -> Weighted:
-        """Return this design: it has none."""
-        return self
+        return self._distribution.log_prob(batches)
 
     def fingerprint(self) -> str:
-        """Return the hash of what b was asked for, and k."""
-        return digest("Weighted", self.k, self._asked)
+        """Return the hash of the numbers given and k."""
+        return digest("Weighted", self.k, self._given)
 
     def provenance(self) -> dict[str, str]:
-        """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
+        """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
         return {**super().provenance(), "sampler": "conditional Poisson"}
 
     def __repr__(self) -> str:
@@ -128,30 +127,31 @@ def _numbers(value: Any, name: str) -> FloatArray:
     return numbers
 
 
-def _of_b(b: FloatArray, k: int) -> FloatArray:
-    """Return b with rounding taken out of its sum."""
+def _from_inclusion(b: FloatArray, k: int) -> FloatArray:
+    """Return b, scaled so that it sums to k exactly."""
     above = np.flatnonzero(b > 1 + ROUNDING)
     if above.size:
         raise ValueError(
             f"b is {b[above[0]]:g} for item {above[0]} ({counted(above.size, 'such item')}), but "
             f"an item is in a batch at most once; pass them as weights= to scale them to k={k}"
         )
-    sure = b >= SURE
-    places = k - int(np.count_nonzero(sure))
-    if places < 0 or abs(b.sum(where=~sure) - places) > ROUNDING * max(places, 1):
+    always = b >= ALWAYS
+    places = k - int(np.count_nonzero(always))
+    if places < 0 or abs(b.sum(where=~always) - places) > ROUNDING * max(places, 1):
         raise ValueError(
             f"b sums to {b.sum():.12g}, but the probabilities of k={k} items sum to {k}; pass them "
             f"as weights= to have them scaled"
         )
-    while True:  # what is scaled may become sure
-        b *= (k - np.count_nonzero(sure)) / max(float(b.sum(where=~sure)), 1e-300)
-        b[sure] = 1.0
-        before, sure = sure, b >= SURE
-        if np.count_nonzero(sure) == np.count_nonzero(before):
+    while True:  # scaling may bring more items to 1
+        b *= (k - np.count_nonzero(always)) / max(float(b.sum(where=~always)), 1e-300)
+        b[always] = 1.0
+        before, always = always, b >= ALWAYS
+        if np.count_nonzero(always) == np.count_nonzero(before):
             return b
 
 
-def _of_weights(weights: FloatArray, k: int) -> FloatArray:
+def _from_weights(weights: FloatArray, k: int) -> FloatArray:
+    """Return b in proportion to the weights, at most 1."""
     positive = int(np.count_nonzero(weights))
     if positive < k:
         raise ValueError(
@@ -159,11 +159,11 @@ def _of_weights(weights: FloatArray, k: int) -> FloatArray:
             f"give more items a weight"
         )
     scaled = weights / weights.max()
-    seen = scaled > TINY
-    places = k - int(np.count_nonzero(seen))
+    large = scaled > TINY
+    places = k - int(np.count_nonzero(large))
     if places <= 0:
-        return _of_b(capped_shares(scaled, k), k)
-    # All that are seen are in every batch, and the others share the rest.
-    b: FloatArray = seen.astype(np.float64)
-    b[~seen] = _of_weights(weights[~seen], places)
+        return _from_inclusion(capped_shares(scaled, k), k)
+    # All items of large weight are in every batch, and the others share the remaining places.
+    b: FloatArray = large.astype(np.float64)
+    b[~large] = _from_weights(weights[~large], places)
     return b

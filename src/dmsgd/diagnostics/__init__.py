@@ -8,7 +8,6 @@
 A function whose result comes from draws is called estimate_..., and says how far off it may be.
 """
 
-from dmsgd.designs.tuning import class_shares, evenness
 from dmsgd.diagnostics.advice import Advice, advise
 from dmsgd.diagnostics.concerns import concerns
 from dmsgd.diagnostics.diversity import (
@@ -23,6 +22,13 @@ from dmsgd.diagnostics.diversity import (
 from dmsgd.diagnostics.estimates import Estimate
 from dmsgd.diagnostics.examination import Examination, examine
 from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items, neglected
+from dmsgd.diagnostics.frequency import (
+    class_shares,
+    correlation,
+    estimate_inclusion,
+    evenness,
+    suggest_w,
+)
 from dmsgd.diagnostics.gradients import item_gradients
 from dmsgd.diagnostics.observed import Observed, observed_inclusion
 from dmsgd.diagnostics.prospects import Price, Prospect
@@ -41,9 +47,11 @@ __all__ = [
     "advise",
     "class_shares",
     "concerns",
+    "correlation",
     "coverage",
     "effective_batch",
     "effective_items",
+    "estimate_inclusion",
     "estimate_log_determinant",
     "estimate_repulsion",
     "estimate_similarity",
@@ -56,4 +64,5 @@ __all__ = [
     "neglected",
     "observed_inclusion",
     "room",
+    "suggest_w",
 ]

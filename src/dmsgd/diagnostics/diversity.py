@@ -8,11 +8,10 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs import DPP, KDPP, ClosedForm, Weighted
+from dmsgd.designs.design import inclusion_of
 from dmsgd.designs.determinants import log_determinants
-from dmsgd.designs.measures import inclusion_of
 from dmsgd.designs.stream import Source, check_design, fixed_seed
 from dmsgd.diagnostics.estimates import Estimate, mean_of
-from dmsgd.diagnostics.moments import second_moment
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count
@@ -83,7 +82,7 @@ def mean_similarity(design: ClosedForm, X: Any) -> float:
     if design.k < 2:
         raise ValueError("a batch of one item has no pairs; use k >= 2")
     own = design.inclusion() @ np.einsum("ip,ip->i", F, F)
-    return float((second_moment(design, F) - own) / (design.k * (design.k - 1)))
+    return float((design.second_moment(F) - own) / (design.k * (design.k - 1)))
 
 
 @final

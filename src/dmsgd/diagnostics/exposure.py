@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.measures import inclusion_of
+from dmsgd.designs.design import inclusion_of
 from dmsgd.designs.partition import EXCHANGE, Partition
 from dmsgd.designs.stream import Source, check_design
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, to_numpy

@@ -12,10 +12,10 @@ import numpy as np
 
 from dmsgd.designs import KDPP, ClosedForm, Stratified, Uniform, Weighted
 from dmsgd.designs.options import DesignOptions
-from dmsgd.designs.tuning import class_shares, evenness
 from dmsgd.diagnostics.diversity import repelled
 from dmsgd.diagnostics.estimates import Estimate
 from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items
+from dmsgd.diagnostics.frequency import class_shares, evenness
 from dmsgd.inputs.arrays import IntArray, on_host
 from dmsgd.inputs.scalars import Seed
 from dmsgd.kernels import identity
@@ -109,7 +109,7 @@ def halves(
     That of the same b; `setup` is what both designs begin with.
     """
     began = time.perf_counter()
-    weighted = design.without_repulsion()
+    weighted = Weighted.like(design)
     price, without = priced(weighted, setup + time.perf_counter() - began, seed)
     return weighted, repelled(design.spectrum, batches, without), price
 

@@ -22,10 +22,9 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs import ClosedForm, Weighted
-from dmsgd.designs.measures import inclusion_of
+from dmsgd.designs.design import inclusion_of
 from dmsgd.designs.stream import Source, check_design
 from dmsgd.diagnostics.estimates import Estimate, mean_of
-from dmsgd.diagnostics.moments import second_moment
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import FloatArray, as_array, as_numbers
 from dmsgd.inputs.scalars import Seed, as_count
@@ -126,7 +125,7 @@ def compared(
     # Σ m_i is always k, so a shift of all y_i is no variance; this one leaves a mean of zero.
     shifted = y - mean / design.k
     if variance is None:
-        variance = max(second_moment(design, shifted), 0.0)
+        variance = max(design.second_moment(shifted), 0.0)
     independent = float((b - b**2) @ np.einsum("ip,ip->i", y, y))
     return GradientVariance(
         n=design.n,
@@ -134,7 +133,7 @@ def compared(
         variance=variance,
         independent=independent,
         correlation=variance - independent,
-        same_b=max(second_moment(Weighted(b, design.k), shifted), 0.0),
+        same_b=max(Weighted(b, design.k).second_moment(shifted), 0.0),
         uniform=uniform_variance(g, design.k),
         reweighted=uniform_variance((design.n * b)[:, None] * y, design.k),
         signal=float(mean @ mean),

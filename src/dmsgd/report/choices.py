@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs import KDPP, ClosedForm, Uniform, Weighted
-from dmsgd.designs.tuning import evenness
 from dmsgd.diagnostics import coverage, effective_batch, effective_items, estimate_similarity
+from dmsgd.diagnostics.frequency import evenness
 from dmsgd.diagnostics.prospects import halves, priced
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.scalars import Seed

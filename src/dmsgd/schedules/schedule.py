@@ -17,8 +17,8 @@ from typing import Any, final
 import numpy as np
 
 import dmsgd
-from dmsgd.designs.cards import card, how_often
-from dmsgd.designs.design import Design, refuse_too_many
+from dmsgd.designs.design import Design, check_range
+from dmsgd.designs.html import frequency_range, html_repr
 from dmsgd.designs.stream import FIXED_K, Stream
 from dmsgd.errors import ClusterError, InputError
 from dmsgd.features.connection import map_on_workers, refuse_lost
@@ -158,9 +158,8 @@ class Schedule:
         if self._inclusion is None:
             raise ValueError(
                 f"inclusion probabilities have no closed form under {self.record.design}, which "
-                f"this schedule was drawn from: estimate_inclusion(draws, seed) of that design "
-                f"counts draws; for closed forms presample KDPP(exact(kernel), k), or "
-                f"KDPP(pivoted_cholesky(kernel), k) when n is large"
+                f"this schedule was drawn from; dmsgd.diagnostics.estimate_inclusion estimates "
+                f"those of a design, and KDPP(kernel, k) has closed forms"
             )
         return self._inclusion.copy()
 
@@ -191,8 +190,8 @@ class Schedule:
             "design": self.record.design,
         }
         if b is not None:
-            rows["items are drawn"] = how_often(b)
-        return card("Schedule", rows, b)
+            rows["items are drawn"] = frequency_range(b)
+        return html_repr("Schedule", rows, b)
 
     def __repr__(self) -> str:
         place = "in memory" if self.path is None else str(self.path)
@@ -289,7 +288,7 @@ def presample(
 
     if files is not None:
         return _on_disk(files, record, overwrite, draw, design)
-    refuse_too_many(steps, design.k)
+    check_range(steps, 0, design.k)
     batches, done = np.empty((steps, design.k), np.int64), 0
     for rows in draw(0):
         batches[done : done + len(rows)] = rows

@@ -37,9 +37,9 @@ from dmsgd.spectra.vectors import VectorsInBlocks
 
 #: What needs no eigendecomposition of as many features or items (docs/large.md has the errors).
 SHORTER = (
-    "without it dmsgd.Trials(dmsgd.Linear(X), k) draws as exactly, and says at once if items repel "
-    "each other too much for that; then dmsgd.SwapChain(dmsgd.Linear(X), k) is right in the limit, "
-    "and dmsgd.cells(X, k) keeps similar items apart with every item as likely. X is what the "
+    "without it dmsgd.AcceptReject(dmsgd.Linear(X), k) is as exact, and raises at once where items "
+    "repel each other too much for it; dmsgd.SwapChain(dmsgd.Linear(X), k) is approximate, and "
+    "dmsgd.cells(X, k) keeps similar items apart with every item equally likely. X is what the "
     "kernel has: dmsgd.normalize(X), dmsgd.concat(X, y, w). Fewer features (PCA) are another kernel"
 )
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from dmsgd.designs.measures import unbiased_weights
+from dmsgd.designs.design import unbiased_weights
 from dmsgd.designs.stream import Source, check_design
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
 from dmsgd.torch.embedding import refuse_unnumbered

@@ -1,4 +1,4 @@
-"""What notebooks show of designs and schedules: a small table and how evenly items are drawn."""
+"""HTML for notebooks: facts about a design or schedule, and a histogram of b."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dmsgd.inputs.arrays import FloatArray
 
 #: Bars of the histogram, and the powers of two they span on each side of 1.
 BARS, OCTAVES = 33, 4.0
-#: Characters that are shown of a fingerprint.
-PRINT = 12
+#: Characters shown of a fingerprint.
+PREFIX = 12
 
-#: Text has the notebook's colour; what else is drawn is seen on light and on dark.
+#: Colours that are visible on light and dark notebooks.
 BOX = (
     "display:inline-block;max-width:40rem;padding:.6rem .9rem;border-radius:.5rem;"
     "border:1px solid rgba(128,128,128,.4);background:rgba(128,128,128,.07);"
@@ -26,11 +26,11 @@ WRAPPED = "overflow-wrap:anywhere"
 ACCENT = "#3f8fd9"
 
 
-def card(title: str, rows: Mapping[str, str], inclusion: FloatArray | None = None) -> str:
-    """Return HTML of a title and facts; all text is escaped. No table: notebooks restyle those.
+def html_repr(title: str, rows: Mapping[str, str], inclusion: FloatArray | None = None) -> str:
+    """Return HTML of a title and facts, all text escaped, as a grid: notebooks restyle tables.
 
-    rows:      facts by name; that of "design" stands below the others, as code.
-    inclusion: b_i, shown as a histogram of how often items are drawn against uniform batches.
+    rows:      facts by name; the one named "design" stands below the others, as code.
+    inclusion: b_i, shown as a histogram relative to uniform batches.
     """
     cells = "".join(
         f'<span style="{SOFT}">{escape(name)}</span><span style="{WRAPPED}">{_shown(name, value)}'
@@ -48,11 +48,11 @@ def card(title: str, rows: Mapping[str, str], inclusion: FloatArray | None = Non
 
 def _shown(name: str, value: str) -> str:
     if name == "data":
-        return f'<span title="{escape(value)}">{escape(value[:PRINT])}…</span>'
+        return f'<span title="{escape(value)}">{escape(value[:PREFIX])}…</span>'
     return escape(value)
 
 
-def how_often(inclusion: FloatArray) -> str:
+def frequency_range(inclusion: FloatArray) -> str:
     """Return in words how far inclusion probabilities are from equal."""
     ratio = inclusion * (inclusion.size / inclusion.sum())
     return f"{ratio.min():.2g} to {ratio.max():.2g} times uniform"
@@ -69,7 +69,7 @@ def _histogram(inclusion: FloatArray) -> str:
         if height > 0
     )
     width, middle = 6 * BARS, 3 * BARS
-    label = f"Histogram: items are drawn {how_often(inclusion)}"
+    label = f"Histogram: items are drawn {frequency_range(inclusion)}"
     marks = "".join(
         f'<text x="{x}" y="58" text-anchor="{anchor}">{text}</text>'
         for x, anchor, text in (

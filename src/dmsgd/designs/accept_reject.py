@@ -1,9 +1,9 @@
-"""The exact k-DPP without its spectrum: batches are proposed without repulsion, and few are kept.
+"""The exact k-DPP without its spectrum, by rejection.
 
 Hadamard's inequality says that det(L_Y) <= Π_{i∈Y} L_ii. So a set drawn with probability
-proportional to Π L_ii, as `Weighted` batches are, and kept with probability det(L_Y) / Π L_ii, has
-exactly the law of the k-DPP. Of the proposals a share e_k(λ) / e_k(L_11, ..., L_nn) is kept: nearly
-all where items hardly repel each other, and none to speak of where they do.
+proportional to Π L_ii, as `Weighted` batches are, and accepted with probability det(L_Y) / Π L_ii,
+has exactly the distribution of the k-DPP. A share e_k(λ) / e_k(L_11, ..., L_nn) of the proposals is
+accepted: nearly all where items hardly repel each other, and almost none where they do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import final
 import numpy as np
 from scipy.linalg import lapack
 
-from dmsgd.designs.sampled import Sampled
+from dmsgd.designs.design import Design
 from dmsgd.errors import RankError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
@@ -24,49 +24,49 @@ from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.samplers.parallel import draw_in_parallel
 from dmsgd.targets.conditional_poisson import ConditionalPoisson
 
-#: Proposals that tell how many a draw will take; proposals that are made at a time.
+#: Proposals that estimate the acceptance rate; proposals made at a time.
 TRIED, TOGETHER = 400, 16
-#: More proposals for a draw than this are refused, and so many times as many are not made.
-MOST, PATIENCE = 20_000, 100
-#: A part of a batch has a larger chance than the batch, and what fails there is not looked at
-#: further; smaller parts than this save nothing.
+#: Most proposals expected per batch; a batch that needs PATIENCE times as many is an error.
+MAX_PROPOSALS, PATIENCE = 20_000, 100
+#: The first items of a proposal have a larger acceptance probability than all, so that a proposal
+#: rejected for these need not be looked at further; fewer items than this save nothing.
 SMALL = 8
-#: The number of the draw whose random numbers decide, which no proposal has.
+#: The batch number whose random numbers decide about acceptance; no proposal has it.
 DECISIONS = np.uint64(2**64 - 1)
 
 
 @final
-class Trials(Sampled):
-    """Batches of k items with exactly the law of the k-DPP, without an eigendecomposition.
+class AcceptReject(Design):
+    """Batches of k items with exactly the distribution of the k-DPP, without eigenvectors.
 
     For kernels that are too large to be diagonalised and whose items hardly repel each other at
-    this k, as texts do at k = 64. How many proposals a draw takes grows like exp(k²), and is found
-    out first (`proposals`): where they are more than 20,000 it is an error that says so.
+    this k, as texts at k = 64. The expected number of proposals per batch grows like exp(k²) and is
+    estimated at once (`proposals`); more than 20,000 raise an error.
 
-    Cost: k² kernel entries and O(k³) operations a proposal; set-up is the diagonal of the kernel.
-    KDPP(exact(kernel), k) is as exact and faster wherever its set-up is affordable. There is no
-    `inclusion`, `joint` or `log_prob`, which need the spectrum: `estimate_inclusion` counts.
+    Cost: k² kernel entries and O(k³) operations per proposal; set-up is the kernel's diagonal.
+    KDPP(kernel, k) is as exact and faster wherever its set-up is affordable. There is no
+    `inclusion`, `joint` or `log_prob`; `dmsgd.diagnostics.estimate_inclusion` counts.
 
-    >>> import dmsgd
-    >>> Trials(dmsgd.RBF(np.arange(900.0)[:, None], scale=1.0), k=8).sample(100, seed=0).shape
+    >>> from dmsgd.kernels import RBF
+    >>> AcceptReject(RBF(np.arange(900.0)[:, None], scale=1.0), k=8).sample(100, seed=0).shape
     (100, 8)
     """
 
     def __init__(self, kernel: Kernel, k: int) -> None:
-        self.kernel = as_kernel(kernel, "Trials")
+        self.kernel = as_kernel(kernel, "AcceptReject")
         self.n = kernel.n
         self.k = as_batch_size(k, self.n)
         self._diagonal = kernel.diag()
         there = int(np.count_nonzero(self._diagonal))
         if there < self.k:
             raise RankError(self.k, there, "all other items have length 0")
-        #: How many proposals a draw is expected to take, from 400 of them.
-        self.proposals = 1 / max(self._kept_share(), 1e-300)
-        if self.proposals > MOST:
+        #: Expected number of proposals per batch, estimated from 400 of them.
+        self.proposals = 1 / max(self._acceptance(), 1e-300)
+        if self.proposals > MAX_PROPOSALS:
             raise ValueError(
-                f"items repel each other too much for Trials at k={self.k}: a draw would take more "
-                f"than {MOST:,} proposals; lower k, or use SwapChain(kernel, k), which is right in "
-                f"the limit, or KDPP(exact(kernel), k)"
+                f"items repel each other too much for AcceptReject at k={self.k}: a batch takes "
+                f"more than {MAX_PROPOSALS:,} proposals; lower k, or use KDPP(kernel, k), or "
+                f"SwapChain(kernel, k), which is approximate"
             )
 
     @cached_property
@@ -79,12 +79,12 @@ class Trials(Sampled):
                 ConditionalPoisson(self._diagonal / middle, self.k).odds, self.k
             )
 
-    def _kept_share(self) -> float:
+    def _acceptance(self) -> float:
         tried = np.empty((TRIED, self.k), dtype=np.int64)
         self._propose(0, 0, tried)
-        return float(np.mean([self._chance(Y) for Y in tried]))
+        return float(np.mean([self._acceptance_probability(Y) for Y in tried]))
 
-    def _chance(self, Y: IntArray) -> float:
+    def _acceptance_probability(self, Y: IntArray) -> float:
         """Return det(L_Y) / Π L_ii."""
         lengths = np.sqrt(self._diagonal[Y])
         L: FloatArray = self.kernel.block(Y, Y) / np.outer(lengths, lengths)
@@ -93,13 +93,13 @@ class Trials(Sampled):
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         failure = (
-            f"none of {PATIENCE * MOST:,} proposals was kept; items repel each other too much for "
-            f"Trials, use SwapChain(kernel, k)"
+            f"none of {PATIENCE * MAX_PROPOSALS:,} proposals was accepted; items repel each other "
+            f"too much for AcceptReject, use SwapChain(kernel, k)"
         )
 
         def draw(first: int, out: IntArray) -> int:
             for row, batch in enumerate(out):
-                found = self._first_kept(key, first + row)
+                found = self._first_accepted(key, first + row)
                 if found is None:
                     return row
                 batch[:] = found
@@ -107,18 +107,18 @@ class Trials(Sampled):
 
         return draw_in_parallel(draw, start, size, self.k, workers, failure)
 
-    def _first_kept(self, key: int, t: int) -> IntArray | None:
-        """Return draw t: the first proposal that is kept of a stream that (key, t) alone has."""
+    def _first_accepted(self, key: int, t: int) -> IntArray | None:
+        """Return batch t: the first accepted proposal of the stream of (key, t)."""
         from dmsgd.compiled.philox import fill_uniform
 
         stream = int(np.random.SeedSequence([key, t]).generate_state(1, np.uint64)[0])
         proposals, uniforms = np.empty((TOGETHER, self.k), dtype=np.int64), np.empty(TOGETHER)
         block, sizes = 0, [size for size in (self.k // 4, self.k // 2) if size >= SMALL] + [self.k]
-        for first in range(0, PATIENCE * MOST, TOGETHER):
+        for first in range(0, PATIENCE * MAX_PROPOSALS, TOGETHER):
             self._propose(stream, first, proposals)
             block = fill_uniform(np.uint64(stream), DECISIONS, block, uniforms)
             for Y, uniform in zip(proposals, uniforms, strict=True):
-                if all(uniform < self._chance(Y[:size]) for size in sizes):
+                if all(uniform < self._acceptance_probability(Y[:size]) for size in sizes):
                     return Y
         return None
 
@@ -127,9 +127,9 @@ class Trials(Sampled):
         return digest("Trials", self.k, self.kernel.fingerprint())
 
     def provenance(self) -> dict[str, str]:
-        """Return where draws come from, in words: design, kernel, its fingerprint, sampler."""
+        """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
         origin = {"kernel": repr(self.kernel), "data": self.kernel.fingerprint()}
-        return {"design": repr(self), **origin, "sampler": "trials"}
+        return {"design": repr(self), **origin, "sampler": "accept-reject"}
 
     def __repr__(self) -> str:
-        return f"Trials(k={self.k}, {self.kernel!r})"
+        return f"AcceptReject(k={self.k}, {self.kernel!r})"

@@ -5,7 +5,7 @@ import pytest
 
 import dmsgd
 from dmsgd import suggest_scale
-from dmsgd.designs.tuning import class_shares, evenness, suggest_w
+from dmsgd.diagnostics.frequency import class_shares, evenness, suggest_w
 from dmsgd.spectra import effective_rank, repulsion
 
 RNG = np.random.default_rng(8)

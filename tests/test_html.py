@@ -15,7 +15,7 @@ DESIGNS = {
     "Uniform": dmsgd.Uniform(60, 4),
     "Stratified": dmsgd.Stratified(Y, 4),
     "SwapChain": dmsgd.SwapChain(dmsgd.RBF(X, 2.0), 4),
-    "Trials": dmsgd.Trials(dmsgd.RBF(X, 2.0), 4),
+    "AcceptReject": dmsgd.AcceptReject(dmsgd.RBF(X, 2.0), 4),
     "DPP": dmsgd.DPP(dmsgd.exact(dmsgd.Linear(X))),
 }
 
@@ -27,12 +27,12 @@ def test_designs(name):
     assert tree.find(".//strong").text == name
     assert "60" in html
     assert len(html) < 6000
-    if name not in ("SwapChain", "Trials"):  # their probabilities are known from draws only
+    if name not in ("SwapChain", "AcceptReject"):  # their probabilities are known from draws only
         assert re.search(r"[\d.]+ to [\d.]+ times uniform", html)
         assert tree.find(".//svg").get("aria-label").startswith("Histogram")
 
 
-def test_cards_show_what_was_asked_for():
+def test_the_options_of_diversify_are_shown():
     design = dmsgd.diversify(X, 4, Y, 0.7, normalize=True)
     html = design._repr_html_()
     assert "w=0.7" in html

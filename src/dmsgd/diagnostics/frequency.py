@@ -1,8 +1,4 @@
-"""Choosing the weight of labels without training anything: expected class shares are closed forms.
-
-It is right when classes are as balanced as you want them, and no larger, because what is given to
-labels is taken from diversity within classes.
-"""
+"""How often items and classes are drawn: class shares, correlations, counts; a label weight."""
 
 from __future__ import annotations
 
@@ -12,13 +8,59 @@ from typing import Any
 import numpy as np
 
 from dmsgd.designs.build import diversify
-from dmsgd.designs.measures import inclusion_of
-from dmsgd.designs.stream import Source
+from dmsgd.designs.design import ClosedForm, inclusion_of
+from dmsgd.designs.dpp import DPP
+from dmsgd.designs.stream import Source, check_design
 from dmsgd.features.convert import split_label_column
-from dmsgd.inputs.arrays import as_numbers
+from dmsgd.inputs.arrays import TINY, FloatArray, as_items, as_numbers
 from dmsgd.inputs.labels import as_classes
-from dmsgd.inputs.scalars import as_count, as_flag, as_fraction
+from dmsgd.inputs.scalars import Seed, as_count, as_flag, as_fraction
 from dmsgd.spectra.strength import entropy
+
+#: Batches counted at a time.
+PIECE = 1000
+
+
+def estimate_inclusion(
+    design: Source, draws: int, seed: Seed = None, *, workers: int = 1
+) -> FloatArray:
+    """Return how often each item is in a batch among batches 0..draws, shape (n,); sums to k.
+
+    For designs without closed forms, such as `SwapChain`. With independent batches the standard
+    error is sqrt(b (1 - b) / draws). An item that was not drawn gets 0.
+
+    >>> from dmsgd import Uniform
+    >>> estimate_inclusion(Uniform(n=4, k=2), draws=10_000, seed=0).round(1)
+    array([0.5, 0.5, 0.5, 0.5])
+    """
+    check_design(design)
+    draws, stream = as_count(draws, "draws"), design.stream(seed)
+    counts = np.zeros(design.n, dtype=np.int64)
+    for first in range(0, draws, PIECE):
+        batches = stream.sample(min(PIECE, draws - first), first, workers)
+        counts += np.bincount(batches.ravel(), minlength=design.n)
+    return counts / draws
+
+
+def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
+    """Return C_ij = E[m_i m_j] / (b_i b_j) - 1 for broadcast item numbers (the paper's eq. for C).
+
+    Negative: the two items avoid each other, as all pairs of a k-DPP or a DPP do (both are strongly
+    Rayleigh; Borcea, Brändén, Liggett 2009). Items that are never drawn give NaN. The shape is that
+    of i and j broadcast; the cost is that of `design.joint`.
+
+    >>> from dmsgd import Uniform
+    >>> float(correlation(Uniform(3, 2), 0, 1))
+    -0.25
+    """
+    if not isinstance(design, ClosedForm | DPP):
+        raise TypeError(
+            f"correlation needs a design with joint probabilities, got {type(design).__name__}; "
+            f"of others, count pairs in sample(draws, seed)"
+        )
+    joint, b = design.joint(i, j), design.inclusion()
+    product = b[as_items(i, design.n, "i")] * b[as_items(j, design.n, "j")]
+    return np.asarray(joint / np.where(product > TINY, product, np.nan) - 1)
 
 
 def class_shares(design: Source, labels: Any) -> dict[Any, float]:
