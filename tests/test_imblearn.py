@@ -6,7 +6,6 @@ import pytest
 from imblearn.pipeline import make_pipeline
 from imblearn.utils.estimator_checks import (
     check_dataframe_column_names_consistency,
-    check_param_validation,
     estimator_checks_generator,
 )
 from scipy import sparse
@@ -32,11 +31,8 @@ def test_imbalanced_learns_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize(
-    "check", [check_param_validation, check_dataframe_column_names_consistency]
-)
-def test_imbalanced_learns_other_checks(check):
-    check("DiverseUnderSampler", DiverseUnderSampler())
+def test_imbalanced_learns_check_of_column_names():
+    check_dataframe_column_names_consistency("DiverseUnderSampler", DiverseUnderSampler())
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -198,7 +194,7 @@ def test_random_state_is_scikit_learns():
     assert kept(fixed) == kept(fixed) == kept(DiverseUnderSampler(random_state=moving))
     assert kept(fixed) != kept(DiverseUnderSampler(random_state=moving))
     assert kept(DiverseUnderSampler()) != kept(DiverseUnderSampler())
-    with pytest.raises(ValueError, match="'random_state' parameter"):
+    with pytest.raises(ValueError, match="cannot be used to seed"):
         kept(DiverseUnderSampler(random_state=np.random.default_rng(1)))
 
 
@@ -212,22 +208,22 @@ def test_in_a_pipeline_with_frames():
 
 BAD = {
     "n_samples > n": ({"n_samples": 201}, "n_samples=201 exceeds the number of items, 200"),
-    "n_samples = 0": ({"n_samples": 0}, "'n_samples' parameter"),
+    "n_samples = 0": ({"n_samples": 0}, "n_samples must be at least 1"),
     "two sizes": (
         {"n_samples": 9, "sampling_strategy": {"a": 3}},
         "n_samples=9 says how many items to keep in all.*leave one of them 'auto'",
     ),
     "more than there are": ({"sampling_strategy": {"c": 16}}, "should be less or equal"),
     "strategy": ({"sampling_strategy": "none"}, "'sampling_strategy' parameter"),
-    "n_samples text": ({"n_samples": "all"}, "'n_samples' parameter"),
-    "scale of linear": ({"scale": 1.0}, "scale belongs to kernel='rbf'"),
-    "w": ({"w": 1.5}, "'w' parameter"),
-    "kernel": ({"kernel": "poly"}, "'kernel' parameter"),
+    "n_samples text": ({"n_samples": "all"}, "n_samples"),
+    "scale of linear": ({"scale": 1.0}, "kernel='rbf'"),
+    "w": ({"w": 1.5}, "w must lie"),
+    "kernel": ({"kernel": "poly"}, "unknown kernel"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_parameters_are_refused(name):
     options, message = BAD[name]
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         DiverseUnderSampler(**options).fit_resample(X, Y)

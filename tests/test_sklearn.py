@@ -1,5 +1,8 @@
 """The estimator that learns from diverse batches: a citizen of scikit-learn."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -53,13 +56,20 @@ def test_a_search_chooses_w_k_and_the_batches():
     assert search.score(X, y) > 0.8
 
 
+def test_it_pickles_and_copies():
+    fitted = model(k=20, epochs=1).fit(X, y)
+    for again in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
+        np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    assert not hasattr(pickle.loads(pickle.dumps(model())), "classes_")
+
+
 def test_it_goes_into_pipelines_and_is_cloned():
     steps = make_pipeline(StandardScaler(), model(k=10, epochs=2))
     assert cross_val_score(steps, X, y, cv=3).mean() > 0.7
-    copy = clone(model(k=11, target="uniform"))
-    assert copy.get_params()["k"] == 11
-    assert copy.get_params()["estimator__alpha"] == SGDClassifier().alpha
-    assert not hasattr(copy, "estimator_")
+    cloned = clone(model(k=11, target="uniform"))
+    assert cloned.get_params()["k"] == 11
+    assert cloned.get_params()["estimator__alpha"] == SGDClassifier().alpha
+    assert not hasattr(cloned, "estimator_")
 
 
 def test_it_is_what_the_estimator_is():

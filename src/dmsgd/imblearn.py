@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 from dmsgd.inputs.messages import require
 
@@ -17,46 +16,42 @@ require("imblearn", "dmsgd.imblearn")
 import numpy as np
 from imblearn.under_sampling.base import BaseUnderSampler
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from dmsgd import features
-from dmsgd.designs import KDPP, Stratified
+from dmsgd.designs import KDPP, DesignOptions, Stratified
+from dmsgd.designs.options import KernelName
+from dmsgd.errors import InputError
 from dmsgd.inputs.arrays import IntArray, Matrix
 from dmsgd.inputs.scalars import as_count
 from dmsgd.kernels import RBF, Kernel, Linear, median_scale
 from dmsgd.spectra import exact
 
-#: Batches are as large as there are eigenvalues above this share of the largest; thinner directions
-#: of the data are no diversity, and a batch that needs them all is decided by rounding.
+#: Batches are at most as large as the number of eigenvalues above this share of the largest: in
+#: thinner directions rounding would decide.
 THIN = 1e-6
 
 
 class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
     """Keeps a diverse part of the data: k-DPP draws over features and labels, F = [(1-w)X, wH].
 
-    There are two routes, and `route_` says which was taken.
+    There are two routes; `route_` names the one taken.
 
     "per class": every class gives a number of items, drawn with the same kernel restricted to the
                  class. A k-DPP draws at most as many items as its kernel has rank, so a class is a
-                 union of draws of at most that size. Items that come twice count once, and are
-                 replaced by draws from what is left until the number is reached; items that are
-                 zero in F come last, at random.
+                 union of draws of at most that size. Items drawn twice count once, and are replaced
+                 by draws from the remaining items; items that are zero in F come last, at random.
     "k-DPP":     one draw with k = n_samples over all items. The class counts are random; with w > 0
-                 they lean towards balance, but are not balanced exactly.
+                 they are closer to balance.
 
     sampling_strategy: imbalanced-learn's: {class: number of items}, a function from y to that, a
                        name ("majority", "all", ...) or, for two classes, the ratio of the smaller
-                       to the larger. Classes that it does not name are kept whole. By default every
-                       class is cut to the size of the smallest.
+                       to the larger. Other classes are kept whole. By default every class is cut to
+                       the size of the smallest.
     n_samples:         instead of it, how many items to keep in all. Takes the route "k-DPP"; above
-                       the rank (linear kernel: features + classes) no such k-DPP exists, and the
-                       classes give equal numbers (one that has fewer gives all), "per class".
-    w:                 weight of the labels, for a number n_samples; 0 ignores them, 1 ignores X. As
-                       in `diversify`, they have to be asked for: w=0.7 is a good start.
-    kernel:            "linear", or "rbf" (full rank for distinct items; O(n³) time, n² memory).
-    scale:             of the RBF kernel, by default the median distance over all items.
-    standardize:       scale the columns of X to mean 0 and standard deviation 1 first.
-    normalize:         scale the rows of X to length 1; otherwise long rows are kept more often.
+                       the rank (linear kernel: features + classes) classes give equal numbers (one
+                       that has fewer gives all), "per class".
+    w:                 weight of the labels, for a number n_samples; 0 ignores them, 1 ignores X.
+    kernel, scale, standardize, normalize: as in `dmsgd.diversify`; "rbf" takes O(n³) time.
     random_state:      int, RandomState or None, as in scikit-learn.
 
     After `fit_resample`: `sample_indices_`, the items kept, in increasing order;
@@ -70,24 +65,13 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
     ((20, 5), {'common': 10, 'rare': 10}, 'per class')
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseUnderSampler._parameter_constraints,
-        "n_samples": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "w": [Interval(Real, 0, 1, closed="both")],
-        "kernel": [StrOptions({"linear", "rbf"})],
-        "scale": [Interval(Real, 0, None, closed="neither"), None],
-        "standardize": ["boolean"],
-        "normalize": ["boolean"],
-        "random_state": ["random_state"],
-    }
-
     def __init__(
         self,
         *,
         sampling_strategy: Any = "auto",
         n_samples: int | str = "auto",
         w: float = 0.0,
-        kernel: str = "linear",
+        kernel: KernelName = "linear",
         scale: float | None = None,
         standardize: bool = False,
         normalize: bool = False,
@@ -104,6 +88,10 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
 
     def _fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
         random = check_random_state(self.random_state)
+        DesignOptions(  # raises for bad parameters
+            w=self.w, kernel=self.kernel, scale=self.scale, standardize=self.standardize,
+            normalize=self.normalize,
+        )  # fmt: skip
         F = features.standardize(X) if self.standardize else X
         F = features.concat(features.normalize(F) if self.normalize else F, y, self.w)
         kernel = self._kernel(F)
@@ -120,7 +108,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         """Return the function from rows of F to their kernel, the same one for any of its rows."""
         if self.kernel == "linear":
             if self.scale is not None:
-                raise ValueError("scale belongs to kernel='rbf'; leave it None for kernel='linear'")
+                raise InputError("scale changes nothing in a linear kernel", kernel="rbf")
             return Linear
         scale = median_scale(F) if self.scale is None else self.scale
         return lambda rows: RBF(rows, scale)
@@ -128,7 +116,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
     def _one_draw(
         self, F: Matrix, kernel: Callable[[Matrix], Kernel], random: np.random.RandomState
     ) -> IntArray | None:
-        """Return the draw of the k-DPP with k = n_samples, None where there is no such k-DPP."""
+        """Return the draw of the k-DPP with k = n_samples, or None if there is no such k-DPP."""
         if self.n_samples == "auto":
             return None
         k = as_count(self.n_samples, "n_samples")
@@ -143,7 +131,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
                 f"an under-sampler keeps at most all of them"
             )
         if self.kernel == "linear" and k > F.shape[1]:
-            return None  # the rank is at most the number of columns: no need to compute it
+            return None  # the rank is at most the number of columns
         spectrum = exact(kernel(F))
         return KDPP(spectrum, k).sample(1, random)[0] if k <= spectrum.rank else None
 
@@ -187,9 +175,9 @@ def _union(
         if abs(F[left]).max() == 0:
             return np.append(kept, random.choice(left, missing, replace=False))
         spectrum = exact(kernel(F[left]), tol=THIN)
-        draws = -(-missing // spectrum.rank)  # the fewest that can do, all of one size
+        draws = -(-missing // spectrum.rank)  # the fewest possible, all of one size
         batches = KDPP(spectrum, -(-missing // draws)).sample(draws, random)
         items, first = np.unique(batches, return_index=True)
-        new = items[np.argsort(first)][:missing]  # a row is in random order: any part is fair
+        new = items[np.argsort(first)][:missing]  # rows are in random order
         kept, left = np.append(kept, left[new]), np.delete(left, new)
     return kept

@@ -1,11 +1,11 @@
 """DM-SVI, the paper's Algorithm 2: stochastic variational inference for LDA on diverse batches.
 
-Each draw of S = k documents out of D = N makes one update of the topics λ,
+Each batch of S = k documents out of D = n makes one update of the topics λ,
 
     λ~ = η + (D/S) Σ_{s in batch} n_sw φ_swk,      λ <- (1 - ρ_t) λ + ρ_t λ~,   ρ_t = (τ0 + t)^-κ.
 
-The inference is scikit-learn's or gensim's. Both need settings for it to be this update and no
-other, which `sklearn_settings` and `gensim_settings` return:
+The inference is scikit-learn's or gensim's. Both make exactly this update with the settings that
+`sklearn_settings` and `gensim_settings` return:
 
     model = LatentDirichletAllocation(30, **dmsgd.lda.sklearn_settings(design))
     for record in dmsgd.lda.train(model, counts, design, steps=69):
@@ -33,7 +33,7 @@ from dmsgd.inputs.scalars import Seed, as_count
 class Update:
     """One update of the topics that has been made.
 
-    step:  number of the draw; start=step+1 goes on after it.
+    step:  number of the batch; start=step+1 continues after it.
     batch: the documents it used, shape (k,).
     rate:  ρ_t, the share of this batch's topics in the new λ.
     """
@@ -44,7 +44,7 @@ class Update:
 
 
 def sklearn_settings(design: Source) -> dict[str, int]:
-    """Return the arguments of LatentDirichletAllocation that make one update a draw, D = N.
+    """Return the arguments of LatentDirichletAllocation for one update per batch, with D = n.
 
     >>> from dmsgd import Uniform
     >>> sklearn_settings(Uniform(n=5485, k=80))
@@ -57,16 +57,15 @@ def sklearn_settings(design: Source) -> dict[str, int]:
 def train(
     model: Any, counts: Any, design: Source, steps: int, seed: Seed = 0, start: int = 0
 ) -> Iterator[Update]:
-    """Return an iterator that makes one `partial_fit` a draw and yields an `Update` after it.
+    """Return an iterator that calls `partial_fit` once per batch and yields an `Update` after it.
 
-    model:  a scikit-learn LatentDirichletAllocation, new or already trained. A batch_size below
-            k would cut a draw into several updates, and total_samples is the D above (the default
-            is a million), so both are required to fit rather than changed behind your back:
-            pass `sklearn_settings(design)`. The model's parameters are left as they are.
-    counts: (N, words) document-word counts: array, CSR, pandas or polars.
+    model:  a scikit-learn LatentDirichletAllocation, new or already trained, with
+            `sklearn_settings(design)`: a batch_size below k would split a batch into several
+            updates, and total_samples is D (its default is a million).
+    counts: (n, words) document-word counts: array, CSR, pandas or polars.
 
-    scikit-learn counts t from 1 over the model's life (`n_batch_iter_`), whatever `start` is: a
-    model that is trained further goes on with the learning rates where it stopped.
+    scikit-learn counts t from 1 over the model's life (`n_batch_iter_`), whatever `start` is, so
+    further training continues with the learning rates where it stopped.
 
     >>> import dmsgd, numpy as np
     >>> from sklearn.decomposition import LatentDirichletAllocation
@@ -78,8 +77,9 @@ def train(
     """
     counts = as_indexable(counts, "counts")
     check_design(design, counts.shape[0], "counts")
-    _refuse_negative(counts)
-    _refuse_settings(model, design)
+    if as_matrix(counts, "counts", allow_tiny=True).min() < 0:  # now, not in mid-training
+        raise ValueError("counts has negative entries; word counts are at least 0")
+    _check_settings(model, design)
     batches = design.stream(seed).batches(start, steps)
 
     def updates() -> Iterator[Update]:
@@ -92,14 +92,7 @@ def train(
     return updates()
 
 
-def _refuse_negative(counts: Any) -> None:
-    """Raise for counts that scikit-learn would stumble over in the middle of training."""
-    values = as_matrix(counts, "counts", allow_tiny=True)
-    if values.min() < 0:
-        raise ValueError("counts has negative entries; word counts are at least 0")
-
-
-def _refuse_settings(model: Any, design: Source) -> None:
+def _check_settings(model: Any, design: Source) -> None:
     if not hasattr(model, "partial_fit") or not hasattr(model, "total_samples"):
         raise TypeError(
             f"model must be scikit-learn's LatentDirichletAllocation, got {type(model).__name__}"
@@ -107,13 +100,13 @@ def _refuse_settings(model: Any, design: Source) -> None:
     if model.batch_size < design.k or model.total_samples != design.n:
         raise ValueError(
             f"the model has batch_size={model.batch_size} and total_samples="
-            f"{model.total_samples:g}; one update a draw needs batch_size >= {design.k} and "
+            f"{model.total_samples:g}; one update per batch needs batch_size >= {design.k} and "
             f"total_samples = {design.n}: use model.set_params(**sklearn_settings(design))"
         )
 
 
 def gensim_settings(design: Source) -> dict[str, int]:
-    """Return the arguments of gensim's LdaModel that make one update a draw.
+    """Return the arguments of gensim's LdaModel for one update per batch.
 
     gensim also evaluates the perplexity of every tenth batch for its log; eval_every=None saves
     that time.
@@ -128,19 +121,19 @@ def gensim_settings(design: Source) -> dict[str, int]:
 
 @final
 class GensimCorpus:
-    """The documents of `steps` draws, one after the other: a corpus for gensim's LdaModel.
+    """The documents of `steps` batches, one after the other: a corpus for gensim's LdaModel.
 
-    It can be gone through any number of times and is the same each time. Its length is steps * k,
-    the number of documents it yields, because gensim refuses a corpus that yields any other
-    number. gensim takes that length for D, plus those of all updates before. So
+    It is the same each time it is iterated. Its length is steps * k, the number of documents that
+    it yields, as gensim requires. gensim takes that length, plus those of all updates before, for
+    D. So
 
         LdaModel(GensimCorpus(...), **gensim_settings(design))     has D = steps * k,
-        train_gensim(model, GensimCorpus(...))                     has D = N, as in Algorithm 2.
+        train_gensim(model, GensimCorpus(...))                     has D = n, as in Algorithm 2.
 
-    Pass id2word: without it gensim takes the vocabulary from the documents that happen to be
-    drawn. LdaMulticore makes one update for several chunks, so it is no DM-SVI.
+    Pass id2word: without it gensim takes the vocabulary from the documents drawn. LdaMulticore
+    makes one update for several chunks, so it is not DM-SVI.
 
-    corpus: N documents [(word, count), ...] that can be indexed: a list, an indexed MmCorpus, a
+    corpus: n documents [(word, count), ...] that can be indexed: a list, an indexed MmCorpus, a
             Sparse2Corpus.
 
     >>> from dmsgd import Uniform
@@ -181,11 +174,10 @@ class GensimCorpus:
 
 
 def train_gensim(model: Any, corpus: GensimCorpus) -> None:
-    """Make one update of gensim's `model` for every draw of `corpus`, each with D = N.
+    """Make one update of gensim's `model` for every batch of `corpus`, each with D = n.
 
-    `LdaModel.update` sets D = model.state.numdocs + len(corpus), so numdocs is set to
-    N - len(corpus) before; afterwards it is N, and the next call starts from there. gensim counts
-    t from 0 over the model's life: ρ_t = (offset + t)^-decay.
+    `LdaModel.update` sets D = model.state.numdocs + len(corpus), so numdocs is first set to
+    n - len(corpus). gensim counts t from 0 over the model's life: ρ_t = (offset + t)^-decay.
 
     >>> from dmsgd import Uniform
     >>> from gensim.models import LdaModel

@@ -1,4 +1,4 @@
-"""DM-SGD, the paper's Algorithm 1: one update on every draw of a design.
+"""DM-SGD, the paper's Algorithm 1: one update per batch of a design.
 
     for record in dmsgd.sgd.train_torch(model, loss, optimizer, (X, y), design, steps=1000):
         scheduler.step()                        # whatever the caller wants after an update
@@ -12,9 +12,9 @@ Biased (the default) follows the gradient of the diversified risk (Proposition 3
     J* = (1/k) Σ_i b_i l_i,       estimated by the mean of l_i over the batch;
 
 unbiased follows the empirical risk. Proposition 4 prints the weight 1/(k b_i), whose expectation
-is N/k times the mean gradient; the weight that estimates the mean itself is 1/(N b_i):
+is n/k times the mean gradient; the weight that estimates the mean itself is 1/(n b_i):
 
-    J = (1/N) Σ_i l_i,            estimated by the sum of l_i / (N b_i) over the batch.
+    J = (1/n) Σ_i l_i,            estimated by the sum of l_i / (n b_i) over the batch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 
 from dmsgd.designs.design import unbiased_weights
 from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, take
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.messages import require
 from dmsgd.inputs.scalars import Seed, as_flag
 
@@ -39,10 +39,10 @@ from dmsgd.inputs.scalars import Seed, as_flag
 class Step:
     """One update that has been made.
 
-    step:  number of the draw; start=step+1 goes on after it.
+    step:  number of the batch; start=step+1 continues after it.
     batch: the items it used, shape (k,).
     loss:  the batch's estimate of J* (biased) or J (unbiased) before the update; None from
-           scikit-learn, whose estimators do not say.
+           scikit-learn, whose estimators do not return it.
     """
 
     step: int
@@ -61,14 +61,14 @@ def train_torch(
     unbiased: bool = False,
     start: int = 0,
 ) -> Iterator[Step]:
-    """Return an iterator that makes one optimiser step a draw and yields a `Step` after it.
+    """Return an iterator that makes one optimiser step per batch and yields a `Step` after it.
 
     loss: (outputs, targets) -> one loss per item, shape (k,); torch's have reduction="none".
     data: a tuple of tensors (X, ..., y), or a map-style dataset of such tuples; the model gets all
           fields but the last, which are the targets. Batches go to the model's device.
 
-    The batches are the rows of design.sample(steps, seed, start=start). Whether the model is in
-    training mode is left to the caller.
+    The batches are the rows of design.sample(steps, seed, start=start). The caller puts the model
+    into training mode.
 
     >>> import dmsgd, torch
     >>> X, y = torch.randn(100, 5), torch.randint(3, (100,))
@@ -81,18 +81,11 @@ def train_torch(
     require("torch", "train_torch")
     import torch
 
-    for name, part, methods in (
-        ("model", model, ("parameters", "__call__")),
-        ("loss", loss, ("__call__",)),
-        ("optimizer", optimizer, ("zero_grad", "step")),
-    ):
-        if isinstance(part, type) or not all(hasattr(part, method) for method in methods):
-            raise TypeError(f"{name} must have {' and '.join(methods)}, got {part!r}")
     unbiased = as_flag(unbiased, "unbiased")
     n, fetch = _reader(data)
     check_design(design, n, "data")
     batches = design.stream(seed).batches(start, steps)
-    in_sum = torch.from_numpy(unbiased_weights(design)) if unbiased else None
+    weights = torch.from_numpy(unbiased_weights(design)) if unbiased else None
     parameter = next(model.parameters(), None)
     device = None if parameter is None else parameter.device
 
@@ -101,11 +94,15 @@ def train_torch(
             items = torch.from_numpy(batch)
             *inputs, targets = (field.to(device) for field in fetch(items))
             losses = loss(model(*inputs), targets)
-            _refuse_reduced(losses, design.k)
-            if in_sum is None:
+            if tuple(losses.shape) != (design.k,):
+                raise ValueError(
+                    f"loss must return one value per item, shape ({design.k},), got "
+                    f"{tuple(losses.shape)}; use reduction='none', and average over all but items"
+                )
+            if weights is None:
                 objective = losses.mean()
             else:
-                objective = (losses * in_sum[items].to(losses)).sum()
+                objective = (losses * weights[items].to(losses)).sum()
             optimizer.zero_grad()
             objective.backward()
             optimizer.step()
@@ -116,55 +113,38 @@ def train_torch(
 
 def _reader(data: Any) -> tuple[int, Callable[[Any], Any]]:
     """Return the number of items, and the function from item numbers to a batch's fields."""
+    import torch
     from torch.utils.data import IterableDataset, TensorDataset
 
-    if type(data) is TensorDataset:  # a subclass may make something else of its tensors
-        data = data.tensors  # rows at once instead of item by item
+    if type(data) is TensorDataset:  # rows at once; a subclass may change what items are
+        data = data.tensors
     if isinstance(data, tuple):
-        return _tensor_reader(data)
+        kinds = [type(field).__name__ for field in data]
+        if len(data) < 2 or not all(isinstance(field, torch.Tensor) for field in data):
+            raise TypeError(f"data must be two or more tensors, inputs then targets, got {kinds}")
+        lengths = [len(field) for field in data]
+        if len(set(lengths)) != 1:
+            raise ValueError(f"the tensors of data have different lengths: {lengths}")
+        return lengths[0], lambda items: [field[items.to(field.device)] for field in data]
     if isinstance(data, IterableDataset) or not is_numbered(data):
         raise TypeError(
             f"data that is a {type(data).__name__} cannot be read by item number; "
             f"pass a tuple of tensors (X, y) or a map-style dataset"
         )
-    return len(data), lambda items: _collate(data, items.tolist())
 
+    def collate(items: Any) -> Any:
+        numbers, several = items.tolist(), getattr(data, "__getitems__", None)
+        rows = several(numbers) if several else [data[i] for i in numbers]
+        fields = torch.utils.data.default_collate(rows)
+        tensors = isinstance(fields, list | tuple) and len(fields) > 1
+        if not (tensors and all(isinstance(field, torch.Tensor) for field in fields)):
+            raise TypeError(
+                f"items of the dataset must be tuples (inputs..., target) of arrays or numbers, "
+                f"got {type(rows[0]).__name__}"
+            )
+        return fields
 
-def _tensor_reader(data: tuple[Any, ...]) -> tuple[int, Callable[[Any], Any]]:
-    import torch
-
-    kinds = [type(field).__name__ for field in data]
-    if len(data) < 2 or not all(isinstance(field, torch.Tensor) for field in data):
-        raise TypeError(f"data must be two or more tensors, inputs then targets, got {kinds}")
-    lengths = [len(field) for field in data]
-    if len(set(lengths)) != 1:
-        raise ValueError(f"the tensors of data have different lengths: {lengths}")
-    return lengths[0], lambda items: [field[items.to(field.device)] for field in data]
-
-
-def _collate(data: Any, items: list[int]) -> Any:
-    import torch
-
-    fetch = getattr(data, "__getitems__", None)
-    rows = fetch(items) if fetch else [data[i] for i in items]
-    fields = torch.utils.data.default_collate(rows)
-    got, listed = type(rows[0]).__name__, isinstance(fields, list | tuple)
-    if listed and not all(isinstance(field, torch.Tensor) for field in fields):
-        got, listed = f"{got} of {', '.join(type(field).__name__ for field in rows[0])}", False
-    if not listed or len(fields) < 2:
-        raise TypeError(
-            f"items of the dataset must be tuples (inputs..., target) of arrays or numbers, got "
-            f"{got}"
-        )
-    return fields
-
-
-def _refuse_reduced(losses: Any, k: int) -> None:
-    if tuple(losses.shape) != (k,):
-        raise ValueError(
-            f"loss must return one value per item, shape ({k},), got {tuple(losses.shape)}; "
-            f"use reduction='none', and take the mean over anything else than items yourself"
-        )
+    return len(data), collate
 
 
 def train_sklearn(
@@ -178,17 +158,17 @@ def train_sklearn(
     unbiased: bool = False,
     start: int = 0,
 ) -> Iterator[Step]:
-    """Return an iterator that makes one `partial_fit` a draw and yields a `Step` after it.
+    """Return an iterator that calls `partial_fit` once per batch and yields a `Step` after it.
 
     X, y:     array, CSR, pandas or polars; rows are taken by position. y is None for estimators
               that need none (MiniBatchKMeans).
-    classes:  passed at the first call where partial_fit takes it; by default the values of y.
-    unbiased: pass sample_weight = k / (N b_i), the unbiased weight 1/(N b_i) scaled so that its
-              mean over batches is 1, which leaves learning rates as they are.
+    classes:  passed at the first call if partial_fit takes it; by default the values of y.
+    unbiased: pass sample_weight = k / (n b_i), the unbiased weight 1/(n b_i) scaled so that its
+              mean over batches is 1, which leaves learning rates unchanged.
 
-    What an estimator does with a batch is its own: SGDClassifier makes k updates of one item each,
-    and MLPClassifier divides by the sum of the batch's weights, so that its "unbiased" gradient
-    is a ratio of two unbiased estimates. Use `train_torch` where that matters.
+    Estimators treat a batch in their own way: SGDClassifier makes k updates of one item each, and
+    MLPClassifier divides by the sum of the batch's weights, so that its "unbiased" gradient is a
+    ratio of two unbiased estimates. Use `train_torch` where that matters.
 
     >>> import dmsgd, numpy as np
     >>> from sklearn.linear_model import SGDClassifier
@@ -207,32 +187,24 @@ def train_sklearn(
         y = as_indexable(y, "y")
         if y.shape[0] != design.n:
             raise ValueError(f"y has {y.shape[0]} entries for {design.n} items; it needs one each")
-    first_call = _first_call(estimator, y, classes, unbiased)
+    extra = _first_call(estimator, y, classes, unbiased)
     batches = design.stream(seed).batches(start, steps)
     sample_weight = design.k * unbiased_weights(design) if unbiased else None
-    return _partial_fits(estimator, X, y, batches, sample_weight, first_call)
 
+    def updates(extra: dict[str, Any]) -> Iterator[Step]:
+        for t, batch in batches:
+            arguments = [take(X, batch)] if y is None else [take(X, batch), take(y, batch)]
+            if sample_weight is not None:
+                extra = {**extra, "sample_weight": sample_weight[batch]}
+            estimator.partial_fit(*arguments, **extra)
+            extra = {}
+            yield Step(t, batch, None)
 
-def _partial_fits(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    batches: Iterator[tuple[int, IntArray]],
-    sample_weight: FloatArray | None,
-    first_call: dict[str, Any],
-) -> Iterator[Step]:
-    extra = first_call
-    for t, batch in batches:
-        arguments = [take(X, batch)] if y is None else [take(X, batch), take(y, batch)]
-        if sample_weight is not None:
-            extra = {**extra, "sample_weight": sample_weight[batch]}
-        estimator.partial_fit(*arguments, **extra)
-        extra = {}
-        yield Step(t, batch, None)
+    return updates(extra)
 
 
 def _first_call(estimator: Any, y: Any, classes: Any, unbiased: bool) -> dict[str, Any]:
-    """Return what partial_fit gets at the first call alone; refuse what it cannot take."""
+    """Return the extra arguments of the first partial_fit; raise for those it does not take."""
     name = type(estimator).__name__
     if isinstance(estimator, type) or not hasattr(estimator, "partial_fit"):
         raise TypeError(f"{name} has no partial_fit, so this estimator cannot learn batch by batch")
@@ -248,6 +220,6 @@ def _first_call(estimator: Any, y: Any, classes: Any, unbiased: bool) -> dict[st
         if classes is not None:
             raise TypeError(f"{name}.partial_fit takes no classes; leave them out")
         return {}
-    if classes is None and y is not None and math.prod(y.shape[1:]) == 1:  # a column, too
+    if classes is None and y is not None and math.prod(y.shape[1:]) == 1:  # also one column
         classes = np.unique(np.asarray(y))
     return {} if classes is None else {"classes": classes}
