@@ -4,7 +4,7 @@
     python benchmarks/held_out.py --write    # and writes it into docs/diagnostics.md
 
 scikit-learn's wine, breast cancer and diabetes (disease progression in thirds), and blobs of 300,
-60, 15 and 6. `examine` sees two thirds of a table as it is, with its labels and without; softmax
+60, 15 and 6. `compare` gets two thirds of a table as it is, with its labels and without; softmax
 regression by plain SGD (biased, the paper's update) learns from standardized columns with batches
 of what is recommended and with uniform ones, and is tested on the last third: balanced accuracy.
 Every seed has a split, initial weights and batches of its own; ± is the 95 % interval of the
@@ -25,7 +25,8 @@ import numpy as np
 from sklearn import datasets
 
 import dmsgd
-from dmsgd.diagnostics import advise, class_shares, effective_batch, evenness, examine
+from dmsgd import diagnostics
+from dmsgd.diagnostics import class_shares, effective_batch, evenness
 from experiments.core.compare import mean
 from experiments.models import softmax
 
@@ -78,8 +79,8 @@ def compare(X, y, labelled, seeds):
         ours, theirs = X[train], X[~train]
         mean, spread = ours.mean(axis=0), ours.std(axis=0)
         data = (ours - mean) / spread, y[train], (theirs - mean) / spread, y[~train]
-        advice = advise(examine(ours, K, y[train] if labelled else None))
-        kinds[advice.kind] += 1
+        advice = diagnostics.recommend(diagnostics.compare(ours, K, y[train] if labelled else None))
+        kinds[advice.name] += 1
         row = []
         for design in (dmsgd.Uniform(train.sum(), K), advice.design(ours, K, y[train])):
             even = evenness(class_shares(design, y[train]))

@@ -19,7 +19,8 @@ import numpy as np
 from rich.console import Console
 
 import dmsgd
-from dmsgd.diagnostics import advise, class_shares, estimate_repulsion, evenness, examine
+from dmsgd.designs.build import make_kdpp
+from dmsgd.diagnostics import class_shares, compare, estimate_repulsion, evenness, recommend
 from dmsgd.commands import demo_comparisons
 from experiments import datasets
 from experiments.core.compare import mean
@@ -81,18 +82,21 @@ def accuracies(problem, design, seeds):
 
 
 def designs(problem):
-    """What is compared, by name: what is recommended with labels and without, k-DPPs, their b."""
+    """What is compared, by name: recommended designs, k-DPPs, frequency-matched controls."""
     X, k, y = problem.X, problem.k, problem.y
-    labelled, unlabelled = examine(X, k, y, ws=()), examine(X, k)
-    tried, advice = {}, [advise(labelled), advise(unlabelled)]
-    settings = unlabelled.candidate.settings
+    labelled, unlabelled = compare(X, k, y, ws=()), compare(X, k)
+    tried, advice = {}, [recommend(labelled), recommend(unlabelled)]
+    options = unlabelled.candidate.options
     for w, recommended in ((0.9, advice[0]), (0.0, advice[1])):
-        kdpp = replace(settings, w=w).design(X, k, y)
+        kdpp = make_kdpp(replace(options, w=w), X, k, y)
         whose = "with labels" if w else "without labels"
-        found = {f"k-DPP, w = {w:g}": kdpp, f"the same b, w = {w:g}": dmsgd.Weighted.like(kdpp)}
-        kind = {"k-DPP": 0, "weighted": 1}.get(recommended.kind)
+        found = {
+            f"k-DPP, w = {w:g}": kdpp,
+            f"frequency-matched, w = {w:g}": dmsgd.Weighted.like(kdpp),
+        }
+        kind = {"k-DPP": 0, "weighted": 1}.get(recommended.name)
         if kind is None:
-            tried[f"recommended {whose}: {recommended.kind}"] = recommended.design(X, k, y)
+            tried[f"recommended {whose}: {recommended.name}"] = recommended.design(X, k, y)
         for number, (name, design) in enumerate(found.items()):
             tried[f"recommended {whose}: {name}" if number == kind else name] = design
     return tried
@@ -108,9 +112,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=10)
     seeds = parser.parse_args().seeds
     console = Console(width=200, highlight=False)
-    console.print(
-        "| data, k | batches | evenness | noise repelled | step | accuracy | difference |"
-    )
+    console.print("| data, k | batches | evenness | noise removed | step | accuracy | difference |")
     console.print("|---|---|---|---|---|---|---|")
     for problem in (digits(), r8(), oxford()):
         uniform = dmsgd.Uniform(problem.y.size, problem.k)

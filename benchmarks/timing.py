@@ -17,9 +17,22 @@ sys.path.append(str(Path(__file__).parent.parent))  # for experiments, which are
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
-from dmsgd.commands.bench import cpu_seconds  # noqa: E402
-
 __all__ = ["cpu_seconds", "first_use", "human", "medians", "peak_bytes", "processor"]
+
+
+def cpu_seconds(work, rounds=3, least=0.05):
+    """Return the CPU time of one call: the best of `rounds` rounds of at least `least` seconds."""
+    best, repeats = float("inf"), 1
+    while rounds:
+        began = time.process_time()
+        for _ in range(repeats):
+            work()
+        spent = time.process_time() - began
+        if spent < least:
+            repeats *= 2
+            continue
+        best, rounds = min(best, spent / repeats), rounds - 1
+    return best
 
 
 def medians(*works, rounds=7, least=0.1):

@@ -28,7 +28,7 @@ PURPOSE = {
     "scikit-learn": "k-means, density, `dmsgd.sklearn`",
     "threadpoolctl": "one BLAS thread where more are slower or would differ",
     "matplotlib": "pictures of `dmsgd demo`",
-    "typer": "the command line",
+    "click": "the command line",
     "rich": "tables and progress on the terminal",
     "jinja2": "the page of `dmsgd report`",
     "pyarrow": "Parquet files",
@@ -74,7 +74,7 @@ is uPlot, which draws the charts of the report and is part of the package
 those of the development environment in `constraints.txt`.
 
 `pip install dmsgd` brings what batches and the command line need. The command line is no extra:
-`dmsgd inspect` is what a new user types first, and typer, rich and jinja2 with all they bring are
+`dmsgd inspect` is what a new user types first, and click, rich and jinja2 with all they bring are
 16 MB beside the 370 MB of NumPy, SciPy and numba with its LLVM. scikit-learn and matplotlib with
 theirs are 110 MB, and few users need both, so they are extras, as is everything for a framework or
 a kind of file. A part that needs an extra says so before it begins, with the command that installs

@@ -34,10 +34,10 @@ def page() -> str:
     rows = np.concatenate([*kept, kept[0][:3], kept[1][:1], kept[1][:1]])
     labels = [f"digit {c}" for c in y[rows]]
     labels[-4] = "digit 6"
-    content = dmsgd.report.build(
+    report = dmsgd.report.build(
         X[rows], 20, labels, DesignOptions(w=0.7, normalize=True), images=X[rows].reshape(-1, 8, 8)
     )
-    return dmsgd.report.render(content, "Long-tailed digits")
+    return report.html("Long-tailed digits")
 
 
 def seen(path: Path, dark: bool, top: str) -> Image.Image:

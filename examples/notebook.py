@@ -31,30 +31,29 @@ def show(thing: Any) -> None:
 
 
 # %% What should I use?
-found = diagnostics.examine(X, k=20, labels=y)
-advice = diagnostics.advise(found)
+found = diagnostics.compare(X, k=20, labels=y)
+advice = diagnostics.recommend(found)
 show(f"{advice.code(20)}\n{advice.reason}")
 show(advice.design(X, 20, y))
 
-# %% A k-DPP, taken apart: who is seen, how soon, and who meets
-settings = dmsgd.designs.DesignOptions(w=0.7, normalize=True)
-show(design := settings.design(X, 20, y))
+# %% A k-DPP: class shares, coverage, repulsion
+options = dmsgd.designs.DesignOptions(w=0.7, normalize=True)
+show(design := dmsgd.diversify(X, 20, y, w=0.7, normalize=True))
 show({c: f"{share:.1%}" for c, share in diagnostics.class_shares(design, y).items()})
 show(f"items seen in 20 steps: {diagnostics.coverage(design, 20):.0%}")
-show(diagnostics.room(design))
 show(f"noise that repulsion removes: {diagnostics.estimate_repulsion(design)}")
 
-# %% What a batch is worth: the exact variance of the gradient, from every item's own
+# %% The exact variance of the gradient, from every item's own
 torch.manual_seed(0)
 inputs, targets = torch.tensor(X), torch.tensor(y)
 model, loss = torch.nn.Linear(64, 10), torch.nn.functional.cross_entropy
-gradients = diagnostics.item_gradients(model, loss, inputs, targets)
+gradients = dmsgd.torch.item_gradients(model, loss, inputs, targets)
 show(diagnostics.gradient_variance(design, gradients))
 
 # %% A schedule, and one page about all of it
 show(dmsgd.presample(design, steps=100))
 page = Path(tempfile.mkdtemp()) / "report.html"
 pixels = X.reshape(-1, 8, 8)
-content = dmsgd.report.build(X, 20, y, settings, images=pixels, gradients=gradients)
-page.write_text(dmsgd.report.render(content, "Long-tailed digits"), encoding="utf-8")
+report = dmsgd.report.build(X, 20, y, options, images=pixels, gradients=gradients)
+page.write_text(report.html("Long-tailed digits"), encoding="utf-8")
 show(f"open {page}")

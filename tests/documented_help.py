@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from typer.testing import CliRunner
-
+from command_line import CliRunner
 from dmsgd.commands import app
 
 PAGE = Path(__file__).parent.parent / "docs" / "commands.md"

@@ -31,7 +31,7 @@ def test_labels_without_effect_get_a_word(target):
 def test_labels_that_count_need_no_word():
     dmsgd.diversify(X, 4, labels=Y, w=0.5)
     dmsgd.diversify(X, 4, labels=Y, target="balanced")
-    dmsgd.suggest_w(X, 3, Y, balance=0.5)
+    dmsgd.diagnostics.suggest_w(X, 3, Y, balance=0.5)
 
 
 def test_unused_labels_are_still_checked():
@@ -73,7 +73,7 @@ def test_type_checkers_know_the_names(tmp_path):
         'dmsgd.diversify(X, 2, target="even")\n'
         "dmsgd.diversify(X, 2, target=X[0])\n"
         "reveal_type(dmsgd.torch.DiverseSampler)\n"
-        "reveal_type(dmsgd.diagnostics.examine(X, 2))\n"
+        "reveal_type(dmsgd.diagnostics.compare(X, 2))\n"
         "dmsgd.divrsify(X, 2)\n"
     )
     settings = tmp_path / "mypy.ini"  # torch's own types alone would take half a minute
@@ -88,7 +88,7 @@ def test_type_checkers_know_the_names(tmp_path):
     }
     assert list(said) == [8, 9, 11, 12, 13], found
     assert said[11].endswith('-> dmsgd.torch.sampler.DiverseSampler"')
-    assert said[12].endswith('"dmsgd.diagnostics.examination.Examination"')
+    assert said[12].endswith('"dmsgd.diagnostics.compare.Comparison"')
     assert 'Module has no attribute "divrsify"' in said[13]
 
 

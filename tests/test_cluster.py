@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from typer.testing import CliRunner
 
 import dmsgd
+from command_line import CliRunner
 from dmsgd.commands import app
 from dmsgd.errors import ClusterError
 from dmsgd.features.connection import connected, identity

@@ -1,4 +1,3 @@
-import importlib
 import os
 import re
 import shlex
@@ -10,16 +9,15 @@ import time
 import numpy as np
 import pytest
 from scipy import sparse
-from typer.testing import CliRunner
 
 import dmsgd
 import documented_help
+from command_line import CliRunner
 from dmsgd import commands
-from dmsgd.commands import app, arguments
-from dmsgd.commands.words import one_line
+from dmsgd.commands import app, one_line, output
 from dmsgd.errors import InputError
 
-COMMANDS = ("inspect", "report", "sample", "select", "demo", "bench")
+COMMANDS = ("inspect", "report", "sample", "select", "demo")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 80))
 Y = RNG.integers(0, 3, size=300)
@@ -74,11 +72,13 @@ def console_script(*arguments, **options):
         ("--labels y.npy -w 0.7", lambda: dmsgd.diversify(X, 8, Y, 0.7)),
         ("--kernel rbf --scale 5", lambda: dmsgd.diversify(X, 8, kernel="rbf", scale=5)),
         ("--normalize", lambda: dmsgd.diversify(X, 8, normalize=True)),
-        ("--without-repulsion", lambda: dmsgd.Weighted(dmsgd.inclusion(X, 8), 8)),
+        ("--batches weighted", lambda: dmsgd.Weighted.like(dmsgd.diversify(X, 8))),
         (
-            "--without-repulsion --kernel rbf --scale 5",
+            "--batches weighted --kernel rbf --scale 5",
             lambda: dmsgd.Weighted.like(dmsgd.diversify(X, 8, kernel="rbf", scale=5)),
         ),
+        ("--batches stratified --labels y.npy", lambda: dmsgd.Stratified(Y, 8)),
+        ("--batches uniform", lambda: dmsgd.Uniform(300, 8)),
         ("--rho 2", lambda: dmsgd.diversify(dmsgd.anneal(X, 2), 8)),
     ],
 )
@@ -132,7 +132,7 @@ def test_report_says_what_was_done(folder):
     assert "features.npy: 300 items x 80" in result.stdout
     assert "linear: rank 83 by the dual route, k 8" in result.stdout
     assert re.search(r"set-up +\d+\.\d\d s", result.stdout)
-    assert re.search(r"50 in \d+\.\d\d s, .* ms a batch", result.stdout)
+    assert re.search(r"50 in \d+\.\d\d s, .* ms per batch", result.stdout)
     assert result.stderr == ""  # no progress bar unless stderr is a terminal
     drawn = np.bincount(Y[np.load("out.npy")].ravel()) / 400
     for label, before, after in zip(range(3), np.bincount(Y) / 300, drawn, strict=True):
@@ -324,6 +324,7 @@ def test_a_finished_run_says_so_and_draws_nothing(folder):
         ("features.npy --labels kind.txt -k 3 -n 5", "there is no file kind.txt"),
         ("features.npy --labels short.npy -k 8 -n 5", "3 entries for 300 items"),
         ("features.npy -w 0.5 -k 8 -n 5", "-w 0.5 mixes in labels; give them with --labels"),
+        ("features.npy --batches stratified -k 8 -n 5", "by class; give them with --labels"),
         ("features.npy --labels y.npy -w 1.5 -k 8 -n 5", r"w must lie in \[0, 1\], got 1.5"),
         ("features.npy --labels y.npy -w 1 -k 8 -n 5", "k=8 exceeds the kernel's rank 3"),
         ("features.npy -k 301 -n 5", "k=301 exceeds the number of items, 300"),
@@ -375,15 +376,15 @@ def test_an_output_that_comes_meanwhile_is_not_replaced_unless_asked(folder, mon
     if not links:
         monkeypatch.setattr(os, "link", refuse)
     out, before = folder / "out.csv", sorted(folder.iterdir())
-    with arguments.replacing(out, force=False) as file:
+    with output.atomic_write(out, force=False) as file:
         file.write(b"first")
     with (
         pytest.raises(FileExistsError, match=r"out\.csv was written by another program meanwhile"),
-        arguments.replacing(out, force=False) as file,
+        output.atomic_write(out, force=False) as file,
     ):
         file.write(b"second")
     assert out.read_bytes() == b"first"
-    with arguments.replacing(out, force=True) as file:
+    with output.atomic_write(out, force=True) as file:
         file.write(b"third")
     assert out.read_bytes() == b"third"
     assert sorted(folder.iterdir()) == sorted([*before, out])
@@ -503,7 +504,7 @@ def test_examples_in_the_help_work(folder, command):
 
 
 def words_of(text):
-    """Return a help text without what versions of typer print differently."""
+    """Return a help text without what versions of click print differently."""
     return re.sub(r"<[a-z|]+>|\b(?:TEXT|INTEGER|FLOAT|PATH|DIRECTORY)\b|[{}]", "", text).split()
 
 
@@ -549,20 +550,6 @@ def test_demo_never_replaces_files_unasked(folder, monkeypatch):
     monkeypatch.setattr(work, lambda *_: pytest.fail("work was done"))
     fails("demo", "digits.png exists; use --force to replace it, or --out")
     assert (folder / "dmsgd-demo" / "digits.png").read_text() == "precious"
-
-
-def test_bench_prints_times(monkeypatch):
-    module = importlib.import_module("dmsgd.commands.bench")
-    monkeypatch.setattr(module, "LEAST", 1e-4)
-    monkeypatch.setattr(module, "SIZES", (4, 8))
-    result = run("bench --quick")
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    rows = re.findall(r"^ *1,000 +(\d) +(\S+) ms +(\S+) ms +(\S+) ", result.stdout, re.M)
-    assert [int(row[0]) for row in rows] == [4, 8]
-    for _, ours, floor, ratio in rows:
-        assert float(ratio) == pytest.approx(float(ours) / float(floor), rel=0.1)
-    fails("bench --seed -1", "seed must not be negative")
 
 
 def test_version():

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from command_line import CliRunner
 from dmsgd.commands import app
 from dmsgd.commands import demo_comparisons as demo
 

@@ -21,7 +21,7 @@ sys.modules.update(dict.fromkeys({ABSENT}))
 
 CORE = """
 import numpy as np
-from typer.testing import CliRunner
+from click.testing import CliRunner
 import dmsgd
 from dmsgd.commands import app
 
@@ -39,7 +39,7 @@ np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d,e,f", comments="")
 np.save("y.npy", y)
 for command in ("inspect x.csv --labels y.npy -k 4", "report x.csv -k 4 -o r.html",
                 "sample x.csv -k 4 -n 9 -o b.npy", "select x.csv -k 4 -o c.csv",
-                "--versions", "bench --help"):
+                "--versions", "demo --help"):
     done = CliRunner().invoke(app, command.split(), catch_exceptions=False)
     assert done.exit_code == 0, (command, done.output)
 print("core", file=sys.stderr)
@@ -48,7 +48,7 @@ print("core", file=sys.stderr)
 MESSAGES = """
 import importlib, os
 import numpy as np
-from typer.testing import CliRunner
+from click.testing import CliRunner
 import dmsgd
 from dmsgd.commands import app
 
@@ -72,7 +72,6 @@ print(json.dumps({
     "coreset": told(lambda: dmsgd.coreset(dmsgd.RBF(X), 12)),
     "density": told(lambda: dmsgd.diversify(X, 4, target="density")),
     "train_torch": told(lambda: dmsgd.sgd.train_torch(1, 2, 3, 4, 5, 6)),
-    "gradients": told(lambda: dmsgd.diagnostics.item_gradients(1, 2, 3, 4)),
     "parquet": told(lambda: dmsgd.diversify("x.parquet", 4)),
     "zarr": told(lambda: dmsgd.diversify("x.zarr", 4)),
     **{name: told(lambda: importlib.import_module(name)) for name in (
@@ -92,7 +91,6 @@ EXPECTED = {
         ("coreset", "k-means", "scikit-learn", "sklearn"),
         ("density", "the density of items", "scikit-learn", "sklearn"),
         ("train_torch", "train_torch", "torch", "torch"),
-        ("gradients", "item_gradients", "torch", "torch"),
         ("parquet", "x.parquet: reading Parquet", "pyarrow", "parquet"),
         ("zarr", "x.zarr: reading Zarr", "zarr 3 and Python 3.11 or later", "zarr"),
         ("dmsgd.torch", "dmsgd.torch", "torch", "torch"),

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.diagnostics import gradient_variance, mean_similarity
+from dmsgd.diagnostics import gradient_variance
 from dmsgd.features import as_features
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.large import ArrayStore
@@ -206,7 +206,6 @@ CONSUMERS = {
     "SwapChain": lambda F: dmsgd.SwapChain(dmsgd.Linear(F), K, burn_in=50).sample(2, seed=0),
     "suggest_scale": lambda F: dmsgd.suggest_scale(F, K),
     "gradient variance": lambda F: gradient_variance(kdpp(F), GRADIENTS).variance,
-    "mean similarity": lambda F: mean_similarity(kdpp(F), F),
     "schedule": lambda F: dmsgd.presample(kdpp(F), 6, seed=1).batches,
 }
 

@@ -154,11 +154,10 @@ BAD = {
     "gradients too large": (
         lambda: dmsgd.diagnostics.gradient_variance(dmsgd.Uniform(12, 2), X * 1e150), ValueError,
         "gradients.*rescale"),
-    "no function to follow examine": (
-        lambda: dmsgd.diagnostics.examine(X, 3, progress=3), TypeError, "progress"),
+    "no function to follow compare": (
+        lambda: dmsgd.diagnostics.compare(X, 3, progress=3), TypeError, "progress"),
     "no function to follow build": (
         lambda: dmsgd.report.build(X, 3, progress=3), TypeError, "progress"),
-    "no spectra made": (lambda: dmsgd.diagnostics.examine(X, 3, made=3), TypeError, "made"),
     "code for no k": (lambda: dmsgd.designs.DesignOptions().code("3"), TypeError, "k must"),
     "a kernel for X": (lambda: dmsgd.median_scale(dmsgd.Linear(X)), TypeError, "X is a Linear"),
     "a column of a kernel": (
@@ -166,8 +165,6 @@ BAD = {
     "weights of what is hardly ever drawn": (
         lambda: dmsgd.unbiased_weights(dmsgd.Weighted(weights=[1e-310, 1, 2, 1], k=2)), ValueError,
         "item 0"),
-    "a page of nothing": (lambda: dmsgd.report.render({}), TypeError, "build"),
-    "a page of no dict": (lambda: dmsgd.report.render(3), TypeError, "build"),
     "sampler of one argument": (
         lambda: dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 3, len), TypeError, "sampler"),
     "sampler of no function": (
@@ -244,7 +241,7 @@ def test_missing_labels_are_no_class(labels):
 TAKES_LABELS = {
     "diversify": lambda y: dmsgd.diversify(X, 2, y, 0.5),
     "inclusion": lambda y: dmsgd.inclusion(X, 2, y, 0.5),
-    "suggest_w": lambda y: dmsgd.suggest_w(X, 2, y),
+    "suggest_w": lambda y: dmsgd.diagnostics.suggest_w(X, 2, y),
     "Stratified": lambda y: dmsgd.Stratified(y, 2),
     "Partition": lambda y: dmsgd.Partition(dmsgd.diversify(X, 2), y),
     "concat": lambda y: dmsgd.concat(X, y, 0.5),
@@ -252,7 +249,7 @@ TAKES_LABELS = {
     "one_hot": dmsgd.one_hot,
     "strata": dmsgd.strata,
     "class_shares": lambda y: dmsgd.diagnostics.class_shares(dmsgd.Uniform(12, 2), y),
-    "examine": lambda y: dmsgd.diagnostics.examine(X, 2, y),
+    "compare": lambda y: dmsgd.diagnostics.compare(X, 2, y),
     "report": lambda y: dmsgd.report.build(X, 2, y),
 }
 

@@ -13,16 +13,15 @@ import dmsgd
 from dmsgd.designs import DesignOptions
 from dmsgd.designs.build import make_design
 from dmsgd.diagnostics import (
-    GradientVariance,
-    advise,
     class_shares,
-    concerns,
+    compare,
     effective_batch,
     estimate_repulsion,
     evenness,
-    examine,
+    recommend,
 )
-from dmsgd.diagnostics.sample import sample_rows
+from dmsgd.diagnostics.data import sample_size
+from dmsgd.diagnostics.gradients import GradientVariance
 from dmsgd.errors import as_options
 from test_commands import fails, run
 
@@ -50,24 +49,26 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_predictions_are_those_of_the_designs():
-    found = examine(FEATURES, 8, LABELS)
-    assert (found.n, found.d, found.k, found.sampled) == (250, 40, 8, 250)
-    assert found.classes == dict(zip("abcde", SIZES, strict=True))
+    found = compare(FEATURES, 8, LABELS)
+    assert (found.data.n, found.data.d, found.k, found.rows.size) == (250, 40, 8, 250)
+    assert found.data.classes == dict(zip("abcde", SIZES, strict=True))
     names = ["uniform", "w = 0", "w = 0.3", "w = 0.5", "w = 0.7", "w = 0.9", "stratified"]
-    assert [each.name for each in found.prospects] == names
-    for each in found.prospects[1:-1]:
-        labels = LABELS if each.settings.w > 0 else None
-        design = dmsgd.diversify(FEATURES, 8, labels, each.settings.w)
+    assert [each.name for each in found.summaries] == names
+    for each in found.summaries[1:-1]:
+        labels = LABELS if each.options.w > 0 else None
+        design = dmsgd.diversify(FEATURES, 8, labels, each.options.w)
         assert each.shares == pytest.approx(dmsgd.diagnostics.class_shares(design, LABELS))
-        assert each.seen == pytest.approx(float(dmsgd.diagnostics.coverage(design, 32)))
+        assert each.coverage == pytest.approx(float(dmsgd.diagnostics.coverage(design, 32)))
         again = estimate_repulsion(design, seed=9)
         gap = abs(each.repulsion.value - again.value)
         assert gap < 4 * np.hypot(each.repulsion.error, again.error)
-        assert min(each.price.setup, each.same_b.setup, each.price.draw, each.same_b.draw) > 0
-    for each in (found.prospects[0], found.prospects[-1]):
-        assert (each.repulsion, each.same_b) == (None, None)
-    assert found.prospects[-1].evenness == pytest.approx(1)
-    assert found.room.rank == 40
+        assert each.seconds_per_batch > 0
+        np.testing.assert_allclose(each.inclusion, design.inclusion())
+        np.testing.assert_array_equal(each.examples, design.sample(3, seed=0))
+    for each in (found.summaries[0], found.summaries[-1]):
+        assert (each.repulsion.value, each.repulsion.error) == (0, 0)
+    assert found.summaries[-1].evenness == pytest.approx(1)
+    assert found.rank == 40
 
 
 def test_repulsion_is_what_it_does_to_the_variance_of_the_features():
@@ -75,7 +76,7 @@ def test_repulsion_is_what_it_does_to_the_variance_of_the_features():
     exact = dmsgd.diagnostics.gradient_variance(design, PLACES)
     found = estimate_repulsion(design, draws=2000)
     assert found.value > 0.5
-    assert abs(found.value - (1 - exact.by_repulsion)) < 4 * found.error
+    assert abs(found.value - (1 - exact.repulsion_factor)) < 4 * found.error
     assert found.error < 0.02
     nothing = estimate_repulsion(dmsgd.Uniform(250, 8), design.spectrum, draws=2000)
     assert abs(nothing.value) < 4 * nothing.error
@@ -86,20 +87,19 @@ def test_repulsion_is_what_it_does_to_the_variance_of_the_features():
 def test_a_sample_predicts_the_shares_of_the_data(monkeypatch):
     X = np.repeat(FEATURES, 8, axis=0) + 0.1 * RNG.normal(size=(2000, 40))
     y = np.repeat(LABELS, 8)
-    whole = examine(X, 8, y, DesignOptions(w=0.5), ws=())
-    monkeypatch.setattr("dmsgd.diagnostics.sample.OPERATIONS", 1e6)
-    monkeypatch.setattr("dmsgd.diagnostics.sample.SAMPLES", (1000,))
-    part = examine(X, 8, y, DesignOptions(w=0.5), ws=())
-    assert (whole.sampled, part.sampled) == (2000, 1000)
-    assert part.prospects[1].shares == pytest.approx(whole.prospects[1].shares, abs=0.03)
-    assert part.prospects[0].shares == whole.prospects[0].shares  # known without a sample
+    whole = compare(X, 8, y, DesignOptions(w=0.5), ws=())
+    monkeypatch.setattr("dmsgd.diagnostics.data.OPERATIONS", 1e6)
+    monkeypatch.setattr("dmsgd.diagnostics.data.SAMPLES", (1000,))
+    part = compare(X, 8, y, DesignOptions(w=0.5), ws=())
+    assert (whole.rows.size, part.rows.size) == (2000, 1000)
+    assert part.summaries[1].shares == pytest.approx(whole.summaries[1].shares, abs=0.03)
+    assert part.summaries[0].shares == whole.summaries[0].shares  # known without a sample
 
 
 def test_samples_are_larger_where_features_are_few():
     for d, size in ((256, 200_000), (512, 50_000), (1280, 2000), (20_000, 1500)):
-        rows = sample_rows(200_000, d, k=64)
-        assert rows.size == np.unique(rows).size == size
-    assert sample_rows(300, 20_000, k=64).size == 300
+        assert sample_size(200_000, d, 64, most=200_000) == size
+    assert sample_size(300, 20_000, 64, most=300) == 300
 
 
 # What is advised
@@ -107,6 +107,9 @@ def test_samples_are_larger_where_features_are_few():
 
 def check_code(advice, X, k, y=None):
     """The advised line of Python makes the advised design."""
+    if advice.name == "shuffled epochs":
+        assert advice.code(k).endswith(f"batch_size={k}, shuffle=True)")
+        return
     scope, design = {"dmsgd": dmsgd, "X": X, "y": y}, advice.design(X, k, y)
     exec(advice.code(k), scope)
     np.testing.assert_array_equal(scope["design"].sample(5, 0), design.sample(5, 0))
@@ -116,54 +119,53 @@ def check_code(advice, X, k, y=None):
 @pytest.mark.parametrize("k", [8, 30])
 def test_uneven_classes_get_strata(k):
     """On all data we have, strata did better than any w (docs/diagnostics.md)."""
-    found = examine(FEATURES, k, LABELS)
-    advice = advise(found)
-    assert advice.kind == "stratified"
+    found = compare(FEATURES, k, LABELS)
+    advice = recommend(found)
+    assert advice.name == "stratified"
     assert "classes uneven (0.59, where 1 is even)" in advice.reason
-    best = max(each.evenness for each in found.prospects if each.settings)
+    best = max(each.evenness for each in found.summaries if each.options.batches == "k-DPP")
     assert f"where k-DPPs reach {best:.2f}" in advice.reason
     assert isinstance(advice.design(FEATURES, k, LABELS), dmsgd.Stratified)
-    assert advice.options() == ""
     check_code(advice, FEATURES, k, LABELS)
 
 
 def test_what_cannot_be_advised_is_not_decomposed():
     even, uneven = np.arange(len(FEATURES)) % 4, LABELS
-    assert examine(FEATURES, 8, even).candidate.settings == DesignOptions(normalize=True)
-    assert examine(FEATURES, 8, uneven).candidate is None
+    assert compare(FEATURES, 8, even).candidate.options == DesignOptions(normalize=True)
+    assert compare(FEATURES, 8, uneven).candidate is None
 
 
 def test_even_classes_and_equal_items_get_uniform_batches():
     X = np.kron(np.eye(100), np.ones((2, 1)))
-    advice = advise(examine(X, 8, np.arange(200) % 2))
-    assert advice.kind == "uniform"
+    advice = recommend(compare(X, 8, np.arange(200) % 2))
+    assert advice.name == "shuffled epochs"
     assert "classes are even" in advice.reason
     assert "100% of the items" in advice.reason
-    assert isinstance(advice.design(X, 8), dmsgd.Uniform)
-    assert advise(examine(X, 8)).kind == "uniform"
+    assert isinstance(advice.design(X, 8), dmsgd.Partition)
+    assert recommend(compare(X, 8)).name == "shuffled epochs"
 
 
 def test_items_that_stand_out_get_weighted_batches():
-    found = examine(RARE, 8)
-    advice = advise(found)
+    found = compare(RARE, 8)
+    advice = recommend(found)
     assert found.candidate.effective_items < 0.95
     assert found.candidate.repulsion.value < 0.4
-    assert advice.kind == "weighted"
+    assert advice.name == "weighted"
     assert "there are no labels" in advice.reason
-    assert f"a batch of 8 is worth {found.candidate.effective_batch:.1f}" in advice.reason
-    assert "the same b without it does as well" in advice.reason
+    assert f"a batch of 8 counts as {found.candidate.effective_batch:.1f}" in advice.reason
+    assert "without it do as well" in advice.reason
     line = "design = dmsgd.Weighted.like(dmsgd.diversify(X, k=8, normalize=True))"
     assert advice.code(8) == line
-    assert advice.options() == "--normalize --without-repulsion"
+    assert as_options(advice.options.changed()) == "--batches weighted --normalize"
     same = dmsgd.diversify(RARE, 8, normalize=True).inclusion()
     np.testing.assert_allclose(advice.design(RARE, 8).inclusion(), same, atol=1e-9)
     check_code(advice, RARE, 8)
 
 
 def test_known_classes_lose_nothing_by_what_is_advised():
-    advice = advise(examine(RARE, 8, np.arange(250) % 5))
-    assert advice.kind == "uniform"
-    assert "with unbiased weights a batch of 8 would be worth" in advice.reason
+    advice = recommend(compare(RARE, 8, np.arange(250) % 5))
+    assert advice.name == "shuffled epochs"
+    assert "with unbiased weights a batch of 8 would count as" in advice.reason
 
 
 @pytest.mark.filterwarnings("ignore:column 12 of X")
@@ -171,30 +173,31 @@ def test_known_classes_lose_nothing_by_what_is_advised():
 @pytest.mark.parametrize("k", [4, 8])
 def test_advice_is_never_less_even_than_uniform_batches(load, k):
     X, y = load(return_X_y=True)
-    found = examine(X, k, y, ws=())
-    advice, uniform = advise(found), dmsgd.Uniform(len(X), k)
+    found = compare(X, k, y, ws=())
+    advice, uniform = recommend(found), dmsgd.Uniform(len(X), k)
     design = advice.design(X, k, y)
     check_code(advice, X, k, y)
     advised, before = (evenness(class_shares(each, y)) for each in (design, uniform))
     assert advised > before - 0.005
     assert effective_batch(design) >= 0.95 * k
     units = load is not load_digits
-    assert found.candidate.settings.standardize == units
-    assert any("columns in different units" in each for each in concerns(found)) == units
+    assert found.candidate.options.standardize == units
+    assert any("columns in different units" in each for each in found.warnings()) == units
     if units:
-        assert found.room.effective_rank < 1.1
-        standard = examine(X, k, y, DesignOptions(standardize=True), ws=())
-        assert standard.room.effective_rank > 5
-        assert not any("columns in different units" in each for each in concerns(standard))
+        assert found.effective_rank < 1.1
+        standard = compare(X, k, y, DesignOptions(standardize=True), ws=())
+        assert standard.effective_rank > 5
+        assert not any("columns in different units" in each for each in standard.warnings())
 
 
 @pytest.mark.filterwarnings("ignore:column 12 of X")
 def test_columns_in_different_units_are_standardized_in_what_is_advised(folder):
     X, _ = load_wine(return_X_y=True)
-    found = examine(X, 8)
-    advice = advise(found)
-    assert advice.settings == DesignOptions(standardize=True, normalize=True)
-    assert "columns are standardized, as the kernel would see the largest alone" in advice.reason
+    found = compare(X, 8)
+    advice = recommend(found)
+    scaled = DesignOptions(batches="weighted", standardize=True, normalize=True)
+    assert advice.options == scaled
+    assert "columns are standardized" in advice.reason
     check_code(advice, X, 8)
     np.save("wine.npy", X)
     printed = run("inspect wine.npy -k 8").stdout
@@ -206,52 +209,52 @@ def test_columns_in_different_units_are_standardized_in_what_is_advised(folder):
 
 
 def test_strong_repulsion_gets_a_kdpp():
-    found = examine(PLACES, 8)
-    advice = advise(found)
+    found = compare(PLACES, 8)
+    advice = recommend(found)
     assert found.candidate.repulsion.value > 0.5
-    assert advice.kind == "k-DPP"
-    assert advice.settings.w == 0
+    assert advice.name == "k-DPP"
+    assert advice.options.w == 0
     assert re.search(r"repulsion removes \d\d% \(± \d%\) of the variance", advice.reason)
     check_code(advice, PLACES, 8)
 
 
 def test_gradients_say_more_about_repulsion_than_features():
-    def split(by_repulsion):
-        return GradientVariance(250, 8, by_repulsion, 0, 0, 1.0, 1.0, 1.0, 0)
+    def split(repulsion_factor):
+        return GradientVariance(250, 8, repulsion_factor, 0, 0, 1.0, 1.0, 1.0, 0)
 
-    strong, weak = examine(PLACES, 8), examine(RARE, 8)
-    assert advise(strong, split(0.9)).kind == "uniform"
-    assert "removes 10% of the variance of these gradients" in advise(strong, split(0.9)).reason
-    assert advise(weak, split(0.3)).kind == "k-DPP"
-    assert advise(weak, split(1.2)).kind == "weighted"
-    labelled = examine(FEATURES, 8, LABELS)
-    assert advise(labelled, split(0.1)).kind == "stratified"
+    strong, weak = compare(PLACES, 8), compare(RARE, 8)
+    assert recommend(strong, split(0.9)).name == "shuffled epochs"
+    assert "removes 10% of the variance of these gradients" in recommend(strong, split(0.9)).reason
+    assert recommend(weak, split(0.3)).name == "k-DPP"
+    assert recommend(weak, split(1.2)).name == "weighted"
+    labelled = compare(FEATURES, 8, LABELS)
+    assert recommend(labelled, split(0.1)).name == "stratified"
 
 
 def test_a_target_is_kept():
     settings = DesignOptions(target="uniform", normalize=True)
-    advice = advise(examine(FEATURES, 8, LABELS, settings))
-    assert (advice.kind, advice.settings) == ("k-DPP", settings)
+    advice = recommend(compare(FEATURES, 8, LABELS, settings))
+    assert (advice.name, advice.options) == ("k-DPP", settings)
 
 
 def test_few_columns_get_an_rbf_kernel():
     X = RNG.normal(size=(300, 2))
-    found = examine(X, 12)
-    assert "rank too small" in concerns(found)[0]
-    assert [each.name for each in found.prospects] == ["uniform"]  # what was asked for is not there
-    settings = found.candidate.settings
+    found = compare(X, 12)
+    assert "rank too small" in found.warnings()[0]
+    assert [each.name for each in found.summaries] == ["uniform"]  # what was asked for is not there
+    settings = found.candidate.options
     assert (settings.kernel, settings.normalize) == ("rbf", False)
     assert settings.scale == pytest.approx(dmsgd.suggest_scale(X, 12), rel=1e-3)
-    advice = advise(found)
-    assert advice.kind == "weighted"
+    advice = recommend(found)
+    assert advice.name == "weighted"
     assert re.search(r"Weighted.like\(.*kernel='rbf', scale=[\d.]+\)\)$", advice.code(12))
     check_code(advice, X, 12)
 
 
 def test_an_rbf_kernel_of_many_items_is_that_of_a_sample():
-    found = examine(RNG.normal(size=(6000, 2)), 12)
-    assert found.sampled == 1500
-    assert found.candidate.settings.kernel == "rbf"
+    found = compare(RNG.normal(size=(6000, 2)), 12)
+    assert found.rows.size == 1500
+    assert found.candidate.options.kernel == "rbf"
 
 
 def test_rows_on_disk_are_sampled(tmp_path, monkeypatch):
@@ -259,34 +262,34 @@ def test_rows_on_disk_are_sampled(tmp_path, monkeypatch):
     np.save(path, np.repeat(FEATURES, 2, axis=0))
     y = np.repeat(LABELS, 2)
     asked = DesignOptions(w=0.5)
-    whole = examine(np.load(path), 8, y, asked, ws=())
-    read = examine(path, 8, y, asked, ws=())
-    assert (read.n, read.sampled, read.counted) == (500, 500, 500)
-    assert read.prospects[1].shares == pytest.approx(whole.prospects[1].shares)
-    monkeypatch.setattr("dmsgd.diagnostics.sample.SAMPLES", (300,))
-    part = examine(path, 8, y, asked, ws=())
-    assert (part.n, part.sampled, part.counted) == (500, 300, 300)
-    assert part.classes == whole.classes
-    assert any("duplicates" in each for each in concerns(part))
+    whole = compare(np.load(path), 8, y, asked, ws=())
+    read = compare(path, 8, y, asked, ws=())
+    assert (read.data.n, read.rows.size, read.data.counted) == (500, 500, 500)
+    assert read.summaries[1].shares == pytest.approx(whole.summaries[1].shares)
+    monkeypatch.setattr("dmsgd.diagnostics.data.SAMPLES", (300,))
+    part = compare(path, 8, y, asked, ws=())
+    assert (part.data.n, part.rows.size, part.data.counted) == (500, 300, 300)
+    assert part.data.classes == whole.data.classes
+    assert any("duplicates" in each for each in part.warnings())
 
 
 def test_words_are_annealed():
     X = sparse.csr_array(np.maximum(FEATURES, 0))
-    found = examine(X, 8)
-    assert found.words
-    assert found.prospects[1].settings.rho is None  # as sample has it, unless told otherwise
-    assert found.candidate.settings.rho == 0.1
-    code = found.candidate.settings.code(8)
+    found = compare(X, 8)
+    assert found.data.has_counts
+    assert found.summaries[1].options.rho is None  # as sample has it, unless told otherwise
+    assert found.candidate.options.rho == 0.1
+    code = found.candidate.options.code(8)
     assert code == "dmsgd.diversify(X, k=8, rho=0.1, normalize=True)"
-    asked = examine(X, 8, settings=DesignOptions(rho=0.5))
-    assert {each.settings.rho for each in (*asked.prospects[1:], asked.candidate)} == {0.5}
+    asked = compare(X, 8, options=DesignOptions(rho=0.5))
+    assert {each.options.rho for each in (*asked.summaries[1:], asked.candidate)} == {0.5}
 
 
 # What is warned of
 
 
-def test_concerns():
-    assert concerns(examine(FEATURES, 8, LABELS)) == []
+def test_warnings():
+    assert compare(FEATURES, 8, LABELS).warnings() == []
     longer = FEATURES * np.linspace(1, 10, 250)[:, None]
     copies = np.vstack([FEATURES, FEATURES[:50]])
     empty = np.vstack([FEATURES, np.zeros((2, 40))])
@@ -300,15 +303,15 @@ def test_concerns():
         (FEATURES, 4, LABELS, "5 classes and k = 4"),
         (FEATURES, 8, np.append(LABELS[:-1], "alone"), "single item"),
     ):
-        assert any(re.search(words, each) for each in concerns(examine(X, k, y))), words
-    assert not any("near-uniform" in each for each in concerns(examine(longer, 1)))
+        assert any(re.search(words, each) for each in compare(X, k, y).warnings()), words
+    assert not any("near-uniform" in each for each in compare(longer, 1).warnings())
 
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_items_that_are_all_alike(k):
     """No kernel tells them apart, and none has a scale."""
-    found = examine(np.ones((9, 3)), k)
-    assert advise(found).kind == "uniform"
+    found = compare(np.ones((9, 3)), k)
+    assert recommend(found).name == "shuffled epochs"
     assert (found.candidate is not None) == (k == 1)
 
 
@@ -324,11 +327,10 @@ def test_one_screen(folder):
     assert max(len(line) for line in lines if not line.startswith("  dmsgd")) <= 80
     assert "250 items x 40, 5 classes of 5 to 150" in result.stdout
     assert re.search(r"rank +40, effective \d+\.\d, k 8", result.stdout)
-    assert "strata" in result.stdout
+    assert "stratified" in result.stdout
     assert re.search(r"^ e \(5\) +2.0% +\d+\.\d%", result.stdout, re.M)
-    for row in ("effective items", "noise repelled", "µs to draw a batch", "ms to set up"):
+    for row in ("effective items", "noise removed", "µs per batch"):
         assert re.search(rf"^ {row} .*\d", result.stdout, re.M), row
-    assert len(re.findall(r"^   the same b alone( +[\d.]+){5}", result.stdout, re.M)) == 2
     assert "Recommended: stratified. Reason: labels are known and classes uneven" in result.stdout
     assert os.listdir(folder) == ["features.npy", "y.npy"] or len(os.listdir(folder)) == 2
 
@@ -337,7 +339,7 @@ def test_one_screen(folder):
     ("features", "labels", "kind"),
     [
         (FEATURES, LABELS, "stratified"),
-        (FEATURES, None, "uniform"),
+        (FEATURES, None, "shuffled epochs"),
         (RARE, None, "weighted"),
         (FEATURES[:, :3], None, "weighted"),
         (PLACES, None, "k-DPP"),
@@ -350,16 +352,18 @@ def test_what_is_recommended_makes_the_recommended_design(folder, features, labe
     named = "" if labels is None else "--labels y.npy"
     result = run(f"inspect features.npy {named} -k {k}")
     assert f"Recommended: {kind}." in result.stdout
-    advice = advise(examine(features, k, labels))
+    advice = recommend(compare(features, k, labels))
     design = advice.design(features, k, labels)
     scope = {"dmsgd": dmsgd, "X": features, "y": labels}
+    command = re.search(r"^  dmsgd (sample .*)$", result.stdout, re.M)
+    if kind == "shuffled epochs":  # which a plain loader draws
+        assert command is None
+        assert "shuffle=True" in result.stdout
+        return
     exec(re.search(r"^  (design = .*)$", result.stdout, re.M)[1], scope)
     assert scope["design"].fingerprint() == design.fingerprint()
-    command = re.search(r"^  dmsgd (sample .*)$", result.stdout, re.M)
-    assert (command is None) == (kind in ("uniform", "stratified"))  # which no command draws
-    if command:
-        assert run(command[1]).exit_code == 0
-        np.testing.assert_array_equal(np.load("batches.npy"), design.sample(1000, seed=0))
+    assert run(command[1]).exit_code == 0
+    np.testing.assert_array_equal(np.load("batches.npy"), design.sample(1000, seed=0))
 
 
 # One set of options, one design
@@ -391,7 +395,7 @@ def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
     shares = class_shares(design, LABELS)
 
     asked = DesignOptions(**arguments)
-    predicted = {e.settings: e for e in examine(X, k, LABELS, asked).prospects}[asked]
+    predicted = {e.options: e for e in compare(X, k, LABELS, asked).summaries}[asked]
     assert predicted.shares == pytest.approx(shares, rel=1e-9)
     found = run(f"inspect features.npy --labels y.npy -k {k} {flags}")
     assert found.exit_code == 0, found.output
@@ -420,6 +424,9 @@ def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
         zip((each["name"] for each in content["classes"]), choice["shares"], strict=True)
     )
     assert reported == pytest.approx(shares, abs=1e-6)
+    figures = (choice["items"], choice["seen"], choice["repulsion"]["value"])
+    same = (predicted.effective_items, predicted.coverage, predicted.repulsion.value)
+    assert figures == pytest.approx(same)  # inspect and the page show one comparison
     assert content["w"] == asked.w  # where the sliders begin
     if asked.target is not None:
         assert (content["ws"], content["ks"]) == ([asked.w], [k])
@@ -476,15 +483,15 @@ def test_errors_are_one_line(folder, command, message):
 
 def test_thousands_of_classes_are_looked_at_on_a_sample(monkeypatch):
     """Each class is a direction of the kernel, as costly as a column."""
-    monkeypatch.setattr("dmsgd.diagnostics.sample.MANY_CLASSES", 100)
+    monkeypatch.setattr("dmsgd.diagnostics.data.MANY_CLASSES", 100)
     X, y = RNG.normal(size=(600, 12)), np.arange(600) // 3
-    found = examine(X, 5, y, ws=(0.5,))
-    assert (found.n, found.sampled, len(found.classes)) == (600, 100, 200)
-    uniform, plain = found.prospects[:2]
+    found = compare(X, 5, y, ws=(0.5,))
+    assert (found.data.n, found.rows.size, len(found.data.classes)) == (600, 100, 200)
+    uniform, plain = found.summaries[:2]
     assert set(uniform.shares) == set(plain.shares)  # evenness is of the same classes
-    assert examine(X, 5, y, DesignOptions(target="uniform")).sampled == 600  # no w is tried
-    monkeypatch.setattr("dmsgd.diagnostics.sample.NEIGHBOURS", 300)
-    assert examine(X, 5, settings=DesignOptions(target="density")).sampled == 300
-    monkeypatch.setattr("dmsgd.diagnostics.sample.PRESCRIBED", 60)
+    assert compare(X, 5, y, DesignOptions(target="uniform")).rows.size == 600  # no w is tried
+    monkeypatch.setattr("dmsgd.diagnostics.data.NEIGHBOURS", 300)
+    assert compare(X, 5, options=DesignOptions(target="density")).rows.size == 300
+    monkeypatch.setattr("dmsgd.diagnostics.data.PRESCRIBED", 60)
     by_entries = DesignOptions(kernel="rbf", target="uniform")
-    assert examine(X, 5, settings=by_entries).sampled == 60
+    assert compare(X, 5, options=by_entries).rows.size == 60

@@ -9,7 +9,7 @@ from scipy.stats import chi2
 
 import dmsgd
 from contracts import ERROR_RATE
-from dmsgd.diagnostics import coverage, observed_inclusion
+from dmsgd.diagnostics import check_schedule, coverage
 from dmsgd.samplers.partition import RandomStream, deal, exchange_items
 
 
@@ -229,8 +229,8 @@ def test_a_schedule_holds_whole_epochs(tmp_path, design):
     schedule = dmsgd.presample(design, 36, seed=1, path=tmp_path / "epochs.npy")
     np.testing.assert_array_equal(schedule.batches, design.sample(36, seed=1))
     np.testing.assert_array_equal(schedule.inclusion(), design.inclusion())
-    for asked in (lambda: coverage(schedule, 3), lambda: observed_inclusion(schedule)):
-        with pytest.raises(ValueError, match=r"drawn from a Partition.*ask the Partition"):
+    for asked in (lambda: coverage(schedule, 3), lambda: check_schedule(schedule)):
+        with pytest.raises(ValueError, match=r"drawn from a Partition.*pass the Partition"):
             asked()
 
 

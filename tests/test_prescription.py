@@ -77,7 +77,7 @@ def test_draws_follow_the_target() -> None:
 def test_uniform_needs_no_weights() -> None:
     design = dmsgd.diversify(features(200, 12), 6, target="uniform")
     np.testing.assert_allclose(dmsgd.unbiased_weights(design), 1 / 6, rtol=1e-5)
-    repulsion = dmsgd.correlation(design, np.arange(199), np.arange(1, 200))
+    repulsion = dmsgd.diagnostics.correlation(design, np.arange(199), np.arange(1, 200))
     assert repulsion.mean() < -1 / 199  # still more diverse than plain batches
 
 

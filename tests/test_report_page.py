@@ -1,11 +1,8 @@
 """The page of the report, in a real browser."""
 
 import base64
-import csv
-import io
 import json
 import re
-import time
 
 import numpy as np
 import pytest
@@ -13,9 +10,7 @@ import pytest
 import dmsgd
 from browser import browser
 from dmsgd.designs import DesignOptions
-from dmsgd.designs.build import make_kdpp
 from test_report import (  # noqa: F401 (fixtures)
-    ASKED,
     EVIL,
     LABELS,
     RNG,
@@ -24,6 +19,7 @@ from test_report import (  # noqa: F401 (fixtures)
     content,
     hostile,
     html,
+    made,
     unpack,
 )
 
@@ -89,8 +85,8 @@ def test_names_and_texts_show_as_text(page):
 
 @pytest.mark.parametrize(("name", "position"), [("w", 0), ("k", 1)])
 def test_sliders_change_the_charts(page, name, position):
-    parts = ("#map", "#inclusion canvas", "#coverage canvas", "#spectrum canvas")
-    words = ("#summary", "#halves-text", "#halves", "#classes", "#most", "#diverse", "#map-text")
+    parts = ("#map", "#inclusion canvas", "#coverage canvas")
+    words = ("#summary", "#effects", "#choices", "#classes", "#most", "#diverse", "#map-text")
     before = [pixels(page, each) for each in parts] + [text(page, each) for each in words]
     slide(page, name, position)
     after = [pixels(page, each) for each in parts] + [text(page, each) for each in words]
@@ -103,10 +99,9 @@ def test_sliders_change_the_charts(page, name, position):
     assert [pixels(page, each) for each in parts] == before[: len(parts)]
 
 
-def test_hover_and_keys_show_an_item(page, content):
+def test_hover_shows_an_item(page, content):
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
 
     canvas = page.find_element(By.ID, "map")
     page.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
@@ -125,109 +120,6 @@ def test_hover_and_keys_show_an_item(page, content):
     assert page.execute_script("return document.querySelectorAll('#tip canvas').length") == 1
     ActionChains(page, duration=0).move_to_element_with_offset(canvas, 0, -260).perform()
     assert page.execute_script("return document.getElementById('tip').style.display") == "none"
-    canvas.send_keys(Keys.ARROW_RIGHT)
-    assert re.match(r"item \d+", text(page, "#tip"))
-    canvas.send_keys(Keys.ESCAPE)
-
-
-def test_a_class_can_be_seen_alone(page):
-    before = pixels(page, "#map")
-    click = "document.querySelectorAll('#classes button')[3].click()"
-    page.execute_script(click)
-    assert pixels(page, "#map") != before
-    assert (
-        page.execute_script(
-            "return document.querySelectorAll('#classes button')[3].getAttribute('aria-pressed')"
-        )
-        == "true"
-    )
-    page.execute_script(click)
-    assert pixels(page, "#map") == before
-
-
-def test_a_class_has_its_own_favourites(page, content):
-    before = text(page, "#most")
-    choose = (
-        "const only = document.getElementById('only'); only.value = arguments[0];"
-        "only.dispatchEvent(new Event('input', {bubbles: true}))"
-    )
-    page.execute_script(choose, "2")
-    b = make_kdpp(ASKED, X, 10, LABELS).inclusion()
-    rare = np.flatnonzero(LABELS == "rare")
-    order = rare[np.argsort(b[rare])]
-    for name, item in (("most", order[-1]), ("least", order[0])):
-        first = text(page, f"#{name} li")
-        assert first.startswith(f"item {item}, rare")
-        assert f"{b[item] * 15:.1f}" in first
-    assert text(page, "#save") == "Save these 15 items as CSV"
-    page.execute_script(choose, "")
-    assert text(page, "#most") == before
-    assert text(page, "#save") == "Save all 150 items as CSV"
-
-
-def saved_by(page, path):
-    """Return the rows of the table of items that the page saves at `path`."""
-    folder = {"behavior": "allow", "downloadPath": str(path.parent)}
-    page.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
-    page.execute_script("document.getElementById('save').click()")
-    end = time.monotonic() + 100
-    while not path.exists() and time.monotonic() < end:
-        time.sleep(0.02)
-    return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
-
-
-def test_the_table_of_items_is_saved_by_the_page(page, content, tmp_path):
-    saved = saved_by(page, tmp_path / "items-w0.7-k10.csv")
-    exact = list(csv.DictReader(io.StringIO(content["csv"])))
-    assert [row["class"] for row in saved] == LABELS.tolist()
-    for one, other in zip(saved, exact, strict=True):
-        same = ("item", "class", "near_copy_of")
-        assert [one[name] for name in same] == [other[name] for name in same]
-        assert float(one["times_uniform"]) == pytest.approx(float(other["times_uniform"]), rel=0.01)
-    assert page.get_log("browser") == []
-
-
-def test_the_address_restores_the_view(page):
-    slide(page, "w", 1)
-    slide(page, "k", 1)
-    page.execute_script("document.querySelectorAll('#classes button')[2].click()")
-    address = page.current_url
-    assert address.endswith("#w=0.3&k=5&class=2")
-    parts = ("#summary", "#most", "#classes", "#save")
-    before = [text(page, each) for each in parts], pixels(page, "#map")
-    page.get("about:blank")
-    page.get(address)
-    assert ([text(page, each) for each in parts], pixels(page, "#map")) == before
-    base = address.split("#")[0]
-    for nonsense in ("#w=7&k=x&class=99", "#%00", "#class=__proto__&k=", "#w"):
-        page.get("about:blank")
-        page.get(base + nonsense)
-        assert "w = 0.7 and k = 10" in text(page, "#summary")
-    assert page.get_log("browser") == []
-
-
-def test_words_are_explained_by_pointer_key_and_touch(page):
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-
-    shown = "return document.getElementById('tip').style.display"
-    for name in ("evenness", "effective size", "similarity"):
-        word = page.find_element(By.CSS_SELECTOR, f"button[data-term='{name}']")
-        page.execute_script("arguments[0].scrollIntoView({block: 'center'})", word)
-        ActionChains(page, duration=0).move_to_element(word).perform()
-        assert text(page, "#tip").startswith(f"{name}\n")
-        ActionChains(page, duration=0).move_by_offset(0, 200).perform()
-        assert page.execute_script(shown) == "none"
-        word.send_keys(Keys.SHIFT)  # has the focus
-        assert len(text(page, "#tip")) > 60
-        assert word.get_attribute("aria-describedby") == "tip"
-        ActionChains(page).send_keys(Keys.ESCAPE).perform()
-        assert page.execute_script(shown) == "none"
-        page.execute_script("document.activeElement.blur(); arguments[0].click()", word)
-        assert page.execute_script(shown) == "block"
-        page.execute_script("document.body.click()")
-        assert page.execute_script(shown) == "none"
 
 
 def test_sliders_name_their_stops_and_legends_have_no_blanks(page):
@@ -241,20 +133,17 @@ def test_sliders_name_their_stops_and_legends_have_no_blanks(page):
 
 
 def test_every_chart_has_words_and_figures(page):
-    for name in ("inclusion", "coverage", "spectrum"):
+    for name in ("inclusion", "coverage"):
         assert len(page.execute_script(f"return {name}.getAttribute('aria-label')")) > 40
         assert page.execute_script(f"return {name}.parentElement.querySelectorAll('td').length") > 9
     assert "most favoured item" in text(page, "#map-text")
     assert "Recommended: stratified" in text(page, "#advice")
-    halves = text(page, "#halves-text")
-    assert re.search(r"repulsion then removes \d+\s%.* of the noise", halves)
-    assert re.search(r"without repulsion takes .*s a batch, with it .*s\.", halves)
-    rows = "return document.querySelectorAll('#halves tbody tr').length"
-    assert page.execute_script(rows) == 4  # uniform, stratified, same b, diverse
+    assert re.search(r"Repulsion: it removes \d+\s%.* of the noise", text(page, "#effects"))
     assert page.execute_script("return map.getAttribute('aria-label')").startswith("Map of 150")
-    assert "worth a uniform one of" in text(page, "#variance-text")
-    assert re.search(r"who meets to \d+\s% of that", text(page, "#variance-text"))
-    assert "same b, no repulsion" in text(page, "#variance")
+    assert "the variance of a uniform one of" in text(page, "#variance-text")
+    assert re.search(r"repulsion to \d+\s% of that", text(page, "#variance-text"))
+    assert "frequency-matched" in text(page, "#variance")
+    assert "noise removed" in page.execute_script("return document.querySelector('dl').textContent")
 
 
 def elements(page):
@@ -268,9 +157,6 @@ def test_hostile_names_show_as_text(hostile, tmp_path):
         shown = text(other, "#classes").split("\n")
         for each in hostile[0]["classes"]:
             assert any(each["name"] in line for line in shown), each["name"]
-        cells = {each.get("cell", each["name"]) for each in hostile[0]["classes"]}
-        assert {row["class"] for row in saved_by(other, tmp_path / "items-w0-k5.csv")} == cells
-        assert '\'=HYPERLINK("http://a.b", 1)' in cells
         assert "”, from" in text(other, "#summary")
         slide(other, "w", 3)
         assert "w = 0.7" in text(other, "#summary")
@@ -285,14 +171,15 @@ def test_hostile_names_show_as_text(hostile, tmp_path):
 def test_ten_thousand_classes(tmp_path):
     """Two hundred are listed, when asked for, and every item still knows its own."""
     labels = np.arange(20_000) // 2
-    content = dmsgd.report.build(
+    found = dmsgd.report.build(
         RNG.normal(size=(20_000, 4)), 3, labels, DesignOptions(target="uniform")
     )
+    content = found.content
     assert len(content["classes"]) == 10_000
     assert content["listed"] == [*range(100), *range(9_900, 10_000)]
     assert len(content["choices"][0][0]["shares"]) == 200
     assert content["uniform"][0]["evenness"] == pytest.approx(1)
-    (tmp_path / "report.html").write_text(dmsgd.report.render(content))
+    (tmp_path / "report.html").write_text(found.html())
     with browser(tmp_path / "profile") as other:
         other.get(f"file://{tmp_path / 'report.html'}")
         few = elements(other)
@@ -310,8 +197,8 @@ def test_ten_thousand_classes(tmp_path):
 
 def test_a_slider_with_one_position_is_not_shown(tmp_path):
     """A target is prescribed for one w and one k, so there is nothing to slide."""
-    content = dmsgd.report.build(X, 10, LABELS, DesignOptions(target="uniform"))
-    (tmp_path / "report.html").write_text(dmsgd.report.render(content))
+    found = dmsgd.report.build(X, 10, LABELS, DesignOptions(target="uniform"))
+    (tmp_path / "report.html").write_text(found.html())
     shown = "return ['w', 'k'].map((name) => document.getElementById(name).offsetParent !== null)"
     with browser(tmp_path / "profile") as other:
         other.get(f"file://{tmp_path / 'report.html'}")

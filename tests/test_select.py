@@ -6,13 +6,14 @@ import shlex
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dmsgd
 from browser import browser
+from command_line import CliRunner
 from dmsgd.commands import app
 from dmsgd.report import selection
-from dmsgd.report.selection import build_selection, render_selection
+from dmsgd.report.page import render
+from dmsgd.report.selection import build_selection
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 20)) * np.linspace(0.5, 2, 300)[:, None]
@@ -120,7 +121,7 @@ def test_labels_are_counted(folder):
     ("command", "message"),
     [
         ("-k 21 -o c.csv", r"k=21 exceeds the kernel's rank 20 .*; use -k 20, or --kernel rbf"),
-        ("-k 5 --weights --most -o c.csv", "--weights are of a draw, and --most is none"),
+        ("-k 5 --weights --most -o c.csv", "--weights need a draw"),
         ("-k 5 --weights -o c.npy", r"--weights are a column of a table; write to c\.csv"),
         ("-k 5 --given 1,1 -o c.csv", "items must be distinct, but 1 is given more than once"),
         ("-k 2 --given 1,2 -o c.csv", "batch of k=2 is to hold others besides the 2 given items"),
@@ -191,12 +192,12 @@ def test_of_very_many_items_a_sample_is_looked_at(monkeypatch):
     monkeypatch.setattr(selection, "NUMBERS", 1)
     spectrum = dmsgd.exact(dmsgd.Linear(RNG.normal(size=(1500, 5))))
     found = build_selection(spectrum, np.array([3, 9]), 0, None, {})
-    assert found["looked_at"] == 1000
-    assert "random sample of 1,000 items" in render_selection(found, "chosen")
+    assert found["measured"] == 1000
+    assert "random sample of 1,000 items" in render("selection.html", "chosen", found)
 
 
 def test_users_text_is_text_on_the_page():
-    page = render_selection(content(given=2)[0], "<script>")
+    page = render("selection.html", "<script>", content(given=2)[0])
     assert "<i>c" not in page
     assert "<b>linear" not in page
     assert "<title>&lt;script&gt;</title>" in page

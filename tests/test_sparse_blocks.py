@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from typer.testing import CliRunner
 
 import dmsgd
+from command_line import CliRunner
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
 from dmsgd.commands import app
 from dmsgd.commands.loading import load_features

@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
 
 import dmsgd
-from dmsgd.diagnostics import advise, examine
+from dmsgd.diagnostics import compare, recommend, suggest_w
 from dmsgd.files import csv_files, parquet_files
 from test_commands import fails, run
 
@@ -47,18 +47,17 @@ def test_labels_are_a_column_of_a_table(folder, kind):
 
 @pytest.mark.filterwarnings("ignore:column 12 of X")
 def test_everyone_takes_a_column_of_labels(folder):
-    found = examine("wine.csv", 8, "cultivar", ws=())
-    assert found.classes == {"class_0": 59, "class_1": 71, "class_2": 48}
-    assert found.d == 13
-    advised = advise(found).design("wine.csv", 8, "cultivar")
+    found = compare("wine.csv", 8, "cultivar", ws=())
+    assert found.data.classes == {"class_0": 59, "class_1": 71, "class_2": 48}
+    assert found.data.d == 13
+    advised = recommend(found).design("wine.csv", 8, "cultivar")
     assert (advised.n, advised.k) == (178, 8)
-    page = dmsgd.report.build("wine.csv", 8, "cultivar")
+    page = dmsgd.report.build("wine.csv", 8, "cultivar").content
     assert page["d"] == 13
-    assert {each["name"] for each in page["classes"]} == set(found.classes)
+    assert {each["name"] for each in page["classes"]} == set(found.data.classes)
     settings = {"k": 4, "balance": 0.9, "normalize": True}
-    assert dmsgd.suggest_w("wine.csv", labels="cultivar", **settings) == dmsgd.suggest_w(
-        WINE.data.to_numpy(), labels=CULTIVAR, **settings
-    )
+    w = suggest_w("wine.csv", labels="cultivar", **settings)
+    assert w == suggest_w(WINE.data.to_numpy(), labels=CULTIVAR, **settings)
 
 
 @pytest.mark.parametrize(

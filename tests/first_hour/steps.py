@@ -49,7 +49,7 @@ class Step:
         return ""
 
 
-UNIFORM = r"Recommended: uniform\. Reason: the classes are even"
+UNIFORM = r"Recommended: shuffled epochs\. Reason: the classes are even"
 EVEN_IRIS = r"3 classes of 50 to 50"
 
 STEPS = (
@@ -84,7 +84,7 @@ STEPS = (
     ),
     Step(
         "inspect iris.csv --labels species --drop flower -k 10",
-        ("150 items x 4", EVEN_IRIS, "setosa", UNIFORM, r"dmsgd\.Uniform\(len\(X\), k=10\)"),
+        ("150 items x 4", EVEN_IRIS, "setosa", UNIFORM, "batch_size=10, shuffle=True"),
         never=("Traceback", "warning:"),
     ),
     Step("inspect iris.tsv --labels species -k 10", ("150 items x 4", EVEN_IRIS, UNIFORM)),

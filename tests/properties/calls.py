@@ -18,6 +18,7 @@ from kinds import Kind
 
 import dmsgd
 from dmsgd import diagnostics
+from dmsgd.diagnostics.recommend import Recommendation
 
 
 @dataclass(frozen=True)
@@ -105,20 +106,6 @@ DESIGN_FUNCTIONS = {
         lambda b, s, given: results.is_inclusion(b, int(given["k"]), b.size),
     ),
     "suggest_scale": Call(plain(dmsgd.suggest_scale), {**WIDE, "seed": SEED}, results.is_positive),
-    "suggest_w": Call(
-        plain(dmsgd.suggest_w),
-        {
-            **WIDE,
-            "labels": LABELS,
-            "balance": Kind({"0.2": lambda s: 0.2}, kinds.FRACTION.bad, kinds.FRACTION.odd),
-            "standardize": kinds.FLAG,
-            "normalize": kinds.FLAG,
-        },
-        results.is_positive,
-    ),
-    "correlation": Call(
-        plain(dmsgd.correlation), {"design": kinds.CLOSED, **PAIRS}, results.is_correlation
-    ),
     "unbiased_weights": Call(
         plain(dmsgd.unbiased_weights), {"design": kinds.CLOSED}, results.is_finite
     ),
@@ -451,6 +438,7 @@ SCHEDULES = {
     ),
 }
 
+STRATIFIED = dmsgd.designs.DesignOptions(batches="stratified")
 NO_RESULT = {k: v for k, v in given.NOTHING_LIKE_IT.items() if k != "None"}
 SETTINGS = Kind(
     {
@@ -503,70 +491,66 @@ DIAGNOSTICS = {
         },
         results.is_probability,
     ),
-    "neglected": Call(
-        plain(diagnostics.neglected),
-        {"design": kinds.CLOSED, "below": kinds.FRACTION},
-        lambda items, s, given: results.is_items(items, s.n),
-    ),
     "effective_items": Call(
         plain(diagnostics.effective_items), {"design": kinds.CLOSED}, results.is_positive
     ),
     "effective_batch": Call(
         plain(diagnostics.effective_batch), {"design": kinds.CLOSED}, results.is_positive
     ),
-    "room": Call(
-        plain(diagnostics.room),
-        {
-            "design": Kind(
-                {"exact": lambda s: s.spectrum},
-                given.DESIGN_BAD,
-                kinds.CLOSED.odd | kinds.CLOSED.good | given.SPECTRUM_ODD,
-            ),
-            "k": K,
-        },
-        results.is_room,
-    ),
-    "mean_similarity": Call(
-        plain(diagnostics.mean_similarity), {"design": kinds.CLOSED, "X": X}, results.is_number
-    ),
     "estimate_similarity": Call(
         plain(diagnostics.estimate_similarity), PAIRS_OF_ITEMS, results.is_estimate
-    ),
-    "estimate_log_determinant": Call(
-        plain(diagnostics.estimate_log_determinant), PAIRS_OF_ITEMS, results.is_anything
     ),
     "estimate_repulsion": Call(
         plain(diagnostics.estimate_repulsion),
         {**PAIRS_OF_ITEMS, "design": kinds.CLOSED},
         results.is_estimate,
     ),
-    "observed_inclusion": Call(
-        plain(diagnostics.observed_inclusion),
+    "check_schedule": Call(
+        plain(diagnostics.check_schedule),
         {"schedule": Kind({"Schedule": given.DESIGN_ODD["Schedule"]}, given.DESIGN_BAD)},
         results.is_anything,
     ),
     "gradient_variance": Call(
         plain(diagnostics.gradient_variance),
-        {"design": kinds.CLOSED, "gradients": X, "coefficients": kinds.NUMBERS.optional()},
-        results.is_anything,
-    ),
-    "estimate_variance": Call(
-        plain(diagnostics.estimate_variance),
         {
             "design": kinds.CLOSED,
             "gradients": X,
             "coefficients": kinds.NUMBERS.optional(),
-            "draws": kinds.COUNT,
+            "draws": kinds.COUNT.optional(),
             "seed": SEED,
         },
-        results.is_estimate,
+        results.is_anything,
     ),
-    "examine": Call(
-        plain(diagnostics.examine),
+    "estimate_inclusion": Call(
+        plain(diagnostics.estimate_inclusion),
+        {"design": kinds.DRAWN, "draws": kinds.COUNT, "seed": SEED, "workers": kinds.WORKERS},
+        lambda b, s, given: results.is_inclusion(b, s.k, s.n),
+    ),
+    "near_duplicates": Call(
+        plain(diagnostics.near_duplicates),
+        {"spectrum": PAIRS_OF_ITEMS["spectrum"], "seed": SEED},
+        results.is_anything,
+    ),
+    "suggest_w": Call(
+        plain(diagnostics.suggest_w),
+        {
+            **WIDE,
+            "labels": LABELS,
+            "balance": Kind({"0.2": lambda s: 0.2}, kinds.FRACTION.bad, kinds.FRACTION.odd),
+            "standardize": kinds.FLAG,
+            "normalize": kinds.FLAG,
+        },
+        results.is_positive,
+    ),
+    "correlation": Call(
+        plain(diagnostics.correlation), {"design": kinds.CLOSED, **PAIRS}, results.is_correlation
+    ),
+    "compare": Call(
+        plain(diagnostics.compare),
         {
             **WIDE,
             "labels": LABELS.optional(),
-            "settings": SETTINGS.without("w"),
+            "options": SETTINGS.without("w"),
             "ws": Kind(
                 {"one": lambda s: (0.0,), "two": lambda s: [0.5, 0.9]},
                 {"number": lambda s: 0.5, "text": lambda s: ("a",), "above 1": lambda s: (2.0,)},
@@ -595,36 +579,27 @@ DIAGNOSTICS = {
     "DesignOptions.code": Call(
         method(lambda s: dmsgd.designs.DesignOptions(w=0.5), "code"), {"k": kinds.COUNT}, is_code
     ),
-    "Advice.code": Call(
-        method(lambda s: diagnostics.Advice("stratified", None, "because"), "code"),
+    "Recommendation.code": Call(
+        method(lambda s: Recommendation(STRATIFIED, "because"), "code"),
         {"k": kinds.COUNT},
         lambda code, s, given: is_code(code.removeprefix("design = "), s, given),
     ),
-    "Advice.design": Call(
-        method(lambda s: diagnostics.Advice("stratified", None, "because"), "design"),
+    "Recommendation.design": Call(
+        method(lambda s: Recommendation(STRATIFIED, "because"), "design"),
         {"X": X.optional(), "k": K, "labels": LABELS},
         results.is_design,
     ),
-    "advise": Call(
-        plain(diagnostics.advise),
+    "recommend": Call(
+        plain(diagnostics.recommend),
         {
-            "found": Kind(
-                {"found": lambda s: diagnostics.examine(s.X, s.k)}, given.NOTHING_LIKE_IT
+            "comparison": Kind(
+                {"found": lambda s: diagnostics.compare(s.X, s.k)}, given.NOTHING_LIKE_IT
             ),
             "variance": Kind(
                 {"None": lambda s: None,
                  "variance": lambda s: diagnostics.gradient_variance(s.design, s.X)},
                 NO_RESULT,
             ),
-        },
-        results.is_anything,
-    ),
-    "concerns": Call(
-        plain(diagnostics.concerns),
-        {
-            "found": Kind(
-                {"found": lambda s: diagnostics.examine(s.X, s.k)}, given.NOTHING_LIKE_IT
-            )
         },
         results.is_anything,
     ),

@@ -91,11 +91,6 @@ def is_finite(result, s, arguments):
     assert np.isfinite(np.asarray(result, dtype=float)).all()
 
 
-def is_room(room, s, arguments):
-    assert 1 <= room.effective_rank <= room.rank * (1 + 1e-9)
-    assert room.repulsion >= 0
-
-
 def is_anything(result, s, arguments):
     """The result is checked elsewhere; here it is there."""
     assert result is not None

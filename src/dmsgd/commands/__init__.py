@@ -1,99 +1,103 @@
 """The command line: `dmsgd --help`. Each command is a file of this folder.
 
-Nothing heavy is imported until a command runs, so help and completion answer at once.
+Nothing heavy is imported until a command runs, so that help is shown at once.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
-from typing import Annotated, Any
+import warnings
+from typing import Any
 
-import typer
-from typer.core import TyperGroup
+import click
 
 from dmsgd import __version__
-from dmsgd.commands.bench import bench
 from dmsgd.commands.demo import demo
 from dmsgd.commands.inspect import inspect
 from dmsgd.commands.report import report
 from dmsgd.commands.sample import sample
 from dmsgd.commands.select import select
-from dmsgd.commands.terminal import exit_code, open_streams
-from dmsgd.commands.words import one_line, plain_warnings
-from dmsgd.inputs.messages import visible
+from dmsgd.commands.terminal import echo_error, exit_code, open_streams
+from dmsgd.errors import HasFixes, as_options
 
 #: What bad input raises; anything else is a bug and keeps its traceback.
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError)
 
 
-class Commands(TyperGroup):
-    """The group of commands, which reports errors of the user in one line."""
+class Commands(click.Group):
+    """The group of commands, which reports bad input and warnings in one line each."""
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: click.Context) -> Any:
         """Return what the command returns; exit with 2 on bad input and 130 on Ctrl-C."""
         try:
-            with plain_warnings():
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise typer.Exit(130) from None
+            raise click.exceptions.Exit(130) from None
         except USER_ERRORS as error:
             if ctx.params["debug"]:
                 raise
-            typer.echo(f"error: {visible(one_line(error))}", err=True)
-            raise typer.Exit(2) from None
+            echo_error(f"error: {one_line(error)}")
+            raise click.exceptions.Exit(2) from None
 
 
-app = typer.Typer(
-    cls=Commands,
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command()(inspect)
-app.command()(report)
-app.command()(sample)
-app.command()(select)
-app.command()(demo)
-app.command()(bench)
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    """Print a warning without the line of code that it comes from."""
+    echo_error(f"warning: {one_line(message) if isinstance(message, Warning) else message}")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"dmsgd {__version__}")
-        raise typer.Exit
+def one_line(error: BaseException) -> str:
+    """Return the message of `error` without line breaks, with options for arguments."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}".removesuffix(": ")
+    message = error.message("use", as_options) if isinstance(error, HasFixes) else str(error)
+    return " ".join(message.split()) or type(error).__name__
 
 
-def _print_versions(asked: bool) -> None:
-    if asked:
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"dmsgd {__version__}")
+        ctx.exit()
+
+
+def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
         from dmsgd.commands.versions import versions
 
-        typer.echo(versions())
-        raise typer.Exit
+        click.echo(versions())
+        ctx.exit()
 
 
-@app.callback()
-def options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
-        ),
-    ] = False,
-    versions: Annotated[
-        bool,
-        typer.Option(
-            "--versions",
-            callback=_print_versions,
-            is_eager=True,
-            help="Show versions, processor, BLAS and GPU, for questions, and exit.",
-        ),
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of errors (before the command).")
-    ] = False,
-) -> None:
+@click.group(cls=Commands, context_settings={"show_default": True})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    show_default=False,
+    help="Show the version and exit.",
+)
+@click.option(
+    "--versions",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_versions,
+    show_default=False,
+    help="Show versions, processor, BLAS and GPU, for questions, and exit.",
+)
+@click.option(
+    "--debug",
+    is_flag=True,
+    show_default=False,
+    help="Show the traceback of errors (before the command).",
+)
+def app(debug: bool) -> None:
     """Draw mini-batches from a k-DPP: diverse batches that see rare data.
 
     \b
@@ -108,13 +112,17 @@ def options(
     """
 
 
+for command in (inspect, report, sample, select, demo):
+    app.add_command(command)
+
+
 def main() -> None:
     """Run the command line (the console script `dmsgd`)."""
     # A run that is terminated, or whose terminal is closed, cleans up as an interrupted one does.
     for name in ("SIGTERM", "SIGHUP"):
         sent = getattr(signal, name, None)
-        if sent and signal.getsignal(sent) != signal.SIG_IGN:  # as nohup has it
-            signal.signal(sent, lambda number, _: sys.exit(128 + number))  # as shells report it
+        if sent and signal.getsignal(sent) != signal.SIG_IGN:  # nohup ignores it
+            signal.signal(sent, lambda number, _: sys.exit(128 + number))  # the code of shells
     output = open_streams()
     try:
         app(prog_name="dmsgd")

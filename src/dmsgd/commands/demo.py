@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from dmsgd.commands.arguments import Force, replacing
-from dmsgd.commands.terminal import bar, say, show
+from dmsgd.commands.options import FORCE
+from dmsgd.commands.output import atomic_write
+from dmsgd.commands.terminal import echo, echo_table, progress_bar
 from dmsgd.files.paths import refuse_impossible
 from dmsgd.inputs.messages import require
 
@@ -16,13 +16,18 @@ from dmsgd.inputs.messages import require
 DOCUMENTS, DIGITS, PAGE = "documents.png", "digits.png", "report.html"
 
 
-def demo(
-    out: Annotated[
-        Path, typer.Option(help="Folder for the pictures and the report.", file_okay=False)
-    ] = Path("dmsgd-demo"),
-    seeds: Annotated[int, typer.Option(min=2, help="Repetitions of each comparison.")] = 10,
-    force: Force = False,
-) -> None:
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="dmsgd-demo",
+    help="Folder for the pictures and the report.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(min=2), default=10, help="Repetitions of each comparison."
+)
+@FORCE
+def demo(out: Path, seeds: int, force: bool) -> None:
     """Compare ways to draw batches: tables, pictures, a report.
 
     First documents without labels, then digits with labels; half a minute. Nothing is downloaded.
@@ -44,16 +49,16 @@ def demo(
         ("1. Documents without labels", DOCUMENTS, parts.draw_documents, parts.show_documents),
         ("2. Digits with labels", DIGITS, parts.train_digits, parts.show_digits),
     ):
-        say(title)
-        with bar("Drawing batches") as progress:
+        echo(title)
+        with progress_bar("Drawing batches") as progress:
             table, words, figure = present(parts.repeat(run, seeds, progress))
-        with replacing(out / name, force) as file:
+        with atomic_write(out / name, force) as file:
             figure.savefig(file, dpi=100)
-        show(table)
-        say(words, wrapped=True)
-        say()
-    with bar("Report") as progress, replacing(out / PAGE, force) as file:
+        echo_table(table)
+        echo(words, wrapped=True)
+        echo()
+    with progress_bar("Report") as progress, atomic_write(out / PAGE, force) as file:
         file.write(parts.page(progress).encode())
-    say("A picture of each, and a page with sliders on the digits:")
+    echo("A picture of each, and a page with sliders on the digits:")
     for name in (DOCUMENTS, DIGITS, PAGE):
-        say(str(out / name))
+        echo(str(out / name))

@@ -204,9 +204,9 @@ def page(progress: Callable[[float], None]) -> str:
     """Return the report page on the digits of the first seed."""
     X, y, _, _ = digits(0)
     images = np.round(255 * X).astype(np.uint8).reshape(-1, 8, 8)
-    names, settings = [f"class {c + 1}" for c in y], DesignOptions(w=W, normalize=True)
-    content = dmsgd.report.build(X, K, names, settings, images=images, progress=progress)
-    return dmsgd.report.render(content, "Long-tailed digits")
+    names, options = [f"class {c + 1}" for c in y], DesignOptions(w=W, normalize=True)
+    report = dmsgd.report.build(X, K, names, options, images=images, progress=progress)
+    return report.html("Long-tailed digits")
 
 
 # What both show

@@ -1,34 +1,33 @@
-"""`dmsgd inspect`: what diverse batches would hold, on one screen, before anything is trained."""
+"""`dmsgd inspect`: what batches would hold, on one screen, before anything is trained."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dmsgd.commands.arguments import Seed
-from dmsgd.commands.asked import Asked, asking
-from dmsgd.commands.terminal import bar, say, show
-from dmsgd.inputs.messages import counted
+import click
+
+from dmsgd.commands.options import SEED, DataFiles, design_options
+from dmsgd.commands.terminal import NAME, echo, echo_table, progress_bar
+from dmsgd.errors import as_options
+from dmsgd.inputs.messages import counted, visible
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dmsgd.diagnostics import Advice, Examination, Price, Prospect
+    from dmsgd.designs import DesignOptions
+    from dmsgd.diagnostics.compare import Comparison, DesignSummary
+    from dmsgd.diagnostics.recommend import Recommendation
 
 #: With more classes than this the table shows the commonest and the rarest only.
 CLASSES_SHOWN = 8
-#: Characters of a class's name that are looked at; the column shows fewer.
-NAME = 40
-
-#: Names that would make the table too wide.
-SHORT = {"stratified": "strata"}
 
 
-@asking
-def inspect(
-    asked: Asked,
-    seed: Seed = 0,
-) -> None:
+@click.command()
+@design_options
+@SEED
+def inspect(files: DataFiles, k: int, options: DesignOptions, seed: int) -> None:
     """Predict what batches would hold, and recommend settings.
 
     \b
@@ -39,37 +38,34 @@ def inspect(
       dmsgd inspect iris.csv --labels species -k 10
       dmsgd inspect tfidf.npz --rho 0.1 -k 50
 
-    Column w=0.7 is the design that `dmsgd sample` draws from with the same options and -w 0.7;
-    advised is the recommended one, or the one whose b is. A k-DPP does two things: who is seen
-    shows in class shares and effective items, who meets in the noise (variance of a batch's
-    features) that repulsion removes. Below are the prices of both, and of the same b alone. All
-    but that noise and the prices are closed forms, of a random sample where the data is large.
-    Nothing is written.
+    Column w=0.7 is the design that `dmsgd sample` draws from with the same options and -w 0.7; the
+    last column is the recommended one, or the k-DPP whose sampling frequencies it has. A k-DPP does
+    two things: it changes sampling frequency (class shares, effective items), and it adds repulsion
+    (noise removed: the variance of a batch's features). All but noise and times are closed forms,
+    of a random sample where the data is large. Nothing is written.
     """
-    settings = asked.settings()
-    from dmsgd.diagnostics import advise, concerns, examine
+    from dmsgd.diagnostics import compare, recommend
 
-    X, y = asked.load()
-    with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:
-        found = examine(X, asked.k, y, settings, ws=shown_ws(asked.w), seed=seed, progress=progress)
-    advice = advise(found)
-    for line in summary(asked.features, found):
-        say(line)
-    say()
-    show(prospects_table(found, advice))
-    for sentence in concerns(found):
-        say(f"! {sentence}", wrapped=True)
-    say()
-    say(f"Recommended: {advice.kind}. Reason: {advice.reason}.", wrapped=True)
-    say(f"  {advice.code(found.k)}")
-    command = sample_command(advice, found, asked)
-    if command:
-        say(f"  {command}")
+    X, y = files.load()
+    with progress_bar("Eigendecompositions (the first run compiles the sampler)") as progress:
+        found = compare(X, k, y, options, ws=_ws(options.w), seed=seed, progress=progress)
+    advice = recommend(found)
+    for line in _summary(files.features, found):
+        echo(line)
+    echo()
+    echo_table(_table(found, advice))
+    for sentence in found.warnings():
+        echo(f"! {sentence}", wrapped=True)
+    echo()
+    echo(f"Recommended: {advice.name}. Reason: {advice.reason}.", wrapped=True)
+    echo(f"  {advice.code(k)}")
+    if advice.options.batches != "uniform":
+        echo(f"  {_command(advice.options, k, files)}")
 
 
-def shown_ws(w: float) -> tuple[float, ...]:
+def _ws(w: float) -> tuple[float, ...]:
     """Return the w that the table shows: the usual ones, with the nearest replaced by `w`."""
-    from dmsgd.diagnostics.examination import WS
+    from dmsgd.diagnostics.compare import WS
 
     if w in WS:
         return WS
@@ -77,45 +73,41 @@ def shown_ws(w: float) -> tuple[float, ...]:
     return tuple(w if each == nearest else each for each in WS)
 
 
-def summary(features: str, found: Examination) -> list[str]:
+def _summary(features: str, found: Comparison) -> list[str]:
     """Return the first lines: size of the data, the kernel, its rank against k."""
-    from dmsgd.diagnostics.examination import WORD_POWER
+    from dmsgd.diagnostics.compare import WORD_POWER
 
-    sizes = sorted(found.classes.values())
+    data, sizes = found.data, sorted(found.data.classes.values())
     several = counted(len(sizes), "class")
     classes = f", {several} of {sizes[0]:,} to {sizes[-1]:,}" if sizes else ""
-    room = found.room
-    if room.rank < found.k:
+    crowding = found.k / found.effective_rank
+    if found.rank < found.k:
         fit = "too few for such a batch"
-    elif room.crowding < 1:
+    elif crowding < 1:
         fit = "more kinds of items than places in a batch"
     else:
-        fit = f"{room.crowding:.1f} places for each kind of item"
+        fit = f"{crowding:.1f} places for each kind of item"
     lines = [
-        f"data      {features}: {counted(found.n, 'item')} x {found.d:,}{classes}",
-        f"kernel    {found.settings.describe()}",
-        f"rank      {room.rank:,}, effective {room.effective_rank:.1f}, k {found.k}: {fit}",
+        f"data      {features}: {counted(data.n, 'item')} x {data.d:,}{classes}",
+        f"kernel    {found.options.describe()}",
+        f"rank      {found.rank:,}, effective {found.effective_rank:.1f}, k {found.k}: {fit}",
     ]
-    if found.sampled < found.n:
-        lines.append(
-            f"sample    of {counted(found.sampled, 'item')}, on which all below is predicted"
-        )
-    if found.words and found.settings.rho is None:
+    if found.rows.size < data.n:
+        lines.append(f"sample    of {counted(found.rows.size, 'item')}, for all predictions below")
+    if data.has_counts and found.options.rho is None:
         like = "sparse and not negative, like counts of words"
-        lines.append(f"features  {like}: --rho {WORD_POWER} is for such")
+        lines.append(f"features  {like}: try --rho {WORD_POWER}")
     return lines
 
 
-def prospects_table(found: Examination, advice: Advice) -> Table:
+def _table(found: Comparison, advice: Recommendation) -> Table:
     """Return the predicted class shares and figures: a column for each way to draw batches.
 
-    The advised one has its own where the settings that were asked for are others.
+    The recommended k-DPP has its own column where other options were requested.
     """
     from rich import box
     from rich.table import Table
     from rich.text import Text
-
-    from dmsgd.inputs.messages import visible
 
     table = Table(
         title=f"What a batch of {found.k} would hold",
@@ -124,72 +116,58 @@ def prospects_table(found: Examination, advice: Advice) -> Table:
         box=box.SIMPLE_HEAD,
         padding=0,
     )
-    table.add_column("class (items)" if found.classes else "", no_wrap=True, max_width=20)
-    shown = {SHORT.get(each.name, each.name).replace(" = ", "="): each for each in found.prospects}
-    candidate = found.candidate
-    if candidate and candidate.settings == advice.settings and candidate not in found.prospects:
-        shown["advised b" if advice.kind == "weighted" else "advised"] = candidate
+    classes, candidate = found.data.classes, found.candidate
+    table.add_column("class (items)" if classes else "", no_wrap=True, max_width=20)
+    shown = {each.name.replace(" = ", "="): each for each in found.summaries}
+    kernel = advice.options.batches in ("k-DPP", "weighted")
+    if kernel and candidate is not None and candidate not in found.summaries:
+        shown["advised" if advice.options.batches == "k-DPP" else "advised b"] = candidate
     for heading in shown:
         table.add_column(heading, justify="right", no_wrap=True)
-    prospects, labels = shown.values(), _shown(found.classes)
+    summaries, labels = shown.values(), _listed(classes)
     for label in labels:
-        name = f"{visible(label, NAME)} ({found.classes[label]:,})"
-        shares = (f"{each.shares.get(label, 0.0):.1%}" for each in prospects)
+        name = f"{visible(label, NAME)} ({classes[label]:,})"
+        shares = (f"{each.shares.get(label, 0.0):.1%}" for each in summaries)
         table.add_row(Text(name, overflow="ellipsis"), *shares)
-    if len(labels) < len(found.classes):
-        table.caption = f"of {len(found.classes)} classes the commonest and the rarest"
+    if len(labels) < len(classes):
+        table.caption = f"of {len(classes)} classes the commonest and the rarest"
     if labels:
         table.add_section()
-        table.add_row("evenness, 1 is even", *(f"{each.evenness:.2f}" for each in prospects))
+        table.add_row("evenness, 1 is even", *(f"{each.evenness:.2f}" for each in summaries))
     for name, cell in FIGURES:
-        table.add_row(name, *(cell(each) for each in prospects))
+        table.add_row(name, *(cell(each) for each in summaries))
     return table
 
 
-def _number(value: float) -> str:
+def _noise(each: DesignSummary) -> str:
+    return f"{max(each.repulsion.value, 0.0):.0%}" if each.repulsion.draws else ""
+
+
+def _microseconds(each: DesignSummary) -> str:
+    value = 1e6 * each.seconds_per_batch
     return f"{value:.2g}" if value < 10 else f"{value:.0f}"
 
 
-def _draw(price: Price | None) -> str:
-    return "" if price is None else _number(1e6 * price.draw)
-
-
-def _setup(price: Price | None) -> str:
-    return "" if price is None else _number(1e3 * price.setup)
-
-
-def _repelled(each: Prospect) -> str:
-    return "" if each.repulsion is None else f"{max(each.repulsion.value, 0.0):.0%}"
-
-
-#: The rows below the classes: who is seen, who meets, the price.
-FIGURES: tuple[tuple[str, Callable[[Prospect], str]], ...] = (
+#: The rows below the classes: sampling frequency, repulsion, cost.
+FIGURES: tuple[tuple[str, Callable[[DesignSummary], str]], ...] = (
     ("effective items", lambda each: f"{each.effective_items:.0%}"),
-    ("seen in one epoch", lambda each: f"{each.seen:.0%}"),
+    ("seen in one epoch", lambda each: f"{each.coverage:.0%}"),
     ("size if unbiased", lambda each: f"{each.effective_batch:.0f}"),
-    ("noise repelled", _repelled),
-    ("µs to draw a batch", lambda each: _draw(each.price)),
-    ("  the same b alone", lambda each: _draw(each.same_b)),
-    ("ms to set up", lambda each: _setup(each.price)),
-    ("  the same b alone", lambda each: _setup(each.same_b)),
+    ("noise removed", _noise),
+    ("µs per batch", _microseconds),
 )
 
 
-def _shown(classes: dict[Any, int]) -> list[Any]:
+def _listed(classes: dict[Any, int]) -> list[Any]:
     ordered = sorted(classes, key=lambda label: -classes[label])
     if len(ordered) <= CLASSES_SHOWN:
         return ordered
     return ordered[: CLASSES_SHOWN // 2] + ordered[-CLASSES_SHOWN // 2 :]
 
 
-def sample_command(advice: Advice, found: Examination, asked: Asked) -> str:
-    """Return the command that draws the recommended batches, "" where there is none."""
-    import shlex
-
-    if advice.settings is None:
-        return ""
-    words = f"dmsgd sample {shlex.quote(asked.features)} -k {found.k} -n 1000 {advice.options()}"
-    for name in ("labels", "columns", "drop"):
-        if (given := getattr(asked, name)) is not None:
-            words += f" --{name} {shlex.quote(given)}"
-    return f"{words} -o batches.npy"
+def _command(options: DesignOptions, k: int, files: DataFiles) -> str:
+    """Return the command that draws the recommended batches."""
+    named = {name: getattr(files, name) for name in ("labels", "columns", "drop")}
+    given = {name: value for name, value in named.items() if value is not None}
+    words = as_options({**options.changed(), **given})
+    return f"dmsgd sample {shlex.quote(files.features)} -k {k} -n 1000 {words} -o batches.npy"

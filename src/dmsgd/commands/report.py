@@ -4,46 +4,50 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from dmsgd.commands.arguments import Force, Seed, refuse_output, replacing
-from dmsgd.commands.asked import Asked, asking
-from dmsgd.commands.terminal import bar, say
+from dmsgd.commands.options import FORCE, SEED, DataFiles, design_options, output_option
+from dmsgd.commands.output import atomic_write, check_output
+from dmsgd.commands.terminal import echo, progress_bar
 from dmsgd.inputs.messages import counted
 
+if TYPE_CHECKING:
+    from dmsgd.designs import DesignOptions
 
-@asking
+
+@click.command()
+@design_options
+@output_option("Page to write: .html.")
+@click.option("--texts", help="Text of each item: a file as for --labels (.txt: one per line).")
+@click.option("--images", help="Picture of each item: .npy or .npz, (items, height, width[, 3]).")
+@click.option(
+    "--gradients", help="Gradient of each item's loss, as rows: adds a section on variance."
+)
+@click.option(
+    "--csv",
+    "table",
+    type=click.Path(path_type=Path),
+    help="Table of the items to write: number, class, times uniform, first of its near-duplicates.",
+)
+@click.option("--title", help="Title of the page.  [default: the name of FEATURES]")
+@SEED
+@FORCE
 def report(
-    asked: Asked,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Page to write: .html.")],
-    texts: Annotated[
-        str | None,
-        typer.Option(help="Text of each item: a file as for --labels (.txt: one per line)."),
-    ] = None,
-    images: Annotated[
-        str | None,
-        typer.Option(help="Picture of each item: .npy or .npz, (items, height, width[, 3])."),
-    ] = None,
-    gradients: Annotated[
-        str | None,
-        typer.Option(help="Gradient of each item's loss, as rows: adds a section on variance."),
-    ] = None,
-    table: Annotated[
-        Path | None,
-        typer.Option(
-            "--csv",
-            help="Table of the items to write: number, class, times uniform, what it is a copy of.",
-        ),
-    ] = None,
-    title: Annotated[
-        str | None, typer.Option(help="Title of the page.  [default: the name of FEATURES]")
-    ] = None,
-    seed: Seed = 0,
-    force: Force = False,
+    files: DataFiles,
+    k: int,
+    options: DesignOptions,
+    output: Path,
+    texts: str | None,
+    images: str | None,
+    gradients: str | None,
+    table: Path | None,
+    title: str | None,
+    seed: int,
+    force: bool,
 ) -> None:
-    """Write a page: who is seen more, how diverse, at what cost.
+    """Write a page: what diverse batches hold, favour and cost.
 
     \b
     Examples:
@@ -53,46 +57,41 @@ def report(
       dmsgd report iris.csv --labels species --kernel rbf -k 10 -o report.html
       dmsgd report features.npy --normalize -k 64 -o report.html --csv items.csv
 
-    The page opens from disk and loads nothing. It begins with the design that `dmsgd sample` draws
-    from with the same options; sliders show other w and k (of a --target, none). It takes the
-    k-DPP apart into who is seen and who meets, with the price of each; with --gradients the
-    recommendation follows from these. For curation it lists who is favoured, within a class too,
-    near-copies and outliers. Very large data is sampled, and the page says so.
+    The page opens from disk and loads nothing. It shows the figures of `dmsgd inspect`, begins with
+    the design that `dmsgd sample` draws from with the same options, and has sliders for w and k
+    (with a --target, none). With --gradients the recommendation follows from these. For curation it
+    lists favoured items, near-duplicates and outliers. Very large data is sampled, and the page
+    says so.
     """
-    inputs = [asked.features, asked.labels, texts, images, gradients]
-    refuse_output(output, (".html", ".htm"), inputs, force)
+    inputs = [files.features, files.labels, texts, images, gradients]
+    check_output(output, (".html", ".htm"), inputs, force)
     if table is not None:
-        refuse_output(table, (".csv",), inputs, force)
+        check_output(table, (".csv",), inputs, force)
     from dmsgd.inputs.scalars import seed_key
-    from dmsgd.report import build, render
+    from dmsgd.report import build
 
     seed_key(seed)
     began = time.perf_counter()
-    settings = asked.settings()
-    X, y = asked.load()
+    X, y = files.load()
     extras = _extras(texts, images, gradients, X.shape[0])
-    with bar("Eigendecompositions (the first run of all compiles the sampler)") as progress:
-        content = build(X, asked.k, y, settings, **extras, seed=seed, progress=progress)
-    page = render(content, title or Path(asked.features).name).encode()
-    with replacing(output, force) as file:
+    with progress_bar("Eigendecompositions (the first run compiles the sampler)") as progress:
+        made = build(X, k, y, options, **extras, seed=seed, progress=progress)
+    page, sampled = made.html(title or Path(files.features).name).encode(), made.content["sampled"]
+    with atomic_write(output, force) as file:
         file.write(page)
     if table is not None:
-        with replacing(table, force) as file:
-            file.write(content["csv"].encode())
-    say(f"features  {asked.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
-    if content["sampled"] < content["n"]:
-        say(f"sample    of {content['sampled']:,} items, which the page shows")
-    if y is not None and not settings.uses_labels:
-        others = (
-            "the slider over w mixes them in"
-            if asked.target is None
-            else "-w 0.7 would mix them in"
-        )
-        say(f"labels    do not count where the page begins; {others}")
+        with atomic_write(table, force) as file:
+            file.write(made.csv().encode())
+    echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
+    if sampled < X.shape[0]:
+        echo(f"sample    of {sampled:,} items, which the page shows")
+    if y is not None and not options.uses_labels:
+        how = "-w 0.7 would mix them in" if options.target else "the slider over w mixes them in"
+        echo(f"labels    do not count where the page begins; {how}")
     seconds = time.perf_counter() - began
     if table is not None:
-        say(f"table     {table}: {content['sampled']:,} items")
-    say(f"written   {output}: {len(page) / 1e6:.1f} MB in {seconds:.1f} s")
+        echo(f"table     {table}: {sampled:,} items")
+    echo(f"written   {output}: {len(page) / 1e6:.1f} MB in {seconds:.1f} s")
 
 
 def _extras(texts: str | None, images: str | None, gradients: str | None, n: int) -> dict[str, Any]:
@@ -124,8 +123,6 @@ def _load_images(path: str) -> Any:
     from dmsgd.files.paths import existing
 
     file, name = existing(path, (".npy", ".npz"))
-    return (
-        load_npy(file)
-        if file.suffix.lower() == ".npy"
-        else load_npz(file, name, ("images", "X", "x"))
-    )
+    if file.suffix.lower() == ".npy":
+        return load_npy(file)
+    return load_npz(file, name, ("images", "X", "x"))

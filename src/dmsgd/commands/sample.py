@@ -7,54 +7,59 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from dmsgd.commands.arguments import Force, refuse_output, replacing
-from dmsgd.commands.asked import Asked, asking
-from dmsgd.commands.class_table import CLASSES_SHOWN, class_table
-from dmsgd.commands.terminal import say, show, working
+from dmsgd.commands.options import FORCE, DataFiles, design_options, output_option
+from dmsgd.commands.output import atomic_write, check_output
+from dmsgd.commands.terminal import (
+    CLASSES_SHOWN,
+    class_table,
+    echo,
+    echo_error,
+    echo_table,
+    spinner,
+)
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from dmsgd.designs import Design, DesignOptions
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.schedules import Schedule
-    from dmsgd.schedules.files import ScheduleFiles
 
 
-@asking
+@click.command()
+@design_options
+@click.option(
+    "--batches",
+    type=click.Choice(["k-DPP", "weighted", "stratified", "uniform"]),
+    default="k-DPP",
+    help="Kind of batches: of the k-DPP; with its sampling frequencies and no repulsion; by class; "
+    "all items alike.",
+)
+@click.option("-n", "--steps", type=int, required=True, help="Number of batches.")
+@output_option("File to write: .npy (int64, one row per batch) or .csv.")
+@click.option("--seed", type=int, default=0, help="The same seed gives the same file.")
+@click.option(
+    "--workers", type=int, default=-1, help="Threads, -1 for all cores; the result is the same."
+)
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Dask scheduler to work on, such as tcp://host:8786; local starts one here.",
+)
+@FORCE
 def sample(
-    asked: Asked,
-    steps: Annotated[int, typer.Option("--steps", "-n", help="Number of batches.")],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", help="File to write: .npy (int64, one row per batch) or .csv."
-        ),
-    ],
-    without_repulsion: Annotated[
-        bool,
-        typer.Option(
-            "--without-repulsion",
-            help="See every item as often as this k-DPP does, and let no two avoid each other.",
-        ),
-    ] = False,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same file.")] = 0,
-    workers: Annotated[
-        int, typer.Option(help="Threads, -1 for all cores; the result is the same.")
-    ] = -1,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Dask scheduler to work on, such as tcp://host:8786; local starts one here.",
-        ),
-    ] = None,
-    force: Force = False,
+    files: DataFiles,
+    k: int,
+    options: DesignOptions,
+    steps: int,
+    output: Path,
+    seed: int,
+    workers: int,
+    cluster: str | None,
+    force: bool,
 ) -> None:
     """Draw diverse batches and write their row numbers, from 0.
 
@@ -65,92 +70,82 @@ def sample(
       dmsgd sample iris.csv --labels species --kernel rbf -k 10 -n 500 -o b.csv
       dmsgd sample tfidf.npz --rho 0.1 -k 50 -n 1000 -o batches.npy
       dmsgd sample features.npy --target uniform -k 64 -n 1000 -o batches.npy
-      dmsgd sample features.npy --without-repulsion -k 64 -n 1000 -o batches.npy
+      dmsgd sample features.npy --batches weighted -k 64 -n 1000 -o batches.npy
       dmsgd sample features.zarr --cluster tcp://host:8786 -k 64 -n 1000 -o b.npy
 
-    An .npy output is a schedule: batches.json beside it says what it was drawn from, and the same
-    command goes on where a run was stopped. Of a finished one it says so, and draws nothing.
+    An .npy output is a schedule: batches.json beside it records the design, and the same command
+    goes on where a run was stopped. If the schedule is finished, nothing is drawn.
     """
-    there = _refuse_output(output, [asked.features, asked.labels], steps, asked.k, seed, force)
+    there = _check_output(output, [files.features, files.labels], steps, k, seed, force)
     from dmsgd.features.connection import connected
     from dmsgd.features.convert import open_features
     from dmsgd.files.tables import column_names
     from dmsgd.inputs.scalars import as_count, seed_key
     from dmsgd.inputs.threads import thread_count
 
-    # Asked here so that bad values are refused before the work rather than after it.
-    as_count(asked.k, "k")
+    # Checked here so that bad values are refused before the work.
+    as_count(k, "k")
     as_count(steps, "steps")
     seed_key(seed)
     threads = thread_count(workers)
-    settings = asked.settings()
     began = time.perf_counter()
     with ExitStack() as stack:
         client = None if cluster is None else stack.enter_context(connected(cluster))
-        X, y = asked.load()
+        X, y = files.load()
         if client is not None:
-            drop = asked.dropped(column_names(asked.features))
-            X = open_features(asked.features, drop, on_cluster=True)
-        say(f"features  {asked.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
-        design = _set_up(X, asked.k, y, settings, without_repulsion)
-        say(f"set-up    {time.perf_counter() - began:.2f} s")
-        kept = 0 if there else _say_kept(output, design, steps, seed)
+            drop = files.dropped(column_names(files.features))
+            X = open_features(files.features, drop, on_cluster=True)
+        echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
+        design = _set_up(X, k, y, options)
+        echo(f"set-up    {time.perf_counter() - began:.2f} s")
+        kept = 0 if there else _echo_kept(output, design, steps, seed)
         began = time.perf_counter()
         with _stopped(output, steps):
             schedule = _draw_to(output, design, steps, seed, threads, force, client)
     seconds = time.perf_counter() - began
     if there:
-        say(f"finished  {output} holds these {steps:,} batches already: nothing is drawn")
+        echo(f"finished  {output} holds these {steps:,} batches already: nothing is drawn")
     else:
         drawn, each = steps - kept, 1000 * seconds / max(steps - kept, 1)
-        say(f"draws     {drawn:,} in {seconds:.2f} s, {each:.3g} ms a batch")
-        say(f"written   {output}: {steps:,} x {asked.k} item numbers, seed {seed}")
+        echo(f"draws     {drawn:,} in {seconds:.2f} s, {each:.3g} ms per batch")
+        echo(f"written   {output}: {steps:,} x {k} item numbers, seed {seed}")
     if y is not None:
-        if not settings.uses_labels:
-            say("labels    did not count for the draws; -w 0.7 would mix them in")
-        title, table = _shares(y, schedule.batches)
-        say(title)
-        show(table)
+        if not options.uses_labels:
+            echo("labels    did not count for the draws; -w 0.7 would mix them in")
+        _echo_shares(y, schedule.batches)
 
 
-def _refuse_output(
-    output: Path, names: list[str | None], steps: int, k: int, seed: int, force: bool
+def _check_output(
+    output: Path, inputs: list[str | None], steps: int, k: int, seed: int, force: bool
 ) -> bool:
     """Raise unless all files of the schedule can be written without losing anything.
 
-    Return whether a schedule of so many batches of k lies there already: it is left as it is, and
-    refused if it is of another design.
+    Return whether a schedule of so many batches of k with this seed is finished there: it is left
+    as it is, and refused later if it is of another design.
     """
     from dmsgd.files.paths import split
+    from dmsgd.schedules import Schedule
     from dmsgd.schedules.files import ScheduleFiles
 
-    refuse_output(output, (".npy", ".csv"), names, force=True)
+    check_output(output, (".npy", ".csv"), inputs, force=True)
     if output.suffix.lower() == ".npy":
         files = ScheduleFiles.at(output)
-        files.refuse_inputs([split(name)[0] for name in names if name])
+        files.refuse_inputs([split(name)[0] for name in inputs if name])
         files.refuse_strangers()  # also with --force, which replaces schedules
-        if not force and _is_there(files, steps, k, seed):
-            return True
+        if not force and files.exist():
+            try:
+                found = Schedule.load(files.batches, check=False).record
+            except (ValueError, OSError):
+                found = None
+            if found and (found.steps, found.k, found.seed) == (steps, k, seed):
+                return True
         files.check_disk(max(steps, 1), max(k, 1), n=0)
-    refuse_output(output, (".npy", ".csv"), names, force)
+    check_output(output, (".npy", ".csv"), inputs, force)
     return False
 
 
-def _is_there(files: ScheduleFiles, steps: int, k: int, seed: int) -> bool:
-    """Return whether a schedule of this size and seed is finished."""
-    from dmsgd.schedules import Schedule
-
-    if not files.exist():
-        return False
-    try:
-        found = Schedule.load(files.batches, check=False).record
-    except (ValueError, OSError):
-        return False
-    return (found.steps, found.k, found.seed) == (steps, k, seed)
-
-
-def _say_kept(output: Path, design: Design, steps: int, seed: int) -> int:
-    """Return how many batches a run that was stopped has left, and say so."""
+def _echo_kept(output: Path, design: Design, steps: int, seed: int) -> int:
+    """Return how many batches a stopped run has left, and print it."""
     from dmsgd.schedules.files import ScheduleFiles
 
     found = ScheduleFiles.at(output).unfinished() if output.suffix.lower() == ".npy" else None
@@ -158,13 +153,13 @@ def _say_kept(output: Path, design: Design, steps: int, seed: int) -> int:
         return 0
     if (found.fingerprint, found.steps, found.seed) != (design.fingerprint(), steps, seed):
         return 0
-    say(f"resumes   after the {found.done:,} batches of {steps:,} that a stopped run has left")
+    echo(f"resumes   after the {found.done:,} batches of {steps:,} that a stopped run has left")
     return found.done
 
 
 @contextmanager
 def _stopped(output: Path, steps: int) -> Iterator[None]:
-    """Say that the same command goes on, if the block is stopped after some draws."""
+    """Print that the same command goes on, if the block is stopped after some draws."""
     from dmsgd.schedules.files import ScheduleFiles
 
     try:
@@ -174,26 +169,24 @@ def _stopped(output: Path, steps: int) -> Iterator[None]:
             found = ScheduleFiles.at(output).unfinished()
             kept = 0 if found is None else found.done
             line = f"stopped: {kept:,} of {steps:,} batches are kept, and the same command goes on"
-            typer.echo(f"{line} from there", err=True)
+            echo_error(f"{line} from there")
         raise
 
 
-def _set_up(X: Any, k: int, y: Any, settings: DesignOptions, without_repulsion: bool) -> Design:
-    """Return the design, its tables made, and say what it is."""
-    from dataclasses import replace
-
+def _set_up(X: Any, k: int, y: Any, options: DesignOptions) -> Design:
+    """Return the design, compiled and ready to draw, and print what it is."""
     from dmsgd.designs import KDPP
     from dmsgd.designs.build import make_design
 
-    options = replace(settings, batches="weighted" if without_repulsion else "k-DPP")
-    with working("set-up (the first run of all compiles the sampler)"):
+    with spinner("set-up (the first run of all compiles the sampler)"):
         design = make_design(options, X, k, y)
         design.sample(0)  # tables and compiling are set-up, not part of the first batch
     if isinstance(design, KDPP):
         rank, route = design.spectrum.rank, design.spectrum.route
-        say(f"kernel    {settings.kernel}: rank {rank:,} by the {route} route, k {k}")
+        echo(f"kernel    {options.kernel}: rank {rank:,} by the {route} route, k {k}")
     else:
-        say(f"weights   b of the {settings.kernel} kernel without repulsion, k {k}")
+        of = f", frequencies of the {options.kernel} kernel" * (options.batches == "weighted")
+        echo(f"batches   {options.batches}{of}, k {k}")
     return design
 
 
@@ -211,20 +204,19 @@ def _draw_to(
             design, steps, seed, output, workers, shown, overwrite=force, client=client
         )
     schedule = presample(design, steps, seed, workers=workers, progress=shown, client=client)
-    with replacing(output, force) as file:
+    with atomic_write(output, force) as file:
         np.savetxt(file, schedule.batches, fmt="%d", delimiter=",")
     return schedule
 
 
-def _shares(y: Any, batches: IntArray) -> tuple[str, Table]:
-    """Return the table of each class's share of the items and of the draws, and its title."""
+def _echo_shares(y: Any, batches: IntArray) -> None:
+    """Print the table of each class's share of the items and of the draws."""
     import numpy as np
-
-    classes = np.unique(y).size
-    few = ", here the largest and the rarest" * (classes > CLASSES_SHOWN)
 
     def cells(items: int, drawn: int) -> tuple[str, ...]:
         return f"{items:,}", f"{items / len(y):.2%}", f"{drawn / batches.size:.2%}"
 
-    headings = ("items", "share of items", "share of draws")
-    return f"classes   {classes:,}{few}", class_table(y, batches, headings, cells)
+    classes = np.unique(y).size
+    some = ", here the largest and the rarest" * (classes > CLASSES_SHOWN)
+    echo(f"classes   {classes:,}{some}")
+    echo_table(class_table(y, batches, ("items", "share of items", "share of draws"), cells))

@@ -12,7 +12,7 @@ from dmsgd import __version__
 
 #: Packages whose versions decide what dmsgd computes or can read.
 PACKAGES = (
-    "numpy", "scipy", "numba", "llvmlite", "threadpoolctl", "typer", "scikit-learn", "pandas",
+    "numpy", "scipy", "numba", "llvmlite", "threadpoolctl", "click", "scikit-learn", "pandas",
     "pyarrow", "zarr", "dask", "torch", "lightning", "transformers", "gensim", "imbalanced-learn",
 )  # fmt: skip
 

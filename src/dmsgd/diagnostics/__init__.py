@@ -1,68 +1,45 @@
-"""What a design does, before anything is trained: functions of a design, in closed form.
+"""What a design does, before anything is trained.
 
-    dmsgd.diagnostics.class_shares(design, y)          # who is in a batch
-    dmsgd.diagnostics.coverage(design, steps=100)      # how much of the data has been seen
-    dmsgd.diagnostics.room(design)                     # rank and effective rank against k
-    dmsgd.diagnostics.gradient_variance(design, g)     # the two terms of the paper's theorem
+    comparison = dmsgd.diagnostics.compare(X, k=64, labels=y)   # several designs, side by side
+    print(dmsgd.diagnostics.recommend(comparison).reason)
+    dmsgd.diagnostics.class_shares(design, y)                   # expected share of a batch by class
+    dmsgd.diagnostics.coverage(design, steps=100)               # fraction of the items drawn so far
+    dmsgd.diagnostics.gradient_variance(design, gradients)      # exact, with baselines
 
-A function whose result comes from draws is called estimate_..., and says how far off it may be.
+Functions named estimate_... work from draws and return their standard error.
 """
 
-from dmsgd.diagnostics.advice import Advice, advise
-from dmsgd.diagnostics.concerns import concerns
-from dmsgd.diagnostics.diversity import (
-    LogDeterminant,
-    Room,
-    estimate_log_determinant,
-    estimate_repulsion,
-    estimate_similarity,
-    mean_similarity,
-    room,
-)
-from dmsgd.diagnostics.estimates import Estimate
-from dmsgd.diagnostics.examination import Examination, examine
-from dmsgd.diagnostics.exposure import coverage, effective_batch, effective_items, neglected
+from dmsgd.diagnostics.compare import compare
+from dmsgd.diagnostics.duplicates import near_duplicates
 from dmsgd.diagnostics.frequency import (
+    check_schedule,
     class_shares,
     correlation,
+    coverage,
+    effective_batch,
+    effective_items,
     estimate_inclusion,
     evenness,
     suggest_w,
 )
-from dmsgd.diagnostics.gradients import item_gradients
-from dmsgd.diagnostics.observed import Observed, observed_inclusion
-from dmsgd.diagnostics.prospects import Price, Prospect
-from dmsgd.diagnostics.variance import GradientVariance, estimate_variance, gradient_variance
+from dmsgd.diagnostics.gradients import gradient_variance
+from dmsgd.diagnostics.recommend import recommend
+from dmsgd.diagnostics.repulsion import estimate_repulsion, estimate_similarity
 
 __all__ = [
-    "Advice",
-    "Estimate",
-    "Examination",
-    "GradientVariance",
-    "LogDeterminant",
-    "Observed",
-    "Price",
-    "Prospect",
-    "Room",
-    "advise",
+    "check_schedule",
     "class_shares",
-    "concerns",
+    "compare",
     "correlation",
     "coverage",
     "effective_batch",
     "effective_items",
     "estimate_inclusion",
-    "estimate_log_determinant",
     "estimate_repulsion",
     "estimate_similarity",
-    "estimate_variance",
     "evenness",
-    "examine",
     "gradient_variance",
-    "item_gradients",
-    "mean_similarity",
-    "neglected",
-    "observed_inclusion",
-    "room",
+    "near_duplicates",
+    "recommend",
     "suggest_w",
 ]

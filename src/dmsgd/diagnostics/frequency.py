@@ -1,73 +1,33 @@
-"""How often items and classes are drawn: class shares, correlations, counts; a label weight."""
+"""How often items are drawn: inclusion probabilities in closed form, or counted in batches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.build import diversify
-from dmsgd.designs.design import ClosedForm, inclusion_of
-from dmsgd.designs.dpp import DPP
+from dmsgd.designs import DPP, ClosedForm, Design, diversify
+from dmsgd.designs.design import inclusion_of
+from dmsgd.designs.partition import EXCHANGE, Partition
 from dmsgd.designs.stream import Source, check_design
 from dmsgd.features.convert import split_label_column
-from dmsgd.inputs.arrays import TINY, FloatArray, as_items, as_numbers
+from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_items, as_numbers, to_numpy
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, as_fraction
+from dmsgd.schedules import Schedule
 from dmsgd.spectra.strength import entropy
 
-#: Batches counted at a time.
+#: Batches that `estimate_inclusion` holds at a time.
 PIECE = 1000
-
-
-def estimate_inclusion(
-    design: Source, draws: int, seed: Seed = None, *, workers: int = 1
-) -> FloatArray:
-    """Return how often each item is in a batch among batches 0..draws, shape (n,); sums to k.
-
-    For designs without closed forms, such as `SwapChain`. With independent batches the standard
-    error is sqrt(b (1 - b) / draws). An item that was not drawn gets 0.
-
-    >>> from dmsgd import Uniform
-    >>> estimate_inclusion(Uniform(n=4, k=2), draws=10_000, seed=0).round(1)
-    array([0.5, 0.5, 0.5, 0.5])
-    """
-    check_design(design)
-    draws, stream = as_count(draws, "draws"), design.stream(seed)
-    counts = np.zeros(design.n, dtype=np.int64)
-    for first in range(0, draws, PIECE):
-        batches = stream.sample(min(PIECE, draws - first), first, workers)
-        counts += np.bincount(batches.ravel(), minlength=design.n)
-    return counts / draws
-
-
-def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
-    """Return C_ij = E[m_i m_j] / (b_i b_j) - 1 for broadcast item numbers (the paper's eq. for C).
-
-    Negative: the two items avoid each other, as all pairs of a k-DPP or a DPP do (both are strongly
-    Rayleigh; Borcea, Brändén, Liggett 2009). Items that are never drawn give NaN. The shape is that
-    of i and j broadcast; the cost is that of `design.joint`.
-
-    >>> from dmsgd import Uniform
-    >>> float(correlation(Uniform(3, 2), 0, 1))
-    -0.25
-    """
-    if not isinstance(design, ClosedForm | DPP):
-        raise TypeError(
-            f"correlation needs a design with joint probabilities, got {type(design).__name__}; "
-            f"of others, count pairs in sample(draws, seed)"
-        )
-    joint, b = design.joint(i, j), design.inclusion()
-    product = b[as_items(i, design.n, "i")] * b[as_items(j, design.n, "j")]
-    return np.asarray(joint / np.where(product > TINY, product, np.nan) - 1)
 
 
 def class_shares(design: Source, labels: Any) -> dict[Any, float]:
     """Return each class's expected share of a batch, by class; they sum to 1. O(n).
 
-    >>> from dmsgd import Uniform
-    >>> class_shares(Uniform(n=4, k=2), ["a", "a", "a", "b"])
+    >>> import dmsgd
+    >>> class_shares(dmsgd.Uniform(n=4, k=2), ["a", "a", "a", "b"])
     {'a': 0.75, 'b': 0.25}
     """
     inclusion = inclusion_of(design)
@@ -99,13 +59,14 @@ def suggest_w(
     standardize: bool = False,
     normalize: bool = False,
 ) -> float:
-    """Return the smallest w of 0, 0.1, ..., 1 whose expected class shares are even enough.
+    """Return the smallest label weight w of 0, 0.1, ..., 1 whose class shares are even enough.
 
-    The w is for `diversify` with the same `standardize` and `normalize`: where columns or rows are
-    scaled it is another one.
-    `balance` is the least `evenness`. Labels have as many directions as classes, so w = 1 is tried
-    only for k up to that number, and with k far above it no w may do; then `Stratified` will.
-    At most eleven set-ups of `diversify`.
+    balance: the least `evenness` of the expected class shares. A larger w than needed costs
+             diversity within classes.
+
+    The w is for `diversify` with the same `standardize` and `normalize`. Labels have as many
+    directions as classes, so w = 1 is tried only for k up to that number; with k far above it no w
+    may be enough, and `Stratified` is the alternative. At most eleven set-ups of `diversify`.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 8))
     >>> y = np.repeat(["common", "rare"], [90, 10])
@@ -126,4 +87,164 @@ def suggest_w(
     raise ValueError(
         f"no w makes the classes as even as {balance} at k={k} (w={last:g} reaches {reached:.2f}); "
         f"lower k or balance, {'' if normalize else 'pass normalize=True, '}or use dmsgd.Stratified"
+    )
+
+
+def coverage(design: Source, steps: Any) -> FloatArray:
+    """Return the expected fraction of items that occur in at least one of `steps` batches.
+
+    steps: a number or an array of numbers; the result has its shape.
+
+    Batches are independent, so item i has occurred after t of them with probability
+    1 - (1 - b_i)^t. In an epoch of a `Partition` no item occurs twice, so e epochs of m batches and
+    t more batches miss it with probability (1 - m b_i)^e (1 - t b_i). O(n) for each number.
+
+    >>> import dmsgd
+    >>> coverage(dmsgd.Uniform(100, 10), [0, 1, 22]).round(2).tolist()
+    [0.0, 0.1, 0.9]
+    """
+    _refuse_stored_partitions(design, "coverage")
+    b = inclusion_of(design)
+    counts = to_numpy(steps, "steps")
+    if counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise ValueError(f"steps must be whole numbers of at least 0, got {steps!r}")
+    epoch = design.batches if isinstance(design, Partition) else 1
+    missed = np.maximum(1 - epoch * b, 0.0)
+    seen = [
+        1 - np.mean(missed ** float(t // epoch) * (1 - b * float(t % epoch)))
+        for t in counts.ravel().tolist()
+    ]
+    return np.array(seen).reshape(counts.shape)
+
+
+def _refuse_stored_partitions(source: Any, what: str) -> None:
+    """Raise if this is a schedule of a Partition, whose batches depend on each other."""
+    if getattr(getattr(source, "record", None), "sampler", "") == EXCHANGE:
+        raise ValueError(
+            f"{what} assumes independent batches, and this schedule was drawn from a Partition, in "
+            f"which no item occurs twice per epoch; pass the Partition itself, or count items in "
+            f"schedule.batches"
+        )
+
+
+def effective_items(design: Source) -> float:
+    """Return (Σ b)² / Σ b²: how many equally likely items would give batches as uneven as these.
+
+    It is n for uniform batches. Biased training optimises an objective of that many items. O(n).
+
+    >>> import dmsgd
+    >>> round(effective_items(dmsgd.Stratified(["a"] * 6 + ["b"] * 2, 2)), 6)
+    6.0
+    """
+    b = inclusion_of(design)
+    return float(b.sum() ** 2 / np.sum(b**2))
+
+
+def effective_batch(design: Source) -> float:
+    """Return n² / Σ (1/b_i): the effective size of a batch with unbiased weights.
+
+    Kish's (E Σ w)² / E Σ w² over the batch. It is k for uniform batches and 0 if an item is never
+    drawn; far below k, unbiased weights add more variance than diversity removes. O(n).
+
+    >>> import dmsgd
+    >>> round(effective_batch(dmsgd.Stratified(["a"] * 6 + ["b"] * 2, 2)), 6)
+    1.6
+    """
+    b = inclusion_of(design)
+    return 0.0 if (b < TINY).any() else float(design.n**2 / np.sum(1 / b))
+
+
+def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
+    """Return C_ij = E[m_i m_j] / (b_i b_j) - 1 for broadcast item numbers (the paper's eq. for C).
+
+    Negative: the two items avoid each other. The paper allows for positive C_ij between dissimilar
+    items, but k-DPPs and DPPs are strongly Rayleigh measures (Borcea, Brändén, Liggett 2009), so
+    that C_ij <= 0 for all i != j. Items that are never drawn give NaN. The shape is that of i and j
+    broadcast; the cost is that of `design.joint`.
+
+    >>> import dmsgd
+    >>> float(correlation(dmsgd.Uniform(3, 2), 0, 1))
+    -0.25
+    """
+    if not isinstance(design, ClosedForm | DPP):
+        raise TypeError(
+            f"correlation needs a design with joint probabilities, got {type(design).__name__}; "
+            f"for other designs count pairs in sample(draws, seed)"
+        )
+    joint, b = design.joint(i, j), design.inclusion()
+    product = b[as_items(i, design.n, "i")] * b[as_items(j, design.n, "j")]
+    return np.asarray(joint / np.where(product > TINY, product, np.nan) - 1)
+
+
+def estimate_inclusion(
+    design: Design, draws: int, seed: Seed = None, *, workers: int = 1
+) -> FloatArray:
+    """Return how often each item is in a batch among `draws` batches, shape (n,); sums to k.
+
+    For designs without closed forms, such as `SwapChain`. With independent draws the standard error
+    is sqrt(b (1 - b) / draws). An item that did not occur gets 0, which is no proof that it never
+    does.
+
+    >>> import dmsgd
+    >>> estimate_inclusion(dmsgd.Uniform(4, 2), draws=1000, seed=0).round(1).tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    """
+    check_design(design)
+    draws, stream = as_count(draws, "draws"), design.stream(seed)
+    counts = np.zeros(design.n, dtype=np.int64)
+    size = stream.call_size(PIECE)
+    for first in range(0, draws, size):
+        batches = stream.sample(min(size, draws - first), first, workers)
+        counts += np.bincount(batches.ravel(), minlength=design.n)
+    return counts / draws
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ScheduleCheck:
+    """How often each item occurs in a schedule, against its inclusion probability.
+
+    counts:   batches that contain each item, shape (n,).
+    expected: steps b_i, shape (n,).
+    unseen, expected_unseen: items that never occur, and how many of those to expect.
+    p_value:  upper bound on the probability that some item's count is as extreme as the most
+              extreme one here; small only if the batches were not drawn from their design.
+    """
+
+    counts: IntArray = field(repr=False)
+    expected: FloatArray = field(repr=False)
+    unseen: int
+    expected_unseen: float
+    p_value: float
+
+
+def check_schedule(schedule: Schedule) -> ScheduleCheck:
+    """Return the expected and the observed inclusion of a schedule's items.
+
+    Each count is binomial, because batches are independent. The p-value is the smallest two-sided
+    binomial one times n (Bonferroni), which holds although items of a batch depend on each other.
+    O(steps k + n).
+
+    >>> import dmsgd
+    >>> found = check_schedule(dmsgd.presample(dmsgd.Uniform(n=20, k=4), steps=50))
+    >>> int(found.counts.sum()), bool(found.p_value > 1e-4)
+    (200, True)
+    """
+    from scipy.stats import binom
+
+    if not isinstance(schedule, Schedule):
+        raise TypeError(
+            f"check_schedule takes a Schedule, got {type(schedule).__name__}; make one with "
+            f"dmsgd.presample(design, steps)"
+        )
+    _refuse_stored_partitions(schedule, "check_schedule")
+    steps, b = len(schedule), np.clip(schedule.inclusion(), 0.0, 1.0)
+    counts = np.bincount(schedule.batches.ravel(), minlength=schedule.n)
+    tails = np.minimum(binom.cdf(counts, steps, b), binom.sf(counts - 1, steps, b))
+    return ScheduleCheck(
+        counts=counts,
+        expected=steps * b,
+        unseen=int(np.sum(counts == 0)),
+        expected_unseen=float(np.sum((1 - b) ** steps)),
+        p_value=float(min(1.0, schedule.n * 2 * tails.min())),
     )

@@ -1,69 +1,177 @@
-"""The gradient of every single item's loss, with torch."""
+"""The variance of the batch gradient, exact or from draws, beside that of simpler designs.
+
+A step follows g* = Σ_{i in batch} a_i g_i: with a_i = 1/k the paper's biased update, with
+a_i = 1/(n b_i) the unbiased one. Its variance Tr Cov(g*) has the two terms of the paper's theorem,
+with y_i = a_i g_i:
+
+    Σ_i (b_i - b_i²) |y_i|²  +  Σ_{i≠j} C_ij b_i b_j y_iᵀy_j.
+
+The first is the variance of *independent* inclusion with the same b_i, whose batches have random
+sizes and which nobody trains with. So three more baselines of the same k are given: uniform batches
+without replacement, as in plain SGD; uniform batches on losses weighted by n a_i b_i, whose
+expected gradient is that of g* (with unbiased weights it is plain SGD again); and
+`Weighted.like(design)`, which has the sampling frequencies of the design without its repulsion.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.messages import require
-from dmsgd.inputs.scalars import as_count
+from dmsgd.designs import ClosedForm, Weighted
+from dmsgd.designs.design import inclusion_of
+from dmsgd.designs.stream import Source, check_design
+from dmsgd.diagnostics.repulsion import mean_of
+from dmsgd.features import as_features
+from dmsgd.inputs.arrays import FloatArray, as_array, as_numbers
+from dmsgd.inputs.scalars import Seed, as_count
+
+#: Fourth powers of larger numbers, summed, may overflow.
+LARGEST = 1e70
 
 
-def item_gradients(
-    model: Any, loss: Callable[[Any, Any], Any], inputs: Any, targets: Any, chunk: int = 256
-) -> FloatArray:
-    """Return the gradient of each item's loss in all trainable parameters, shape (n, p).
+@final
+@dataclass(frozen=True)
+class GradientVariance:
+    """Tr Cov(g*) of a design and of its baselines, all for batches of k items.
 
-    inputs, targets: tensors with a row per item.
-    loss:  (outputs, targets) -> a single number for a batch of one, such as
-           torch.nn.functional.cross_entropy.
-    chunk: items differentiated at a time.
+    variance:          of the design.
+    independent:       the theorem's first term, independent inclusion with the same b_i.
+    correlation:       the theorem's second term; negative where diversity helps.
+                       independent + correlation = variance.
+    frequency_matched: of `Weighted.like(design)`: the same b_i and coefficients, no repulsion.
+    uniform:           of plain SGD: a uniform batch's mean gradient.
+    reweighted:        of uniform batches weighted so that their expected gradient is the design's.
+    signal:            |E g*|², to compare with.
+    error:             standard error of `variance`; 0 where it is exact.
 
-    Every item is a batch of its own (`torch.func`), so the model must not mix items: put batch
-    normalisation and dropout in evaluation mode. n p numbers are kept; for large models pass the
-    last layer alone, with its inputs. One forward and backward pass over the data.
-
-    >>> import torch
-    >>> model, loss = torch.nn.Linear(5, 3), torch.nn.functional.cross_entropy
-    >>> item_gradients(model, loss, torch.randn(10, 5), torch.randint(3, (10,))).shape
-    (10, 18)
+    From uniform batches to the design there are two steps: reweighted -> frequency_matched is the
+    effect of sampling frequency, frequency_matched -> variance that of repulsion.
     """
-    require("torch", "item_gradients")
-    import torch
-    from torch.func import functional_call, grad, vmap
 
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model must be a torch module, got {type(model).__name__}")
-    if not callable(loss):
-        raise TypeError(f"loss must be a function (outputs, targets) -> number, got {loss!r}")
-    for name, rows in (("inputs", inputs), ("targets", targets)):
-        if not isinstance(rows, torch.Tensor) or rows.ndim == 0:
-            raise TypeError(f"{name} must be a tensor with a row per item, got {rows!r}")
-    step = as_count(chunk, "chunk")
-    parameters = {
-        name: value.detach() for name, value in model.named_parameters() if value.requires_grad
-    }
-    if not parameters:
-        raise ValueError("the model has no parameters that require gradients")
-    rest: dict[str, Any] = {
-        name: value for name, value in model.named_parameters() if name not in parameters
-    }
-    rest.update(model.named_buffers())
-    if len(inputs) != len(targets):
-        raise ValueError(f"inputs has {len(inputs)} items, targets {len(targets)}")
+    n: int
+    k: int
+    variance: float
+    independent: float
+    correlation: float
+    frequency_matched: float
+    uniform: float
+    reweighted: float
+    signal: float
+    error: float = 0.0
 
-    def single(trained: dict[str, Any], x: Any, y: Any) -> Any:
-        outputs = functional_call(model, {**rest, **trained}, (x.unsqueeze(0),))
-        return loss(outputs, y.unsqueeze(0)).sum()
+    @property
+    def equivalent_batch_size(self) -> float:
+        """The size of uniform batches at which plain SGD has the same variance; at most n."""
+        if self.uniform == 0:
+            return float(self.k if self.variance == 0 else 0)
+        ratio = self.variance / self.uniform
+        return float(1 / (ratio * (1 / self.k - 1 / self.n) + 1 / self.n))
 
-    each = vmap(grad(single), in_dims=(None, 0, 0))
-    parts = []
-    for start in range(0, len(inputs), step):
-        part = slice(start, start + step)
-        found = each(parameters, inputs[part], targets[part])
-        rows = [found[name].flatten(1).to(torch.float64).cpu() for name in parameters]
-        parts.append(torch.cat(rows, dim=1).numpy())
-    return np.concatenate(parts)
+    @property
+    def frequency_factor(self) -> float:
+        """The variance with the design's sampling frequencies over that of `reweighted`."""
+        return _factor(self.frequency_matched, self.reweighted)
+
+    @property
+    def repulsion_factor(self) -> float:
+        """The design's variance over that of its frequency-matched control."""
+        return _factor(self.variance, self.frequency_matched)
+
+    def __str__(self) -> str:
+        return (
+            f"a batch of {self.k} has the variance of a uniform one of "
+            f"{self.equivalent_batch_size:.0f} (plain SGD {self.uniform:.3g}; uniform, reweighted "
+            f"to the same gradient {self.reweighted:.3g} -> frequency-matched "
+            f"{self.frequency_matched:.3g} -> with repulsion {self.variance:.3g}; independent "
+            f"inclusion {self.independent:.3g})"
+        )
+
+
+def gradient_variance(
+    design: Source,
+    gradients: Any,
+    coefficients: Any = None,
+    *,
+    draws: int | None = None,
+    seed: Seed = 0,
+) -> GradientVariance:
+    """Return the variance of the batch gradient, its two terms, and the baselines.
+
+    gradients:    (n, p), the gradient of each item's loss (`dmsgd.torch.item_gradients`).
+    coefficients: a_i, shape (n,); 1/k by default, `dmsgd.unbiased_weights(design)` for the unbiased
+                  update.
+    draws:        estimate the design's variance from this many batches, in O(draws k p); its
+                  standard error is in the result. By default it is exact.
+
+    Exact: O(n r² min(n, p)) for a k-DPP of rank r and O(n p) for uniform, stratified and weighted
+    batches; other designs need all n² joint probabilities, and schedules need `draws`.
+
+    >>> import dmsgd, numpy as np
+    >>> result = gradient_variance(dmsgd.Uniform(40, 8), np.arange(40.0).reshape(-1, 1))
+    >>> round(result.equivalent_batch_size, 6), round(result.variance / result.uniform, 6)
+    (8.0, 1.0)
+    """
+    g, a = _checked(design, gradients, coefficients)
+    b = inclusion_of(design)
+    y = a[:, None] * g
+    mean = b @ y
+    # Σ m_i is always k, so shifting all y_i changes no variance; this shift gives a mean of zero.
+    shifted, error = y - mean / design.k, 0.0
+    if draws is None:
+        if not isinstance(design, ClosedForm):
+            raise TypeError(
+                f"{type(design).__name__} has no joint probabilities for an exact variance; pass "
+                f"draws=1000 to estimate it"
+            )
+        variance = max(design.second_moment(shifted), 0.0)
+    else:
+        batches = design.stream(seed).batches(0, as_count(draws, "draws", least=2))
+        sums = np.array([shifted[batch].sum(axis=0) for _, batch in batches])
+        estimate = mean_of(np.einsum("bp,bp->b", sums, sums))
+        variance, error = estimate.value, estimate.error
+    independent = float((b - b**2) @ np.einsum("ip,ip->i", y, y))
+    return GradientVariance(
+        n=design.n,
+        k=design.k,
+        variance=variance,
+        independent=independent,
+        correlation=variance - independent,
+        frequency_matched=max(Weighted(b, design.k).second_moment(shifted), 0.0),
+        uniform=_uniform_variance(g, design.k),
+        reweighted=_uniform_variance((design.n * b)[:, None] * y, design.k),
+        signal=float(mean @ mean),
+        error=error,
+    )
+
+
+def _checked(design: Source, gradients: Any, coefficients: Any) -> tuple[FloatArray, FloatArray]:
+    g = as_array(as_features(gradients, "gradients").whole().matrix)
+    check_design(design, g.shape[0], "gradients")
+    if coefficients is None:
+        a = np.full(design.n, 1 / design.k)
+    else:
+        a = as_numbers(coefficients, "coefficients", design.n)
+    with np.errstate(over="ignore"):
+        largest = max(np.abs(g).max(), (np.abs(a) * np.abs(g).max(axis=1)).max())
+    if not largest <= LARGEST:
+        raise ValueError(
+            f"gradients, or gradients times coefficients, reach {largest:.0e}, and the variance of "
+            f"their squares overflows; rescale them"
+        )
+    return g, a
+
+
+def _factor(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 1.0
+
+
+def _uniform_variance(g: FloatArray, k: int) -> float:
+    """Return (1/k - 1/n) S² with S² = Σ|g_i - mean|² / (n - 1): sampling without replacement."""
+    n = g.shape[0]
+    if n == k:
+        return 0.0
+    centred = g - g.mean(axis=0)
+    return float((1 / k - 1 / n) * np.einsum("ip,ip->", centred, centred) / (n - 1))

@@ -13,18 +13,18 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import visible
 from dmsgd.inputs.scalars import Seed, seed_key
-from dmsgd.report.page import filled
+from dmsgd.report.items import NAME
+from dmsgd.report.maps import scaled
+from dmsgd.report.page import render
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.conditional import DEPENDENT
 
-#: Numbers of the items that are looked at, and of their similarities that are held at a time.
+#: Numbers of the measured items' features, and of their similarities that are held at a time.
 NUMBERS, PIECE = 2**23, 2**22
 #: Random sets that the chosen one is compared with.
 SETS = 10
 #: Other items on the map, items in a list, classes in the table.
 DOTS, LISTED, CLASSES = 3000, 12, 200
-#: Characters of a class's name that are shown.
-NAME = 80
 #: What is measured of a set, and how it is written.
 FIGURES = {
     "Share of the data's spread that the set spans": "{:.1%}",
@@ -37,10 +37,10 @@ FIGURES = {
 @final
 @dataclass(frozen=True)
 class Covered:
-    """What a set covers of the items that are looked at.
+    """What a set covers of the measured items.
 
     spread:  share of their variance that lies in the span of the set.
-    cosines: of each item with the item of the set that is most similar to it.
+    cosines: of each item with the most similar item of the set.
     nearest: the place of that one in the set.
     pairs:   mean cosine between two items of the set.
     """
@@ -50,29 +50,48 @@ class Covered:
     nearest: IntArray
     pairs: float
 
+    def figures(self) -> dict[str, float]:
+        """Return the numbers of the table, by the names in FIGURES."""
+        low, middle = np.quantile(self.cosines, (0.05, 0.5)).tolist()
+        return dict(zip(FIGURES, (self.spread, middle, low, self.pairs), strict=True))
+
+
+def selection_page(
+    spectrum: Spectrum,
+    chosen: IntArray,
+    given: int,
+    labels: Any,
+    facts: dict[str, str],
+    title: str,
+    seed: Seed = 0,
+) -> str:
+    """Return the page about the items `chosen`, of which the first were `given`."""
+    content = build_selection(spectrum, chosen, given, labels, facts, seed)
+    return render("selection.html", title, content)
+
 
 def build_selection(
     spectrum: Spectrum,
     chosen: IntArray,
     given: int,
     labels: Any,
-    words: dict[str, str],
+    facts: dict[str, str],
     seed: Seed = 0,
 ) -> dict[str, Any]:
-    """Return the content of the page about the items `chosen`, of which the first were `given`.
+    """Return the content of the page.
 
-    labels: (n,) classes, or None; words: facts for the top of the page.
+    labels: (n,) classes, or None; facts: for the top of the page.
 
-    Of very many items a random part is looked at, and the page says so. O(m r k) for m items.
+    Of very many items a random part is measured, and the page says so. O(m r k) for m items.
     """
     rng = np.random.default_rng(seed_key(seed))
     most = max(1000, NUMBERS // spectrum.rank)
-    looked_at = np.arange(spectrum.n)
+    measured = np.arange(spectrum.n)
     if spectrum.n > most:
-        looked_at = np.sort(rng.choice(spectrum.n, most, replace=False))
-    count = 4 * looked_at.size * spectrum.rank
-    reserve(count, f"what a page measures of {looked_at.size:,} items", "leave the page out")
-    A = _features(spectrum, looked_at)
+        measured = np.sort(rng.choice(spectrum.n, most, replace=False))
+    count = 4 * measured.size * spectrum.rank
+    reserve(count, f"what a page measures of {measured.size:,} items", "leave the page out")
+    A = _features(spectrum, measured)
     others = np.setdiff1d(np.arange(spectrum.n), chosen[:given])
     random = [
         _covered(
@@ -83,24 +102,24 @@ def build_selection(
         for _ in range(SETS)
     ]
     found = _covered(spectrum, A, chosen)
+    counts = np.bincount(found.nearest, minlength=chosen.size)
+    stands = np.argsort(-counts, kind="stable")[:LISTED]
+    far = np.argsort(found.cosines, kind="stable")
+    far = far[~np.isin(measured[far], chosen)][:LISTED]
+    share = counts / max(counts.sum(), 1)
     return {
         "n": spectrum.n,
-        "looked_at": int(looked_at.size),
+        "measured": int(measured.size),
         "k": int(chosen.size),
         "given": given,
-        "words": words,
+        "facts": facts,
         "sets": SETS,
         "figures": _figures(found, random),
         "classes": _classes(chosen, labels),
         "dots": _dots(A, _features(spectrum, chosen), given, rng),
-        "stands_for": _stands_for(found, chosen, labels),
-        "farthest": _farthest(found, looked_at, chosen, labels),
+        "stands_for": [_entry(chosen[j], labels, f"{share[j]:.1%}") for j in stands],
+        "farthest": [_entry(measured[i], labels, f"{found.cosines[i]:.3f}") for i in far],
     }
-
-
-def render_selection(content: dict[str, Any], title: str) -> str:
-    """Return the page that shows `content`, made by `build_selection`; it loads nothing."""
-    return filled("selection.html", title, content)
 
 
 def _features(spectrum: Spectrum, items: IntArray) -> FloatArray:
@@ -124,9 +143,8 @@ def _covered(spectrum: Spectrum, A: FloatArray, items: IntArray) -> Covered:
         similar = _units(A[part]) @ units.T
         nearest[part] = similar.argmax(axis=1)
         cosines[part] = similar.max(axis=1)
-    total_of = units.sum(axis=0)
-    count = items.size
-    pairs = float(total_of @ total_of - np.einsum("ij,ij->", units, units))
+    sum_, count = units.sum(axis=0), items.size
+    pairs = float(sum_ @ sum_ - np.einsum("ij,ij->", units, units))
     return Covered(min(spread, 1.0), cosines, nearest, pairs / max(count * (count - 1), 1))
 
 
@@ -137,23 +155,18 @@ def _units(rows: FloatArray) -> FloatArray:
 
 def _figures(found: Covered, random: list[Covered]) -> list[dict[str, Any]]:
     """Return the rows of the table: a name, the chosen set, random ones and their range."""
-    table = []
+    table, chosen = [], found.figures()
     for name, form in FIGURES.items():
-        others = [_measured(each)[name] for each in random]
+        others = [each.figures()[name] for each in random]
         table.append(
             {
                 "name": name,
-                "chosen": form.format(_measured(found)[name]),
+                "chosen": form.format(chosen[name]),
                 "random": form.format(float(np.mean(others))),
                 "range": f"{form.format(min(others))} to {form.format(max(others))}",
             }
         )
     return table
-
-
-def _measured(found: Covered) -> dict[str, float]:
-    low, middle = np.quantile(found.cosines, (0.05, 0.5)).tolist()
-    return dict(zip(FIGURES, (found.spread, middle, low, found.pairs), strict=True))
 
 
 def _classes(chosen: IntArray, labels: Any) -> list[dict[str, Any]]:
@@ -184,13 +197,10 @@ def _dots(
 ) -> list[dict[str, Any]]:
     """Return groups of places on the map, 0 to 1000 by 0 to 600: all items, chosen, given."""
     mean, count = A.mean(axis=0), min(2, *A.shape)
-    directions = principal(A - mean, count)
     shown = A if len(A) <= DOTS else A[rng.choice(len(A), DOTS, replace=False)]
     plane = np.zeros((len(shown) + len(F), 2))
-    plane[:, :count] = (np.vstack([shown, F]) - mean) @ directions
-    low, high = plane.min(axis=0), plane.max(axis=0)
-    plane = 12 + (plane - low) / np.where(high > low, high - low, 1.0) * [976, 576]
-    places = plane.round(1).tolist()
+    plane[:, :count] = (np.vstack([shown, F]) - mean) @ principal(A - mean, count)
+    places = (12 + scaled(plane) * [976, 576]).round(1).tolist()
     everyone, first = len(shown), len(shown) + given
     return [
         {"name": "plain", "radius": 2.5, "places": places[:everyone]},
@@ -199,32 +209,7 @@ def _dots(
     ]
 
 
-def _stands_for(found: Covered, chosen: IntArray, labels: Any) -> list[dict[str, Any]]:
-    """Return the chosen items that most others are nearest to."""
-    counts = np.bincount(found.nearest, minlength=chosen.size)
-    order = np.argsort(-counts, kind="stable")[:LISTED]
-    share = counts / max(counts.sum(), 1)
-    return [
-        {"item": int(chosen[j]), "label": _label(labels, chosen[j]), "value": f"{share[j]:.1%}"}
-        for j in order
-    ]
-
-
-def _farthest(
-    found: Covered, looked_at: IntArray, chosen: IntArray, labels: Any
-) -> list[dict[str, Any]]:
-    """Return the items whose nearest chosen item is least similar to them."""
-    order = np.argsort(found.cosines, kind="stable")
-    order = order[~np.isin(looked_at[order], chosen)][:LISTED]
-    return [
-        {
-            "item": int(looked_at[i]),
-            "label": _label(labels, looked_at[i]),
-            "value": f"{found.cosines[i]:.3f}",
-        }
-        for i in order
-    ]
-
-
-def _label(labels: Any, item: int) -> str:
-    return "" if labels is None else visible(labels[item], NAME)
+def _entry(item: int, labels: Any, value: str) -> dict[str, Any]:
+    """Return one line of a list."""
+    label = "" if labels is None else visible(labels[item], NAME)
+    return {"item": int(item), "label": label, "value": value}

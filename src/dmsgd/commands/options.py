@@ -1,0 +1,190 @@
+"""Options that commands share, and the files that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from inspect import cleandoc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import click
+
+from dmsgd.inputs.messages import few
+
+if TYPE_CHECKING:
+    from dmsgd.designs import DesignOptions
+
+SEED = click.option("--seed", type=int, default=0, help="The same seed gives the same result.")
+FORCE = click.option(
+    "--force", is_flag=True, show_default=False, help="Replace an existing output."
+)
+
+
+def output_option(help: str) -> Callable[[Any], Any]:
+    """Return the option --output of a command."""
+    return click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=help)
+
+
+@final
+@dataclass(frozen=True)
+class DataFiles:
+    """The files with features and labels, and which columns of a table are features."""
+
+    features: str
+    labels: str | None = None
+    columns: str | None = None
+    drop: str | None = None
+
+    def load(self) -> tuple[Any, Any]:
+        """Return X and y; labels that name a column of the features are taken out of them."""
+        from dmsgd.commands.loading import LABEL_FILES, load_features, load_labels
+        from dmsgd.files.tables import column_names
+        from dmsgd.inputs.labels import as_labels
+
+        names = column_names(self.features)
+        drop = self.dropped(names)
+        if self.labels is None:
+            return load_features(self.features, drop), None
+        if self.labels in names:
+            labels = load_labels(f"{self.features}:{self.labels}")
+            return load_features(self.features, drop), labels
+        if names and not any(suffix in self.labels.lower() for suffix in LABEL_FILES):
+            raise ValueError(
+                f"{self.features} has no column {self.labels!r} for --labels; it has {few(names)}"
+            )
+        X = load_features(self.features, drop)
+        return X, as_labels(load_labels(self.labels, n=X.shape[0]), X.shape[0])
+
+    def dropped(self, names: list[str]) -> tuple[str, ...]:
+        """Return which of the table's columns, with these names, are no features."""
+        columns = self._named("--columns", self.columns, names)
+        drop = self._named("--drop", self.drop, names)
+        if columns and drop:
+            raise ValueError(
+                "--columns names the features, --drop the other columns; give one of them"
+            )
+        kept = set(columns or names).difference(drop, [self.labels])
+        return tuple(name for name in names if name not in kept)
+
+    def _named(self, option: str, text: str | None, names: list[str]) -> list[str]:
+        """Return the columns that an option names, between commas, or one whose name has commas."""
+        if text is None:
+            return []
+        found = [each.strip() for each in text.split(",") if each.strip()]
+        if not found:
+            raise ValueError(f"{option} names no column; write names between commas, as a,b")
+        if not names:
+            from dmsgd.files.tables import TABLES
+
+            raise ValueError(
+                f"{option} is for tables ({', '.join(TABLES)}); {self.features} has no named "
+                f"columns"
+            )
+        known = set(names)
+        if text in known:
+            return [text]
+        unknown = [each for each in found if each not in known]
+        if unknown:
+            raise ValueError(
+                f"{self.features} has no column {unknown[0]!r} for {option}; it has {few(names)}"
+            )
+        return found
+
+
+#: The end of the help of commands that read features.
+FEATURES = (
+    "FEATURES has items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .tsv, "
+    ".parquet, .zarr (or store.zarr:NAME), or a folder of sparse .npz files."
+)
+#: The options that are fields of DesignOptions; `sample` alone has --batches.
+DESIGN_FIELDS = (
+    "batches", "w", "kernel", "scale", "rho", "standardize", "normalize", "target",
+)  # fmt: skip
+#: What describes a design, the same in all commands.
+DESIGN = (
+    click.argument("features"),
+    click.option("-k", type=int, required=True, help="Items in a batch."),
+    click.option(
+        "--labels",
+        help="Class of each item: a file (.npy, .npz, .csv, .tsv, .txt, .parquet, .zarr), or a "
+        "column of FEATURES, which is then no feature.",
+    ),
+    click.option(
+        "--columns",
+        metavar="NAME,NAME",
+        help="Columns of a table that are features.  [default: all but --labels]",
+    ),
+    click.option(
+        "--drop",
+        metavar="NAME,NAME",
+        help="Columns of a table that are no features, such as ids.",
+    ),
+    click.option(
+        "-w",
+        type=float,
+        default=0.0,
+        help="Weight of the labels: 0 only reports them, 1 looks at nothing else.",
+    ),
+    click.option(
+        "--kernel",
+        type=click.Choice(["linear", "rbf"]),
+        default="linear",
+        help="Similarity of items.",
+    ),
+    click.option(
+        "--scale",
+        type=float,
+        help="Length scale of --kernel rbf.  [default: the median distance]",
+    ),
+    click.option("--rho", type=float, help="Anneal the features first: x to the power rho."),
+    click.option(
+        "--standardize",
+        is_flag=True,
+        show_default=False,
+        help="Scale columns to mean 0 and standard deviation 1: for columns in different units.",
+    ),
+    click.option(
+        "--normalize",
+        is_flag=True,
+        show_default=False,
+        help="Scale rows to length 1: for embeddings, counts and images.",
+    ),
+    click.option(
+        "--target",
+        type=click.Choice(["uniform", "balanced", "density"]),
+        help="How often items are drawn: all alike, all classes alike, or more where they are "
+        "sparse.  [default: as the kernel gives it]",
+    ),
+)
+
+
+def design_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give `command` the options of a design, as its first arguments `files`, `k` and `options`."""
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        files = DataFiles(*(given.pop(name) for name in ("features", "labels", "columns", "drop")))
+        design = {name: given.pop(name) for name in DESIGN_FIELDS if name in given}
+        command(files, given.pop("k"), _checked(files.labels, design), **given)
+
+    called.__doc__ = f"{cleandoc(command.__doc__ or '')}\n\n{FEATURES}"
+    for option in reversed(DESIGN):
+        called = option(called)
+    return called
+
+
+def _checked(labels: str | None, given: dict[str, Any]) -> DesignOptions:
+    """Return the options of the design; raise where they need labels that are not there."""
+    from dmsgd.designs import DesignOptions
+
+    options = DesignOptions(**given)
+    if labels is None and options.uses_labels:
+        why = {
+            options.w > 0: f"-w {options.w:g} mixes in labels",
+            options.target == "balanced": "--target balanced gives classes equal shares",
+            options.batches == "stratified": "--batches stratified draws by class",
+        }[True]
+        raise ValueError(f"{why}; give them with --labels")
+    return options

@@ -1,0 +1,473 @@
+"""`compare`: several designs side by side on the same items, before anything is trained."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.designs import (
+    KDPP,
+    ClosedForm,
+    DesignOptions,
+    Stratified,
+    Uniform,
+    Weighted,
+    suggest_scale,
+)
+from dmsgd.designs.build import NEARLY_UNIFORM, make_kdpp, rows_for
+from dmsgd.designs.options import TargetName, as_design_options
+from dmsgd.designs.stream import fixed_seed
+from dmsgd.diagnostics.data import PRESCRIBED, DataSummary, Sample, summarize
+from dmsgd.diagnostics.frequency import coverage, effective_batch, effective_items, evenness
+from dmsgd.diagnostics.repulsion import Estimate, removed_noise
+from dmsgd.errors import KernelWarning, RankError
+from dmsgd.features import Features, as_features
+from dmsgd.features.convert import split_label_column
+from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
+from dmsgd.inputs.labels import as_classes, as_labels
+from dmsgd.inputs.messages import counted
+from dmsgd.inputs.scalars import (
+    OF_A_FRACTION,
+    Seed,
+    as_batch_size,
+    as_fraction,
+    as_function,
+)
+from dmsgd.spectra import Spectrum, effective_rank, repulsion
+
+#: The label weights that are compared beside the requested one.
+WS = (0.0, 0.3, 0.5, 0.7, 0.9)
+#: The power that the paper raises word counts to: every shared word counts almost alike.
+WORD_POWER = 0.1
+#: Classes with this evenness need no help, and items drawn this evenly are drawn evenly.
+EVEN = 0.95
+#: Columns are in different units where the largest standard deviation is this many medians.
+UNITS = 10.0
+#: A linear kernel with fewer dimensions than this times k leaves the batch no choice.
+SPARE_RANK = 1.25
+#: Draws that are timed and that repulsion is estimated from: at most, and at least.
+DRAWS = (200, 20)
+#: About as many floating point operations are spent on the draws of one design.
+OPERATIONS = 1e9
+#: Batches that are kept as examples.
+EXAMPLES = 3
+#: Items that targets are prescribed for with a linear kernel, at most.
+TARGET_ITEMS = 5000
+#: Squared norms of the longest and the shortest tenth that differ by more than this matter.
+NORMS = 3.0
+#: Duplicates above this share of the items deserve a warning.
+DUPLICATES = 0.005
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DesignSummary:
+    """What one design would do; all but `repulsion` and `seconds_per_batch` in closed form.
+
+    name:      "uniform", "w = 0.7", "target density" or "stratified".
+    inclusion: probability that an item is in a batch, by item that was compared.
+    shares:    expected share of a batch by class, {} without labels; `evenness` is 1 if all are
+               equal.
+    coverage:  expected fraction of the items that occur in one epoch of n/k batches.
+    effective_items: (Σ b)² / Σ b² as a share of the items, 1 if all are equally likely.
+    effective_batch: effective size of a batch with unbiased weights, at most k.
+    repulsion: share of the variance of a batch's features that repulsion removes
+               (`estimate_repulsion`); 0 ± 0 without a kernel.
+    seconds_per_batch: as measured, on one thread.
+    examples:  batches, as places in `Comparison.rows`.
+    """
+
+    name: str
+    options: DesignOptions
+    k: int
+    inclusion: FloatArray = field(repr=False)
+    shares: dict[Any, float] = field(repr=False)
+    evenness: float
+    coverage: float
+    effective_items: float
+    effective_batch: float
+    repulsion: Estimate
+    seconds_per_batch: float
+    examples: IntArray = field(repr=False)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What `compare` found.
+
+    data:        facts about all items.
+    rows:        numbers of the items that designs were made of, sorted; all or a random sample.
+    names, codes: the classes of these items: their names, and for each item the number of its own
+                 (None without labels).
+    rank, effective_rank, strength: of the requested kernel without labels. `effective_rank` is
+                 exp(entropy of the eigenvalues), about the number of groups of items that the
+                 kernel tells apart; `strength` the log-distance from uniform batches.
+    summaries:   uniform batches, k-DPPs with several w (those that exist), targets, stratified
+                 batches if there are labels; for k, then for the other sizes.
+    requested:   the summary of the requested design, None if it does not exist.
+    candidate:   the k-DPP that `recommend` judges: without labels, rows of norm 1 or, where a
+                 linear kernel has too few dimensions for k, an RBF kernel with `suggest_scale`;
+                 word counts annealed, columns in different units standardized. Options with
+                 kernel="rbf" or a target are kept. None where classes are uneven, and where its
+                 rank is below k.
+    unavailable: why designs do not exist, by their options.
+    spectrum, design: the kernel without labels, and the requested k-DPP, of the compared items.
+    """
+
+    k: int
+    options: DesignOptions
+    data: DataSummary
+    rows: IntArray = field(repr=False)
+    names: list[Any] = field(repr=False)
+    codes: IntArray | None = field(repr=False)
+    rank: int
+    effective_rank: float
+    strength: float
+    summaries: tuple[DesignSummary, ...] = field(repr=False)
+    requested: DesignSummary | None = field(repr=False)
+    candidate: DesignSummary | None = field(repr=False)
+    unavailable: dict[DesignOptions, Exception] = field(repr=False)
+    spectrum: Spectrum = field(repr=False)
+    design: KDPP | None = field(repr=False)
+
+    @property
+    def uniform(self) -> DesignSummary:
+        """The summary of uniform batches of k."""
+        return self.summaries[0]
+
+    def warnings(self) -> list[str]:
+        """Return sentences about properties of the data that deserve a warning.
+
+        >>> X = np.vstack([np.eye(20), np.zeros((1, 20))])
+        >>> compare(X, 4).warnings()[-1]
+        '1 item with only zeros as features: never drawn by a linear kernel'
+        """
+        data, k = self.data, self.k
+        linear = self.options.kernel == "linear"
+        by_norm = linear and not self.options.normalize and self.options.target is None
+        crowding = k / self.effective_rank
+        checks = [
+            (
+                self.rank < k,
+                f"rank too small: the features have {self.rank} independent directions, fewer than "
+                f"k = {k}; a linear kernel has no such batch, an RBF kernel has",
+            ),
+            (
+                k <= self.rank and crowding > 5,
+                f"k = {k} is {crowding:.0f} times the effective rank {self.effective_rank:.1f}: "
+                f"most items of a batch are chosen by directions that hardly matter",
+            ),
+            (
+                not self.options.standardize and different_units(data),
+                f"columns in different units: the largest standard deviation is "
+                f"{data.column_scale_ratio:.3g} times the median one, so the kernel sees few "
+                f"columns; standardize, or drop columns that are no features",
+            ),
+            (
+                by_norm and data.norm_ratio > NORMS,
+                f"norms dominate: squared row norms differ {data.norm_ratio:.3g}-fold between the "
+                f"longest and the shortest tenth, and a linear kernel favours long rows; "
+                f"normalize, unless the norm is importance",
+            ),
+            (
+                k > 1 and self.strength < NEARLY_UNIFORM,
+                "near-uniform kernel: no two items are similar, so batches are nearly uniform",
+            ),
+            (
+                data.duplicates > DUPLICATES * data.counted,
+                f"duplicates: {counted(data.duplicates, 'item')} "
+                f"({data.duplicates / data.counted:.1%}) equal to others; a k-DPP never puts two "
+                f"of them in a batch, uniform sampling counts each",
+            ),
+            (
+                linear and data.empty > 0,
+                f"{counted(data.empty, 'item')} with only zeros as features: never drawn by a "
+                f"linear kernel",
+            ),
+            (
+                min(data.classes.values(), default=data.n) == 1,
+                "at least one class has a single item, which balanced batches repeat again and "
+                "again",
+            ),
+            (
+                len(data.classes) > k,
+                f"{len(data.classes)} classes and k = {k}: no batch can hold them all",
+            ),
+        ]
+        return [sentence for holds, sentence in checks if holds]
+
+
+def compare(
+    X: Any,
+    k: int,
+    labels: Any = None,
+    options: DesignOptions | None = None,
+    *,
+    ws: tuple[float, ...] = WS,
+    ks: tuple[int, ...] = (),
+    targets: tuple[TargetName | None, ...] = (),
+    seed: Seed = 0,
+    progress: Callable[[float], None] = lambda fraction: None,
+) -> Comparison:
+    """Return what batches would hold: uniform, from k-DPPs with several w and targets, stratified.
+
+    X, labels: (n, d) features and (n,) classes, as `diversify` takes them.
+    options:   of the k-DPPs, by default those of `diversify`; the figures are those of the design
+               that `diversify` makes with the same arguments.
+    ws:        label weights beside that of the options; none without labels or with a target.
+    ks:        other batch sizes, for all but the targets; those beyond a kernel's rank are dropped.
+    targets:   beside that of the options, None for none, on at most 5,000 of the items.
+
+    One eigendecomposition for each w, and one more where classes are even or there are none and
+    the options are not those of the candidate. Where that would take long they are made of a random
+    sample of the items.
+
+    >>> X = np.random.default_rng(0).normal(size=(200, 20))
+    >>> y = np.repeat(["common", "rare"], [190, 10])
+    >>> found = compare(X, 8, y, DesignOptions(normalize=True), ws=(0.0, 0.9))
+    >>> {each.name: round(each.shares["rare"], 2) for each in found.summaries}
+    {'uniform': 0.05, 'w = 0': 0.05, 'w = 0.9': 0.16, 'stratified': 0.5}
+    """
+    options = as_design_options(options)
+    as_function(progress, "progress", OF_A_FRACTION)
+    if not isinstance(ws, tuple | list):
+        raise TypeError(f"ws must be a tuple of numbers in [0, 1], got {ws!r}")
+    ws = tuple(as_fraction(w, "ws") for w in ws)
+    X, labels = split_label_column(X, labels)
+    X = as_features(X)
+    k = as_batch_size(k, X.n)
+    sizes = (k, *(as_batch_size(each, X.n) for each in ks if each != k))
+    seed = fixed_seed(seed)
+    y = None if labels is None else as_labels(labels, X.n)
+    sample = Sample(X, k, y, options, seed)
+    data = summarize(X if X.resident else sample.X, X.n, y, X.words())
+    plain = replace(options, w=0.0, target=None)
+    with nullcontext() if plain == options else quiet_kernel_warnings():
+        sample.unlabelled(plain, k)
+        candidate, sample = _candidate(X, k, y, data, sample, options, seed)
+        spectrum = sample.unlabelled(plain, k)
+    work = _Work(sample, y, sizes, seed)
+    progress(0.2)
+    several = y is not None and options.target is None  # a target is prescribed anew for each w
+    wanted = [replace(options, w=w) for w in sorted({options.w, *(ws if several else ())})]
+    everyone = list(dict.fromkeys([*wanted, *([] if candidate is None else [candidate])]))
+    found: dict[DesignOptions, list[DesignSummary]] = {}
+    unavailable: dict[DesignOptions, Exception] = {}
+    design = None
+    for number, each in enumerate(everyone):
+        try:
+            with nullcontext() if each == options else quiet_kernel_warnings():
+                kdpp = work.kdpp(each)
+                found[each] = work.summaries(f"w = {each.w:g}", each, kdpp, each in wanted)
+        except RankError as error:
+            # Without another candidate the requested design's error is the result.
+            if each == options and each == candidate:
+                raise
+            unavailable[each] = error
+        else:
+            design = kdpp if each == options else design
+        progress(0.2 + 0.6 * (number + 1) / len(everyone))
+    rows = [[*work.baselines("uniform")], *(found[each] for each in wanted if each in found)]
+    for target in targets:
+        each = replace(options, target=target)
+        if each not in found and not (target == "balanced" and y is None):
+            try:
+                rows.append([work.target_summary(each)])
+            except (ValueError, ImportError) as error:  # infeasible, or of a missing extra
+                unavailable[each] = error
+    if y is not None:
+        rows.append([*work.baselines("stratified")])
+    progress(1.0)
+    summaries = [each for size in sizes for row in rows for each in row if each.k == size]
+    return Comparison(
+        k=k,
+        options=options,
+        data=data,
+        rows=sample.rows,
+        names=sample.names,
+        codes=sample.codes,
+        rank=spectrum.rank,
+        effective_rank=effective_rank(spectrum),
+        strength=repulsion(spectrum, k) if k <= spectrum.rank else math.inf,
+        summaries=tuple(summaries),
+        requested=found[options][0] if options in found else None,
+        candidate=found[candidate][0] if candidate in found else None,
+        unavailable=unavailable,
+        spectrum=spectrum,
+        design=design,
+    )
+
+
+def as_comparison(value: Any) -> Comparison:
+    """Return `value`, which `compare` has returned."""
+    if not isinstance(value, Comparison):
+        raise TypeError(
+            f"comparison must be what dmsgd.diagnostics.compare returns, got {type(value).__name__}"
+        )
+    return value
+
+
+@contextmanager
+def quiet_kernel_warnings() -> Iterator[None]:
+    """Silence warnings about designs that the user did not request."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KernelWarning)
+        yield
+
+
+def different_units(data: DataSummary) -> bool:
+    """Return whether columns look as if they were in different units; word counts never do."""
+    return data.column_scale_ratio > UNITS and not data.has_counts
+
+
+def _baseline_classes(sample: Sample, labels: Any) -> tuple[list[Any], IntArray | None]:
+    """Return the classes of all items, or of the sample if it misses one.
+
+    Baselines need no kernel, so they can count all items, as long as the classes are the same.
+    """
+    if labels is None or sample.rows.size == len(labels):
+        return sample.names, sample.codes
+    names, codes = as_classes(labels)
+    if names.size > len(sample.names):
+        return sample.names, sample.codes
+    return names.tolist(), codes
+
+
+def _candidate(
+    X: Features,
+    k: int,
+    y: Any,
+    data: DataSummary,
+    sample: Sample,
+    options: DesignOptions,
+    seed: Seed,
+) -> tuple[DesignOptions | None, Sample]:
+    """Return the options of the candidate, and the items to compare: fewer for an RBF kernel."""
+    if options.target is not None:
+        return options, sample
+    codes = _baseline_classes(sample, y)[1]
+    if codes is not None and evenness(dict(enumerate(np.bincount(codes)))) < EVEN:
+        return None, sample
+    if options.kernel == "rbf":
+        return replace(options, w=0.0), sample
+    rho = WORD_POWER if data.has_counts and options.rho is None else options.rho
+    units = options.standardize or different_units(data)
+    unit = DesignOptions(normalize=True, rho=rho, standardize=units)
+    if data.duplicates == data.counted - 1:  # all items are equal
+        return (unit if k == 1 else None), sample
+    if sample.unlabelled(unit, k).rank >= min(SPARE_RANK * k, sample.X.n):
+        return unit, sample
+    smaller = Sample(X, k, y, DesignOptions(kernel="rbf"), seed)
+    features = rows_for(DesignOptions(rho=rho, standardize=units), smaller.X)
+    scale = float(f"{suggest_scale(features, k, seed):.4g}")  # digits that people can copy
+    return DesignOptions(kernel="rbf", scale=scale, rho=rho, standardize=units), smaller
+
+
+@final
+class _Work:
+    """Makes summaries of designs of one sample, for several batch sizes."""
+
+    def __init__(self, sample: Sample, y: Any, sizes: tuple[int, ...], seed: Seed) -> None:
+        self.sample, self.sizes, self.seed = sample, sizes, seed
+        self.names, self.codes = _baseline_classes(sample, y)
+        self.n = sample.X.n if self.codes is None else self.codes.size
+
+    def kdpp(self, options: DesignOptions) -> KDPP:
+        if options in self.sample.spectra:
+            return KDPP(self.sample.spectra[options], self.sizes[0])
+        return make_kdpp(options, self.sample.X, self.sizes[0], self.sample.labels_for(options))
+
+    def summaries(
+        self, name: str, options: DesignOptions, design: KDPP, all_sizes: bool
+    ) -> list[DesignSummary]:
+        """Return the summary of this k-DPP and, from its spectrum, of the other sizes."""
+        if not all_sizes:
+            return [self._of_kdpp(name, options, design, self.sample)]
+        sizes = [size for size in self.sizes[1:] if size <= design.spectrum.rank]
+        others = [KDPP(design.spectrum, size) for size in sizes]
+        return [self._of_kdpp(name, options, each, self.sample) for each in (design, *others)]
+
+    def target_summary(self, options: DesignOptions) -> DesignSummary:
+        """Return the summary of a k-DPP with a target, on as many items as that is quick for."""
+        k, sample = self.sizes[0], self.sample
+        narrow = options.kernel == "linear" and sample.X.d <= PRESCRIBED
+        sample = sample.part(max(TARGET_ITEMS if narrow else PRESCRIBED, 5 * k), self.seed)
+        with quiet_kernel_warnings():
+            design = make_kdpp(options, sample.X, k, sample.labels_for(options))
+            name = f"target {options.target}" if options.target else "no target"
+            return self._of_kdpp(name, options, design, sample)
+
+    def baselines(self, batches: Any) -> Iterator[DesignSummary]:
+        """Yield the summaries of uniform or stratified batches of all sizes."""
+        options = DesignOptions(batches=batches)
+        for k in self.sizes:
+            whole = Uniform(self.n, k) if batches == "uniform" else Stratified(self.codes, k)
+            part: ClosedForm = whole
+            if self.n != self.sample.X.n:  # examples are of the sampled items
+                n, codes = self.sample.X.n, self.sample.codes
+                part = Uniform(n, k) if batches == "uniform" else Stratified(codes, k)
+            drawn, seconds = self._draw(part, EXAMPLES)
+            shares = _shares(whole.inclusion(), self.names, self.codes)
+            none = Estimate(0.0, 0.0, 0)
+            yield _summary(batches, options, whole, shares, none, seconds, drawn)
+
+    def _of_kdpp(
+        self, name: str, options: DesignOptions, design: KDPP, sample: Sample
+    ) -> DesignSummary:
+        from threadpoolctl import threadpool_limits
+
+        draws = int(np.clip(OPERATIONS / (4 * design.k**3), DRAWS[1], DRAWS[0]))
+        with threadpool_limits(1):  # draws are timed on one thread; small matrices need no more
+            batches, seconds = self._draw(design, draws)
+            control = Weighted.like(design).sample(draws, self.seed)
+            noise = removed_noise(design.spectrum, batches, control)
+            shares = _shares(design.inclusion(), sample.names, sample.codes)
+            return _summary(name, options, design, shares, noise, seconds, batches)
+
+    def _draw(self, design: ClosedForm, draws: int) -> tuple[IntArray, float]:
+        """Return batches, and the seconds that each took."""
+        design.sample(1, self.seed)  # compiles, and makes tables
+        began = time.perf_counter()
+        batches = on_host(design.sample(draws, self.seed))
+        return batches, (time.perf_counter() - began) / draws
+
+
+def _summary(
+    name: str,
+    options: DesignOptions,
+    design: ClosedForm,
+    shares: dict[Any, float],
+    noise: Estimate,
+    seconds: float,
+    batches: IntArray,
+) -> DesignSummary:
+    return DesignSummary(
+        name=name,
+        options=options,
+        k=design.k,
+        inclusion=design.inclusion(),
+        shares=shares,
+        evenness=evenness(shares) if shares else 1.0,
+        coverage=float(coverage(design, math.ceil(design.n / design.k))),
+        effective_items=effective_items(design) / design.n,
+        effective_batch=effective_batch(design),
+        repulsion=noise,
+        seconds_per_batch=seconds,
+        examples=batches[:EXAMPLES],
+    )
+
+
+def _shares(b: FloatArray, names: list[Any], codes: IntArray | None) -> dict[Any, float]:
+    """Return expected class shares; `class_shares` would sort the labels for every design."""
+    if codes is None:
+        return {}
+    shares = np.bincount(codes, b, minlength=len(names)) / b.sum()
+    return dict(zip(names, shares.tolist(), strict=True))

@@ -1,0 +1,171 @@
+"""Facts about the data, and the random sample of items that designs are compared on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.designs import DesignOptions
+from dmsgd.designs.build import make_kdpp, rows_for
+from dmsgd.features import Features, as_features
+from dmsgd.features.interface import InMemory
+from dmsgd.features.moments import column_moments
+from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.labels import as_classes
+from dmsgd.inputs.scalars import Seed, seed_key
+from dmsgd.kernels import Linear
+from dmsgd.spectra import Spectrum, exact
+
+#: About as many floating point operations are spent on one eigendecomposition.
+OPERATIONS = 2.5e10
+#: Sizes of samples to choose from; of data that is not in memory no more rows than the first.
+SAMPLES = (100_000, 50_000, 20_000, 10_000, 5000, 3000, 2000, 1500)
+#: Sample size where there are more classes than this: nearly every item has its own class then, and
+#: tied eigenvalues cost more than others.
+MANY_CLASSES = 1000
+#: Items among which target="density" finds neighbours: it compares all pairs.
+NEIGHBOURS = 10_000
+#: Items that a target is prescribed for with an RBF kernel: each iteration decomposes the kernel.
+PRESCRIBED = 500
+
+
+@final
+@dataclass(frozen=True)
+class DataSummary:
+    """Facts about the data that no design changes.
+
+    counted:            items that the facts below are of; n, or fewer where X is not in memory.
+    classes:            number of items by class, {} without labels.
+    norm_ratio:         squared row norms of the longest tenth over those of the shortest.
+    column_scale_ratio: largest standard deviation of a column over the median of those that vary.
+    duplicates:         items that are equal to another one.
+    empty:              items whose features are all zero.
+    has_counts:         whether the features look like counts of words: sparse and not negative.
+    """
+
+    n: int
+    d: int
+    counted: int
+    classes: dict[Any, int] = field(repr=False)
+    norm_ratio: float
+    column_scale_ratio: float
+    duplicates: int
+    empty: int
+    has_counts: bool
+
+
+def summarize(X: Features, n: int, labels: Any, has_counts: bool) -> DataSummary:
+    """Return facts about X, which are all or some of n items."""
+    squares = np.sort(X.row_squares())
+    tenth = max(X.n // 10, 1)
+    with np.errstate(over="ignore"):
+        norm_ratio = squares[-tenth:].mean() / squares[squares > 0][:tenth].mean()
+    deviations = column_moments(X)[1].deviations
+    varying = deviations[deviations > 0]
+    names, counts = ([], []) if labels is None else np.unique(labels, return_counts=True)
+    return DataSummary(
+        n=n,
+        d=int(X.d),
+        counted=int(X.n),
+        classes=dict(zip(np.asarray(names).tolist(), np.asarray(counts).tolist(), strict=True)),
+        norm_ratio=float(norm_ratio),
+        column_scale_ratio=float(varying.max() / np.median(varying)) if varying.size else 1.0,
+        duplicates=_duplicates(X),
+        empty=int(np.sum(squares == 0)),
+        has_counts=has_counts,
+    )
+
+
+def _duplicates(X: Features) -> int:
+    """Return how many rows equal an earlier one: equal rows have equal random projections."""
+    rng = np.random.default_rng(0)
+    projected = X.times(rng.normal(size=(X.d, 2)))
+    projected = np.round(projected / np.abs(projected).max(), 12)
+    return int(X.n - np.unique(projected, axis=0).shape[0])
+
+
+@final
+class Sample:
+    """The items that designs are compared on, in memory.
+
+    rows:   their numbers among all items, sorted.
+    labels: as given, or None; `names` and `codes` are the classes of these items.
+    spectra: those that `unlabelled` has made.
+    """
+
+    def __init__(
+        self, X: Features, k: int, labels: Any, options: DesignOptions, seed: Seed
+    ) -> None:
+        self.rows = sample_items(X, k, labels, options, seed)
+        self.X = take_rows(X, self.rows)
+        self.labels = None if labels is None else labels[self.rows]
+        self.names: list[Any] = []
+        self.codes: IntArray | None = None
+        self.spectra: dict[DesignOptions, Spectrum] = {}
+        if labels is not None:
+            names, self.codes = as_classes(self.labels)
+            self.names = names.tolist()
+
+    def labels_for(self, options: DesignOptions) -> Any:
+        """Return labels for a design: numbers, or the given ones where a message may name them."""
+        return self.labels if options.target == "balanced" else self.codes
+
+    def unlabelled(self, options: DesignOptions, k: int) -> Spectrum:
+        """Return the spectrum of the kernel without labels; a linear one's rank may be below k."""
+        if options not in self.spectra:
+            if options.kernel == "rbf":
+                self.spectra[options] = make_kdpp(options, self.X, k).spectrum
+            else:
+                self.spectra[options] = exact(Linear(rows_for(options, self.X)))
+        return self.spectra[options]
+
+    def part(self, most: int, seed: Seed) -> Sample:
+        """Return a random part of the items, at most so many, sorted."""
+        if self.rows.size <= most:
+            return self
+        rng = np.random.default_rng(seed_key(seed))
+        kept: IntArray = np.sort(rng.choice(self.rows.size, most, replace=False))
+        part = object.__new__(Sample)
+        part.rows, part.X, part.names = self.rows[kept], take_rows(self.X, kept), self.names
+        part.labels = None if self.labels is None else self.labels[kept]
+        part.codes, part.spectra = None if self.codes is None else self.codes[kept], {}
+        return part
+
+
+def sample_items(X: Features, k: int, labels: Any, options: DesignOptions, seed: Seed) -> IntArray:
+    """Return the items to decompose kernels of: all, or a random sample where that takes long.
+
+    A sample has about the class shares and the eigenvectors' distribution of the data. Every class
+    adds a direction to the kernel where w > 0, so that thousands of classes are as costly as
+    thousands of columns.
+    """
+    mixed = labels is not None and (options.target is None or options.w > 0)
+    classes = np.unique(labels).size if mixed else 0
+    most = X.n if X.resident else SAMPLES[0]
+    if options.target is not None and options.kernel == "rbf":
+        most = min(most, max(PRESCRIBED, 5 * k))
+    if options.target == "density":
+        most = min(most, NEIGHBOURS)
+    if classes > MANY_CLASSES:
+        most = min(most, max(MANY_CLASSES, 5 * k))
+    size = sample_size(X.n, X.n if options.kernel == "rbf" else X.d + classes, k, most)
+    if size >= X.n:
+        return np.arange(X.n)
+    return np.sort(np.random.default_rng(seed_key(seed)).choice(X.n, size, replace=False))
+
+
+def sample_size(n: int, directions: int, k: int, most: int) -> int:
+    """Return how many of n items, at most `most`, are quick to decompose."""
+    for size in (min(n, most), *SAMPLES):
+        small, large = sorted((size, directions))
+        affordable = small * small * large + 10 * small**3 <= OPERATIONS
+        if size <= n and (affordable or size <= max(SAMPLES[-1], 5 * k)):
+            return size
+    return min(n, most)
+
+
+def take_rows(X: Features, rows: IntArray) -> InMemory:
+    """Return these rows of X in memory."""
+    return X.whole() if rows.size == X.n else as_features(X.take(rows), allow_tiny=True).whole()

@@ -1,0 +1,144 @@
+"""How similar the items of a batch are, and how much noise repulsion removes; from draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.designs import ClosedForm, Weighted
+from dmsgd.designs.stream import Source, check_design, fixed_seed
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.scalars import Seed, as_count
+from dmsgd.spectra import Spectrum
+
+#: Numbers that are held of drawn items' features at a time.
+NUMBERS = 2**22
+#: Squared deviations below this share of the squared sum are rounding errors.
+ROUNDING = 1e-24
+
+
+@final
+@dataclass(frozen=True)
+class Estimate:
+    """The mean of `draws` independent values and its standard error."""
+
+    value: float
+    error: float
+    draws: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ± {self.error:.2g} ({self.draws} draws)"
+
+
+def mean_of(values: FloatArray) -> Estimate:
+    """Return the mean of at least two independent values as an `Estimate`."""
+    error = values.std(ddof=1) / np.sqrt(values.size)
+    return Estimate(float(values.mean()), float(error), int(values.size))
+
+
+def estimate_similarity(
+    design: Source, spectrum: Spectrum | None = None, draws: int = 200, seed: Seed = 0
+) -> Estimate:
+    """Return the mean cosine over the pairs of a batch, estimated from `draws` batches.
+
+    spectrum: of the kernel whose cosines are meant; by default the design's own. For uniform
+              batches by the same kernel: estimate_similarity(Uniform(n, k), design.spectrum).
+
+    O(draws k r).
+
+    >>> import dmsgd, numpy as np
+    >>> design = dmsgd.diversify(np.repeat(np.eye(3), 4, axis=0), k=3)
+    >>> estimate_similarity(design).value < estimate_similarity(
+    ...     dmsgd.Uniform(12, 3), design.spectrum
+    ... ).value
+    True
+    """
+    spectrum, batches = _drawn(design, spectrum, draws, seed)
+    return mean_of(_cosines(spectrum, batches))
+
+
+def estimate_repulsion(
+    design: ClosedForm, spectrum: Spectrum | None = None, draws: int = 200, seed: Seed = 0
+) -> Estimate:
+    """Return the share of the variance of a batch's features that repulsion removes.
+
+    That is 1 - Tr Cov(Σ f) / Tr Cov(Σ f in batches of `Weighted.like(design)`), where f_i are the
+    features of the kernel, L_ij = f_iᵀf_j: the result of `gradient_variance` for gradients that
+    follow the features. The arguments are those of `estimate_similarity`. O(draws k r).
+
+    >>> import dmsgd, numpy as np
+    >>> design = dmsgd.diversify(np.repeat(np.eye(3), 4, axis=0), k=3)
+    >>> estimate_repulsion(design).value  # one item of each kind, always
+    1.0
+    """
+    spectrum, batches = _drawn(design, spectrum, draws, seed)
+    control = Weighted.like(design)
+    return removed_noise(spectrum, batches, control.sample(len(batches), fixed_seed(seed)))
+
+
+def removed_noise(spectrum: Spectrum, batches: IntArray, control: IntArray) -> Estimate:
+    """Return 1 - Tr Cov(Σ f) of these batches over that of the frequency-matched `control`."""
+    ours, theirs = _feature_variance(spectrum, batches), _feature_variance(spectrum, control)
+    if theirs.value == 0:
+        return Estimate(0.0, 0.0, ours.draws)
+    left = ours.value / theirs.value
+    error = float(np.hypot(ours.error, left * theirs.error) / theirs.value)
+    return Estimate(1 - left, error, ours.draws)
+
+
+def _feature_variance(spectrum: Spectrum, batches: IntArray) -> Estimate:
+    """Return Tr Cov(Σ f) of the batches, as a share of the largest eigenvalue."""
+    scale = np.sqrt(spectrum.values / spectrum.values[0])
+    step = max(1, NUMBERS // (batches.shape[1] * spectrum.rank))
+    parts = [
+        spectrum.held.rows(batches[start : start + step]).sum(axis=1) * scale
+        for start in range(0, len(batches), step)
+    ]
+    sums = np.concatenate(parts)
+    squares = np.sum((sums - sums.mean(axis=0)) ** 2, axis=1)
+    squares[squares <= ROUNDING * np.sum(sums**2, axis=1)] = 0.0
+    found = mean_of(squares)
+    return Estimate(found.value * found.draws / (found.draws - 1), found.error, found.draws)
+
+
+def _drawn(
+    design: Source, spectrum: Spectrum | None, draws: int, seed: Seed
+) -> tuple[Spectrum, IntArray]:
+    """Return the spectrum, by default the design's, and so many batches."""
+    check_design(design)
+    spectrum = _spectrum_of(design) if spectrum is None else spectrum
+    if not isinstance(spectrum, Spectrum):
+        raise TypeError(
+            f"spectrum must be a Spectrum, such as design.spectrum of a k-DPP, got "
+            f"{type(spectrum).__name__}"
+        )
+    check_design(design, spectrum.n, "the spectrum")
+    if design.k < 2:
+        raise ValueError("a batch of one item has no pairs; use k >= 2")
+    draws = as_count(draws, "draws", least=2)
+    return spectrum, design.stream(seed).sample(draws, start=0)
+
+
+def _cosines(spectrum: Spectrum, batches: IntArray) -> FloatArray:
+    """Return the mean cosine over the pairs of each batch: (|Σ f|² - k) / (k (k - 1))."""
+    k, out = batches.shape[1], np.empty(len(batches))
+    scale = np.sqrt(spectrum.values)
+    for t, rows in enumerate(spectrum.held.rows(batches)):
+        F = rows * scale
+        lengths = np.linalg.norm(F, axis=1)
+        F /= np.where(lengths > 0, lengths, 1.0)[:, None]
+        total = F.sum(axis=0)
+        out[t] = (total @ total - np.count_nonzero(lengths)) / (k * (k - 1))
+    return out
+
+
+def _spectrum_of(design: Any) -> Spectrum:
+    spectrum = getattr(design, "spectrum", None)
+    if not isinstance(spectrum, Spectrum):
+        raise TypeError(
+            f"design is a {type(design).__name__}, which has no kernel of its own; pass the "
+            f"spectrum of one, such as design.spectrum of a k-DPP"
+        )
+    return spectrum
