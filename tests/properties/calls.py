@@ -521,11 +521,6 @@ DIAGNOSTICS = {
         },
         results.is_anything,
     ),
-    "estimate_inclusion": Call(
-        plain(diagnostics.estimate_inclusion),
-        {"design": kinds.DRAWN, "draws": kinds.COUNT, "seed": SEED, "workers": kinds.WORKERS},
-        lambda b, s, given: results.is_inclusion(b, s.k, s.n),
-    ),
     "near_duplicates": Call(
         plain(diagnostics.near_duplicates),
         {"spectrum": PAIRS_OF_ITEMS["spectrum"], "seed": SEED},
