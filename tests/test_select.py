@@ -124,7 +124,7 @@ def test_labels_are_counted(folder):
         ("-k 5 --weights --most -o c.csv", "--weights need a draw"),
         ("-k 5 --weights -o c.npy", r"--weights are a column of a table; write to c\.csv"),
         ("-k 5 --given 1,1 -o c.csv", "items must be distinct, but 1 is given more than once"),
-        ("-k 2 --given 1,2 -o c.csv", "batch of k=2 is to hold others besides the 2 given items"),
+        ("-k 2 --given 1,2 -o c.csv", "k=2 counts the 2 given items"),
         ("-k 5 --given 300 -o c.csv", r"--given 300 must lie in 0\.\.299"),
         ("-k 5 --given y.txt -o c.csv", r"--given y\.txt must hold item numbers"),
         ("-k 5 --given none.txt -o c.csv", r"no file none\.txt"),
