@@ -151,7 +151,7 @@ def test_many_classes_make_a_short_table(folder):
 
 def no_work(monkeypatch):
     monkeypatch.setattr(
-        "dmsgd.commands.loading.load_features", lambda *_: pytest.fail("work was done")
+        "dmsgd.features.convert.open_features", lambda *_: pytest.fail("work was done")
     )
 
 

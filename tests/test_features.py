@@ -26,6 +26,12 @@ POINTS = RNG.uniform(0.1, 1.0, size=(N, D))
 LABELS = np.arange(N) % 6
 
 
+@pytest.fixture(autouse=True)
+def all_files_are_large(monkeypatch):
+    """Files are read in blocks, however small."""
+    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)
+
+
 def npy(X, folder):
     np.save(folder / "x.npy", X)
     return str(folder / "x.npy")
@@ -142,10 +148,9 @@ MAPS = {
 
 @pytest.fixture
 def small_memory(monkeypatch):
-    """So little that a memory map is read in blocks, and blocks are a few rows."""
+    """So little that blocks are a few rows."""
     monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 21 * 8 * D)
     monkeypatch.setattr("dmsgd.features.sliced.BLOCK", 21 * D)
-    monkeypatch.setattr("dmsgd.features.convert._is_large", lambda array: True)
 
 
 def kdpp(F):

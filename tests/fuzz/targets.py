@@ -19,9 +19,9 @@ import numpy as np
 from scipy import sparse
 
 import dmsgd
-from dmsgd.commands.loading import load_features, load_labels
 from dmsgd.features import as_features, store
-from dmsgd.files.tables import column_names
+from dmsgd.features.convert import open_features
+from dmsgd.files.columns import column_names, read_column
 from dmsgd.schedules import files as schedule_files
 from dmsgd.schedules import schedule as schedules
 
@@ -81,7 +81,7 @@ def made(name: str, place: Path) -> Target:
 
 def features(path: str | Path) -> None:
     """Read features in every way; what they are twice must be the same."""
-    first = load_features(path).whole().matrix
+    first = open_features(path).whole().matrix
     second = as_features(path).whole().matrix if not str(path).endswith(".csv") else first
     for found in (first, second):
         dense = found.toarray() if sparse.issparse(found) else found
@@ -92,7 +92,7 @@ def features(path: str | Path) -> None:
 
 
 def labels(path: str | Path) -> None:
-    found = load_labels(path)
+    found = read_column(path)
     if found.ndim != 1 or found.size == 0:
         raise Finding(f"{path} became labels of shape {found.shape}")
 
@@ -102,7 +102,7 @@ def npy(place: Path) -> tuple[Path, Callable[[], None]]:
 
     def read() -> None:
         features(place / "x.npy")
-        same(load_features(place / "x.npy").whole().matrix, np.load(place / "x.npy"))
+        same(open_features(place / "x.npy").whole().matrix, np.load(place / "x.npy"))
 
     return place / "x.npy", read
 
@@ -159,7 +159,7 @@ def csv(place: Path) -> tuple[Path, Callable[[], None]]:
     def read() -> None:
         names = column_names(place / "x.csv")
         drop = ("kind",) if "kind" in names else ()
-        found = load_features(place / "x.csv", drop=drop).whole().matrix
+        found = open_features(place / "x.csv", drop=drop).whole().matrix
         if found.ndim != 2 or not np.isfinite(found).all():
             raise Finding("a table became no matrix")
         labels(f"{place / 'x.csv'}:{names[-1]}")
@@ -182,7 +182,7 @@ def parquet(place: Path) -> tuple[Path, Callable[[], None]]:
     def read() -> None:
         names = column_names(place / "x.parquet")
         drop = ("y",) if "y" in names else ()
-        load_features(place / "x.parquet", drop=drop).whole()
+        open_features(place / "x.parquet", drop=drop).whole()
         labels(f"{place / 'x.parquet'}:{names[-1]}")
 
     return place / "x.parquet", read

@@ -9,7 +9,7 @@ import click
 from dmsgd.commands.options import FORCE
 from dmsgd.commands.output import atomic_write
 from dmsgd.commands.terminal import echo, echo_table, progress_bar
-from dmsgd.files.paths import refuse_impossible
+from dmsgd.files.paths import check_path
 from dmsgd.inputs.messages import require
 
 #: What is written.
@@ -39,7 +39,7 @@ def demo(out: Path, seeds: int, force: bool) -> None:
     """
     require("demo", "dmsgd demo")
     for name in (DOCUMENTS, DIGITS, PAGE):
-        refuse_impossible(out / name)
+        check_path(out / name)
         if (out / name).exists() and not force:
             raise FileExistsError(f"{out / name} exists; use --force to replace it, or --out")
     from dmsgd.commands import demo_comparisons as parts

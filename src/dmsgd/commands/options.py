@@ -39,23 +39,23 @@ class DataFiles:
 
     def load(self) -> tuple[Any, Any]:
         """Return X and y; labels that name a column of the features are taken out of them."""
-        from dmsgd.commands.loading import LABEL_FILES, load_features, load_labels
-        from dmsgd.files.tables import column_names
+        from dmsgd.features.convert import open_features
+        from dmsgd.files.columns import COLUMN_FILES, column_names, read_column
         from dmsgd.inputs.labels import as_labels
 
         names = column_names(self.features)
         drop = self.dropped(names)
         if self.labels is None:
-            return load_features(self.features, drop), None
+            return open_features(self.features, drop), None
         if self.labels in names:
-            labels = load_labels(f"{self.features}:{self.labels}")
-            return load_features(self.features, drop), labels
-        if names and not any(suffix in self.labels.lower() for suffix in LABEL_FILES):
+            labels = read_column(f"{self.features}:{self.labels}")
+            return open_features(self.features, drop), labels
+        if names and not any(suffix in self.labels.lower() for suffix in COLUMN_FILES):
             raise ValueError(
                 f"{self.features} has no column {self.labels!r} for --labels; it has {few(names)}"
             )
-        X = load_features(self.features, drop)
-        return X, as_labels(load_labels(self.labels, n=X.shape[0]), X.shape[0])
+        X = open_features(self.features, drop)
+        return X, as_labels(read_column(self.labels, n=X.shape[0]), X.shape[0])
 
     def dropped(self, names: list[str]) -> tuple[str, ...]:
         """Return which of the table's columns, with these names, are no features."""
@@ -76,7 +76,7 @@ class DataFiles:
         if not found:
             raise ValueError(f"{option} names no column; write names between commas, as a,b")
         if not names:
-            from dmsgd.files.tables import TABLES
+            from dmsgd.files.paths import TABLES
 
             raise ValueError(
                 f"{option} is for tables ({', '.join(TABLES)}); {self.features} has no named "

@@ -17,9 +17,9 @@ def check_output(
 
     inputs: files, or file:NAME; they are never replaced.
     """
-    from dmsgd.files.paths import refuse_impossible, split
+    from dmsgd.files.paths import check_path, split_path
 
-    refuse_impossible(output)
+    check_path(output)
     folder = Path(os.path.realpath(output)).parent  # where a link leads to
     if output.suffix.lower() not in suffixes:
         raise ValueError(f"{output}: the output must end in {' or '.join(suffixes)}")
@@ -34,7 +34,7 @@ def check_output(
         return
     if not output.is_file():
         raise ValueError(f"{output} is a device or a pipe; give a file")
-    files = [split(name)[0] for name in inputs if name]
+    files = [split_path(name)[0] for name in inputs if name]
     if any(file.exists() and output.samefile(file) for file in files):
         raise ValueError(f"{output} is an input of this command; write to another file")
     if not force:

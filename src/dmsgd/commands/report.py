@@ -96,33 +96,31 @@ def report(
 
 def _extras(texts: str | None, images: str | None, gradients: str | None, n: int) -> dict[str, Any]:
     """Return the optional arrays in these files."""
-    from dmsgd.commands.loading import load_features
+    from dmsgd.features.convert import open_features
 
     return {
         "texts": None if texts is None else _load_texts(texts, n),
         "images": None if images is None else _load_images(images),
-        "gradients": None if gradients is None else load_features(gradients),
+        "gradients": None if gradients is None else open_features(gradients),
     }
 
 
 def _load_texts(path: str, n: int) -> Any:
     """Return one text per item; unlike labels, lines of a .txt file may be empty."""
-    from dmsgd.commands.loading import load_labels
-    from dmsgd.files.csv_files import open_text
-    from dmsgd.files.paths import existing
+    from dmsgd.files.columns import read_column
+    from dmsgd.files.csv_tables import open_text
+    from dmsgd.files.paths import find_file
 
     if not path.lower().endswith(".txt"):
-        return load_labels(path, n=n)
-    file, _ = existing(path, (".txt",))
+        return read_column(path, n)
+    file, _ = find_file(path, (".txt",))
     with open_text(file) as stream:
         return stream.read().removesuffix("\n").split("\n")
 
 
 def _load_images(path: str) -> Any:
-    from dmsgd.files.numpy_files import load_npy, load_npz
-    from dmsgd.files.paths import existing
+    from dmsgd.files.arrays import load_array
+    from dmsgd.files.paths import find_file
 
-    file, name = existing(path, (".npy", ".npz"))
-    if file.suffix.lower() == ".npy":
-        return load_npy(file)
-    return load_npz(file, name, ("images", "X", "x"))
+    file, name = find_file(path, (".npy", ".npz"))
+    return load_array(file, name, ("images", "X", "x"))

@@ -79,7 +79,7 @@ def sample(
     there = _check_output(output, [files.features, files.labels], steps, k, seed, force)
     from dmsgd.features.connection import connected
     from dmsgd.features.convert import open_features
-    from dmsgd.files.tables import column_names
+    from dmsgd.files.columns import column_names
     from dmsgd.inputs.scalars import as_count, seed_key
     from dmsgd.inputs.threads import thread_count
 
@@ -123,14 +123,14 @@ def _check_output(
     Return whether a schedule of so many batches of k with this seed is finished there: it is left
     as it is, and refused later if it is of another design.
     """
-    from dmsgd.files.paths import split
+    from dmsgd.files.paths import split_path
     from dmsgd.schedules import Schedule
     from dmsgd.schedules.files import ScheduleFiles
 
     check_output(output, (".npy", ".csv"), inputs, force=True)
     if output.suffix.lower() == ".npy":
         files = ScheduleFiles.at(output)
-        files.refuse_inputs([split(name)[0] for name in inputs if name])
+        files.refuse_inputs([split_path(name)[0] for name in inputs if name])
         files.refuse_strangers()  # also with --force, which replaces schedules
         if not force and files.exist():
             try:

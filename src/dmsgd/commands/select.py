@@ -135,9 +135,8 @@ def select(
 
 def _given(text: str, n: int, k: int) -> IntArray:
     """Return the items that --given names, or that its file holds."""
-    from dmsgd.commands.loading import load_labels
     from dmsgd.designs.conditioned import as_given
-    from dmsgd.files.tables import column_names
+    from dmsgd.files.columns import column_names, read_column
     from dmsgd.inputs.arrays import as_items
 
     if NUMBERS.fullmatch(text):
@@ -147,7 +146,7 @@ def _given(text: str, n: int, k: int) -> IntArray:
             f"--given {text!r} is neither item numbers such as 3,7,12 nor a file of them"
         )
     else:
-        items = load_labels(f"{text}:item" if "item" in column_names(text) else text)
+        items = read_column(f"{text}:item" if "item" in column_names(text) else text)
     return as_given(as_items(items, n, f"--given {text}", 1), n, k)
 
 

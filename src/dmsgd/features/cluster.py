@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.files import FileStore
+from dmsgd.features.readers import FileStore
 from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.features.store import Store, even_bounds
 from dmsgd.features.tasks import (

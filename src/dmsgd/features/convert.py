@@ -1,13 +1,8 @@
-"""The door: whatever users pass as features becomes `Features` here, and only here.
+"""What users pass as features becomes `Features` here: arrays, frames, tensors, paths, Dask.
 
-Arrays of any kind that fits in memory, SciPy sparse matrices, pandas and polars frames, torch CPU
-tensors, lists, and paths of .npz files (or file.npz:NAME), .csv and .tsv are held in memory. Read
-in blocks are: paths of .npy, .zarr (or store.zarr:NAME) and .parquet files, and of folders of
-SciPy's sparse .npz files; Zarr arrays; memory maps that would take more than an eighth of the
-memory as float64, and sparse .npz files that do, unless they are compressed; arrays and tensors
-that would take more than a quarter of it; and Dask arrays, data frames and lists of delayed sparse
-matrices, where they are. CUDA tensors stay on their card.
-No framework is imported: theirs are recognised by name.
+Data that fit in memory (`fits_in_memory`) are read whole, others in blocks: arrays, memory maps,
+Zarr arrays, and files. Dask arrays, frames and lists of delayed sparse matrices stay where they
+are, and so do CUDA tensors. No framework is imported: their objects are known by name.
 """
 
 from __future__ import annotations
@@ -23,8 +18,11 @@ from scipy import sparse
 from dmsgd.features.interface import Features
 from dmsgd.features.resident import held
 from dmsgd.inputs.arrays import as_matrix, to_numpy
-from dmsgd.inputs.memory import memory_limit
+from dmsgd.inputs.memory import fits_in_memory, reserve
 from dmsgd.inputs.messages import few
+
+#: Suffixes of files of features.
+FEATURE_FILES = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".zarr")
 
 
 def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Features:
@@ -32,28 +30,14 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
     if isinstance(value, Features):
         return value
     if isinstance(value, str | os.PathLike):
-        from dmsgd.files.paths import split
-
         if not os.fspath(value):
             raise ValueError(f"{name} is an empty path; pass an (n, d) array, or a file of one")
-
-        kind = split(os.fspath(value))[0].suffix.lower()
-        if kind in (".csv", ".tsv"):
-            return _in_text(os.fspath(value))
-        if kind == ".npy":
-            return _in_npy(os.fspath(value))
-        return _in_archive(os.fspath(value)) if kind == ".npz" else open_features(value)
-    if isinstance(value, np.memmap) and _is_large(value):
-        from dmsgd.features.blocks import Blocks
-        from dmsgd.features.files import NpyStore
-
-        return Blocks(NpyStore(value))
+        return open_features(value, allow_tiny=allow_tiny)
     module = type(value).__module__.partition(".")[0]
     if module == "zarr":
-        from dmsgd.features.blocks import Blocks
-        from dmsgd.features.files import ZarrStore
+        from dmsgd.features.readers import ZarrStore
 
-        return Blocks(ZarrStore(value))
+        return _read_or_block(ZarrStore(value), "the Zarr array", allow_tiny)
     if module in ("dask", "dask_expr") or _any_delayed(value):
         from dmsgd.features.blocks import Blocks
         from dmsgd.features.cluster import dask_store
@@ -63,6 +47,11 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
         from dmsgd.features.device import on_card
 
         return on_card(value, name, allow_tiny)
+    if isinstance(value, np.memmap) and _is_large_file(value):
+        from dmsgd.features.blocks import Blocks
+        from dmsgd.features.readers import NpyStore
+
+        return Blocks(NpyStore(value))
     if isinstance(value, np.ndarray) or module == "torch":
         from dmsgd.features.blocks import Blocks
         from dmsgd.features.large import ArrayStore, is_large
@@ -72,115 +61,106 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
     try:
         matrix = as_matrix(value, name, allow_tiny=allow_tiny)
     except TypeError:
-        _refuse_text(value, name)
+        _check_text(value, name)
         raise
     return held(matrix, shared=_shared(matrix, value))
 
 
-def _in_text(path: str) -> Features:
-    """Return the features in a .csv or .tsv file, in memory."""
-    from dmsgd.files.csv_files import numbers
-    from dmsgd.files.paths import existing
-
-    file, name = existing(path, (".csv", ".tsv"))
-    if name is not None:
-        raise ValueError(f"{path}: features are all columns of a table; give the file alone")
-    return as_features(numbers(file), str(file))
-
-
-def _in_npy(path: str) -> Features:
-    """Return the features in a .npy file, in blocks; in memory if it goes column by column."""
-    from dmsgd.files.numpy_files import load_npy
-    from dmsgd.files.paths import existing
-
-    array = load_npy(existing(path, (".npy",))[0])
-    by_columns = array.ndim == 2 and not array.flags.c_contiguous
-    return as_features(array, path) if by_columns else open_features(path)
-
-
-def named_columns(frame: Any) -> list[Any]:
-    """Return the names of the columns of a frame, and none for anything else."""
-    names = getattr(frame, "columns", ())
-    return [] if callable(names) or isinstance(frame, type) else list(names)
-
-
-def _refuse_text(frame: Any, name: str) -> None:
-    """Raise if a frame has a column of text, and say which."""
-    for column in named_columns(frame):
-        entries = to_numpy(frame[column], name)
-        if entries.dtype.kind in "UST" or any(isinstance(each, str) for each in entries.flat):
-            raise TypeError(
-                f"{name} holds text in its column {column!r}; if it is the class of the items, "
-                f"pass labels={column!r}, otherwise encode it as numbers (one-hot, tf-idf) or drop "
-                f"column {column!r}"
-            ) from None
-
-
-def _in_archive(path: str) -> Features:
-    """Return the features in a .npz file, in memory; SciPy's large ones in blocks."""
-    from dmsgd.files.numpy_files import load_npz
-    from dmsgd.files.paths import USUAL_NAMES, existing
-    from dmsgd.files.sparse_files import is_large_sparse
-
-    file, name = existing(path, (".npz",))
-    if name is None and is_large_sparse(file):
-        return open_features(path)
-    return as_features(load_npz(file, name, USUAL_NAMES), path)
-
-
 def open_features(
-    path: str | os.PathLike[str], drop: Collection[str] = (), *, on_cluster: bool = False
+    path: str | os.PathLike[str],
+    drop: Collection[str] = frozenset(),
+    name: str | None = None,
+    *,
+    on_cluster: bool = False,
+    allow_tiny: bool = False,
 ) -> Features:
-    """Return the features in a file, or in a folder of sparse .npz files, to be read in blocks.
+    """Return the features in a file, or in a folder of SciPy's sparse .npz files.
 
-    path:       `store.zarr:NAME` is one array of a group.
-    drop:       the columns of a table that are no features.
-    on_cluster: let the workers of a Dask cluster read them, who must see the file.
+    path:       `archive.npz:NAME` and `store.zarr:NAME` are one array of several.
+    drop:       columns of a table that are no features, as labels are.
+    name:       NAME, if it is not in the path.
+    on_cluster: let the workers of a Dask cluster read blocks; they must have the file, too.
     """
-    from dmsgd.features.blocks import Blocks
-    from dmsgd.features.opening import open_store
-    from dmsgd.files.paths import split
+    from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes
+    from dmsgd.files.csv_tables import read_numbers
+    from dmsgd.files.paths import FEATURE_NAMES, TABLES, TEXT_TABLES, find_file
 
-    file, name = split(os.fspath(path))
-    store = open_store(file, drop, name)
+    file, in_path = find_file(os.fspath(path), FEATURE_FILES, folders=True)
+    file, name, suffix = file.absolute(), name or in_path, file.suffix.lower()
+    if suffix in TABLES and name is not None:
+        raise ValueError(f"{path}: features are all columns of a table; give the file alone")
+    if drop and suffix not in TABLES:
+        raise ValueError(f"{path} has no columns to drop {', '.join(drop)} from; only tables do")
+    value: Any = None
+    if suffix in TEXT_TABLES:
+        value = read_numbers(file, drop)
+    elif suffix == ".npz" and (name is not None or not holds_sparse(npz_sizes(file))):
+        value = load_npz(file, name, FEATURE_NAMES)
+    elif suffix == ".npy":
+        array = load_npy(file)
+        if not (array.ndim == 2 and array.size and array.flags.c_contiguous):
+            advice = "save it in C order: np.save(path, np.ascontiguousarray(X))"
+            reserve(array.size, f"all of {path}", advice)
+            value = np.array(array)
+    if value is None:
+        return _read_or_block(_open_store(file, drop, name), str(path), allow_tiny, on_cluster)
+    if on_cluster:
+        raise ValueError(
+            f"{path}: a cluster reads .npy files in C order, .zarr, .parquet, and sparse .npz files"
+        )
+    return held(as_matrix(value, str(path), allow_tiny=allow_tiny))
+
+
+def _open_store(file: Path, drop: Collection[str], name: str | None) -> Any:
+    from dmsgd.features.readers import NpyStore, ParquetStore, SparseStore, ZarrStore, sparse_files
+    from dmsgd.files.arrays import load_npy, open_zarr
+    from dmsgd.files.paths import FEATURE_NAMES
+
+    suffix = file.suffix.lower()
+    if suffix == ".npy":
+        return NpyStore(load_npy(file))
+    if suffix == ".zarr":
+        array = open_zarr(file, name, FEATURE_NAMES)
+        return ZarrStore(array, str(file) + f":{name}" * (name is not None))
+    if suffix == ".parquet":
+        return ParquetStore(file, drop)
+    return SparseStore(sparse_files(file) if file.is_dir() else [file], str(file))
+
+
+def _read_or_block(store: Any, name: str, allow_tiny: bool, on_cluster: bool = False) -> Features:
+    """Return the rows of a store: in memory if they fit, otherwise in blocks."""
+    from dmsgd.features.blocks import Blocks
+
     if on_cluster:
         from dmsgd.features.cluster import SharedFileStore
 
         return Blocks(SharedFileStore(store))
-    return Blocks(store)
-
-
-def _any_delayed(value: Any) -> bool:
-    """Return whether this is a list of what Dask is to compute."""
-    parts = value if isinstance(value, list | tuple) else ()
-    return any(type(part).__module__ == "dask.delayed" for part in parts)
-
-
-def _is_large(array: np.memmap[Any, Any]) -> bool:
-    whole = array.base is None or not isinstance(array.base, np.memmap)
-    return whole and array.ndim == 2 and 8 * array.size > memory_limit() // 8
-
-
-def _shared(matrix: Any, value: Any) -> bool:
-    """Return whether a conversion may have left the caller's memory in use."""
-    if isinstance(value, np.ndarray):
-        return np.may_share_memory(matrix, value)
-    if getattr(value, "format", "") != "csr":  # other kinds of sparse matrices are converted
-        return not (isinstance(value, list | tuple) or sparse.issparse(value))
-    parts = ("data", "indices", "indptr")
-    return any(np.may_share_memory(getattr(matrix, p), getattr(value, p)) for p in parts)
+    if not fits_in_memory(store.bytes):
+        return Blocks(store)
+    advice = "free some; with a smaller DMSGD_MEMORY it is read in blocks"
+    reserve(store.bytes // 8, f"all of {name}", advice)
+    return held(as_matrix(store.read(0, store.n), name, allow_tiny=allow_tiny))
 
 
 def split_label_column(X: Any, labels: Any) -> tuple[Any, Any]:
-    """Return X and the labels; where these are the name of a column of X, it is taken out of X.
+    """Return X and the labels; labels that name a column of X are taken out of it.
 
     X may then be the path of a table, or a frame of pandas, polars or Dask.
     """
     if not isinstance(labels, str):
         return X, labels
     if isinstance(X, str | os.PathLike):
-        return _of_file(Path(os.fspath(X)), labels)
-    names = named_columns(X)
+        from dmsgd.files.columns import read_column
+        from dmsgd.files.paths import TABLES
+
+        if Path(X).suffix.lower() not in TABLES:
+            raise ValueError(
+                f"labels={labels!r} names a column, but {os.fspath(X)} is no table "
+                f"({', '.join(TABLES)}); pass an array with the class of each item"
+            )
+        y = read_column(f"{os.fspath(X)}:{labels}")
+        return open_features(X, frozenset((labels,))), y
+    names = _column_names(X)
     if not names:
         raise TypeError(
             f"labels={labels!r} names a column, but X is a {type(X).__name__} without names; pass "
@@ -194,18 +174,42 @@ def split_label_column(X: Any, labels: Any) -> tuple[Any, Any]:
     return X[[name for name in names if name != labels]], to_numpy(X[labels], "labels")
 
 
-def _of_file(path: Path, name: str) -> tuple[Any, Any]:
-    from dmsgd.files import tables
-    from dmsgd.files.paths import column_number, existing
+def _column_names(frame: Any) -> list[Any]:
+    """Return the names of the columns of a frame, and none for anything else."""
+    names = getattr(frame, "columns", ())
+    return [] if callable(names) or isinstance(frame, type) else list(names)
 
-    if path.suffix.lower() not in tables.TABLES:
-        raise ValueError(
-            f"labels={name!r} names a column, but {path} is no table ({', '.join(tables.TABLES)}); "
-            f"pass an array with the class of each item"
-        )
-    file, _ = existing(path, tables.TABLES)
-    column_number(file, tables.column_names(file), name)
-    y = tables.labels(file, name)
-    if tables.is_text_table(file):
-        return as_features(tables.numbers(file, (name,)), str(file)), y
-    return open_features(file, (name,)), y
+
+def _check_text(frame: Any, name: str) -> None:
+    """Raise an error that names the column of text, if a frame has one."""
+    for column in _column_names(frame):
+        entries = to_numpy(frame[column], name)
+        if entries.dtype.kind in "UST" or any(isinstance(each, str) for each in entries.flat):
+            raise TypeError(
+                f"{name} holds text in its column {column!r}; if it is the class of the items, "
+                f"pass labels={column!r}, otherwise encode it as numbers (one-hot, tf-idf) or drop "
+                f"column {column!r}"
+            ) from None
+
+
+def _any_delayed(value: Any) -> bool:
+    """Return whether this is a list of Dask's delayed objects."""
+    parts = value if isinstance(value, list | tuple) else ()
+    return any(type(part).__module__ == "dask.delayed" for part in parts)
+
+
+def _is_large_file(array: np.memmap[Any, Any]) -> bool:
+    """Return whether this is all of a .npy file in C order that is read in blocks."""
+    whole = array.base is None or not isinstance(array.base, np.memmap)
+    rows = array.ndim == 2 and array.flags.c_contiguous and array.filename is not None
+    return whole and rows and not fits_in_memory(8 * array.size)
+
+
+def _shared(matrix: Any, value: Any) -> bool:
+    """Return whether a conversion may have left the caller's memory in use."""
+    if isinstance(value, np.ndarray):
+        return np.may_share_memory(matrix, value)
+    if getattr(value, "format", "") != "csr":  # other kinds of sparse matrices are converted
+        return not (isinstance(value, list | tuple) or sparse.issparse(value))
+    parts = ("data", "indices", "indptr")
+    return any(np.may_share_memory(getattr(matrix, p), getattr(value, p)) for p in parts)

@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.features.files import FileStore
+from dmsgd.features.readers import FileStore
 from dmsgd.features.store import even_bounds
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.memory import fits_in_memory
@@ -35,7 +35,7 @@ class ArrayStore(FileStore):
     kind = "in slices"
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
-        self.array, self.watched = array, {}
+        self.array, self.states = array, {}
         self.n, self.d = (int(size) for size in array.shape)
 
     def bounds(self, width: int) -> IntArray:

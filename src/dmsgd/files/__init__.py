@@ -1,1 +1,1 @@
-"""Readers of .npy, .npz, .csv, .parquet and .zarr files. What they hold is others' business."""
+"""Readers of .npy, .npz, .zarr, .csv, .tsv, .parquet and .txt files."""

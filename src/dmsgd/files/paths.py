@@ -1,4 +1,4 @@
-"""What all readers of files share: finding the file, and saying what is wrong with it."""
+"""Paths of files: `file:NAME`, which files can be read, and one error for damaged files."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dmsgd.errors import InputError
 from dmsgd.inputs.messages import few, visible
 
-#: Characters that are shown of a path that no file can have.
+#: Suffixes of tables.
+TEXT_TABLES = (".csv", ".tsv")
+TABLES = (*TEXT_TABLES, ".parquet")
+#: Arrays that are taken for features, or labels, where a file holds several.
+FEATURE_NAMES = ("X", "features", "x")
+LABEL_NAMES = ("y", "labels", "label")
+#: Characters that messages show of an impossible path.
 SHOWN = 80
-#: Which array of several is taken for the features.
-USUAL_NAMES = ("X", "features", "x")
 
 
-def refuse_impossible(path: str | Path) -> None:
+def check_path(path: str | Path) -> None:
     """Raise if no file can have this path: it is too long, or has a null character."""
     try:
         os.lstat(path)
@@ -33,27 +36,35 @@ def refuse_impossible(path: str | Path) -> None:
     raise ValueError(f"no file can have the path {visible(path, SHOWN)}: {why}; use another")
 
 
-def split(path: str | Path) -> tuple[Path, str | None]:
-    """Return the file and the NAME of `file` or `file:NAME`; a file of the whole name is one."""
+def split_path(path: str | Path) -> tuple[Path, str | None]:
+    """Return the file and the NAME of `file` or `file:NAME`; an existing file has no NAME."""
     file, name = Path(path), None
     pattern = r"(.+?\.(?:npz|csv|tsv|parquet|zarr)):(.+)"
     parts = re.fullmatch(pattern, str(path), re.IGNORECASE | re.DOTALL)
     if parts and not os.path.exists(file):
         file, name = Path(parts[1]), parts[2]
-    refuse_impossible(file)
+    check_path(file)
     return file, name
 
 
-def existing(path: str | Path, suffixes: tuple[str, ...]) -> tuple[Path, str | None]:
-    """Return the file and the NAME of `file` or `file:NAME`, refusing what cannot be read."""
-    file, name = split(path)
-    if file.suffix.lower() not in suffixes:
+def find_file(
+    path: str | Path, suffixes: tuple[str, ...], folders: bool = False
+) -> tuple[Path, str | None]:
+    """Return the file and the NAME of `file` or `file:NAME`, or raise if it cannot be read.
+
+    folders: accept a folder, too, unless it is named like a file.
+    """
+    file, name = split_path(path)
+    suffix = file.suffix.lower()
+    if folders and file.is_dir() and suffix not in suffixes:
+        return file, name
+    if not file.exists():
+        raise FileNotFoundError(f"there is no file {file}")
+    if suffix not in suffixes:
         raise ValueError(
             f"{file}: cannot read files ending in {file.suffix!r}; use {', '.join(suffixes)}"
         )
-    if not file.exists():
-        raise FileNotFoundError(f"there is no file {file}")
-    if file.is_dir() and file.suffix.lower() != ".zarr":
+    if file.is_dir() and suffix != ".zarr":
         raise IsADirectoryError(f"{file} is a folder; give a file")
     if not (file.is_dir() or file.is_file()):
         raise ValueError(f"{file} is a device or a pipe; give a file")
@@ -64,16 +75,20 @@ def existing(path: str | Path, suffixes: tuple[str, ...]) -> tuple[Path, str | N
 
 @contextmanager
 def readable(file: Path, kind: str) -> Iterator[None]:
-    """Turn whatever a reader raises about broken content into one message that names the file.
+    """Turn what a library raises about broken content into one message that names the file.
 
-    What is wrong with the disk or the memory rather than with the content goes on as it is.
+    Errors of the disk go on as they are.
     """
     try:
         yield
-    except (MemoryError, ImportError):
+    except ImportError:
         raise
+    except MemoryError as error:
+        if str(file) in str(error):
+            raise
+        raise MemoryError(f"{file} needs too much memory ({error}); use a part of it") from None
     except Exception as error:
-        of_content = (None, errno.EINVAL)  # a place in the file that cannot be
+        of_content = (None, errno.EINVAL)  # EINVAL: an impossible position in the file
         if isinstance(error, OSError) and error.errno not in of_content:
             raise
         if "pickle" in str(error) or "Python objects" in str(error):
@@ -87,49 +102,45 @@ def readable(file: Path, kind: str) -> Iterator[None]:
         ) from None
 
 
-def chosen(file: Path, held: Sequence[str], name: str | None, usual: tuple[str, ...]) -> str:
-    """Return which of the arrays that a file holds is meant: `name`, the only one, a usual one."""
+def choose_array(
+    file: Path, names: Sequence[str], name: str | None, defaults: Sequence[str]
+) -> str:
+    """Return which of a file's arrays is meant: `name`, the only one, or a default."""
     if name is None:
-        found = list(held) if len(held) == 1 else [each for each in usual if each in held]
+        found = list(names) if len(names) == 1 else [each for each in defaults if each in names]
         name = found[0] if found else None
-    if name is None or name not in held:
-        raise ValueError(
-            f"{file} holds the arrays {', '.join(held) or '(none)'}; select one as {file.name}:NAME"
-        )
+    if name is None or name not in names:
+        held = ", ".join(names) or "(none)"
+        raise ValueError(f"{file} holds the arrays {held}; select one as {file.name}:NAME")
     return name
 
 
-def not_numeric(file: Path, name: str, why: str) -> InputError:
-    """Return the error about a column that is not numeric."""
-    return InputError(
-        f"{file}: column {name!r} is not numeric ({why}): encode it as numbers, drop it, or use it "
-        f"as labels",
-        labels=name,
-        drop=name,
-    )
-
-
 def column_number(file: Path, names: list[str], name: str | None) -> int:
-    """Return where the column `name` is, refusing one that is not there or not the only one."""
-    refuse_unknown(file, names, name)
-    if names.count(str(name)) > 1:
-        raise ValueError(f"{file} has {names.count(str(name))} columns {name!r}; name them apart")
-    return names.index(str(name))
-
-
-def kept(file: Path, names: list[str], drop: Collection[str]) -> list[int]:
-    """Return where the columns are that are not to `drop`, refusing to drop what is not there."""
-    out, known = set(drop), set(names)
-    unknown = [name for name in drop if name not in known]
-    if unknown:
-        refuse_unknown(file, names, unknown[0])
-    return [j for j, name in enumerate(names) if name not in out]
-
-
-def refuse_unknown(file: Path, names: list[str], name: str | None) -> None:
-    """Raise if no column has this name."""
+    """Return where the column `name` is, or raise if there is none or more than one."""
     if name not in names:
         raise ValueError(
             f"{file} has the columns {few(names)}"
             f"{'' if name is None else f' and no column {name!r}'}; select one as {file.name}:NAME"
         )
+    if names.count(name) > 1:
+        raise ValueError(f"{file} has {names.count(name)} columns {name!r}; name them apart")
+    return names.index(name)
+
+
+def kept_columns(file: Path, names: list[str], drop: Collection[str]) -> list[int]:
+    """Return where the columns are that are not in `drop`, or raise if one of these is missing."""
+    for name in drop:
+        if name not in names:
+            column_number(file, names, name)
+    kept = [j for j, name in enumerate(names) if name not in drop]
+    if not kept:
+        raise ValueError(f"{file} has no column of features besides {few(list(drop))}")
+    return kept
+
+
+def not_numeric(file: Path, name: str, why: str) -> ValueError:
+    """Return the error about a column that is not numeric."""
+    return ValueError(
+        f"{file}: column {name!r} is not numeric ({why}); if it is the class of the items, pass "
+        f"labels={name!r}, otherwise encode it as numbers (one-hot, tf-idf) or drop column {name!r}"
+    )

@@ -107,7 +107,7 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
     if len(shape) != 2:
         raise ValueError(
             f"{name} must have two dimensions (items, features), got shape {shape}"
-            + (f"; a single feature is {name}.reshape(-1, 1)" if len(shape) == 1 else "")
+            + ("; a single feature is X.reshape(-1, 1)" if len(shape) == 1 else "")
             + ("; images become rows by X.reshape(len(X), -1)" if len(shape) > 2 else "")
         )
     if 0 in shape:

@@ -43,7 +43,7 @@ from typing import IO, Any, final
 import numpy as np
 
 from dmsgd.errors import InputError
-from dmsgd.files.paths import refuse_impossible
+from dmsgd.files.paths import check_path
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import format_bytes
 
@@ -187,13 +187,13 @@ class ScheduleFiles:
             raise ValueError(
                 f"{given!r} ends in {given[-4:]}, which a schedule's file does not; write .npy"
             )
-        refuse_impossible(given)
+        check_path(given)
         name = os.path.abspath(given).removesuffix(".npy")
         files = cls(*(Path(name + end) for end in (".npy", ".inclusion.npy", ".json", ".part")))
         if name.endswith(".inclusion"):
             raise ValueError(f"{files.batches} is a name for b of another schedule; choose another")
         for each in (*files.all(), files._with_own_folder().work):
-            refuse_impossible(each)  # names have a longest length
+            check_path(each)  # names have a longest length
         return files
 
     def all(self) -> list[Path]:

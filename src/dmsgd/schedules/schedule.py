@@ -22,7 +22,7 @@ from dmsgd.designs.html import frequency_range, html_repr
 from dmsgd.designs.stream import FIXED_K, Stream
 from dmsgd.errors import ClusterError, InputError
 from dmsgd.features.connection import map_on_workers, refuse_lost
-from dmsgd.files.numpy_files import load_npy
+from dmsgd.files.arrays import load_npy
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import memory_limit
 from dmsgd.inputs.progress import progress_bar

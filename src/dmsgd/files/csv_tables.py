@@ -1,0 +1,187 @@
+"""Columns of .csv and .tsv files, and lines of .txt files."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+from warnings import warn
+
+import numpy as np
+import numpy.typing as npt
+
+from dmsgd.errors import KernelWarning
+from dmsgd.files.paths import column_number, kept_columns, not_numeric
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.messages import counted, few
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Columns of a CSV file, what separates them, and its first row of data."""
+
+    names: list[str]
+    delimiter: str
+    skip: int  # lines up to the end of the header
+    first: list[str]
+
+
+def read_layout(file: Path) -> Layout:
+    """Return how a file is laid out: commas, or semicolons or tabs if there is no comma.
+
+    A .tsv file has tabs. Without a header columns are numbered from 1.
+    """
+    with open_text(file) as text:
+        line = next((line for line in text if line.strip()), "")
+        line = re.sub('"[^"]*"', "", line)  # names between quotes may hold commas
+        delimiter = next((each for each in ",;\t" if each in line), ",")
+        delimiter = "\t" if file.suffix.lower() == ".tsv" else delimiter
+        text.seek(0)
+        reader = csv.reader(text, delimiter=delimiter)
+        filled = (row for row in reader if row)
+        first = next(filled, [])
+        skip = reader.line_num
+        second = next(filled, [])
+    if not first:
+        raise ValueError(f"{file} holds blank lines only; write it again")
+    if not _is_header(first, second):
+        return Layout([str(j + 1) for j in range(len(first))], delimiter, 0, first)
+    names = [cell.strip() for cell in first]
+    if "" in names:
+        raise ValueError(
+            f"{file}: column {names.index('') + 1} has no name; name it, or leave it out (pandas: "
+            f"to_csv(..., index=False))"
+        )
+    return Layout(names, delimiter, skip, second)
+
+
+def _is_header(first: list[str], second: list[str]) -> bool:
+    numeric = [_is_number(cell) for cell in first]
+    numbered = [str(j) for j in range(len(first))]
+    if not any(numeric) or (len(first) > 2 and first == numbered):  # pandas numbers columns so
+        return True
+    pairs = zip(first, numeric, second, strict=False)
+    return any(cell.strip() and not number and _is_number(below) for cell, number, below in pairs)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell  # Python reads 1_000, other readers do not
+
+
+@contextmanager
+def open_text(file: Path) -> Iterator[TextIO]:
+    """Open a UTF-8 text file; errors about its content name the file."""
+    with open(file, encoding="utf-8-sig", newline="") as text:
+        try:
+            yield text
+        except UnicodeDecodeError:
+            raise ValueError(f"{file} is not UTF-8 text; convert it, or save .npy") from None
+        except csv.Error as error:
+            raise ValueError(
+                f"{file} is not a CSV file, or has a quote that never ends ({error}); mend it, or "
+                f"save .parquet"
+            ) from None
+
+
+def read_numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
+    """Return all columns of a CSV file but those in `drop`; they must be numeric."""
+    layout = read_layout(file)
+    kept = kept_columns(file, layout.names, drop)
+    if not layout.first:
+        raise ValueError(f"{file} has a header ({few(layout.names)}) but no rows")
+    for j in kept:
+        cell = layout.first[j] if j < len(layout.first) else "0"
+        if cell.strip() and not _is_number(cell):
+            raise not_numeric(file, layout.names[j], f"the first row has {cell[:40]!r}")
+    dropped = set(range(len(layout.names))) - set(kept)
+    with open_text(file) as text:
+        try:
+            found = np.loadtxt(
+                text,
+                delimiter=layout.delimiter,
+                comments=None,
+                quotechar='"',
+                skiprows=layout.skip,
+                converters=dict.fromkeys(dropped, lambda cell: 0.0),  # so that all cells count
+                ndmin=2,
+            )
+        except UnicodeDecodeError:
+            raise
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from None
+    if found.shape[1] != len(layout.names):
+        raise ValueError(
+            f"{file} has {len(layout.names)} names and {found.shape[1]} columns; every line needs "
+            f"the same number"
+        )
+    found = np.ascontiguousarray(found[:, kept])
+    if kept[0] == 0 and layout.skip and _counts_up(found[:, 0]):
+        name = layout.names[0]
+        warn(
+            f"{file}: column {name!r} counts upwards, as row numbers and ids do, and is a feature "
+            f"here; drop column {name!r} if it is none",
+            KernelWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def _counts_up(first: FloatArray) -> bool:
+    """Return whether these are ascending whole numbers, too many for chance."""
+    return first.size >= 10 and bool((np.diff(first) > 0).all() and (first % 1 == 0).all())
+
+
+def read_cells(file: Path, name: str | None, n: int | None) -> npt.NDArray[Any]:
+    """Return the column `name` of a CSV file, or its only one.
+
+    n: how many there should be. Of a single column of text the first line is the header if there
+       is one line too many and its text occurs nowhere else.
+    """
+    layout = read_layout(file)
+    single = name is None and len(layout.names) == 1
+    column = 0 if single else column_number(file, layout.names, name)
+    cells = []
+    with open_text(file) as text:
+        reader = csv.reader(text, delimiter=layout.delimiter)
+        for row in reader:
+            if not row or (reader.line_num <= layout.skip and not single):
+                continue
+            if len(row) != len(layout.names):
+                raise ValueError(
+                    f"{file}: line {reader.line_num} has {len(row)} cells, the first line "
+                    f"{len(layout.names)}; every line needs the same number"
+                )
+            cells.append(row[column])
+    first, rest = cells[0], cells[1:]
+    if single and not _is_number(first) and rest:
+        one_too_many = n is not None and len(rest) == n and first not in rest
+        cells = rest if one_too_many or all(map(_is_number, rest)) else cells
+    return as_column(file, cells)
+
+
+def as_column(file: Path, cells: list[str]) -> npt.NDArray[Any]:
+    """Return the cells as integers if all are written as such, otherwise as text."""
+    longest = max(map(len, cells), default=0)
+    advice = f"shorten the longest, of {longest:,} characters"
+    reserve(len(cells) * longest, f"two tables of the {len(cells):,} labels in {file}", advice)
+    text = np.char.strip(np.array(cells, dtype=np.str_))
+    missing = np.flatnonzero(np.isin(text, ["", "nan", "NaN"]))
+    if missing.size:
+        raise ValueError(
+            f"{file} has {counted(missing.size, 'missing label')} (the first is number "
+            f"{missing[0] + 1}); drop or fill them"
+        )
+    try:
+        whole = text.astype(np.int64)
+    except (ValueError, OverflowError):
+        return text
+    return whole if np.array_equal(whole.astype(np.str_), text) else text  # "07" is not "7"
