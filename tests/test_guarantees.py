@@ -18,6 +18,8 @@ from scipy import sparse
 
 import dmsgd
 import precise
+from dmsgd.features.blocks import Blocks
+from dmsgd.features.readers import NpyStore
 from dmsgd.spectra.doubt import doubt
 
 RNG = np.random.default_rng(8)
@@ -87,12 +89,13 @@ def routes(F, folder):
 
     wide = np.hstack([F, np.zeros((F.shape[0], F.shape[0]))])
     np.save(folder / "f.npy", F)
+    store = NpyStore(np.load(folder / "f.npy", mmap_mode="r"))
     return {
         "dual": F,
         "dual, sparse": sparse.csr_array(F),
         "primal": wide,
         "primal, sparse": sparse.csr_array(wide),
-        "in blocks, file": str(folder / "f.npy"),
+        "in blocks, file": Blocks(store),
         "in blocks, Dask": dask.array.from_array(F, chunks=(7, -1)),
         "entries": dmsgd.Precomputed(F @ F.T),
     }

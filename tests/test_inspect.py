@@ -258,6 +258,7 @@ def test_an_rbf_kernel_of_many_items_is_that_of_a_sample():
 
 
 def test_rows_on_disk_are_sampled(tmp_path, monkeypatch):
+    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)  # files are read in blocks
     path = tmp_path / "features.npy"
     np.save(path, np.repeat(FEATURES, 2, axis=0))
     y = np.repeat(LABELS, 2)

@@ -227,6 +227,7 @@ def test_passes_over_files_say_how_far_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)  # files are read in blocks
     X = np.abs(np.random.default_rng(0).normal(size=(60, 30)))
     np.save(tmp_path / "x.npy", X)
     (tmp_path / "corpus").mkdir()

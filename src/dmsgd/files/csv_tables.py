@@ -127,9 +127,11 @@ def read_numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
     if kept[0] == 0 and layout.skip and _counts_up(found[:, 0]):
         name = layout.names[0]
         warn(
-            f"{file}: column {name!r} counts upwards, as row numbers and ids do, and is a feature "
-            f"here; drop column {name!r} if it is none",
-            KernelWarning,
+            KernelWarning(
+                f"{file}: column {name!r} counts upwards, as row numbers and ids do, and is used "
+                f"as a feature; drop it if it is none",
+                drop=name,
+            ),
             stacklevel=2,
         )
     return found

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from dmsgd.errors import InputError
 from dmsgd.inputs.messages import few, visible
 
 #: Suffixes of tables.
@@ -58,16 +59,16 @@ def find_file(
     suffix = file.suffix.lower()
     if folders and file.is_dir() and suffix not in suffixes:
         return file, name
-    if not file.exists():
-        raise FileNotFoundError(f"there is no file {file}")
-    if suffix not in suffixes:
+    if suffix not in suffixes and (suffix or not folders):
         raise ValueError(
             f"{file}: cannot read files ending in {file.suffix!r}; use {', '.join(suffixes)}"
         )
+    if not file.exists():
+        raise FileNotFoundError(f"there is no file {file}")
     if file.is_dir() and suffix != ".zarr":
         raise IsADirectoryError(f"{file} is a folder; give a file")
-    if not (file.is_dir() or file.is_file()):
-        raise ValueError(f"{file} is a device or a pipe; give a file")
+    if not (file.is_dir() or (file.is_file() and suffix)):
+        raise ValueError(f"{file} is a device or a pipe, or has no suffix; give a file")
     if file.is_file() and file.stat().st_size == 0:
         raise ValueError(f"{file} is empty (0 bytes); write it again")
     return file, name
@@ -138,9 +139,11 @@ def kept_columns(file: Path, names: list[str], drop: Collection[str]) -> list[in
     return kept
 
 
-def not_numeric(file: Path, name: str, why: str) -> ValueError:
+def not_numeric(file: Path, name: str, why: str) -> InputError:
     """Return the error about a column that is not numeric."""
-    return ValueError(
-        f"{file}: column {name!r} is not numeric ({why}); if it is the class of the items, pass "
-        f"labels={name!r}, otherwise encode it as numbers (one-hot, tf-idf) or drop column {name!r}"
+    return InputError(
+        f"{file}: column {name!r} is not numeric ({why}): encode it as numbers, drop it, or use it "
+        f"as labels",
+        labels=name,
+        drop=name,
     )
