@@ -123,7 +123,7 @@ def test_what_is_large_follows_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
     assert as_features(X[:10]).resident
     monkeypatch.setenv("DMSGD_MEMORY", "1TB")
     assert as_features(X).resident
-    monkeypatch.setattr("dmsgd.features.large.LARGE", 2**25 - 1)
+    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 2**25 - 1)
     assert not as_features(X).resident
 
 
