@@ -4,22 +4,24 @@
     python examples/hugging_face.py                 # one process
 
 DDP:     the Trainer deals out batches itself, and the sampler sees it and leaves draws whole;
-         per_device_train_batch_size is k / (processes x accumulation).
+         `loader` makes batches of k / (processes x accumulation) items.
 Resume:  `resume_from_checkpoint`, as always; in mid-epoch, in any epoch.
 Workers: any number (`dataloader_num_workers`).
 """
 
 import os
 import tempfile
+from typing import Any
 
 import torch
+from torch.utils.data import DataLoader
 from transformers import Trainer, TrainingArguments
 
 import dmsgd
 from data import long_tailed_digits
 
 X, y, test_X, test_y = map(torch.from_numpy, long_tailed_digits())
-dataset = [{"inputs": inputs, "labels": label} for inputs, label in zip(X, y, strict=True)]
+dataset: Any = [{"inputs": inputs, "labels": label} for inputs, label in zip(X, y, strict=True)]
 processes = int(os.environ.get("WORLD_SIZE", "1"))
 folder = tempfile.mkdtemp()  # each process has its own here, so that only one alone resumes
 
@@ -35,8 +37,9 @@ class Softmax(torch.nn.Module):
 
 def train(design: dmsgd.Design, checkpoint: str | None = None) -> Softmax:
     class Diverse(Trainer):
-        def _get_train_sampler(self, *_: object) -> dmsgd.torch.DiverseSampler:
-            return dmsgd.torch.DiverseSampler(design)
+        def get_train_dataloader(self) -> DataLoader[Any]:
+            loader = dmsgd.torch.loader(dataset, design, collate_fn=self.data_collator)
+            return self.accelerator.prepare(loader)  # type: ignore[no-any-return]
 
     torch.manual_seed(0)
     model = Softmax()

@@ -40,7 +40,8 @@ def run(scripts, world, folder):
     if world > 1:
         start += ["-m", "torch.distributed.run", "--nproc_per_node", str(world)]
         start += ["--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(FOLDER)}
+    paths = os.pathsep.join([str(FOLDER), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     done = subprocess.run(
         [*start, FOLDER / "launch.py", folder, *scripts],
         env={**environment, "HF_HUB_OFFLINE": "1"}, capture_output=True, text=True, timeout=240,

@@ -139,8 +139,11 @@ def test_the_hugging_face_trainer(tmp_path):
             return found[-1]
 
         class Diverse(transformers.Trainer):
-            def _get_train_sampler(self, *args):
-                return sampler
+            def get_train_dataloader(self):
+                batches = dmsgd.torch.loader(
+                    self.train_dataset, sampler, collate_fn=self.data_collator
+                )
+                return self.accelerator.prepare(batches)
 
         arguments = transformers.TrainingArguments(
             str(tmp_path / "run"), per_device_train_batch_size=K, num_train_epochs=3, save_steps=1,

@@ -20,7 +20,7 @@ from torch.utils.data import (
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import dmsgd
-from dmsgd.torch import DiverseSampler, WithLossWeights, embed, loader
+from dmsgd.torch import DiverseSampler, Loader, WithLossWeights, embed, loader
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:This DataLoader will create 4 worker processes"),
@@ -35,6 +35,11 @@ ITEMS = TensorDataset(torch.arange(N))
 
 def draws(epoch=0, design=DESIGN, seed=0):
     return design.sample(STEPS, seed, start=epoch * STEPS).tolist()
+
+
+def state_of(sampler):
+    """The state of the next pass."""
+    return iter(sampler).state_dict()
 
 
 def flat(rows):
@@ -78,7 +83,7 @@ def test_epochs_whose_draws_have_no_numbers_are_refused_at_once():
         with pytest.raises(ValueError, match="epoch"):
             sampler.set_epoch(epoch)
         with pytest.raises(ValueError, match="epoch"):
-            sampler.load_state_dict({**sampler.state_dict(), "epoch": epoch})
+            sampler.resume({**state_of(sampler), "epoch": epoch})
     sampler.set_epoch(2**63 // STEPS - 1)
     assert len(list(sampler)) == STEPS * K
     with pytest.raises(ValueError, match="steps"):
@@ -91,7 +96,7 @@ def test_an_iterator_that_is_not_used_claims_no_epoch():
     assert list(sampler) == flat(draws(0))
     assert list(late) == flat(draws(1))
     del unused
-    assert sampler.state_dict()["epoch"] == 2
+    assert state_of(sampler)["epoch"] == 2
 
 
 def test_seed_decides_the_draws():
@@ -126,7 +131,7 @@ def test_a_state_in_the_middle_of_a_draw_needs_the_same_accumulation():
     assert seen(whole) == draws()[1:]
     pair = DiverseSampler(DESIGN, STEPS, rank=0, num_replicas=2)
     with pytest.raises(ValueError, match="3 items into an epoch, which 2 ranks do not divide"):
-        pair.load_state_dict({**states[0], "consumed": 3})
+        pair.resume({**states[0], "consumed": 3})
 
 
 def test_loader_takes_a_sampler_as_it_is():
@@ -203,7 +208,7 @@ def test_epoch_is_that_of_the_pass_or_of_the_one_named_next():
     assert sampler.epoch == 6
     assert list(sampler) == flat(draws(6))
     again = DiverseSampler(DESIGN, steps=STEPS)
-    again.load_state_dict({**again.state_dict(), "epoch": 2, "consumed": K})
+    again.resume({**state_of(again), "epoch": 2, "consumed": K})
     assert again.epoch == 2
     assert pickle.loads(pickle.dumps(again)).epoch == 2
 
@@ -223,23 +228,28 @@ def test_sampler_resumes_at_any_place(epoch, position):
     sampler.set_epoch(epoch)
     stream = iter(sampler)
     consumed = list(islice(stream, position))
-    state = sampler.state_dict()
+    state = stream.state_dict()
     assert state.pop("design") == DESIGN.fingerprint()
     assert all(type(value) is int for value in state.values())
-    state = sampler.state_dict()
+    state = stream.state_dict()
     again = DiverseSampler(DESIGN, steps=STEPS)
-    again.load_state_dict(state)
+    again.resume(state)
     assert consumed + list(again) == flat(draws(epoch))
     assert list(again) == flat(draws(epoch + 1))
-    copy = pickle.loads(pickle.dumps(sampler))  # a copy stands where the original stood
-    assert list(copy) == flat(draws(epoch))[position:]
+    copy = pickle.loads(pickle.dumps(sampler))  # a copy begins the next pass
+    assert list(copy) == flat(draws(epoch + (position > 0)))
+
+
+def test_the_state_is_that_of_a_pass():
+    """A sampler does not know how much of what was read training has used."""
+    assert not hasattr(DiverseSampler(DESIGN), "state_dict")
 
 
 def test_a_finished_pass_resumes_with_the_next_epoch():
-    sampler = DiverseSampler(DESIGN, steps=STEPS)
-    list(sampler)
+    stream = iter(DiverseSampler(DESIGN, steps=STEPS))
+    list(stream)
     again = DiverseSampler(DESIGN, steps=STEPS)
-    again.load_state_dict(sampler.state_dict())
+    again.resume(stream.state_dict())
     assert list(again) == flat(draws(1))
 
 
@@ -256,7 +266,7 @@ def test_a_named_epoch_outlives_state_and_pickle(position):
     list(islice(sampler, position))
     sampler.set_epoch(5)
     again = DiverseSampler(DESIGN, steps=STEPS)
-    again.load_state_dict(sampler.state_dict())
+    again.resume(state_of(sampler))
     for heir in (again, pickle.loads(pickle.dumps(sampler))):
         assert list(heir) == flat(draws(5))
 
@@ -270,7 +280,7 @@ def test_a_named_epoch_outlives_state_and_pickle(position):
 
 def test_frameworks_may_name_the_epoch_again_after_a_resume():
     again = DiverseSampler(DESIGN, steps=STEPS)
-    again.load_state_dict({**again.state_dict(), "epoch": 2, "consumed": 4 * K})
+    again.resume({**state_of(again), "epoch": 2, "consumed": 4 * K})
     with pytest.raises(ValueError, match=r"stands in epoch 2.*epoch 0 is named.*set_epoch\(2\)"):
         again.set_epoch(0)  # a loop that begins anew would undo the load
     again.set_epoch(2)
@@ -281,24 +291,30 @@ def test_frameworks_may_name_the_epoch_again_after_a_resume():
 
 def test_state_of_another_design_is_refused():
     other = dmsgd.diversify(X[:, :9], k=K)
-    state = DiverseSampler(other, steps=STEPS).state_dict()
+    state = state_of(DiverseSampler(other, steps=STEPS))
     sampler = DiverseSampler(DESIGN, steps=STEPS)
-    for refusing in (sampler, loader(ITEMS, DESIGN, steps=STEPS)):
+    loads = loader(ITEMS, DESIGN, steps=STEPS).load_state_dict, iter(sampler).load_state_dict
+    for load in (sampler.resume, *loads):
         with pytest.raises(ValueError, match=r"another design, with fingerprint.*update"):
-            refusing.load_state_dict(state)
+            load(state)
     sampler.update(other)
-    sampler.load_state_dict(state)
+    sampler.resume(state)
     schedule = dmsgd.presample(DESIGN, steps=STEPS)  # draws of the design, so a state of it too
-    DiverseSampler(schedule, steps=STEPS).load_state_dict(
-        DiverseSampler(DESIGN, steps=STEPS).state_dict()
-    )
+    DiverseSampler(schedule, steps=STEPS).resume(state_of(DiverseSampler(DESIGN, steps=STEPS)))
 
 
-@pytest.mark.parametrize("make", [DiverseSampler, lambda *given: loader(ITEMS, given[0])])
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda state: DiverseSampler(DESIGN).resume(state),
+        lambda state: iter(DiverseSampler(DESIGN)).load_state_dict(state),
+        lambda state: loader(ITEMS, DESIGN).load_state_dict(state),
+    ],
+)
 @pytest.mark.parametrize("state", ["x", 3, None, [], b"", ("epoch", 0), {1}, np.ones(2), object()])
-def test_what_is_no_state_is_refused(make, state):
+def test_what_is_no_state_is_refused(load, state):
     with pytest.raises(TypeError, match="state_dict"):
-        make(DESIGN, STEPS).load_state_dict(state)
+        load(state)
 
 
 NOT_WHOLE = ("0", None, 1.0, True, [0], {}, np.zeros(2, int))
@@ -318,15 +334,15 @@ NOT_WHOLE = ("0", None, 1.0, True, [0], {}, np.zeros(2, int))
 )
 def test_every_field_of_a_state_is_checked(name, values):
     sampler = DiverseSampler(DESIGN, steps=STEPS)
-    sampler.load_state_dict({**sampler.state_dict(), "epoch": 1, "consumed": K})
-    good = sampler.state_dict()
+    sampler.resume({**state_of(sampler), "epoch": 1, "consumed": K})
+    good = state_of(sampler)
     for value in values:
         with pytest.raises((TypeError, ValueError), match=name):
-            sampler.load_state_dict({**good, name: value})
+            sampler.resume({**good, name: value})
     with pytest.raises(ValueError, match=name):
-        sampler.load_state_dict({key: each for key, each in good.items() if key != name})
-    assert sampler.state_dict() == good  # nothing was taken from what was refused
-    sampler.load_state_dict({**good, "consumed": STEPS * K})  # a whole epoch
+        sampler.resume({key: each for key, each in good.items() if key != name})
+    assert state_of(sampler) == good  # nothing was taken from what was refused
+    sampler.resume({**good, "consumed": STEPS * K})  # a whole epoch
     assert sampler.epoch == 2
 
 
@@ -336,9 +352,9 @@ def test_state_after_update_is_of_the_design_that_is_drawn_from():
     stream = iter(sampler)
     next(stream)
     sampler.update(other)
-    assert sampler.state_dict()["design"] == DESIGN.fingerprint()  # until the pass ends
+    assert stream.state_dict()["design"] == DESIGN.fingerprint()  # until the pass ends
     list(stream)
-    assert sampler.state_dict()["design"] == other.fingerprint()
+    assert state_of(sampler)["design"] == other.fingerprint()
 
 
 def test_a_schedule_has_its_own_seed_and_length():
@@ -353,15 +369,14 @@ def test_a_schedule_has_its_own_seed_and_length():
         next(iter(sampler))  # and not in the middle of the epoch
 
 
-@pytest.mark.parametrize("kind", [DataLoader, StatefulDataLoader])
-def test_a_batch_size_that_cuts_draws_is_refused(kind):
+def test_a_batch_size_that_cuts_draws_is_refused():
     for batch_size in (4, 5, 2 * K):
         sampler = DiverseSampler(DESIGN, steps=STEPS)
         with pytest.raises(ValueError, match=f"batch_size {batch_size} x 1 ranks.*draws of k=6"):
-            next(iter(kind(ITEMS, batch_size=batch_size, sampler=sampler)))
+            next(iter(Loader(ITEMS, batch_size=batch_size, sampler=sampler)))
     half = DiverseSampler(DESIGN, STEPS, num_replicas=2, rank=1)
     with pytest.raises(ValueError, match=r"6 x 2 ranks.*choose batch_size = 6 / \(2 ranks x"):
-        next(iter(kind(ITEMS, batch_size=K, sampler=half)))
+        next(iter(Loader(ITEMS, batch_size=K, sampler=half)))
 
 
 def test_processes_that_did_not_find_each_other_are_refused(monkeypatch):
@@ -372,35 +387,14 @@ def test_processes_that_did_not_find_each_other_are_refused(monkeypatch):
     assert len(list(DiverseSampler(DESIGN, STEPS, rank=0, num_replicas=2))) == STEPS * K // 2
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_plain_dataloader_knows_no_place_in_mid_epoch(workers):
-    sampler = DiverseSampler(DESIGN, steps=STEPS)
-    batches = DataLoader(ITEMS, batch_size=K, sampler=sampler, drop_last=True, num_workers=workers)
-    stream = iter(batches)
-    next(stream)
-    with pytest.raises(RuntimeError, match=r"reads ahead.*dmsgd\.torch\.loader and torchdata's"):
-        sampler.state_dict()
-    list(islice(stream, STEPS - 2))  # workers have taken the whole epoch
-    with pytest.raises(RuntimeError, match=r"reads ahead.*After an epoch, set_epoch"):
-        sampler.state_dict()
-    list(stream)
-    single = DataLoader(ITEMS, batch_size=None, sampler=sampler, num_workers=workers)
-    next(iter(single))
-    with pytest.raises(RuntimeError, match=r"reads ahead.*dmsgd\.torch\.loader and torchdata's"):
-        sampler.state_dict()
-    sampler.set_epoch(2)
-    again = DiverseSampler(DESIGN, steps=STEPS)
-    again.load_state_dict(sampler.state_dict())
-    assert list(again) == flat(draws(2))
-
-
 def test_state_survives_another_number_of_ranks():
     halves = [DiverseSampler(DESIGN, STEPS, num_replicas=2, rank=rank) for rank in (0, 1)]
-    for half in halves:
-        list(islice(iter(half), 4 * K // 2))
-    assert halves[0].state_dict() == halves[1].state_dict()
+    streams = [iter(half) for half in halves]
+    for stream in streams:
+        list(islice(stream, 4 * K // 2))
+    assert streams[0].state_dict() == streams[1].state_dict()
     alone = DiverseSampler(DESIGN, STEPS)
-    alone.load_state_dict(halves[0].state_dict())
+    alone.resume(streams[0].state_dict())
     assert list(alone) == flat(draws()[4:])
 
 
@@ -464,21 +458,6 @@ def test_stateful_dataloader_goes_through_the_epochs(workers, persistent):
     assert seen(again) == draws(3)
 
 
-def test_a_sampler_in_the_users_own_class_is_no_loader():
-    class Training:
-        batch_size = 5  # of something else
-
-        def __init__(self):
-            self.sampler = DiverseSampler(DESIGN, steps=STEPS)
-
-        def go(self):
-            stream = iter(self.sampler)
-            return next(stream), self.sampler.state_dict()
-
-    first, state = Training().go()
-    assert (first, state["consumed"]) == (draws()[0][0], 1)
-
-
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_look_at_a_batch_and_a_second_loader_are_said_aloud(workers):
     batches = loader(ITEMS, DESIGN, steps=STEPS, num_workers=workers)
@@ -517,12 +496,14 @@ def test_an_epoch_whose_first_batch_fails_is_not_done(workers):
     "make", [copy.deepcopy, lambda batches: pickle.loads(pickle.dumps(batches))]
 )
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_copy_of_a_loader_stands_where_training_stands(workers, make):
+def test_a_copy_of_a_loader_begins_the_next_epoch(workers, make):
+    """A state says where training stands, a copy does not."""
     batches = loader(ITEMS, DESIGN, steps=STEPS, num_workers=workers)
     for taken, _ in enumerate(batches, start=1):
         if taken in (3, STEPS):
-            rest = seen(make(batches))
-            assert rest == (draws(0)[taken:] or draws(1))
+            copied = make(batches)
+            assert copied.state_dict() == {**batches.state_dict(), "epoch": 1, "consumed": 0}
+            assert seen(copied) == draws(1)
 
 
 def test_persistent_workers_go_through_the_epochs():
@@ -545,7 +526,7 @@ def test_resume_does_not_replay():
             return super().sample(size, seed, start=start)
 
     sampler = DiverseSampler(Recording(N, K), steps=10**9)
-    sampler.load_state_dict({**sampler.state_dict(), "consumed": (10**9 - 3) * K})
+    sampler.resume({**state_of(sampler), "consumed": (10**9 - 3) * K})
     assert sum(1 for _ in sampler) == 3 * K
     assert calls in ([(10**9 - 3, 3)], [(10**9 - 3, 3), (10**9, 3)])
 
@@ -748,9 +729,7 @@ def test_what_weights_are_added_to_keeps_its_type(item, workers):
         (lambda: DiverseSampler(X), TypeError, "must be a design.*ndarray"),
         (lambda: DiverseSampler(dmsgd.DPP(DESIGN.spectrum)), TypeError, "fixed k.*DPP"),
         (
-            lambda: DiverseSampler(DESIGN).load_state_dict(
-                DiverseSampler(DESIGN, seed=1).state_dict()
-            ),
+            lambda: DiverseSampler(DESIGN).resume(state_of(DiverseSampler(DESIGN, seed=1))),
             ValueError,
             "another sampler: seed",
         ),

@@ -71,7 +71,7 @@ def run_cells(rows, leave=False):
                 asked = {"epochs": EPOCHS, "workers": 0, "accumulation": 1, "stop": 0, **given}
                 try:
                     found = {"refused": refused} if refused else {"batches": train(**asked)}
-                except (ValueError, RuntimeError, TypeError) as error:
+                except (ValueError, RuntimeError, TypeError, AttributeError) as error:
                     found = {"refused": str(error)}
                 refused = found.get("refused") if leave and WORLD > 1 else None
                 results.setdefault(row, {}).setdefault(cell, []).append({**asked, **found})

@@ -7,7 +7,7 @@ import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from common import EPOCHS, OUT, STEPS, WORLD, Items, K, design, numbers, run_cells, run_updates
-from dmsgd.torch import DiverseSampler
+from dmsgd.torch import DiverseSampler, loader
 from dmsgd.torch.transformers import UpdateFeatures
 
 #: Numbers of the runs, the same on every rank.
@@ -74,8 +74,13 @@ def train(make, epochs, workers, accumulation, stop):
 
 def make(options, features=None):
     class Diverse(Trainer):
-        def _get_train_sampler(self, *args):
-            return sampler
+        def get_train_dataloader(self):
+            batches = loader(
+                self.train_dataset, sampler, collate_fn=self.data_collator,
+                accumulation=self.args.gradient_accumulation_steps,
+                num_workers=self.args.dataloader_num_workers,
+            )  # fmt: skip
+            return self.accelerator.prepare(batches)
 
     sampler = DiverseSampler(design(), steps=STEPS)
     trainer = Diverse(Model(), TrainingArguments(**options), train_dataset=Records())

@@ -7,14 +7,19 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from trl import SFTConfig, SFTTrainer
 
 from common import STEPS, WORLD, design, refusal, run_cells
-from dmsgd.torch import DiverseSampler
+from dmsgd.torch import loader
 from hugging_face import train
 from texts import VOCABULARY, WORDS, tokenizer
 
 
 class Diverse(SFTTrainer):
-    def _get_train_sampler(self, *args):
-        return DiverseSampler(design(), steps=STEPS)
+    def get_train_dataloader(self):
+        batches = loader(
+            self.train_dataset, design(), steps=STEPS, collate_fn=self.data_collator,
+            accumulation=self.args.gradient_accumulation_steps,
+            num_workers=self.args.dataloader_num_workers,
+        )  # fmt: skip
+        return self.accelerator.prepare(batches)
 
 
 def make(options, **more):

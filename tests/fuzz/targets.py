@@ -269,7 +269,7 @@ def state(place: Path) -> tuple[Path, Callable[[], None]]:
     from dmsgd.torch import DiverseSampler
 
     sampler = DiverseSampler(DESIGN, 10)
-    (place / "state.json").write_text(json.dumps(sampler.state_dict()))
+    (place / "state.json").write_text(json.dumps(iter(sampler).state_dict()))
 
     def read() -> None:
         try:
@@ -277,10 +277,10 @@ def state(place: Path) -> tuple[Path, Callable[[], None]]:
         except (ValueError, RecursionError):
             raise ValueError("not JSON") from None
         again = DiverseSampler(DESIGN, 10)
-        again.load_state_dict(found)
+        again.resume(found)
         places = [
             each["epoch"] * again.total_size + each["consumed"]
-            for each in (found, again.state_dict())
+            for each in (found, iter(again).state_dict())
         ]
         if places[0] != places[1]:
             raise Finding("a sampler goes on from another place than its state says")

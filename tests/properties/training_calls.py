@@ -116,7 +116,7 @@ SHARD = Kind({"auto": lambda s: "auto", "False": lambda s: False}, kinds.FLAG.ba
 
 def state_with(**changed):
     """Return the maker of a sampler's state in which these fields are others."""
-    return lambda s: {**dmsgd.torch.DiverseSampler(s.design).state_dict(), **changed}
+    return lambda s: {**iter(dmsgd.torch.DiverseSampler(s.design)).state_dict(), **changed}
 
 
 def without(name):
@@ -124,9 +124,14 @@ def without(name):
     return lambda s: {k: v for k, v in state_with()(s).items() if k != name}
 
 
-def loaded(sampler, state):
-    sampler.load_state_dict(state)
+def resumed(sampler, state):
+    sampler.resume(state)
     return sampler
+
+
+def loaded(batches, state):
+    batches.load_state_dict(state)
+    return batches
 
 
 FIELDS = ("epoch", "consumed", "steps", "k", "n", "seed", "design")
@@ -284,7 +289,7 @@ TRAINING = {
         lambda sampler, s, given: results.is_items(np.array(list(sampler)), s.n),
     ),
     "torch.DiverseSampler (state)": Call(
-        lambda s, state: loaded(dmsgd.torch.DiverseSampler(s.design), state),
+        lambda s, state: resumed(dmsgd.torch.DiverseSampler(s.design), state),
         {"state": STATE},
         lambda sampler, s, given: results.is_items(np.array(list(sampler)), s.n),
     ),

@@ -35,7 +35,7 @@ def embed(
         raise TypeError(f"model must be a torch module, got {type(model).__name__}")
     batch_size = as_count(batch_size, "batch_size")
     if not isinstance(data, DataLoader):
-        refuse_unnumbered(data, "data")
+        check_numbered(data, "data")
     batches = data if isinstance(data, DataLoader) else DataLoader(data, batch_size=batch_size)
     if not _goes_in_order(batches):
         raise ValueError(
@@ -68,7 +68,7 @@ def _goes_in_order(batches: DataLoader[Any]) -> bool:
     return all(i == j for i, j in zip_longest(taken, range(len(batches.dataset))))  # type: ignore[arg-type]
 
 
-def refuse_unnumbered(data: Any, name: str) -> None:
+def check_numbered(data: Any, name: str) -> None:
     """Raise unless items of `data` can be read by number."""
     if isinstance(data, IterableDataset) or not is_numbered(data):
         raise TypeError(

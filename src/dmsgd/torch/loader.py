@@ -13,10 +13,15 @@ from torch.utils.data import DataLoader, Dataset
 from dmsgd.designs.design import unbiased_weights
 from dmsgd.designs.stream import Source, check_design
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
-from dmsgd.torch.embedding import refuse_unnumbered
-from dmsgd.torch.ranks import Shard, as_shard, process_count, sharers
+from dmsgd.torch.distributed import (
+    Shard,
+    as_shard,
+    check_batch_size,
+    process_count,
+    ranks_per_draw,
+)
+from dmsgd.torch.embedding import check_numbered
 from dmsgd.torch.sampler import DiverseSampler
-from dmsgd.torch.state import fingerprint_of
 
 
 class Loader(DataLoader[Any]):
@@ -24,7 +29,7 @@ class Loader(DataLoader[Any]):
 
     `state_dict()` counts the batches handed to the training loop, not those fetched ahead. `len` is
     of a whole epoch, also for the rest of one that is resumed, as progress bars and Trainers expect
-    it. Made by `loader`.
+    it. A copy begins the next epoch. Made by `loader`.
     """
 
     sampler: DiverseSampler
@@ -41,42 +46,34 @@ class Loader(DataLoader[Any]):
             )
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        sampler = self.sampler
+        check_batch_size(sampler.design.k, self.batch_size, sampler.num_replicas, sampler.pass_size)
         if isinstance(self.dataset, WithLossWeights):
-            self.dataset.refuse_other(self.sampler.design)
-        epoch, consumed = self._place = self.sampler.next_place
+            self.dataset.check_design(sampler.stream.fingerprint)
+        epoch, consumed = self._place = sampler.next_place
         for batch in super().__iter__():
             consumed += self.batch_size
             self._place = epoch, consumed
             yield batch
         self._place = None
 
-    def _place_under_way(self) -> tuple[int, int] | None:
-        """Return the place in an epoch, None between two, or if another was named since."""
-        return self._place if self.sampler.course.under_way is not None else None
-
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands: epoch, consumed items, and of which design; plain."""
-        return self.sampler.state_dict(self._place_under_way() or self.sampler.next_place)
+        # Another epoch may have been named since.
+        under_way = self._place if self.sampler.last_pass is not None else None
+        return self.sampler.state(*(under_way or self.sampler.next_place))
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state` at the next pass over the loader."""
-        position = self.sampler.place_of(state)[1]
+        position = self.sampler.place_in(state)[1]
         if position % self.batch_size:
             raise ValueError(
                 f"the state is {position} items into an epoch, and batches of {self.batch_size} "
                 f"from there would mix two draws; load it with the accumulation steps that it was "
                 f"saved with, or save between draws"
             )
-        self.sampler.load_state_dict(state)
+        self.sampler.resume(state)
         self._place = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_place": self._place_under_way()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if self._place is not None:  # the sampler's own is of what was fetched ahead
-            self.sampler.course.load(*self._place, len(self.sampler))
 
 
 def loader(
@@ -111,10 +108,10 @@ def loader(
     loss_weights, shard = as_flag(loss_weights, "loss_weights"), as_shard(shard)
     if isinstance(design, DiverseSampler):
         sampler, design = design, design.design
-        _refuse_another_wish(sampler, steps, seed, shard)
+        _check_same(sampler, steps, seed, shard)
     else:
         sampler = None
-    _refuse_unfit(dataset, design)
+    _check_fits(dataset, design)
     for name in ("sampler", "batch_sampler", "shuffle", "drop_last"):
         if name in options:
             raise TypeError(f"{name} is decided by the design; leave it out")
@@ -124,7 +121,9 @@ def loader(
             "accumulation steps would mix draws, and a state would skip some; leave it out"
         )
     accumulation = as_count(accumulation, "accumulation")
-    ranks = process_count() if sampler is None else sharers(sampler.shard, sampler.replica[1])
+    ranks = (
+        process_count() if sampler is None else ranks_per_draw(sampler.shard, sampler.replica[1])
+    )
     local, rest = divmod(design.k, ranks * accumulation)
     if rest or (batch_size is not None and as_count(batch_size, "batch_size") != local):
         given = f"batch_size {batch_size} x " if batch_size is not None else ""
@@ -139,11 +138,9 @@ def loader(
     return Loader(data, batch_size=local, sampler=sampler, drop_last=True, **options)
 
 
-def _refuse_another_wish(
-    sampler: DiverseSampler, steps: int | None, seed: Seed, shard: Shard
-) -> None:
+def _check_same(sampler: DiverseSampler, steps: int | None, seed: Seed, shard: Shard) -> None:
     """Raise if a sampler that is ready is asked to be another one."""
-    seed_key(seed)  # refuses what is no seed
+    seed_key(seed)  # raises for anything that is not a seed
     same = {
         "steps": steps is None or as_count(steps, "steps") == sampler.steps,
         "seed": isinstance(seed, int | np.integer) and seed in (0, sampler.seed),
@@ -157,14 +154,9 @@ def _refuse_another_wish(
             )
 
 
-def _refuse_unfit(dataset: Any, design: Source) -> None:
-    refuse_unnumbered(dataset, "dataset")
-    check_design(design)
-    if len(dataset) != design.n:
-        raise ValueError(
-            f"the dataset has {len(dataset)} items, the design {design.n}; "
-            f"build the design from the features of this very dataset"
-        )
+def _check_fits(dataset: Any, design: Source) -> None:
+    check_numbered(dataset, "dataset")
+    check_design(design, len(dataset), "the dataset")
 
 
 class WithLossWeights(Dataset[Any]):
@@ -183,15 +175,15 @@ class WithLossWeights(Dataset[Any]):
     """
 
     def __init__(self, dataset: Dataset[Any], design: Source) -> None:
-        _refuse_unfit(dataset, design)
+        _check_fits(dataset, design)
         self.dataset = dataset
         weights = design.k * unbiased_weights(design)
         self.loss_weights = torch.tensor(weights, dtype=torch.get_default_dtype())
-        self._of = fingerprint_of(design)
+        self._fingerprint = design.fingerprint()
 
-    def refuse_other(self, design: Source) -> None:
+    def check_design(self, fingerprint: str) -> None:
         """Raise if batches of another design are drawn, as after an update of the sampler."""
-        if fingerprint_of(design) != self._of:
+        if fingerprint != self._fingerprint:
             raise ValueError(
                 "the loss weights are of another design than the batches, which the sampler's "
                 "update() has changed; make the loader again, with loss_weights=True"

@@ -5,43 +5,51 @@ It is flat, and not a batch sampler, because that is what training frameworks wr
 
 from __future__ import annotations
 
-import sys
+import warnings
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
+from torch.utils.data import DistributedSampler
 
-from dmsgd.designs.stream import Source, check_design
-from dmsgd.inputs.scalars import Seed, as_count, seed_key
-from dmsgd.torch import accelerated
-from dmsgd.torch.ahead import Ahead
-from dmsgd.torch.distributed_sampler import Distributed
-from dmsgd.torch.passes import Pass
-from dmsgd.torch.ranks import Shard, refuse_disagreement, refuse_misfit, refuse_unjoined
-from dmsgd.torch.reader import reader
-from dmsgd.torch.state import fingerprint_of, place_of
-from dmsgd.torch.updates import updated
+from dmsgd.designs.build import remake
+from dmsgd.designs.design import Design
+from dmsgd.designs.stream import Source, Stream, check_design
+from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.scalars import MOST, Seed, as_count, seed_key
+from dmsgd.torch.distributed import (
+    Shard,
+    as_replica,
+    as_shard,
+    broadcast_from_rank_0,
+    check_accelerate,
+    check_initialized,
+    check_same_design,
+    part_of_draw,
+)
+from dmsgd.torch.prefetch import Prefetcher
+from dmsgd.torch.state import place_in
 
 
-class DiverseSampler(Distributed):
-    """Item numbers, draw after draw: each global step of training sees exactly one draw.
+class DiverseSampler(DistributedSampler[Any]):
+    """Item numbers, draw after draw: each global step of training gets exactly one draw.
 
     design: a Design, or a Schedule, which has its own seed and an end; k = ranks x batch_size x
-            gradient accumulation.
+            gradient accumulation. Give a plain DataLoader batch_size=k, or that part of it.
     steps:  draws in an epoch, by default n // k.
     seed:   draw t of epoch e is row e * steps + t of design.sample(..., seed): all ranks agree
-            without talking, and any step can be resumed at once.
+            without communication, and any step can be resumed at once.
     shard:  whether to take this rank's part of each draw. "auto" does so under torch.distributed
             (plain DDP, Lightning), but not under Accelerate, which cuts by itself.
     num_replicas, rank: number of processes and number of this one, by default as
             torch.distributed knows them whenever they are needed.
 
-    Every pass over the sampler is the next epoch, claimed when its first index is asked for;
+    Every pass over the sampler is the next epoch, chosen when its first index is asked for;
     `set_epoch` names the epoch of the next pass, and without it one that follows a pass left early
-    warns. A batch size that cuts draws is refused. A pass is steps * k / num_replicas ints, the
-    draws' rows one after the other, each cut in num_replicas equal parts. The cost is that of the
-    draws, made ahead in the background, on the cores that torch leaves free if there are any;
-    memory is that of some 65,000 indices.
+    warns. A pass is steps * k / num_replicas ints, the draws' rows one after the other, each cut
+    in num_replicas equal parts. The cost is that of the draws, made ahead in the background, on
+    the cores that torch leaves free if there are any; memory is that of some 65,000 indices.
 
     What torch's DistributedSampler has is there, in its words: `dataset` (a stand-in with the
     length of the data), `num_replicas`, `rank`, `epoch`, `seed`, `num_samples` (indices of this
@@ -64,56 +72,120 @@ class DiverseSampler(Distributed):
         num_replicas: int | None = None,
         rank: int | None = None,
     ) -> None:
+        # The base class's own constructor is not called: it asks for a dataset, and for processes
+        # that a Trainer may start only later.
         check_design(design)
-        self.design = design
-        steps = as_count(max(design.n // design.k, 1) if steps is None else steps, "steps")
-        super().__init__(design.n, design.k, steps, shard, rank, num_replicas)
-        own = getattr(design, "seed", None)
-        if own is not None and not (isinstance(seed, int | np.integer) and seed in (0, own)):
+        self.design, self.stream = design, design.stream(seed)
+        own = self.stream.seed
+        if self.stream.steps is not None and not (
+            isinstance(seed, int | np.integer) and seed in (0, own)
+        ):
             raise ValueError(
                 f"this schedule is already drawn, with seed {own}; leave the seed out, or "
                 f"presample another schedule"
             )
-        self.draw_seed: Seed = design.stream(seed).seed
-        self._key = seed_key(self.draw_seed)  # tells samplers apart, whatever kind the seed is
-        given = self.draw_seed
-        self.seed = self._key if isinstance(given, np.random.SeedSequence) else int(given)
+        self._key = seed_key(own)  # tells samplers apart, whatever kind the seed is
+        self.seed = self._key if isinstance(own, np.random.SeedSequence) else int(own)
+        self.dataset: Any = range(design.n)
+        self.shuffle = self.drop_last = True
+        self.steps = as_count(max(design.n // design.k, 1) if steps is None else steps, "steps")
+        self.total_size = self.steps * design.k
+        if self.total_size > MOST:
+            raise ValueError(
+                f"steps={steps} draws of k={design.k} are more items than 63 bits count"
+            )
+        self.shard: Shard = as_shard(shard)
+        #: Number of this process and of all, where the user has said so.
+        self.replica = as_replica(rank, num_replicas)
         #: Items of a draw in a forward pass over all ranks, where `loader` has settled it.
         self.pass_size: int | None = None
-        self.ahead = Ahead()
-        self._printed: tuple[Source | None, str] = None, ""
-        self._refuse_beyond(0)
+        #: Epoch and position (indices already consumed by this process) of the next pass.
+        self.next_place = (0, 0)
+        #: The pass that was begun last, None once another epoch is named or a state is loaded.
+        self.last_pass: EpochIterator | None = None
+        self._named = False  # whether the epoch of the next pass was named, or only counted up
+        self._loaded = False  # whether the next pass goes on from a loaded state
+        self._epoch = 0
+        self._prefetcher: Prefetcher | None = None
+        self.part()
+        self._check_end(0)
 
-    def _refuse_beyond(self, epoch: int) -> None:
-        """Raise if a schedule does not have all draws of this epoch."""
-        if getattr(self.design, "seed", None) is not None:
-            self.design.sample(0, self.draw_seed, start=(epoch + 1) * self.steps)
+    def __iter__(self) -> EpochIterator:
+        """Return the next pass; its epoch is chosen when the first index is asked for."""
+        return EpochIterator(self)
 
-    def __iter__(self) -> Iterator[int]:
-        return Pass(self, reader(sys._getframe(1)))
+    def part(self) -> tuple[int, int]:
+        """Return (part, parts): this process takes part number `part` of each draw."""
+        part, parts = part_of_draw(self.shard, *self.replica)
+        if self.design.k % parts:
+            raise ValueError(
+                f"k={self.design.k} cannot be cut into {parts} equal parts, one per rank; "
+                f"choose k as a multiple of {parts}"
+            )
+        return part, parts
 
-    def claim(self, new: Pass) -> tuple[int, int]:
-        """Return the place where a pass begins, now that its first item is asked for."""
-        drive = accelerated.drive(self, self.design.n)
-        if drive is not None:
-            self.set_epoch(drive.epoch)
-        refuse_unjoined(self.shard, self.replica[1])
-        batch_size = getattr(new.reader, "batch_size", None)
-        if batch_size is not None:
-            ranks = drive.ranks if drive else self.part()[1]
-            split = drive is not None and drive.split
-            refuse_misfit(self.design.k, batch_size, ranks, self.pass_size, split)
-        place = self.next_place
-        self._refuse_beyond(place[0])
-        # Accelerate repeats an epoch left early, so that its naming one says nothing
-        self.course.warn_of_an_epoch_left_early(len(self), named_by_loader=drive is not None)
-        self.course.begin(new, place[0])
-        return place
+    def __len__(self) -> int:
+        """Return the number of indices this process takes in an epoch."""
+        return self.total_size // self.part()[1]
 
-    def taken_up(self, loaded: Pass) -> None:
-        """Note that a pass was loaded; what is named for the next one stays named."""
-        if self.next_place[0] == loaded.epoch:
-            self.course.begin(loaded, loaded.epoch)
+    @property
+    def num_replicas(self) -> int:  # type: ignore[override]
+        """Number of processes that share each draw here; 1 where each takes all of it."""
+        return self.part()[1]
+
+    @property
+    def rank(self) -> int:  # type: ignore[override]
+        """Which part of each draw this process takes."""
+        return self.part()[0]
+
+    @property
+    def num_samples(self) -> int:  # type: ignore[override]
+        """Number of indices this process takes in an epoch."""
+        return len(self)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the pass under way or, once it is named or loaded, of the next one."""
+        return self._epoch
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self.set_epoch(epoch)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch of the next pass; a position just loaded for it is kept.
+
+        An epoch before that of a state just loaded raises ValueError: it would undo the load.
+        """
+        self._check_accelerate()
+        epoch = as_count(epoch, "epoch", least=0)
+        if (epoch + 1) * self.steps > MOST:
+            raise ValueError(
+                f"epoch {epoch} has draws beyond number 2**63, as an epoch is {self.steps} draws; "
+                f"count epochs from 0"
+            )
+        planned = self.next_place[0]
+        if self._loaded and epoch < planned:
+            raise ValueError(
+                f"the loaded state stands in epoch {planned}, and now epoch {epoch} is "
+                f"named; go on with set_epoch({planned}), in Accelerate that of the "
+                f"prepared loader. Fabric counts from 0 in every run: there, go through the loader "
+                f"itself, without setup_dataloaders"
+            )
+        if epoch != planned:
+            self.next_place = epoch, 0
+        self._epoch, self._named = epoch, True
+        if self.last_pass is not None and self.last_pass.epoch != epoch:
+            self.last_pass = None  # what is saved from now on is the epoch that was named
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Begin the next pass where `state`, of a `Loader` or an iterator, stands; O(1)."""
+        epoch, position = self.place_in(state)
+        finished = position >= len(self)
+        self._epoch = epoch + finished
+        self.next_place = self._epoch, 0 if finished else position
+        self._named = self._loaded = True
+        self.last_pass = None
 
     def update(self, X: Any) -> None:
         """Draw from new features, or from another design of the same size, from the next pass on.
@@ -123,33 +195,23 @@ class DiverseSampler(Distributed):
            design. The cost is one set-up of `diversify`.
 
         Under torch.distributed all ranks must call it. Rank 0's features count, so that the others
-        may pass None; designs are compared, and refused if they differ.
+        may pass None; designs are compared, and different ones raise ValueError.
         """
-        design = updated(self.design, X)
-        refuse_disagreement(self._fingerprint(design))
-        self.design = design
+        new = X if isinstance(X, Design) else remake(self.design, broadcast_from_rank_0(X))
+        if (new.n, new.k) != (self.design.n, self.design.k):
+            raise ValueError(
+                f"the new design has n={new.n}, k={new.k}; this sampler needs n={self.design.n}, "
+                f"k={self.design.k}"
+            )
+        stream = new.stream(self.stream.seed)
+        check_same_design(stream.fingerprint)
+        self.design, self.stream = new, stream
 
-    def _fingerprint(self, design: Source) -> str:
-        """Return the hash of what is drawn from, kept: a state may be asked for with each batch."""
-        if self._printed[0] is not design:
-            self._printed = design, fingerprint_of(design)
-        return self._printed[1]
-
-    def state_dict(self, place: tuple[int, int] | None = None) -> dict[str, Any]:
-        """Return where the present pass stands, or the next one if that was named since.
-
-        `place` is (epoch, indices of this process that training has consumed). By default it is
-        what was taken from the sampler. A plain DataLoader takes more than training has consumed,
-        to the end of an epoch early on, so that it is refused until `set_epoch` names the next one;
-        `Loader` and torchdata's StatefulDataLoader count by themselves. The state is a plain dict
-        of ints, and the design's fingerprint.
-        """
-        if place is None:
-            place = self.course.place(len(self))
-            if self.course.under_way is not None:
-                self.course.under_way.refuse_read_ahead()
-        (epoch, position), now = place, self.course.under_way
+    def state(self, epoch: int, position: int) -> dict[str, Any]:
+        """Return the state of a place: epoch, and indices of it that this process has consumed."""
+        now = self.last_pass
         within = now is not None and epoch == now.epoch and 0 < position < len(self)
+        stream = now.stream if now and within else self.stream  # `update` counts from the next pass
         return {
             "epoch": epoch,
             "consumed": position * self.part()[1],  # over all ranks
@@ -157,24 +219,115 @@ class DiverseSampler(Distributed):
             "k": int(self.design.k),
             "n": int(self.design.n),
             "seed": self._key,
-            "design": self._fingerprint(now.design if now and within else self.design),
+            "design": stream.fingerprint,
         }
 
-    def place_of(self, state: dict[str, Any]) -> tuple[int, int]:
-        """Return (epoch, position) of a state of this very sampler; refuse any other."""
-        epoch, consumed = place_of(state, self.state_dict(self.next_place))
+    def place_in(self, state: dict[str, Any]) -> tuple[int, int]:
+        """Return (epoch, position) of a state of this very sampler; raise for any other."""
+        epoch, consumed = place_in(state, self.state(*self.next_place))
         ranks = self.part()[1]
         if consumed % ranks:
             raise ValueError(
                 f"the state is {consumed} items into an epoch, which {ranks} ranks do not divide; "
                 f"go on with as many as it was saved with, or save between draws"
             )
-        return self.as_epoch(epoch), consumed // ranks
+        return epoch, consumed // ranks
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state at the next pass; O(1), whatever the step."""
-        self.course.load(*self.place_of(state), len(self))
+    def begin(self, new: EpochIterator) -> tuple[int, int]:
+        """Return the place where a pass begins, now that its first index is asked for."""
+        epoch = self._check_accelerate()
+        if epoch is not None:
+            self.set_epoch(epoch)
+        check_initialized(self.shard, self.replica[1])
+        place = self.next_place
+        self._check_end(place[0])
+        last = self.last_pass
+        # Accelerate repeats an epoch that was left early, so its naming one means nothing.
+        if last and last.position < len(self) and (epoch is not None or not self._named):
+            warnings.warn(
+                f"epoch {last.epoch} was left after {last.position} of {len(self)} indices, and "
+                f"this pass is epoch {place[0]}: a look at a batch and a second loader use up "
+                f"epochs too. Call set_epoch before each pass to say which epoch it is",
+                stacklevel=4,
+            )
+        self._began(new, place[0])
+        return place
+
+    def loaded(self, new: EpochIterator) -> None:
+        """Note that a pass goes on from a state; another epoch named for the next one stays."""
+        if not self._named or self.next_place[0] == new.epoch:
+            self._began(new, new.epoch)
+
+    def _began(self, new: EpochIterator, epoch: int) -> None:
+        self.last_pass, self._epoch, self.next_place = new, epoch, (epoch + 1, 0)
+        self._named = self._loaded = False
+
+    def rows(self, stream: Stream, first: int, last: int, width: int) -> Iterator[IntArray]:
+        """Yield draws first..last; of each, this process uses `width` columns."""
+        prefetcher, self._prefetcher = self._prefetcher, None  # no other pass takes the same draws
+        if prefetcher is None or not prefetcher.goes_on(stream, first):
+            prefetcher = Prefetcher(stream, first, width)
+        for rows in prefetcher.until(last):
+            if prefetcher.first == last:
+                self._prefetcher = prefetcher  # what is left goes on in the next epoch
+            yield rows
+
+    def _check_accelerate(self) -> int | None:
+        return check_accelerate(self, self.design.k, self.design.n, self.pass_size)
+
+    def _check_end(self, epoch: int) -> None:
+        """Raise if a schedule does not have all draws of this epoch."""
+        if self.stream.steps is not None:
+            self.stream.sample(0, (epoch + 1) * self.steps)
 
     def __getstate__(self) -> dict[str, Any]:
-        fresh = {"course": self.course.copied(len(self)), "ahead": Ahead(), "_printed": (None, "")}
-        return {**self.__dict__, **fresh}
+        """Copy all but the pass under way: a copy begins the next one."""
+        return {**self.__dict__, "last_pass": None, "_prefetcher": None}
+
+
+class EpochIterator(Iterator[int]):
+    """The indices of one pass for this process, and the state that resumes it.
+
+    The epoch is chosen when the first index is asked for: loaders make iterators that they never
+    use, and batches must not depend on it. torchdata saves and loads the state of the iterator.
+
+    epoch, position: the place: how many indices of which epoch this process has taken.
+    stream:          what the epoch is drawn from, whatever `update` brings for the next.
+    """
+
+    def __init__(self, sampler: DiverseSampler) -> None:
+        self._sampler = sampler
+        self._indices: Iterator[int] | None = None  # None: no epoch yet
+        self.stream = sampler.stream
+        self.epoch = self.position = 0
+
+    def __next__(self) -> int:
+        if self._indices is None:
+            self._indices = self._from(*self._sampler.begin(self))
+        index = next(self._indices)
+        self.position += 1
+        return index
+
+    def _from(self, epoch: int, position: int) -> Iterator[int]:
+        """Return the indices from a place on."""
+        sampler = self._sampler
+        self.stream, self.epoch, self.position = sampler.stream, epoch, position
+        part, parts = sampler.part()
+        width = self.stream.k // parts
+        step, skip = divmod(position, width)
+        first, last = epoch * sampler.steps + step, (epoch + 1) * sampler.steps
+        mine = slice(part * width, (part + 1) * width)
+        rows = sampler.rows(self.stream, first, last, width)
+        indices = chain.from_iterable(chunk[:, mine].ravel().tolist() for chunk in rows)
+        return islice(indices, skip, None) if skip else indices
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where this pass stands: epoch, consumed items, and of which design."""
+        sampler = self._sampler
+        here = (self.epoch, self.position) if self._indices is not None else sampler.next_place
+        return sampler.state(*here)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Stand exactly where `state` says, also at the end of an epoch."""
+        self._indices = self._from(*self._sampler.place_in(state))
+        self._sampler.loaded(self)

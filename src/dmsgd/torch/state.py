@@ -1,4 +1,4 @@
-"""What a sampler saves: a plain dict of its place and of what it draws from."""
+"""The state that resumes a pass: a plain dict of its place and of what it draws from."""
 
 from __future__ import annotations
 
@@ -6,15 +6,7 @@ from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any
 
-from dmsgd.designs.stream import Source
 from dmsgd.inputs.scalars import MOST, as_count
-
-
-def fingerprint_of(source: Source) -> str:
-    """Return the hash of what is drawn from, "" if a source of the user's own has none."""
-    record = getattr(source, "record", None)  # of a Schedule
-    find = getattr(source, "fingerprint", str)
-    return str(record.fingerprint if record else find())
 
 
 def as_state(value: Any, names: Iterable[str]) -> Mapping[str, Any]:
@@ -31,8 +23,8 @@ def as_state(value: Any, names: Iterable[str]) -> Mapping[str, Any]:
     return value
 
 
-def place_of(value: Any, mine: dict[str, Any]) -> tuple[int, int]:
-    """Return (epoch, items consumed over all ranks) of a state; refuse one of another sampler.
+def place_in(value: Any, mine: dict[str, Any]) -> tuple[int, int]:
+    """Return (epoch, items consumed over all ranks) of a state; raise for one of another sampler.
 
     mine: a state of the sampler that is to go on.
     """

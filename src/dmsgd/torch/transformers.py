@@ -13,8 +13,9 @@ from dmsgd.inputs.messages import require
 require("transformers", "dmsgd.torch.transformers")
 
 from transformers import TrainerCallback
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from dmsgd.torch.ranks import of_first_rank
+from dmsgd.torch.distributed import broadcast_from_rank_0
 from dmsgd.torch.sampler import DiverseSampler
 
 #: The file in a checkpoint.
@@ -31,8 +32,10 @@ class UpdateFeatures(TrainerCallback):
     folder, also in mid-epoch, draws the same batches. The Trainer must get this very sampler:
 
         class Diverse(Trainer):
-            def _get_train_sampler(self, *args):
-                return sampler
+            def get_train_dataloader(self):
+                options = {"collate_fn": self.data_collator}  # and accumulation=, num_workers=
+                loader = dmsgd.torch.loader(self.train_dataset, sampler, **options)
+                return self.accelerator.prepare(loader)
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class UpdateFeatures(TrainerCallback):
         if state.is_world_process_zero and state.global_step > 0 and path.exists():
             with np.load(path, allow_pickle=False) as file:
                 X, epochs = file["features"], int(file["epochs"])
-        epochs = of_first_rank(epochs)  # the others may not see the file
+        epochs = broadcast_from_rank_0(epochs)  # the others may not see the file
         if epochs > 0:
             self._use(X, epochs)
 
@@ -82,4 +85,4 @@ class UpdateFeatures(TrainerCallback):
 
     @staticmethod
     def _checkpoint(args: Any, state: Any) -> Path:
-        return Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        return Path(args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"

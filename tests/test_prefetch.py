@@ -12,7 +12,7 @@ import pytest
 import dmsgd
 
 pytest.importorskip("torch")
-from dmsgd.torch import DiverseSampler, ahead
+from dmsgd.torch import DiverseSampler, prefetch
 
 K, STEPS = 6, 5
 
@@ -31,7 +31,7 @@ class Counting(dmsgd.Uniform):
 
 @pytest.fixture(autouse=True, params=[0, 2])
 def free(request, monkeypatch):
-    monkeypatch.setattr(ahead, "_free_cores", lambda: request.param)
+    monkeypatch.setattr(prefetch, "_free_cores", lambda: request.param)
     return request.param
 
 
@@ -51,7 +51,7 @@ def test_a_lot_goes_on_in_the_next_epochs(free):
 
 
 def test_a_lot_is_bounded(monkeypatch):
-    monkeypatch.setattr(ahead, "MOST", 11 * K)
+    monkeypatch.setattr(prefetch, "MAX_INDICES", 11 * K)
     design = Counting()
     sampler = DiverseSampler(design, steps=STEPS)
     assert [list(sampler) for _ in range(12)] == [epoch(design, number) for number in range(12)]
@@ -122,7 +122,7 @@ def test_a_process_that_was_forked_draws_for_itself():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_pass_goes_on_in_a_process_that_was_forked(monkeypatch):
-    monkeypatch.setattr(ahead, "MOST", K)  # lots of two draws, the next one under way
+    monkeypatch.setattr(prefetch, "MAX_INDICES", K)  # lots of two draws, the next one under way
     design = dmsgd.Uniform(40, K)
     stream = iter(DiverseSampler(design, steps=STEPS))
     first = next(stream)
@@ -138,11 +138,11 @@ def test_a_pass_goes_on_in_a_process_that_was_forked(monkeypatch):
 TRAINING = """
 import threading, time
 import dmsgd
-from dmsgd.torch import DiverseSampler, ahead
+from dmsgd.torch import DiverseSampler, prefetch
 
-ahead._free_cores = lambda: 2
-ahead.MOST = 6
-ahead.WORTH = 1  # several threads a lot
+prefetch._free_cores = lambda: 2
+prefetch.MAX_INDICES = 6
+prefetch.THREAD_OPERATIONS = 1  # several threads per chunk
 sampler = DiverseSampler(dmsgd.Uniform(40, 6), steps=50)
 
 def train():

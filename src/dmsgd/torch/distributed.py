@@ -1,0 +1,188 @@
+"""Which part of each draw this process takes, what processes must agree on, and Accelerate's ways.
+
+The Hugging Face Trainer, TRL and sentence-transformers train through Accelerate, which deals out
+or splits the batches itself, and keeps the epoch itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Literal
+
+import torch.distributed
+
+from dmsgd.inputs.scalars import as_count, as_flag
+
+#: True: take this rank's part of each draw. False: take all of it. "auto": see `part_of_draw`.
+Shard = bool | Literal["auto"]
+
+
+def as_shard(value: Any) -> Shard:
+    """Return `value`, which is True, False or "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    return as_flag(value, "shard", ", or 'auto'")
+
+
+def as_replica(rank: int | None, num_replicas: int | None) -> tuple[int | None, int | None]:
+    """Return a process's number and how many there are, as integers, or None for both."""
+    if (rank is None) != (num_replicas is None):
+        raise ValueError("num_replicas and rank belong together; pass both or neither")
+    if rank is None or num_replicas is None:
+        return None, None
+    rank, num_replicas = as_count(rank, "rank", least=0), as_count(num_replicas, "num_replicas")
+    if rank >= num_replicas:
+        raise ValueError(f"rank must be one of 0..{num_replicas - 1}, got {rank}")
+    return rank, num_replicas
+
+
+def part_of_draw(shard: Shard, rank: int | None, num_replicas: int | None) -> tuple[int, int]:
+    """Return (part, parts): this process takes part number `part` of each draw cut in `parts`.
+
+    "auto" cuts draws over the ranks of torch.distributed, which is right for plain DDP and for
+    Lightning, which leaves a DistributedSampler alone. Accelerate cuts what it is given itself, so
+    nothing is cut here where it runs.
+    """
+    if shard is False or (shard == "auto" and num_replicas is None and _accelerate() is not None):
+        return 0, 1
+    if rank is not None and num_replicas is not None:
+        return rank, num_replicas
+    return (torch.distributed.get_rank(), process_count()) if _initialized() else (0, 1)
+
+
+def process_count() -> int:
+    """Return how many processes train together, as far as Accelerate or torch know."""
+    accelerate = _accelerate()
+    if accelerate is not None:
+        return int(accelerate.PartialState().num_processes)
+    return int(torch.distributed.get_world_size()) if _initialized() else 1
+
+
+def ranks_per_draw(shard: Shard, num_replicas: int | None) -> int:
+    """Return how many processes share each draw: as given, or all that train."""
+    return process_count() if shard is False or num_replicas is None else num_replicas
+
+
+def check_initialized(shard: Shard, num_replicas: int | None) -> None:
+    """Raise if this is one of several processes, and torch.distributed does not run yet.
+
+    Each of them would take whole draws, and all of them the same.
+    """
+    world = os.environ.get("WORLD_SIZE", "1")
+    alone = not _initialized() and _accelerate() is None
+    if alone and shard is not False and num_replicas is None and world not in ("", "0", "1"):
+        raise RuntimeError(
+            f"WORLD_SIZE says {world} processes, but torch.distributed does not run, so that each "
+            f"would train on the same draws; call torch.distributed.init_process_group first, or "
+            f"say shard=False if the processes have nothing to do with each other"
+        )
+
+
+def check_batch_size(
+    k: int, batch_size: int, ranks: int, pass_size: int | None, split: bool = False
+) -> None:
+    """Raise unless forward passes of batch_size x ranks items add up to draws.
+
+    pass_size: items of a draw that a pass must have; None: any part of it, by accumulation.
+    split:     whether Accelerate splits each batch over the processes.
+    """
+    together = batch_size * ranks
+    if k % together == 0 if pass_size is None else together == pass_size:
+        return
+    if split:
+        remedy = (
+            "Accelerate's split_batches=True cuts each batch once more; leave it out, or use a "
+            f"plain DataLoader with batch_size={pass_size or k}"
+        )
+    elif pass_size is None:
+        remedy = f"choose batch_size = {k} / ({ranks} ranks x accumulation steps)"
+    else:
+        remedy = "make the loader once all processes run (in Lightning, in train_dataloader)"
+    raise ValueError(
+        f"batch_size {batch_size} x {ranks} ranks = {together} items per pass do not add up to "
+        f"draws of k={k}; {remedy}"
+    )
+
+
+def check_accelerate(sampler: Any, k: int, n: int, pass_size: int | None) -> int | None:
+    """Return the epoch of the Accelerate loader that reads `sampler` now, None if none does.
+
+    Raises ValueError for a set-up in which steps would not be draws. Accelerate calls `set_epoch`
+    before each pass, but not through `skip_first_batches` over several processes.
+    """
+    accelerate = _accelerate()
+    if accelerate is None:
+        return None
+    loader = accelerate.GradientState().active_dataloader
+    chain: list[Any] = [getattr(loader, "batch_sampler", None)]
+    while hasattr(chain[-1], "batch_sampler"):  # Accelerate's shards and skips wrap ours
+        chain.append(chain[-1].batch_sampler)
+    batches = chain[-1]
+    if any(each.sampler is sampler for each in getattr(batches, "batch_samplers", ())):
+        raise ValueError(
+            "batches of several datasets are mixed here, so that steps would not be draws; join "
+            "them (datasets.concatenate_datasets), and build the design from all items"
+        )
+    if getattr(batches, "sampler", None) is not sampler:
+        return None
+    if loader.use_stateful_dataloader:
+        raise ValueError(
+            "Accelerate's use_stateful_dataloader=True saves no epoch, so that training would go "
+            "on with batches of epoch 0; leave it out, and resume with loader.set_epoch(epoch) and "
+            "accelerator.skip_first_batches(loader, batches)"
+        )
+    if len(loader.dataset) != n:
+        raise ValueError(
+            f"the dataset has {len(loader.dataset)} items, the design {n}; build the design from "
+            f"the very items that are trained on: TRL's packing joins texts, so leave it out, and "
+            f"a loader for evaluation needs a sampler of its own"
+        )
+    dispatcher = sys.modules["accelerate.data_loader"].DataLoaderDispatcher
+    processes = process_count()
+    split = any(getattr(part, "split_batches", False) for part in (loader, *chain))
+    skipped = any(getattr(part, "skip_batches", 0) for part in chain)
+    if isinstance(loader, dispatcher) and processes > 1 and skipped and not split:
+        raise ValueError(
+            "under dispatch_batches=True Accelerate's skip_first_batches counts the batches before "
+            "they are put together, so that draws would be cut; leave out dispatch_batches: the "
+            "batches are the same without"
+        )
+    check_batch_size(k, batches.batch_size, 1 if split else processes, pass_size, split)
+    return int(loader.iteration)
+
+
+def _accelerate() -> Any:
+    """Return the module accelerate.state if an Accelerator runs here; it is never imported."""
+    module = sys.modules.get("accelerate.state")
+    return module if module is not None and module.is_initialized() else None
+
+
+def broadcast_from_rank_0(value: Any) -> Any:
+    """Return rank 0's value on every rank; all of them must call it."""
+    if not _several():
+        return value
+    box = [value]
+    torch.distributed.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+def check_same_design(fingerprint: str) -> None:
+    """Raise on every rank if they hold different designs; all of them must call it."""
+    if not _several():
+        return
+    found = [""] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(found, fingerprint)
+    if len(set(found)) > 1:
+        raise ValueError(
+            "the ranks hold different designs, so that no step would be a draw; build the design "
+            "from the same features on every rank, or pass update() features: rank 0's count"
+        )
+
+
+def _several() -> bool:
+    return _initialized() and torch.distributed.get_world_size() > 1
+
+
+def _initialized() -> bool:
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
