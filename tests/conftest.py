@@ -4,6 +4,7 @@ A file of tests that imports what is not installed is not run, and the first lin
 """
 
 import ast
+import hashlib
 import os
 import sys
 from importlib.util import find_spec
@@ -15,6 +16,13 @@ from left_behind import differences, put_back, shared
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+# numba compares the time of change of one file with what it keeps of a function, and these contain
+# functions of other files: a change to any of them begins a new folder.
+_COMPILED = sorted((Path(__file__).parent.parent / "src" / "dmsgd" / "compiled").glob("*.py"))
+_HASH = hashlib.sha256(b"".join(path.read_bytes() for path in _COMPILED)).hexdigest()[:16]
+_FOLDER = Path(__file__).parent.parent / "build" / "numba" / _HASH
+os.environ.setdefault("NUMBA_CACHE_DIR", str(_FOLDER))
 
 
 #: Only these may be missing: without any other a test must fail.

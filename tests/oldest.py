@@ -11,14 +11,14 @@ import re
 from importlib.metadata import requires
 
 #: Name, extras, version, and the rest: which extra of dmsgd or which Python it is for.
-BOUND = re.compile(r"([\w.-]+)(?:\[[^]]*\])?>=([\d.]+)(.*)")
+BOUND = re.compile(r"([\w.-]+)(?:\[[^]]*\])?(?:<[\d.]+,)?>=([\d.]+)(.*)")
 
 
 def oldest(requirements: list[str]) -> list[str]:
     """Return `name==version` for every requirement `name>=version`; extras of dmsgd have none.
 
-    >>> oldest(["numpy>=1.26", 'dask[array]>=2024.8; extra == "dask"', "dmsgd[torch]"])
-    ['dask==2024.8', 'numpy==1.26']
+    >>> oldest(["numba<0.69,>=0.62", 'dask[array]>=2024.8; extra == "dask"', "dmsgd[torch]"])
+    ['dask==2024.8', 'numba==0.62']
     """
     bounds = [BOUND.fullmatch(each) for each in requirements]
     return sorted({f"{bound[1]}=={bound[2]}" for bound in bounds if bound})

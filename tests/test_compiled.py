@@ -1,17 +1,21 @@
 """Each compiled loop against the NumPy line it stands for."""
 
+import ast
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
-from numba import njit
+from numba.types import float64, int64
 
-from dmsgd.compiled import kdpp
+import dmsgd
 from dmsgd.compiled import linear_algebra as la
-from dmsgd.compiled import projection as basis_of
-from dmsgd.compiled.jit import address
+from dmsgd.compiled import projection
+from dmsgd.compiled.jit import address, callback, float64_ptr, int64_ptr
 from dmsgd.compiled.philox import fill_uniform
-from dmsgd.compiled.pointers import pointer_to
 from dmsgd.compiled.simd import BLOCK
-from dmsgd.compiled.tables import ENTRY, GROUP, STRETCH, locate
+from dmsgd.compiled.tables import GROUP, LINE, ROW_BLOCK, locate
+from dmsgd.samplers.parallel import parallel_map
 from dmsgd.samplers.rejection import INT8_COLUMNS, dense_tables, kdpp_sampler
 
 RNG = np.random.default_rng(0)
@@ -63,7 +67,7 @@ def test_uniforms_are_those_of_philox(key, draw, block, size):
         for high, rest in (words[:2], words[2:]):
             expected.append(((high << 20 | rest >> 12) + 0.5) / 2**52)
     out = np.full(size + 20, -1.0)
-    after = fill_uniform(np.uint64(key), np.uint64(draw), block, out[:size])
+    after = fill_uniform(key, draw, block, out[:size])
     assert out[:size].tolist() == expected[:size]
     assert after == block + (size + 1) // 2
     assert (out[size:] == -1.0).all()
@@ -71,67 +75,42 @@ def test_uniforms_are_those_of_philox(key, draw, block, size):
 
 def test_uniforms_are_uniform_and_continue_where_they_stopped():
     out = np.empty(100_001)
-    fill_uniform(np.uint64(5), np.uint64(2**40), 0, out)
+    fill_uniform(5, 2**40, 0, out)
     assert 0 < out.min() < 1e-3 < 1 - 1e-3 < out.max() < 1
     assert np.histogram(out, 20, (0, 1))[0].std() < 200
     assert abs(np.corrcoef(out[:-1], out[1:])[0, 1]) < 0.02
     rest = np.empty(11)
     first = np.empty(10)
-    block = fill_uniform(np.uint64(5), np.uint64(2**40), 0, first)
-    fill_uniform(np.uint64(5), np.uint64(2**40), block, rest)
+    block = fill_uniform(5, 2**40, 0, first)
+    fill_uniform(5, 2**40, block, rest)
     np.testing.assert_array_equal(np.append(first, rest), out[:21])
 
 
 # Loops that only compiled code calls, as Python can call them.
 
 
-@njit
-def product(A, a_row, a_step, B, b_row, b_panel, C, c_row, c_panel, rows, inner, columns, add):
-    la.product(
-        pointer_to(A), a_row, a_step, pointer_to(B), b_row, b_panel, pointer_to(C), c_row, c_panel,
-        rows, inner, columns, add,
-    )  # fmt: skip
-
-
-@njit
+@callback(float64(float64_ptr, int64, int64, float64, float64_ptr))
 def householder(Z, rows, column, square, v):
-    return la.householder(pointer_to(Z), rows, column, square, pointer_to(v))
+    return la.householder(Z, rows, column, square, v)
 
 
-@njit
+@callback(int64(float64_ptr, int64, int64, int64, float64_ptr, float64, float64_ptr, float64_ptr))
 def reflect(Z, rows, first, last, v, tau, y, squares):
-    la.reflect(
-        pointer_to(Z), rows, first, last, pointer_to(v), tau, pointer_to(y), pointer_to(squares)
-    )
+    la.reflect(Z, rows, first, last, v, tau, y, squares)
+    return 0
 
 
-@njit
-def join(gram, taus, S):
-    half = taus.size // 2
-    la.join(pointer_to(gram), pointer_to(taus), 0, half, pointer_to(S))
-    la.join(pointer_to(gram), pointer_to(taus), half, taus.size, pointer_to(S))
+@callback(int64(float64_ptr, float64_ptr, int64, float64_ptr))
+def compact_wy(gram, taus, count, S):
+    la.compact_wy(gram, taus, 0, count // 2, S)
+    la.compact_wy(gram, taus, count // 2, count, S)
+    return 0
 
 
-@njit
-def located(plan, columns, targets, items):
-    locate(
-        pointer_to(plan), pointer_to(columns), pointer_to(targets), pointer_to(items), items.size
-    )
-
-
-@njit
-def accepted(k, doubles, integers, items, X, thresholds, size, out):
-    basis = basis_of.lay_out(k, pointer_to(doubles), pointer_to(integers))
-    basis_of.begin(basis)
-    left = k
-    for block in range(X.shape[0]):
-        left = basis_of.accept(
-            k, pointer_to(doubles), pointer_to(integers), pointer_to(items[block]),
-            pointer_to(X[block]), pointer_to(thresholds[block]), size, pointer_to(out),
-        )  # fmt: skip
-        if left == 0:
-            break
-    return left
+@callback(int64(int64_ptr))
+def begin(fields):
+    projection.begin(fields)
+    return 0
 
 
 def padded(matrix, rows, columns):
@@ -150,7 +129,7 @@ def test_product(rows, inner, columns, add):
     C = padded(RNG.normal(size=(rows, columns)), 24, 32)
     expected = A @ B + (C[:rows, :columns] if add else 0)
     left, right = padded(A, 24, 6), padded(B, inner + 1, 32)
-    product(left, 6, 1, right, 32, 16, C, 32, 16, rows, inner, columns, add)
+    la.product(left, 6, 1, right, 32, 16, C, 32, 16, rows, inner, columns, int(add))
     np.testing.assert_allclose(C[:rows, :columns], expected, atol=1e-13)
 
 
@@ -159,7 +138,7 @@ def test_product_of_a_transposed_factor_in_panels():
     panels = np.zeros((2, 5, 16))
     panels[0], panels[1, :, :4] = B[:, :16], B[:, 16:]
     C = np.zeros((2, 8, 16))
-    product(A, 1, 8, panels, 16, 80, C, 16, 128, 8, 5, 20, False)
+    la.product(A, 1, 8, panels, 16, 80, C, 16, 128, 8, 5, 20, 0)
     np.testing.assert_allclose(np.hstack([C[0], C[1, :, :4]]), A.T @ B, atol=1e-13)
 
 
@@ -185,7 +164,7 @@ def test_a_group_is_the_product_of_its_reflections(count):
         taus[i] = 2 / (V[:, i] @ V[:, i])
         expected = (np.eye(k) - taus[i] * np.outer(V[:, i], V[:, i])) @ expected
     S = np.full((BLOCK, BLOCK), np.nan)
-    join(padded(V.T @ V, BLOCK, BLOCK), taus, S)
+    compact_wy(padded(V.T @ V, BLOCK, BLOCK), taus, count, S)
     S = S[:count, :count]
     np.testing.assert_allclose(np.eye(k) + V @ S @ V.T, expected, atol=1e-12)
 
@@ -206,12 +185,17 @@ def test_a_draw_accepts_what_gram_schmidt_accepts(k, size):
             if len(expected) < k and rest @ rest > u * (x @ x):
                 Q = np.column_stack([Q, rest / np.linalg.norm(rest)])
                 expected.append(block * BLOCK + p)
-    doubles, integers = basis_of.room_for_basis(k)
-    room = np.full(doubles, np.nan)  # nothing may depend on what is there before
+    workspace = projection.Workspace(k)
+    workspace.room[workspace.fields.size :] = np.nan  # nothing may depend on what is there before
     padded_X = np.full((blocks, k + 16, BLOCK), np.nan)
     padded_X[:, :k] = X
     items, out = np.arange(blocks * BLOCK).reshape(blocks, BLOCK), np.full(k, -1)
-    left = accepted(k, room, np.zeros(integers, np.int64), items, padded_X, thresholds, size, out)
+    begin(workspace.fields)
+    left = k
+    for block in range(blocks):
+        if left:
+            decided = items[block], padded_X[block], thresholds[block]
+            left = projection.accept(workspace.fields, *decided, size, out)
     assert k - left == len(expected)
     assert out[: k - left].tolist() == expected
 
@@ -230,24 +214,24 @@ def columns_to_search(n):
 
 
 @pytest.mark.parametrize("columns", [slice(0, 7), slice(2, 3), np.arange(19) % 7])
-@pytest.mark.parametrize("n", [1, STRETCH, GROUP - 1, GROUP, GROUP + 1, 1000])
+@pytest.mark.parametrize("n", [1, ROW_BLOCK, GROUP - 1, GROUP, GROUP + 1, 1000])
 def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
     V = np.ascontiguousarray(columns_to_search(n)[:, columns])
     count, r = 20_000, V.shape[1]
     tables, sums = dense_tables(V), np.cumsum(V**2, axis=0)
     table, totals = tables.sums, tables.totals
     np.testing.assert_allclose(totals[:r], sums[-1], rtol=1e-12)
-    ends = np.minimum(np.arange(STRETCH, GROUP * table.shape[0] + 1, STRETCH), n) - 1
-    found = table[:, :r, : ENTRY // 2].transpose(0, 2, 1).reshape(-1, r)
+    ends = np.minimum(np.arange(ROW_BLOCK, GROUP * table.shape[0] + 1, ROW_BLOCK), n) - 1
+    found = table[:, :r, : LINE // 2].transpose(0, 2, 1).reshape(-1, r)
     np.testing.assert_allclose(found, sums[ends], rtol=1e-12, atol=1e-15)
 
     chosen, shares = RNG.integers(0, r, count), RNG.uniform(size=count)
     shares[:2] = 2.0**-53, 1 - 2.0**-53
     targets, items = shares * totals[chosen], np.full(count, -1)
-    bounds = table[RNG.integers(0, table.shape[0], count), chosen, STRETCH - 1]
+    bounds = table[RNG.integers(0, table.shape[0], count), chosen, ROW_BLOCK - 1]
     exactly = (bounds > 0) & (bounds < totals[chosen]) & (np.arange(count) % 2 == 1)
     targets[exactly] = bounds[exactly]  # where one group ends and the next begins
-    located(tables.arguments(1)[0], chosen, targets, items)
+    locate(tables.arguments(1)[0], chosen, targets, items, count)
     assert (items >= 0).all()
     assert (items < n).all()
     assert (sums[items, chosen] > targets * (1 - 1e-12)).all()
@@ -257,9 +241,56 @@ def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
 
 
 @pytest.mark.parametrize("array", [np.zeros(3, np.float32), np.zeros((4, 4))[:, ::2]])
-def test_addresses_are_of_contiguous_arrays_of_the_right_kind(array):
-    with pytest.raises(TypeError, match="contiguous array of"):
-        address(array, float)
+def test_arrays_of_another_type_or_order_are_refused(array):
+    with pytest.raises(TypeError, match="contiguous"):
+        fill_uniform(0, 0, 0, array)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_callbacks_run_in_threads(workers):
+    out = [np.empty(1000) for _ in range(8)]
+    parallel_map(lambda t: fill_uniform(7, t, 0, out[t]), range(8), workers)
+    again = np.empty(1000)
+    fill_uniform(7, 5, 0, again)
+    np.testing.assert_array_equal(out[5], again)
+
+
+#: What numba documents for programs that use it.
+PUBLIC = {"numba", "numba.extending", "numba.types", "numba.core.cgutils", "numba.core.event"}
+PRIVATE = re.compile(
+    r"pipeline_class|\b_cache\b|_compile_for_args|get_call_template|_dynfunc|JITCodeLibrary|"
+    r"global_compiler_lock|CacheLocator|\.overloads|get_pointer_to_function|\.pointee|"
+    r"no_cpython_wrapper|no_cfunc_wrapper|PointerType\(\w"
+)
+
+
+def private_uses(text):
+    """Return what a module that imports numba or llvmlite uses of them and should not."""
+    used = {name.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import)
+            for name in node.names}  # fmt: skip
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module == "numba.core":
+            used |= {f"numba.core.{name.name}" for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            used.add(node.module or "")
+    ours = {name for name in used if name.partition(".")[0] in ("numba", "llvmlite")}
+    return {name for name in ours if "numba" in name} - PUBLIC | set(
+        PRIVATE.findall(text) if ours else ()
+    )
+
+
+@pytest.mark.parametrize(
+    "line", ["from numba.core import cgutils, caching", "import numba\nf._cache = None"]
+)
+def test_private_uses_are_found(line):
+    assert private_uses(line)
+
+
+def test_numba_and_llvmlite_are_used_by_their_public_names():
+    sources = {path: path.read_text() for path in Path(dmsgd.__file__).parent.rglob("*.py")}
+    assert {path: found for path, text in sources.items() if (found := private_uses(text))} == {}
+    # Pointers have no type, except for the one by which llvmlite calls a function.
+    assert sum(text.count(".as_pointer(") for text in sources.values()) == 1
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "heavy tails", "one row stands out", "sparse"])
@@ -284,17 +315,29 @@ def test_the_sieve_changes_no_draw(monkeypatch, kind, k):
 
 @pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 33, 64, 130])
 def test_a_draw_stays_within_its_scratch(monkeypatch, k):
-    """Compiled loops check no bounds, so what lies behind their scratch must come out untouched."""
-    given, behind = kdpp.room_for_draws, 1000
-    rooms = []
+    """Compiled loops check no bounds, so what lies behind each array must come out untouched."""
+    sizes, guard, made = projection.array_sizes(k), 8, []
 
-    def guarded(k):
-        rooms.append([np.concatenate([room, np.full(behind, 77, room.dtype)]) for room in given(k)])
-        return rooms[-1]
+    larger = {field: -(-size // 8) * 8 + guard for field, size in sizes.items()}
+    monkeypatch.setattr(projection, "array_sizes", lambda k: larger)
+    monkeypatch.setattr(projection, "_layout", projection._layout.__wrapped__)
+    original = projection.Workspace.__init__
 
-    monkeypatch.setattr(kdpp, "room_for_draws", guarded)
+    def guards(workspace):
+        start = address(workspace.room, np.float64)
+        for field, size in sizes.items():
+            end = (int(workspace.fields[field]) - start) // 8 + size
+            yield workspace.room[end : end + guard]
+
+    def watched(self, k):
+        original(self, k)
+        made.append(self)
+        for each in guards(self):
+            each[:] = 77
+
+    monkeypatch.setattr(projection.Workspace, "__init__", watched)
     X = np.random.default_rng(k).normal(size=(300, 130))
     V = np.ascontiguousarray(np.linalg.qr(X)[0])
     kdpp_sampler(dense_tables(V), np.ones(130), k).sample(5, 0, 50, 1)
-    assert rooms
-    assert all((room[-behind:] == 77).all() for pair in rooms for room in pair)
+    assert made
+    assert all((each == 77).all() for one in made for each in guards(one))

@@ -1,4 +1,4 @@
-"""What a new user's first draw does: compile once, say so, and find a folder to keep the result."""
+"""What a new user's first draw does: it compiles once, prints a line, and keeps the result."""
 
 from __future__ import annotations
 
@@ -10,20 +10,14 @@ from pathlib import Path
 import pytest
 
 DRAW = "import dmsgd; print(dmsgd.Uniform(9, 3).sample(1, seed=0).tolist())"
+KDPP = "import dmsgd; print(dmsgd.diversify([[1, 0], [0, 1], [2, 1]], 2).sample(1, 0).tolist())"
 LINE = "dmsgd: compiling for this processor"
 
-#: As on a machine where neither the package's folder nor the user's can be written.
-READ_ONLY = """
-from dmsgd.compiled import kept
-for locator in (kept._Chosen, kept._InPackage, kept._OfUser):
-    locator.from_function = classmethod(lambda cls, *arguments: None)
-"""
-
-#: Both designs compile: one through numba alone, the other by signatures of ours.
+#: Both designs compile: one by functions of arrays, the other by callbacks.
 TWO_THREADS = """
 import threading, dmsgd
 X = [[(i * j) % 7 + 1.0 for j in range(1, 7)] for i in range(60)]
-designs = dmsgd.SwapChain(dmsgd.Linear(X), 4), dmsgd.diversify(X, 4)
+designs = dmsgd.SwapChain(dmsgd.Linear(X), 4), dmsgd.diversify(X, 4), dmsgd.diversify(X, 3)
 threads = [threading.Thread(target=design.sample, args=(3, 0)) for design in designs]
 for thread in threads:
     thread.start()
@@ -45,9 +39,12 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_says_that_it_compiles_and_compiles_once(tmp_path: Path) -> None:
-    first = run(DRAW, NUMBA_CACHE_DIR=str(tmp_path))
-    again = run(DRAW, NUMBA_CACHE_DIR=str(tmp_path))
+@pytest.mark.parametrize(
+    "code", [DRAW, pytest.param(KDPP, marks=pytest.mark.long)], ids=["arrays", "callbacks"]
+)
+def test_it_prints_a_line_and_compiles_once(code: str, tmp_path: Path) -> None:
+    first = run(code, NUMBA_CACHE_DIR=str(tmp_path))
+    again = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     assert first.stderr.count(LINE) == 1
     assert again.stderr == ""
     assert first.stdout == again.stdout
@@ -59,30 +56,14 @@ def test_two_threads_that_compile_do_not_wait_for_each_other(tmp_path: Path) -> 
 
 
 @pytest.mark.long
-def test_where_nothing_can_be_written_a_temporary_folder_will_do(tmp_path: Path) -> None:
-    first = run(READ_ONLY + DRAW, TMPDIR=str(tmp_path))
-    again = run(READ_ONLY + DRAW, TMPDIR=str(tmp_path))
-    assert LINE in first.stderr
-    assert again.stderr == ""
-    (folder,) = tmp_path.glob("dmsgd-*")
-    assert list(folder.glob("*.nbc"))
-    assert folder.stat().st_mode & 0o077 == 0
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs POSIX permissions")
-def test_a_temporary_folder_that_others_can_write_is_not_used(tmp_path: Path) -> None:
-    folder = tmp_path / f"dmsgd-{os.getuid()}"
-    folder.mkdir()
-    folder.chmod(0o777)
-    assert "[[" in run(READ_ONLY + DRAW, TMPDIR=str(tmp_path)).stdout
-    assert not list(folder.iterdir())
-
-
-def test_what_is_kept_belongs_to_the_text_of_all_compiled_files(monkeypatch) -> None:
-    from dmsgd.compiled import kept, philox
-
-    stamp = philox.fill_uniform._cache._impl.locator.get_source_stamp()
-    assert stamp == kept._sources()
-    monkeypatch.setattr(kept.Path, "read_bytes", lambda path: b"other")
-    assert kept._sources.__wrapped__() != stamp
+@pytest.mark.parametrize("code", [DRAW, KDPP], ids=["arrays", "callbacks"])
+def test_where_no_folder_can_be_written_each_process_compiles(code: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    nowhere = {
+        "NUMBA_CACHE_DIR": str(tmp_path / "file" / "folder"),
+        "NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator",  # and not beside the source
+    }
+    listening = "import logging; logging.basicConfig(level='INFO', format='%(message)s'); "
+    found = run(listening + code, **nowhere)
+    assert "NUMBA_CACHE_DIR" in found.stderr
+    assert "[[" in found.stdout

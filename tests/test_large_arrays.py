@@ -12,7 +12,7 @@ import pytest
 import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
 from dmsgd.compiled.computed_rows import DENSE_ROW_BLOCK
-from dmsgd.compiled.microkernels import WHOLE
+from dmsgd.compiled.microkernels import DOT_STEP
 from dmsgd.features.convert import as_features
 from dmsgd.spectra.on_demand import VectorsOnDemand
 
@@ -68,7 +68,7 @@ def test_the_law_with_labels_and_a_target_equals_enumeration() -> None:
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("w", [0.0, 0.3])
 @pytest.mark.parametrize(
-    ("n", "d"), [(DENSE_ROW_BLOCK - 1, 9), (10 * DENSE_ROW_BLOCK, WHOLE), (200, WHOLE + 5)]
+    ("n", "d"), [(DENSE_ROW_BLOCK - 1, 9), (10 * DENSE_ROW_BLOCK, DOT_STEP), (200, DOT_STEP + 5)]
 )
 def test_draws_are_those_of_eigenvectors_in_memory(
     n: int, d: int, w: float, normalize: bool, kind: npt.DTypeLike, request: pytest.FixtureRequest

@@ -1,274 +1,243 @@
-"""Rows of V = F B, made when they are asked for: F is dense, and nothing is as large as V.
+"""Rows of V = F B, computed when a draw needs them, so that nothing is as large as V.
 
-F is made of an array X of singles or doubles: row i is scale_i X_i, and behind it, where there are
-labels, one more entry, extra_i, in the column of its class. Items come in stretches, and for every
-column of V and stretch there is the sum of its squares before it. Where a target falls is found
-among these by bisection, and then by making one column of V for the items of one stretch.
+F is dense or sparse. Dense: row i is scale_i X_i, and behind it, if there are labels, extra_i in
+the column of its class. Items come in row blocks, and for every column of V and row block there is
+the sum of squares before it. A target is found among these by bisection, and then by computing one
+column of V for the items of one row block.
 
-Products are added up in a fixed order, so that rows are the same wherever they are made.
+Products are added up in a fixed order, so that rows have the same bits wherever they are computed.
 """
 
 from __future__ import annotations
 
-from collections import namedtuple
+from numba.types import int64
 
-from numba import types
-
-from dmsgd.compiled.jit import DOUBLES, HALVES, INT, INTS, NOTHING, REAL, compiled
-from dmsgd.compiled.linear_algebra import PANEL, product
-from dmsgd.compiled.microkernels import WHOLE, dot, dot_of_singles
-from dmsgd.compiled.pointers import as_singles, doubles_at, halves_at, ints_at, prefetch, shift
-from dmsgd.compiled.simd import BLOCK, sparse_tile
-from dmsgd.compiled.tables import find_parts
+from dmsgd.compiled.jit import callback, float64_ptr, helper, int64_ptr, uint32_ptr
+from dmsgd.compiled.linear_algebra import PANEL
+from dmsgd.compiled.microkernels import DOT_STEP, dot, dot_of_singles, sparse_row_tile
+from dmsgd.compiled.pointers import (
+    call,
+    doubles_at,
+    ints_at,
+    prefetch,
+    shift,
+    singles_at,
+    uint32s_at,
+)
+from dmsgd.compiled.simd import BLOCK
 
 #: Items in a row block: fewer make larger tables, more make longer searches.
 DENSE_ROW_BLOCK, SPARSE_ROW_BLOCK = 16, 64
+#: Doubles in a cache line.
+LINE = 8
 
-#: totals:  the sums of the squares of the columns of V, shape (r,).
-#: n, d:    the shape of X; D is d and the number of classes.
-#: single:  whether X is of singles.
-#: scale, extra, codes: as above, (n,); the last two are nothing (0) where there are no labels.
-#: columns: of B, one after the other, (r, D).
-#: sums:    of the squares before each stretch and at the end, (r, stretches + 1).
-#: chosen:  the columns of the draw under way, (k, D), with room to the next tile.
-#: turned:  scratch for a block of rows of X, one a column, (d, BLOCK).
-Rows = namedtuple(
-    "Rows", "totals n d D stretches single X scale labelled extra codes columns sums chosen turned"
-)
-ROWS = types.NamedTuple(
-    [DOUBLES, *[INT] * 5, DOUBLES, DOUBLES, INT, DOUBLES, INTS, *[DOUBLES] * 4], Rows
-)
+#: Numbers and addresses of a source. TOTALS: the sums of squares of the columns of V, (r,).
+#: COLUMNS: of B, one after the other, (r, WIDTH). SUMS: of squares before each row block and at the
+#: end, (r, BLOCKS + 1). CHOSEN: scratch for the columns of B that a draw uses.
+TOTALS, N, WIDTH, ROW_BLOCK, BLOCKS, COLUMNS, SUMS, CHOSEN = range(8)
+#: Of sparse F, by which it is told from dense F (0).
+INDPTR, INDICES, DATA = range(8, 11)
+#: Of dense F: X, (n, D), of singles or doubles; EXTRA and CODES are 0 without labels. TRANSPOSED:
+#: scratch for a block of rows of X, one in each column, (D, BLOCK).
+D, SINGLE, X, SCALE, EXTRA, CODES, TRANSPOSED, PRODUCT = range(11, 19)
 
 
-@compiled(ROWS(INTS))
-def rows_at(plan):
-    """Return what has these sizes and addresses."""
-    return Rows(
-        doubles_at(plan[0]), plan[1], plan[2], plan[3], plan[4], plan[5], doubles_at(plan[6]),
-        doubles_at(plan[7]), plan[8], doubles_at(plan[9]), ints_at(plan[10]), doubles_at(plan[11]),
-        doubles_at(plan[12]), doubles_at(plan[13]), doubles_at(plan[14]),
-    )  # fmt: skip
-
-
-@compiled(REAL(ROWS, INT, DOUBLES))
-def entry(rows, i, column):
+@helper
+def _entry(source, i, column):
     """Return V_ij, where `column` is column j of B."""
-    d, x = rows.d, 0.0
-    whole = d // WHOLE * WHOLE
-    if rows.single != 0:
-        singles = shift(as_singles(rows.X), i * d)
-        x = dot_of_singles(singles, column, d // WHOLE)
-        for j in range(whole, d):
+    x = 0.0
+    if source[INDPTR] != 0:
+        indptr, indices = ints_at(source[INDPTR]), uint32s_at(source[INDICES])
+        data = doubles_at(source[DATA])
+        for e in range(indptr[i], indptr[i + 1]):
+            x += data[e] * column[indices[e]]
+        return x
+    d = source[D]
+    if source[SINGLE] != 0:
+        singles = shift(singles_at(source[X]), i * d)
+        x = dot_of_singles(singles, column, d // DOT_STEP)
+        for j in range(d // DOT_STEP * DOT_STEP, d):
             x += singles[j] * column[j]
     else:
-        doubles = shift(rows.X, i * d)
-        x = dot(doubles, column, d // WHOLE)
-        for j in range(whole, d):
+        doubles = shift(doubles_at(source[X]), i * d)
+        x = dot(doubles, column, d // DOT_STEP)
+        for j in range(d // DOT_STEP * DOT_STEP, d):
             x += doubles[j] * column[j]
-    x *= rows.scale[i]
-    if rows.labelled != 0:
-        x += rows.extra[i] * column[d + rows.codes[i]]
+    x *= doubles_at(source[SCALE])[i]
+    if source[CODES] != 0:
+        x += doubles_at(source[EXTRA])[i] * column[d + ints_at(source[CODES])[i]]
     return x
 
 
-@compiled(INT(INTS, INTS, INT), called_by_address=True)
-def ready_rows(plan, J, k):
-    """chosen = columns[J], for the rows of the draw that begins."""
-    rows = rows_at(plan)
+@callback(int64(int64_ptr, int64_ptr, float64_ptr, int64_ptr, int64))
+def locate(source, columns, targets, items, count):
+    """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p].
+
+    A step of the bisection for all p and then the next, so that they wait for memory together.
+    """
+    n, size, width, sums = (
+        source[N],
+        source[ROW_BLOCK],
+        source[BLOCKS] + 1,
+        doubles_at(source[SUMS]),
+    )
+    for p in range(count):
+        items[p] = 0
+    left = source[BLOCKS]
+    while left > 1:
+        half = left >> 1
+        for p in range(count):
+            before = sums[columns[p] * width + items[p] + half]
+            items[p] += half if before <= targets[p] else 0
+        left -= half
+    if source[INDPTR] != 0:
+        data, indptr = doubles_at(source[DATA]), ints_at(source[INDPTR])
+        for p in range(count):
+            prefetch(shift(data, indptr[items[p] * size]))
+    for p in range(count):
+        column = shift(doubles_at(source[COLUMNS]), columns[p] * source[WIDTH])
+        rest = targets[p] - sums[columns[p] * width + items[p]]
+        i, last = items[p] * size, (items[p] + 1) * size
+        last = (last if last < n else n) - 1
+        total = 0.0
+        while True:
+            x = _entry(source, i, column)
+            total += x * x
+            if total > rest or i >= last:
+                break
+            i += 1
+        items[p] = i
+    return 0
+
+
+@callback(int64(int64_ptr, int64_ptr, int64))
+def begin_dense(source, J, k):
+    """chosen = columns[J], with room to the next tile."""
+    width, chosen, columns = source[WIDTH], doubles_at(source[CHOSEN]), doubles_at(source[COLUMNS])
     for c in range(k):
-        to, column = shift(rows.chosen, c * rows.D), shift(rows.columns, J[c] * rows.D)
-        for j in range(rows.D):
+        to, column = shift(chosen, c * width), shift(columns, J[c] * width)
+        for j in range(width):
             to[j] = column[j]
     return 0
 
 
-@compiled(INT(INTS, INTS, DOUBLES, INTS, INT), called_by_address=True)
-def locate_rows(plan, columns, targets, items, count):
-    """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p]."""
-    rows = rows_at(plan)
-    find_parts(rows.sums, rows.stretches, columns, targets, items, count)
+@callback(int64(int64_ptr, int64_ptr, int64, int64_ptr, float64_ptr, int64_ptr, int64))
+def gather_dense(source, J, k, items, out, scratch, count):
+    """out[c, p] = V[items[p], J[c]], by `chosen`, which `begin_dense` has filled for this J."""
+    d, width, transposed = source[D], source[WIDTH], doubles_at(source[TRANSPOSED])
+    chosen, scale = doubles_at(source[CHOSEN]), doubles_at(source[SCALE])
     for p in range(count):
-        stretch = items[p]
-        column = shift(rows.columns, columns[p] * rows.D)
-        rest = targets[p] - rows.sums[columns[p] * (rows.stretches + 1) + stretch]
-        i, last = stretch * DENSE_ROW_BLOCK, (stretch + 1) * DENSE_ROW_BLOCK
-        last = (last if last < rows.n else rows.n) - 1
-        total = 0.0
-        while True:
-            x = entry(rows, i, column)
-            total += x * x
-            if total > rest or i >= last:
-                break
-            i += 1
-        items[p] = i
-    return 0
-
-
-@compiled(INT(INTS, INTS, INT, INTS, DOUBLES, INTS, INT), called_by_address=True)
-def gather_rows(plan, J, k, items, X, scratch, count):
-    """X[c, p] = V[items[p], J[c]], by `chosen`, which `ready_rows` has filled for this J."""
-    rows, d = rows_at(plan), rows_at(plan).d
-    for p in range(count):
-        if rows.single != 0:
-            singles = shift(as_singles(rows.X), items[p] * d)
+        if source[SINGLE] != 0:
+            singles = shift(singles_at(source[X]), items[p] * d)
             for j in range(d):
-                rows.turned[j * BLOCK + p] = singles[j]
+                transposed[j * BLOCK + p] = singles[j]
         else:
-            doubles = shift(rows.X, items[p] * d)
+            doubles = shift(doubles_at(source[X]), items[p] * d)
             for j in range(d):
-                rows.turned[j * BLOCK + p] = doubles[j]
-    product(rows.chosen, rows.D, 1, rows.turned, BLOCK, PANEL, X, BLOCK, PANEL, k, d, count, 0)
+                transposed[j * BLOCK + p] = doubles[j]
+    call(
+        source[PRODUCT], chosen, width, 1, transposed, BLOCK, PANEL, out, BLOCK, PANEL, k, d, count,
+        0,
+    )  # fmt: skip
     for c in range(k):
         for p in range(count):
-            X[c * BLOCK + p] *= rows.scale[items[p]]
-        if rows.labelled != 0:
-            column = shift(rows.chosen, c * rows.D + d)
+            out[c * BLOCK + p] *= scale[items[p]]
+        if source[CODES] != 0:
+            column, extra = shift(chosen, c * width + d), doubles_at(source[EXTRA])
             for p in range(count):
-                X[c * BLOCK + p] += rows.extra[items[p]] * column[rows.codes[items[p]]]
+                out[c * BLOCK + p] += extra[items[p]] * column[ints_at(source[CODES])[items[p]]]
     return 0
 
 
-#: Numbers in a line of the cache.
-LINE = 8
-
-#: totals:  the sums of the squares of the columns of V, shape (r,).
-#: starts, places, entries: of the CSR array F, shape (n, d).
-#: columns: of B, one after the other, (r, d).
-#: sums:    of the squares before each stretch and at the end, (r, stretches + 1).
-#: chosen:  B[:, J] of the draw under way, (d, a multiple of BLOCK), and a row of scratch.
-Words = namedtuple("Words", "totals n d stretches starts places entries columns sums chosen")
-WORDS_OF_ALL = types.NamedTuple(
-    [DOUBLES, INT, INT, INT, INTS, HALVES, DOUBLES, DOUBLES, DOUBLES, DOUBLES], Words
-)
-
-
-@compiled(WORDS_OF_ALL(INTS))
-def all_words_at(plan):
-    """Return what has these sizes and addresses."""
-    return Words(
-        doubles_at(plan[0]), plan[1], plan[2], plan[3], ints_at(plan[4]), halves_at(plan[5]),
-        doubles_at(plan[6]), doubles_at(plan[7]), doubles_at(plan[8]), doubles_at(plan[9]),
-    )  # fmt: skip
-
-
-@compiled(INT(INTS, INTS, INT), called_by_address=True)
-def ready_words(plan, J, k):
-    """chosen[:, :k] = columns[J].T, for the rows of the draw that begins."""
-    words, width = all_words_at(plan), (k + BLOCK - 1) // BLOCK * BLOCK
-    for first in range(0, words.d, LINE):
-        last = first + LINE if first + LINE < words.d else words.d
+@callback(int64(int64_ptr, int64_ptr, int64))
+def begin_sparse(source, J, k):
+    """chosen[:, :k] = columns[J].T; `chosen` has rows of whole BLOCKs, and one more for scratch."""
+    d, chosen, columns = source[WIDTH], doubles_at(source[CHOSEN]), doubles_at(source[COLUMNS])
+    width = (k + BLOCK - 1) // BLOCK * BLOCK
+    for first in range(0, d, LINE):
+        last = first + LINE if first + LINE < d else d
         for c in range(k):
-            column = shift(words.columns, J[c] * words.d)
+            column = shift(columns, J[c] * d)
             for w in range(first, last):
-                words.chosen[w * width + c] = column[w]
+                chosen[w * width + c] = column[w]
     return 0
 
 
-@compiled(INT(INTS, INTS, DOUBLES, INTS, INT), called_by_address=True)
-def locate_words(plan, columns, targets, items, count):
-    """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p]."""
-    words = all_words_at(plan)
-    find_parts(words.sums, words.stretches, columns, targets, items, count)
+@helper
+def _sparse_row(data, indices, size, chosen, width, k, row, out, step):
+    """out[c * step] = (F_i B[:, J])_c for c < k and the entries of row i; `row` is scratch."""
+    for first in range(0, k, BLOCK):
+        sparse_row_tile(data, indices, size, shift(chosen, first), width, row)
+        for c in range(first, k if k < first + BLOCK else first + BLOCK):
+            out[c * step] = row[c - first]
+
+
+@callback(int64(int64_ptr, int64_ptr, int64, int64_ptr, float64_ptr, int64_ptr, int64))
+def gather_sparse(source, J, k, items, out, scratch, count):
+    """out[c, p] = V[items[p], J[c]], by `chosen`, which `begin_sparse` has filled for this J."""
+    indptr, chosen = ints_at(source[INDPTR]), doubles_at(source[CHOSEN])
+    width = (k + BLOCK - 1) // BLOCK * BLOCK
+    row = shift(chosen, source[WIDTH] * width)
     for p in range(count):
-        prefetch(shift(words.entries, words.starts[items[p] * SPARSE_ROW_BLOCK]))
-    for p in range(count):
-        stretch = items[p]
-        column = shift(words.columns, columns[p] * words.d)
-        rest = targets[p] - words.sums[columns[p] * (words.stretches + 1) + stretch]
-        i, last = stretch * SPARSE_ROW_BLOCK, (stretch + 1) * SPARSE_ROW_BLOCK
-        last = (last if last < words.n else words.n) - 1
-        total, at = 0.0, words.starts[i]
-        while True:
-            x, end = 0.0, words.starts[i + 1]
-            while at < end:
-                x += words.entries[at] * column[words.places[at]]
-                at += 1
-            total += x * x
-            if total > rest or i >= last:
-                break
-            i += 1
-        items[p] = i
+        at, end = indptr[items[p]], indptr[items[p] + 1]
+        data, indices = shift(doubles_at(source[DATA]), at), shift(uint32s_at(source[INDICES]), at)
+        _sparse_row(data, indices, end - at, chosen, width, k, row, shift(out, p), BLOCK)
     return 0
 
 
-@compiled(INT(INTS, INTS, INT, INTS, DOUBLES, INTS, INT), called_by_address=True)
-def gather_words(plan, J, k, items, X, scratch, count):
-    """X[c, p] = V[items[p], J[c]], by `chosen`, which `ready_words` has filled for this J."""
-    words, width = all_words_at(plan), (k + BLOCK - 1) // BLOCK * BLOCK
-    row = shift(words.chosen, words.d * width)
-    for p in range(count):
-        at = words.starts[items[p]]
-        entries, places = shift(words.entries, at), shift(words.places, at)
-        size = words.starts[items[p] + 1] - at
-        for first in range(0, k, BLOCK):
-            sparse_tile(entries, places, size, shift(words.chosen, first), width, row)
-            for c in range(first, k if k < first + BLOCK else first + BLOCK):
-                X[c * BLOCK + p] = row[c - first]
-    return 0
+@callback(int64(int64_ptr, int64_ptr, int64, *3 * [int64_ptr], float64_ptr, int64))
+def sparse_rows(source, J, k, draw, items, filled, out, count):
+    """out[p] = V[items[p], J[draw[p]]] for p < count, where proposals of a draw follow each other.
 
-
-@compiled(NOTHING(*[INT] * 5), called_from_python=True)
-def find_words(plan, columns, targets, items, count):
-    """`locate_words`, for Python; all but count are addresses."""
-    locate_words(ints_at(plan), ints_at(columns), doubles_at(targets), ints_at(items), count)
-
-
-@compiled(NOTHING(*[INT] * 13), called_from_python=True)
-def rows_of_words(starts, places, entries, columns, d, J, k, draw, items, X, count, chosen, filled):
-    """X[p] = V[items[p], J[draw[p]]] for p < count, where proposals of a draw follow each other.
-
-    All but d, k and count are addresses. `chosen` has room for B[:, J[draw]], as in `Words`, whose
-    rows are filled when a word first comes up in a draw; filled[w] is the last draw in which w did.
+    Rows of `chosen` are filled when a column of F first comes up in a draw; filled[w] is the last
+    draw in which column w did, -1 at first.
     """
-    starts, places, entries, columns = (
-        ints_at(starts), halves_at(places), doubles_at(entries), doubles_at(columns)
-    )  # fmt: skip
-    J, draw, items, filled = ints_at(J), ints_at(draw), ints_at(items), ints_at(filled)
-    X, chosen, width = doubles_at(X), doubles_at(chosen), (k + BLOCK - 1) // BLOCK * BLOCK
+    d, indptr, chosen = source[WIDTH], ints_at(source[INDPTR]), doubles_at(source[CHOSEN])
+    columns, width = doubles_at(source[COLUMNS]), (k + BLOCK - 1) // BLOCK * BLOCK
     row = shift(chosen, d * width)
     for p in range(count):
-        at, end, mine = starts[items[p]], starts[items[p] + 1], shift(J, draw[p] * k)
-        for e in range(at, end):
-            if filled[places[e]] != draw[p]:
-                filled[places[e]] = draw[p]
+        at, end, mine = indptr[items[p]], indptr[items[p] + 1], shift(J, draw[p] * k)
+        data, indices = shift(doubles_at(source[DATA]), at), shift(uint32s_at(source[INDICES]), at)
+        for e in range(end - at):
+            w = indices[e]
+            if filled[w] != draw[p]:
+                filled[w] = draw[p]
                 for c in range(k):
-                    chosen[places[e] * width + c] = columns[mine[c] * d + places[e]]
-        for first in range(0, k, BLOCK):
-            sparse_tile(
-                shift(entries, at), shift(places, at), end - at, shift(chosen, first), width, row
-            )
-            for c in range(first, k if k < first + BLOCK else first + BLOCK):
-                X[p * k + c] = row[c - first]
+                    chosen[w * width + c] = columns[mine[c] * d + w]
+        _sparse_row(data, indices, end - at, chosen, width, k, row, shift(out, p * k), 1)
+    return 0
 
 
-@compiled(NOTHING(*[INT] * 12), called_from_python=True)
+@callback(
+    int64(
+        int64_ptr, uint32_ptr, float64_ptr, int64, float64_ptr, int64, float64_ptr, int64, int64,
+        *3 * [float64_ptr],
+    )
+)  # fmt: skip
 def sparse_block_sums(
-    starts, places, entries, tile, count, weights, first, last, n, sums, weighed, scratch
-):
-    """Add up the squares of `count` columns of V = F @ tile over the stretches first..last.
+    indptr, indices, data, n, tile, count, weights, first, last, sums, weighted, scratch
+):  # fmt: skip
+    """Add up the squares of `count` columns of V = F @ tile over the row blocks first to last.
 
-    sums[c, s + 1] = (V[stretch s, c]**2).sum(), and weighed[i] += V[i]**2 @ weights. All but count,
-    first, last and n are addresses; `tile` and `weights` have BLOCK columns, `scratch` is for two
-    rows.
+    sums[c, b + 1] = (V[row block b, c]**2).sum(), and weighted[i] += V[i]**2 @ weights. `tile` and
+    `weights` have BLOCK columns, `scratch` is for two rows.
     """
-    starts, places, entries = ints_at(starts), halves_at(places), doubles_at(entries)
-    tile, weights, sums, weighed = (
-        doubles_at(tile), doubles_at(weights), doubles_at(sums), doubles_at(weighed)
-    )  # fmt: skip
-    row, mass = doubles_at(scratch), shift(doubles_at(scratch), BLOCK)
+    row, mass = scratch, shift(scratch, BLOCK)
     width = (n + SPARSE_ROW_BLOCK - 1) // SPARSE_ROW_BLOCK + 1
-    for stretch in range(first, last):
+    for block in range(first, last):
         for t in range(BLOCK):
             mass[t] = 0.0
-        end = (stretch + 1) * SPARSE_ROW_BLOCK if (stretch + 1) * SPARSE_ROW_BLOCK < n else n
-        for i in range(stretch * SPARSE_ROW_BLOCK, end):
-            at = starts[i]
-            sparse_tile(shift(entries, at), shift(places, at), starts[i + 1] - at, tile, BLOCK, row)
+        end = (block + 1) * SPARSE_ROW_BLOCK if (block + 1) * SPARSE_ROW_BLOCK < n else n
+        for i in range(block * SPARSE_ROW_BLOCK, end):
+            at = indptr[i]
+            size = indptr[i + 1] - at
+            sparse_row_tile(shift(data, at), shift(indices, at), size, tile, BLOCK, row)
             total = 0.0
             for t in range(BLOCK):
                 square = row[t] * row[t]
                 mass[t] += square
                 total += square * weights[t]
-            weighed[i] += total
+            weighted[i] += total
         for t in range(count):
-            sums[t * width + stretch + 1] = mass[t]
+            sums[t * width + block + 1] = mass[t]
+    return 0

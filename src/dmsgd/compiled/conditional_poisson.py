@@ -1,11 +1,11 @@
-"""Draws of k items given that independent ones are k: how many fall where, then which.
+"""Conditional Poisson draws: k items, given that k of n independent ones are included.
 
 Neighbouring items form leaves: one heavy item, or light ones whose odds sum to about 1. Nodes of a
-binary tree over the leaves know the law of how many items fall below them. A draw begins at the
-root with k and splits counts between children, P(a of c go left) ∝ left[a] right[c - a], down to
-the leaves, in which c items are drawn independently, all again until they differ: given that they
-do, their law is the one wanted. Items of a leaf are looked up in its alias table (Walker 1977, Vose
-1991): two numbers of memory an item, wherever it is.
+binary tree over the leaves have the distribution of the number of items below them. A draw begins
+at the root with k and splits counts between children, P(a of c go left) ∝ left[a] right[c - a],
+down to the leaves. In a leaf c items are drawn independently, all again until they differ, which
+gives the right distribution. Items of a leaf are looked up in its alias table (Walker 1977, Vose
+1991).
 
 Node h has the children 2h and 2h + 1; leaf g is node `width` + g. The counts from low[h] on have
 the probabilities mass[where[h]], mass[where[h] + 1] and so on, sizes[h] of them.
@@ -14,25 +14,25 @@ the probabilities mass[where[h]], mass[where[h] + 1] and so on, sizes[h] of them
 from __future__ import annotations
 
 import numpy as np
+from numba.types import int64, uint64
 
-from dmsgd.compiled.jit import DOUBLES, INT, INTS, WORD, compiled
-from dmsgd.compiled.philox import uniforms_at
-from dmsgd.compiled.pointers import doubles_at, halves_at, ints_at, shift
+from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined, int64_ptr, uint32_ptr
+from dmsgd.compiled.philox import fill_uniforms
+from dmsgd.compiled.pointers import shift
 
 #: Odds above this make a leaf of their own; others share one until their sum is 1.
 ALONE = 0.25
 #: More items than this never come from a leaf of light ones: that has a probability below 1e-60.
 DEEP = 48
-#: Counts less likely than this, beside the likeliest, are beyond what random numbers resolve.
+#: Counts whose probability is below this times the largest are left out: no uniform resolves them.
 NEVER = 1e-40
-#: Random numbers at a time.
+#: Random numbers that are made at a time.
 NUMBERS = 256
 
 
-@compiled(INT(INT, INT, INT), called_from_python=True)
+@callback(int64(float64_ptr, int64, int64_ptr))
 def find_leaves(odds, n, first):
     """Fill `first` with the item that each leaf begins with, and n; return how many there are."""
-    odds, first = doubles_at(odds), ints_at(first)
     count, inside, after_heavy = 0, 0.0, False
     first[0] = 0
     for i in range(n):
@@ -47,14 +47,12 @@ def find_leaves(odds, n, first):
     return count + 1
 
 
-@compiled(INT(INT, INT, INT, INT, INT, INT), called_from_python=True)
+@callback(int64(float64_ptr, int64_ptr, int64, float64_ptr, uint32_ptr, uint32_ptr))
 def fill_aliases(odds, first, leaves, cut, alias, scratch):
-    """Make the alias table of each leaf: place j stands for item j up to cut[j], then alias[j].
+    """Fill the alias table of each leaf: place j is item j below cut[j], and alias[j] above.
 
     Both count from the leaf's first item; `scratch` has room for the largest leaf.
     """
-    odds, first, cut = doubles_at(odds), ints_at(first), doubles_at(cut)
-    alias, scratch = halves_at(alias), halves_at(scratch)
     for g in range(leaves):
         start, size = first[g], first[g + 1] - first[g]
         total = 0.0
@@ -62,7 +60,7 @@ def fill_aliases(odds, first, leaves, cut, alias, scratch):
             total += odds[i]
         if size == 1 or total == 0.0:
             continue
-        small, large = 0, size  # small ones are put on scratch from the front, others from the back
+        small, large = 0, size  # small ones go to the front of scratch, large ones to its end
         for j in range(size):
             cut[start + j] = odds[start + j] * (size / total)
             alias[start + j] = j
@@ -81,14 +79,14 @@ def fill_aliases(odds, first, leaves, cut, alias, scratch):
                 large += 1
                 scratch[small] = rich
                 small += 1
-        for s in range(small):  # what rounding leaves is full
+        for s in range(small):  # left over by rounding
             cut[start + np.int64(scratch[s])] = 1.0
         for s in range(large, size):
             cut[start + np.int64(scratch[s])] = 1.0
     return leaves
 
 
-@compiled(INT(DOUBLES, INT, DOUBLES))
+@helper
 def _count_leaf(odds, size, out):
     """Fill `out` with P(c of these items are included), c = 0, 1, ...; return how many c."""
     if size == 1:
@@ -111,9 +109,9 @@ def _count_leaf(odds, size, out):
     return top + 1
 
 
-@compiled(INT(DOUBLES, INT, INT, DOUBLES, INT, INT, INT, DOUBLES, INT))
+@helper
 def _join(left, left_low, left_size, right, right_low, right_size, low, out, size):
-    """Fill `out` with the law of the sum of two counts, from low on; in the order of `_split`."""
+    """Fill `out` with the probabilities of the sum of two counts, from low on; as `_split` does."""
     for s in range(size):
         c = low + s
         least = max(left_low, c - (right_low + right_size - 1))
@@ -125,14 +123,16 @@ def _join(left, left_low, left_size, right, right_low, right_size, low, out, siz
     return size
 
 
-@compiled(INT(*12 * [INT]), called_from_python=True)
+@callback(
+    int64(
+        float64_ptr, int64_ptr, *3 * [int64], *3 * [int64_ptr], float64_ptr, *3 * [int64]
+    )
+)  # fmt: skip
 def fill_tree(odds, first, leaves, width, k, where, low, sizes, mass, room, node, end):
-    """Make the laws of counts of nodes from `node` down to the root, at mass[end..room].
+    """Fill the probabilities of counts of nodes from `node` down to the root, at mass[end:room].
 
-    Return the node to go on with, which more room is needed for, or 0.
+    Return the node to go on with if there is not room enough, or 0.
     """
-    odds, first, mass = doubles_at(odds), ints_at(first), doubles_at(mass)
-    where, low, sizes = ints_at(where), ints_at(low), ints_at(sizes)
     while node > 0:
         if node >= width:
             g = node - width
@@ -167,14 +167,14 @@ def fill_tree(odds, first, leaves, width, k, where, low, sizes, mass, room, node
     return 0
 
 
-@compiled(INT(INTS, INTS, INTS, DOUBLES, INT, INT, DOUBLES))
+@inlined
 def _split(where, low, sizes, mass, node, c, uniform):
     """Return how many of the c items below `node` are below its left child."""
     a, b = 2 * node, 2 * node + 1
     least = max(low[a], c - (low[b] + sizes[b] - 1))
     most = min(low[a] + sizes[a] - 1, c - low[b])
     left, right = where[a] - low[a], where[b] - low[b] + c
-    target = uniform[0] * mass[where[node] + c - low[node]]
+    target = uniform * mass[where[node] + c - low[node]]
     total = 0.0
     for count in range(least, most):
         total += mass[left + count] * mass[right - count]
@@ -183,15 +183,17 @@ def _split(where, low, sizes, mass, node, c, uniform):
     return most
 
 
-@compiled(INT(*9 * [INT], WORD, WORD, *5 * [INT]), called_from_python=True)
+@callback(
+    int64(
+        *3 * [int64_ptr], float64_ptr, int64_ptr, int64, int64, float64_ptr, uint32_ptr,
+        uint64, uint64, int64, float64_ptr, int64_ptr, int64_ptr, int64,
+    )
+)  # fmt: skip
 def draw(
     where, low, sizes, mass, first, leaves, width, cut, alias, key, start, k, uniforms, counts, out,
     size,
 ):  # fmt: skip
     """Fill row t of `out` with draw start + t, in random order; return how many rows."""
-    where, low, sizes, mass = ints_at(where), ints_at(low), ints_at(sizes), doubles_at(mass)
-    first, cut, alias = ints_at(first), doubles_at(cut), halves_at(alias)
-    uniforms, counts, out = doubles_at(uniforms), ints_at(counts), ints_at(out)
     for t in range(size):
         number = np.uint64(start + np.uint64(t))
         block, used, row = 0, NUMBERS, shift(out, t * k)
@@ -201,8 +203,8 @@ def draw(
             left = 0
             if c > 0:
                 if used == NUMBERS:
-                    block, used = uniforms_at(key, number, block, uniforms, NUMBERS), 0
-                left = _split(where, low, sizes, mass, node, c, shift(uniforms, used))
+                    block, used = fill_uniforms(key, number, block, uniforms, NUMBERS), 0
+                left = _split(where, low, sizes, mass, node, c, uniforms[used])
                 used += 1
             counts[2 * node], counts[2 * node + 1] = left, c - left
         done = 0
@@ -217,7 +219,7 @@ def draw(
                 i = 0
                 while i < c:
                     if used + 2 > NUMBERS:
-                        block, used = uniforms_at(key, number, block, uniforms, NUMBERS), 0
+                        block, used = fill_uniforms(key, number, block, uniforms, NUMBERS), 0
                     place = begin + np.int64(uniforms[used] * among)
                     other = begin + np.int64(alias[place])
                     item = place if uniforms[used + 1] < cut[place] else other
@@ -230,7 +232,7 @@ def draw(
                 done += c
         for i in range(k - 1, 0, -1):
             if used == NUMBERS:
-                block, used = uniforms_at(key, number, block, uniforms, NUMBERS), 0
+                block, used = fill_uniforms(key, number, block, uniforms, NUMBERS), 0
             j = np.int64(uniforms[used] * (i + 1))
             used += 1
             row[i], row[j] = row[j], row[i]

@@ -5,30 +5,31 @@ swept on A (Goodnight 1979) is a symmetric matrix T with T_ii = -(G_A^-1)_ii for
 outside the Schur complement T_jj and T_ij = (G_A^-1 G_Aj)_i. Putting j in the place of i multiplies
 det(G_A) by T_ij² - T_ii T_jj, so a proposal is a few numbers.
 
-Sweeping on p is T - u uᵀ / T_pp with u = T_p - e_p, or T_p + e_p to take it back, but for the
-diagonal, which is kept apart. An exchange is two such terms. They are collected, and T takes up
-LATE of them in one product.
+Sweeping on p is T - u uᵀ / T_pp with u = T_p - e_p, or T_p + e_p to undo it, except for the
+diagonal, which is kept separately. An exchange is two such terms. They are collected, and TERMS of
+them are added to T in one product.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numba.types import float64, int64, uint64
 
-from dmsgd.compiled.jit import DOUBLES, INT, INTS, NOTHING, REAL, WORD, compiled
-from dmsgd.compiled.linear_algebra import PANEL, product
+from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined, int64_ptr
+from dmsgd.compiled.linear_algebra import PANEL
 from dmsgd.compiled.microkernels import row_tile
-from dmsgd.compiled.philox import uniforms_at
-from dmsgd.compiled.pointers import doubles_at, ints_at, shift
+from dmsgd.compiled.philox import fill_uniforms
+from dmsgd.compiled.pointers import call, shift
 from dmsgd.compiled.simd import BLOCK, LANES
 
 #: Random numbers of a proposal: a place in either batch, and whether it is accepted.
 NUMBERS = 3
-#: Terms that T takes up at a time.
-LATE = 32
+#: Terms that are added to T at a time.
+TERMS = 32
 
 
 def padded(k: int) -> int:
-    """Return the places of a batch in a matrix: whole panels."""
+    """Return the rows of a matrix that a batch takes: whole panels."""
     return (k + PANEL - 1) // PANEL * PANEL
 
 
@@ -38,10 +39,10 @@ def room(k: int, d: int, proposals: int) -> int:
     G, the rows of both batches, and for each batch T, its diagonal and terms; random numbers.
     """
     width = 2 * padded(k)
-    return width * (width + d) + 2 * (width * width + (2 * LATE + 2) * width) + NUMBERS * proposals
+    return width * (width + d) + 2 * (width * width + (2 * TERMS + 2) * width) + NUMBERS * proposals
 
 
-@compiled(NOTHING(DOUBLES, INT, INTS, INT, INT, INT, DOUBLES))
+@helper
 def _gather(rows, d, batch, k, places, width, X):
     """Fill the columns of X (d x width) with the rows of a batch, eight side by side at a time."""
     for j in range(0, places, LANES):
@@ -51,9 +52,9 @@ def _gather(rows, d, batch, k, places, width, X):
                 to[lane] = rows[batch[j + lane] * d + t] if j + lane < k else 0.0
 
 
-@compiled(NOTHING(DOUBLES, INT, INTS, INTS, INT, INT, REAL, DOUBLES, DOUBLES))
-def _gram(rows, d, first, second, k, places, ridge, X, G):
-    """Fill G with the inner products of the rows of two batches; X is scratch, d x 2 places.
+@helper
+def _gram(multiply, rows, d, first, second, k, places, ridge, X, G):
+    """Fill G with the inner products of the rows of two batches; X, d x 2 places, is scratch.
 
     Places without an item have a row and column of zeros, and 1 on the diagonal.
     """
@@ -61,9 +62,9 @@ def _gram(rows, d, first, second, k, places, ridge, X, G):
     _gather(rows, d, first, k, places, width, X)
     _gather(rows, d, second, k, places, width, shift(X, places))
     corner = shift(G, places * width + places)
-    product(X, 1, width, X, width, PANEL, G, width, PANEL, places, d, width, 0)
+    call(multiply, X, 1, width, X, width, PANEL, G, width, PANEL, places, d, width, 0)
     Y = shift(X, places)
-    product(Y, 1, width, Y, width, PANEL, corner, width, PANEL, places, d, places, 0)
+    call(multiply, Y, 1, width, Y, width, PANEL, corner, width, PANEL, places, d, places, 0)
     for i in range(places):
         for j in range(places):
             G[(places + j) * width + i] = G[i * width + places + j]
@@ -71,7 +72,7 @@ def _gram(rows, d, first, second, k, places, ridge, X, G):
         G[j * width + j] += ridge if j % places < k else 1.0
 
 
-@compiled(NOTHING(DOUBLES, INT, DOUBLES, DOUBLES))
+@helper
 def _invert_panel(T, width, scratch, out):
     """Fill `out` with minus the inverse of the first PANEL x PANEL numbers of T."""
     for i in range(PANEL):
@@ -91,8 +92,8 @@ def _invert_panel(T, width, scratch, out):
         out[p * PANEL + p] = -1.0 / d
 
 
-@compiled(NOTHING(DOUBLES, INT, INT, DOUBLES, DOUBLES))
-def _sweep_batch(G, places, first, T, diagonal):
+@helper
+def _sweep_batch(multiply, G, places, first, T, diagonal):
     """Fill T with G swept on the batch whose places begin at `first`, and its diagonal.
 
     A panel P at a time: T - T_:P T_P^-1 T_P:, with T_P^-1 T_P: in its rows and columns.
@@ -107,11 +108,12 @@ def _sweep_batch(G, places, first, T, diagonal):
         _invert_panel(shift(here, p), width, diagonal, inverse)
         for i in range(PANEL * width):
             rows[i] = here[i]
-        product(
-            inverse, PANEL, 1, rows, width, PANEL, minus, width, PANEL, PANEL, PANEL, width, 0
+        call(
+            multiply, inverse, PANEL, 1, rows, width, PANEL, minus, width, PANEL, PANEL, PANEL,
+            width, 0,
         )  # fmt: skip
-        product(
-            rows, 1, width, minus, width, PANEL, T, width, PANEL, width, PANEL, width, 1
+        call(
+            multiply, rows, 1, width, minus, width, PANEL, T, width, PANEL, width, PANEL, width, 1
         )  # fmt: skip
         for q in range(PANEL):
             for i in range(width):
@@ -124,20 +126,20 @@ def _sweep_batch(G, places, first, T, diagonal):
         diagonal[i] = T[i * width + i]
 
 
-@compiled(REAL(DOUBLES, DOUBLES, INT, INT, INT, INT))
+@inlined
 def _ratio(T, diagonal, width, terms, i, j):
-    """Return what the determinant is multiplied by if j takes the place of i."""
-    U, scaled = shift(diagonal, width), shift(diagonal, (LATE + 1) * width)
+    """Return the factor of the determinant if j takes the place of i."""
+    U, scaled = shift(diagonal, width), shift(diagonal, (TERMS + 1) * width)
     across = T[i * width + j]
     for q in range(terms):
         across += U[q * width + i] * scaled[q * width + j]
     return across * across - diagonal[i] * diagonal[j]
 
 
-@compiled(NOTHING(DOUBLES, DOUBLES, INT, INT, INT, REAL))
+@helper
 def _add_term(T, diagonal, width, terms, p, sign):
-    """Sweep on p (sign 1), or take that back (sign -1): one more term."""
-    U, scaled = shift(diagonal, width), shift(diagonal, (LATE + 1) * width)
+    """Sweep on p (sign 1), or undo that (sign -1): one more term."""
+    U, scaled = shift(diagonal, width), shift(diagonal, (TERMS + 1) * width)
     u, minus = shift(U, terms * width), shift(scaled, terms * width)
     for j in range(width):
         u[j] = T[p * width + j]
@@ -151,36 +153,42 @@ def _add_term(T, diagonal, width, terms, p, sign):
     diagonal[p] = -1.0 / d
 
 
-@compiled(INT(*7 * [INT], WORD, WORD, INT, INT, REAL, INT, INT), called_from_python=True)
+@callback(
+    int64(
+        int64, float64_ptr, int64, int64_ptr, int64_ptr, int64, int64_ptr, int64, uint64, uint64,
+        int64, int64, float64, float64_ptr, int64_ptr,
+    )
+)  # fmt: skip
 def exchange(
-    rows, d, batches, kinds, k, pairs, count, key, epoch, block, proposals, ridge, doubles, integers
+    multiply, rows, d, batches, kinds, k, pairs, count, key, epoch, block, proposals, ridge,
+    doubles, integers,
 ):  # fmt: skip
     """Let each of `count` pairs of batches propose exchanges; return how many were accepted.
 
     batches, kinds: (batches, k) items, and of what kind the item in each place is, equal ones side
     by side; only items of one kind change places. Pair p takes its own random numbers of
     (key, epoch), from `block` on. `doubles` (see `room`) and `integers` (2k) are scratch.
+    `multiply` is the address of `linear_algebra.product`.
     """
-    rows, batches, kinds = doubles_at(rows), ints_at(batches), ints_at(kinds)
-    pairs, place = ints_at(pairs), ints_at(integers)
+    place = integers
     places = (k + PANEL - 1) // PANEL * PANEL
     width = 2 * places
-    G = doubles_at(doubles)
+    G = doubles
     A = shift(G, width * width)
-    B = shift(A, width * (width + 2 * LATE + 2))
-    X = shift(B, width * (width + 2 * LATE + 2))
+    B = shift(A, width * (width + 2 * TERMS + 2))
+    X = shift(B, width * (width + 2 * TERMS + 2))
     uniforms = shift(X, width * d)
     of_a, of_b = shift(A, width * width), shift(B, width * width)
     accepted, needed = 0, NUMBERS * proposals
     for p in range(count):
         one, two = pairs[2 * p] * k, pairs[2 * p + 1] * k
         first, second = shift(batches, one), shift(batches, two)
-        _gram(rows, d, first, second, k, places, ridge, X, G)
-        _sweep_batch(G, places, 0, A, of_a)
-        _sweep_batch(G, places, places, B, of_b)
+        _gram(multiply, rows, d, first, second, k, places, ridge, X, G)
+        _sweep_batch(multiply, G, places, 0, A, of_a)
+        _sweep_batch(multiply, G, places, places, B, of_b)
         for i in range(k):
             place[i], place[k + i] = i, places + i
-        uniforms_at(key, epoch, block + p * ((needed + 1) // 2), uniforms, needed)
+        fill_uniforms(key, epoch, block + p * ((needed + 1) // 2), uniforms, needed)
         terms = 0
         for q in range(proposals):
             a = np.int64(uniforms[NUMBERS * q] * k)
@@ -202,12 +210,12 @@ def exchange(
                 _add_term(B, of_b, width, terms, j, -1.0)
                 _add_term(B, of_b, width, terms + 1, i, 1.0)
                 terms += 2
-                if terms == LATE:
+                if terms == TERMS:
                     for T in (A, B):
                         U = shift(T, width * (width + 1))
-                        product(
-                            U, 1, width, shift(U, LATE * width), width, PANEL, T, width, PANEL,
-                            width, LATE, width, 1,
+                        call(
+                            multiply, U, 1, width, shift(U, TERMS * width), width, PANEL, T, width,
+                            PANEL, width, TERMS, width, 1,
                         )  # fmt: skip
                     terms = 0
                 place[a], place[k + b] = j, i

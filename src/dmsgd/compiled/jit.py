@@ -1,116 +1,132 @@
-"""How the loops are compiled: once for a processor, and kept.
+"""Three ways to compile a loop with numba: `helper`, `callback` and `entry`.
 
-`compiled(signature)` is numba's `njit` with three differences. A function with a signature is
-compiled for these types alone, so that a number in the code is no type of its own; by a compiler
-without what such functions do not need (`pipeline`); and it is kept on disk by rules of our own
-(`kept`), if it is called from Python or by address.
-
-Functions that call each other pass pointers (DOUBLES and so on) and not arrays, and those that
-Python calls get `address(array)`: a function of pointers compiles in a tenth of a second, one of
-arrays takes several times as long.
+Compiled code is kept on disk by numba's cache. numba compares the time of change of one file only,
+so set NUMBA_CACHE_DIR to a new folder after a change to a helper in another file.
 """
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import logging
+import sys
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+from threading import Lock
+from typing import Any, final
 
-from numba import njit, types
-from numba.core.compiler_lock import global_compiler_lock
+import numpy as np
+from numba import cfunc, njit
+from numba.core.event import Listener, register
+from numba.extending import register_jitable
+from numba.types import CPointer, float32, float64, int8, int64, uint32, uint64
 
-from dmsgd.compiled.kept import Cache
-from dmsgd.compiled.pipeline import Called, Contained
+log = logging.getLogger("dmsgd")
 
-INT, WORD, REAL, YES_NO = types.int64, types.uint64, types.float64, types.boolean
-DOUBLES, INTS = types.CPointer(REAL), types.CPointer(INT)
-HALF = types.uint32
-WORDS, HALVES = types.CPointer(WORD), types.CPointer(HALF)
-SINGLES, BYTES = types.CPointer(types.float32), types.CPointer(types.int8)
-NOTHING = types.void
+float64_ptr, float32_ptr, int64_ptr = CPointer(float64), CPointer(float32), CPointer(int64)
+uint64_ptr, uint32_ptr, int8_ptr = CPointer(uint64), CPointer(uint32), CPointer(int8)
+
+_ELEMENTS: dict[Any, Any] = {
+    float64_ptr: np.float64, float32_ptr: np.float32, int64_ptr: np.int64,
+    uint64_ptr: np.uint64, uint32_ptr: np.uint32, int8_ptr: np.int8,
+}  # fmt: skip
+_SCALARS: dict[Any, Any] = {uint64: ctypes.c_uint64, float64: ctypes.c_double}
+
+#: For functions that compiled code calls by name: each caller contains them.
+helper = register_jitable(error_model="numpy")
+#: The same for short ones, which numba copies into the caller before it compiles that.
+inlined = njit(inline="always", error_model="numpy")
 
 
-def to_read(kind: Any, dimensions: int = 2) -> Any:
-    """Return the type of arrays that are only read."""
-    return types.Array(kind, dimensions, "C", readonly=True)
+def entry(fastmath: Any = False) -> Callable[[Any], Any]:
+    """Return the decorator of functions of arrays that Python calls, compiled at the first call."""
+
+    def decorate(function: Any) -> Any:
+        options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+        return _cached(lambda cache: njit(cache=cache, **options)(function))
+
+    return decorate
 
 
-def to_fill(kind: Any, dimensions: int = 2) -> Any:
-    """Return the type of arrays that are written."""
-    return types.Array(kind, dimensions, "C")
+@final
+class Callback:
+    """A function of numbers and pointers that Python calls, or compiled code by its `address`.
+
+    It is compiled, or loaded from disk, when it is first needed. Calls from Python pass arrays for
+    pointers, 0 for none, and release the GIL.
+    """
+
+    def __init__(self, signature: Any, function: Any, fastmath: Any) -> None:
+        self.signature, self.function, self.fastmath = signature, function, fastmath
+        self.__doc__ = function.__doc__
+        self._lock, self._address = Lock(), 0
+        self._compiled: Any = None
+        self._call: Any = None
+
+    @property
+    def address(self) -> int:
+        """The address of the machine code."""
+        if self._address == 0:
+            with self._lock:  # two threads may need it at once
+                options = {"error_model": "numpy", "fastmath": self.fastmath}
+                self._compiled = self._compiled or _cached(
+                    lambda cache: cfunc(self.signature, cache=cache, **options)(self.function)
+                )
+                self._address = int(self._compiled.address)
+        return self._address
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the machine code."""
+        if self._call is None:
+            result = _SCALARS.get(self.signature.return_type, ctypes.c_int64)
+            kinds = [_SCALARS.get(kind, ctypes.c_int64) for kind in self.signature.args]
+            self._call = ctypes.CFUNCTYPE(result, *kinds)(self.address)
+        return self._call(
+            *[
+                address(each, _ELEMENTS[kind]) if isinstance(each, np.ndarray) else each
+                for each, kind in zip(arguments, self.signature.args, strict=True)
+            ]
+        )
+
+
+def callback(signature: Any, fastmath: Any = False) -> Callable[[Any], Callback]:
+    """Return the decorator that makes a `Callback`; it must return a number."""
+    return lambda function: Callback(signature, function, fastmath)
 
 
 def address(array: Any, kind: Any) -> int:
-    """Return where an array of this kind begins, which must be contiguous."""
+    """Return the address of a contiguous array of this type."""
     if array.dtype != kind or not array.flags.c_contiguous:
         raise TypeError(f"compiled loops need a contiguous array of {kind}, got {array.dtype}")
     return int(array.__array_interface__["data"][0])
 
 
-def compiled(
-    signature: Any = None,
-    called_from_python: bool = False,
-    called_by_address: bool = False,
-    fastmath: Any = False,
-) -> Callable[[Any], Any]:
-    """Return the decorator of compiled functions; each is compiled when it is first needed.
-
-    signature: the types of its arguments and result; without it they are those it is called with.
-    called_from_python, called_by_address: whether a function with a signature is. Others are called
-               by name, and then the caller contains them.
-    fastmath:  what numba calls so.
-    """
-    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath}
-    called = signature is None or called_from_python or called_by_address
-    if signature is not None:
-        options |= {
-            "error_model": "numpy",
-            "pipeline_class": Called if called else Contained,
-            "no_cpython_wrapper": not called_from_python,
-            "no_cfunc_wrapper": not called_by_address,
-        }
-
-    def decorate(function: Any) -> Any:
-        dispatcher = njit(**options)(function)
-        if called:
-            with suppress(RuntimeError):  # no folder can be written: compile every time
-                dispatcher._cache = Cache(function)
-        if signature is not None:
-            _fix(dispatcher, signature)
-        return dispatcher
-
-    return decorate
+def _cached(compile_: Callable[[bool], Any]) -> Any:
+    """Compile with numba's cache on disk, or without if there is no folder that can be written."""
+    collecting = gc.isenabled()
+    gc.disable()  # numba makes many objects, and looking through them takes a tenth of the time
+    try:
+        return compile_(True)
+    except RuntimeError:
+        log.info("compiled code is not kept: set NUMBA_CACHE_DIR to a folder that can be written")
+        return compile_(False)
+    finally:
+        if collecting:
+            gc.enable()
 
 
-def address_of(function: Any) -> int:
-    """Return the address of a function, for `pointers.call`.
+class _Announcement(Listener):
+    """Prints one line when numba first compiles a function of this package."""
 
-    A function that is called so is compiled once, and not again within each that calls it.
-    """
-    function._compile_for_args()
-    (found,) = function.overloads.values()
-    return int(found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name))
+    printed = False
+
+    def on_start(self, event: Any) -> None:
+        """Print before the first pass of the compiler."""
+        if not self.printed and event.data["module"].startswith(__package__):
+            self.printed = True
+            print("dmsgd: compiling for this processor (once, some seconds) ...", file=sys.stderr)
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing."""
 
 
-def _fix(dispatcher: Any, signature: Any) -> None:
-    """Let a function be compiled for this signature alone, at its first use by anyone.
-
-    Two threads may need it at once. The lock is numba's own: with one of ours beside it, a thread
-    that compiles a function without a signature would hold one and wait for the other.
-    """
-    resolve = dispatcher.get_call_template
-
-    def compile_it(*_: Any, **__: Any) -> Any:
-        with global_compiler_lock:
-            if not dispatcher.overloads:
-                dispatcher.compile(signature)
-                dispatcher.disable_compile()
-        (found,) = dispatcher.overloads.values()
-        return found.entry_point
-
-    def called_by_compiled(args: Any, kws: Any) -> Any:
-        compile_it()
-        return resolve(args, kws)
-
-    dispatcher.get_call_template = called_by_compiled
-    dispatcher._compile_for_args = compile_it
+register("numba:run_pass", _Announcement())

@@ -1,16 +1,18 @@
-"""Small dense linear algebra for one draw, in a fixed order of operations.
+"""Small dense linear algebra of one draw, in a fixed order of operations.
 
-A draw must not depend on how many threads a BLAS uses, nor on the processor, so these are our own
-loops. Columns of a right factor and of a result are in panels of PANEL: side by side within one,
-and from one panel to the next there is a stride of its own. Rows are taken TILE_ROWS at a time and
-columns 8 at a time, so matrices have room to the next multiple, and what lies there is overwritten.
+A draw must not depend on the processor or on the threads of a BLAS, so these loops are our own. The
+columns of a right factor and of a result are in panels of PANEL, side by side within one. Rows are
+taken TILE_ROWS at a time and columns 8 at a time, so matrices have room to the next multiple, and
+what lies there is overwritten.
 """
 
 from __future__ import annotations
 
 from math import sqrt
 
-from dmsgd.compiled.jit import DOUBLES, INT, NOTHING, REAL, compiled
+from numba.types import int64
+
+from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined
 from dmsgd.compiled.microkernels import (
     TILE_COLUMNS,
     TILE_ROWS,
@@ -21,39 +23,40 @@ from dmsgd.compiled.microkernels import (
     row_tile,
     wide_tile,
 )
-from dmsgd.compiled.pointers import shift
+from dmsgd.compiled.pointers import outlined, shift
 from dmsgd.compiled.simd import BLOCK, LANES
 
 #: Columns of a panel.
 PANEL = 16
 
+#: Whether there are wide tiles.
+_WIDE = TILE_COLUMNS > LANES
 
-@compiled(NOTHING(DOUBLES, INT, INT, DOUBLES, INT, INT, DOUBLES, INT, INT, INT, INT, INT, INT))
+
+@callback(int64(float64_ptr, int64, int64, *2 * [float64_ptr, int64, int64], *4 * [int64]))
 def product(
     A, a_row, a_step, B, b_row, b_panel, C, c_row, c_panel, rows, inner, columns, add
 ):  # fmt: skip
     """C = A @ B, or C += A @ B if `add` is not 0.
 
-    a_row and a_step lead to the next row and the next column of A.
+    a_row and a_step lead to the next row and the next column of A, b_panel and c_panel to the next
+    panel.
     """
     for first in range(0, columns, TILE_COLUMNS):
         b = shift(B, first // PANEL * b_panel + first % PANEL)
         c = shift(C, first // PANEL * c_panel + first % PANEL)
-        if TILE_COLUMNS > LANES and columns - first > LANES:
+        if _WIDE and columns - first > LANES:
             for i in range(0, rows, TILE_ROWS):
-                wide_tile(
-                    shift(A, i * a_row), a_row, a_step, b, b_row, shift(c, i * c_row), c_row,
-                    inner, add != 0,
-                )  # fmt: skip
+                a, place = shift(A, i * a_row), shift(c, i * c_row)
+                wide_tile(a, a_row, a_step, b, b_row, place, c_row, inner, add != 0)
         else:
             for i in range(0, rows, TILE_ROWS):
-                narrow_tile(
-                    shift(A, i * a_row), a_row, a_step, b, b_row, shift(c, i * c_row), c_row,
-                    inner, add != 0,
-                )  # fmt: skip
+                a, place = shift(A, i * a_row), shift(c, i * c_row)
+                narrow_tile(a, a_row, a_step, b, b_row, place, c_row, inner, add != 0)
+    return 0
 
 
-@compiled(REAL(DOUBLES, INT, INT, REAL, DOUBLES))
+@inlined
 def householder(Z, rows, column, square, v):
     """Set v so that I - tau v vᵀ maps Z[:rows, column] onto the last axis; return tau.
 
@@ -66,29 +69,30 @@ def householder(Z, rows, column, square, v):
     return 1.0 / (square + abs(last) * norm)
 
 
-@compiled(NOTHING(DOUBLES, INT, INT, INT, DOUBLES, REAL, DOUBLES, DOUBLES))
+@helper
 def reflect(Z, rows, first, last, v, tau, y, squares):
     """Z = ((I - tau v vᵀ) Z)[:-1]; squares = (Z**2).sum(axis=0). `y` is scratch for a row.
 
-    In the columns first..last at least; a half of Z is left out where it has none of them.
+    In the columns first to last at least; the half of Z that has none of them is left out.
     """
+    outlined()
     half = BLOCK // 2
     if first < half < last:
         row_tile(v, 0, 1, Z, BLOCK, y, 0, rows, False)
         add_outer(Z, rows - 1, v, -tau, y, squares)
     else:
         start = 0 if first < half else half
-        Z, squares = shift(Z, start), shift(squares, start)
-        half_row_tile(v, 0, 1, Z, BLOCK, y, 0, rows, False)
-        half_add_outer(Z, rows - 1, v, -tau, y, squares)
+        part, sums = shift(Z, start), shift(squares, start)
+        half_row_tile(v, 0, 1, part, BLOCK, y, 0, rows, False)
+        half_add_outer(part, rows - 1, v, -tau, y, sums)
 
 
-@compiled(NOTHING(DOUBLES, DOUBLES, INT, INT, DOUBLES))
-def join(gram, taus, first, count, S):
+@helper
+def compact_wy(gram, taus, first, count, S):
     """Set S so that H_count ... H_1 = I + V S Vᵀ for reflections H_i = I - tau_i v_i v_iᵀ.
 
     The first rows of S are there already. The columns of V are v_i, and gram = Vᵀ V. The
-    share of v_i that is taken away from z is y_i = tau_i (v_i z - Σ_{j<i} (v_i v_j) y_j), and
+    multiple of v_i that is subtracted from z is y_i = tau_i (v_i z - Σ_{j<i} (v_i v_j) y_j), and
     y = -S Vᵀ z. S and gram have rows of BLOCK.
     """
     for i in range(first, count):

@@ -1,26 +1,21 @@
-"""Pointers: where arrays begin, steps from there, and what is done at an address.
-
-Nothing is checked. Strides and steps are counted in elements.
-"""
+"""Steps of pointers, pointers from addresses, and calls by address."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from llvmlite import ir
-from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.types import StarArgTuple, int64, void
 
 from dmsgd.compiled.jit import (
-    BYTES,
-    DOUBLES,
-    HALVES,
-    INT,
-    INTS,
-    NOTHING,
-    SINGLES,
-    WORDS,
+    float32_ptr,
+    float64_ptr,
+    int8_ptr,
+    int64_ptr,
+    uint32_ptr,
+    uint64_ptr,
 )
 
 
@@ -29,19 +24,10 @@ def shift(typing, pointer, count):
     """Return pointer + count."""
 
     def code(context, builder, signature, arguments):
-        return builder.gep(arguments[0], [arguments[1]])
+        kind = context.get_value_type(pointer.dtype)
+        return builder.gep(arguments[0], [arguments[1]], source_etype=kind)
 
-    return pointer(pointer, INT), code
-
-
-@intrinsic
-def pointer_to(typing, array):
-    """Return a pointer to the first element of a contiguous array."""
-
-    def code(context, builder, signature, arguments):
-        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
-
-    return types.CPointer(array.dtype)(array), code
+    return pointer(pointer, int64), code
 
 
 def _pointer_at(kind: Any) -> Any:
@@ -52,49 +38,52 @@ def _pointer_at(kind: Any) -> Any:
         def code(context, builder, signature, arguments):
             return builder.inttoptr(arguments[0], context.get_value_type(kind))
 
-        return kind(INT), code
+        return kind(int64), code
 
     return pointer_at
 
 
-doubles_at, ints_at = _pointer_at(DOUBLES), _pointer_at(INTS)
-words_at, halves_at = _pointer_at(WORDS), _pointer_at(HALVES)
-bytes_at = _pointer_at(BYTES)
+doubles_at, singles_at = _pointer_at(float64_ptr), _pointer_at(float32_ptr)
+ints_at, bytes_at = _pointer_at(int64_ptr), _pointer_at(int8_ptr)
+uint64s_at, uint32s_at = _pointer_at(uint64_ptr), _pointer_at(uint32_ptr)
 
 
 @intrinsic
 def call(typing, address, *arguments):
-    """Return the integer that the function at this address returns (see `jit.address_of`)."""
+    """Return the integer that the function at this address returns; see `jit.Callback`.
+
+    The function is compiled once, and not again within each function that calls it.
+    """
 
     def code(context, builder, signature, values):
         kinds = [context.get_value_type(argument) for argument in arguments]
         kind = ir.FunctionType(ir.IntType(64), kinds)
-        function = builder.inttoptr(values[0], kind.as_pointer())
+        function = builder.inttoptr(values[0], kind.as_pointer())  # llvmlite calls no other kind
         return builder.call(function, cgutils.unpack_tuple(builder, values[1]))
 
-    return INT(INT, types.StarArgTuple(arguments)), code
-
-
-@intrinsic
-def as_singles(typing, pointer):
-    """Return the same pointer, to singles."""
-
-    def code(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], context.get_value_type(SINGLES))
-
-    return SINGLES(pointer), code
+    return int64(int64, StarArgTuple(arguments)), code
 
 
 @intrinsic
 def prefetch(typing, pointer):
-    """Ask for what is there: it will be read soon."""
+    """Ask memory for what is at a pointer, which will be read soon."""
 
     def code(context, builder, signature, arguments):
-        place = builder.bitcast(arguments[0], ir.IntType(8).as_pointer())
-        short = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, short, short, short])
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [ir.PointerType(), flag, flag, flag])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [place, *(ir.Constant(short, how) for how in (0, 3, 1))])
+        builder.call(function, [arguments[0], *(ir.Constant(flag, how) for how in (0, 3, 1))])
         return context.get_dummy_value()
 
-    return NOTHING(pointer), code
+    return void(pointer), code
+
+
+@intrinsic
+def outlined(typing):
+    """Keep the machine code of the function that calls this out of its callers."""
+
+    def code(context, builder, signature, arguments):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return void(), code

@@ -1,219 +1,259 @@
-"""What the items accepted so far leave of R^k, and which proposals are accepted.
+"""The subspace of R^k that the accepted items leave, and which proposals are accepted.
 
-Householder reflections turn R^k so that each accepted item lies on the last axis left, which is
-then dropped. The reflections of a block of proposals are a group, I + V S Vᵀ.
+Householder reflections map each accepted item onto the last remaining axis, which is then dropped.
+The reflections of a block of proposals are a group, I + V S Vᵀ.
 
-While more than half of R^k is left, proposals are turned by one group after the other. Then the
-rows of W, an orthonormal basis of what is left, are formed from all groups at once; from there on
-proposals are multiplied by W and turned by the group under way, which is multiplied into W when it
-has LAZY reflections. Acceptance gets rarer as W gets smaller: all proposals of a draw cost about
-1.6 k³ operations, and W about 1.3 k³.
+While more than half of R^k is left, proposals are multiplied by one group after the other. Then W,
+whose rows are an orthonormal basis of the subspace, is formed from all groups at once; from there
+on proposals are multiplied by W and by the current group, which is multiplied into W when it has
+W_UPDATE_BLOCK reflections. Acceptance gets rarer as W gets smaller: all proposals of a batch cost
+about 1.6 k³ operations, and W about 1.3 k³.
 """
 
 from __future__ import annotations
 
-from collections import namedtuple
+from functools import cache
+from typing import Any, final
 
-from numba import types
+import numpy as np
+from numba.types import int64
 
-from dmsgd.compiled.jit import DOUBLES, INT, INTS, NOTHING, SINGLES, compiled
-from dmsgd.compiled.linear_algebra import PANEL, householder, join, product, reflect
+from dmsgd.compiled.jit import address, callback, float64_ptr, helper, inlined, int64_ptr
+from dmsgd.compiled.linear_algebra import PANEL, compact_wy, householder, product, reflect
 from dmsgd.compiled.microkernels import column_squares
-from dmsgd.compiled.pointers import as_singles, shift
+from dmsgd.compiled.philox import uniforms
+from dmsgd.compiled.pointers import call, doubles_at, ints_at, shift
 from dmsgd.compiled.simd import BLOCK
 
-#: k, height: the size of a batch, and the same up to a multiple of PANEL.
-#: state:     how many items are left to find; groups before W is formed; whether it is; reflections
-#:            that are not in W yet, so that it has as many rows more; whether W has changed.
-#: W:         Wᵀ in panels: W[i, c] is at (i // PANEL * height + c) * PANEL + i % PANEL.
-#: coarse:    W as singles, in the same places.
-#: Z:         proposals on the axes that are left, a column each.
-#: rows:      reflections of the current group, one a row, and their taus.
-#: V, S:      of each group; spans, counts: how many axes it acts on and reflections it has.
-#: stop, end: what is behind it in memory. The rest is scratch.
-Basis = namedtuple(
-    "Basis", "k height state spans counts stop W coarse Z rows taus V S U other y squares bound end"
-)
-BASIS = types.NamedTuple([INT] * 2 + [INTS] * 4 + [DOUBLES, SINGLES] + [DOUBLES] * 11, Basis)
-LEFT, _GROUPS, _FORMED, PENDING, CHANGED, _STATE = 0, 1, 2, 3, 4, 5
+#: Reflections in a group before W is updated: fewer would not be worth reading and writing W.
+W_UPDATE_BLOCK = 8
 
-#: Reflections that W waits for: fewer would not be worth reading and writing it.
-LAZY = 8
-
-
-def room_for_basis(k: int) -> tuple[int, int]:
-    """Return how many doubles and integers `lay_out` needs."""
-    height, most = -(-k // PANEL) * PANEL, k // PANEL + 2
-    panels = 4 * max(height, BLOCK) * BLOCK
-    squares = height * height + height * height // 2
-    return squares + panels + most * (height + BLOCK) * BLOCK + 4 * BLOCK, _STATE + 2 * most
+#: Numbers in `Workspace.fields`. HEIGHT is k up to a multiple of PANEL; FORMED, whether W is
+#: formed; GROUPS, their number until then; PENDING, reflections that are not in W yet, so that it
+#: has as many more rows; CHANGED, whether W has changed since W32 was made. Then addresses of
+#: functions, and the arguments of `kdpp.draw`.
+(
+    K, HEIGHT, ITEMS_LEFT, GROUPS, FORMED, PENDING, CHANGED,
+    PRODUCT, RANDOM, ACCEPT, LOCATE, GATHER, BEGIN_DRAW, PREFILTER,
+    SOURCE, LOG_E, RANK, FIRST_BLOCK, OUT, SIZE,
+    FIRST_ARRAY,
+) = range(21)  # fmt: skip
+#: Addresses of arrays in `Workspace.fields`. W is transposed, in panels: W[i, c] is at
+#: (i // PANEL * height + c) * PANEL + i % PANEL; W32 is the same in single precision. Z has the
+#: coordinates of proposals in the subspace, one in each column. REFLECTIONS are those of the
+#: current group, one in each row, and TAUS their factors; V and S are those of all groups, which
+#: have COUNTS reflections of SPANS axes. J are the eigenvectors of the draw, ITEMS its proposals
+#: with the coordinates X; the rest is scratch.
+(
+    SPANS, COUNTS, J, ITEMS, NEXT_ITEMS, COLUMNS, W, W32, Z, REFLECTIONS, TAUS, V, S, U, U2, Y,
+    SQUARES, NORMS, UNIFORMS, TARGETS, THRESHOLDS, NEXT_THRESHOLDS, X, SINGLES, _FIELDS,
+) = range(FIRST_ARRAY, FIRST_ARRAY + 25)  # fmt: skip
 
 
-def room_for_W(k: int) -> int:
-    """Return how many doubles W has."""
-    return int((-(-k // PANEL) * PANEL) ** 2)
+def array_sizes(k: int) -> dict[int, int]:
+    """Return how many numbers of 8 bytes each array takes."""
+    height, groups = -(-k // PANEL) * PANEL, k // PANEL + 2
+    panels, proposals = max(height, BLOCK) * BLOCK, (k + PANEL) * BLOCK
+    return {
+        SPANS: groups, COUNTS: groups, J: k,
+        **dict.fromkeys((ITEMS, NEXT_ITEMS, COLUMNS), BLOCK),
+        W: height * height, W32: height * height // 2,
+        **dict.fromkeys((Z, REFLECTIONS, U, U2), panels),
+        V: groups * height * BLOCK, S: groups * BLOCK * BLOCK,
+        **dict.fromkeys((TAUS, Y, SQUARES, NORMS, TARGETS, THRESHOLDS, NEXT_THRESHOLDS), BLOCK),
+        UNIFORMS: max(3 * BLOCK, k + 1), X: proposals, SINGLES: proposals,
+    }  # fmt: skip
 
 
-@compiled(BASIS(INT, DOUBLES, INTS))
-def lay_out(k, doubles, integers):
-    """Return a basis in this room, which is zero or has been one for this k."""
-    height, most = (k + PANEL - 1) // PANEL * PANEL, k // PANEL + 2
-    panel = (height if height > BLOCK else BLOCK) * BLOCK
-    coarse = shift(doubles, height * height)
-    Z = shift(coarse, height * height // 2)
-    rows, U, other, V = (
-        shift(Z, panel), shift(Z, 2 * panel), shift(Z, 3 * panel), shift(Z, 4 * panel)
-    )  # fmt: skip
-    S = shift(V, most * height * BLOCK)
-    taus = shift(S, most * BLOCK * BLOCK)
-    y, squares, bound = shift(taus, BLOCK), shift(taus, 2 * BLOCK), shift(taus, 3 * BLOCK)
-    spans, counts = shift(integers, _STATE), shift(integers, _STATE + most)
-    return Basis(
-        k, height, integers, spans, counts, shift(counts, most), doubles, as_singles(coarse), Z,
-        rows, taus, V, S, U, other, y, squares, bound, shift(bound, BLOCK),
-    )  # fmt: skip
+@cache
+def _layout(k: int) -> tuple[Any, int]:
+    """Return where arrays begin, in bytes from the first, and the room for all in numbers."""
+    offsets, end = np.zeros(_FIELDS - FIRST_ARRAY, np.int64), 0
+    for field, size in array_sizes(k).items():
+        offsets[field - FIRST_ARRAY] = 8 * end
+        end += -(-size // 8) * 8  # whole cache lines
+    return offsets, end
 
 
-@compiled(NOTHING(BASIS))
-def begin(basis):
+@final
+class Workspace:
+    """Scratch of one thread for batches of k: `room`, and `fields` with the addresses in it.
+
+    `fields` is the beginning of `room`, so that it keeps all of it alive.
+    """
+
+    def __init__(self, k: int) -> None:
+        offsets, size = _layout(k)
+        self.room = np.zeros(_FIELDS + 8 + size)
+        self.fields = self.room[:_FIELDS].view(np.int64)
+        start = address(self.room, np.float64)
+        self.fields[FIRST_ARRAY:] = offsets + (start + 8 * _FIELDS + 63) // 64 * 64
+        self.fields[K : HEIGHT + 1] = k, -(-k // PANEL) * PANEL
+        self.fields[PRODUCT:LOCATE] = product.address, uniforms.address, accept.address
+        at = (int(self.fields[J]) - start) // 8
+        self.J = self.room[at : at + k].view(np.int64)
+
+
+@inlined
+def begin(fields):
     """All of R^k is left."""
-    basis.state[LEFT] = basis.k
-    basis.state[_GROUPS] = basis.state[_FORMED] = basis.state[PENDING] = 0
+    fields[ITEMS_LEFT] = fields[K]
+    fields[GROUPS] = fields[FORMED] = fields[PENDING] = 0
 
 
-@compiled(NOTHING(BASIS, DOUBLES, INT))
-def project(basis, X, count):
+@inlined
+def project(fields, X, count):
     """Z = W @ X, of the first `count` columns."""
-    rows, panel = basis.state[LEFT] + basis.state[PENDING], basis.height * PANEL
+    k, panel = fields[K], fields[HEIGHT] * PANEL
+    rows, W_, Z_ = (
+        fields[ITEMS_LEFT] + fields[PENDING],
+        doubles_at(fields[W]),
+        doubles_at(fields[Z]),
+    )
     for q in range((rows + PANEL - 1) // PANEL):
         part = rows - q * PANEL if rows - q * PANEL < PANEL else PANEL
-        product(
-            shift(basis.W, q * panel), 1, PANEL, X, BLOCK, PANEL,
-            shift(basis.Z, q * PANEL * BLOCK), BLOCK, PANEL, part, basis.k, count, 0,
+        call(
+            fields[PRODUCT], shift(W_, q * panel), 1, PANEL, X, BLOCK, PANEL,
+            shift(Z_, q * PANEL * BLOCK), BLOCK, PANEL, part, k, count, 0,
         )  # fmt: skip
 
 
-@compiled(NOTHING(BASIS, INT, DOUBLES))
-def turn(basis, group, Z):
+@inlined
+def apply_reflections(fields, group, Z):
     """Z = ((I + V S Vᵀ) Z)[:-count] with V and S of this group."""
-    span, count = basis.spans[group], basis.counts[group]
-    V, S = shift(basis.V, group * basis.height * BLOCK), shift(basis.S, group * BLOCK * BLOCK)
-    U, other = basis.U, basis.other
-    product(V, 1, BLOCK, Z, BLOCK, PANEL, U, BLOCK, PANEL, count, span, BLOCK, 0)
-    product(S, BLOCK, 1, U, BLOCK, PANEL, other, BLOCK, PANEL, count, count, BLOCK, 0)
-    product(V, BLOCK, 1, other, BLOCK, PANEL, Z, BLOCK, PANEL, span - count, count, BLOCK, 1)
+    span, count = ints_at(fields[SPANS])[group], ints_at(fields[COUNTS])[group]
+    V_ = shift(doubles_at(fields[V]), group * fields[HEIGHT] * BLOCK)
+    S_ = shift(doubles_at(fields[S]), group * BLOCK * BLOCK)
+    first, second, multiply = doubles_at(fields[U]), doubles_at(fields[U2]), fields[PRODUCT]
+    call(multiply, V_, 1, BLOCK, Z, BLOCK, PANEL, first, BLOCK, PANEL, count, span, BLOCK, 0)
+    call(
+        multiply, S_, BLOCK, 1, first, BLOCK, PANEL, second, BLOCK, PANEL, count, count, BLOCK, 0
+    )  # fmt: skip
+    call(
+        multiply, V_, BLOCK, 1, second, BLOCK, PANEL, Z, BLOCK, PANEL, span - count, count, BLOCK, 1
+    )  # fmt: skip
 
 
-@compiled(NOTHING(BASIS))
-def fold(basis):
-    """W = ((I + V S Vᵀ) W)[:-count] with the group under way."""
-    k, height, panel = basis.k, basis.height, basis.height * PANEL
-    W, V, S, U, other = basis.W, basis.V, basis.S, basis.U, basis.other
-    span, count, rest = basis.spans[0], basis.counts[0], basis.state[LEFT]
+@helper
+def update_W(fields):
+    """W = ((I + V S Vᵀ) W)[:-count] with the current group."""
+    k, height, multiply = fields[K], fields[HEIGHT], fields[PRODUCT]
+    W_, V_, S_ = doubles_at(fields[W]), doubles_at(fields[V]), doubles_at(fields[S])
+    first, second = doubles_at(fields[U]), doubles_at(fields[U2])
+    span, count, rest = ints_at(fields[SPANS])[0], ints_at(fields[COUNTS])[0], fields[ITEMS_LEFT]
+    rows, panel = doubles_at(fields[REFLECTIONS]), height * PANEL
     for q in range((span + PANEL - 1) // PANEL):
         part = span - q * PANEL if span - q * PANEL < PANEL else PANEL
-        product(
-            shift(W, q * panel), PANEL, 1, shift(V, q * PANEL * BLOCK), BLOCK, PANEL,
-            U, BLOCK, PANEL, k, part, count, q,
+        call(
+            multiply, shift(W_, q * panel), PANEL, 1, shift(V_, q * PANEL * BLOCK), BLOCK, PANEL,
+            first, BLOCK, PANEL, k, part, count, q,
         )  # fmt: skip
-    product(S, 1, BLOCK, basis.rows, height, PANEL, other, height, PANEL, count, count, rest, 0)
-    product(U, BLOCK, 1, other, height, PANEL, W, PANEL, panel, k, count, rest, 1)
-    basis.state[PENDING], basis.state[CHANGED] = 0, 1
+    call(multiply, S_, 1, BLOCK, rows, height, PANEL, second, height, PANEL, count, count, rest, 0)
+    call(multiply, first, BLOCK, 1, second, height, PANEL, W_, PANEL, panel, k, count, rest, 1)
+    fields[PENDING], fields[CHANGED] = 0, 1
 
 
-@compiled(NOTHING(BASIS))
-def form(basis):
-    """Form W from all groups: its transpose is the identity's first columns, turned backwards."""
-    left, panel, flat = basis.state[LEFT], basis.height * PANEL, BLOCK * PANEL
-    W, U, other = basis.W, basis.U, basis.other
+@helper
+def form_W(fields):
+    """Form W: the first columns of the identity, multiplied by all groups from last to first."""
+    left, height, multiply = fields[ITEMS_LEFT], fields[HEIGHT], fields[PRODUCT]
+    W_, first, second = doubles_at(fields[W]), doubles_at(fields[U]), doubles_at(fields[U2])
+    panel, flat = height * PANEL, BLOCK * PANEL
     for i in range((left + PANEL - 1) // PANEL * panel):
-        W[i] = 0.0
+        W_[i] = 0.0
     for i in range(left):
-        W[i // PANEL * panel + i * PANEL + i % PANEL] = 1.0
+        W_[i // PANEL * panel + i * PANEL + i % PANEL] = 1.0
     reached = left
-    for group in range(basis.state[_GROUPS] - 1, -1, -1):
-        span, count = basis.spans[group], basis.counts[group]
-        V, S = shift(basis.V, group * basis.height * BLOCK), shift(basis.S, group * BLOCK * BLOCK)
-        product(V, 1, BLOCK, W, PANEL, panel, U, PANEL, flat, count, reached, left, 0)
-        product(S, 1, BLOCK, U, PANEL, flat, other, PANEL, flat, count, count, left, 0)
-        product(V, BLOCK, 1, other, PANEL, flat, W, PANEL, panel, span, count, left, 1)
+    for group in range(fields[GROUPS] - 1, -1, -1):
+        span, count = ints_at(fields[SPANS])[group], ints_at(fields[COUNTS])[group]
+        V_ = shift(doubles_at(fields[V]), group * height * BLOCK)
+        S_ = shift(doubles_at(fields[S]), group * BLOCK * BLOCK)
+        call(multiply, V_, 1, BLOCK, W_, PANEL, panel, first, PANEL, flat, count, reached, left, 0)
+        call(
+            multiply, S_, 1, BLOCK, first, PANEL, flat, second, PANEL, flat, count, count, left, 0
+        )  # fmt: skip
+        call(multiply, V_, BLOCK, 1, second, PANEL, flat, W_, PANEL, panel, span, count, left, 1)
         reached = span
-    basis.state[_GROUPS], basis.state[_FORMED], basis.state[CHANGED] = 0, 1, 1
+    fields[GROUPS], fields[FORMED], fields[CHANGED] = 0, 1, 1
 
 
-@compiled(INT(INT, DOUBLES, INTS, INTS, DOUBLES, DOUBLES, INT, INTS), called_by_address=True)
-def accept(k, doubles, integers, items, X, thresholds, size, out):
-    """Go through `size` proposals, put those accepted into `out`; return how many are left.
+@callback(int64(int64_ptr, int64_ptr, float64_ptr, float64_ptr, int64, int64_ptr))
+def accept(fields, items, X, thresholds, size, out):
+    """Decide on `size` proposals in order, append those accepted to `out`; return the items left.
 
-    X holds their coordinates as columns, and is overwritten. One is accepted if what is left of it
-    has more than the threshold's share of its squared length.
+    X has their coordinates as columns, and is overwritten. A proposal is accepted if its projection
+    on the subspace has more than `threshold` of its squared length.
     """
-    basis = lay_out(k, doubles, integers)
-    height, left = basis.height, basis.state[LEFT]
-    squares, bound = basis.squares, basis.bound
-    column_squares(X, k, bound)
-    Z, groups = X, basis.state[_GROUPS]
-    if basis.state[_FORMED]:
-        if basis.state[PENDING] + size > BLOCK:  # there may be no room for all
-            fold(basis)
-        project(basis, X, size)
-        Z, groups = basis.Z, 1 if basis.state[PENDING] > 0 else 0
+    k, height, left = fields[K], fields[HEIGHT], fields[ITEMS_LEFT]
+    squares, norms = doubles_at(fields[SQUARES]), doubles_at(fields[NORMS])
+    column_squares(X, k, norms)
+    Z_, groups = X, fields[GROUPS]
+    if fields[FORMED] != 0:
+        if fields[PENDING] + size > BLOCK:  # there may be no room for all reflections
+            update_W(fields)
+        project(fields, X, size)
+        Z_, groups = doubles_at(fields[Z]), 1 if fields[PENDING] > 0 else 0
     for group in range(groups):
-        turn(basis, group, Z)
-    column_squares(Z, left, squares)
-    group, first = basis.state[_GROUPS], basis.state[PENDING]
-    V, S = shift(basis.V, group * height * BLOCK), shift(basis.S, group * BLOCK * BLOCK)
+        apply_reflections(fields, group, Z_)
+    column_squares(Z_, left, squares)
+    group, first = fields[GROUPS], fields[PENDING]
+    V_ = shift(doubles_at(fields[V]), group * height * BLOCK)
+    taus, y = doubles_at(fields[TAUS]), doubles_at(fields[Y])
     span, count = left + first, first
     for p in range(size):
-        if squares[p] <= thresholds[p] * bound[p]:
+        if squares[p] <= thresholds[p] * norms[p]:
             continue
         rest = span - count
         out[k - rest] = items[p]
         if rest == 1:
-            basis.state[LEFT] = 0
+            fields[ITEMS_LEFT] = 0
             return 0
-        v = shift(basis.rows, count * height)
-        basis.taus[count] = householder(Z, rest, p, squares[p], v)
+        v = shift(doubles_at(fields[REFLECTIONS]), count * height)
+        taus[count] = householder(Z_, rest, p, squares[p], v)
         for i in range(rest):
-            V[i * BLOCK + count] = v[i]
+            V_[i * BLOCK + count] = v[i]
         for i in range(rest, span + PANEL if span + PANEL < height else height):
-            v[i] = V[i * BLOCK + count] = 0.0
-        reflect(Z, rest, p + 1, size, v, basis.taus[count], basis.y, squares)
+            v[i] = V_[i * BLOCK + count] = 0.0
+        reflect(Z_, rest, p + 1, size, v, taus[count], y, squares)
         count += 1
     if count == first:
         return left
-    gram = shift(basis.U, first * BLOCK)
-    new = count - first
-    product(shift(V, first), 1, BLOCK, V, BLOCK, PANEL, gram, BLOCK, PANEL, new, span, count, 0)
-    join(basis.U, basis.taus, first, count, S)
-    basis.spans[group], basis.counts[group] = span, count
-    basis.state[LEFT] = span - count
-    if not basis.state[_FORMED]:
-        basis.state[_GROUPS] += 1
+    gram, new = doubles_at(fields[U]), count - first
+    call(
+        fields[PRODUCT], shift(V_, first), 1, BLOCK, V_, BLOCK, PANEL, shift(gram, first * BLOCK),
+        BLOCK, PANEL, new, span, count, 0,
+    )  # fmt: skip
+    compact_wy(gram, taus, first, count, shift(doubles_at(fields[S]), group * BLOCK * BLOCK))
+    ints_at(fields[SPANS])[group], ints_at(fields[COUNTS])[group] = span, count
+    fields[ITEMS_LEFT] = span - count
+    if fields[FORMED] == 0:
+        fields[GROUPS] += 1
         if 2 * (span - count) <= k or group == k // PANEL:
-            form(basis)
+            form_W(fields)
     else:
-        basis.state[PENDING] = count
-        if count >= LAZY:
-            fold(basis)
+        fields[PENDING] = count
+        if count >= W_UPDATE_BLOCK:
+            update_W(fields)
     return span - count
 
 
-@compiled(NOTHING(BASIS, DOUBLES))
-def suspend(basis, W):
-    """Fill W with what the draw can go on from."""
-    if not basis.state[_FORMED]:
-        form(basis)
-    if basis.state[PENDING] > 0:
-        fold(basis)
-    for i in range(basis.height * basis.height):
-        W[i] = basis.W[i]
+@helper
+def save(fields, W_saved):
+    """Copy W, from which the draw can go on."""
+    if fields[FORMED] == 0:
+        form_W(fields)
+    if fields[PENDING] > 0:
+        update_W(fields)
+    W_ = doubles_at(fields[W])
+    for i in range(fields[HEIGHT] * fields[HEIGHT]):
+        W_saved[i] = W_[i]
 
 
-@compiled(NOTHING(BASIS, INT, DOUBLES))
-def resume(basis, left, W):
-    """Go on from what `suspend` returned, with this many items left to find."""
-    begin(basis)
-    basis.state[LEFT], basis.state[_FORMED], basis.state[CHANGED] = left, 1, 1
-    for i in range(basis.height * basis.height):
-        basis.W[i] = W[i]
+@helper
+def restore(fields, left, W_saved):
+    """Go on from what `save` copied, with this many items left to find."""
+    begin(fields)
+    fields[ITEMS_LEFT], fields[FORMED], fields[CHANGED] = left, 1, 1
+    W_ = doubles_at(fields[W])
+    for i in range(fields[HEIGHT] * fields[HEIGHT]):
+        W_[i] = W_saved[i]

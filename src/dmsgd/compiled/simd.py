@@ -1,10 +1,7 @@
 """Vector instructions of LLVM, for loops that numba cannot be told to keep in registers.
 
-Every processor has them in some width. They work on pointers, and strides are counted in elements.
-Nothing is checked: read a vector too many and the process dies.
-
-Each element of a result is added up in the order of the inner index by fused multiply-adds, so it
-has the same bits on every processor.
+Sums are added up in the order of the inner index by fused multiply-adds, so that results have the
+same bits on every processor.
 """
 
 from __future__ import annotations
@@ -13,107 +10,78 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils
-from numba.extending import intrinsic
 
-from dmsgd.compiled.jit import DOUBLES, HALVES, INT, NOTHING
+INDEX, INT32, DOUBLE, SINGLE = ir.IntType(64), ir.IntType(32), ir.DoubleType(), ir.FloatType()
 
-INDEX, SHORT, BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
-
-#: Numbers in a vector of the code; the compiler cuts it into what the processor has.
+#: Numbers in a vector of the code; LLVM cuts it into what the processor has.
 LANES, SINGLE_LANES = 8, 16
-DOUBLE_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-SINGLE_VECTOR = ir.VectorType(ir.FloatType(), SINGLE_LANES)
+DOUBLE_VECTOR = ir.VectorType(DOUBLE, LANES)
+SINGLE_VECTOR = ir.VectorType(SINGLE, SINGLE_LANES)
 
-#: Columns of a tile that is worked on at a time, and with them the proposals in a block.
+#: Columns that microkernels work on together, and proposals of a draw that are decided together.
 BLOCK = 32
 
 
 def integer(value: int) -> Any:
-    """Return an index that is known."""
+    """Return a constant index."""
     return ir.Constant(INDEX, value)
 
 
 def constant(kind: Any, value: float) -> Any:
-    """Return a vector of one number."""
+    """Return a constant vector of one number."""
     return ir.Constant(kind, [value] * kind.count)
 
 
-def element(builder: Any, pointer: Any, index: Any, stride: Any) -> Any:
+def opaque(builder: Any, *pointers: Any) -> list[Any]:
+    """Return pointers without a type, which vectors and scalars can be read from and written to."""
+    return [builder.inttoptr(builder.ptrtoint(each, INDEX), ir.PointerType()) for each in pointers]
+
+
+def element(builder: Any, pointer: Any, index: Any, stride: Any = None, kind: Any = DOUBLE) -> Any:
     """Return a pointer to pointer[index * stride]."""
-    return builder.gep(pointer, [builder.mul(index, stride)])
+    place = index if stride is None else builder.mul(index, stride)
+    return builder.gep(pointer, [place], source_etype=kind)
+
+
+def vectors_at(builder: Any, pointer: Any, count: int, kind: Any = DOUBLE_VECTOR) -> list[Any]:
+    """Return pointers to `count` vectors that follow each other."""
+    return [element(builder, pointer, integer(q), kind=kind) for q in range(count)]
 
 
 def load(builder: Any, pointer: Any, kind: Any = DOUBLE_VECTOR) -> Any:
     """Return the vector at a pointer."""
-    size = 8 if kind is DOUBLE_VECTOR else 4
-    return builder.load(builder.bitcast(pointer, kind.as_pointer()), align=size)
+    return builder.load(pointer, align=4 if kind.element == SINGLE else 8, typ=kind)
 
 
-def store(builder: Any, vector: Any, pointer: Any, size: int = 8) -> None:
-    """Write a vector to a pointer; `size` is what its address is a multiple of."""
-    builder.store(vector, builder.bitcast(pointer, vector.type.as_pointer()), align=size)
-
-
-def stream(builder: Any, vector: Any, pointer: Any) -> None:
-    """Write a whole line of memory past the caches, for what is read much later if at all."""
-    place = builder.bitcast(pointer, vector.type.as_pointer())
-    written = builder.store(vector, place, align=8 * LANES)
-    written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(SHORT, 1)]))
+def store(builder: Any, vector: Any, pointer: Any) -> None:
+    """Write a vector to a pointer."""
+    builder.store(vector, pointer, align=4 if vector.type.element == SINGLE else 8)
 
 
 def broadcast(builder: Any, scalar: Any, kind: Any = DOUBLE_VECTOR) -> Any:
-    """Return a vector of one number that is not known yet."""
+    """Return a vector of one number."""
     empty = ir.Constant(kind, ir.Undefined)
-    first = builder.insert_element(empty, scalar, ir.Constant(SHORT, 0))
-    return builder.shuffle_vector(first, empty, constant(ir.VectorType(SHORT, kind.count), 0))
+    first = builder.insert_element(empty, scalar, ir.Constant(INT32, 0))
+    return builder.shuffle_vector(first, empty, constant(ir.VectorType(INT32, kind.count), 0))
 
 
-def call_vector(builder: Any, name: str, *arguments: Any) -> Any:
-    """Return what LLVM's function of this name says of vectors of one kind."""
-    kind = arguments[0].type
-    end = f"v{kind.count}f{64 if kind == DOUBLE_VECTOR else 32}"
-    function_type = ir.FunctionType(kind, [kind] * len(arguments))
-    function = cgutils.get_or_insert_function(builder.module, function_type, f"llvm.{name}.{end}")
-    return builder.call(function, arguments)
+def fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a * b + c, rounded once."""
+    kind = a.type
+    name = f"llvm.fma.v{kind.count}f{32 if kind.element == SINGLE else 64}"
+    function_type = ir.FunctionType(kind, [kind] * 3)
+    function = cgutils.get_or_insert_function(builder.module, function_type, name)
+    return builder.call(function, [a, b, c])
 
 
-def variables(builder: Any, count: int, kind: Any = DOUBLE_VECTOR) -> list[Any]:
-    """Return `count` vectors, which the compiler puts into registers."""
-    return [cgutils.alloca_once(builder, kind) for _ in range(count)]
-
-
-def set_zero(builder: Any, variables: list[Any]) -> None:
-    """Set all vectors to zero."""
+def zeros(builder: Any, count: int, kind: Any = DOUBLE_VECTOR) -> list[Any]:
+    """Return `count` vector variables, which LLVM puts into registers, set to zero."""
+    variables = [cgutils.alloca_once(builder, kind) for _ in range(count)]
     for variable in variables:
-        builder.store(constant(variable.type.pointee, 0.0), variable)
+        builder.store(constant(kind, 0.0), variable)
+    return variables
 
 
 def accumulate(builder: Any, a: Any, b: Any, variable: Any) -> None:
     """variable += a * b, rounded once."""
-    builder.store(call_vector(builder, "fma", a, b, builder.load(variable)), variable)
-
-
-def vectors_of(builder: Any, pointer: Any, count: int, lanes: int = LANES) -> list[Any]:
-    """Return pointers to vectors that follow each other."""
-    return [builder.gep(pointer, [integer(q * lanes)]) for q in range(count)]
-
-
-@intrinsic
-def sparse_tile(typing, entries, places, count, B, b_row, out):
-    """out[j] = Σ_e entries[e] B[places[e] b_row + j] for the columns j of a block."""
-
-    def code(context, builder, signature, arguments):
-        entries, places, count, B, b_row, out = arguments
-        sums = variables(builder, BLOCK // LANES)
-        set_zero(builder, sums)
-        with cgutils.for_range(builder, count) as loop:
-            place = builder.zext(builder.load(builder.gep(places, [loop.index])), INDEX)
-            row = vectors_of(builder, element(builder, B, place, b_row), len(sums))
-            factor = broadcast(builder, builder.load(builder.gep(entries, [loop.index])))
-            for at, variable in zip(row, sums, strict=True):
-                accumulate(builder, factor, load(builder, at), variable)
-        for at, variable in zip(vectors_of(builder, out, len(sums)), sums, strict=True):
-            store(builder, builder.load(variable), at)
-        return context.get_dummy_value()
-
-    return NOTHING(DOUBLES, HALVES, INT, DOUBLES, INT, DOUBLES), code
+    builder.store(fma(builder, a, b, builder.load(variable, typ=a.type)), variable)

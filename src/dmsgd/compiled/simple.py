@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.compiled.jit import compiled
-from dmsgd.compiled.philox import fill_uniform
+from dmsgd.compiled.jit import entry, helper
+from dmsgd.compiled.philox import fill_uniforms
 
 #: Darts whose random numbers are made at a time; even, as random numbers come in pairs.
 DARTS = 64
 
 
-@compiled()
+@helper
 def _choose(n, uniforms, table, out):
     """Fill `out` with a simple random sample of range(n) (Floyd's algorithm), O(len(out)).
 
@@ -35,7 +35,7 @@ def _choose(n, uniforms, table, out):
         out[i] = item
 
 
-@compiled()
+@helper
 def _shuffle(items, uniforms):
     """Put `items` in random order (Fisher-Yates)."""
     for i in range(items.size - 1, 0, -1):
@@ -43,7 +43,7 @@ def _shuffle(items, uniforms):
         items[i], items[j] = items[j], items[i]
 
 
-@compiled()
+@helper
 def _hash_table(most):
     """Return room for a hash set of `most` items."""
     width = 4
@@ -52,19 +52,19 @@ def _hash_table(most):
     return np.empty(width, np.int64)
 
 
-@compiled()
+@entry()
 def draw_uniform(n, key, start, out):
     """Fill row t of `out` with draw start + t of a simple random sample of range(n)."""
     k = out.shape[1]
     uniforms, table = np.empty(2 * k), _hash_table(k)
     for t in range(out.shape[0]):
-        fill_uniform(key, np.uint64(start + t), 0, uniforms)
+        fill_uniforms(key, np.uint64(start + t), 0, uniforms, uniforms.size)
         _choose(n, uniforms, table, out[t])
         _shuffle(out[t], uniforms[k:])
     return out.shape[0]
 
 
-@compiled()
+@entry()
 def draw_stratified(members, starts, base, extra, key, start, out):
     """Fill row t of `out` with draw start + t of a stratified sample, in random order.
 
@@ -78,7 +78,7 @@ def draw_stratified(members, starts, base, extra, key, start, out):
     uniforms = np.empty(2 * k + extra)
     table = _hash_table(max(k, extra))
     for t in range(out.shape[0]):
-        fill_uniform(key, np.uint64(start + t), 0, uniforms)
+        fill_uniforms(key, np.uint64(start + t), 0, uniforms, uniforms.size)
         counts[:] = base
         _choose(open_strata.size, uniforms[2 * k :], table, lucky)
         for s in lucky:
@@ -94,7 +94,7 @@ def draw_stratified(members, starts, base, extra, key, start, out):
     return out.shape[0]
 
 
-@compiled(fastmath={"contract", "nsz", "reassoc"})
+@entry(fastmath={"contract", "nsz", "reassoc"})
 def is_far(X, j, items, count, squared_radius):
     """Return (((X[items[:count]] - X[j])**2).sum(axis=1) >= squared_radius).all()."""
     dart = X[j]
@@ -107,7 +107,7 @@ def is_far(X, j, items, count, squared_radius):
     return True
 
 
-@compiled()
+@entry()
 def draw_disks(X, radius, misses, shrink, least, key, start, out, radii):
     """Fill row t of `out` with draw start + t, and radii[t] with the radius that it came down to.
 
@@ -121,11 +121,11 @@ def draw_disks(X, radius, misses, shrink, least, key, start, out, radii):
     uniforms, order = np.empty(DARTS), np.empty(k)
     for t in range(out.shape[0]):
         draw, row = np.uint64(start + t), out[t]
-        block = fill_uniform(key, draw, 0, order)
+        block = fill_uniforms(key, draw, 0, order, k)
         filled, missed, now, dart = 0, 0, radius, DARTS
         while filled < k:
             if dart == DARTS:
-                block, dart = fill_uniform(key, draw, block, uniforms), 0
+                block, dart = fill_uniforms(key, draw, block, uniforms, DARTS), 0
             j = np.int64(uniforms[dart] * n)
             dart += 1
             if not hit[j] and (now == 0.0 or is_far(X, j, row, filled, now * now)):

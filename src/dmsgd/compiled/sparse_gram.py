@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dmsgd.compiled.jit import INT, NOTHING, compiled
-from dmsgd.compiled.pointers import doubles_at, halves_at, ints_at, shift
+from numba.types import int64
+
+from dmsgd.compiled.jit import callback, float64_ptr, int64_ptr, uint32_ptr
+from dmsgd.compiled.pointers import shift
 
 
-@compiled(NOTHING(*[INT] * 9), called_from_python=True)
-def add_gram(starts, places, entries, first, last, low, high, d, G):
-    """G[low:high] += (F[first:last].T @ F[first:last])[low:high], above and on the diagonal.
+@callback(int64(int64_ptr, uint32_ptr, float64_ptr, *5 * [int64], float64_ptr))
+def add_gram(indptr, indices, data, first, last, low, high, d, G):
+    """G[low:high] += (F[first:last].T @ F[first:last])[low:high], on and above the diagonal.
 
-    starts, places and entries are addresses of the CSR array F, with columns in order and none
-    twice in a row; G is one of a (d, d) array.
+    F is a CSR matrix with columns in order and none twice in a row; G is (d, d).
     """
-    starts, places, entries, G = (
-        ints_at(starts), halves_at(places), doubles_at(entries), doubles_at(G)
-    )  # fmt: skip
     for i in range(first, last):
-        for e in range(starts[i], starts[i + 1]):
-            if places[e] >= high:
+        for e in range(indptr[i], indptr[i + 1]):
+            if indices[e] >= high:
                 break
-            if places[e] >= low:
-                row, x = shift(G, places[e] * d), entries[e]
-                for f in range(e, starts[i + 1]):
-                    row[places[f]] += x * entries[f]
+            if indices[e] >= low:
+                row, x = shift(G, indices[e] * d), data[e]
+                for f in range(e, indptr[i + 1]):
+                    row[indices[f]] += x * data[f]
+    return 0

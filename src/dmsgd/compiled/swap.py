@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.compiled.jit import compiled
-from dmsgd.compiled.philox import fill_uniform
+from dmsgd.compiled.jit import entry
+from dmsgd.compiled.philox import fill_uniforms
 
 #: Kinds of kernel: X Xᵀ, exp(-gamma |x_i - x_j|²), and X itself.
 LINEAR, GAUSSIAN, MATRIX = 0, 1, 2
@@ -37,7 +37,7 @@ REFRESH = 16 * CHUNK
 _MATH = {"contract", "nsz", "reassoc"}
 
 
-@compiled(fastmath=_MATH)
+@entry(fastmath=_MATH)
 def fill_similarities(kind, X, gamma, items, count, j, out):
     """out[:count] = L[items[:count], j]."""
     other = X[j]
@@ -55,7 +55,7 @@ def fill_similarities(kind, X, gamma, items, count, j, out):
         out[p] = total
 
 
-@compiled(fastmath=_MATH)
+@entry(fastmath=_MATH)
 def solve(R, b, first, count):
     """b[:count] = solve(R[:count, :count].T, b[:count]), b being zero before `first`."""
     for p in range(first, count):
@@ -65,7 +65,7 @@ def solve(R, b, first, count):
             rest[q] -= value * row[q]
 
 
-@compiled(fastmath=_MATH)
+@entry(fastmath=_MATH)
 def factor(kind, X, gamma, diagonal, Y, R):
     """R = cholesky(L[Y, Y]).T, except below the diagonal; return log det(L[Y, Y]).
 
@@ -85,7 +85,7 @@ def factor(kind, X, gamma, diagonal, Y, R):
     return log_det
 
 
-@compiled(fastmath=_MATH)
+@entry(fastmath=_MATH)
 def rotate(x, y, c, s):
     """x, y = c * x + s * y, c * y - s * x."""
     for q in range(x.size):
@@ -94,7 +94,7 @@ def rotate(x, y, c, s):
         y[q] = c * b - s * a
 
 
-@compiled(fastmath=_MATH)
+@entry(fastmath=_MATH)
 def exchange(Y, R, place, j, y, left):
     """Y = append(delete(Y, place), j), and R its factor; y = R^-T L[Y, j] is overwritten."""
     last = Y.size - 1
@@ -117,7 +117,7 @@ def exchange(Y, R, place, j, y, left):
     Y[last] = j
 
 
-@compiled(fastmath=_MATH)
+@entry(fastmath=_MATH)
 def step(kind, X, gamma, diagonal, Y, R, place, j, threshold, e, y):
     """Make one step of the chain if its ratio exceeds `threshold`; return whether it did."""
     k = Y.size
@@ -145,7 +145,7 @@ def step(kind, X, gamma, diagonal, Y, R, place, j, threshold, e, y):
     return True
 
 
-@compiled()
+@entry()
 def walk(kind, X, gamma, diagonal, Y, R, places, items, thresholds):
     """Make the steps with these proposals; return how many were moves. Y and R change in place."""
     e, y, moves = np.empty(Y.size), np.empty(Y.size), 0
@@ -156,7 +156,7 @@ def walk(kind, X, gamma, diagonal, Y, R, places, items, thresholds):
     return moves
 
 
-@compiled()
+@entry()
 def propose(n, k, uniforms, places, items, thresholds):
     """places, items, thresholds = k * u[0::3], n * u[1::3], u[2::3], the first two rounded down."""
     for t in range(items.size):
@@ -165,7 +165,7 @@ def propose(n, k, uniforms, places, items, thresholds):
         thresholds[t] = uniforms[3 * t + 2]
 
 
-@compiled()
+@entry()
 def advance(kind, X, gamma, diagonal, Y, key, draw, block, steps):
     """Make `steps` steps with the random numbers of `draw` from `block` on.
 
@@ -179,7 +179,7 @@ def advance(kind, X, gamma, diagonal, Y, key, draw, block, steps):
         if done % REFRESH == 0:
             factor(kind, X, gamma, diagonal, Y, R)
         count = min(CHUNK, steps - done)
-        block = fill_uniform(key, draw, block, uniforms[: 3 * count])
+        block = fill_uniforms(key, draw, block, uniforms, 3 * count)
         propose(n, k, uniforms, places[:count], items[:count], thresholds[:count])
         moves += walk(
             kind, X, gamma, diagonal, Y, R, places[:count], items[:count], thresholds[:count]

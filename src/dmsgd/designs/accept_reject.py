@@ -32,7 +32,7 @@ MAX_PROPOSALS, PATIENCE = 20_000, 100
 #: rejected for these need not be looked at further; fewer items than this save nothing.
 SMALL = 8
 #: The batch number whose random numbers decide about acceptance; no proposal has it.
-DECISIONS = np.uint64(2**64 - 1)
+DECISIONS = 2**64 - 1
 
 
 @final
@@ -116,7 +116,7 @@ class AcceptReject(Design):
         block, sizes = 0, [size for size in (self.k // 4, self.k // 2) if size >= SMALL] + [self.k]
         for first in range(0, PATIENCE * MAX_PROPOSALS, TOGETHER):
             self._propose(stream, first, proposals)
-            block = fill_uniform(np.uint64(stream), DECISIONS, block, uniforms)
+            block = fill_uniform(stream, DECISIONS, block, uniforms)
             for Y, uniform in zip(proposals, uniforms, strict=True):
                 if all(uniform < self._acceptance_probability(Y[:size]) for size in sizes):
                     return Y

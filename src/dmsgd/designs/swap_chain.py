@@ -144,7 +144,7 @@ class SwapChain(Design):
         uniforms = np.empty(2 * self.k)
         Y = None if after is None else after.items.copy()
         for t in range(begin if after is None else after.draw + 1, stop):
-            block = fill_uniform(np.uint64(key), np.uint64(t), 0, uniforms)
+            block = fill_uniform(key, t, 0, uniforms)
             steps = self.thin if t > begin else self.burn_in
             if Y is None:
                 Y = self._first(uniforms[self.k :])

@@ -52,20 +52,18 @@ class SparseGram:
 
     def _add_short_rows(self, X: Matrix) -> None:
         """Add XᵀX, one entry times another at a time; cores share the rows of the result."""
-        from dmsgd.compiled.jit import address
         from dmsgd.compiled.sparse_gram import add_gram
 
         (n, d), entries = X.shape, SparseRows.of(X)
         alone = threading.current_thread() is not threading.main_thread() or X.nnz < SHARED
         cores = 1 if alone else thread_count(-1)
         shares = list(pairwise(_equal_work(entries, d, cores)))
-        given, total = entries.addresses(), address(self._total, float)
         tell = Progress(f"the Gram matrix of {n:,} items x {d:,} features")
         with ThreadPoolExecutor(cores) as pool:
             for rows in pairwise(_pieces(entries)):
 
                 def work(share: tuple[int, int], rows: tuple[int, int] = rows) -> None:
-                    add_gram(*given, *rows, *share, d, total)
+                    add_gram(*entries.arrays, *rows, *share, d, self._total)
 
                 if cores == 1:
                     work(shares[0])

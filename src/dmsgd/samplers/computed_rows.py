@@ -78,14 +78,10 @@ class SparseRows:
         """Number of rows."""
         return self.indptr.size - 1
 
-    def addresses(self) -> tuple[int, int, int]:
-        """Return the addresses of the three arrays."""
-        from dmsgd.compiled.jit import address
-
-        return (
-            address(self.indptr, np.int64), address(self.indices, np.uint32),
-            address(self.data, float),
-        )  # fmt: skip
+    @property
+    def arrays(self) -> tuple[IntArray, npt.NDArray[np.uint32], FloatArray]:
+        """The three arrays."""
+        return self.indptr, self.indices, self.data
 
     def block_sums(
         self,
@@ -101,18 +97,17 @@ class SparseRows:
         several of the `parts` at once.
         """
         from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK, sparse_block_sums
-        from dmsgd.compiled.jit import address
         from dmsgd.compiled.simd import BLOCK
 
         (count, d), blocks = columns.shape, -(-self.n // SPARSE_ROW_BLOCK)
         sums, tile, factors = np.zeros((count, blocks + 1)), np.zeros((d, BLOCK)), np.zeros(BLOCK)
         tile[:, :count], factors[:count] = columns.T, weights
-        given = (*self.addresses(), address(tile, float), count, address(factors, float))
-        filled = address(sums, float), address(weighted, float)
 
         def work(part: tuple[int, int]) -> None:
-            scratch = np.empty(2 * BLOCK)
-            sparse_block_sums(*given, *part, self.n, *filled, address(scratch, float))
+            sparse_block_sums(
+                *self.arrays, self.n, tile, count, factors, *part, sums, weighted,
+                np.empty(2 * BLOCK),
+            )  # fmt: skip
 
         if run is None:
             work((0, blocks))
@@ -166,33 +161,41 @@ class ComputedRows(RowSource):
 
     def callbacks(self) -> RowCallbacks:
         """Return the compiled functions."""
-        from dmsgd.compiled.computed_rows import gather_rows, locate_rows, ready_rows
-        from dmsgd.compiled.jit import address_of
+        from dmsgd.compiled.computed_rows import begin_dense, gather_dense, locate
 
-        return RowCallbacks(
-            address_of(locate_rows), address_of(gather_rows), address_of(ready_rows)
-        )
+        return RowCallbacks(locate.address, gather_dense.address, begin_dense.address)
 
     def arguments(self, k: int) -> tuple[IntArray, Any]:
         """Return sizes and addresses, and the scratch that they point into."""
+        from dmsgd.compiled.computed_rows import DENSE_ROW_BLOCK
         from dmsgd.compiled.jit import address
-        from dmsgd.compiled.linear_algebra import PANEL
+        from dmsgd.compiled.linear_algebra import PANEL, product
         from dmsgd.compiled.simd import BLOCK
 
-        assert self.sums is not None
-        rows, (n, d), D = self.rows, self.rows.X.shape, self.columns.shape[1]
-        buffers = np.zeros((k + PANEL, D)), np.zeros((d, BLOCK)), self.sums[:, -1].copy()
-        chosen, transposed, totals = buffers
-        labels = (0, 0, 0)
+        rows, (n, d) = self.rows, self.rows.X.shape
+        chosen, transposed = np.zeros((k + PANEL, self.columns.shape[1])), np.zeros((d, BLOCK))
+        common, totals = _common_arguments(n, self.columns, self.sums, chosen, DENSE_ROW_BLOCK)
+        labels = (0, 0)
         if rows.extra is not None and rows.codes is not None:
-            labels = 1, address(rows.extra, float), address(rows.codes, np.int64)
+            labels = address(rows.extra, float), address(rows.codes, np.int64)
         numbers = [
-            address(totals, float), n, d, D, self.sums.shape[1] - 1,
-            rows.X.dtype == np.float32, address(rows.X, rows.X.dtype),
-            address(rows.scale, float), *labels,
-            *(address(array, float) for array in (self.columns, self.sums, chosen, transposed)),
+            *common, 0, 0, 0, d, int(rows.X.dtype == np.float32), address(rows.X, rows.X.dtype),
+            address(rows.scale, float), *labels, address(transposed, float), product.address,
         ]  # fmt: skip
-        return np.array(numbers, dtype=np.int64), buffers
+        return np.array(numbers, dtype=np.int64), (chosen, transposed, totals)
+
+
+def _common_arguments(
+    n: int, columns: FloatArray, sums: FloatArray | None, chosen: FloatArray, row_block: int
+) -> tuple[list[int], FloatArray]:
+    """Return the first arguments of `compiled/computed_rows.py`, and the totals in them."""
+    from dmsgd.compiled.jit import address
+
+    assert sums is not None
+    totals = sums[:, -1].copy()
+    where = (address(array, float) for array in (columns, sums, chosen))
+    sizes = n, columns.shape[1], row_block, sums.shape[1] - 1
+    return [address(totals, float), *sizes, *where], totals
 
 
 def _dense_block_sums(
@@ -242,24 +245,21 @@ class ComputedSparseRows(RowSource):
 
     def callbacks(self) -> RowCallbacks:
         """Return the compiled functions."""
-        from dmsgd.compiled.computed_rows import gather_words, locate_words, ready_words
-        from dmsgd.compiled.jit import address_of
+        from dmsgd.compiled.computed_rows import begin_sparse, gather_sparse, locate
 
-        return RowCallbacks(
-            address_of(locate_words), address_of(gather_words), address_of(ready_words)
-        )
+        return RowCallbacks(locate.address, gather_sparse.address, begin_sparse.address)
 
     def arguments(self, k: int) -> tuple[IntArray, Any]:
         """Return sizes and addresses, and the scratch that they point into."""
+        from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK
         from dmsgd.compiled.jit import address
         from dmsgd.compiled.simd import BLOCK
 
-        assert self.sums is not None
-        d = self.columns.shape[1]
-        chosen, totals = np.zeros((d + 1, -(-k // BLOCK) * BLOCK)), self.sums[:, -1].copy()
-        where = (address(array, float) for array in (self.columns, self.sums, chosen))
-        sizes = self.rows.n, d, self.sums.shape[1] - 1
-        numbers = [address(totals, float), *sizes, *self.rows.addresses(), *where]
+        chosen = np.zeros((self.columns.shape[1] + 1, -(-k // BLOCK) * BLOCK))
+        common, totals = _common_arguments(
+            self.rows.n, self.columns, self.sums, chosen, SPARSE_ROW_BLOCK
+        )
+        numbers = [*common, *(address(array, array.dtype) for array in self.rows.arrays)]
         return np.array(numbers, dtype=np.int64), (chosen, totals)
 
 
@@ -270,9 +270,7 @@ def find_sparse(
 
     Only the columns of V = F basis that are needed are computed, a few at a time; with π all.
     """
-    from dmsgd.compiled.computed_rows import find_words, rows_of_words
-    from dmsgd.compiled.jit import address
-    from dmsgd.compiled.simd import BLOCK
+    from dmsgd.compiled.computed_rows import locate, sparse_rows
 
     rests, asked, J, draw = question
     asked, J, draw = (part.astype(np.int64) for part in (asked, J, draw))
@@ -290,16 +288,9 @@ def find_sparse(
         which = np.searchsorted(mine, numbers[first:last])
         source = ComputedSparseRows(rows, columns[mine], sums)
         arguments, _buffers = source.arguments(0)
-        find_words(
-            address(arguments, np.int64), address(which, np.int64),
-            address(targets[first:last], float), address(found[first:last], np.int64), last - first,
-        )  # fmt: skip
+        locate(arguments, which, targets[first:last], found[first:last], last - first)
     items[order] = found
-    X, width = np.empty((items.size, k)), -(-k // BLOCK) * BLOCK
-    chosen, filled = np.zeros((d + 1, width)), np.full(d, -1)
-    rows_of_words(
-        *rows.addresses(), address(columns, float), d, address(J, np.int64), k,
-        address(draw, np.int64), address(items, np.int64), address(X, float), items.size,
-        address(chosen, float), address(filled, np.int64),
-    )  # fmt: skip
+    X, source = np.empty((items.size, k)), ComputedSparseRows(rows, columns, np.empty((r, 1)))
+    arguments, _buffers = source.arguments(k)
+    sparse_rows(arguments, J, k, draw, items, np.full(d, -1), X, items.size)
     return items, X, None if pi is None else weighted

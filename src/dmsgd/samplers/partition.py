@@ -12,7 +12,7 @@ class RandomStream:
     """The random numbers of (key, epoch), handed out in order."""
 
     def __init__(self, key: int, epoch: int) -> None:
-        self.key, self.epoch, self.block = np.uint64(key), np.uint64(epoch), 0
+        self.key, self.epoch, self.block = key, epoch, 0
 
     def uniform(self, *shape: int) -> FloatArray:
         """Return numbers in (0, 1) of this shape."""
@@ -54,7 +54,7 @@ def exchange_items(
     A round pairs all batches at random, and each pair makes k proposals.
     """
     from dmsgd.compiled.exchange import NUMBERS, exchange, room
-    from dmsgd.compiled.jit import address
+    from dmsgd.compiled.linear_algebra import product
 
     count, k = batches.shape
     d, accepted, visit = rows.shape[1], 0, (NUMBERS * k + 1) // 2
@@ -67,11 +67,10 @@ def exchange_items(
             first, last = part
             doubles, integers = np.empty(room(k, d, k)), np.empty(2 * k, np.int64)
             chosen = np.ascontiguousarray(pairs[2 * first : 2 * last])
-            data = address(rows, float), d, address(batches, np.int64), address(of_place, np.int64)
             random = numbers.key, numbers.epoch, numbers.block + first * visit
             return int(
-                exchange(*data, k, address(chosen, np.int64), last - first, *random, k, ridge,
-                         address(doubles, float), address(integers, np.int64))
+                exchange(product.address, rows, d, batches, of_place, k, chosen, last - first,
+                         *random, k, ridge, doubles, integers)
             )  # fmt: skip
 
         parts = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, final
 
@@ -33,12 +34,11 @@ def rejection(spectrum: Eigenpairs, k: int) -> PreparedSampler:
 
 def kdpp_sampler(source: RowSource, values: FloatArray, k: int) -> PreparedSampler:
     """Return the sampler of the k-DPP with these eigenvalues and the eigenvectors of `source`."""
-    fill_rows, log_e = items_sampler(source), log_polynomials(values, k)
+    log_e = log_polynomials(values, k)
 
     def sample(key: int, start: int, size: int, workers: int) -> IntArray:
         def rows(first: int, out: IntArray) -> int:
-            J = choose_eigenvectors(log_e, key, first, out.shape[0])
-            return fill_rows(J, key, first, (k + 1) // 2, out)
+            return _fill_rows(source, out, key, first, (k + 1) // 2, log_e=log_e)
 
         return draw_in_parallel(rows, start, size, k, workers, NOT_ORTHONORMAL)
 
@@ -47,58 +47,50 @@ def kdpp_sampler(source: RowSource, values: FloatArray, k: int) -> PreparedSampl
 
 def dpp_sampler(source: RowSource, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
     """Return (key, t) -> items of draw t of the DPP that takes each eigenvector independently."""
-    from dmsgd.compiled.jit import address
-    from dmsgd.compiled.kdpp import choose_any
+    from dmsgd.compiled.philox import fill_uniform
 
-    fill_rows, rank = items_sampler(source), probabilities.size
+    rank = probabilities.size
 
     def draw(key: int, t: int) -> IntArray:
-        J, uniforms = np.empty(rank, dtype=np.int64), np.empty(rank)
-        given, scratch = address(probabilities, float), address(uniforms, float)
-        k = choose_any(given, rank, np.uint64(key), np.uint64(t), scratch, address(J, np.int64))
-        out: IntArray = np.empty((1, k), dtype=np.int64)
-        if k and not fill_rows(J[None, :k], key, t, (rank + 1) // 2, out):
+        uniforms = np.empty(rank)
+        block = fill_uniform(key, t, 0, uniforms)
+        J = np.flatnonzero(uniforms < probabilities)
+        out: IntArray = np.empty((1, J.size), dtype=np.int64)
+        if J.size and not _fill_rows(source, out, key, t, block, J=J):
             raise SamplingError(f"draw {t} was not completed: {NOT_ORTHONORMAL}")
         return out.ravel()
 
     return draw
 
 
-def choose_eigenvectors(log_e: FloatArray, key: int, start: int, size: int) -> IntArray:
-    """Return the eigenvectors of draws start to start + size of a k-DPP, shape (size, k)."""
-    from dmsgd.compiled.jit import address
-    from dmsgd.compiled.kdpp import choose_fixed
+def _fill_rows(
+    source: RowSource,
+    out: IntArray,
+    key: int,
+    start: int,
+    block: int,
+    log_e: FloatArray | None = None,
+    J: IntArray | None = None,
+) -> int:
+    """Fill row t of `out` with draw start + t; return how many rows were filled.
 
-    k, rank = log_e.shape[0] - 1, log_e.shape[1] - 1
-    J, uniforms = np.empty((size, k), dtype=np.int64), np.empty(k)
-    number, table = (np.uint64(key), np.uint64(start)), address(log_e, float)
-    choose_fixed(table, rank, *number, size, k, address(uniforms, float), address(J, np.int64))
-    return J
-
-
-def items_sampler(source: RowSource) -> Callable[[IntArray, int, int, int, IntArray], int]:
-    """Return (J, key, start, block, out) -> number of rows of `out` that were filled.
-
-    Row t is a draw of the projection DPP of V[:, J[t]] by the random numbers of draw start + t,
-    from number 2 * block on.
+    It is a draw of the projection DPP of V[:, J]; with `log_e`, J is chosen anew for each row. The
+    random numbers begin at number 2 * block.
     """
-    from dmsgd.compiled.jit import address, address_of
-    from dmsgd.compiled.kdpp import draw, room_for_draws
-    from dmsgd.compiled.projection import accept
+    from dmsgd.compiled.jit import address
+    from dmsgd.compiled.kdpp import draw
+    from dmsgd.compiled.projection import FIRST_ARRAY, LOCATE, Workspace
 
-    known = source.callbacks()
-    parts = known.begin_draw, known.locate, known.gather, known.prefilter, address_of(accept)
-
-    def fill_rows(J: IntArray, key: int, start: int, block: int, out: IntArray) -> int:
-        size, k = out.shape
-        doubles, integers = room_for_draws(k)
-        scratch = address(doubles, float), address(integers, np.int64)
-        chosen, number = address(J, np.int64), (np.uint64(key), np.uint64(start))
-        (arguments, _buffers), filled = source.arguments(k), address(out, np.int64)
-        where = address(arguments, np.int64)
-        return int(draw(where, *parts, chosen, k, *number, block, *scratch, filled, size))
-
-    return fill_rows
+    (size, k), (arguments, _buffers) = out.shape, source.arguments(out.shape[1])
+    workspace = Workspace(k)
+    table, rank = (0, 0) if log_e is None else (address(log_e, float), log_e.shape[1] - 1)
+    workspace.fields[LOCATE:FIRST_ARRAY] = (
+        *source.callbacks(), address(arguments, np.int64), table, rank, block,
+        address(out, np.int64), size,
+    )  # fmt: skip
+    if J is not None:
+        workspace.J[:] = J
+    return int(draw(workspace.fields, key, start))
 
 
 @final
@@ -109,54 +101,75 @@ class DenseTables(RowSource):
     V: FloatArray
     sums: FloatArray
     totals: FloatArray
-    guides: Any
+    hints: Any
     int8_rows: Any
 
     def callbacks(self) -> RowCallbacks:
         """Return the compiled functions."""
-        from dmsgd.compiled.jit import address_of
-        from dmsgd.compiled.sieve import sift
+        from dmsgd.compiled.sieve import prefilter
         from dmsgd.compiled.tables import gather, locate
 
-        prefilter = 0 if self.int8_rows is None else address_of(sift)
-        return RowCallbacks(address_of(locate), address_of(gather), prefilter=prefilter)
+        sieve = 0 if self.int8_rows is None else prefilter.address
+        return RowCallbacks(locate.address, gather.address, prefilter=sieve)
 
     def arguments(self, k: int) -> tuple[IntArray, None]:
         """Return sizes and addresses."""
+        return self._arguments, None
+
+    @cached_property
+    def _arguments(self) -> IntArray:
         from dmsgd.compiled.jit import address
 
-        (groups, width), last = self.sums.shape[:2], self.guides.shape[1] - 1
-        arrays = (self.totals, self.V, self.sums, self.guides, self.int8_rows)
+        (groups, width), last = self.sums.shape[:2], self.hints.shape[1] - 1
+        arrays = (self.totals, self.V, self.sums, self.hints, self.int8_rows)
         totals, *where = (0 if array is None else address(array, array.dtype) for array in arrays)
         numbers = [totals, *self.V.shape, groups, width, last, *where]
-        return np.array(numbers, dtype=np.int64), None
+        return np.array(numbers, dtype=np.int64)
 
 
 def dense_tables(V: FloatArray) -> DenseTables:
     """Return the tables of V, which is contiguous."""
-    from dmsgd.compiled.jit import address
     from dmsgd.compiled.simd import LANES
-    from dmsgd.compiled.tables import ENTRY, GROUP, LINE, fill_coarse, fill_guides, fill_sums
+    from dmsgd.compiled.tables import GROUP, LINE, LINE_BYTES, fill_sums
 
     n, r = V.shape
     F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
     width, whole, groups = F.shape[1], n // GROUP, -(-n // GROUP)
-    rest = np.zeros((GROUP, width))
-    rest[: n - whole * GROUP] = F[whole * GROUP :]
-    sums = _aligned((groups, width, ENTRY), float, LINE)
-    guides = np.empty((width, 2 * groups + 1), np.uint32)
-    ends, filled = np.zeros((groups + 1, width)), np.zeros(width, np.int64)
-    fill_sums(address(F, float), whole, width, address(ends, float), address(sums, float))
+    sums, ends = _aligned((groups, width, LINE), float, LINE_BYTES), np.zeros((groups + 1, width))
+    fill_sums(F, whole, width, ends, sums)
     if whole < groups:
-        behind = address(ends[whole:], float), address(sums[whole:], float)
-        fill_sums(address(rest, float), 1, width, *behind)
-    counted = address(ends, float), address(filled, np.int64), address(guides, np.uint32)
-    fill_guides(groups, width, 2 * groups, *counted)
+        rest = np.zeros((GROUP, width))
+        rest[: n - whole * GROUP] = F[whole * GROUP :]
+        fill_sums(rest, 1, width, ends[whole:], sums[whole:])
     int8_rows = None
     if r >= INT8_COLUMNS:
-        int8_rows = _aligned((n * r + 3,), np.int8, LINE)  # 4 bytes are read at a time
-        fill_coarse(address(V, float), n, r, address(int8_rows, np.int8))
-    return DenseTables(V, sums, ends[-1].copy(), guides, int8_rows)
+        int8_rows = _aligned((n * r + 3,), np.int8, LINE_BYTES)  # 4 bytes are read at a time
+        _fill_int8(V, int8_rows[: n * r].reshape(n, r))
+    return DenseTables(V, sums, ends[-1].copy(), _search_hints(ends), int8_rows)
+
+
+def _search_hints(ends: FloatArray) -> Any:
+    """Return hints[j, g] = the first group that ends at or after g / last of the sum of column j.
+
+    A hint may be early, never late: `locate` only walks forward. Its HINT_MARGIN is far more than
+    the rounding here.
+    """
+    totals, groups = ends[-1], len(ends) - 1
+    last, hints = 2 * groups, np.zeros((totals.size, 2 * groups + 1), np.uint32)
+    scale = np.divide(last, totals, out=np.zeros_like(totals), where=totals > 0)
+    for hint, places in zip(hints, (ends[1:] * scale).T.astype(np.int64), strict=True):
+        np.cumsum(np.bincount(places, minlength=last)[:last], out=hint[1:])
+    return np.minimum(hints, groups - 1, out=hints)
+
+
+def _fill_int8(V: FloatArray, out: Any) -> None:
+    """Fill each row of `out` with that of V, scaled so that its largest entry is 127."""
+    step = max(1, 2**15 // V.shape[1])
+    for first in range(0, len(V), step):
+        rows = V[first : first + step]
+        largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
+        scaled = rows * (127.0 / np.maximum(largest, 1e-300))[:, None]
+        out[first : first + step] = np.rint(scaled, out=scaled)
 
 
 def _aligned(shape: tuple[int, ...], kind: Any, line: int) -> Any:

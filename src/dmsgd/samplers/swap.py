@@ -108,7 +108,7 @@ def block_steps(kernel: KernelEntries) -> Advance:
             count = min(most, steps - done)
             uniforms, thresholds = np.empty(3 * count), np.empty(count)
             places, items = np.empty(count, np.int64), np.empty(count, np.int64)
-            block = fill_uniform(np.uint64(key), np.uint64(draw), block, uniforms)
+            block = fill_uniform(key, draw, block, uniforms)
             propose(kernel.n, Y.size, uniforms, places, items, thresholds)
             known, where = np.unique(np.concatenate([Y, items]), return_inverse=True)
             local, proposals = where[: Y.size].copy(), where[Y.size :]
