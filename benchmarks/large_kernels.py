@@ -32,7 +32,6 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.inputs.messages import format_bytes
-from dmsgd.spectra.doubt import distance
 from dmsgd.spectra.spectrum import changed
 
 ITEMS, SMALL = 20_000, 4000
@@ -189,7 +188,7 @@ def measure(name, items, power, k, draws):
         "draw": (done - ready) / draws,
         "memory": 1024 * (max(peaks) - before),
         "left out": spectrum.trace_error if approximate else None,
-        "bound": distance(spectrum, k) if approximate else None,
+        "bound": spectrum.total_variation_bound(k) if approximate else None,
         "b": design.inclusion().tolist() if hasattr(design, "inclusion") else None,
         "batches": batches.tolist(),
         "proposals": getattr(design, "proposals", None),

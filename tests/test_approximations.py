@@ -8,8 +8,7 @@ import pytest
 import dmsgd
 from contracts import check_closed_forms, check_draws, kdpp_law
 from dmsgd.designs import build
-from dmsgd.spectra import coreset, nystrom, pivoted_cholesky
-from dmsgd.spectra.doubt import distance
+from dmsgd.kernels import coreset, nystrom, pivoted_cholesky
 
 RNG = np.random.default_rng(4)
 POINTS = RNG.normal(size=(8, 2))
@@ -105,7 +104,7 @@ def test_blocks_have_the_law_of_single_pivots():
     """First two pivots of three items: the blocked draw against the sequential one, by χ²."""
     from scipy.stats import chi2_contingency
 
-    from dmsgd.spectra.cholesky import factor
+    from dmsgd.kernels.pivoted_cholesky import factor
 
     B = np.array([[1.0, 0, 0], [0.9, 0.5, 0], [0.2, 0.1, 0.7], [0.5, 0.5, 0.5]])
     kernel = dmsgd.Linear(B)
@@ -152,7 +151,7 @@ def test_given_landmarks_and_bad_ones():
 def test_memory_is_asked_for_first(monkeypatch):
     monkeypatch.setenv("DMSGD_MEMORY", "1MB")
     kernel = dmsgd.RBF(CLOUD)
-    with pytest.raises(MemoryError, match=r"8.24 MB and 1 MB may be used; use pivoted_cholesky"):
+    with pytest.raises(MemoryError, match=r"13.7 MB and 1 MB may be used; use pivoted_cholesky"):
         dmsgd.exact(kernel)
     with pytest.raises(MemoryError, match="a factor of 600 items x 450"):
         pivoted_cholesky(kernel, 300)
@@ -176,9 +175,9 @@ def test_large_rbf_designs_use_a_factor_and_say_so():
     X = RNG.normal(size=(1040, 2))
     design = dmsgd.diversify(X, 10, kernel="rbf")
     assert "Nyström, " in repr(design)
-    assert distance(design.spectrum, 10) < 1e-6  # as good as exact, and so no warning
+    assert design.spectrum.total_variation_bound(10) < 1e-6  # as good as exact, and so no warning
     for scale, off in ((0.5, "1"), (4.0, r"\d(\.\d+)?(e-0\d)?")):
-        message = rf"leaves out \d.*off by up to {off} \(.*partial\(nystrom, landmarks=\d+"
+        message = rf"leaves out \d.*off by up to {off} \(.*spectrum='nystrom'"
         with pytest.warns(dmsgd.KernelWarning, match=message):
             dmsgd.diversify(RNG.normal(size=(1040, 40)), 10, kernel="rbf", scale=scale)
 
@@ -227,4 +226,4 @@ def test_the_distance_to_the_exact_law_is_bounded(name):
         exactly = kdpp_law(kernel.block(range(8), range(8)), 3)
         nearly = kdpp_law(matrix(spectrum), 3)
         off = sum(abs(nearly[Y] - P) for Y, P in exactly.items()) / 2
-        assert 1e-6 < off <= distance(spectrum, 3) < 20 * off
+        assert 1e-6 < off <= spectrum.total_variation_bound(3) < 20 * off

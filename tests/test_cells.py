@@ -7,7 +7,7 @@ import pytest
 from scipy import linalg, sparse
 
 import dmsgd
-from dmsgd.features.principal import principal
+from dmsgd.spectra.decompose import principal
 
 
 @pytest.fixture

@@ -18,10 +18,9 @@ from contracts import (
     check_exchangeable,
     kdpp_law,
 )
+from dmsgd.features import array
 from dmsgd.samplers import reference
-from dmsgd.spectra import on_demand
 from dmsgd.spectra.conditional import conditional
-from dmsgd.spectra.doubt import doubt
 from test_kdpp import DUPLICATED, FEATURES, KERNELS, matrix
 
 RNG = np.random.default_rng(11)
@@ -102,10 +101,10 @@ def test_items_in_blocks_and_of_texts_are_the_same(tmp_path, monkeypatch):
     np.save(tmp_path / "cloud.npy", CLOUD)
     whole = dmsgd.diversify(CLOUD, 6).given([3, 250])
     blocks = dmsgd.diversify(tmp_path / "cloud.npy", 6).given([3, 250])
-    monkeypatch.setattr(on_demand, "KEPT", 0)
+    monkeypatch.setattr(array, "STORED", 0)
     texts = dmsgd.diversify(sparse.csr_array(CLOUD), 6).given([3, 250])
     for each in (blocks, texts):
-        assert not each._parts.left.spectrum.held.resident
+        assert not each._parts.left.spectrum.eigenvectors.stored
         np.testing.assert_allclose(each.inclusion(), whole.inclusion(), atol=1e-12)
         draws = each.sample(20, seed=1)
         assert np.isin([3, 250], draws).all()
@@ -150,7 +149,7 @@ def test_copies_of_given_items_have_no_weights():
         ([-1], ValueError, r"items must lie in 0\.\.7"),
         ([1.5], TypeError, "items must hold item numbers"),
         (3, ValueError, "items must be a 1-D list of items"),
-        ([0, 4], ValueError, "no batch contains all given items: item 4 is a copy"),
+        ([0, 4], ValueError, "no batch contains all given items: item 4 is a duplicate"),
     ],
 )
 def test_wrong_items_are_refused(items, error, message):
@@ -188,7 +187,7 @@ def test_rounding_is_small_or_told(condition, near, centre):
         b = given.inclusion()
         error = np.abs(b - precise.enumerated(F, k, items)).max()
         assert error < 1e-8 or told, (k, items, error)
-        estimate = doubt(given._parts.left.spectrum, k - len(items))
+        estimate = given._parts.left.spectrum.inclusion_error(k - len(items))
         assert error < max(estimate, 1e-12)
 
 

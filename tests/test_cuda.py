@@ -102,12 +102,12 @@ def test_the_same_sets_in_the_same_order_as_on_the_processor(k):
     X = np.random.default_rng(k).normal(size=(2000, 320)) / np.arange(1, 321) ** 0.5
     size = 2000 if k < 100 else 200
     spectrum = dmsgd.diversify(X, k=k).spectrum
-    from dmsgd.spectra.device_vectors import DeviceVectors
+    from dmsgd.spectra.cuda import CudaVectors
 
     moved = dmsgd.Spectrum.__new__(dmsgd.Spectrum)
     moved.__dict__.update(spectrum.__dict__)
-    moved.__dict__.pop("held", None)
-    object.__setattr__(moved, "vectors", DeviceVectors(there(np.asarray(spectrum.vectors))))
+    moved.__dict__.pop("eigenvectors", None)
+    object.__setattr__(moved, "vectors", CudaVectors(there(np.asarray(spectrum.vectors))))
     ours = dmsgd.KDPP(moved, k).sample(size, seed=1)
     assert ours.is_cuda
     assert ours.dtype == torch.int64

@@ -35,8 +35,8 @@ BELONGS = {
     "dmsgd.torch": ("torch", "lightning", "transformers"),
     "dmsgd.imblearn": ("imblearn", "sklearn"),
     "dmsgd.commands.demo_comparisons": ("demo", "sklearn"),
-    "dmsgd.features.device": ("torch",),  # and device_maps
-    "dmsgd.spectra.device": ("torch",),
+    "dmsgd.features.cuda": ("torch",),
+    "dmsgd.spectra.cuda": ("torch",),
     "dmsgd.samplers.cuda": ("torch",),
 }
 

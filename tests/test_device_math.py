@@ -1,4 +1,4 @@
-"""What is computed on a card before draws, on tensors of the processor: the same code, anywhere."""
+"""What is computed on a GPU before draws, on CPU tensors: the same code."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import dmsgd
 torch = pytest.importorskip("torch")
 
 from dmsgd.features import as_features  # noqa: E402
-from dmsgd.features.device import OnDevice, on_card  # noqa: E402
-from dmsgd.features.mapped_rows import LandmarkFeatures, Power, RowFactors, UnitRows  # noqa: E402
-from dmsgd.features.maps import unit_columns, with_labels  # noqa: E402
-from dmsgd.spectra import device  # noqa: E402
-from dmsgd.spectra.device_vectors import DeviceVectors  # noqa: E402
-from dmsgd.spectra.ties import settle_ties  # noqa: E402
-from dmsgd.spectra.vectors import ResidentVectors  # noqa: E402
+from dmsgd.features.cuda import Cuda, cuda_features  # noqa: E402
+from dmsgd.features.maps import concat_labels, standardize_map  # noqa: E402
+from dmsgd.features.row_maps import Anneal, Normalize, NystromFeatures, ScaleRows  # noqa: E402
+from dmsgd.inputs.arrays import on_host  # noqa: E402
+from dmsgd.spectra.cuda import CudaVectors  # noqa: E402
+from dmsgd.spectra.decompose import settle  # noqa: E402
+from dmsgd.spectra.eigenvectors import Dense  # noqa: E402
+from dmsgd.spectra.rounding import Rounding  # noqa: E402
 
 RNG = np.random.default_rng(2)
 X = RNG.uniform(0.1, 1.0, size=(60, 5))
@@ -24,53 +25,60 @@ LABELS = np.arange(60) % 6
 
 
 def there(array):
-    return OnDevice(torch.from_numpy(np.array(array)))
+    return Cuda(torch.from_numpy(np.array(array)))
+
+
+def native(F, array):
+    return torch.from_numpy(array) if isinstance(F, Cuda) else array
 
 
 @pytest.fixture(autouse=True)
-def _no_card(monkeypatch):
-    monkeypatch.setattr(device, "_reserve", lambda *about: None)
+def _no_gpu(monkeypatch):
+    monkeypatch.setattr("dmsgd.spectra.cuda.reserve_on", lambda *about: None)
+    monkeypatch.setattr("dmsgd.features.cuda.reserve_on", lambda *about: None)
 
 
 MAPS = {
     "none": lambda F: F,
-    "unit rows": lambda F: F.mapped(UnitRows()),
-    "unit columns": lambda F: F.mapped(unit_columns(F)),
-    "labels": lambda F: with_labels(F, LABELS, 0.7),
-    "labels alone": lambda F: with_labels(F, LABELS, 1.0),
-    "row factors": lambda F: F.mapped(RowFactors(np.linspace(0.5, 2, 60))),
-    "power": lambda F: F.mapped(Power(0.5)),
-    "landmarks": lambda F: F.mapped(LandmarkFeatures(X[:7], 0.6, np.eye(7)[:, :6])),
+    "unit rows": lambda F: F.mapped(Normalize()),
+    "unit columns": lambda F: F.mapped(standardize_map(F)),
+    "labels": lambda F: concat_labels(F, LABELS, 0.7),
+    "labels alone": lambda F: concat_labels(F, LABELS, 1.0),
+    "row factors": lambda F: F.mapped(ScaleRows(np.linspace(0.5, 2, 60))),
+    "power": lambda F: F.mapped(Anneal(0.5)),
+    "landmarks": lambda F: F.mapped(NystromFeatures(X[:7], 0.6, np.eye(7)[:, :6])),
 }
 
 
 @pytest.mark.parametrize("name", MAPS)
 def test_features_answer_as_those_in_memory(name):
-    ours, known = MAPS[name](there(X)), MAPS[name](as_features(X)).whole()
+    ours, known = MAPS[name](there(X)), MAPS[name](as_features(X)).to_memory()
     B, weights = RNG.normal(size=(known.d, 3)), RNG.gamma(1, 1, 60)
     items = np.array([5, 0, 59])
-    as_array = lambda found: found.toarray() if hasattr(found, "toarray") else found  # noqa: E731
+    as_array = lambda found: found.toarray() if hasattr(found, "toarray") else on_host(found)  # noqa: E731
     for ask in (
         lambda F: F.take(items),
-        lambda F: np.concatenate([as_array(rows) for _, rows in F.blocks()]),
-        lambda F: F.row_squares(),
-        lambda F: F.squares_of(B),
+        lambda F: np.concatenate([as_array(rows) for rows in F.blocks()]),
+        lambda F: F.row_norms2(),
+        lambda F: F.projected_norms2(B),
         lambda F: F.times(B),
         lambda F: F.similarities(as_array(F.take(items)), 0.9),
         lambda F: F.gram(),
         lambda F: F.gram(weights),
-        lambda F: F.gram_of(B),
-        lambda F: F.normal(B)[0],
-        lambda F: F.whole().matrix,
+        lambda F: F.gram_of(native(F, B)),
+        lambda F: F.gram_times(native(F, B))[0],
+        lambda F: F.to_memory().matrix,
     ):
         np.testing.assert_allclose(as_array(ask(ours)), as_array(ask(known)), atol=1e-11)
-    assert ours.normal(B)[1] == pytest.approx(known.normal(B)[1])
+    assert ours.gram_times(native(ours, B))[1] == pytest.approx(known.gram_times(B)[1])
     assert ours.fingerprint() == known.fingerprint()
 
 
 def test_lengths_whose_squares_vanish_are_lengths():
     small = np.vstack([X[:3], 1e-170 * X[3:6], np.zeros((1, 5))])
-    ours, known = (F.mapped(UnitRows()).whole().matrix for F in (there(small), as_features(small)))
+    ours, known = (
+        F.mapped(Normalize()).to_memory().matrix for F in (there(small), as_features(small))
+    )
     np.testing.assert_allclose(ours, known, rtol=1e-14)
 
 
@@ -90,11 +98,11 @@ REFUSED = {
 def test_tensors_that_are_no_features_are_refused(name):
     tensor, kind, message = REFUSED[name]
     with pytest.raises(kind, match=message):
-        on_card(tensor, "X", allow_tiny=False)
+        cuda_features(tensor, "X", allow_tiny=False)
 
 
 def test_a_part_may_be_zero():
-    assert on_card(torch.zeros(3, 2), "X", allow_tiny=True).shape == (3, 2)
+    assert cuda_features(torch.zeros(3, 2), "X", allow_tiny=True).shape == (3, 2)
 
 
 def test_eigenvectors_answer_as_those_in_memory():
@@ -103,14 +111,14 @@ def test_eigenvectors_answer_as_those_in_memory():
     for ask in (
         lambda vectors: vectors.rows(items),
         lambda vectors: vectors.columns(some),
-        lambda vectors: vectors.chosen(every),
-        lambda vectors: vectors.chosen(some),
+        lambda vectors: vectors.select(every),
+        lambda vectors: vectors.select(some),
         lambda vectors: vectors.times(np.linspace(1, 2, 5)),
-        lambda vectors: vectors.turned(U, items),
+        lambda vectors: vectors.rotate(U, items),
         lambda vectors: vectors.weighted_squares(np.linspace(0, 1, 5)),
-        lambda vectors: vectors.rejection_any_size(np.full(5, 0.5))(3, 4),
+        lambda vectors: vectors.sampler_any_size(np.full(5, 0.5))(3, 4),
     ):
-        ours, known = (ask(each) for each in (DeviceVectors(torch.tensor(V)), ResidentVectors(V)))
+        ours, known = (ask(each) for each in (CudaVectors(torch.tensor(V)), Dense(V)))
         np.testing.assert_allclose(np.asarray(ours), known, atol=1e-14)
 
 
@@ -119,7 +127,7 @@ def test_eigenvectors_answer_as_those_in_memory():
 def test_spectra_are_those_of_exact(shape, decades):
     F = RNG.normal(size=shape) * np.logspace(0, -decades, shape[1])
     F[[0, 9]] = 0.0
-    ours, known = device.of_features_there(there(F), 0.0), dmsgd.exact(dmsgd.Linear(F))
+    ours, known = there(F).spectrum(), dmsgd.exact(dmsgd.Linear(F))
     assert (ours.route, ours.rank, ours.rounding) == (known.route, known.rank, known.rounding)
     np.testing.assert_allclose(ours.values, known.values, rtol=1e-8)
     V, W = np.asarray(ours.vectors), np.asarray(known.vectors)
@@ -131,20 +139,22 @@ def test_spectra_are_those_of_exact(shape, decades):
 def test_kernels_by_entries():
     kernel = dmsgd.RBF(there(X), 0.5)
     known = dmsgd.exact(dmsgd.RBF(X, 0.5))
-    ours = device.of_matrix_there(kernel.on_device(), 0.0)
+    ours = kernel.spectrum()
     assert ours.route == known.route
     few = min(ours.rank, known.rank, 40)
     np.testing.assert_allclose(ours.values[:few], known.values[:few], rtol=1e-6)
     both = dmsgd.Product(dmsgd.Linear(there(X)), kernel)
     expected = (X @ X.T) * dmsgd.RBF(X, 0.5).block(np.arange(60), np.arange(60))
-    np.testing.assert_allclose(both.on_device().numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(both.columns(np.arange(60)).numpy(), expected, atol=1e-12)
     factor = dmsgd.Product(*2 * [dmsgd.Linear(there(X))]).factor()
-    np.testing.assert_allclose(factor.whole().matrix @ factor.whole().matrix.T, (X @ X.T) ** 2)
+    np.testing.assert_allclose(
+        factor.to_memory().matrix @ factor.to_memory().matrix.T, (X @ X.T) ** 2
+    )
 
 
 def test_pivoted_cholesky_is_that_of_memory():
     ours = dmsgd.pivoted_cholesky(dmsgd.RBF(X, 0.5), rank=20)
-    from dmsgd.spectra.cholesky import factor
+    from dmsgd.kernels.pivoted_cholesky import factor
 
     F, pivots, left = factor(dmsgd.RBF(there(X), 0.5), 30, 0.0, 1, 8)
     G, known, rest = factor(dmsgd.RBF(X, 0.5), 30, 0.0, 1, 8)
@@ -158,6 +168,6 @@ def test_one_basis_where_eigenvalues_are_equal():
     V = np.linalg.qr(RNG.normal(size=(40, 12)))[0]
     values = np.array([5, 5, 5, 4, 3, 3, 2, 1, 1, 1, 1, 0.5])
     ours, known = torch.from_numpy(V.copy()), V.copy()
-    device._settle_ties(torch.from_numpy(values), ours, 1e-9)
-    settle_ties(values, known, 1e-9)
+    settle(values, ours, Rounding(1.0, 40))
+    settle(values, known, Rounding(1.0, 40))
     np.testing.assert_allclose(ours.numpy(), known, atol=1e-13)

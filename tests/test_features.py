@@ -14,9 +14,7 @@ from scipy import sparse
 import dmsgd
 from dmsgd.diagnostics import gradient_variance
 from dmsgd.features import as_features
-from dmsgd.features.blocks import Blocks
-from dmsgd.features.large import ArrayStore
-from dmsgd.features.sliced import Sliced
+from dmsgd.features.large_array import in_blocks
 from dmsgd.inputs.arrays import on_host
 from dmsgd.samplers import reference
 
@@ -118,8 +116,7 @@ def cuda(X, folder):
 KINDS = {
     "array": lambda X, folder: X,
     "sparse": lambda X, folder: sparse.csr_array(X),
-    "large array": lambda X, folder: Blocks(ArrayStore(X)),
-    "slices": lambda X, folder: Sliced(as_features(X).whole()),
+    "large array": lambda X, folder: in_blocks(X),
     "npy": npy,
     "npz": npz,
     "sparse npz": sparse_npz,
@@ -150,7 +147,7 @@ MAPS = {
 def small_memory(monkeypatch):
     """So little that blocks are a few rows."""
     monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 21 * 8 * D)
-    monkeypatch.setattr("dmsgd.features.sliced.BLOCK", 21 * D)
+    monkeypatch.setattr("dmsgd.features.array.BLOCK", 21 * D)
 
 
 def kdpp(F):
@@ -222,7 +219,7 @@ FOR_EVERYONE = ("as they are", "all of these")
 EVERY_QUESTION = (
     "draws", "inclusion", "given items, b", "b alone", "diversify", "kernel blocks",
     "kernel columns", "diagonal", "nystrom", "pivoted Cholesky", "target, uniform",
-    "density target", "mean similarity",
+    "density target",
 )  # fmt: skip
 
 #: Kinds that meet every map in `make test`.
@@ -260,7 +257,7 @@ def test_every_kind_under_every_map_for_everyone(kind, map_name, tmp_path, small
     given = MAPS[map_name](KINDS[kind](POINTS, tmp_path))
     for name in CONSUMERS if map_name in FOR_EVERYONE else EVERY_QUESTION:
         consumer = CONSUMERS[name]
-        if name == "PoissonDisk" and as_features(given).whole().kind == "sparse":
+        if name == "PoissonDisk" and as_features(given).to_memory().kind == "sparse":
             with pytest.raises(TypeError, match="dense rows"):
                 consumer(given)
             continue
@@ -334,7 +331,7 @@ def test_maps_leave_their_source_alone(tmp_path):
     F = as_features(npy(POINTS, tmp_path))
     dmsgd.concat(dmsgd.normalize(F), LABELS, 0.5)
     assert F.shape == (N, D)
-    np.testing.assert_array_equal(F.whole().matrix, POINTS)
+    np.testing.assert_array_equal(F.to_memory().matrix, POINTS)
 
 
 def test_the_gram_of_sparse_rows_is_that_of_the_array_however_full_they_are(monkeypatch):

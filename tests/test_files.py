@@ -19,7 +19,7 @@ IRIS = "length,width,species\n1,2.5,setosa\n3,-4,virginica\n5,0,setosa\n"
 
 def load_features(*args, **kwargs):
     """The matrix behind what was loaded."""
-    return open_features(*args, **kwargs).whole().matrix
+    return open_features(*args, **kwargs).to_memory().matrix
 
 
 def written(folder, name, text):

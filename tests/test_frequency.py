@@ -6,15 +6,14 @@ import pytest
 import dmsgd
 from dmsgd import suggest_scale
 from dmsgd.diagnostics.frequency import class_shares, evenness, suggest_w
-from dmsgd.spectra import effective_rank, repulsion
 
 RNG = np.random.default_rng(8)
 
 
 def test_effective_rank_counts_groups():
     groups = np.repeat(np.eye(5), 20, axis=0)
-    assert effective_rank(dmsgd.exact(dmsgd.Linear(groups))) == pytest.approx(5)
-    assert effective_rank(dmsgd.exact(dmsgd.identity(30))) == pytest.approx(30)
+    assert dmsgd.exact(dmsgd.Linear(groups)).effective_rank() == pytest.approx(5)
+    assert dmsgd.exact(dmsgd.identity(30)).effective_rank() == pytest.approx(30)
 
 
 def test_evenness_and_rank_at_the_ends_of_the_float_range():
@@ -22,7 +21,7 @@ def test_evenness_and_rank_at_the_ends_of_the_float_range():
     assert evenness({"a": 5e-324, "b": 5e-324}) == pytest.approx(1.0)
     assert evenness({"a": 1e308, "b": 5e-324}) == pytest.approx(0.5)
     spectrum = dmsgd.Spectrum([1e307, 1e-290], np.eye(3, 2))
-    assert effective_rank(spectrum) == pytest.approx(1.0)
+    assert spectrum.effective_rank() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("scale", [0.2, 0.5, 2.0])
@@ -31,19 +30,19 @@ def test_repulsion_bounds_the_distance_from_uniform(scale):
     design = dmsgd.KDPP(dmsgd.exact(dmsgd.RBF(X, scale)), 3)
     batches = np.array(list(combinations(range(8), 3)))
     distance = 0.5 * np.abs(np.exp(design.log_prob(batches)) - 1 / len(batches)).sum()
-    delta = repulsion(design.spectrum, 3)
+    delta = design.spectrum.repulsion(3)
     assert 0 < distance <= 1 - np.exp(-delta)
-    assert repulsion(dmsgd.exact(dmsgd.identity(8)), 3) == pytest.approx(0, abs=1e-9)
+    assert dmsgd.exact(dmsgd.identity(8)).repulsion(3) == pytest.approx(0, abs=1e-9)
 
 
 def test_suggested_scale_has_the_effective_rank_it_promises():
     X = RNG.normal(size=(400, 3))
     for k in (5, 20):
         spectrum = dmsgd.exact(dmsgd.RBF(X, suggest_scale(X, k)))
-        assert effective_rank(spectrum) == pytest.approx(2 * k, rel=0.05)
+        assert spectrum.effective_rank() == pytest.approx(2 * k, rel=0.05)
     few = X[:60]  # at k = 25 a rank of 2k would leave nearly every item alone
     spectrum = dmsgd.exact(dmsgd.RBF(few, suggest_scale(few, 25)))
-    assert effective_rank(spectrum) == pytest.approx(30, rel=0.05)
+    assert spectrum.effective_rank() == pytest.approx(30, rel=0.05)
 
 
 @pytest.mark.parametrize("k", [8, pytest.param(40, marks=pytest.mark.long)])
@@ -51,7 +50,7 @@ def test_the_rank_of_all_items_is_known_from_some(k):
     rng = np.random.default_rng(8)
     for X in (rng.normal(size=(1500, 20)), rng.standard_t(2, size=(1500, 10))):
         spectrum = dmsgd.exact(dmsgd.RBF(X, suggest_scale(X, k)))  # from 500: without 1.1 to 1.4
-        assert effective_rank(spectrum) == pytest.approx(2 * k, rel=0.1)
+        assert spectrum.effective_rank() == pytest.approx(2 * k, rel=0.1)
 
 
 def test_ranks_out_of_reach_give_the_ends_of_the_range():

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.designs import determinants as module
-from dmsgd.spectra import on_demand
+from dmsgd.designs import greedy as module
+from dmsgd.features import array
 from test_kdpp import KERNELS, matrix
 
 RNG = np.random.default_rng(2)
@@ -95,5 +95,5 @@ def test_items_in_blocks_and_of_texts_are_the_same(tmp_path, monkeypatch):
     blocks = dmsgd.diversify(tmp_path / "cloud.npy", 10)
     assert blocks.greedy_map().tolist() == expected
     assert blocks.greedy_map().tolist() == expected  # and nothing it keeps has changed
-    monkeypatch.setattr(on_demand, "KEPT", 0)
+    monkeypatch.setattr(array, "STORED", 0)
     assert dmsgd.diversify(sparse.csr_array(CLOUD), 10).greedy_map().tolist() == expected

@@ -20,7 +20,6 @@ import dmsgd
 import precise
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.readers import NpyStore
-from dmsgd.spectra.doubt import doubt
 
 RNG = np.random.default_rng(8)
 
@@ -140,7 +139,9 @@ def test_no_loss_above_1e_9_is_silent(decades, k):
         assert "rounding cannot tell them from zero" in message
         return
     off = np.abs(design.inclusion() - precise.inclusion(X, k)).max()
-    assert off <= doubt(design.spectrum, k) + 1e-10  # what a Gram matrix loses at its limit
+    assert (
+        off <= design.spectrum.inclusion_error(k) + 1e-10
+    )  # what a Gram matrix loses at its limit
     assert off < 1e-9 or "rounding may move" in message
     assert decades > 7 or not message
 
@@ -154,7 +155,7 @@ def test_rbf_on_a_line(k, scale):
         assert "rounding cannot tell them from zero" in message
         return
     off = np.abs(design.inclusion() - precise.rbf_inclusion(X, scale, k)).max()
-    assert off <= 10 * doubt(design.spectrum, k) + 1e-12
+    assert off <= 10 * design.spectrum.inclusion_error(k) + 1e-12
     assert off < 1e-9 or "rounding may move" in message
 
 
@@ -429,7 +430,8 @@ def test_rounding_is_no_part_of_the_identity():
 
 def test_tied_eigenvectors_do_not_depend_on_how_they_were_found():
     """Any rotation of a tied eigenspace is settled into the same basis."""
-    from dmsgd.spectra.ties import settle_ties
+    from dmsgd.spectra.decompose import settle
+    from dmsgd.spectra.rounding import Rounding
 
     V = orthonormal(20, 6)
     values = np.array([5.0, 3.0, 3.0, 3.0, 1.0, 1.0])
@@ -437,35 +439,17 @@ def test_tied_eigenvectors_do_not_depend_on_how_they_were_found():
     turned[:, 1:4] = V[:, 1:4] @ orthonormal(3, 3)
     turned[:, 4:] = V[:, 4:] @ orthonormal(2, 2)
     for vectors in (V, turned):
-        settle_ties(values, vectors, 1e-12)
+        settle(values, vectors, Rounding(1.0, 20))
     np.testing.assert_allclose(turned[:, 1:], V[:, 1:], atol=1e-12)
     np.testing.assert_allclose(V.T @ V, np.eye(6), atol=1e-13)
 
 
-ROWS = np.random.default_rng(9)
+@pytest.mark.parametrize("shape", [(150, 150), (400, 90)], ids=str)
+def test_a_canonical_basis_is_that_of_its_span(shape):
+    from dmsgd.spectra.decompose import canonical_basis
 
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        ROWS.normal(size=(150, 150)),  # all rows are as long
-        ROWS.normal(size=(400, 90)),
-        np.repeat(ROWS.normal(size=(100, 80)), 3, axis=0),  # copies exclude each other
-        ROWS.integers(0, 2, size=(300, 40)).astype(float),
-        ROWS.standard_t(2, size=(300, 70)),
-    ],
-    ids=["square", "normal", "copies", "corners", "uneven"],
-)
-def test_the_basis_of_ties_goes_by_the_longest_row_of_what_is_left(rows):
-    """Many pivots are found together, and are those that are found one after the other."""
-    from dmsgd.spectra.ties import ALIKE, _settled
-
-    basis = np.linalg.qr(rows)[0]
-    found, left = _settled(basis), np.einsum("ij,ij->i", basis, basis)
-    rest = basis.copy()
-    for vector in found.T:
-        pivot = np.argmax(left >= (1 - ALIKE) * left.max())
-        direction = rest[pivot] / np.linalg.norm(rest[pivot])
-        np.testing.assert_allclose(vector, basis @ direction, atol=1e-11)
-        rest -= np.outer(rest @ direction, direction)
-        left = np.einsum("ij,ij->i", rest, rest)
+    basis = np.linalg.qr(np.random.default_rng(9).normal(size=shape))[0]
+    other = basis @ orthonormal(shape[1], shape[1])
+    found = canonical_basis(basis)
+    np.testing.assert_allclose(canonical_basis(other), found, atol=1e-11)
+    np.testing.assert_allclose(found @ found.T, basis @ basis.T, atol=1e-12)

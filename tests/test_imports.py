@@ -122,6 +122,10 @@ def test_there_is_no_circle(top: bool) -> None:
 ALLOWED = {
     "compiled": set(),
     "samplers": {"errors", "inputs", "polynomials", "compiled"},
+    "spectra": {"errors", "inputs", "polynomials", "samplers"},
+    "features": {"errors", "inputs", "files", "samplers", "spectra", "compiled"},
+    "kernels": {"errors", "inputs", "polynomials", "spectra", "features"},
+    "targets": {"errors", "inputs", "polynomials", "spectra", "features", "kernels"},
 }
 
 
@@ -201,23 +205,17 @@ def test_imports_of_experiments_point_one_way() -> None:
 KINDS = {
     "features": {
         "InMemory",
-        "InPasses",
-        "Resident",
-        "Dense",
+        "Stored",
+        "Array",
         "Sparse",
         "Blocks",
-        "OnDevice",
+        "LargeArray",
+        "Cuda",
         "FileStore",
         "DaskStore",
         "Store",
     },
-    "spectra": {
-        "Vectors",
-        "ResidentVectors",
-        "VectorsInBlocks",
-        "VectorsOnDemand",
-        "DeviceVectors",
-    },
+    "spectra": {"Eigenvectors", "Dense", "Projected", "CudaVectors"},
 }
 
 
@@ -236,6 +234,19 @@ def test_nobody_asks_what_kind_features_or_vectors_are() -> None:
         for folder, kinds in KINDS.items():
             if not name.startswith(f"dmsgd.{folder}"):
                 assert asked_kinds(ast.parse(path.read_text())) & kinds == set(), name
+
+
+#: Questions that features do not answer any more: they act instead.
+PROBES = (
+    r"\.(device|passes|direct|sparse|dense|disjoint|on_device)\(\)|\.resident\b"
+    r"|def (gram|of|similarities)\w*_there\b"
+)
+
+
+def test_features_are_not_asked_for_their_kind() -> None:
+    for name, path in modules().items():
+        found = re.search(PROBES, path.read_text(encoding="utf-8"))
+        assert found is None, f"{name}: {found}"
 
 
 @cache

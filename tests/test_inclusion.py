@@ -41,7 +41,7 @@ def told():
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, np.asfortranarray, list])
 def test_it_is_the_inclusion_of_the_design(settings, k, kind, monkeypatch):
-    monkeypatch.setattr("dmsgd.features.sliced.BLOCK", 7 * 12)  # several slices
+    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 7 * 12 * 8)  # several blocks
     b = dmsgd.inclusion(kind(X), k, **settings)
     np.testing.assert_allclose(b, dmsgd.diversify(X, k, **settings).inclusion(), rtol=0, atol=1e-12)
     assert b.sum() == pytest.approx(k)
@@ -131,7 +131,8 @@ def test_labels_that_do_not_count_are_mentioned():
 
 @every_setting
 def test_features_in_memory_are_not_copied(settings, monkeypatch):
-    monkeypatch.setattr("dmsgd.features.sliced.BLOCK", 2**14)
+    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**17)
+    monkeypatch.setattr("dmsgd.features.large_array.BLOCK", 2**14)
     big, n = np.tile(X, (400, 1)), 36_000
     if "labels" in settings:
         settings = {**settings, "labels": np.tile(Y, 400)}
@@ -151,15 +152,15 @@ def test_two_passes_over_a_file(tmp_path, monkeypatch):
     from dmsgd.features.blocks import Blocks
 
     np.save(tmp_path / "x.npy", X)
-    passes, run = [], Blocks.run
+    passes, run = [], Blocks.map_blocks
 
     def counted(self, work, name, arguments=None):
         passes.append(name)
         return run(self, work, name, arguments)
 
-    monkeypatch.setattr(Blocks, "run", counted)
+    monkeypatch.setattr(Blocks, "map_blocks", counted)
     b = dmsgd.inclusion(tmp_path / "x.npy", 4, Y, 0.5, normalize=True)
-    assert passes == ["gram", "squares"]
+    assert passes == ["gram", "norms"]
     np.testing.assert_allclose(b, dmsgd.inclusion(X, 4, Y, 0.5, normalize=True), atol=1e-12)
 
 

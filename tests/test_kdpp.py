@@ -16,7 +16,8 @@ from contracts import (
     moments,
 )
 from dmsgd.samplers import reference, rejection
-from dmsgd.spectra.spectrum import Rounding, truncated
+from dmsgd.spectra.rounding import Rounding
+from dmsgd.spectra.spectrum import truncate
 
 RNG = np.random.default_rng(7)
 FEATURES = RNG.normal(size=(8, 4))
@@ -170,7 +171,7 @@ def test_designs_survive_pickling_after_use():
 
 
 def test_a_spectrum_that_is_none_is_noticed():
-    broken = truncated(np.ones(3), np.ones((6, 3)) / np.sqrt(6), "made up", Rounding())
+    broken = truncate(np.ones(3), np.ones((6, 3)) / np.sqrt(6), "made up", Rounding())
     with pytest.raises(dmsgd.SamplingError, match="not orthonormal"):
         dmsgd.KDPP(broken, 3).sample(1, seed=0)
 

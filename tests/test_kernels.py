@@ -38,7 +38,7 @@ SOME = {
     "sparse rbf": lambda B: dmsgd.RBF(sparse.csr_array(B)),
     "matrix": lambda B: dmsgd.Precomputed(B @ B.T),
     "product": lambda B: dmsgd.Product(dmsgd.Linear(B), dmsgd.RBF(B)),
-    "part": lambda B: dmsgd.Precomputed(B @ B.T).restricted([0, 1, 2]),
+    "part": lambda B: dmsgd.Precomputed(B @ B.T).subset([0, 1, 2]),
 }
 
 
@@ -48,18 +48,18 @@ def test_a_kernel_has_no_columns_for_no_items_and_no_part_of_none(name):
     assert kernel.columns([]).shape == (kernel.n, 0)
     assert kernel.block([], [1]).shape == (0, 1)
     with pytest.raises(ValueError, match="items"):
-        kernel.restricted([])
+        kernel.subset([])
     with pytest.raises(ValueError, match="J must lie"):
         kernel.columns([kernel.n])
 
 
 def test_a_part_without_similarity_is_refused():
     with pytest.raises(ValueError, match="zero"):
-        dmsgd.Precomputed(np.diag([1.0, 0.0, 0.0])).restricted([1, 2])
+        dmsgd.Precomputed(np.diag([1.0, 0.0, 0.0])).subset([1, 2])
 
 
 def test_a_part_is_called_by_what_it_is():
-    part = dmsgd.Precomputed(np.eye(3)).restricted([0, 2])
+    part = dmsgd.Precomputed(np.eye(3)).subset([0, 2])
     assert repr(part) == "2 items of Precomputed(3 items)"
 
 

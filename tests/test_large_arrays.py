@@ -13,8 +13,10 @@ import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
 from dmsgd.compiled.computed_rows import DENSE_ROW_BLOCK
 from dmsgd.compiled.microkernels import DOT_STEP
+from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import as_features
-from dmsgd.spectra.on_demand import VectorsOnDemand
+from dmsgd.features.large_array import LargeArray
+from dmsgd.spectra.eigenvectors import Projected
 
 LABELS = np.random.default_rng(12).integers(4, size=200)
 
@@ -22,7 +24,7 @@ LABELS = np.random.default_rng(12).integers(4, size=200)
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every array is large, and read in blocks of 64 rows."""
-    monkeypatch.setattr("dmsgd.features.large.is_large", lambda raw: raw.dtype.kind in "fiu")
+    monkeypatch.setattr("dmsgd.features.large_array.is_large", lambda raw: raw.dtype.kind in "fiu")
     monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 1)
 
 
@@ -40,7 +42,7 @@ def rows(n: int, d: int, kind: npt.DTypeLike = np.float32) -> npt.NDArray[np.flo
 def test_the_law_equals_enumeration(k: int, kind: npt.DTypeLike) -> None:
     X = rows(7, 3, kind)
     design = dmsgd.diversify(X, k)
-    assert isinstance(design.spectrum.vectors, VectorsOnDemand)
+    assert isinstance(design.spectrum.vectors, Projected)
     law = kdpp_law(X.astype(float) @ X.T.astype(float), k)
     check_closed_forms(design, law)
     check_draws(design, law)
@@ -51,7 +53,7 @@ def test_the_law_equals_enumeration(k: int, kind: npt.DTypeLike) -> None:
 def test_the_law_with_labels_and_a_target_equals_enumeration() -> None:
     X, labels = rows(7, 3), [0, 1, 1, 0, 2, 2, 1]
     design = dmsgd.diversify(X, 2, labels, 0.4, normalize=True)
-    assert isinstance(design.spectrum.vectors, VectorsOnDemand)
+    assert isinstance(design.spectrum.vectors, Projected)
     given = X.astype(float)
     lengths = np.linalg.norm(given, axis=1, keepdims=True)
     F = np.hstack([0.6 * given / np.where(lengths > 0, lengths, 1), 0.4 * np.eye(3)[labels]])
@@ -59,7 +61,7 @@ def test_the_law_with_labels_and_a_target_equals_enumeration() -> None:
     check_closed_forms(design, law)
     check_draws(design, law)
     even = dmsgd.diversify(X, 2, labels, 0.4, normalize=True, target="balanced")
-    assert isinstance(even.spectrum.vectors, VectorsOnDemand)
+    assert isinstance(even.spectrum.vectors, Projected)
     counts = np.bincount(even.sample(50_000, seed=0).ravel(), minlength=7) / 50_000
     assert (np.abs(counts - even.inclusion()) < 5 * np.sqrt(0.25 / 50_000)).all()
 
@@ -79,7 +81,8 @@ def test_draws_are_those_of_eigenvectors_in_memory(
     request.getfixturevalue("large")
     for known in kept:
         made = dmsgd.diversify(X, known.k, labels, w, normalize=normalize)
-        assert isinstance(made.spectrum.vectors, VectorsOnDemand) == (kind != np.int8)
+        kept_as = made.spectrum.vectors.features
+        assert isinstance(kept_as, LargeArray) == (kind != np.int8)
         np.testing.assert_allclose(made.inclusion(), known.inclusion(), atol=1e-12)
         different = (made.sample(200, seed=2) != known.sample(200, seed=2)).any(axis=1)
         assert different.sum() <= 1  # where a random number falls between two roundings
@@ -116,15 +119,15 @@ def test_what_is_large_follows_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
     X = np.zeros((2**16, 64), dtype=np.float32)
     X[:, 0] = 1
     monkeypatch.setenv("DMSGD_MEMORY", "1GB")
-    assert as_features(X).resident
+    assert not isinstance(as_features(X), Blocks)
     monkeypatch.setenv("DMSGD_MEMORY", "100MB")
-    assert not as_features(X).resident
-    assert as_features(X[:, ::2]).resident  # it is copied in any case
-    assert as_features(X[:10]).resident
+    assert isinstance(as_features(X), Blocks)
+    assert not isinstance(as_features(X[:, ::2]), Blocks)  # it is copied in any case
+    assert not isinstance(as_features(X[:10]), Blocks)
     monkeypatch.setenv("DMSGD_MEMORY", "1TB")
-    assert as_features(X).resident
+    assert not isinstance(as_features(X), Blocks)
     monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 2**25 - 1)
-    assert not as_features(X).resident
+    assert isinstance(as_features(X), Blocks)
 
 
 @pytest.mark.usefixtures("large")
@@ -138,7 +141,7 @@ def test_a_change_of_the_array_is_noticed_by_passes() -> None:
 
 def test_nothing_as_large_as_the_array_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rows(60_000, 96)
-    monkeypatch.setattr("dmsgd.features.large.is_large", lambda raw: True)
+    monkeypatch.setattr("dmsgd.features.large_array.is_large", lambda raw: True)
     monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**19)
     dmsgd.diversify(X[:500], 16).sample(1, seed=0)  # compiled
     tracemalloc.start()
@@ -162,4 +165,4 @@ def test_bad_numbers_in_large_arrays_are_named() -> None:
 def test_what_a_draw_costs_is_said(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "dmsgd")
     dmsgd.diversify(rows(500, 8), 4).sample(1, seed=0)
-    assert "would take 31.2 KB; a draw of 4 makes about 8 of their 500 rows again" in caplog.text
+    assert "31.2 KB, are not stored; a batch of 4 computes about 8 of their 500 rows" in caplog.text

@@ -8,7 +8,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 
 import dmsgd
-from dmsgd.features.moments import Moments, _moments
+from dmsgd.features.maps import Moments, _moments
 
 X = np.array([[0.0, 4.0, 9.0], [1.0, 0.0, 16.0]])
 

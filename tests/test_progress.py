@@ -20,9 +20,10 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.features import sparse_gram
+from dmsgd.features.features import SHORTER
 from dmsgd.inputs import progress
-from dmsgd.spectra import eigen, pivoted_cholesky
-from dmsgd.spectra.exact import SHORTER
+from dmsgd.kernels import pivoted_cholesky
+from dmsgd.spectra import decompose
 
 
 class Stopped(Exception):
@@ -34,7 +35,8 @@ def nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object) -> None:
         raise Stopped
 
-    monkeypatch.setattr("dmsgd.features.resident.gram", stop)
+    monkeypatch.setattr("dmsgd.spectra.decompose.eigh", stop)
+    monkeypatch.setattr("dmsgd.features.array.rows.gram", stop)
     monkeypatch.setenv("DMSGD_MEMORY", "1TB")
 
 
@@ -164,7 +166,7 @@ def test_ctrl_c_ends_an_eigendecomposition(tmp_path: Path, code: str, returned: 
         assert "Exception ignored" not in errors
 
 
-@pytest.mark.parametrize("solve", [eigen.eigh, lambda A: (eigen.eigenvalues(A),)])
+@pytest.mark.parametrize("solve", [decompose.eigh, lambda A: (decompose.eigenvalues(A),)])
 def test_long_work_in_a_thread_returns_the_same(
     monkeypatch: pytest.MonkeyPatch, solve: Any
 ) -> None:
@@ -242,7 +244,8 @@ def test_many_equal_eigenvalues_say_how_far_they_are(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(progress, "EVERY", 0.0)
-    dmsgd.diversify(np.eye(30, 20), 4)
+    monkeypatch.setattr(progress, "LONG", 1e-9)
+    dmsgd.diversify(np.linalg.qr(np.ones((30, 20)) + np.eye(30, 20))[0], 4)
     assert "the basis of 20 equal eigenvalues: " in caplog.text
 
 
@@ -263,7 +266,7 @@ def test_an_indefinite_matrix_is_refused_wherever_it_is_checked() -> None:
 def test_the_tables_of_texts_say_how_far_they_are(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("dmsgd.spectra.on_demand.KEPT", 0)
+    monkeypatch.setattr("dmsgd.features.array.STORED", 0)
     monkeypatch.setattr(progress, "EVERY", 0.0)
     X = sparse.random_array((300, 40), density=0.1, rng=np.random.default_rng(0), format="csr")
     dmsgd.diversify(X, 4).sample(1, seed=0)

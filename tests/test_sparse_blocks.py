@@ -22,11 +22,12 @@ from contracts import check_closed_forms, check_determinism, check_draws, kdpp_l
 from dmsgd.commands import app
 from dmsgd.features import as_features
 from dmsgd.features import blocks as blocks_module
+from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import open_features
 from dmsgd.features.readers import SparseStore
 from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.files.arrays import SparseFile
-from dmsgd.spectra.vectors import VectorsInBlocks
+from dmsgd.spectra.eigenvectors import Projected
 from test_words import texts
 
 K = 8
@@ -69,7 +70,7 @@ def test_the_law_equals_enumeration(edges: tuple[int, ...], kept: str, tmp_path:
         design = dmsgd.diversify(small, 3)
     else:
         design = dmsgd.diversify(folder, 3)
-    assert isinstance(design.spectrum.vectors, VectorsInBlocks)
+    assert isinstance(design.spectrum.vectors, Projected)
     law = kdpp_law(EIGHT @ EIGHT.T, 3)
     check_closed_forms(design, law)
     check_draws(design, law)
@@ -173,10 +174,10 @@ def test_large_single_files_are_read_in_blocks_if_they_can(
     expected = dmsgd.diversify(X, K).sample(20, seed=0)
     monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 2**30)
     for name in ("plain.npz", "packed.npz"):
-        assert as_features(tmp_path / name).resident
+        assert not isinstance(as_features(tmp_path / name), Blocks)
     monkeypatch.setenv("DMSGD_MEMORY", "500KB")
-    assert not as_features(tmp_path / "plain.npz").resident
-    assert not as_features(tmp_path / "packed.npz").resident
+    assert isinstance(as_features(tmp_path / "plain.npz"), Blocks)
+    assert isinstance(as_features(tmp_path / "packed.npz"), Blocks)
     monkeypatch.setenv("DMSGD_MEMORY", "800KB")
     np.testing.assert_array_equal(
         dmsgd.diversify(tmp_path / "plain.npz", K).sample(20, seed=0), expected
@@ -193,7 +194,7 @@ def test_all_sparse_formats(kind: str, tmp_path: Path) -> None:
     for number, part in enumerate((X[:100], X[100:])):
         saved = sparse.csr_matrix(part) if kind == "csr_matrix" else part.asformat(kind)
         sparse.save_npz(tmp_path / f"corpus/{number}.npz", saved, compressed=False)
-    np.testing.assert_array_equal(open_features(tmp_path / "corpus").whole().matrix.toarray(),
+    np.testing.assert_array_equal(open_features(tmp_path / "corpus").to_memory().matrix.toarray(),
                                   X.toarray())  # fmt: skip
 
 
@@ -205,7 +206,7 @@ def test_all_types_of_numbers(dtype: str, tmp_path: Path, monkeypatch: pytest.Mo
     if dtype.startswith(">"):  # as another machine would have written it
         _rewrite(folder / "000.npz", data=X[:100].data.astype(dtype))
     found = open_features(folder)
-    np.testing.assert_array_equal(found.whole().matrix.toarray(), X.toarray())
+    np.testing.assert_array_equal(found.to_memory().matrix.toarray(), X.toarray())
 
 
 def _rewrite(path: Path, **changed: Any) -> None:
@@ -377,10 +378,10 @@ def test_a_design_can_be_pickled_and_does_not_hold_the_rows(tmp_path: Path) -> N
 
 def test_words_are_known_as_such(tmp_path: Path) -> None:
     X = texts(300, 20)
-    assert open_features(written(tmp_path / "counts", X, 100)).words()
+    assert open_features(written(tmp_path / "counts", X, 100)).has_counts()
     X.data[-1] = -1.0
-    assert not open_features(written(tmp_path / "other", X, 100)).words()
-    assert not dmsgd.nystrom(dmsgd.RBF(tmp_path / "counts", 1.0), 5).vectors.features.words()
+    assert not open_features(written(tmp_path / "other", X, 100)).has_counts()
+    assert not dmsgd.nystrom(dmsgd.RBF(tmp_path / "counts", 1.0), 5).vectors.features.has_counts()
 
 
 def test_the_command_line(tmp_path: Path) -> None:
@@ -425,7 +426,7 @@ def test_small_eigenvalues_take_more_rounds(tmp_path: Path, kept: str) -> None:
     X = sparse.csr_array(texts(400, 12).toarray() * np.logspace(0, -5, 12))
     memory = dmsgd.exact(dmsgd.Linear(X))
     blocks = dmsgd.exact(dmsgd.Linear(written(tmp_path / "corpus", X, 50, 51)))
-    assert blocks.route == "dual+rounds"
+    assert blocks.route == "dual"
     np.testing.assert_allclose(blocks.values, memory.values, rtol=1e-8)
     b = dmsgd.KDPP(blocks, 6).inclusion()
     np.testing.assert_allclose(b, dmsgd.KDPP(memory, 6).inclusion(), rtol=1e-8)

@@ -3,8 +3,7 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.spectra.eigen import noise
-from dmsgd.spectra.ties import equal_groups
+from dmsgd.spectra.rounding import Rounding
 
 RNG = np.random.default_rng(1)
 
@@ -60,7 +59,7 @@ def test_ill_conditioned_features_are_resolved_in_rounds(transpose):
     F = (U * sigma) @ W.T
     kernel = dmsgd.Linear(F.T if transpose else F)
     spectrum = dmsgd.exact(kernel)
-    assert spectrum.route == ("primal+rounds" if transpose else "dual+rounds")
+    assert spectrum.route == ("primal" if transpose else "dual")
     np.testing.assert_allclose(spectrum.values, sigma**2, rtol=1e-8)
     check_spectrum(kernel, spectrum, atol=1e-9)
     if not transpose:
@@ -126,11 +125,17 @@ def test_float32_features_and_duplicated_rows_keep_k():
 def test_no_group_of_equal_eigenvalues_is_wide():
     """Neighbours that are close do not chain: 133 values that span a factor of 28 were one tie."""
     for values in (np.geomspace(1, 1e-14, 2000), np.linspace(1e-12, 1e-14, 500)):
-        for group in equal_groups(values, noise(values.size) * values[0]):
+        for group in Rounding(1.0, values.size).equal_groups(values):
             assert values[group.start] - values[group.stop - 1] <= 1e-9 * values[group.start]
+
+
+def test_duplicates_of_rows_are_no_directions_of_an_rbf_kernel():
+    rows = np.repeat(np.random.default_rng(0).normal(size=(70, 5)), 10, axis=0)
+    for scale in (0.1, 1.0):
+        assert dmsgd.exact(dmsgd.RBF(rows, scale)).rank <= 70
 
 
 def test_equal_eigenvalues_are_found():
     values = np.array([3.0, 2.0, 2.0 - 4e-16, 1.0, 1e-9, 1e-9, 1e-9])
-    found = list(equal_groups(values, noise(7) * np.sqrt(values[0] * values)))
+    found = list(Rounding(0.5, 7).equal_groups(values))
     assert found == [slice(1, 3), slice(4, 7)]

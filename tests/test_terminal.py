@@ -205,15 +205,14 @@ def test_how_far_long_work_is_shows_above_the_bar(folder, command):
         "import sys, time\n"
         "from dmsgd.commands import main\n"
         "from dmsgd.inputs import progress\n"
-        "from dmsgd.spectra import eigen\n"
+        "from dmsgd.spectra import decompose\n"
         "def slow(A):\n"
         "    tell = progress.Progress('this eigendecomposition')\n"
         "    time.sleep(0.3)\n"
         "    tell(0.5)\n"
         "    time.sleep(0.3)\n"
         "    return right(A)\n"
-        "from dmsgd.spectra import rounds\n"
-        "progress.EVERY, right, rounds.eigh = 0.1, eigen.eigh, slow\n"
+        "progress.EVERY, right, decompose.eigh = 0.1, decompose.eigh, slow\n"
         f"sys.argv = 'dmsgd {command}'.split(); main()\n"
     )
     shown, returned = on_a_terminal(code, folder)

@@ -12,10 +12,10 @@ from scipy import sparse
 import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
 from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK
-from dmsgd.features.resident import gram
+from dmsgd.features import array
+from dmsgd.features.rows import gram
 from dmsgd.samplers.computed_rows import ComputedSparseRows
-from dmsgd.spectra import on_demand
-from dmsgd.spectra.on_demand import VectorsOnDemand
+from dmsgd.spectra.eigenvectors import Projected
 
 RNG = np.random.default_rng(11)
 
@@ -43,7 +43,7 @@ def texts(n: int, d: int, words: int = 6, seed: int = 0) -> sparse.csr_array:
 
 @pytest.fixture
 def never_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_demand, "KEPT", 0)
+    monkeypatch.setattr(array, "STORED", 0)
 
 
 @pytest.mark.usefixtures("never_kept")
@@ -54,7 +54,7 @@ def test_the_law_equals_enumeration(k: int) -> None:
          [0, 2, 1, 0]]
     )  # fmt: skip
     design = dmsgd.diversify(sparse.csr_array(X), k)
-    assert isinstance(design.spectrum.vectors, VectorsOnDemand)
+    assert isinstance(design.spectrum.vectors, Projected)
     law = kdpp_law(X @ X.T, k)
     check_closed_forms(design, law)
     check_draws(design, law)
@@ -85,17 +85,17 @@ def test_draws_are_those_of_eigenvectors_in_memory(
 ) -> None:
     X = sparse.hstack([texts(n, 40, seed=n), sparse.csr_array(np.eye(n, 8))], format="csr")
     kept = dmsgd.diversify(X, k)
-    monkeypatch.setattr(on_demand, "KEPT", 0)
+    monkeypatch.setattr(array, "STORED", 0)
     made = dmsgd.diversify(X, k)
-    assert not isinstance(kept.spectrum.vectors, VectorsOnDemand)
-    assert isinstance(made.spectrum.vectors, VectorsOnDemand)
+    assert not isinstance(kept.spectrum.vectors, Projected)
+    assert isinstance(made.spectrum.vectors, Projected)
     np.testing.assert_allclose(made.inclusion(), kept.inclusion(), atol=1e-12)
     different = (made.sample(300, seed=2) != kept.sample(300, seed=2)).any(axis=1)
     assert different.sum() <= 1  # where a random number falls between two roundings
     assert made.fingerprint() == kept.fingerprint()
     items = RNG.integers(n, size=(3, 2))
-    np.testing.assert_allclose(made.spectrum.held.rows(items), kept.spectrum.held.rows(items),
-                               atol=1e-12)  # fmt: skip
+    rows = [each.spectrum.eigenvectors.rows(items) for each in (made, kept)]
+    np.testing.assert_allclose(*rows, atol=1e-12)
     np.testing.assert_allclose(np.asarray(made.spectrum.vectors), kept.spectrum.vectors, atol=1e-12)
     again = pickle.loads(pickle.dumps(made))
     np.testing.assert_array_equal(again.sample(5, seed=1), made.sample(5, seed=1))

@@ -38,7 +38,9 @@ if TYPE_CHECKING:  # the same names, for type checkers
     )  # fmt: skip
     from dmsgd.kernels import (
         RBF as RBF, Kernel as Kernel, Linear as Linear, Precomputed as Precomputed,
-        Product as Product, identity as identity, median_scale as median_scale, strata as strata,
+        Product as Product, coreset as coreset, exact as exact, identity as identity,
+        median_scale as median_scale, nystrom as nystrom, pivoted_cholesky as pivoted_cholesky,
+        strata as strata,
     )  # fmt: skip
     from dmsgd.targets import (
         density_target as density_target, prescribe as prescribe,
@@ -47,8 +49,7 @@ if TYPE_CHECKING:  # the same names, for type checkers
         Schedule as Schedule, presample as presample,
     )  # fmt: skip
     from dmsgd.spectra import (
-        Spectrum as Spectrum, coreset as coreset, exact as exact, nystrom as nystrom,
-        pivoted_cholesky as pivoted_cholesky,
+        Spectrum as Spectrum,
     )  # fmt: skip
 
 __version__ = "0.2.0.dev0"
@@ -65,11 +66,12 @@ _HOMES = {
     "errors": ("KernelWarning", "RankError", "SamplingError", "TargetError"),
     "features": ("anneal", "concat", "normalize", "one_hot", "standardize"),
     "kernels": (
-        "RBF", "Kernel", "Linear", "Precomputed", "Product", "identity", "median_scale", "strata",
+        "RBF", "Kernel", "Linear", "Precomputed", "Product", "coreset", "exact", "identity",
+        "median_scale", "nystrom", "pivoted_cholesky", "strata",
     ),
     "targets": ("density_target", "prescribe"),
     "schedules": ("Schedule", "presample"),
-    "spectra": ("Spectrum", "coreset", "exact", "nystrom", "pivoted_cholesky"),
+    "spectra": ("Spectrum",),
 }  # fmt: skip
 
 #: Modules that users type, loaded when first named, because they load a framework.

@@ -23,8 +23,7 @@ from dmsgd.designs.options import KernelName
 from dmsgd.errors import InputError
 from dmsgd.inputs.arrays import IntArray, Matrix
 from dmsgd.inputs.scalars import as_count
-from dmsgd.kernels import RBF, Kernel, Linear, median_scale
-from dmsgd.spectra import exact
+from dmsgd.kernels import RBF, Kernel, Linear, exact, median_scale
 
 #: Batches are at most as large as the number of eigenvalues above this share of the largest: in
 #: thinner directions rounding would decide.

@@ -81,8 +81,8 @@ def made(name: str, place: Path) -> Target:
 
 def features(path: str | Path) -> None:
     """Read features in every way; what they are twice must be the same."""
-    first = open_features(path).whole().matrix
-    second = as_features(path).whole().matrix if not str(path).endswith(".csv") else first
+    first = open_features(path).to_memory().matrix
+    second = as_features(path).to_memory().matrix if not str(path).endswith(".csv") else first
     for found in (first, second):
         dense = found.toarray() if sparse.issparse(found) else found
         if dense.ndim != 2 or dense.dtype != np.float64 or not np.isfinite(dense).all():
@@ -102,7 +102,7 @@ def npy(place: Path) -> tuple[Path, Callable[[], None]]:
 
     def read() -> None:
         features(place / "x.npy")
-        same(open_features(place / "x.npy").whole().matrix, np.load(place / "x.npy"))
+        same(open_features(place / "x.npy").to_memory().matrix, np.load(place / "x.npy"))
 
     return place / "x.npy", read
 
@@ -159,7 +159,7 @@ def csv(place: Path) -> tuple[Path, Callable[[], None]]:
     def read() -> None:
         names = column_names(place / "x.csv")
         drop = ("kind",) if "kind" in names else ()
-        found = open_features(place / "x.csv", drop=drop).whole().matrix
+        found = open_features(place / "x.csv", drop=drop).to_memory().matrix
         if found.ndim != 2 or not np.isfinite(found).all():
             raise Finding("a table became no matrix")
         labels(f"{place / 'x.csv'}:{names[-1]}")
@@ -182,7 +182,7 @@ def parquet(place: Path) -> tuple[Path, Callable[[], None]]:
     def read() -> None:
         names = column_names(place / "x.parquet")
         drop = ("y",) if "y" in names else ()
-        open_features(place / "x.parquet", drop=drop).whole()
+        open_features(place / "x.parquet", drop=drop).to_memory()
         labels(f"{place / 'x.parquet'}:{names[-1]}")
 
     return place / "x.parquet", read

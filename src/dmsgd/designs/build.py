@@ -16,16 +16,14 @@ from dmsgd.designs.weighted import Weighted
 from dmsgd.errors import InputError, KernelWarning, warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
-from dmsgd.features.mapped_rows import Power, UnitRows
-from dmsgd.features.maps import unit_columns, with_labels
-from dmsgd.features.moments import column_moments
+from dmsgd.features.maps import column_moments, concat_labels, standardize_map
+from dmsgd.features.row_maps import Anneal, Normalize
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.kernels import RBF, Kernel, Linear
-from dmsgd.spectra import Spectrum, exact, nystrom, pivoted_cholesky, repulsion
-from dmsgd.spectra.doubt import distance
+from dmsgd.kernels import RBF, Kernel, Linear, exact, nystrom, pivoted_cholesky
+from dmsgd.spectra import Spectrum
 from dmsgd.spectra.spectrum import changed
 from dmsgd.targets import named_target, prescribe
 from dmsgd.targets.prescribe import scale_to_target
@@ -148,10 +146,10 @@ def remake(design: Any, X: Any) -> KDPP:
 def rows_for(options: DesignOptions, F: Features) -> Features:
     """Return the features with `rho`, `standardize` and `normalize` applied, without labels."""
     if options.rho is not None:
-        F = F.mapped(Power(options.rho))
+        F = F.mapped(Anneal(options.rho))
     if options.standardize:
-        F = F.mapped(unit_columns(F))
-    return F.mapped(UnitRows()) if options.normalize else F
+        F = F.mapped(standardize_map(F))
+    return F.mapped(Normalize()) if options.normalize else F
 
 
 def _k_dpp(options: DesignOptions, F: Features, k: int, labels: Any, target: Any) -> KDPP:
@@ -163,7 +161,7 @@ def _k_dpp(options: DesignOptions, F: Features, k: int, labels: Any, target: Any
         raise InputError("scale changes nothing in a linear kernel", kernel="rbf")
     labels = None if labels is None else as_labels(labels, F.n)
     rows = rows_for(options, F)
-    F = with_labels(rows, labels, w) if w > 0 else rows
+    F = concat_labels(rows, labels, w) if w > 0 else rows
     kernel = RBF(F, options.scale) if options.kernel == "rbf" else Linear(F)
     k = as_batch_size(k, kernel.n)
     if target is None:
@@ -218,15 +216,15 @@ def _concern(spectrum: Spectrum, k: int) -> str | None:
     """Return what is wrong with the scale of an RBF kernel, if anything."""
     if spectrum.rank < k:
         return f"all items look alike: rank {spectrum.rank} for k={k}; choose a smaller scale"
-    if distance(spectrum, k) > AS_GOOD_AS_EXACT:
+    if spectrum.total_variation_bound(k) > AS_GOOD_AS_EXACT:
         return (
             f"an approximation of rank {spectrum.rank} that leaves out {spectrum.trace_error:.2%} "
             f"of the trace stands for the kernel of {spectrum.n:,} items: the distribution of "
-            f"batches is off by up to {distance(spectrum, k):.1g} (total variation). Pass "
-            f"spectrum='exact', or spectrum='nystrom' with a larger rank; a larger scale makes it "
-            f"better"
+            f"batches is off by up to {spectrum.total_variation_bound(k):.1g} (total variation). "
+            f"Pass spectrum='exact', or spectrum='nystrom' with a larger rank; a larger scale "
+            f"makes it better"
         )
-    if k > 1 and repulsion(spectrum, k) < NEARLY_UNIFORM:
+    if k > 1 and spectrum.repulsion(k) < NEARLY_UNIFORM:
         return "no two items look alike, so batches are nearly uniform; choose a larger scale"
     return None
 

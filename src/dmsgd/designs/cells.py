@@ -9,9 +9,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from dmsgd.designs.stratified import Stratified
 from dmsgd.features import as_features
-from dmsgd.features.principal import leading, principal
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.scalars import as_batch_size
+from dmsgd.spectra.decompose import leading, principal
 
 #: Positions along a direction that differ by less than this share of its length are tied, so that
 #: rounding, which differs between processors, does not order duplicates and grids.
@@ -36,7 +36,7 @@ def cells(X: Any, k: int) -> Stratified:
     >>> design.stratum.tolist(), design.inclusion().round(3).tolist()
     ([0, 1, 0, 1, 0, 1], [0.333, 0.333, 0.333, 0.333, 0.333, 0.333])
     """
-    F = as_features(X).whole()
+    F = as_features(X).to_memory()
     k = as_batch_size(k, F.n)
     cell = np.empty(F.n, dtype=np.int64)
     for number, group in enumerate(_cut(F.matrix, np.arange(F.n), k)):

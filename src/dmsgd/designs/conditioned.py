@@ -8,14 +8,14 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from dmsgd.designs.design import ClosedForm
-from dmsgd.designs.determinants import greedy_set, log_determinants
+from dmsgd.designs.greedy import greedy_set
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.polynomials import log_polynomial
 from dmsgd.spectra.conditional import Conditional
-from dmsgd.spectra.doubt import SILENT, doubt
+from dmsgd.spectra.rounding import WARN_ABOVE
 from dmsgd.spectra.spectrum import Spectrum
 
 #: Numbers shuffled at a time.
@@ -94,7 +94,7 @@ class Conditioned(ClosedForm):
         """b of the other items; exactly 0 for duplicates of given ones, where rounding remains."""
         whole, _, left, rest = self._parts
         b = rest.inclusion()
-        error = min(MARGIN * doubt(left.spectrum, rest.k), SILENT)
+        error = min(MARGIN * left.spectrum.inclusion_error(rest.k), WARN_ABOVE)
         b[b <= error**2 * whole.inclusion()] = 0.0
         b[self.given] = 1.0
         return b
@@ -113,7 +113,7 @@ class Conditioned(ClosedForm):
         _, spectrum, left, rest = self._parts
         held = np.isin(batches, self.given).sum(axis=1) == self.given.size
         logs = np.full(len(batches), -np.inf)
-        logs[held] = log_determinants(spectrum, batches[held]) - left.log_determinant
+        logs[held] = spectrum.log_det(batches[held]) - left.log_determinant
         return logs - log_polynomial(left.spectrum.values, rest.k)
 
     def greedy_map(self) -> IntArray:

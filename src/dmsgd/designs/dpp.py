@@ -8,14 +8,12 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.design import check_range
-from dmsgd.designs.determinants import log_determinants
 from dmsgd.designs.html import frequency_range, html_repr
 from dmsgd.designs.kdpp import as_spectrum
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
-from dmsgd.spectra.doubt import doubt_any_size, say_doubt
 
 #: Memory of an array besides its entries, in units of 8 bytes.
 ARRAY = 31
@@ -38,7 +36,7 @@ class DPP:
     def __init__(self, L: Any) -> None:
         self.spectrum = spectrum = as_spectrum(L)
         self.n = spectrum.n
-        say_doubt(doubt_any_size(spectrum), spectrum, "a batch")
+        spectrum.warn_rounding()
 
     @property
     def _selection(self) -> FloatArray:
@@ -52,7 +50,7 @@ class DPP:
 
     @cached_property
     def _prepared(self) -> Any:
-        return self.spectrum.held.rejection_any_size(self._selection)
+        return self.spectrum.eigenvectors.sampler_any_size(self._selection)
 
     def sample(
         self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1
@@ -66,12 +64,13 @@ class DPP:
 
     def inclusion(self) -> FloatArray:
         """Return b_i = K_ii with K = L (L + I)^-1, shape (n,)."""
-        return self.spectrum.held.weighted_squares(self._selection).copy()  # not the cached one
+        return self.spectrum.eigenvectors.weighted_squares(self._selection).copy()  # of a cache
 
     def joint(self, i: Any, j: Any) -> FloatArray:
         """Return E[m_i m_j] = K_ii K_jj - K_ij² for broadcast item numbers; b_i for i = j."""
         i, j = as_pairs(i, j, self.n)
-        x, y, b = self.spectrum.held.rows(i), self.spectrum.held.rows(j), self.inclusion()
+        x, y = (self.spectrum.eigenvectors.rows(items) for items in (i, j))
+        b = self.inclusion()
         K = np.einsum("...n,...n,n->...", x, y, self._selection, optimize=False)
         return np.asarray(np.where(i == j, b[i], b[i] * b[j] - K**2))
 
@@ -84,7 +83,7 @@ class DPP:
         out = np.empty(len(rows))
         for t, Y in enumerate(rows):
             possible = Y.size <= self.spectrum.rank and np.unique(Y).size == Y.size
-            log_det = log_determinants(self.spectrum, Y[None])[0] if possible and Y.size else 0.0
+            log_det = self.spectrum.log_det(Y[None])[0] if possible and Y.size else 0.0
             out[t] = log_det - normaliser if possible else -np.inf
         return out
 

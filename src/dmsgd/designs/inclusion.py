@@ -9,22 +9,19 @@ import numpy as np
 
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.errors import KernelWarning
-from dmsgd.features import Features, Map, as_features
+from dmsgd.features import Features, RowMap, as_features
 from dmsgd.features.convert import split_label_column
-from dmsgd.features.mapped_rows import UnitRows, WithLabels
-from dmsgd.features.maps import unit_columns
-from dmsgd.features.sliced import Sliced
+from dmsgd.features.large_array import in_blocks
+from dmsgd.features.maps import standardize_map
+from dmsgd.features.row_maps import ConcatLabels, Normalize
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_batch_size, as_flag, as_fraction
-from dmsgd.kernels import Linear
+from dmsgd.kernels import Linear, exact
 from dmsgd.polynomials import eigenvector_inclusion
-from dmsgd.spectra.doubt import doubt, say_doubt
-from dmsgd.spectra.eigen import noise
-from dmsgd.spectra.exact import exact
-from dmsgd.spectra.rounds import right_vectors
-from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
+from dmsgd.spectra.decompose import like
+from dmsgd.spectra.spectrum import truncate
 
 
 def inclusion(
@@ -61,42 +58,31 @@ def inclusion(
     F = _features(X, labels, as_fraction(w, "w"), scaled, unit)
     k = as_batch_size(k, F.n)
     if F.d >= F.n:
-        return KDPP(exact(Linear(F.whole())), k).inclusion()
-    dual = _dual(F, k)
-    return F.squares_of(dual.vectors * np.sqrt(eigenvector_inclusion(dual.values, k) / dual.values))
+        return KDPP(exact(Linear(F.to_memory())), k).inclusion()
+    reserve(4 * F.d**2, f"the Gram matrix of {F.d} features", "reduce the number of features (PCA)")
+    values, U, rounding = F.gram_eigenpairs()
+    dual = truncate(values, U, "dual", rounding)  # whose eigenvalues are the kernel's
+    dual.require_rank(k)
+    dual.warn_rounding(k)
+    weights = np.sqrt(eigenvector_inclusion(values, k) / values)
+    return F.projected_norms2(U * like(U, weights))
 
 
 def _features(X: Any, labels: Any, w: float, standardize: bool, normalize: bool) -> Features:
-    """Return the features that `diversify` would make; in memory, of arrays no copy is made."""
+    """Return the features that `diversify` would make; arrays are mapped block by block."""
     if w > 0 and labels is None:
         raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
     F = as_features(X)
-    maps: list[Map] = [unit_columns(F)] if standardize else []
-    maps += [UnitRows()] if normalize else []
+    maps: list[RowMap] = [standardize_map(F)] if standardize else []
+    maps += [Normalize()] if normalize else []
     if labels is not None:
         classes, codes = as_classes(labels, F.n)
         if w > 0:
-            maps.append(WithLabels(codes, classes.size, w))
+            maps.append(ConcatLabels(codes, classes.size, w))
         else:
             warn(KernelWarning("labels are given, but w=0 ignores them", w=0.7), stacklevel=3)
-    if w < 1 and F.dense() is not None:
-        return Sliced(F.whole(), tuple(maps))
+    if w < 1 and isinstance(F.unwrap(), np.ndarray):
+        F = in_blocks(F.unwrap())
     for map in maps:
         F = F.mapped(map)
-    return Sliced(F.whole()) if F.resident else F
-
-
-def _dual(F: Features, k: int) -> Spectrum:
-    """Return the spectrum of FᵀF, whose eigenvalues are the kernel's; refuse and warn as KDPP."""
-    reserve(4 * F.d**2, f"the Gram matrix of {F.d} features", "reduce the number of features (PCA)")
-    if F.disjoint():
-        squares = F.gram().diagonal()
-        used = np.flatnonzero(squares > 0)
-        values, U, rounding = squares[used], np.eye(F.d)[:, used], Rounding()
-    else:
-        values, U = right_vectors(F)
-        rounding = Rounding(0.5, F.d - values.size, noise(F.d) ** 2)
-    dual = truncated(values, U, "dual", rounding)
-    dual.refuse_beyond_rank(k)
-    say_doubt(doubt(dual, k), dual, f"a batch of {k}")
-    return dual
+    return F

@@ -9,18 +9,16 @@ import numpy as np
 
 from dmsgd.designs.conditioned import Conditioned, Parts, as_given
 from dmsgd.designs.design import ClosedForm, Design
-from dmsgd.designs.determinants import greedy_set, log_determinants
+from dmsgd.designs.greedy import greedy_set
 from dmsgd.designs.options import DesignOptions
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.kernels import Kernel, Precomputed
+from dmsgd.kernels import Kernel, Precomputed, exact
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
 from dmsgd.samplers import PreparedSampler, Sampler, rejection
 from dmsgd.samplers.protocol import as_sampler, name_of
-from dmsgd.spectra import exact
 from dmsgd.spectra.conditional import conditional
-from dmsgd.spectra.doubt import doubt, say_doubt
 from dmsgd.spectra.spectrum import Spectrum
 
 
@@ -53,8 +51,8 @@ class KDPP(ClosedForm):
         as_sampler(sampler)
         self.n = spectrum.n
         self.k = as_batch_size(k, self.n)
-        spectrum.refuse_beyond_rank(self.k)
-        say_doubt(doubt(spectrum, self.k), spectrum, f"a batch of {self.k}")
+        spectrum.require_rank(self.k)
+        spectrum.warn_rounding(self.k)
         self.spectrum = spectrum
         self.sampler = sampler
         #: What `diversify` was called with; None for a k-DPP made by hand.
@@ -85,7 +83,7 @@ class KDPP(ClosedForm):
     @cached_property
     def _inclusion(self) -> FloatArray:
         """b_i = Σ_n V_in² π_n."""
-        return self.spectrum.held.weighted_squares(
+        return self.spectrum.eigenvectors.weighted_squares(
             eigenvector_inclusion(self.spectrum.values, self.k)
         )
 
@@ -105,16 +103,14 @@ class KDPP(ClosedForm):
         step = max(1, 2**22 // self.spectrum.rank)
         for first in range(0, i.size, step):
             part = slice(first, first + step)
-            x, y = self.spectrum.held.rows(i[part]), self.spectrum.held.rows(j[part])
+            x, y = (self.spectrum.eigenvectors.rows(items[part]) for items in (i, j))
             out[part] = np.einsum("pm,pm->p", (x * x) @ self._pairs, y * y)
             out[part] -= np.einsum("pm,pm->p", (x * y) @ self._pairs, x * y)
         return np.maximum(out, 0.0)
 
     def _log_prob(self, batches: IntArray) -> FloatArray:
         """log det(L_Y) - log e_k(λ). O(r k²) per batch."""
-        return log_determinants(self.spectrum, batches) - log_polynomial(
-            self.spectrum.values, self.k
-        )
+        return self.spectrum.log_det(batches) - log_polynomial(self.spectrum.values, self.k)
 
     def given(self, items: Any) -> Conditioned:
         """Return this k-DPP conditioned on `items`, fewer than k, being in every batch.

@@ -47,9 +47,9 @@ class PoissonDisk(Design):
     """
 
     def __init__(self, X: Any, k: int, radius: float | None = None, misses: int = 100) -> None:
-        self.features = as_features(X).whole().owned()
-        array = self.features.dense()
-        if array is None:
+        self.features = as_features(X).to_memory().copied()
+        array = self.features.unwrap()
+        if not isinstance(array, np.ndarray):
             raise TypeError(
                 "PoissonDisk measures distances between dense rows; pass X.toarray(), or fewer "
                 "features (TruncatedSVD)"

@@ -198,13 +198,12 @@ class SwapChain(Design):
 
 def _steps(kernel: Kernel) -> Advance:
     """Return the fastest way to make steps with this kernel."""
-    points = kernel.points()
-    X = None if points is None else points.dense()
+    X = None if kernel.features is None else kernel.features.unwrap()
     if isinstance(kernel, Precomputed):
         return compiled_steps("MATRIX", kernel.matrix, 0.0, kernel.diag())
-    if isinstance(kernel, Linear) and X is not None:
+    if isinstance(kernel, Linear) and isinstance(X, np.ndarray):
         return compiled_steps("LINEAR", X, 0.0, kernel.diag())
-    if isinstance(kernel, RBF) and X is not None:
+    if isinstance(kernel, RBF) and isinstance(X, np.ndarray):
         return compiled_steps("GAUSSIAN", X, 0.5 / kernel.scale**2, kernel.diag())
     return block_steps(kernel)
 

@@ -40,7 +40,7 @@ from dmsgd.inputs.scalars import (
     as_fraction,
     as_function,
 )
-from dmsgd.spectra import Spectrum, effective_rank, repulsion
+from dmsgd.spectra import Spectrum
 
 #: The label weights that are compared beside the requested one.
 WS = (0.0, 0.3, 0.5, 0.7, 0.9)
@@ -248,7 +248,7 @@ def compare(
     seed = fixed_seed(seed)
     y = None if labels is None else as_labels(labels, X.n)
     sample = Sample(X, k, y, options, seed)
-    data = summarize(X if X.resident else sample.X, X.n, y, X.words())
+    data = summarize(X if X.readable_rows(0) == X.n else sample.X, X.n, y, X.has_counts())
     plain = replace(options, w=0.0, target=None)
     with nullcontext() if plain == options else quiet_kernel_warnings():
         sample.unlabelled(plain, k)
@@ -295,8 +295,8 @@ def compare(
         names=sample.names,
         codes=sample.codes,
         rank=spectrum.rank,
-        effective_rank=effective_rank(spectrum),
-        strength=repulsion(spectrum, k) if k <= spectrum.rank else math.inf,
+        effective_rank=spectrum.effective_rank(),
+        strength=spectrum.repulsion(k) if k <= spectrum.rank else math.inf,
         summaries=tuple(summaries),
         requested=found[options][0] if options in found else None,
         candidate=found[candidate][0] if candidate in found else None,

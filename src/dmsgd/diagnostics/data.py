@@ -10,13 +10,13 @@ import numpy as np
 from dmsgd.designs import DesignOptions
 from dmsgd.designs.build import make_kdpp, rows_for
 from dmsgd.features import Features, as_features
-from dmsgd.features.interface import InMemory
-from dmsgd.features.moments import column_moments
+from dmsgd.features.features import InMemory
+from dmsgd.features.maps import column_moments
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import Seed, seed_key
-from dmsgd.kernels import Linear
-from dmsgd.spectra import Spectrum, exact
+from dmsgd.kernels import Linear, exact
+from dmsgd.spectra import Spectrum
 
 #: About as many floating point operations are spent on one eigendecomposition.
 OPERATIONS = 2.5e10
@@ -58,7 +58,7 @@ class DataSummary:
 
 def summarize(X: Features, n: int, labels: Any, has_counts: bool) -> DataSummary:
     """Return facts about X, which are all or some of n items."""
-    squares = np.sort(X.row_squares())
+    squares = np.sort(X.row_norms2())
     tenth = max(X.n // 10, 1)
     with np.errstate(over="ignore"):
         norm_ratio = squares[-tenth:].mean() / squares[squares > 0][:tenth].mean()
@@ -143,7 +143,7 @@ def sample_items(X: Features, k: int, labels: Any, options: DesignOptions, seed:
     """
     mixed = labels is not None and (options.target is None or options.w > 0)
     classes = np.unique(labels).size if mixed else 0
-    most = X.n if X.resident else SAMPLES[0]
+    most = X.readable_rows(SAMPLES[0])
     if options.target is not None and options.kernel == "rbf":
         most = min(most, max(PRESCRIBED, 5 * k))
     if options.target == "density":
@@ -168,4 +168,6 @@ def sample_size(n: int, directions: int, k: int, most: int) -> int:
 
 def take_rows(X: Features, rows: IntArray) -> InMemory:
     """Return these rows of X in memory."""
-    return X.whole() if rows.size == X.n else as_features(X.take(rows), allow_tiny=True).whole()
+    if rows.size == X.n:
+        return X.to_memory()
+    return as_features(X.take(rows), allow_tiny=True).to_memory()

@@ -148,7 +148,7 @@ def gradient_variance(
 
 
 def _checked(design: Source, gradients: Any, coefficients: Any) -> tuple[FloatArray, FloatArray]:
-    g = as_array(as_features(gradients, "gradients").whole().matrix)
+    g = as_array(as_features(gradients, "gradients").to_memory().matrix)
     check_design(design, g.shape[0], "gradients")
     if coefficients is None:
         a = np.full(design.n, 1 / design.k)

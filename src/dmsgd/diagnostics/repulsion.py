@@ -93,7 +93,7 @@ def _feature_variance(spectrum: Spectrum, batches: IntArray) -> Estimate:
     scale = np.sqrt(spectrum.values / spectrum.values[0])
     step = max(1, NUMBERS // (batches.shape[1] * spectrum.rank))
     parts = [
-        spectrum.held.rows(batches[start : start + step]).sum(axis=1) * scale
+        spectrum.eigenvectors.rows(batches[start : start + step]).sum(axis=1) * scale
         for start in range(0, len(batches), step)
     ]
     sums = np.concatenate(parts)
@@ -125,7 +125,7 @@ def _cosines(spectrum: Spectrum, batches: IntArray) -> FloatArray:
     """Return the mean cosine over the pairs of each batch: (|Σ f|² - k) / (k (k - 1))."""
     k, out = batches.shape[1], np.empty(len(batches))
     scale = np.sqrt(spectrum.values)
-    for t, rows in enumerate(spectrum.held.rows(batches)):
+    for t, rows in enumerate(spectrum.eigenvectors.rows(batches)):
         F = rows * scale
         lengths = np.linalg.norm(F, axis=1)
         F /= np.where(lengths > 0, lengths, 1.0)[:, None]

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.interface import Features
-from dmsgd.features.resident import held
+from dmsgd.features.array import in_memory
+from dmsgd.features.features import Features
 from dmsgd.inputs.arrays import as_matrix, to_numpy
 from dmsgd.inputs.memory import fits_in_memory, reserve
 from dmsgd.inputs.messages import few
@@ -44,26 +44,25 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
 
         return Blocks(dask_store(value))
     if module == "torch" and getattr(value, "is_cuda", False):
-        from dmsgd.features.device import on_card
+        from dmsgd.features.cuda import cuda_features
 
-        return on_card(value, name, allow_tiny)
+        return cuda_features(value, name, allow_tiny)
     if isinstance(value, np.memmap) and _is_large_file(value):
         from dmsgd.features.blocks import Blocks
         from dmsgd.features.readers import NpyStore
 
         return Blocks(NpyStore(value))
     if isinstance(value, np.ndarray) or module == "torch":
-        from dmsgd.features.blocks import Blocks
-        from dmsgd.features.large import ArrayStore, is_large
+        from dmsgd.features.large_array import in_blocks, is_large
 
         if is_large(raw := to_numpy(value, name)):
-            return Blocks(ArrayStore(raw))
+            return in_blocks(raw)
     try:
         matrix = as_matrix(value, name, allow_tiny=allow_tiny)
     except TypeError:
         _check_text(value, name)
         raise
-    return held(matrix, shared=_shared(matrix, value))
+    return in_memory(matrix, shared=_shared(matrix, value))
 
 
 def open_features(
@@ -108,7 +107,7 @@ def open_features(
         raise ValueError(
             f"{path}: a cluster reads .npy files in C order, .zarr, .parquet, and sparse .npz files"
         )
-    return held(as_matrix(value, str(path), allow_tiny=allow_tiny))
+    return in_memory(as_matrix(value, str(path), allow_tiny=allow_tiny))
 
 
 def _open_store(file: Path, drop: Collection[str], name: str | None) -> Any:
@@ -139,7 +138,7 @@ def _read_or_block(store: Any, name: str, allow_tiny: bool, on_cluster: bool = F
         return Blocks(store)
     advice = "free some; with a smaller DMSGD_MEMORY it is read in blocks"
     reserve(store.bytes // 8, f"all of {name}", advice)
-    return held(as_matrix(store.read(0, store.n), name, allow_tiny=allow_tiny))
+    return in_memory(as_matrix(store.read(0, store.n), name, allow_tiny=allow_tiny))
 
 
 def split_label_column(X: Any, labels: Any) -> tuple[Any, Any]:

@@ -1,22 +1,22 @@
-"""Feature maps: what the paper's kernels do to data before the inner product.
+"""Feature maps for users: `one_hot`, `anneal`, `normalize`, `standardize`, `concat`.
 
-`anneal`, `standardize`, `normalize` and `concat` are for users: an array gives an array and CSR
-gives CSR, while features that are read in blocks give features that are mapped block by block, when
-they are read. What a map does to rows is in mapped_rows.py.
+An array gives an array, CSR gives CSR and a tensor a tensor. Features in blocks give features that
+are mapped when their blocks are read. What a map does to rows is in row_maps.py.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any, final
 
 import numpy as np
+from scipy import sparse
 
 from dmsgd.features.convert import as_features
-from dmsgd.features.interface import Features, Map
-from dmsgd.features.mapped_rows import Power, UnitColumns, UnitRows, WithLabels, indicators
-from dmsgd.features.moments import column_moments
-from dmsgd.features.resident import Resident
-from dmsgd.inputs.arrays import TINY, Matrix
+from dmsgd.features.features import Features, RowMap
+from dmsgd.features.row_maps import Anneal, ConcatLabels, Normalize, Standardize, indicators
+from dmsgd.inputs.arrays import TINY, FloatArray, Matrix, as_array
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import as_fraction, as_positive
 
@@ -44,28 +44,28 @@ def anneal(X: Any, rho: float) -> Matrix | Features:
     >>> anneal(np.array([[0.0, 4.0]]), 0.5)
     array([[0., 2.]])
     """
-    return _applied(X, Power(as_positive(rho, "rho")))
+    return _applied(X, Anneal(as_positive(rho, "rho")))
 
 
 def normalize(X: Any) -> Matrix | Features:
     """Return X with rows of Euclidean length 1; zero rows stay zero.
 
-    A linear kernel favours items in proportion to their squared norm. Normalise when the length of
-    a row means nothing (embeddings, counts), keep it when it is importance. X has shape (n, d), and
-    so has the result; O(stored entries).
+    A linear kernel favours items in proportion to their squared norm. Normalize rows whose length
+    means nothing (embeddings, counts); keep the length where it is importance. X and the
+    result have shape (n, d); O(stored entries).
 
     >>> normalize(np.array([[3.0, 4.0], [0.0, 0.0]]))
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
-    return _applied(X, UnitRows())
+    return _applied(X, Normalize())
 
 
 def standardize(X: Any) -> Matrix | Features:
     """Return X with columns of mean 0 and standard deviation 1; constant columns become 0.
 
-    For columns in different units: a linear kernel otherwise sees those with the largest numbers
-    alone. Sparse X is scaled and not centred, so that it stays sparse: its columns have standard
+    For columns in different units: a linear kernel is otherwise dominated by those with the largest
+    numbers. Sparse X is scaled and not centred, so that it stays sparse: its columns have standard
     deviation 1 and keep their zeros. The means and deviations take one pass over X, shape (n, d),
     and the result has its shape.
 
@@ -74,10 +74,10 @@ def standardize(X: Any) -> Matrix | Features:
            [ 1., -1.,  0.]])
     """
     F = as_features(X, allow_tiny=True)
-    return _native(F.mapped(unit_columns(F)))
+    return F.mapped(standardize_map(F)).unwrap()
 
 
-def unit_columns(F: Features) -> UnitColumns:
+def standardize_map(F: Features) -> Standardize:
     """Return the map that makes columns of mean 0 and standard deviation 1 of these features."""
     origin, found = column_moments(F)
     deviations = found.deviations
@@ -87,14 +87,14 @@ def unit_columns(F: Features) -> UnitColumns:
             f"column {small[0]} of X has a standard deviation of {deviations[small[0]]:.0e}, of "
             f"which too few digits are known to divide by it; rescale the column, or leave it out"
         )
-    return UnitColumns(origin, found.means, np.where(deviations > 0, deviations, np.inf))
+    return Standardize(origin, found.means, np.where(deviations > 0, deviations, np.inf))
 
 
 def concat(X: Any, labels: Any, w: float) -> Matrix | Features:
     """Return F = [(1-w)X, wH]: features and one-hot labels side by side (the paper's eq. for F).
 
-    w = 0 looks at the features alone, w = 1 at the labels alone (stratified sampling); a part of
-    weight zero is left out rather than stored as zeros. The shape is (n, d + classes); O(stored
+    w = 0 uses the features alone, w = 1 the labels alone (stratified sampling); a part of weight
+    zero is left out, not stored as zeros. The shape is (n, d + classes); O(stored
     entries).
 
     >>> concat(np.array([[2.0], [4.0]]), ["a", "b"], 0.5)
@@ -102,21 +102,83 @@ def concat(X: Any, labels: Any, w: float) -> Matrix | Features:
            [2. , 0. , 0.5]])
     """
     F = as_features(X)
-    return _native(with_labels(F, labels, as_fraction(w, "w")))
+    return concat_labels(F, labels, as_fraction(w, "w")).unwrap()
 
 
-def with_labels(F: Features, labels: Any, w: float) -> Features:
+def concat_labels(F: Features, labels: Any, w: float) -> Features:
     """Return the features [(1-w)X, wH]; for w = 0 those that were given."""
     classes, codes = as_classes(labels, F.n)
-    return F.mapped(WithLabels(codes, classes.size, w)) if w > 0 else F
+    return F.mapped(ConcatLabels(codes, classes.size, w)) if w > 0 else F
 
 
-def _applied(X: Any, map: Map) -> Matrix | Features:
-    return _native(as_features(X, allow_tiny=True).mapped(map))
+def _applied(X: Any, map: RowMap) -> Matrix | Features:
+    return as_features(X, allow_tiny=True).mapped(map).unwrap()
 
 
-def _native(F: Features) -> Matrix | Features:
-    """Return features in memory, or on a card, as the array, CSR array or tensor they are."""
-    if (there := F.device()) is not None:
-        return there.tensor
-    return F.matrix if isinstance(F, Resident) else F
+@final
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Means and standard deviations of the columns of some rows, each less the same origin.
+
+    Parts of the rows are merged by root sums of squares, which neither overflow nor vanish.
+
+    count:  rows.
+    means:  of the columns, shape (d,).
+    spread: root of the summed squares of distances from the means, shape (d,).
+    """
+
+    count: int
+    means: FloatArray
+    spread: FloatArray
+
+    @property
+    def deviations(self) -> FloatArray:
+        """Standard deviations of the columns."""
+        return np.asarray(self.spread / np.sqrt(self.count))
+
+    def with_others(self, other: Moments) -> Moments:
+        """Return the moments of both parts together."""
+        count = self.count + other.count
+        apart = other.means - self.means
+        between = np.abs(apart) * np.sqrt(self.count * (other.count / count))
+        means = self.means + apart * (other.count / count)
+        return Moments(count, means, np.hypot(np.hypot(self.spread, other.spread), between))
+
+
+def column_moments(F: Features) -> tuple[FloatArray, Moments]:
+    """Return the first row, and the moments of all rows less that one, in one pass.
+
+    So a column far from 0 keeps its digits, and a constant column has deviation exactly 0.
+    """
+    origin = as_array(F.take(np.zeros(1, dtype=np.int64)))[0].astype(np.float64)
+    parts = F.map_blocks(partial(_moments, origin=origin), "moments")
+    return origin, reduce(Moments.with_others, (part for part in parts if part.count))
+
+
+def _moments(rows: Matrix, argument: Any, origin: FloatArray) -> Moments:
+    """Return the moments of a block of rows less `origin`."""
+    n, d = rows.shape
+    if n == 0:
+        return Moments(0, np.zeros(d), np.zeros(d))
+    if sparse.issparse(rows):
+        return _sparse_moments(rows, origin)
+    shifted = rows - origin
+    means = shifted.mean(axis=0)
+    shifted -= means
+    size = np.abs(shifted).max(axis=0)
+    shifted /= np.where(size > 0, size, 1.0)
+    return Moments(n, means, size * np.sqrt(np.einsum("ij,ij->j", shifted, shifted)))
+
+
+def _sparse_moments(rows: Matrix, origin: FloatArray) -> Moments:
+    n, d = rows.shape
+    entries, columns = rows.data - origin[rows.indices], rows.indices
+    empty = n - np.bincount(columns, minlength=d)
+    means = (np.bincount(columns, weights=entries, minlength=d) - empty * origin) / n
+    entries -= means[columns]
+    apart = np.where(empty > 0, np.abs(origin + means), 0.0)  # of the zeros that are not stored
+    size = apart.copy()
+    np.maximum.at(size, columns, np.abs(entries))
+    scale = np.where(size > 0, size, 1.0)
+    squares = np.bincount(columns, weights=(entries / scale[columns]) ** 2, minlength=d)
+    return Moments(n, means, size * np.sqrt(squares + empty * (apart / scale) ** 2))

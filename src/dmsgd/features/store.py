@@ -12,7 +12,6 @@ from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.memory import memory_limit
 from dmsgd.inputs.progress import Progress
-from dmsgd.samplers.computed_rows import DenseRows
 
 #: A block takes at most this many bytes (as float64), or a 32nd of the memory that may be used.
 BLOCK_BYTES = 2**25
@@ -64,10 +63,6 @@ class Store(ABC):
             rest.append(other)
             tell(len(rest) / len(arguments))
         return total, rest
-
-    def direct(self) -> DenseRows | None:
-        """Return how compiled loops make single rows, where that is quicker than blocks."""
-        return None
 
     def refuse_changed(self) -> None:  # noqa: B027 - not all can tell without reading
         """Raise if the data are not those that were there at the beginning."""

@@ -67,9 +67,9 @@ def _tensor_to_numpy(tensor: Any, name: str) -> npt.NDArray[Any]:
     return np.asarray((tensor.float() if short else tensor).numpy())
 
 
-def on_host(batches: Any) -> IntArray:
-    """Return batches as an array, also those that were drawn on a GPU."""
-    return np.asarray(batches.cpu().numpy() if hasattr(batches, "cpu") else batches)
+def on_host(array: Any) -> npt.NDArray[Any]:
+    """Return an array, or a tensor on a GPU, as an array."""
+    return np.asarray(array.cpu().numpy() if hasattr(array, "cpu") else array)
 
 
 def as_array(product: Any) -> FloatArray:

@@ -1,9 +1,12 @@
-"""Kernels: how similar items are."""
+"""Kernels: how similar items are, and their spectra, exact or approximate."""
 
-from dmsgd.kernels.kernel import Kernel, as_kernel
+from dmsgd.kernels.composed import Product
+from dmsgd.kernels.coreset import coreset
+from dmsgd.kernels.kernel import Kernel, as_kernel, exact
 from dmsgd.kernels.linear import Linear, identity, strata
+from dmsgd.kernels.nystrom import nystrom
+from dmsgd.kernels.pivoted_cholesky import pivoted_cholesky
 from dmsgd.kernels.precomputed import Precomputed
-from dmsgd.kernels.product import Product
 from dmsgd.kernels.rbf import RBF, median_scale
 
 __all__ = [
@@ -13,7 +16,11 @@ __all__ = [
     "Precomputed",
     "Product",
     "as_kernel",
+    "coreset",
+    "exact",
     "identity",
     "median_scale",
+    "nystrom",
+    "pivoted_cholesky",
     "strata",
 ]

@@ -1,10 +1,11 @@
-"""What a kernel is: similarity L over n items, seen through `n`, `diag()` and `block(I, J)`.
+"""`Kernel`: a similarity matrix L over n items, read by its entries, and its exact spectrum.
 
 Every other kernel of the paper is a feature map (`dmsgd.features`) followed by `Linear` or `RBF`.
 """
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from typing import Any, final
 
@@ -15,10 +16,22 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, check_nonzero
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
+from dmsgd.inputs.progress import EIGH, LONG, format_seconds, plan_work
+from dmsgd.inputs.scalars import as_share
+from dmsgd.spectra import Spectrum
+from dmsgd.spectra.decompose import like, spectrum_of_matrix
+from dmsgd.spectra.spectrum import changed
+
+log = logging.getLogger("dmsgd")
+
+#: Seconds that an eigendecomposition takes on an H200, times n³.
+CUDA_SECONDS = 6e-13
 
 
 class Kernel(ABC):
-    """A symmetric positive semi-definite matrix over n items, never formed unless asked for.
+    """A symmetric positive semi-definite matrix L over n items, never formed unless asked for.
+
+    features: the features by which items are compared, if there are any.
 
     >>> import dmsgd
     >>> kernel: dmsgd.Kernel = dmsgd.Linear([[1.0, 0.0], [1.0, 1.0]])
@@ -27,8 +40,7 @@ class Kernel(ABC):
     """
 
     n: int
-    #: What this kernel was computed from, as a hash, where its own numbers are rounded results.
-    origin: str | None = None
+    features: Features | None = None
 
     @abstractmethod
     def diag(self) -> FloatArray:
@@ -36,11 +48,23 @@ class Kernel(ABC):
 
     @abstractmethod
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741 - index sets, as in the paper
-        """Return the (len(I), len(J)) block of L at these rows and columns."""
+        """Return L[I, J], shape (len(I), len(J)), as a NumPy array."""
 
     @abstractmethod
-    def columns(self, J: Any) -> FloatArray:
-        """Return L[:, J], shape (n, len(J)): block(everyone, J) without copying the features."""
+    def columns(self, J: Any) -> Any:
+        """Return L[:, J], shape (n, len(J)), where the features live: an array or a CUDA tensor."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a hash of everything that L is a function of; other data gives another one."""
+
+    def subset(self, items: Any) -> Kernel:
+        """Return the kernel over these items alone."""
+        return Subset(self, as_subset(items, self.n))
+
+    def on_gpu(self) -> bool:
+        """Return whether `columns` are CUDA tensors."""
+        return self.features is not None and hasattr(self.features.unwrap(), "is_cuda")
 
     def factor(self) -> Features | None:
         """Return features F with L = F Fᵀ, if the kernel is given by some."""
@@ -48,38 +72,62 @@ class Kernel(ABC):
 
     def landmark_features(self, items: IntArray, whitening: FloatArray) -> Features:
         """Return the features C W, C being the columns of L at `items` and W the `whitening`."""
-        reserve_columns(self.n, items.size)
-        return as_features(self.columns(items) @ whitening, allow_tiny=True)
+        reserve(2 * self.n * items.size, "the columns of the landmarks", "use fewer landmarks")
+        columns = self.columns(items)
+        return as_features(columns @ like(columns, whitening), allow_tiny=True)
 
-    def points(self) -> Features | None:
-        """Return the features that items are similar by, if there are any."""
-        return None
+    def spectrum(self, tol: float = 0.0) -> Spectrum:
+        """Return all eigenvalues above rounding and `tol` times the largest: see `dmsgd.exact`."""
+        factor = self.factor()
+        found = self._spectrum_of_entries(tol) if factor is None else factor.spectrum(tol)
+        method = f"exact(tol={tol.hex()})"
+        return changed(found, kernel=repr(self), data=self.fingerprint(), method=method)
 
-    def on_device(self, J: IntArray | None = None) -> Any:
-        """Return L, or L[:, J], as a tensor on the card where the features are, if that is so."""
-        return None
+    def _spectrum_of_entries(self, tol: float) -> Spectrum:
+        what, everything = f"the full matrix of {self!r} with its eigenvectors", np.arange(self.n)
+        if self.on_gpu():
+            from dmsgd.spectra.cuda import reserve_on
 
-    def restricted(self, items: Any) -> Kernel:
-        """Return the kernel over these items alone."""
-        return _Part(self, as_part(items, self.n))
+            reserve_on(self.columns([0]).device, 6 * self.n**2, what)
+            if (seconds := CUDA_SECONDS * self.n**3) > LONG:
+                log.warning("%s takes about %s on a fast GPU", what, format_seconds(seconds))
+            return spectrum_of_matrix(self.columns(everything), tol)
+        advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
+        # The matrix, its eigenvectors, and what LAPACK needs beside them.
+        plan_work(EIGH * self.n**3, 5 * self.n**2, what, advice)
+        return spectrum_of_matrix(self.block(everything, everything), tol)
 
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """Return a hash of everything that L is a function of; other data gives another one."""
+
+def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
+    """Return the spectrum of `kernel`: all eigenvalues that rounding can tell from zero.
+
+    tol: leave out eigenvalues up to `tol` times the largest, too. The result is then the spectrum
+         of another kernel, and its `trace_error` says how far that is from this one.
+
+    Rounding hides eigenvalues below about 1e-14 of the largest in a kernel given by its entries,
+    and below 1e-28 in one given by features. O(n d min(n, d)) for linear kernels, O(n³) and n²
+    memory otherwise. The route is "dual" by the d x d matrix FᵀF of features F (d < n), "primal" by
+    an n x n matrix, or "diagonal" for sparse features with one entry per row, as labels.
+
+    >>> from dmsgd import Linear
+    >>> exact(Linear([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).values
+    array([4., 2.])
+    """
+    return as_kernel(kernel, "exact").spectrum(as_share(tol, "tol"))
 
 
-def as_kernel(value: Any, who: str) -> Kernel:
-    """Return `value`, which is a kernel; `who` needs one."""
+def as_kernel(value: Any, caller: str) -> Kernel:
+    """Return `value` if it is a kernel, which `caller` needs."""
     if not isinstance(value, Kernel):
         name = value.__name__ if isinstance(value, type) else type(value).__name__
         raise TypeError(
-            f"{who} needs a kernel, got {name}; make one of features first, such as "
-            f"{who}(Linear(X))"
+            f"{caller} needs a kernel, got {name}; make one of features first, such as "
+            f"{caller}(Linear(X))"
         )
     return value
 
 
-def as_part(value: Any, n: int) -> IntArray:
+def as_subset(value: Any, n: int) -> IntArray:
     """Return `value`, item numbers of which there is at least one."""
     items = as_items(value, n, "items", 1)
     if not items.size:
@@ -87,14 +135,9 @@ def as_part(value: Any, n: int) -> IntArray:
     return items
 
 
-def reserve_columns(n: int, count: int) -> None:
-    """Raise MemoryError if there is no room for `count` columns of n items and as many features."""
-    reserve(2 * n * count, "the columns of the landmarks", "use fewer landmarks")
-
-
 @final
-class _Part(Kernel):
-    """A kernel seen at some of its items."""
+class Subset(Kernel):
+    """Some of the items of a kernel."""
 
     def __init__(self, whole: Kernel, items: IntArray) -> None:
         self.whole, self.items, self.n = whole, items, int(items.size)

@@ -8,11 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.features import Features, as_features, one_hot
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, as_items, check_nonzero
+from dmsgd.inputs.arrays import FloatArray, as_array, as_items
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_count, as_flag
-from dmsgd.kernels.kernel import Kernel, as_part
+from dmsgd.kernels.kernel import Kernel, as_subset
 
 
 @final
@@ -26,23 +26,32 @@ class Linear(Kernel):
     array([[1., 1.]])
     """
 
+    features: Features
+
     def __init__(self, B: Any) -> None:
         features = as_features(B, "B")
-        self.features = features if isinstance(B, Features) else features.owned()
+        self.features = features if isinstance(B, Features) else features.copied()
         self.n = self.features.n
-        if self.features.resident:  # in blocks it shows when they are first read
-            check_nonzero(any(rows.any() for rows in map(_stored, self.features.blocks())))
+        #: Fingerprint of what the features were computed from, where they are rounded results.
+        self._origin: str | None = None
+
+    @classmethod
+    def computed(cls, features: Features, origin: str) -> Linear:
+        """Return the kernel of features that are rounded results of what has this fingerprint."""
+        made = cls(features)
+        made._origin = origin
+        return made
 
     def diag(self) -> FloatArray:
         """Return the squared norms of the feature rows."""
-        return self.features.row_squares()
+        return self.features.row_norms2()
 
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         """Return B_I B_Jᵀ."""
         rows, columns = as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1)
         return as_array(self.features.take(rows) @ self.features.take(columns).T)
 
-    def columns(self, J: Any) -> FloatArray:
+    def columns(self, J: Any) -> Any:
         """Return B B_Jᵀ."""
         return self.features.times(self.features.take(as_items(J, self.n, "J", 1)).T)
 
@@ -50,30 +59,17 @@ class Linear(Kernel):
         """Return B."""
         return self.features
 
-    def on_device(self, J: IntArray | None = None) -> Any:
-        """Return B Bᵀ, or B B_Jᵀ, where B is, if that is a card."""
-        there = self.features.device()
-        return None if there is None else there.inner_products(J)
-
-    def points(self) -> Features:
-        """Return B."""
-        return self.features
-
-    def restricted(self, items: Any) -> Linear:
+    def subset(self, items: Any) -> Linear:
         """Return Linear(B_items)."""
-        return Linear(as_features(self.features.take(as_part(items, self.n)), allow_tiny=True))
+        part = self.features.take(as_subset(items, self.n))
+        return Linear(as_features(part, allow_tiny=True))
 
     def fingerprint(self) -> str:
-        """Return the hash of the features."""
-        return self.origin or digest("Linear", self.features.fingerprint())
+        """Return the hash of the features, or of what they were computed from."""
+        return self._origin or digest("Linear", self.features.fingerprint())
 
     def __repr__(self) -> str:
         return f"Linear({self.n} items, {self.features.d} {self.features.kind} features)"
-
-
-def _stored(block: tuple[int, Matrix]) -> FloatArray:
-    """Return the numbers that a block of rows stores."""
-    return np.asarray(block[1].data if sparse.issparse(block[1]) else block[1])
 
 
 def strata(labels: Any, balanced: bool = False) -> Linear:

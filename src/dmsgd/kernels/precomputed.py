@@ -37,9 +37,9 @@ class Precomputed(Kernel):
             )
         self.matrix: FloatArray = (L + L.T) / 2
         self.n = int(L.shape[0])
-        self._refuse_indefinite(size)
+        self._check_definite(size)
 
-    def _refuse_indefinite(self, size: float) -> None:
+    def _check_definite(self, size: float) -> None:
         slack = 100 * self.n * np.finfo(float).eps * size
         raised = self.matrix + slack * np.eye(self.n)
         check = partial(np.linalg.cholesky, raised)
@@ -65,7 +65,7 @@ class Precomputed(Kernel):
 
     def fingerprint(self) -> str:
         """Return the hash of the matrix."""
-        return self.origin or digest("Precomputed", fingerprint(self.matrix))
+        return digest("Precomputed", fingerprint(self.matrix))
 
     def __repr__(self) -> str:
         return f"Precomputed({self.n} items)"

@@ -7,14 +7,15 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.features import Features, as_features
-from dmsgd.features.mapped_rows import LandmarkFeatures
-from dmsgd.features.similarity import similarity, squared_distances
+from dmsgd.features.row_maps import NystromFeatures
+from dmsgd.features.rows import similarity, squared_distances
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import Seed, as_positive, seed_key
-from dmsgd.kernels.kernel import Kernel, as_part, reserve_columns
+from dmsgd.kernels.kernel import Kernel, as_subset
+from dmsgd.spectra.decompose import like
 
-#: How many items the median heuristic looks at.
+#: Items in the subsample of the median heuristic.
 MEDIAN_SUBSAMPLE = 1000
 #: Scales whose squares are neither 0 nor infinite.
 SCALES = (1e-153, 9e153)
@@ -31,9 +32,11 @@ class RBF(Kernel):
     array([1., 1.])
     """
 
+    features: Features
+
     def __init__(self, X: Any, scale: float | None = None) -> None:
         features = as_features(X)
-        self.features = features if isinstance(X, Features) else features.owned()
+        self.features = features if isinstance(X, Features) else features.copied()
         self.n = self.features.n
         given = None if scale is None else as_positive(scale, "scale")
         self.scale = median_scale(self.features) if given is None else given
@@ -51,37 +54,27 @@ class RBF(Kernel):
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
         """Return exp(-distance² / (2 scale²)) between the items I and J."""
         rows, columns = as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1)
-        L = similarity(self.features.take(rows), self.features.take(columns), self.scale)
+        L: FloatArray = similarity(
+            self.features.take(rows), self.features.take(columns), self.scale
+        )
         L[rows[:, None] == columns[None, :]] = 1.0
         return L
 
-    def columns(self, J: Any) -> FloatArray:
-        """Return exp(-distance² / (2 scale²)) between everyone and the items J."""
+    def columns(self, J: Any) -> Any:
+        """Return exp(-distance² / (2 scale²)) between all items and the items J."""
         columns = as_items(J, self.n, "J", 1)
         L = self.features.similarities(self.features.take(columns), self.scale)
-        L[columns, np.arange(columns.size)] = 1.0
+        L[like(L, columns), like(L, np.arange(columns.size))] = 1.0
         return L
 
     def landmark_features(self, items: IntArray, whitening: FloatArray) -> Features:
-        """Return the features C W, made where and when X is read."""
-        if self.features.resident:
-            reserve_columns(self.n, items.size)
-        return self.features.mapped(
-            LandmarkFeatures(self.features.take(items), self.scale, whitening)
-        )
+        """Return the features C W, computed where and when X is read."""
+        landmarks = self.features.take(items)
+        return self.features.mapped(NystromFeatures(landmarks, self.scale, whitening))
 
-    def points(self) -> Features:
-        """Return X."""
-        return self.features
-
-    def on_device(self, J: IntArray | None = None) -> Any:
-        """Return all columns, or these, where X is, if that is a card."""
-        there = self.features.device()
-        return None if there is None else there.similarities_there(self.scale, J)
-
-    def restricted(self, items: Any) -> RBF:
+    def subset(self, items: Any) -> RBF:
         """Return the RBF kernel of the same scale over these items."""
-        part = self.features.take(as_part(items, self.n))
+        part = self.features.take(as_subset(items, self.n))
         return RBF(as_features(part, allow_tiny=True), self.scale)
 
     def fingerprint(self) -> str:

@@ -8,7 +8,6 @@ from typing import Any, final
 import numpy as np
 from scipy import linalg
 
-from dmsgd.features.principal import principal
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import visible
@@ -17,7 +16,8 @@ from dmsgd.report.items import NAME
 from dmsgd.report.maps import scaled
 from dmsgd.report.page import render
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.conditional import DEPENDENT
+from dmsgd.spectra.decompose import principal
+from dmsgd.spectra.rounding import DEPENDENT
 
 #: Numbers of the measured items' features, and of their similarities that are held at a time.
 NUMBERS, PIECE = 2**23, 2**22
@@ -124,7 +124,7 @@ def build_selection(
 
 def _features(spectrum: Spectrum, items: IntArray) -> FloatArray:
     """Return rows of V Λ^(1/2), which have the similarities of the kernel."""
-    return spectrum.held.rows(items) * np.sqrt(spectrum.values)
+    return spectrum.eigenvectors.rows(items) * np.sqrt(spectrum.values)
 
 
 def _covered(spectrum: Spectrum, A: FloatArray, items: IntArray) -> Covered:

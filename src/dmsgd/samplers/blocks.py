@@ -146,7 +146,7 @@ def _find_rows(
     unknown = not V.knows(pi) and all(argument is not None for argument in arguments)
     weighted = []
     work = partial(answer_block, basis=V.basis, pi=pi if unknown else None)
-    for block, part in enumerate(V.features.run(work, "answer", arguments)):
+    for block, part in enumerate(V.features.map_blocks(work, "answer", arguments)):
         if part is not None:
             mine = order[bounds[block] : bounds[block + 1]]
             items[mine] = part[0] + V.features.bounds[block]

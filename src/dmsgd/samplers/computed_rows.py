@@ -148,7 +148,9 @@ class ComputedRows(RowSource):
         sums, weighted = np.zeros((r, -(-n // DENSE_ROW_BLOCK) + 1)), np.empty(n)
         work = partial(_dense_block_sums, B=self.columns.T, weights=weights, step=DENSE_ROW_BLOCK)
         for start, (part, b) in zip(
-            self.features.bounds.tolist(), self.features.run(work, "block_sums"), strict=False
+            self.features.bounds.tolist(),
+            self.features.map_blocks(work, "block_sums"),
+            strict=False,
         ):
             first = start // DENSE_ROW_BLOCK + 1
             sums[:, first : first + part.shape[0]] = part.T

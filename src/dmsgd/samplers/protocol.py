@@ -61,7 +61,7 @@ class BlockRows(Protocol):
     n: int
     bounds: IntArray
 
-    def run(
+    def map_blocks(
         self,
         work: Callable[[Matrix, Any], Any],
         name: str,
@@ -95,7 +95,7 @@ class Eigenvectors(Protocol):
     def columns(self, J: Any) -> FloatArray:
         """Return V[:, J] in memory."""
 
-    def rejection(self, values: FloatArray, k: int) -> PreparedSampler:
+    def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
         """Return the default sampler of the k-DPP with these eigenvalues."""
 
 
@@ -107,7 +107,7 @@ class Eigenpairs(Protocol):
         """Eigenvalues, largest first."""
 
     @property
-    def held(self) -> Eigenvectors:
+    def eigenvectors(self) -> Eigenvectors:
         """Their eigenvectors."""
 
 

@@ -22,7 +22,7 @@ def reference(spectrum: Eigenpairs, k: int) -> PreparedSampler:
             for t in range(out.shape[0]):
                 rng = np.random.default_rng([key, first + t])
                 J = select_eigenvectors(spectrum.values, R, k, rng)
-                out[t] = select_items(spectrum.held.columns(J), rng)
+                out[t] = select_items(spectrum.eigenvectors.columns(J), rng)
             return len(out)
 
         return draw_in_parallel(rows, start, size, k, workers)

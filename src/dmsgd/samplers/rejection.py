@@ -29,7 +29,7 @@ def rejection(spectrum: Eigenpairs, k: int) -> PreparedSampler:
     Set-up is O(n r + r k); a batch takes about 3k³ operations and k² log k look-ups, whatever n is.
     For features that are read in blocks, many batches are drawn together (`samplers/blocks.py`).
     """
-    return spectrum.held.rejection(spectrum.values, k)
+    return spectrum.eigenvectors.sampler(spectrum.values, k)
 
 
 def kdpp_sampler(source: RowSource, values: FloatArray, k: int) -> PreparedSampler:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
 from dmsgd.inputs.progress import Progress
 
 #: advance(Y, key, draw, block, steps) -> (next block, moves, log det); Y changes in place.
@@ -28,8 +28,8 @@ class KernelEntries(Protocol):
     def diag(self) -> FloatArray:
         """Return the diagonal of L."""
 
-    def columns(self, items: Any) -> FloatArray:
-        """Return L[:, items]."""
+    def columns(self, items: Any) -> Any:
+        """Return L[:, items], an array or a tensor."""
 
     def block(self, rows: Any, columns: Any) -> FloatArray:
         """Return L[rows][:, columns]."""
@@ -53,7 +53,7 @@ def pivots(kernel: KernelEntries, k: int, uniforms: FloatArray | None = None) ->
         if not left.any():
             return items[:m]
         items[m] = j = _largest_or_drawn(left, None if uniforms is None else uniforms[m])
-        column = kernel.columns([j])[:, 0] - F[:, :m] @ F[j, :m]
+        column = on_host(kernel.columns([j]))[:, 0] - F[:, :m] @ F[j, :m]
         F[:, m] = column / np.sqrt(left[j])
         left -= F[:, m] ** 2
         left[j] = 0.0

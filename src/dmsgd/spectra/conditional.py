@@ -1,4 +1,4 @@
-"""The spectrum that is left when some items are known to be in the batch.
+"""The spectrum of the other items, given that some items are in the batch.
 
 P(Y | G ⊂ Y) ∝ det(L_Y) = det(L_G) det(L'_{Y∖G}), L' being the Schur complement of L_G in L, so the
 other items are a k-DPP again. With L = A Aᵀ, A = V Λ^(1/2), its features are those of A, projected
@@ -17,19 +17,15 @@ from scipy import linalg
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.progress import EIGH, announce
-from dmsgd.spectra.eigen import noise
-from dmsgd.spectra.spectrum import Rounding, Spectrum, changed
-from dmsgd.spectra.ties import settle_ties
-
-#: An item that others leave less than this share of is dependent on them; rounding leaves 1e-15.
-DEPENDENT = 1e-14
+from dmsgd.inputs.progress import EIGH, plan_work
+from dmsgd.spectra.decompose import settle
+from dmsgd.spectra.rounding import DEPENDENT, Rounding
+from dmsgd.spectra.spectrum import Spectrum, changed
 
 
 class Conditional(NamedTuple):
-    """What is left of a kernel: its spectrum, and log det(L_G) of what was given."""
+    """The spectrum of L', and log det(L_G) of the given items."""
 
     spectrum: Spectrum
     log_determinant: float
@@ -41,30 +37,31 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Conditional:
     if not given:
         return Conditional(spectrum, 0.0)
     advice = "a kernel of lower rank (nystrom, pivoted_cholesky) takes less"
-    held = spectrum.n * (rank - given) if spectrum.held.resident else 0
+    size = 5 * rank**2 + spectrum.eigenvectors.stored * spectrum.n * (rank - given)
     what = f"the eigenvectors of {spectrum.n:,} items given {given:,} of them"
-    reserve(held + 5 * rank**2, what, advice)
-    announce(2 * EIGH * rank**3 + spectrum.n * float(rank) ** 2, held + 5 * rank**2, what, advice)
-    V, roots = spectrum.held.rows(items), np.sqrt(spectrum.values)
-    Q, left = _turned(V * roots)
+    plan_work(2 * EIGH * rank**3 + spectrum.n * float(rank) ** 2, size, what, advice)
+    V, roots = spectrum.eigenvectors.rows(items), np.sqrt(spectrum.values)
+    Q, left = _complete_basis(V * roots)
     lengths = np.linalg.norm(V * roots, axis=1)
-    _refuse_dependent(left, lengths, items)
-    P, N = Q[:, given:], _turned(V)[0][:, given:]
+    _check_independent(left, lengths, items)
+    P, N = Q[:, given:], _complete_basis(V)[0][:, given:]
     W, S, _ = linalg.svd(N.T @ (roots[:, None] * P), check_finite=False)
     values, turn = S**2, N @ W
-    settle_ties(values, turn, 2 * noise(rank) * S[0] * S)  # of S², where S is off by noise * S[0]
-    # Where those before an item leave little of it, its direction is rounding by that much more.
+    settle(values, turn, Rounding(0.5, 4 * rank))  # a square has twice the relative error
+    # Where earlier items leave little of an item, rounding of its direction counts that much more.
     before = values[0] + np.cumsum((spectrum.values @ Q[:, :given] ** 2)[::-1])[::-1]
     largest = max(spectrum.values[0], float(np.max((lengths / left) ** 2 * before)))
     rounding, shrunk = spectrum.rounding, float(spectrum.values[0] / values[0])
-    beside = rounding.beside * float(largest / values[0])
     found = changed(
         spectrum,
         values=values,
-        vectors=spectrum.held.turned(turn, items),
+        vectors=spectrum.eigenvectors.rotate(turn, items),
         route=f"{spectrum.route}, given {given}",
         rounding=Rounding(
-            max(rounding.power, 0.5), rounding.hidden, shrunk * rounding.least, beside
+            max(rounding.power, 0.5),
+            rounding.size,
+            rounding.scale * float(largest / values[0]),
+            rounding.hidden * shrunk,
         ),
         kernel=f"{spectrum.kernel} given {counted(given, 'item')}" if spectrum.kernel else "",
         method=f"{spectrum.method} given {digest(np.sort(items))}" if spectrum.data else "",
@@ -72,18 +69,18 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Conditional:
     return Conditional(found, 2 * float(np.log(left).sum()))
 
 
-def _turned(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return an orthonormal basis, (r, r), of which the first span the rows, and |R_jj|.
+def _complete_basis(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return an orthonormal basis, (r, r), whose first vectors span the rows, and |R_jj|.
 
-    R_jj is what those before it leave of row j.
+    |R_jj| is the length that the rows before j leave of row j.
     """
     Q, R = linalg.qr(rows.T, check_finite=False)
     return Q, np.abs(R.diagonal())
 
 
-def _refuse_dependent(left: FloatArray, lengths: FloatArray, items: IntArray) -> None:
+def _check_independent(left: FloatArray, lengths: FloatArray, items: IntArray) -> None:
     for j in np.flatnonzero(left <= DEPENDENT * lengths)[:1]:
         why = "is never drawn (all its features are zero)"
         if lengths[j] > 0:
-            why = "is a copy or a combination of the others, so that the determinant is zero"
+            why = "is a duplicate or a combination of the others, so that the determinant is zero"
         raise ValueError(f"no batch contains all given items: item {items[j]} {why}; leave it out")

@@ -1,4 +1,4 @@
-"""What all factorisations return, and the one place where small eigenvalues are cut off."""
+"""`Spectrum`: the non-zero eigenvalues of a kernel and their eigenvectors."""
 
 from __future__ import annotations
 
@@ -7,13 +7,24 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+from scipy import linalg
 
-from dmsgd.errors import RankError
-from dmsgd.inputs.arrays import TINY, FloatArray, as_array, as_matrix, as_numbers, check_vanishing
+from dmsgd.errors import RankError, warn_kernel
+from dmsgd.inputs.arrays import (
+    TINY,
+    FloatArray,
+    IntArray,
+    as_array,
+    as_matrix,
+    as_numbers,
+    check_vanishing,
+)
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.fingerprint import fingerprint as fingerprint_of
 from dmsgd.inputs.scalars import as_count, as_share, as_text
-from dmsgd.spectra.vectors import Vectors, as_vectors
+from dmsgd.polynomials import log_binomial, log_polynomial, ratios
+from dmsgd.spectra.eigenvectors import Eigenvectors, as_eigenvectors
+from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE, Rounding
 
 #: The route of a spectrum that the user made.
 GIVEN = "given"
@@ -21,24 +32,8 @@ GIVEN = "given"
 #: How far VᵀV of a spectrum that the user made may be from the identity.
 ORTHONORMAL = 1e-8
 
-
-@final
-@dataclass(frozen=True)
-class Rounding:
-    """What rounding may have done to a spectrum.
-
-    power:  the relative error of λ_n is about eps (λ_1 / λ_n)^power: 1/2 where it disturbs singular
-            values (kernels given by features), 1 where eigenvalues (by entries), 0 where none.
-    hidden: how many eigenvalues it may have hidden, because they are not above ...
-    least:  ... this share of the largest.
-    beside: how many times the largest the eigenvalue is that errors are relative to: above 1 where
-            the spectrum is what is left of a larger one (`dmsgd.spectra.conditional`).
-    """
-
-    power: float = 0.0
-    hidden: int = 0
-    least: float = 0.0
-    beside: float = 1.0
+#: Where items leave less than this share of another, a plain QR loses more than nine digits.
+PLAIN = 1e-7
 
 
 @final
@@ -47,17 +42,17 @@ class Spectrum:
     """The non-zero part of L = V diag(λ) Vᵀ.
 
     values:  λ, shape (rank,), positive, largest first.
-    vectors: V, shape (n, rank), row-major, orthonormal columns: an array, or for features that are
-             read in blocks `Vectors` that make rows when asked for them (np.asarray makes all).
+    vectors: V, shape (n, rank), row-major, orthonormal columns: an array, or for large features
+             `Eigenvectors` that compute rows on request (np.asarray computes all).
     route:   how it was computed (see `dmsgd.exact`).
     tol:     eigenvalues up to tol times the largest were left out on demand.
     trace_error: how far L is from the kernel it stands for, as a share of that kernel's trace; 0
              for `dmsgd.exact` without a tol.
-    rounding: what numbers of 53 bits do to it; `dmsgd.KDPP` warns where that can be seen.
-    kernel, data: the kernel it stands for, in words and as a hash ("" if made by hand).
-    method:  the function of that kernel that it is, with all its arguments ("" if made by hand).
+    rounding: the error of 53-bit numbers; `dmsgd.KDPP` warns where it is visible.
+    kernel, data: the kernel it stands for, as text and as a hash ("" if made by hand).
+    method:  the function of that kernel and all its arguments ("" if made by hand).
 
-    Spectrum(values, vectors) is yours to make; all arguments are then checked.
+    Users may call Spectrum(values, vectors); all arguments are then checked.
 
     >>> Spectrum([2.0, 1.0], np.eye(3)[:, :2])
     Spectrum(3 items, rank 2, route='given')
@@ -88,9 +83,9 @@ class Spectrum:
             object.__setattr__(self, name, checked)
 
     @cached_property
-    def held(self) -> Vectors:
-        """The vectors, as everyone else asks for them."""
-        return as_vectors(self.vectors)
+    def eigenvectors(self) -> Eigenvectors:
+        """The vectors with the methods that all kinds of them have."""
+        return as_eigenvectors(self.vectors)
 
     @property
     def n(self) -> int:
@@ -102,23 +97,90 @@ class Spectrum:
         """Number of eigenvalues above the tolerance: the largest possible batch size."""
         return int(self.values.size)
 
-    def refuse_beyond_rank(self, k: int) -> None:
-        """Raise RankError if there is no batch of size k, and say what counts as zero."""
+    def require_rank(self, k: int) -> None:
+        """Raise RankError if there is no batch of size k; the message says what counts as zero."""
         if as_count(k, "k") <= self.rank:
             return
-        if self.tol > self.rounding.least:
+        cutoff = max(self.rounding.cutoff, TINY / float(self.values[0]))
+        if self.tol > cutoff:
             cut = (
                 f"eigenvalues up to tol={self.tol:.1g} of the largest were left out; a smaller tol "
                 f"keeps more"
             )
         elif self.rounding.hidden:
             cut = (
-                f"all others are below {self.rounding.least:.0e} of the largest, where rounding "
-                f"cannot tell them from zero"
+                f"all others are below {cutoff:.0e} of the largest, where rounding cannot tell "
+                f"them from zero"
             )
         else:
             cut = "a batch of more items has determinant zero"
         raise RankError(k, self.rank, cut)
+
+    def inclusion_error(self, k: int | None = None) -> float:
+        """Return an upper estimate of the error of b of the k-DPP (None: the DPP) by rounding."""
+        if k is None:
+            return self.rounding.inclusion_error_any_size(self.values)
+        return self.rounding.inclusion_error(self.values, k)
+
+    def warn_rounding(self, k: int | None = None) -> None:
+        """Warn if rounding may move inclusion probabilities of the k-DPP (None: the DPP)."""
+        error = self.inclusion_error(k)
+        if error <= WARN_ABOVE:
+            return
+        span, batch = self.values[0] / self.values[-1], "a batch" + f" of {k}" * (k is not None)
+        problem = (
+            f"rounding may move the inclusion probabilities by up to {min(error, 1.0):.1g}: the "
+            f"kernel's eigenvalues span a factor of {span:.0e} and {batch} uses the small ones; "
+            f"use a smaller k, an RBF kernel of smaller scale, or features without near duplicates "
+            f"and of similar size (normalize)"
+        )
+        warn_kernel(problem)
+
+    def total_variation_bound(self, k: int) -> float:
+        """Return a bound on the total variation between the k-DPPs of L and of this L̂ <= L.
+
+        With ε = trace(L - L̂), e_k(L) <= Σ_j e_{k-j}(L̂) ε^j / j!, and det(L̂_Y) <= det(L_Y) for
+        every Y, so it is at most 1 - e_k(L̂) / e_k(L), about ε e_{k-1}(L̂) / e_k(L̂). O(rk).
+        """
+        if self.trace_error == 0:
+            return 0.0
+        R = ratios(self.values, k)[-1]
+        left_out = self.values.sum() * self.trace_error / (1 - self.trace_error)
+        terms = np.cumsum(np.log(left_out / (R[:0:-1] * np.arange(1, k + 1))))
+        return float(-np.expm1(-np.logaddexp.reduce(np.append(0.0, terms))))
+
+    def effective_rank(self) -> float:
+        """Return exp(entropy of λ / Σλ): how many groups of items the kernel tells apart."""
+        return float(np.exp(entropy(self.values)))
+
+    def repulsion(self, k: int) -> float:
+        """Return δ = log [binomial(n, k) (trace/n)^k / e_k(λ)] >= 0, in nats; 0 for plain SGD.
+
+        Where all L_ii are equal, no batch is more than e^δ times as likely as under uniform
+        sampling, so the total variation between the k-DPP and uniform batches is at most 1 - e^-δ.
+        """
+        most = log_binomial(self.n, k) + k * np.log(self.values.sum() / self.n)
+        return max(float(most) - log_polynomial(self.values, k), 0.0)
+
+    def log_det(self, batches: IntArray) -> FloatArray:
+        """Return log det(L_Y) for each row Y of `batches`; -inf where the items are dependent.
+
+        L_Y = A Aᵀ with A = V_Y Λ^(1/2), so det(L_Y) is the squared product of the diagonal of R in
+        Aᵀ = QR; A Aᵀ is not formed, which would lose half of the digits.
+        """
+        (size, k), scale = batches.shape, np.sqrt(self.values)
+        out, step = np.empty(size), max(1, 2**22 // (k * self.rank))
+        for first in range(0, size, step):
+            A = self.eigenvectors.rows(batches[first : first + step]) * scale
+            R = np.linalg.qr(A.transpose(0, 2, 1), mode="r")
+            left = np.abs(np.einsum("sii->si", R))
+            precise = (left > PLAIN * np.abs(A).max(axis=2)).all(axis=1)
+            logs = 2 * np.log(np.where(precise[:, None], left, 1.0)).sum(axis=1)
+            logs[~precise] = [
+                _log_det_pivoted(each, self.rounding.power > 0) for each in A[~precise]
+            ]
+            out[first : first + step] = logs
+        return out
 
     def fingerprint(self) -> str:
         """Return a hash of what draws depend on; another spectrum has another.
@@ -136,39 +198,63 @@ class Spectrum:
         return f"Spectrum({self.n} items, rank {self.rank}, route={self.route!r}{tol}{error})"
 
 
-def truncated(
+def entropy(values: FloatArray) -> float:
+    """Return the entropy of λ / Σλ in nats, for numbers of which none is below zero."""
+    share = np.ldexp(values, -np.frexp(values.max())[1])  # sums stay within range
+    share /= share.sum()
+    share = share[share > 0]
+    return float(-np.sum(share * np.log(share)))
+
+
+def _log_det_pivoted(A: FloatArray, rounded: bool) -> float:
+    """Return log det(A Aᵀ) for columns of any sizes, -inf where rows are dependent.
+
+    With columns of A sorted and rows pivoted, the error in each column is relative to that column,
+    and not to the largest (Cox and Higham 1998). Rows are dependent where one has no more than
+    1e-14 left of its length or, if A itself is not `rounded`, of the columns that are left.
+    """
+    sizes = np.abs(A).max(axis=0)
+    order = np.argsort(-sizes, kind="stable")
+    R, rows = linalg.qr(A[:, order].T, mode="r", pivoting=True, check_finite=False)
+    left = np.abs(R.diagonal())
+    whole = np.linalg.norm(A[rows], axis=1) if rounded else sizes[order[: left.size]]
+    return -np.inf if (left <= DEPENDENT * whole).any() else 2 * float(np.log(left).sum())
+
+
+def truncate(
     values: FloatArray, vectors: Any, route: str, rounding: Rounding, tol: float = 0.0
 ) -> Spectrum:
-    """Return the spectrum of the eigenpairs above `tol` and `rounding.least` times the largest.
+    """Return the spectrum of the eigenpairs above `tol` and the cutoff of `rounding`.
 
-    `trace_error` is what tol leaves out; what rounding does is no choice. Nobody checks the values
-    and vectors: they are an eigendecomposition.
+    `trace_error` is the share that tol leaves out; what rounding hides goes into
+    `rounding.hidden`. Values and vectors are not checked: they are an eigendecomposition.
     """
     order = np.argsort(-values, kind="stable")
-    if values[order[0]] < TINY:
-        check_vanishing(float(values[order[0]]), "the kernel")
-    lost = (values > rounding.least * values[order[0]]) & (values < TINY)
-    if lost.any():
-        hidden = rounding.hidden + int(np.count_nonzero(lost))
-        rounding = replace(rounding, hidden=hidden, least=TINY / values[order[0]])
-    above = values[order] > max(tol, rounding.least) * values[order[0]]
-    cut = values[order[~above & (values[order] > rounding.least * values[order[0]])]]
-    order = order[above]
-    share = float(cut.sum() / (cut.sum() + values[order].sum()))
+    values = values[order]
+    largest = float(values[0])
+    if largest < TINY:
+        check_vanishing(largest, "the kernel")
+    cutoff = max(rounding.cutoff, TINY / largest)
+    seen = values > cutoff * largest
+    kept = seen & (values > tol * largest)
+    size = max(rounding.size, values.size) if rounding.power else values.size
+    hidden = (size - int(np.count_nonzero(seen))) * cutoff
+    rounding = replace(rounding, hidden=rounding.hidden + hidden)
+    share = float(values[seen & ~kept].sum() / values[seen].sum())
     return _unchecked(
-        values=np.ascontiguousarray(values[order]), vectors=as_vectors(vectors).chosen(order),
-        route=route, tol=tol, trace_error=share, rounding=rounding,
+        values=np.ascontiguousarray(values[kept]), route=route, tol=tol, trace_error=share,
+        vectors=as_eigenvectors(vectors).select(order[kept]), rounding=rounding,
     )  # fmt: skip
 
 
 def changed(spectrum: Spectrum, **parts: Any) -> Spectrum:
-    """Return the spectrum with these parts instead of its own, which nobody checks."""
+    """Return the spectrum with these parts instead of its own, unchecked."""
     own = {each.name: getattr(spectrum, each.name) for each in fields(spectrum)}
     return _unchecked(**(own | parts))
 
 
 def _unchecked(**parts: Any) -> Spectrum:
-    made = object.__new__(Spectrum)  # the constructor is the user's, and checks
+    made = object.__new__(Spectrum)  # the constructor is for users, and checks
     for name, part in parts.items():
         object.__setattr__(made, name, part)
     return made
@@ -196,7 +282,7 @@ def _checked_values(given: Any) -> FloatArray:
 
 
 def _checked_vectors(given: Any, rank: int) -> FloatArray:
-    V = np.array(as_array(as_matrix(given, "vectors", allow_tiny=True)), order="C")  # its own
+    V = np.array(as_array(as_matrix(given, "vectors", allow_tiny=True)), order="C")  # a copy
     if V.shape[1] != rank or V.shape[0] < rank:
         raise ValueError(
             f"vectors must have one column for each of the {rank} values and at least as many "

@@ -138,7 +138,7 @@ def density_target(
     if rows.size <= neighbours:
         raise ValueError(f"neighbours={neighbours} needs more than {rows.size} items")
     search = NearestNeighbors(n_neighbors=neighbours + 1).fit(X.take(rows))
-    distances = np.concatenate([search.kneighbors(part)[0] for _, part in X.blocks()])
+    distances = np.concatenate([search.kneighbors(part)[0] for part in X.blocks()])
     found = np.isin(np.arange(n), rows)[:, None]  # items that are their own first neighbour
     log_density = _log_density(np.where(found, distances[:, 1:], distances[:, :-1]))
     low, high = 0.0, strength

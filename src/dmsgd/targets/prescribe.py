@@ -8,7 +8,7 @@ import numpy as np
 
 from dmsgd.errors import TargetError
 from dmsgd.features import Features, as_features
-from dmsgd.features.mapped_rows import RowFactors, UnitRows
+from dmsgd.features.row_maps import Normalize, ScaleRows
 from dmsgd.inputs.arrays import FloatArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
@@ -16,8 +16,7 @@ from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.doubt import doubt, say_doubt
-from dmsgd.spectra.exact import of_features, of_matrix
+from dmsgd.spectra.decompose import spectrum_of_matrix
 from dmsgd.targets.named import as_target
 from dmsgd.targets.solver import ScaledInclusion, solve
 
@@ -93,14 +92,13 @@ def scale_to_target(
     _check_not_empty(kernel)
     unit, narrow = _unit_rows(kernel, k)
     root = np.exp(_log_scale(narrow, k, b, _initial_scale(kernel.n, start), tol) / 2)
-    result = Linear(unit.mapped(RowFactors(root)))
-    result.origin = digest("prescribe", origin, k, identity, tol.hex(), begun)
-    return result
+    origin = digest("prescribe", origin, k, identity, tol.hex(), begun)
+    return Linear.computed(unit.mapped(ScaleRows(root)), origin)
 
 
 def _check_not_empty(kernel: Kernel | Spectrum) -> None:
     if isinstance(kernel, Spectrum):
-        squares = kernel.held.weighted_squares(kernel.values)
+        squares = kernel.eigenvectors.weighted_squares(kernel.values)
     else:
         squares = kernel.diag()
     empty = np.flatnonzero(squares <= 0)
@@ -118,12 +116,12 @@ def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
     features gets them from its spectrum: F = V Λ^(1/2).
     """
     if isinstance(kernel, Spectrum):
-        F = _factor(kernel, k).mapped(UnitRows())
+        F = _factor(kernel, k).mapped(Normalize())
         return F, F
     given = kernel.factor()
     if given is not None:
-        F = given.mapped(UnitRows())
-        return F, F if F.d < kernel.n else _factor(of_features(F), k)
+        F = given.mapped(Normalize())
+        return F, F if F.d < kernel.n else _factor(F.spectrum(), k)
     advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
     reserve(4 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     everything = np.arange(kernel.n)
@@ -131,13 +129,13 @@ def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
     length = np.sqrt(L.diagonal())
     L /= length
     L /= length[:, None]
-    F = _factor(of_matrix(L), k)
+    F = _factor(spectrum_of_matrix(L), k)
     return F, F
 
 
 def _factor(spectrum: Spectrum, k: int) -> Features:
-    spectrum.refuse_beyond_rank(k)
-    say_doubt(doubt(spectrum, k), spectrum, f"a batch of {k}")
+    spectrum.require_rank(k)
+    spectrum.warn_rounding(k)
     return as_features(np.asarray(spectrum.vectors) * np.sqrt(spectrum.values), allow_tiny=True)
 
 
@@ -197,4 +195,4 @@ def _raise_if_infeasible(F: Features, target: FloatArray, b: FloatArray) -> None
 
 
 def _rank(F: Features, items: Any) -> int:
-    return of_features(as_features(F.take(items), allow_tiny=True)).rank
+    return as_features(F.take(items), allow_tiny=True).spectrum().rank

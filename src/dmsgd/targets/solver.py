@@ -33,13 +33,12 @@ import numpy as np
 
 from dmsgd.errors import RankError
 from dmsgd.features import Features
-from dmsgd.features.mapped_rows import RowFactors
+from dmsgd.features.row_maps import ScaleRows
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.progress import Progress
 from dmsgd.polynomials import eigenvector_inclusion, log_polynomial, ratios
-from dmsgd.spectra.eigen import eigh, noise
-from dmsgd.spectra.exact import of_features
-from dmsgd.spectra.rounds import SQUARED_LIMIT, right_vectors
+from dmsgd.spectra.decompose import eigh, like, right_singular_vectors
+from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
 from dmsgd.spectra.spectrum import Spectrum
 
 #: Earlier steps that an extrapolation uses.
@@ -128,9 +127,9 @@ def extrapolate(past: Sequence[tuple[FloatArray, FloatArray]], weights: FloatArr
 
 def spectrum_inclusion(spectrum: Spectrum, k: int) -> tuple[FloatArray, float]:
     """Return b and log Z of the k-DPP of `spectrum`."""
-    spectrum.refuse_beyond_rank(k)
+    spectrum.require_rank(k)
     pi = eigenvector_inclusion(spectrum.values, k)
-    return spectrum.held.weighted_squares(pi), log_polynomial(spectrum.values, k)
+    return spectrum.eigenvectors.weighted_squares(pi), log_polynomial(spectrum.values, k)
 
 
 @final
@@ -149,31 +148,33 @@ class ScaledInclusion:
         with np.errstate(over="ignore", invalid="ignore"):
             x = np.exp(theta)
             gram = self.F.gram(x)
-        if not (np.isfinite(gram).all() and gram.any()):
+            finite = np.isfinite(float(gram.sum()))
+        if not (finite and bool(gram.any())):
             raise RankError(self.k, 0, "the scale is beyond the range of floating point numbers")
         values, U = eigh(gram)
         rank = self._resolved_rank(values)
         if rank == 0:
-            scaled = self.F.mapped(RowFactors(np.sqrt(x)))
-            return spectrum_inclusion(of_features(scaled, overwrite=True), self.k)
+            scaled = self.F.mapped(ScaleRows(np.sqrt(x)))
+            return spectrum_inclusion(scaled.spectrum(overwrite=True), self.k)
         values, U = values[:rank], U[:, :rank]
         # b_i = x_i Σ_n (f_i · u_n)² π_n / λ_n
-        b = self.F.squares_of(U * np.sqrt(eigenvector_inclusion(values, self.k) / values))
+        weights = np.sqrt(eigenvector_inclusion(values, self.k) / values)
+        b = self.F.projected_norms2(U * like(U, weights))
         return b * x, log_polynomial(values, self.k)
 
     def _resolved_rank(self, values: FloatArray) -> int:
         """Return how many eigenvalues of a Gram matrix determine b, 0 if they do not.
 
-        Rounding moves λ_n by at most `noise` of the largest, and π_n by that over e_k / e_{k-1}.
+        Rounding moves λ_n by at most `moved`, and π_n by that over e_k / e_{k-1}.
         """
-        moved = noise(values.size) * values[0]
+        moved = Rounding(1.0, values.size).noise * values[0]
         above = int(np.count_nonzero(values > moved))
         if above >= self.k and moved <= self.error * ratios(values[:above], self.k)[-1, self.k]:
             return above
-        rank = int(np.count_nonzero(values > SQUARED_LIMIT * values[0]))
+        rank = int(np.count_nonzero(values > GRAM_LIMIT * values[0]))
         return rank if rank >= self.k and (rank == values.size or rank == self._rank) else 0
 
     @cached_property
     def _rank(self) -> int:
         """Rank of F, which no scale changes."""
-        return int(right_vectors(self.F)[0].size)
+        return int(right_singular_vectors(self.F)[0].size)

@@ -1,4 +1,4 @@
-"""Similarity in two respects at once: the product of two kernels, entry by entry."""
+"""Kernels made of kernels: `Product` of two, entry by entry."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.features import Features
-from dmsgd.features.resident import held
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, check_nonzero, check_vanishing
+from dmsgd.features.array import in_memory
+from dmsgd.inputs.arrays import (
+    FloatArray,
+    as_array,
+    check_nonzero,
+    check_vanishing,
+    on_host,
+)
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.kernels.kernel import Kernel, as_kernel
@@ -17,13 +23,13 @@ from dmsgd.kernels.kernel import Kernel, as_kernel
 
 @final
 class Product(Kernel):
-    """L_ij = A_ij B_ij for two kernels over the same items: alike are those that are so in both.
+    """L_ij = A_ij B_ij for two kernels over the same items: similar are items that are so in both.
 
     Positive semi-definite because A and B are (Schur). Product(Linear(P), Linear(H)) is the linear
-    kernel of the products p_i ⊗ h_i. With P = p - y, the residuals of a classifier, and H what its
-    last layer is given, these are the gradients of that layer's weights: batches are then diverse
-    in how items would change the model. The products are formed where there are fewer of them than
-    items, as the eigenvectors are no smaller, and otherwise never.
+    kernel of the products p_i ⊗ h_i. With P = p - y, the residuals of a classifier, and H the
+    inputs of its last layer, these are the gradients of that layer's weights: batches are then
+    diverse in how items would change the model. The products are formed where there are fewer of
+    them than items, as the eigenvectors are no smaller, and otherwise never.
 
     >>> import dmsgd
     >>> Product(dmsgd.Linear([[1.0], [2.0]]), dmsgd.Linear([[1.0, 1.0], [0.0, 3.0]])).diag()
@@ -35,10 +41,7 @@ class Product(Kernel):
         if A.n != B.n:
             raise ValueError(f"A and B must be over the same items, got {A.n} and {B.n}")
         self.n = A.n
-        self._refuse_out_of_range()
-
-    def _refuse_out_of_range(self) -> None:
-        one, two = (part.diag() for part in self.parts)
+        one, two = A.diag(), B.diag()
         check_nonzero(bool((one.astype(bool) & two.astype(bool)).any()))
         with np.errstate(over="ignore"):
             trace = float(one @ two)
@@ -54,9 +57,10 @@ class Product(Kernel):
         """Return A_IJ B_IJ."""
         return self.parts[0].block(I, J) * self.parts[1].block(I, J)
 
-    def columns(self, J: Any) -> FloatArray:
-        """Return A[:, J] B[:, J]."""
-        return self.parts[0].columns(J) * self.parts[1].columns(J)
+    def columns(self, J: Any) -> Any:
+        """Return A[:, J] B[:, J], on the GPU if both are there."""
+        one, two = (part.columns(J) for part in self.parts)
+        return one * two if type(one) is type(two) else on_host(one) * on_host(two)
 
     def factor(self) -> Features | None:
         """Return the products of the features of both, if there are fewer of them than items."""
@@ -67,20 +71,19 @@ class Product(Kernel):
         one, two = (part.factor() for part in self.parts)
         if one is None or two is None or one.d * two.d >= self.n:
             return None
-        if (there := one.device()) is not None and two.device() is not None:
-            return there.products(two.device())  # type: ignore[no-any-return]
+        if self.on_gpu():
+            return one.products(two)  # type: ignore[attr-defined, no-any-return]
         reserve(self.n * one.d * two.d, f"the features of {self!r}", "use fewer features")
-        rows = [as_array(features.whole().matrix) for features in (one, two)]
-        return held(np.einsum("ij,ik->ijk", *rows).reshape(self.n, one.d * two.d))
+        rows = [as_array(features.to_memory().matrix) for features in (one, two)]
+        return in_memory(np.einsum("ij,ik->ijk", *rows).reshape(self.n, one.d * two.d))
 
-    def on_device(self, J: IntArray | None = None) -> Any:
-        """Return L, or L[:, J], as a tensor, where both kernels are on a card."""
-        one, two = (part.on_device(J) for part in self.parts)
-        return None if one is None or two is None else one.mul_(two)
+    def on_gpu(self) -> bool:
+        """Return whether both kernels are on a GPU."""
+        return all(part.on_gpu() for part in self.parts)
 
-    def restricted(self, items: Any) -> Product:
+    def subset(self, items: Any) -> Product:
         """Return the product of both kernels over these items."""
-        return Product(*(part.restricted(items) for part in self.parts))
+        return Product(*(part.subset(items) for part in self.parts))
 
     def fingerprint(self) -> str:
         """Return the hash of both kernels."""

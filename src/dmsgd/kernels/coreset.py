@@ -1,4 +1,4 @@
-"""The coreset approximation: every item is taken for the core of its cluster (Li et al. 2015)."""
+"""The coreset approximation: the core of its cluster stands for every item (Li et al. 2015)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
-from dmsgd.kernels import Kernel, as_kernel
-from dmsgd.spectra.eigen import noise
-from dmsgd.spectra.factor import marked
-from dmsgd.spectra.landmarks import block_of, cluster
-from dmsgd.spectra.spectrum import Rounding, Spectrum, truncated
+from dmsgd.kernels.kernel import Kernel, as_kernel
+from dmsgd.kernels.nystrom import cluster, landmark_block
+from dmsgd.spectra.rounding import Rounding
+from dmsgd.spectra.spectrum import Spectrum, changed, truncate
 
 
 def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
@@ -32,16 +31,20 @@ def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
     key = seed_key(seed)
     code, core = cluster(kernel, count, key)
     sizes = np.bincount(code)
-    L = block_of(kernel, core)
+    L = landmark_block(kernel, core)
     values, vectors = linalg.eigh(np.sqrt(np.outer(sizes, sizes)) * L, check_finite=False)
     V = (vectors / np.sqrt(sizes)[:, None])[code]
     diagonal = kernel.diag()
     to_core = _to_core(kernel, code, core)
     moved = np.maximum(diagonal - 2 * to_core + L.diagonal()[code], 0.0)
-    rounding = Rounding(1.0, least=noise(core.size))
-    spectrum = truncated(values, V, f"coreset, {core.size} cores", rounding)
-    method = f"coreset(cores={count}, seed={key})"
-    return marked(spectrum, kernel, method, float(moved.sum() / diagonal.sum()))
+    spectrum = truncate(values, V, f"coreset, {core.size} cores", Rounding(1.0, core.size))
+    return changed(
+        spectrum,
+        trace_error=float(moved.sum() / diagonal.sum()),
+        kernel=repr(kernel),
+        data=kernel.fingerprint(),
+        method=f"coreset(cores={count}, seed={key})",
+    )
 
 
 def _to_core(kernel: Kernel, code: np.ndarray, core: np.ndarray) -> np.ndarray:

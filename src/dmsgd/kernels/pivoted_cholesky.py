@@ -1,28 +1,27 @@
 """Randomly pivoted partial Cholesky: the strongest cheap low-rank factor of a kernel.
 
 Plain (Chen, Epperly, Tropp, Webber 2022): draw a pivot from the diagonal of the residual
-L - F Fᵀ, add its residual column to F, repeat. Every step streams all of F for one column.
+L - F Fᵀ, add its residual column to F, repeat. Every step reads all of F for one column.
 
-Blocked, with the same law (Epperly, Tropp, Webber 2024): draw a block of proposals from the
-present diagonal, accept each with the probability by which the pivots accepted before it have
+Blocked, with the same distribution (Epperly, Tropp, Webber 2024): draw a block of proposals from
+the present diagonal, accept each with the probability by which the pivots accepted before it have
 shrunk its own entry, and add all accepted columns by matrix products.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol, final
+from typing import Any
 
 import numpy as np
-from scipy import linalg
 
-from dmsgd.features import as_features
-from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.progress import Progress, announce
+from dmsgd.features import Features, as_features
+from dmsgd.features.rows import row_norms2
+from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
+from dmsgd.inputs.progress import Progress, plan_work
 from dmsgd.inputs.scalars import Seed, as_count, as_positive, as_share, seed_key
-from dmsgd.kernels import Kernel, as_kernel
-from dmsgd.spectra.factor import of_factor
-from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.kernels.kernel import Kernel, as_kernel
+from dmsgd.spectra.decompose import empty, like, solve_triangular
+from dmsgd.spectra.spectrum import Spectrum, changed
 
 #: Proposals at a time.
 BLOCK = 128
@@ -46,7 +45,7 @@ def pivoted_cholesky(
                   `rank` directions are kept: about the error of the best L̂ of that rank.
     tol:          stop as soon as the factor leaves out at most this share of trace(L).
 
-    For p columns: N·p kernel entries, O(N p²) operations, one (N, p) factor; L is never formed.
+    For p columns: n p kernel entries, O(n p²) operations, one (n, p) factor; L is never formed.
     Draws are exact for L̂, and `trace_error` says how far that is from L.
 
     >>> import dmsgd
@@ -68,13 +67,17 @@ def pivoted_cholesky(
         f"pivoted_cholesky(rank={rank}, tol={share.hex()}, columns={most}, block={block}, "
         f"seed={key})"
     )
-    return of_factor(kernel, as_features(F, allow_tiny=True), "pivoted Cholesky", method, rank)
+    F = as_features(F, allow_tiny=True)
+    return low_rank_spectrum(kernel, F, "pivoted Cholesky", method, rank)
 
 
 def factor(
     kernel: Kernel, rank: int, tol: float, key: int, block: int = BLOCK
 ) -> tuple[Any, IntArray, float]:
-    """Return F, shape (n, at most rank), its pivots, and the share of the trace it leaves out."""
+    """Return F, shape (n, at most rank), its pivots, and the share of the trace it leaves out.
+
+    F is where the kernel's columns are: an array or a tensor.
+    """
     rng = np.random.default_rng(key)
     diagonal = kernel.diag()
     residual, trace = diagonal.copy(), diagonal.sum()
@@ -82,75 +85,31 @@ def factor(
     noise = 10 * kernel.n * np.finfo(float).eps * trace
     advice = "lower rank (or oversampling), or set a tol with a lower rank"
     what, count = f"a factor of {kernel.n} items x {rank}", kernel.n * (rank + 3 * block)
-    reserve(count, what, advice)
-    announce(kernel.n * float(rank) ** 2, count, what, advice)
-    F, tell = _kept(kernel, rank), Progress(what)
-    done, chosen = 0, np.empty(rank, np.int64)
+    plan_work(kernel.n * float(rank) ** 2, count, what, advice)
+    F: Any = np.empty((kernel.n, 0))
+    done, chosen, report = 0, np.empty(rank, np.int64), Progress(what)
     while done < rank and residual.sum() > max(tol * trace, noise):
         chance = residual / residual.sum()
         proposals = rng.choice(kernel.n, size=min(block, rank - done), p=chance)
-        rows = F.rows(proposals)
+        rows = on_host(F[like(F, proposals), :done])
         H = kernel.block(proposals, proposals) - rows @ rows.T
         kept, triangle = _accept(H, residual[proposals], rng)
         pivots = proposals[kept]
-        residual -= F.add(pivots, triangle)
+        columns = kernel.columns(pivots)
+        if done == 0:
+            F = empty(columns, (kernel.n, rank))
+        columns -= F[:, :done] @ F[like(F, pivots), :done].T
+        new = solve_triangular(columns.T, triangle).T
         chosen[done : done + pivots.size] = pivots
+        F[:, done : done + pivots.size] = new
         done += pivots.size
+        residual -= on_host(row_norms2(new))
         residual[pivots] = 0.0
         np.maximum(residual, 0.0, out=residual)
-        tell((done / rank) ** 2)  # later columns take longer
+        report((done / rank) ** 2)  # later columns take longer
+    F = F[:, :done]
     left = float(residual.sum() / trace)
-    return F.whole(), chosen[:done], left
-
-
-class Columns(Protocol):
-    """The columns of the factor that are known, in memory or on a card."""
-
-    def rows(self, items: IntArray) -> FloatArray:
-        """Return these rows, in memory."""
-
-    def add(self, pivots: IntArray, triangle: FloatArray) -> FloatArray:
-        """Add the columns of L at the pivots, less what is known of them, times triangle^-ᵀ.
-
-        Return the sums of squares of their rows, shape (n,), in memory.
-        """
-
-    def whole(self) -> Any:
-        """Return all columns."""
-
-
-@final
-class ColumnsInMemory:
-    """The columns of the factor, in an array."""
-
-    def __init__(self, kernel: Kernel, rank: int) -> None:
-        self.kernel, self.F, self.done = kernel, np.empty((kernel.n, rank)), 0
-
-    def rows(self, items: IntArray) -> FloatArray:
-        """Return these rows."""
-        return self.F[items, : self.done]
-
-    def add(self, pivots: IntArray, triangle: FloatArray) -> FloatArray:
-        """Add columns; return the squares of their rows."""
-        columns = self.kernel.columns(pivots)
-        columns -= self.F[:, : self.done] @ self.rows(pivots).T
-        new = linalg.solve_triangular(triangle, columns.T, lower=True, check_finite=False).T
-        self.F[:, self.done : self.done + pivots.size] = new
-        self.done += pivots.size
-        return np.asarray(np.einsum("ij,ij->i", new, new))
-
-    def whole(self) -> FloatArray:
-        """Return all columns."""
-        return np.ascontiguousarray(self.F[:, : self.done])
-
-
-def _kept(kernel: Kernel, rank: int) -> Columns:
-    """Return where the columns of a kernel's factor are kept: where its features are."""
-    if kernel.on_device(np.zeros(1, dtype=np.int64)) is None:
-        return ColumnsInMemory(kernel, rank)
-    from dmsgd.spectra.device_vectors import ColumnsThere
-
-    return ColumnsThere(kernel, rank)
+    return (np.ascontiguousarray(F) if isinstance(F, np.ndarray) else F), chosen[:done], left
 
 
 def _accept(
@@ -159,7 +118,7 @@ def _accept(
     """Return which proposals are accepted, in order, and the Cholesky factor of their block of H.
 
     Proposal i is accepted with probability (its diagonal entry now) / (its entry when proposed).
-    The first always is, and none is twice: what rounding leaves of it is no more than noise.
+    The first always is, and none is accepted twice: its entry is then rounding noise.
     """
     size = H.shape[0]
     columns = np.zeros((size, size))
@@ -175,3 +134,25 @@ def _accept(
         now -= column**2
         kept.append(i)
     return np.array(kept), columns[kept][:, : len(kept)]
+
+
+def low_rank_spectrum(
+    kernel: Kernel, F: Features, route: str, method: str, rank: int | None = None
+) -> Spectrum:
+    """Return the spectrum of the best approximation of F Fᵀ <= L of at most `rank`.
+
+    It records the kernel, the method and the trace error. An array F is overwritten.
+    """
+    whole = F.spectrum(overwrite=True, advice="a lower rank, or fewer landmarks, take less")
+    values = whole.values[:rank]
+    trace = kernel.diag().sum()
+    return changed(
+        whole,
+        values=values,
+        vectors=whole.eigenvectors.select(np.arange(values.size)),
+        route=route,
+        trace_error=float(max(trace - values.sum(), 0.0) / trace),
+        kernel=repr(kernel),
+        data=kernel.fingerprint(),
+        method=method,
+    )

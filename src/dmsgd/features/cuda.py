@@ -1,0 +1,193 @@
+"""`Cuda`: features in a CUDA tensor, which stays on its GPU.
+
+Products are computed there in float64, a slice of rows at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dmsgd.features import rows
+from dmsgd.features.array import Stored, in_memory
+from dmsgd.features.features import Features, RowMap
+from dmsgd.inputs.arrays import (
+    FloatArray,
+    IntArray,
+    Matrix,
+    as_array,
+    check_nonzero,
+    check_vanishing,
+    on_host,
+)
+from dmsgd.inputs.fingerprint import digest, fingerprint_rows, hash_factors
+from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.messages import counted
+from dmsgd.spectra.cuda import reserve_on
+from dmsgd.spectra.decompose import correct_left_vectors, like
+
+#: Numbers in a slice of rows: large enough for fast products, small beside the memory of a GPU.
+SLICE = 2**27
+#: Numbers in a block of rows that is copied to the host.
+BLOCK = 2**22
+
+
+@final
+class Cuda(Features):
+    """An (n, d) tensor of any real dtype; its numbers are used as float64.
+
+    origin: returns the fingerprint where a map has made the tensor from others.
+    """
+
+    def __init__(self, tensor: Tensor, origin: Callable[[], str] | None = None) -> None:
+        self.tensor, self.origin = tensor, origin
+        self.n, self.d = (int(size) for size in tensor.shape)
+        self.kind = f"on {tensor.device}"
+
+    def slices(self) -> Iterator[tuple[int, Tensor]]:
+        """Yield (number of the first row, rows as float64) on the GPU."""
+        step = max(1, SLICE // self.d)
+        for start in range(0, self.n, step):
+            yield start, self.tensor[start : start + step].to(torch.float64)
+
+    def take(self, items: IntArray) -> Matrix:
+        return on_host(self.tensor[like(self.tensor, items)].to(torch.float64))
+
+    def map_blocks(
+        self, work: Callable[[Matrix, Any], Any], name: str, arguments: Sequence[Any] | None = None
+    ) -> Iterator[Any]:
+        step = max(1, BLOCK // self.d)
+        for number, start in enumerate(range(0, self.n, step)):
+            argument = () if arguments is None else arguments[number]
+            block = self.tensor[start : start + step]
+            yield None if argument is None else work(on_host(block.to(torch.float64)), argument)
+
+    def row_norms2(self) -> FloatArray:
+        return on_host(self._rows(rows.row_norms2))
+
+    def projected_norms2(self, B: Any) -> FloatArray:
+        factor = like(self.tensor, B)
+        return on_host(self._rows(lambda part: rows.projected_norms2(part, factor)))
+
+    def times(self, B: Matrix) -> Tensor:
+        factor = like(self.tensor, as_array(B)) if not isinstance(B, Tensor) else B
+        return self._rows(lambda part: part @ factor)
+
+    def similarities(self, points: Matrix, scale: float) -> Tensor:
+        others = like(self.tensor, as_array(points))
+        return self._rows(lambda part: rows.similarity(part, others, scale))
+
+    def _rows(self, work: Callable[[Tensor], Tensor]) -> Tensor:
+        parts = [work(part) for _, part in self.slices()]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def gram(self, weights: FloatArray | None = None) -> Tensor:
+        total = self.tensor.new_zeros((self.d, self.d), dtype=torch.float64)
+        for start, part in self.slices():
+            if weights is not None:
+                part = rows.scale_rows(part, np.sqrt(weights[start : start + len(part)]))
+            total.addmm_(part.T, part)
+        return total
+
+    def gram_of(self, S: Tensor) -> Tensor:
+        total = S.new_zeros((S.shape[1], S.shape[1]))
+        for _, part in self.slices():
+            C = part @ S
+            total.addmm_(C.T, C)
+        return total
+
+    def gram_times(self, S: Tensor) -> tuple[Tensor, float]:
+        total, length = torch.zeros_like(S), 0.0
+        for _, part in self.slices():
+            C = part @ S
+            total.addmm_(part.T, C)
+            length += float(C.square().sum())
+        return total, length
+
+    def mapped(self, map: RowMap) -> Cuda:
+        parts = [map.part(start, start + len(part))(part) for start, part in self.slices()]
+        made = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return Cuda(made, lambda: digest(self.fingerprint(), map.fingerprint()))
+
+    def products(self, other: Cuda) -> Cuda:
+        """Return the features f_i ⊗ g_i."""
+        one, two = self.tensor.to(torch.float64), other.tensor.to(torch.float64)
+        made = (one[:, :, None] * two[:, None, :]).reshape(self.n, self.d * other.d)
+        return Cuda(made, lambda: digest("products", self.fingerprint(), other.fingerprint()))
+
+    def plan_spectrum(self, advice: str) -> None:
+        device = self.tensor.device
+        if self.d >= self.n:
+            what = f"the {self.n} x {self.n} matrix F Fᵀ with its eigenvectors"
+            reserve_on(device, 3 * self.n**2, what)
+        else:
+            what = f"the eigenvectors of {self.n:,} items"
+            reserve_on(device, self.n * self.d + 4 * self.d**2, what)
+
+    def eigenpairs(
+        self, values: FloatArray, U: Tensor, overwrite: bool = False
+    ) -> tuple[FloatArray, Tensor]:
+        V = self.times(U / like(U, np.sqrt(values)))
+        return correct_left_vectors(V, values), V
+
+    def transposed(self) -> Cuda:
+        return Cuda(self.tensor.T.contiguous())
+
+    def to_memory(self) -> Stored:
+        reserve(self.n * self.d, f"{self!r} in memory", "use a part of the data")
+        return in_memory(on_host(self.tensor.to(torch.float64)), self.fingerprint())
+
+    def copied(self) -> Cuda:
+        return Cuda(self.tensor.clone(), self.origin)
+
+    def unwrap(self) -> Tensor:
+        return self.tensor
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        if self.origin is not None:
+            return self.origin()
+        factors = like(self.tensor, hash_factors(self.d).view(np.int64))
+        return fingerprint_rows(self.shape, (_hashes(part, factors) for _, part in self.slices()))
+
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+
+def cuda_features(tensor: Any, name: str, allow_tiny: bool) -> Cuda:
+    """Return a CUDA tensor as features, after the checks that arrays in memory get."""
+    if tensor.layout != torch.strided:
+        raise TypeError(f"{name} is a {tensor.layout} tensor; pass {name}.to_dense()")
+    if tensor.is_complex():
+        raise TypeError(f"{name} must hold real numbers, got dtype {tensor.dtype}")
+    if tensor.ndim != 2:
+        raise ValueError(
+            f"{name} must have two dimensions (items, features), got shape {tuple(tensor.shape)}; "
+            f"images become rows by X.flatten(1)"
+        )
+    if tensor.numel() == 0:
+        raise ValueError(f"{name} is empty: shape {tuple(tensor.shape)}")
+    features = Cuda(tensor.detach().resolve_neg())
+    squares = sum(float(part.square().sum()) for _, part in features.slices())
+    if not np.isfinite(squares):
+        bad = int((~torch.isfinite(tensor)).sum())
+        if bad:
+            raise ValueError(
+                f"{name} has {counted(bad, 'NaN or infinite value')}; remove or impute them"
+            )
+        raise ValueError(f"{name} has values so large that their squares overflow; rescale it")
+    if not allow_tiny:
+        check_nonzero(bool(tensor.any()))
+        check_vanishing(squares, name)
+    return features
+
+
+def _hashes(part: Tensor, factors: Tensor) -> Any:
+    """Return `row_hashes` of the rows: Σ_j a_j swap(bits of X_ij) mod 2^64."""
+    swapped = part.contiguous().view(torch.uint8).view(*part.shape, 8).flip(-1).contiguous()
+    return (swapped.view(torch.int64)[..., 0] * factors).sum(dim=1).cpu().numpy().view(np.uint64)

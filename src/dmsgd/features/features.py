@@ -1,0 +1,265 @@
+"""`Features`: an (n, d) matrix wherever it lives, its products and its spectrum.
+
+Callers say what they need and never ask for the kind. A new kind is a class that derives from
+`Features`, one line in `convert` and one in tests/test_features.py.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from dmsgd.features import rows
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array
+from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.progress import EIGH, plan_work
+from dmsgd.samplers.blocks import block_sampler
+from dmsgd.samplers.protocol import PreparedSampler
+from dmsgd.samplers.rejection import dense_tables, dpp_sampler
+from dmsgd.spectra.decompose import like, right_singular_vectors
+from dmsgd.spectra.eigenvectors import Projected
+from dmsgd.spectra.rounding import Rounding
+from dmsgd.spectra.spectrum import Spectrum, truncate
+
+#: Designs that need no eigendecomposition (docs/large.md has their errors).
+SHORTER = (
+    "without it dmsgd.AcceptReject(dmsgd.Linear(X), k) is as exact, and raises at once where items "
+    "repel each other too much for it; dmsgd.SwapChain(dmsgd.Linear(X), k) is approximate, and "
+    "dmsgd.cells(X, k) keeps similar items apart with every item equally likely. X is what the "
+    "kernel has: dmsgd.normalize(X), dmsgd.concat(X, y, w). Fewer features (PCA) are another kernel"
+)
+
+
+class RowMap(Protocol):
+    """Turns rows of features into rows of other features: arrays, CSR arrays or tensors.
+
+    fills: whether it makes dense rows of sparse ones.
+    """
+
+    fills: bool
+
+    def width(self, columns: int) -> int:
+        """Return the number of columns of the result."""
+
+    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
+        """Return the picklable function of rows start to stop."""
+
+    def fingerprint(self) -> str:
+        """Return its name and parameters."""
+
+
+class Features(ABC):
+    """An (n, d) matrix F of finite float64 numbers, n and d at least 1; it never changes.
+
+    kind: as text, for reprs.
+    """
+
+    n: int
+    d: int
+    kind: str
+    #: Row numbers at which blocks begin and end, from 0 to n, of features in blocks.
+    bounds: IntArray
+    #: Memory layout of B in products F B that draws need: "C" by rows, "F" by columns.
+    basis_order: Any = "C"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, d)."""
+        return self.n, self.d
+
+    @abstractmethod
+    def take(self, items: IntArray) -> Matrix:
+        """Return these rows, in this order: an array or CSR."""
+
+    @abstractmethod
+    def map_blocks(
+        self, work: Callable[[Matrix, Any], Any], name: str, arguments: Sequence[Any] | None = None
+    ) -> Iterator[Any]:
+        """Yield work(rows, argument) of each block of rows in order; a block may be empty.
+
+        Blocks whose argument is None are skipped: None is yielded. `name` is shown where tasks are.
+        """
+
+    @abstractmethod
+    def mapped(self, map: RowMap) -> Features:
+        """Return the features that `map` makes of these."""
+
+    @abstractmethod
+    def to_memory(self) -> InMemory:
+        """Return the same rows in memory, or raise MemoryError."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a hash of the source and its maps, equal for equal numbers in any kind."""
+
+    @abstractmethod
+    def gram(self, weights: FloatArray | None = None) -> Any:
+        """Return Fᵀ diag(weights) F, shape (d, d), where the features live; weights are positive.
+
+        Raises ValueError if all features are zero.
+        """
+
+    def unwrap(self) -> Any:
+        """Return the array, CSR array or tensor that these are; features in blocks themselves."""
+        return self
+
+    def copied(self) -> Features:
+        """Return features that no change of the caller's array can reach."""
+        return self
+
+    def readable_rows(self, limit: int) -> int:
+        """Return n, or at most `limit` where reading all rows takes a pass."""
+        return min(self.n, limit)
+
+    def has_counts(self) -> bool:
+        """Return whether rows are sparse and nowhere negative, as counts of words."""
+        return False
+
+    def blocks(self) -> Iterator[Matrix]:
+        """Yield all rows in blocks, none empty."""
+        return (part for part in self._each(_itself, "load") if part.shape[0])
+
+    def _each(self, function: Callable[..., Any], name: str, **arguments: Any) -> Iterator[Any]:
+        return self.map_blocks(partial(_of_rows, function, **arguments), name)
+
+    def row_norms2(self) -> FloatArray:
+        """Return |f_i|², shape (n,)."""
+        return np.concatenate(list(self._each(rows.row_norms2, "norms")))
+
+    def projected_norms2(self, B: Any) -> FloatArray:
+        """Return |f_i B|², shape (n,)."""
+        return np.concatenate(list(self._each(rows.projected_norms2, "norms", B=B)))
+
+    def times(self, B: Matrix) -> Any:
+        """Return F B, shape (n, columns of B), where the features live."""
+        reserve(self.n * B.shape[1], f"{B.shape[1]} columns for {self!r}", "ask for fewer")
+        return np.concatenate([as_array(part) for part in self._each(_times, "times", B=B)])
+
+    def similarities(self, points: Matrix, scale: float) -> Any:
+        """Return exp(-|f_i - p|² / (2 scale²)) for the rows p of `points`, where F lives."""
+        count = points.shape[0]
+        reserve(self.n * count, f"{count} columns for {self!r}", "ask for fewer")
+        parts = self._each(rows.similarity, "similarities", B=points, scale=scale)
+        return np.concatenate(list(parts))
+
+    def gram_of(self, S: Any) -> Any:
+        """Return (F S)ᵀ(F S), where the features live."""
+        return add_up(self._each(rows.gram_of, "gram", S=S))
+
+    def gram_times(self, S: Any) -> tuple[Any, float]:
+        """Return FᵀF S, where the features live, and |F S|²."""
+        total, length = np.zeros(S.shape), 0.0
+        for part, size in self._each(rows.gram_times, "gram", S=S):
+            total += part
+            length += size
+        return total, length
+
+    def column_masses(self, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return Σ_i (f_i B)_j² over each block, and Σ_j (f_i B)_j² weights_j for each row.
+
+        The first in the shape that `sampler` of these features takes.
+        """
+        found = list(self._each(rows.column_masses, "masses", B=B, weights=weights))
+        return np.array([mass for mass, _ in found]), np.concatenate([b for _, b in found])
+
+    def gram_masses(self, B: FloatArray) -> FloatArray | None:
+        """Return the first of `column_masses` without a pass, if blocks' Grams are kept."""
+        return None
+
+    def transposed(self) -> Any:
+        """Return Fᵀ."""
+        return self.to_memory().transposed()
+
+    def gram_eigenpairs(self) -> tuple[FloatArray, Any, Rounding]:
+        """Return the eigenvalues of FᵀF above rounding, their vectors U, and how they are rounded.
+
+        U is where the features live.
+        """
+        return *right_singular_vectors(self), Rounding(0.5, min(self.n, self.d))
+
+    def spectrum(
+        self, tol: float = 0.0, *, overwrite: bool = False, advice: str = SHORTER
+    ) -> Spectrum:
+        """Return the spectrum of F Fᵀ, from the smaller of FᵀF and F Fᵀ. O(n d min(n, d)).
+
+        overwrite: the memory of an array may be used for its eigenvectors.
+        advice:    what to do where there is too little memory or time.
+        """
+        self.plan_spectrum(advice)
+        if self.d >= self.n:
+            values, V = right_singular_vectors(self.transposed())
+            V[like(V, self.row_norms2() == 0)] = 0.0  # exact zeros; eigh leaves rounding noise here
+            route = "primal"
+        else:
+            values, V = self.eigenpairs(*right_singular_vectors(self), overwrite)
+            route = "dual"
+        return truncate(values, V, route, Rounding(0.5, min(self.n, self.d)), tol)
+
+    def plan_spectrum(self, advice: str) -> None:
+        """Reserve the memory of `spectrum` and announce its time."""
+        if self.d >= self.n:
+            what, size = f"the eigendecomposition of {self.n:,} items", self.n
+            products = EIGH * self.n**3
+        else:
+            what = f"the eigendecomposition of {self.n:,} items x {self.d:,} features"
+            size, products = self.d, EIGH * self.d**3 + self._gram_products()
+        plan_work(products, 5 * size**2, what, advice)
+
+    def _gram_products(self) -> float:
+        """Return the multiplications of `gram` and of F U, where they count."""
+        return 2.0 * self.n * self.d**2
+
+    def eigenpairs(
+        self, values: FloatArray, U: Any, overwrite: bool = False
+    ) -> tuple[FloatArray, Any]:
+        """Return eigenvalues and eigenvectors V = F U Λ^(-1/2) of F Fᵀ, for those of FᵀF.
+
+        Here V is as large as F and never stored.
+        """
+        return values, Projected.of(self, values, U)
+
+    def sampler(self, vectors: Projected, values: FloatArray, k: int) -> PreparedSampler:
+        """Return the default sampler of the k-DPP with these eigenvectors over these features."""
+        return block_sampler(vectors, values, k)
+
+    def sampler_any_size(
+        self, vectors: Projected, probabilities: FloatArray
+    ) -> Callable[[int, int], IntArray]:
+        """Return (key, t) -> items of batch t of the DPP with these eigenvectors."""
+        return dpp_sampler(dense_tables(np.asarray(vectors)), probabilities)
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        return f"Features({self.n:,} x {self.d:,}, {self.kind})"
+
+
+class InMemory(Features):
+    """Features that are an array or a CSR array, `matrix`."""
+
+    matrix: Matrix
+
+
+def add_up(parts: Iterator[FloatArray]) -> FloatArray:
+    """Return the sum of arrays of one shape."""
+    total = next(parts).copy()
+    for part in parts:
+        total += part
+    return total
+
+
+def _of_rows(function: Callable[..., Any], block: Matrix, argument: Any, **others: Any) -> Any:
+    return function(block, **others)
+
+
+def _itself(block: Matrix) -> Matrix:
+    return block
+
+
+def _times(block: Matrix, B: Matrix) -> FloatArray:
+    return as_array(block @ B)

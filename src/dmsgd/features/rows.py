@@ -1,0 +1,136 @@
+"""Products of rows, for arrays, CSR arrays and tensors alike.
+
+Of sparse rows nothing is made that has a number for every row and column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dmsgd.features.sparse_gram import SparseGram
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_array
+from dmsgd.inputs.progress import run_interruptible
+from dmsgd.samplers.computed_rows import SparseRows, tiles
+from dmsgd.spectra.decompose import like
+from dmsgd.spectra.rounding import EPS
+
+#: Multiplications of dense matrices in the time of one with an entry of a sparse matrix.
+SPARSE = 20
+#: Numbers of a product with sparse rows that are held at a time.
+PRODUCT = 2**21
+#: Distances that are computed at a time.
+DISTANCES = 2**20
+
+
+def product(A: Matrix, B: Matrix) -> Any:
+    """Return A B, as an array or a tensor."""
+    if not (isinstance(A, np.ndarray) or sparse.issparse(A)):
+        return A @ B
+    entries = SPARSE * A.nnz if sparse.issparse(A) else A.shape[0] * A.shape[1]
+    products = 0.0 if sparse.issparse(B) else entries * float(B.shape[1])
+    what = f"a product of {A.shape[0]:,} x {A.shape[1]:,} and {B.shape[1]:,} columns"
+    return as_array(run_interruptible(lambda: A @ B, products, what))
+
+
+def gram(X: Matrix) -> FloatArray:
+    """Return XᵀX of an array or a CSR array."""
+    if sparse.issparse(X):
+        return SparseGram(X.shape[1]).add(X.tocsr()).matrix()
+    n, d = X.shape
+    what = f"the Gram matrix of {n:,} items x {d:,} features"
+    return np.asarray(run_interruptible(lambda: X.T @ X, float(n) * d**2, what))
+
+
+def gram_of(X: Matrix, S: FloatArray) -> FloatArray:
+    """Return (X S)ᵀ(X S)."""
+    total = np.zeros((S.shape[1], S.shape[1]))
+    for part in _parts(X, S.shape[1]):
+        C = part @ S
+        total += C.T @ C
+    return total
+
+
+def gram_times(X: Matrix, S: FloatArray) -> tuple[FloatArray, float]:
+    """Return XᵀX S and |X S|²."""
+    total, size = np.zeros(S.shape), 0.0
+    for part in _parts(X, S.shape[1]):
+        C = part @ S
+        total += part.T @ C
+        size += float(np.einsum("ij,ij->", C, C))
+    return total, size
+
+
+def _parts(X: Matrix, width: int) -> Iterator[Matrix]:
+    """Yield parts of sparse rows whose products with `width` columns are small; arrays whole."""
+    n = X.shape[0]
+    step = max(1, PRODUCT // width) if sparse.issparse(X) else max(1, n)
+    for first in range(0, n, step):
+        yield X[first : first + step]
+
+
+def row_norms2(X: Matrix) -> Any:
+    """Return |x_i|² for each row, shape (n,)."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X) if isinstance(X, np.ndarray) else (X * X).sum(1)
+
+
+def projected_norms2(X: Matrix, B: Any) -> Any:
+    """Return |x_i B|² for each row, shape (n,)."""
+    if sparse.issparse(X):
+        return column_masses(X, B, np.ones(B.shape[1]))[1]
+    return row_norms2(X @ B)
+
+
+def column_masses(X: Matrix, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sums of (X B)² down the columns, and along the rows with weights."""
+    if not sparse.issparse(X):
+        squares = (X @ B) ** 2
+        return squares.sum(axis=0), squares @ weights
+    rows = SparseRows.of(X)
+    masses, weighted = np.empty(B.shape[1]), np.zeros(rows.n)
+    for tile in tiles(B.shape[1]):
+        masses[tile] = rows.block_sums(B[:, tile].T, weights[tile], weighted)[:, -1]
+    return masses, weighted
+
+
+def scale_rows(X: Matrix, factors: FloatArray) -> Matrix:
+    """Return X with row i times factors[i]; sparse stays sparse."""
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.diags_array(factors) @ X)
+    return X * like(X, factors[:, None])
+
+
+def squared_distances(A: Matrix, B: Matrix) -> Any:
+    """Return |a - b|² for the rows a of A and b of B; 0 where it is no more than rounding."""
+    if not (sparse.issparse(A) or sparse.issparse(B)) and len(B):
+        centre = B.mean(0)  # distances are the same, and rounding is smaller
+        A, B = A - centre, B - centre
+    D, here, there = product(A, B.T), row_norms2(A), row_norms2(B)
+    noise = EPS * (8 + A.shape[1] ** 0.5)
+    step = max(1, DISTANCES // max(1, len(there)))
+    for first in range(0, D.shape[0], step):
+        part = D[first : first + step]
+        sizes = here[first : first + step, None] + there[None, :]
+        part *= -2.0
+        part += sizes
+        part[part <= noise * sizes] = 0.0  # duplicates stay duplicates
+    return D
+
+
+def similarity(A: Matrix, B: Matrix, scale: float) -> Any:
+    """Return exp(-|a - b|² / (2 scale²)) for the rows a of A and b of B."""
+    L = squared_distances(A, B)
+    L *= -0.5 / scale**2
+    return np.exp(L, out=L) if isinstance(L, np.ndarray) else L.exp_()
+
+
+def stack(parts: list[Matrix], d: int) -> Matrix:
+    """Return arrays or CSR arrays of d columns below each other."""
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+    return np.concatenate(parts) if parts else np.empty((0, d))

@@ -1,0 +1,233 @@
+"""Eigenvectors of a kernel: stored in memory, or computed from features when they are needed."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any, Protocol, final
+
+import numpy as np
+
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array
+from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.messages import format_bytes
+from dmsgd.polynomials import eigenvector_inclusion, weighted_squares
+from dmsgd.samplers.protocol import BlockRows, PreparedSampler
+from dmsgd.samplers.rejection import dense_tables, dpp_sampler, kdpp_sampler
+from dmsgd.spectra.rounding import GRAM_LIMIT
+
+log = logging.getLogger("dmsgd")
+
+
+class Eigenvectors(ABC):
+    """V, shape (n, rank), with orthonormal columns.
+
+    stored: whether V itself is in memory.
+    """
+
+    shape: tuple[int, int]
+    stored = False
+    ndim = 2
+
+    @abstractmethod
+    def rows(self, items: IntArray) -> FloatArray:
+        """Return V[items], shape (*items.shape, rank)."""
+
+    @abstractmethod
+    def columns(self, J: Any) -> FloatArray:
+        """Return V[:, J] in memory, shape (n, len(J))."""
+
+    @abstractmethod
+    def select(self, order: IntArray) -> Any:
+        """Return the `vectors` of a spectrum with these columns alone, in this order."""
+
+    @abstractmethod
+    def times(self, x: FloatArray) -> FloatArray:
+        """Return V x, shape (n,)."""
+
+    @abstractmethod
+    def rotate(self, U: FloatArray, zero: IntArray) -> Any:
+        """Return the `vectors` V U of a spectrum; U has orthonormal columns and V[zero] U = 0."""
+
+    @abstractmethod
+    def weighted_squares(self, pi: FloatArray) -> FloatArray:
+        """Return Σ_n V_in² π_n for every item, shape (n,)."""
+
+    @abstractmethod
+    def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
+        """Return the default sampler of the k-DPP with these eigenvalues."""
+
+    @abstractmethod
+    def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
+        """Return (key, t) -> items of batch t of the DPP that chooses eigenvectors so."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.shape[0]:,} items, rank {self.shape[1]})"
+
+
+@final
+class Dense(Eigenvectors):
+    """An array."""
+
+    stored = True
+
+    def __init__(self, array: FloatArray) -> None:
+        self.array = array
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+
+    def rows(self, items: IntArray) -> FloatArray:
+        return self.array[items]
+
+    def columns(self, J: Any) -> FloatArray:
+        return self.array[:, J]
+
+    def select(self, order: IntArray) -> FloatArray:
+        if np.array_equal(order, np.arange(order.size)):  # sorted already: cut without a copy
+            return np.ascontiguousarray(self.array[:, : order.size])
+        return np.ascontiguousarray(self.array[:, order])
+
+    def times(self, x: FloatArray) -> FloatArray:
+        return self.array @ x
+
+    def rotate(self, U: FloatArray, zero: IntArray) -> FloatArray:
+        V = self.array @ U
+        V[zero] = 0.0  # exact zeros; the product leaves rounding noise here
+        return V
+
+    def weighted_squares(self, pi: FloatArray) -> FloatArray:
+        return weighted_squares(self.array, pi)
+
+    def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
+        return kdpp_sampler(dense_tables(self.array), values, k)
+
+    def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
+        return dpp_sampler(dense_tables(self.array), probabilities)
+
+
+class Projectable(BlockRows, Protocol):
+    """Features that `Projected` eigenvectors are computed from; see `dmsgd.features.features`."""
+
+    d: int
+    basis_order: Any
+
+    def take(self, items: IntArray) -> Matrix:
+        """Return these rows."""
+
+    def times(self, B: Matrix) -> Any:
+        """Return F B."""
+
+    def column_masses(self, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return sums of (F B)² over row blocks, and Σ_j (f_i B)_j² weights_j."""
+
+    def gram_masses(self, B: FloatArray) -> FloatArray | None:
+        """Return the first of `column_masses` if that takes no pass."""
+
+    def sampler(self, vectors: Projected, values: FloatArray, k: int) -> PreparedSampler:
+        """Return the default sampler of the k-DPP."""
+
+    def sampler_any_size(
+        self, vectors: Projected, probabilities: FloatArray
+    ) -> Callable[[int, int], IntArray]:
+        """Return the sampler of the DPP."""
+
+
+@final
+class Projected(Eigenvectors):
+    """V = F basis for features F; as large as F or larger, so it is never stored.
+
+    basis:   U Λ^(-1/2), shape (d, rank).
+    precise: whether eigenvalues are so small that Gram matrices do not determine column masses.
+    """
+
+    def __init__(self, features: Projectable, basis: FloatArray, precise: bool) -> None:
+        self.features, self.precise = features, precise
+        self.basis: FloatArray = np.asarray(basis, order=features.basis_order)
+        self.shape = (features.n, int(basis.shape[1]))
+        self._masses: FloatArray | None = None
+        self._weighted: tuple[bytes, FloatArray] | None = None
+
+    @classmethod
+    def of(cls, features: Projectable, values: FloatArray, U: FloatArray) -> Projected:
+        """Return the eigenvectors of F Fᵀ for the eigenpairs of FᵀF."""
+        return cls(features, U / np.sqrt(values), bool(values.min() < GRAM_LIMIT * values.max()))
+
+    def rows(self, items: IntArray) -> FloatArray:
+        items = np.asarray(items)
+        found = as_array(self.features.take(items.ravel().astype(np.int64)) @ self.basis)
+        return found.reshape(*items.shape, self.shape[1])
+
+    def columns(self, J: Any) -> FloatArray:
+        return np.asarray(self.features.times(self.basis[:, J]))
+
+    def select(self, order: IntArray) -> Projected:
+        if np.array_equal(order, np.arange(self.shape[1])):
+            return self
+        return Projected(self.features, self.basis[:, order], self.precise)
+
+    def times(self, x: FloatArray) -> FloatArray:
+        return np.asarray(self.features.times((self.basis @ x)[:, None])[:, 0])
+
+    def rotate(self, U: FloatArray, zero: IntArray) -> Projected:
+        return Projected(self.features, self.basis @ U, self.precise)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        advice = "sample, inclusion, joint, log_prob and presample of a k-DPP do not need them"
+        reserve(self.shape[0] * self.shape[1], f"all eigenvectors of {self.features!r}", advice)
+        return np.asarray(self.features.times(self.basis)).astype(dtype or np.float64)
+
+    def masses(self, pi: FloatArray) -> FloatArray:
+        """Return the sums of V² over row blocks; a pass over F, unless they are known."""
+        if self._masses is None and not self.precise:
+            self._masses = self.features.gram_masses(self.basis)
+        if self._masses is None:
+            self._find_masses(pi)
+        assert self._masses is not None
+        return self._masses
+
+    def masses_for(self, values: FloatArray, k: int) -> FloatArray:
+        """Return `masses`; the pass also finds b of the k-DPP with these eigenvalues."""
+        return self.masses(eigenvector_inclusion(values, k))
+
+    def weighted_squares(self, pi: FloatArray) -> FloatArray:
+        """Return Σ_n V_in² π_n, shape (n,); a pass over F, unless π is the one asked for last."""
+        if not self.knows(pi):
+            self._find_masses(pi)
+        assert self._weighted is not None
+        return self._weighted[1]
+
+    def knows(self, pi: FloatArray) -> bool:
+        """Return whether `weighted_squares(pi)` needs no pass."""
+        return self._weighted is not None and self._weighted[0] == pi.tobytes()
+
+    def remember(self, pi: FloatArray, weighted: FloatArray) -> None:
+        """Keep Σ_n V_in² π_n, which a pass for something else has found."""
+        self._weighted = pi.tobytes(), weighted
+
+    def _find_masses(self, pi: FloatArray) -> None:
+        masses, weighted = self.features.column_masses(self.basis, pi)
+        if self._masses is None:
+            self._masses = masses
+        self.remember(pi, weighted)
+
+    def log_computed_rows(self, k: int) -> None:
+        """Log that draws compute rows of V again."""
+        (n, rank), rows = self.shape, k * (1 / np.arange(1, k + 1)).sum()
+        log.info(
+            "the eigenvectors of %r, %s, are not stored; a batch of %d computes about %.0f of "
+            "their %s rows, at %d columns",
+            self.features, format_bytes(8 * n * rank), k, rows, f"{n:,}", k,
+        )  # fmt: skip
+
+    def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
+        return self.features.sampler(self, values, k)
+
+    def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
+        return self.features.sampler_any_size(self, probabilities)
+
+
+@singledispatch
+def as_eigenvectors(vectors: Any) -> Eigenvectors:
+    """Return the `vectors` of a spectrum as `Eigenvectors`; tensors by dmsgd.spectra.cuda."""
+    return vectors if isinstance(vectors, Eigenvectors) else Dense(vectors)
