@@ -12,17 +12,9 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import (
-    KDPP,
-    ClosedForm,
-    DesignOptions,
-    Stratified,
-    Uniform,
-    Weighted,
-    suggest_scale,
-)
-from dmsgd.designs.build import NEARLY_UNIFORM, make_kdpp, rows_for
-from dmsgd.designs.options import TargetName, as_design_options
+from dmsgd.designs import KDPP, DesignOptions, Weighted, suggest_scale
+from dmsgd.designs.build import NEARLY_UNIFORM, make_design, rows_for
+from dmsgd.designs.options import Batches, TargetName, as_design_options
 from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics.data import PRESCRIBED, DataSummary, Sample, summarize
 from dmsgd.diagnostics.frequency import coverage, effective_batch, effective_items, evenness
@@ -107,9 +99,6 @@ class Comparison:
     rows:        numbers of the items that designs were made of, sorted; all or a random sample.
     names, codes: the classes of these items: their names, and for each item the number of its own
                  (None without labels).
-    rank, effective_rank, strength: of the requested kernel without labels. `effective_rank` is
-                 exp(entropy of the eigenvalues), about the number of groups of items that the
-                 kernel tells apart; `strength` the log-distance from uniform batches.
     summaries:   uniform batches, k-DPPs with several w (those that exist), targets, stratified
                  batches if there are labels; for k, then for the other sizes.
     requested:   the summary of the requested design, None if it does not exist.
@@ -128,9 +117,6 @@ class Comparison:
     rows: IntArray = field(repr=False)
     names: list[Any] = field(repr=False)
     codes: IntArray | None = field(repr=False)
-    rank: int
-    effective_rank: float
-    strength: float
     summaries: tuple[DesignSummary, ...] = field(repr=False)
     requested: DesignSummary | None = field(repr=False)
     candidate: DesignSummary | None = field(repr=False)
@@ -142,6 +128,16 @@ class Comparison:
     def uniform(self) -> DesignSummary:
         """The summary of uniform batches of k."""
         return self.summaries[0]
+
+    @property
+    def rank(self) -> int:
+        """The rank of the requested kernel without labels: the largest possible k."""
+        return self.spectrum.rank
+
+    @property
+    def effective_rank(self) -> float:
+        """About how many groups of items that kernel tells apart: exp(entropy of eigenvalues)."""
+        return self.spectrum.effective_rank()
 
     def warnings(self) -> list[str]:
         """Return sentences about properties of the data that deserve a warning.
@@ -178,7 +174,7 @@ class Comparison:
                 f"normalize, unless the norm is importance",
             ),
             (
-                k > 1 and self.strength < NEARLY_UNIFORM,
+                1 < k <= self.rank and self.spectrum.repulsion(k) < NEARLY_UNIFORM,
                 "near-uniform kernel: no two items are similar, so batches are nearly uniform",
             ),
             (
@@ -245,8 +241,7 @@ def compare(
     X = as_features(X)
     k = as_batch_size(k, X.n)
     sizes = (k, *(as_batch_size(each, X.n) for each in ks if each != k))
-    seed = fixed_seed(seed)
-    y = None if labels is None else as_labels(labels, X.n)
+    seed, y = fixed_seed(seed), None if labels is None else as_labels(labels, X.n)
     sample = Sample(X, k, y, options, seed)
     data = summarize(X if X.readable_rows(0) == X.n else sample.X, X.n, y, X.has_counts())
     plain = replace(options, w=0.0, target=None)
@@ -254,7 +249,6 @@ def compare(
         sample.unlabelled(plain, k)
         candidate, sample = _candidate(X, k, y, data, sample, options, seed)
         spectrum = sample.unlabelled(plain, k)
-    work = _Work(sample, y, sizes, seed)
     progress(0.2)
     several = y is not None and options.target is None  # a target is prescribed anew for each w
     wanted = [replace(options, w=w) for w in sorted({options.w, *(ws if several else ())})]
@@ -265,26 +259,31 @@ def compare(
     for number, each in enumerate(everyone):
         try:
             with nullcontext() if each == options else quiet_kernel_warnings():
-                kdpp = work.kdpp(each)
-                found[each] = work.summaries(f"w = {each.w:g}", each, kdpp, each in wanted)
+                kdpp = sample.kdpp(each, k)
+                others = [
+                    size for size in sizes[1:] if each in wanted and size <= kdpp.spectrum.rank
+                ]
+                designs = [kdpp, *(KDPP(kdpp.spectrum, size) for size in others)]
+                name = f"w = {each.w:g}"
+                found[each] = [_summary(name, each, made, sample, seed) for made in designs]
+                design = kdpp if each == options else design
         except RankError as error:
             # Without another candidate the requested design's error is the result.
-            if each == options and each == candidate:
+            if each == options == candidate:
                 raise
             unavailable[each] = error
-        else:
-            design = kdpp if each == options else design
         progress(0.2 + 0.6 * (number + 1) / len(everyone))
-    rows = [[*work.baselines("uniform")], *(found[each] for each in wanted if each in found)]
+    rows = [_baselines("uniform", sample, y, sizes, seed)]
+    rows += [found[each] for each in wanted if each in found]
     for target in targets:
         each = replace(options, target=target)
         if each not in found and not (target == "balanced" and y is None):
             try:
-                rows.append([work.target_summary(each)])
+                rows.append([_target_summary(each, sample, k, seed)])
             except (ValueError, ImportError) as error:  # infeasible, or of a missing extra
                 unavailable[each] = error
     if y is not None:
-        rows.append([*work.baselines("stratified")])
+        rows.append(_baselines("stratified", sample, y, sizes, seed))
     progress(1.0)
     summaries = [each for size in sizes for row in rows for each in row if each.k == size]
     return Comparison(
@@ -294,9 +293,6 @@ def compare(
         rows=sample.rows,
         names=sample.names,
         codes=sample.codes,
-        rank=spectrum.rank,
-        effective_rank=spectrum.effective_rank(),
-        strength=spectrum.repulsion(k) if k <= spectrum.rank else math.inf,
         summaries=tuple(summaries),
         requested=found[options][0] if options in found else None,
         candidate=found[candidate][0] if candidate in found else None,
@@ -371,91 +367,64 @@ def _candidate(
     return DesignOptions(kernel="rbf", scale=scale, rho=rho, standardize=units), smaller
 
 
-@final
-class _Work:
-    """Makes summaries of designs of one sample, for several batch sizes."""
+def _baselines(
+    batches: Batches, sample: Sample, labels: Any, sizes: tuple[int, ...], seed: Seed
+) -> list[DesignSummary]:
+    """Return the summaries of uniform or stratified batches of all sizes, with examples."""
+    options, (names, codes) = DesignOptions(batches=batches), _baseline_classes(sample, labels)
+    found = []
+    for k in sizes:
+        part = make_design(options, sample.X, k, sample.codes)
+        whole = part if codes is sample.codes else make_design(options, None, k, codes)
+        found.append(_summary(batches, options, whole, sample, seed, part, (names, codes)))
+    return found
 
-    def __init__(self, sample: Sample, y: Any, sizes: tuple[int, ...], seed: Seed) -> None:
-        self.sample, self.sizes, self.seed = sample, sizes, seed
-        self.names, self.codes = _baseline_classes(sample, y)
-        self.n = sample.X.n if self.codes is None else self.codes.size
 
-    def kdpp(self, options: DesignOptions) -> KDPP:
-        if options in self.sample.spectra:
-            return KDPP(self.sample.spectra[options], self.sizes[0])
-        return make_kdpp(options, self.sample.X, self.sizes[0], self.sample.labels_for(options))
-
-    def summaries(
-        self, name: str, options: DesignOptions, design: KDPP, all_sizes: bool
-    ) -> list[DesignSummary]:
-        """Return the summary of this k-DPP and, from its spectrum, of the other sizes."""
-        if not all_sizes:
-            return [self._of_kdpp(name, options, design, self.sample)]
-        sizes = [size for size in self.sizes[1:] if size <= design.spectrum.rank]
-        others = [KDPP(design.spectrum, size) for size in sizes]
-        return [self._of_kdpp(name, options, each, self.sample) for each in (design, *others)]
-
-    def target_summary(self, options: DesignOptions) -> DesignSummary:
-        """Return the summary of a k-DPP with a target, on as many items as that is quick for."""
-        k, sample = self.sizes[0], self.sample
-        narrow = options.kernel == "linear" and sample.X.d <= PRESCRIBED
-        sample = sample.part(max(TARGET_ITEMS if narrow else PRESCRIBED, 5 * k), self.seed)
-        with quiet_kernel_warnings():
-            design = make_kdpp(options, sample.X, k, sample.labels_for(options))
-            name = f"target {options.target}" if options.target else "no target"
-            return self._of_kdpp(name, options, design, sample)
-
-    def baselines(self, batches: Any) -> Iterator[DesignSummary]:
-        """Yield the summaries of uniform or stratified batches of all sizes."""
-        options = DesignOptions(batches=batches)
-        for k in self.sizes:
-            whole = Uniform(self.n, k) if batches == "uniform" else Stratified(self.codes, k)
-            part: ClosedForm = whole
-            if self.n != self.sample.X.n:  # examples are of the sampled items
-                n, codes = self.sample.X.n, self.sample.codes
-                part = Uniform(n, k) if batches == "uniform" else Stratified(codes, k)
-            drawn, seconds = self._draw(part, EXAMPLES)
-            shares = _shares(whole.inclusion(), self.names, self.codes)
-            none = Estimate(0.0, 0.0, 0)
-            yield _summary(batches, options, whole, shares, none, seconds, drawn)
-
-    def _of_kdpp(
-        self, name: str, options: DesignOptions, design: KDPP, sample: Sample
-    ) -> DesignSummary:
-        from threadpoolctl import threadpool_limits
-
-        draws = int(np.clip(OPERATIONS / (4 * design.k**3), DRAWS[1], DRAWS[0]))
-        with threadpool_limits(1):  # draws are timed on one thread; small matrices need no more
-            batches, seconds = self._draw(design, draws)
-            control = Weighted.like(design).sample(draws, self.seed)
-            noise = removed_noise(design.spectrum, batches, control)
-            shares = _shares(design.inclusion(), sample.names, sample.codes)
-            return _summary(name, options, design, shares, noise, seconds, batches)
-
-    def _draw(self, design: ClosedForm, draws: int) -> tuple[IntArray, float]:
-        """Return batches, and the seconds that each took."""
-        design.sample(1, self.seed)  # compiles, and makes tables
-        began = time.perf_counter()
-        batches = on_host(design.sample(draws, self.seed))
-        return batches, (time.perf_counter() - began) / draws
+def _target_summary(options: DesignOptions, sample: Sample, k: int, seed: Seed) -> DesignSummary:
+    """Return the summary of a k-DPP with a target, on as many items as that is quick for."""
+    narrow = options.kernel == "linear" and sample.X.d <= PRESCRIBED
+    part = sample.part(max(TARGET_ITEMS if narrow else PRESCRIBED, 5 * k), seed)
+    name = f"target {options.target}" if options.target else "no target"
+    with quiet_kernel_warnings():
+        return _summary(name, options, part.kdpp(options, k), part, seed)
 
 
 def _summary(
     name: str,
     options: DesignOptions,
-    design: ClosedForm,
-    shares: dict[Any, float],
-    noise: Estimate,
-    seconds: float,
-    batches: IntArray,
+    design: Any,
+    sample: Sample,
+    seed: Seed,
+    drawn: Any = None,
+    classes: tuple[list[Any], IntArray | None] | None = None,
 ) -> DesignSummary:
+    """Return the summary of a design.
+
+    drawn, classes: the design that gives examples, and the classes to count, where these are not
+                    those of the sample.
+    """
+    from threadpoolctl import threadpool_limits
+
+    drawn, noise, b = drawn or design, Estimate(0.0, 0.0, 0), design.inclusion()
+    draws = int(np.clip(OPERATIONS / (4 * design.k**3), DRAWS[1], DRAWS[0]))
+    with threadpool_limits(1):  # draws are timed on one thread; small matrices need no more
+        drawn.sample(1, seed)  # compiles, and makes tables
+        began = time.perf_counter()
+        batches = on_host(drawn.sample(draws, seed))
+        seconds = (time.perf_counter() - began) / draws
+        if isinstance(design, KDPP):
+            control = Weighted.like(design).sample(draws, seed)
+            noise = removed_noise(design.spectrum, batches, control)
+    names, codes = classes or (sample.names, sample.codes)
+    shares = [] if codes is None else np.bincount(codes, b, minlength=len(names)) / b.sum()
+    by_class = dict(zip(names, map(float, shares), strict=True))
     return DesignSummary(
         name=name,
         options=options,
         k=design.k,
-        inclusion=design.inclusion(),
-        shares=shares,
-        evenness=evenness(shares) if shares else 1.0,
+        inclusion=b,
+        shares=by_class,
+        evenness=evenness(by_class) if by_class else 1.0,
         coverage=float(coverage(design, math.ceil(design.n / design.k))),
         effective_items=effective_items(design) / design.n,
         effective_batch=effective_batch(design),
@@ -463,11 +432,3 @@ def _summary(
         seconds_per_batch=seconds,
         examples=batches[:EXAMPLES],
     )
-
-
-def _shares(b: FloatArray, names: list[Any], codes: IntArray | None) -> dict[Any, float]:
-    """Return expected class shares; `class_shares` would sort the labels for every design."""
-    if codes is None:
-        return {}
-    shares = np.bincount(codes, b, minlength=len(names)) / b.sum()
-    return dict(zip(names, shares.tolist(), strict=True))

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import DesignOptions
+from dmsgd.designs import KDPP, DesignOptions
 from dmsgd.designs.build import make_kdpp, rows_for
 from dmsgd.features import Features, as_features
 from dmsgd.features.features import InMemory
@@ -108,9 +108,12 @@ class Sample:
             names, self.codes = as_classes(self.labels)
             self.names = names.tolist()
 
-    def labels_for(self, options: DesignOptions) -> Any:
-        """Return labels for a design: numbers, or the given ones where a message may name them."""
-        return self.labels if options.target == "balanced" else self.codes
+    def kdpp(self, options: DesignOptions, k: int) -> KDPP:
+        """Return the k-DPP of these items; where a message may name a class, it is as given."""
+        if options in self.spectra:
+            return KDPP(self.spectra[options], k)
+        labels = self.labels if options.target == "balanced" else self.codes
+        return make_kdpp(options, self.X, k, labels)
 
     def unlabelled(self, options: DesignOptions, k: int) -> Spectrum:
         """Return the spectrum of the kernel without labels; a linear one's rank may be below k."""
