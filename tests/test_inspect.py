@@ -308,6 +308,15 @@ def test_warnings():
     assert not any("near-uniform" in each for each in compare(longer, 1).warnings())
 
 
+def test_rows_that_differ_beside_a_large_column_are_no_duplicates():
+    """A time in nanoseconds is 1e18: all else is small beside it, and tells items apart."""
+    time = np.full(200, 1.7e18)
+    X = np.column_stack([time, RNG.normal(size=(200, 3))])
+    again = np.vstack([X, X[:20]])
+    for given in (again, sparse.csr_array(again)):
+        assert compare(given, 2, options=DesignOptions(standardize=True)).data.duplicates == 20
+
+
 @pytest.mark.parametrize("k", [1, 2])
 def test_items_that_are_all_alike(k):
     """No kernel tells them apart, and none has a scale."""

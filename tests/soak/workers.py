@@ -19,7 +19,7 @@ from dask_processes import DaskProcesses
 from watch import Progress, announce, finish, options
 
 import dmsgd
-from dmsgd.features.connection import connected, identity
+from dmsgd.features.cluster import connected
 
 K = 8
 
@@ -43,7 +43,7 @@ def main(arguments=None):
 
         def kill():
             while kills[0] < given.kills and not over.wait(given.every):
-                if len(identity(processes.address)["workers"]) < given.workers:
+                if len(client.nthreads()) < given.workers:
                     continue  # the last new one is still on its way
                 processes.kill_worker()
                 processes.add_worker()

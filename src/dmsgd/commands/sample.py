@@ -77,7 +77,7 @@ def sample(
     goes on where a run was stopped. If the schedule is finished, nothing is drawn.
     """
     there = _check_output(output, [files.features, files.labels], steps, k, seed, force)
-    from dmsgd.features.connection import connected
+    from dmsgd.features.cluster import connected
     from dmsgd.features.convert import open_features
     from dmsgd.files.columns import column_names
     from dmsgd.inputs.scalars import as_count, seed_key

@@ -13,6 +13,7 @@ from dmsgd.features import Features, as_features
 from dmsgd.features.features import InMemory
 from dmsgd.features.maps import column_moments
 from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.kernels import Linear, exact
@@ -79,11 +80,9 @@ def summarize(X: Features, n: int, labels: Any, has_counts: bool) -> DataSummary
 
 
 def _duplicates(X: Features) -> int:
-    """Return how many rows equal an earlier one: equal rows have equal random projections."""
-    rng = np.random.default_rng(0)
-    projected = X.times(rng.normal(size=(X.d, 2)))
-    projected = np.round(projected / np.abs(projected).max(), 12)
-    return int(X.n - np.unique(projected, axis=0).shape[0])
+    """Return how many rows equal an earlier one, by their hashes."""
+    hashes = [row_hashes(rows + 0.0) for _, rows in X.blocks()]  # -0.0 equals 0.0
+    return int(X.n - np.unique(np.concatenate(hashes)).size)
 
 
 @final

@@ -1,180 +1,184 @@
-"""Rows that Dask has, or of a file that all workers see: passes run where they are."""
+"""The connection to a Dask cluster, with one clear error where it fails.
+
+Dask itself waits for ever for a port that accepts and never answers, for a scheduler that hangs,
+and for workers that never come. Here every call has a timeout.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, final
+import asyncio
+import logging
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from time import monotonic, sleep
+from typing import Any
+from uuid import uuid4
 
-import numpy as np
-from scipy import sparse
+from dmsgd.errors import ClusterError
+from dmsgd.inputs.messages import require
+from dmsgd.inputs.threads import Background
 
-from dmsgd.features.readers import FileStore
-from dmsgd.features.sparse_gram import SparseGram
-from dmsgd.features.store import Store, even_bounds
-from dmsgd.features.tasks import (
-    added_up,
-    called,
-    current_client,
-    named,
-    results_of,
-    tasks_of,
-    wait_for_workers,
-)
-from dmsgd.inputs.arrays import IntArray
-
-
-class _Distributed(Store):
-    """Rows of which Dask has the blocks."""
-
-    kind = "distributed"
-
-    @abstractmethod
-    def chunks(self, bounds: IntArray, arguments: Sequence[Any]) -> list[Any]:
-        """Return the blocks, delayed; those whose argument is None may be None."""
-
-    def compute(
-        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
-    ) -> Iterator[Any]:
-        """Yield the results in order; from a cluster, each as soon as it and those before are."""
-        return results_of(tasks_of(self.chunks(bounds, arguments), piece, arguments, name))
-
-    def total(
-        self,
-        bounds: IntArray,
-        piece: Callable[..., Any],
-        arguments: Sequence[Any],
-        begin: Callable[[], SparseGram],
-        name: str,
-    ) -> tuple[SparseGram, list[Any]]:
-        """Return the total; on a cluster each thread adds blocks to one, and these are added."""
-        client = current_client()
-        if client is None:
-            return super().total(bounds, piece, arguments, begin, name)
-        tasks = tasks_of(self.chunks(bounds, arguments), piece, arguments, name)
-        threads = sum(client.nthreads().values())
-        return added_up(tasks, begin, max(1, min(threads, len(tasks))))
+#: Seconds in which a scheduler must answer.
+CONNECT_SECONDS = 10.0
+#: Seconds between two checks that the scheduler answers, while a result is awaited.
+CHECK_SECONDS = 5.0
+#: Seconds that a cluster may be without any worker.
+WORKERLESS_SECONDS = 60.0
+#: Tasks under way: enough for many workers, and no more results than fit into memory.
+TASKS_AHEAD = 512
 
 
-@final
-class DaskStore(_Distributed):
-    """An (n, d) Dask array or frame in its own blocks of rows, cut up where they are too large."""
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Yield a client of the Dask scheduler at `address`, or of a cluster started here ("local")."""
+    require("dask", "a cluster")
+    from distributed import Client, LocalCluster
 
-    def __init__(self, value: Any) -> None:
-        wait_for_workers()
-        array = value.to_dask_array(lengths=True) if hasattr(value, "to_dask_array") else value
-        if array.ndim != 2:
-            raise ValueError(f"the Dask array must have two dimensions, got shape {array.shape}")
-        if any(np.isnan(size) for size in array.chunks[0]):
-            array = array.compute_chunk_sizes()
-        if 0 in array.shape:
-            raise ValueError(f"the Dask array is empty: shape {array.shape}")
-        self.array = array.rechunk({1: -1})
-        self.n, self.d = (int(size) for size in array.shape)
-
-    def bounds(self, width: int) -> IntArray:
-        """Return the edges of chunks, and equal parts of those that are too large."""
-        sizes = np.array(self.array.chunks[0], dtype=np.int64)
-        most = max(1, int(even_bounds(self.n, width)[1]))
-        if width == self.d or sizes.max() <= 4 * most:  # the user's choice, as long as it can be
-            return np.concatenate([[0], np.cumsum(sizes)])
-        edges = np.concatenate([[0], np.cumsum(sizes)])
-        return np.unique(np.append(edges, even_bounds(self.n, width)))
-
-    def chunks(self, bounds: IntArray, arguments: Sequence[Any]) -> list[Any]:
-        """Return the blocks, delayed."""
-        sizes = tuple(int(size) for size in np.diff(bounds))
-        array = self.array if self.array.chunks[0] == sizes else self.array.rechunk({0: sizes})
-        return list(array.to_delayed().ravel())
+    if address == "local":
+        with LocalCluster(dashboard_address=None) as cluster, Client(cluster) as client:
+            yield client
+        return
+    logs = [logging.getLogger(f"distributed{name}") for name in ("", ".client", ".comm.tcp")]
+    levels = [log.level for log in logs]
+    for log in logs:  # a lost scheduler is reported by ClusterError
+        log.setLevel(logging.CRITICAL)
+    try:
+        client = _connect(address)
+        try:
+            with client.as_current():
+                yield client
+        finally:
+            with suppress(Exception):
+                client.close(CONNECT_SECONDS)
+    finally:
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)
 
 
-@final
-class SparseDaskStore(_Distributed):
-    """Sparse matrices that follow each other, delayed, each of them a block as it is."""
+def _connect(address: str) -> Any:
+    from distributed import Client
 
-    sparse_rows = True
+    def connect() -> Any:
+        # Not Dask's default client before it is connected: a failed one would stay that.
+        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
 
-    def __init__(self, parts: Sequence[Any], shapes: Sequence[tuple[int, int]] | None) -> None:
-        wait_for_workers()
-        if shapes is None:  # a pass of its own: how many rows there are must be known first
-            shape = named(_shape, "shape")
-            shapes = list(results_of([shape(part) for part in parts]))
-        widths = sorted({d for _, d in shapes})
-        if len(widths) > 1:
-            raise ValueError(
-                f"the delayed matrices have {widths[0]} to {widths[-1]} columns; they are rows of "
-                f"one matrix and need the same columns"
-            )
-        self.parts, self.d = list(parts), widths[0]
-        self.edges = np.cumsum([0, *(n for n, _ in shapes)])
-        self.n = int(self.edges[-1])
-        if 0 in (self.n, self.d):
-            raise ValueError(f"the delayed matrices are empty: shape {(self.n, self.d)}")
-
-    def bounds(self, width: int) -> IntArray:
-        """Return where the matrices begin and end."""
-        return self.edges
-
-    def chunks(self, bounds: IntArray, arguments: Sequence[Any]) -> list[Any]:
-        """Return the matrices."""
-        return self.parts
+    try:
+        return Background(connect, daemon=True).result(CONNECT_SECONDS + 1)
+    except (TimeoutError, asyncio.TimeoutError):
+        why = f"no answer in {CONNECT_SECONDS:g} seconds"
+    except Exception as error:  # of any other protocol that answers there
+        why = type(error).__name__
+    raise ClusterError(
+        f"there is no Dask scheduler at {address} ({why}); give the address that `dask scheduler` "
+        f"prints, or use --cluster local"
+    )
 
 
-def dask_store(value: Any) -> Store:
-    """Return the rows of a Dask array or frame, or of delayed sparse matrices, one or a list."""
-    parts = value if isinstance(value, list | tuple) else [value]
-    if all(type(part).__module__ == "dask.delayed" for part in parts):
-        return SparseDaskStore(parts, None)
-    if isinstance(value, list | tuple):
-        raise TypeError("X is a list in which some are delayed and some are not; delay them all")
-    if not sparse.issparse(getattr(value, "_meta", None)):
-        return DaskStore(value)
-    if value.ndim != 2:
-        raise ValueError(f"the Dask array must have two dimensions, got shape {value.shape}")
-    rows = value.to_delayed()
-    beside = named(_beside, "beside")
-    parts = [row[0] if len(row) == 1 else beside(list(row)) for row in rows]
-    sizes, d = value.chunks[0], value.shape[1]
-    known = not np.isnan([*sizes, d]).any()
-    return SparseDaskStore(parts, [(int(size), int(d)) for size in sizes] if known else None)
-
-
-def _shape(part: Any) -> tuple[int, int]:
-    """Return the size of a delayed matrix, or refuse what is none."""
-    shape: Any = getattr(part, "shape", ())
-    if len(shape) != 2:
+def check_client(client: Any) -> None:
+    """Raise if this is no Dask client, or one that is not connected."""
+    if not (hasattr(client, "scheduler") and hasattr(client, "status")):
         raise TypeError(
-            f"a delayed part of X is a {type(part).__name__}, and must be an (n, d) sparse matrix"
+            f"client must be a dask.distributed Client, got {client!r}; use Client(address)"
         )
-    return int(shape[0]), int(shape[1])
+    if client.asynchronous:
+        raise TypeError(
+            "client is asynchronous, and draws wait for it; use a plain Client(address)"
+        )
+    if client.status != "running":
+        raise ClusterError(
+            f"the connection to the Dask scheduler at {_address(client)} is lost (the client is "
+            f"{client.status}); see that it runs, connect again, and call again"
+        )
 
 
-def _beside(parts: list[Any]) -> Any:
-    return sparse.hstack(parts, format="csr")
+def _address(client: Any) -> str:
+    return str(getattr(client.scheduler, "address", None) or "an unknown address")
 
 
-@final
-class SharedFileStore(_Distributed):
-    """A file that the workers of a cluster read, each its own blocks."""
+@contextmanager
+def cluster_errors(client: Any) -> Iterator[None]:
+    """Turn what Dask raises where it loses its scheduler or workers into ClusterError."""
+    from distributed.comm import CommClosedError
 
-    def __init__(self, files: FileStore) -> None:
-        self.files, self.n, self.d = files, files.n, files.d
-        self.file, self.sparse_rows = files.file, files.sparse_rows
+    from distributed import CancelledError, KilledWorker
 
-    def bounds(self, width: int) -> IntArray:
-        """Return the bounds of the file's blocks."""
-        return self.files.bounds(width)
+    address = _address(client)
+    try:
+        yield
+    except KilledWorker as error:
+        raise ClusterError(
+            f"several workers of the Dask cluster at {address} died on the same task, probably for "
+            f"lack of memory; give them more, or more threads to fewer workers"
+        ) from error
+    except (CancelledError, CommClosedError) as error:
+        raise ClusterError(
+            f"the Dask scheduler at {address} was lost, or the work there was cancelled; see that "
+            f"it runs, and call again"
+        ) from error
 
-    def chunks(self, bounds: IntArray, arguments: Sequence[Any]) -> list[Any]:
-        """Return what reads the blocks."""
-        import dask
 
-        everywhere, read = dask.delayed(self.files.read), named(called, "read")
-        ends = zip(bounds[:-1].tolist(), bounds[1:].tolist(), arguments, strict=True)
-        return [
-            None if given is None else read(everywhere, start, stop) for start, stop, given in ends
-        ]
+def wait_for(future: Any, client: Any) -> Any:
+    """Return the result of a future; raise ClusterError if the cluster is lost meanwhile."""
+    from distributed import TimeoutError as DaskTimeout
 
-    def refuse_changed(self) -> None:
-        """Raise if the file has changed."""
-        self.files.refuse_changed()
+    with cluster_errors(client):
+        while True:
+            try:
+                return future.result(timeout=CHECK_SECONDS)
+            except DaskTimeout:
+                if future.status == "error":
+                    raise  # the task's own
+            wait_for_worker(client)
+
+
+def wait_for_worker(client: Any) -> None:
+    """Return once the cluster has a worker; raise if none comes, or the scheduler is lost."""
+    since, address = monotonic(), _address(client)
+    while True:
+        try:
+            workers = Background(client.nthreads, daemon=True).result(CONNECT_SECONDS)
+        except (TimeoutError, asyncio.TimeoutError):
+            raise ClusterError(
+                f"the Dask scheduler at {address} was lost (no answer in {CONNECT_SECONDS:g} "
+                f"seconds); see that it runs, and call again"
+            ) from None
+        if workers:
+            return
+        if monotonic() - since > WORKERLESS_SECONDS:
+            raise ClusterError(
+                f"the Dask cluster at {address} has had no workers for {WORKERLESS_SECONDS:g} "
+                f"seconds; start some (`dask worker {address}`) and call again"
+            )
+        sleep(1)
+
+
+def map_on_workers(
+    client: Any, function: Callable[[int, Any], Any], starts: Iterable[int], shared: Any, name: str
+) -> Iterator[Any]:
+    """Yield function(start, shared) for each of `starts` in order, computed by a cluster's workers.
+
+    `shared` is sent to each worker once, as a task, which Dask does again where it is lost.
+    """
+    with warnings.catch_warnings(), cluster_errors(client):
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        there = client.submit(_same, shared, key=f"dmsgd-shared-{name}-{uuid4().hex}")
+    rest, waiting = iter(starts), deque[Any]()
+    while True:
+        if len(waiting) <= TASKS_AHEAD // 2:
+            more = list(islice(rest, TASKS_AHEAD - len(waiting)))
+            with cluster_errors(client):
+                key = f"dmsgd-{name}"
+                if more:
+                    waiting += client.map(function, more, shared=there, key=key, pure=False)
+        if not waiting:
+            return
+        future = waiting.popleft()
+        yield wait_for(future, client)
+        future.release()
+
+
+def _same(shared: Any) -> Any:
+    return shared

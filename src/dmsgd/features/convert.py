@@ -40,9 +40,9 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
         return _read_or_block(ZarrStore(value), "the Zarr array", allow_tiny)
     if module in ("dask", "dask_expr") or _any_delayed(value):
         from dmsgd.features.blocks import Blocks
-        from dmsgd.features.cluster import dask_store
+        from dmsgd.features.dask import dask_reader
 
-        return Blocks(dask_store(value))
+        return Blocks(dask_reader(value))
     if module == "torch" and getattr(value, "is_cuda", False):
         from dmsgd.features.cuda import cuda_features
 
@@ -131,9 +131,9 @@ def _read_or_block(store: Any, name: str, allow_tiny: bool, on_cluster: bool = F
     from dmsgd.features.blocks import Blocks
 
     if on_cluster:
-        from dmsgd.features.cluster import SharedFileStore
+        from dmsgd.features.dask import SharedFileReader
 
-        return Blocks(SharedFileStore(store))
+        return Blocks(SharedFileReader(store))
     if not fits_in_memory(store.bytes):
         return Blocks(store)
     advice = "free some; with a smaller DMSGD_MEMORY it is read in blocks"

@@ -21,7 +21,7 @@ from dmsgd.designs.design import Design, check_range
 from dmsgd.designs.html import frequency_range, html_repr
 from dmsgd.designs.stream import FIXED_K, Stream
 from dmsgd.errors import ClusterError, InputError
-from dmsgd.features.connection import map_on_workers, refuse_lost
+from dmsgd.features.cluster import check_client, map_on_workers
 from dmsgd.files.arrays import load_npy
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import memory_limit
@@ -262,7 +262,7 @@ def presample(
     steps, threads = as_count(steps, "steps"), thread_count(workers)
     progress, overwrite = as_flag(progress, "progress"), as_flag(overwrite, "overwrite")
     if client is not None:
-        refuse_lost(client)
+        check_client(client)
     files = None if path is None else ScheduleFiles.at(path)
     if seed is None and files is not None and not overwrite:
         seed = _seed_found(files)
@@ -392,7 +392,7 @@ def draw_chunks(
         with client.as_current():
             for batches in _by_threads(design, record, start, workers):
                 yield batches
-                refuse_lost(client)  # Dask would go on here, in one process
+                check_client(client)  # Dask would go on here, in one process
 
 
 def _sample(start: int, shared: Design, stop: int, seed: int) -> IntArray:
