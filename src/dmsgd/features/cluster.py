@@ -61,9 +61,13 @@ def connected(address: str) -> Iterator[Any]:
 def _connect(address: str) -> Any:
     from distributed import Client
 
+    class OwnClient(Client):  # type: ignore[misc]
+        def __del__(self) -> None:
+            """Do nothing: `connected` closes it, and one that never connected would wait here."""
+
     def connect() -> Any:
         # Not Dask's default client before it is connected: a failed one would stay that.
-        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        return OwnClient(address, timeout=CONNECT_SECONDS, set_as_default=False)
 
     try:
         return Background(connect, daemon=True).result(CONNECT_SECONDS + 1)
