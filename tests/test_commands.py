@@ -184,7 +184,7 @@ def test_an_input_with_the_name_of_a_part_is_kept(folder, monkeypatch):
     no_work(monkeypatch)
     fails(f"sample {b} -k 8 -n 5 -o feat.npy --force", r"is an input, and would be")
     fails(f"sample features.npy --labels {b} -k 8 -n 5 -o feat.npy --force", "input")
-    fails(f"sample features.npy -k 8 -n 5 -o {b} --force", "of another schedule")
+    fails(f"sample features.npy -k 8 -n 5 -o {b} --force", "path of a schedule")
     np.testing.assert_array_equal(np.load(b), X)
 
 

@@ -19,7 +19,7 @@ RESUMED = {cell for cell in (*CELLS, *TWO_RANKS) if "resumed" in cell}
 REFUSED = {
     "PyTorch, `DataLoader`": (RESUMED, "no attribute 'state_dict'"),
     "Fabric": ({cell for cell in RESUMED if "epoch 2" in cell}, "without setup_dataloaders"),
-    "Accelerate, `split_batches=True`": (set(TWO_RANKS), "split_batches=True cuts.*batch_size="),
+    "Accelerate, `split_batches=True`": (set(TWO_RANKS), "leave out.*split_batches=True"),
     "Accelerate, `use_stateful_dataloader=True`": (
         {*CELLS, *TWO_RANKS},
         "saves no epoch.*skip_first_batches",

@@ -5,20 +5,16 @@
     NAME.json           the record: format version, provenance, checksums
     NAME.part/          unfinished work: batches.npy, inclusion.npy, record.json and a lock
 
-Why every kill leaves a state that `load` and `presample` understand:
+All files are written and synced in NAME.part/, then renamed, the record last. A kill leaves the
+old schedule; or files that do not have the checksums of NAME.json, which `load` refuses, and a
+NAME.part/record.json that lets the next call go on renaming; or unfinished work. Batch t is a
+function of (seed, t), so the next call goes on after the batches that NAME.part/record.json counts,
+if they still have its checksum, to the same bytes. Checksums are of what was drawn, hashed on its
+way to the disk, never of what is found there.
 
-- All three files are written and synced in NAME.part/, then renamed, the record last. Between two
-  renames the files do not have the checksums of NAME.json, so that `load` refuses them, and
-  NAME.part/record.json says that all is drawn: the next call goes on renaming.
-- Checksums are of what was drawn, hashed on its way to the disk, never of what is found there.
-  Only `ends` is of the file: a cheap check that tells another schedule's batches.
-- Batch t is a function of (seed, t). The next call goes on after the batches that
-  NAME.part/record.json counts, if they still have its checksum, and writes the same bytes as a
-  process that was not killed. Otherwise they are drawn again.
-- One process holds the lock of NAME.part/, the others wait. Where the file system has no locks,
-  each fills a folder of its own, NAME.part-*/, and reads the published schedule back.
-- Nothing is replaced that is not part of a schedule, not even with overwrite=True, and renaming
-  never writes through a link.
+One process holds the lock of NAME.part/, the others wait. Where the file system has no locks, each
+fills a folder of its own, NAME.part-*/, and reads the published schedule back. Nothing is replaced
+that is not part of a schedule, and renaming never writes through a link.
 """
 
 from __future__ import annotations
@@ -108,6 +104,15 @@ class Record:
         )
         return f"{words} (other features, labels, w or scaling)" if "data" in named else words
 
+    def is_possible(self) -> bool:
+        """Return whether all fields have their types, and sizes and checksums can be."""
+        if any(type(getattr(self, field.name)).__name__ != field.type for field in fields(self)):
+            return False
+        sums = self.checksum, self.ends or self.checksum, self.inclusion_checksum or self.checksum
+        hashed = all(re.fullmatch("[0-9a-f]{64}", checksum) for checksum in sums)
+        sizes = 0 <= self.done <= self.steps and 1 <= self.k <= self.n and self.steps >= 1
+        return hashed and sizes and self.seed >= 0
+
     def to_json(self) -> bytes:
         """Return the record as a JSON file, with the checksum of all its fields."""
         content = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(self)}
@@ -127,39 +132,24 @@ def json_checksum(content: dict[str, Any]) -> str:
 
 
 def read_record(path: Path) -> Record:
-    """Return the record in a JSON file; raise ValueError that says why there is none."""
-    if not path.is_file() or path.stat().st_size > MAX_RECORD_BYTES:
-        raise ValueError(f"{path} is not the record of a schedule: no file, or too large a one")
-    try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        raise ValueError(f"{path} is damaged or not a JSON file") from None
+    """Return the record in a JSON file; raise ValueError if it is damaged, or of another format."""
+    content: Any = None
+    with suppress(ValueError, RecursionError):
+        if path.is_file() and path.stat().st_size <= MAX_RECORD_BYTES:
+            content = json.loads(path.read_bytes())
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"{path} is not the record of a schedule")
-    version = content.get("version")
-    if type(version) is not int or version != FORMAT_VERSION:
+        raise ValueError(f"{path} is damaged, or not the record of a schedule")
+    if content.get("version") != FORMAT_VERSION:
         raise ValueError(
-            f"{path} has format version {short(version)}, written by dmsgd "
+            f"{path} has format version {short(content.get('version'))}, written by dmsgd "
             f"{short(content.get('dmsgd'))}; this one reads version {FORMAT_VERSION}: use that "
             f"dmsgd, or draw the schedule again"
         )
-    stored = content.pop("json_checksum", None)
-    for field in fields(Record):
-        value = content.get(field.name)
-        checksum = field.name in ("checksum", "ends", "inclusion_checksum")
-        fits = not checksum or re.fullmatch("([0-9a-f]{64})?", str(value))
-        if type(value).__name__ != field.type or not fits:
-            raise ValueError(f"{path} is damaged: {field.name} is {repr(value)[:40]}")
-    if stored != json_checksum(content):
-        raise ValueError(f"{path} was altered: its contents do not have its checksum")
-    record = Record(**{field.name: content[field.name] for field in fields(Record)})
-    possible = 0 <= record.done <= record.steps and 1 <= record.k <= record.n and record.steps
-    if not (possible and record.seed >= 0 and record.checksum):
-        raise ValueError(
-            f"{path} is damaged: {short(record.done)} of {short(record.steps)} batches of "
-            f"{short(record.k)} out of {short(record.n)} items, seed {short(record.seed)}, "
-            f"cannot be"
-        )
+    whole = content.pop("json_checksum", None) == json_checksum(content)
+    values: dict[str, Any] = {field.name: content.get(field.name) for field in fields(Record)}
+    record = Record(**values)
+    if not (whole and record.is_possible()):
+        raise ValueError(f"{path} was altered, or is damaged: its contents do not fit together")
     return record
 
 
@@ -179,19 +169,14 @@ class ScheduleFiles:
         if not isinstance(path, str | bytes | os.PathLike):
             raise TypeError(f"path must be that of a file, such as batches.npy, got {path!r}")
         given = os.fsdecode(path)
-        if os.path.basename(given) in ("", ".npy", ".", ".."):
+        name = given.removesuffix(".npy")
+        named = os.path.basename(name) not in ("", ".", "..")
+        if not named or name.lower().endswith((".npy", ".inclusion")):
             raise ValueError(
-                f"{given!r} names no file; a schedule needs a path such as batches.npy"
+                f"{given!r} cannot be the path of a schedule; use another, such as batches.npy"
             )
-        if given.lower().endswith(".npy") and not given.endswith(".npy"):
-            raise ValueError(
-                f"{given!r} ends in {given[-4:]}, which a schedule's file does not; write .npy"
-            )
-        check_path(given)
-        name = os.path.abspath(given).removesuffix(".npy")
+        name = os.path.abspath(name)
         files = cls(*(Path(name + end) for end in (".npy", ".inclusion.npy", ".json", ".part")))
-        if name.endswith(".inclusion"):
-            raise ValueError(f"{files.batches} is a name for b of another schedule; choose another")
         for each in (*files.all(), files._with_own_folder().work):
             check_path(each)  # names have a longest length
         return files
@@ -204,20 +189,15 @@ class ScheduleFiles:
         """Return whether there are batches and a record of them."""
         return self.batches.exists() and self.record.exists()
 
+    def finished(self) -> Record | None:
+        """Return the record in NAME.json, None if there is none that can be trusted."""
+        with suppress(OSError, ValueError):
+            return read_record(self.record)
+        return None
+
     def unfinished(self) -> Record | None:
         """Return the record of unfinished work, None if there is none that can be trusted."""
-        try:
-            return read_record(self.work / RECORD)
-        except (OSError, ValueError):
-            return None
-
-    def record_bytes(self) -> bytes | None:
-        """Return what NAME.json holds, None if there is no such file."""
-        with suppress(OSError):
-            if self.record.is_file():
-                with open(self.record, "rb") as file:
-                    return file.read(MAX_RECORD_BYTES + 1)
-        return None
+        return replace(self, record=self.work / RECORD).finished()
 
     # --- one process at a time
 
@@ -311,10 +291,8 @@ class ScheduleFiles:
                 return True
         if name == "checksum" or not self.record.exists():
             return self.record.exists()
-        try:
-            return bool(read_record(self.record).inclusion_checksum)
-        except ValueError:  # damaged: it may have had one
-            return True
+        found = self.finished()
+        return found is None or found.inclusion_checksum != ""  # damaged, it may have had one
 
     def refuse_inputs(self, inputs: Iterable[Path]) -> None:
         """Raise if a file that would be replaced is one of these, or lies in one of them."""
@@ -351,14 +329,12 @@ class ScheduleFiles:
         if not overwrite:
             self.refuse_another_beginning(asked)
             damaged = {BATCHES, RECORD}.intersection(self._names())
-            record_alone = self.record.exists() and not self.batches.exists()
-            for path, there in ((self.work, damaged), (self.record, record_alone)):
-                if there:
-                    raise InputError(
-                        f"{path} is not part of a finished schedule; choose another path, or "
-                        f"replace it",
-                        overwrite=True,
-                    )
+            if damaged or (self.record.exists() and not self.batches.exists()):
+                raise InputError(
+                    f"{self.work if damaged else self.record} is not part of a finished schedule; "
+                    f"choose another path, or replace it",
+                    overwrite=True,
+                )
         return asked
 
     def refuse_another_beginning(self, asked: Record) -> None:

@@ -83,15 +83,15 @@ class Schedule:
         """
         check, files = as_flag(check, "check"), ScheduleFiles.at(path)
         while True:  # until no other process has replaced the schedule meanwhile
-            before = files.record_bytes()
+            before = files.finished()
             try:
                 schedule = cls._load(files, check)
             except (ValueError, FileNotFoundError):
-                if files.record_bytes() == before:
+                if files.finished() == before:
                     _refuse_unfinished(files)
                     raise
             else:
-                if files.record_bytes() == before:
+                if files.finished() == before:
                     return schedule
 
     @classmethod
@@ -265,7 +265,8 @@ def presample(
         check_client(client)
     files = None if path is None else ScheduleFiles.at(path)
     if seed is None and files is not None and not overwrite:
-        seed = _seed_found(files)
+        found = files.finished() or files.unfinished()
+        seed = found.seed if found else None
     origin, key = design.provenance(), seed_key(seed)  # raises for anything that is not a seed
     record = Record(
         steps=steps,
@@ -318,14 +319,6 @@ def _on_disk(
             held.publish()
             schedule = Schedule.load(files.batches, check=held is not files)  # still under the lock
     return schedule
-
-
-def _seed_found(files: ScheduleFiles) -> int | None:
-    """Return the seed of the schedule that is there or was begun, None if there is neither."""
-    if files.exist():
-        return Schedule.load(files.batches, check=False).seed
-    found = files.unfinished()
-    return found.seed if found else None
 
 
 def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule | None:

@@ -90,18 +90,16 @@ def check_batch_size(
     together = batch_size * ranks
     if k % together == 0 if pass_size is None else together == pass_size:
         return
+    fix = f"choose batch_size = {k} / ({ranks} ranks x accumulation steps)"
     if split:
-        remedy = (
-            "Accelerate's split_batches=True cuts each batch once more; leave it out, or use a "
-            f"plain DataLoader with batch_size={pass_size or k}"
+        fix = (
+            f"leave out Accelerate's split_batches=True, or use a DataLoader with {pass_size or k}"
         )
-    elif pass_size is None:
-        remedy = f"choose batch_size = {k} / ({ranks} ranks x accumulation steps)"
-    else:
-        remedy = "make the loader once all processes run (in Lightning, in train_dataloader)"
+    elif pass_size is not None:
+        fix = "make the loader once all processes run (in Lightning, in train_dataloader)"
     raise ValueError(
         f"batch_size {batch_size} x {ranks} ranks = {together} items per pass do not add up to "
-        f"draws of k={k}; {remedy}"
+        f"draws of k={k}; {fix}"
     )
 
 

@@ -29,30 +29,22 @@ def place_in(value: Any, mine: dict[str, Any]) -> tuple[int, int]:
     mine: a state of the sampler that is to go on.
     """
     state = as_state(value, mine)
-    for name in ("n", "k", "steps", "seed"):
-        if isinstance(state[name], bool) or not isinstance(state[name], Integral):
-            raise TypeError(f"{name} of the state must be an integer, got {state[name]!r}")
-        if state[name] != mine[name]:
+    for name, own in mine.items():
+        theirs, kind = state[name], str if name == "design" else Integral
+        if isinstance(theirs, bool) or not isinstance(theirs, kind):
+            raise TypeError(f"{name} of the state must be like {own!r}, got {theirs!r}")
+        if name not in ("epoch", "consumed") and theirs != own:
             raise ValueError(
-                f"the state is of another sampler: {name} {state[name]}, not {mine[name]}"
+                f"the state is of another sampler or design: {name} is {theirs}, not {own}; build "
+                f"the design from the same data, and after an update() of the features, update() "
+                f"with those of that time before loading"
             )
-    theirs, own = state["design"], mine["design"]
-    if not isinstance(theirs, str):
-        raise TypeError(f"design of the state must be text, a fingerprint, got {theirs!r}")
-    if theirs != own:
-        raise ValueError(
-            f"the state is of another design, with fingerprint {theirs[:8]}, not {own[:8]}; "
-            f"build the design from the same data, and after an update() of the features, "
-            f"update() with those of that time before loading"
-        )
-    steps, whole = mine["steps"], mine["steps"] * mine["k"]
     epoch = as_count(state["epoch"], "epoch of the state", least=0)
-    if (epoch + 1) * steps > MOST:
-        raise ValueError(f"epoch of the state is {epoch}: its draws are beyond number 2^63")
     consumed = as_count(state["consumed"], "consumed of the state", least=0)
-    if consumed > whole:
+    whole = mine["steps"] * mine["k"]
+    if consumed > whole or (epoch + 1) * mine["steps"] > MOST:
         raise ValueError(
-            f"consumed of the state is {consumed}, but an epoch of {steps} draws of {mine['k']} "
-            f"has {whole} items"
+            f"the state says epoch {epoch}, consumed {consumed}, but an epoch has {whole} items, "
+            f"and draws are numbered below 2^63"
         )
     return epoch, consumed
