@@ -354,7 +354,7 @@ def test_errors_are_one_line_and_no_file(folder, command, message):
         ("folder.npy", "folder.npy is a folder"),
         ("features.npy --force", "features.npy is an input of this command"),
         ("y.npy --force", "y.npy is an input of this command"),
-        ("out.NPY", "'out.NPY' ends in .NPY, which a schedule's file does not; write .npy"),
+        ("out.NPY", "'out.NPY' cannot be the path of a schedule"),
         ("link.csv", "there is no folder .*missing; create it first"),
         ("pipe.csv --force", "pipe.csv is a device or a pipe; give a file"),
     ],
