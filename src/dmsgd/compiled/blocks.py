@@ -10,7 +10,7 @@ from numba.types import int64, uint64
 from dmsgd.compiled.jit import callback, float64_ptr, int64_ptr, uint64_ptr
 from dmsgd.compiled.philox import fill_uniforms
 from dmsgd.compiled.pointers import call, doubles_at, shift
-from dmsgd.compiled.projection import ACCEPT, HEIGHT, K, X, begin, restore, save
+from dmsgd.compiled.projection import ACCEPT, K, X, begin
 from dmsgd.compiled.simd import BLOCK
 
 #: Blocks of random numbers that a block of proposals takes: three uniforms each, two in a block.
@@ -28,20 +28,16 @@ def fill_proposal_uniforms(key, draws, size, first, count, out):
     return 0
 
 
-@callback(int64(int64_ptr, int64, int64, *2 * [int64_ptr], *3 * [float64_ptr], int64_ptr))
-def decide(fields, size, count, items, left, coordinates, thresholds, W, out):
+@callback(int64(int64_ptr, int64, int64, int64_ptr, *2 * [float64_ptr], *2 * [int64_ptr]))
+def decide(fields, size, count, items, coordinates, thresholds, left, out):
     """Decide on the proposals of `size` draws in order, `count` blocks each.
 
-    left[t] is how many items draw t lacks; W[t] carries a draw that lacks some over to its next
-    proposals. `coordinates` has rows of k.
+    left[t] becomes how many items draw t lacks. `coordinates` has rows of k.
     """
-    k, square, part = fields[K], fields[HEIGHT] * fields[HEIGHT], doubles_at(fields[X])
+    k, part = fields[K], doubles_at(fields[X])
     for t in range(size):
-        saved = shift(W, t * square)
-        if left[t] == k:
-            begin(fields)
-        else:
-            restore(fields, left[t], saved)
+        begin(fields)
+        left[t] = k
         for q in range(count):
             first = (t * count + q) * BLOCK
             for p in range(BLOCK):
@@ -53,6 +49,4 @@ def decide(fields, size, count, items, left, coordinates, thresholds, W, out):
             )  # fmt: skip
             if left[t] == 0:
                 break
-        if left[t] > 0:
-            save(fields, saved)
     return 0

@@ -1,4 +1,4 @@
-"""Batches exchange items: a Metropolis chain on the product of the determinants of two batches.
+"""Exchanges of items between two batches: a Metropolis chain on the product of determinants.
 
 Let G be the kernel matrix of the items of two batches A and B, with the ridge on its diagonal. G
 swept on A (Goodnight 1979) is a symmetric matrix T with T_ii = -(G_A^-1)_ii for i in A, and for j
@@ -28,17 +28,12 @@ NUMBERS = 3
 TERMS = 32
 
 
-def padded(k: int) -> int:
-    """Return the rows of a matrix that a batch takes: whole panels."""
-    return (k + PANEL - 1) // PANEL * PANEL
-
-
 def room(k: int, d: int, proposals: int) -> int:
     """Return how many doubles `exchange` needs for scratch.
 
     G, the rows of both batches, and for each batch T, its diagonal and terms; random numbers.
     """
-    width = 2 * padded(k)
+    width = 2 * (-(-k // PANEL) * PANEL)
     return width * (width + d) + 2 * (width * width + (2 * TERMS + 2) * width) + NUMBERS * proposals
 
 
@@ -170,10 +165,8 @@ def exchange(
     (key, epoch), from `block` on. `doubles` (see `room`) and `integers` (2k) are scratch.
     `multiply` is the address of `linear_algebra.product`.
     """
-    place = integers
-    places = (k + PANEL - 1) // PANEL * PANEL
+    place, G, places = integers, doubles, (k + PANEL - 1) // PANEL * PANEL
     width = 2 * places
-    G = doubles
     A = shift(G, width * width)
     B = shift(A, width * (width + 2 * TERMS + 2))
     X = shift(B, width * (width + 2 * TERMS + 2))

@@ -106,7 +106,7 @@ def _cached(compile_: Callable[[bool], Any]) -> Any:
     gc.disable()  # numba makes many objects, and looking through them takes a tenth of the time
     try:
         return compile_(True)
-    except RuntimeError:
+    except (RuntimeError, OSError):
         log.info("compiled code is not kept: set NUMBA_CACHE_DIR to a folder that can be written")
         return compile_(False)
     finally:

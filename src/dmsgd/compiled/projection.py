@@ -235,25 +235,3 @@ def accept(fields, items, X, thresholds, size, out):
         if count >= W_UPDATE_BLOCK:
             update_W(fields)
     return span - count
-
-
-@helper
-def save(fields, W_saved):
-    """Copy W, from which the draw can go on."""
-    if fields[FORMED] == 0:
-        form_W(fields)
-    if fields[PENDING] > 0:
-        update_W(fields)
-    W_ = doubles_at(fields[W])
-    for i in range(fields[HEIGHT] * fields[HEIGHT]):
-        W_saved[i] = W_[i]
-
-
-@helper
-def restore(fields, left, W_saved):
-    """Go on from what `save` copied, with this many items left to find."""
-    begin(fields)
-    fields[ITEMS_LEFT], fields[FORMED], fields[CHANGED] = left, 1, 1
-    W_ = doubles_at(fields[W])
-    for i in range(fields[HEIGHT] * fields[HEIGHT]):
-        W_[i] = W_saved[i]

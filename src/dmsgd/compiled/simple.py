@@ -7,8 +7,8 @@ import numpy as np
 from dmsgd.compiled.jit import entry, helper
 from dmsgd.compiled.philox import fill_uniforms
 
-#: Darts whose random numbers are made at a time; even, as random numbers come in pairs.
-DARTS = 64
+#: Items that are tried per call of the random numbers; even, as these come in pairs.
+TRIES = 64
 
 
 @helper
@@ -26,7 +26,7 @@ def _choose(n, uniforms, table, out):
         slot = (item * 0x9E3779B1) & mask
         while table[slot] != -1 and table[slot] != item:
             slot = (slot + 1) & mask
-        if table[slot] == item:  # taken before: take the newcomer instead
+        if table[slot] == item:  # it has been taken
             item = top
             slot = (item * 0x9E3779B1) & mask
             while table[slot] != -1:
@@ -45,7 +45,7 @@ def _shuffle(items, uniforms):
 
 @helper
 def _hash_table(most):
-    """Return room for a hash set of `most` items."""
+    """Return an array for a hash set of `most` items."""
     width = 4
     while width < 2 * most:
         width *= 2
@@ -97,11 +97,11 @@ def draw_stratified(members, starts, base, extra, key, start, out):
 @entry(fastmath={"contract", "nsz", "reassoc"})
 def is_far(X, j, items, count, squared_radius):
     """Return (((X[items[:count]] - X[j])**2).sum(axis=1) >= squared_radius).all()."""
-    dart = X[j]
+    new = X[j]
     for p in range(count):
         row, total = X[items[p]], 0.0
         for f in range(row.size):
-            total += (row[f] - dart[f]) ** 2
+            total += (row[f] - new[f]) ** 2
         if total < squared_radius:
             return False
     return True
@@ -109,27 +109,26 @@ def is_far(X, j, items, count, squared_radius):
 
 @entry()
 def draw_disks(X, radius, misses, shrink, least, key, start, out, radii):
-    """Fill row t of `out` with draw start + t, and radii[t] with the radius that it came down to.
+    """Fill row t of `out` with draw start + t, and radii[t] with the radius at its end.
 
-    A dart is one of all items, at random. It misses if it has been hit already or is closer than
-    the radius to one that has. After `misses` misses in a row the radius is multiplied by
-    `shrink` until the row is full, and below `least` it is 0: then all distinct items are far
-    enough, and every row gets filled. The items of a row end up in random order.
+    Items are tried at random. One is rejected if it is in the row or closer than the radius to an
+    item in it. After `misses` rejections in a row the radius is multiplied by `shrink`, and below
+    `least` it becomes 0, so that every row gets filled. Rows end in random order.
     """
     n, k = X.shape[0], out.shape[1]
-    hit = np.zeros(n, np.bool_)
-    uniforms, order = np.empty(DARTS), np.empty(k)
+    taken = np.zeros(n, np.bool_)
+    uniforms, order = np.empty(TRIES), np.empty(k)
     for t in range(out.shape[0]):
         draw, row = np.uint64(start + t), out[t]
         block = fill_uniforms(key, draw, 0, order, k)
-        filled, missed, now, dart = 0, 0, radius, DARTS
+        filled, missed, now, used = 0, 0, radius, TRIES
         while filled < k:
-            if dart == DARTS:
-                block, dart = fill_uniforms(key, draw, block, uniforms, DARTS), 0
-            j = np.int64(uniforms[dart] * n)
-            dart += 1
-            if not hit[j] and (now == 0.0 or is_far(X, j, row, filled, now * now)):
-                row[filled], hit[j] = j, True
+            if used == TRIES:
+                block, used = fill_uniforms(key, draw, block, uniforms, TRIES), 0
+            j = np.int64(uniforms[used] * n)
+            used += 1
+            if not taken[j] and (now == 0.0 or is_far(X, j, row, filled, now * now)):
+                row[filled], taken[j] = j, True
                 filled, missed = filled + 1, 0
                 continue
             missed += 1
@@ -140,5 +139,5 @@ def draw_disks(X, radius, misses, shrink, least, key, start, out, radii):
         for i in range(k - 1, -1, -1):
             p = np.int64(order[i] * (i + 1))
             row[i], row[p] = row[p], row[i]
-            hit[row[i]] = False
+            taken[row[i]] = False
     return out.shape[0]

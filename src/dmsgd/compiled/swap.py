@@ -1,4 +1,4 @@
-"""The exchange chain over sets Y of k items, whose stationary law is the k-DPP.
+"""The swap chain over sets Y of k items, whose stationary distribution is the k-DPP.
 
 One step: pick a place in Y and an item j of all n. If j is in Y already the chain stays. Otherwise
 it moves to Y' = Y - i + j, i being the item at that place, with probability min(1, ratio),
@@ -6,13 +6,13 @@ ratio = det(L_Y') / det(L_Y). Determinants are never formed. With the Cholesky f
 
     e = R^-T e_place,   y = R^-T L[Y, j],   ratio = |e|² (L_jj - |y|² + (e·y)² / |e|²),
 
-where the bracket is what is left of j beside Y - i, and 1/|e|² what is left of i. That is two
+where the bracket is the residual of j given Y - i, and 1/|e|² the residual of i. That is two
 triangular solves, k² operations. A move drops a column of R, restores the triangle by rotations
 and appends j as the last column: about 3k² operations, all orthogonal, so that errors do not grow;
 an updated inverse would lose the squared condition number of L_Y.
 
 A kernel is (kind, X, gamma, diagonal): entries are computed from the features when they are needed.
-Inner loops run over slices from index 0 on, which the compiler turns into vector instructions.
+Inner loops run over slices from index 0 on, which LLVM vectorises.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from dmsgd.compiled.philox import fill_uniforms
 #: Kinds of kernel: X Xᵀ, exp(-gamma |x_i - x_j|²), and X itself.
 LINEAR, GAUSSIAN, MATRIX = 0, 1, 2
 
-#: An item is dependent on others if they leave less than this share of it; rounding leaves 1e-15.
+#: An item depends on others if its residual is below this times its diagonal; rounding is 1e-15.
 DEPENDENT = 1e-12
 
 #: Steps whose random numbers are made at a time.
 CHUNK = 256
 
-#: Steps after which the factor is computed afresh from the kernel (and at the start of every draw).
+#: Steps after which the factor is computed anew from the kernel, as at the start of every draw.
 REFRESH = 16 * CHUNK
 
 _MATH = {"contract", "nsz", "reassoc"}
@@ -69,7 +69,7 @@ def solve(R, b, first, count):
 def factor(kind, X, gamma, diagonal, Y, R):
     """R = cholesky(L[Y, Y]).T, except below the diagonal; return log det(L[Y, Y]).
 
-    Pivots are kept above rounding; those of a set that the chain can reach are far above it.
+    Pivots are at least at the level of rounding; sets of the chain have far larger ones.
     """
     column, log_det = np.empty(Y.size), 0.0
     for m in range(Y.size):
@@ -130,7 +130,7 @@ def step(kind, X, gamma, diagonal, Y, R, place, j, threshold, e, y):
     ee = 0.0
     for p in range(place, k):
         ee += e[p] * e[p]
-    if ee * diagonal[j] <= threshold:  # the ratio is no larger: no need to look at L[Y, j]
+    if ee * diagonal[j] <= threshold:  # the ratio is no larger: L[Y, j] is not needed
         return False
     fill_similarities(kind, X, gamma, Y, k, j, y)
     solve(R, y, 0, k)
@@ -147,7 +147,7 @@ def step(kind, X, gamma, diagonal, Y, R, place, j, threshold, e, y):
 
 @entry()
 def walk(kind, X, gamma, diagonal, Y, R, places, items, thresholds):
-    """Make the steps with these proposals; return how many were moves. Y and R change in place."""
+    """Make the steps with these proposals, on Y and R in place; return how many were moves."""
     e, y, moves = np.empty(Y.size), np.empty(Y.size), 0
     for t in range(items.size):
         moves += step(

@@ -86,28 +86,27 @@ def _draw(
     """Return the draws with these numbers, in a few rounds of proposals."""
     from dmsgd.compiled.blocks import STRIDE, fill_proposal_uniforms
     from dmsgd.compiled.kdpp import choose_eigenvectors
-    from dmsgd.compiled.projection import HEIGHT, Workspace
     from dmsgd.compiled.simd import BLOCK
 
     k, rank = log_e.shape[0] - 1, log_e.shape[1] - 1
     J, out = np.empty((draws.size, k), dtype=np.int64), np.empty((draws.size, k), dtype=np.int64)
     choose_eigenvectors(log_e, rank, k, key, int(draws[0]), draws.size, np.empty(k), J)
-    pending, left = np.arange(draws.size), np.full(draws.size, k)
-    W = np.empty((draws.size, int(Workspace(k).fields[HEIGHT]) ** 2))  # used if a draw lacks items
+    pending = np.arange(draws.size)
+    known: list[Any] = []
     first = (k + 1) // 2  # after the random numbers that chose J
     for extra in EXTRA:
         count = _proposals(k, extra)
         uniforms = np.empty((pending.size, count, 3))
         fill_proposal_uniforms(key, draws[pending], pending.size, first, count // BLOCK, uniforms)
-        items, X = _find_rows(V, pi, sums, J[pending], uniforms)
-        rows, thresholds = out[pending], uniforms[:, :, 2].copy()
+        found = (*_find_rows(V, pi, sums, J[pending], uniforms), uniforms[:, :, 2].copy())
+        known = [*map(_joined, known, found)] if known else [*found]
+        rows, left = out[pending], np.empty(pending.size, dtype=np.int64)
         parts = np.linspace(0, pending.size, min(workers, pending.size) + 1).astype(int).tolist()
-        arrays = items, left, X, thresholds, W, rows
-        work = partial(_decide, k, count // BLOCK, arrays)
+        work = partial(_decide, k, (*known, left, rows))
         parallel_map(work, [slice(a, b) for a, b in pairwise(parts)], workers)
         out[pending] = rows
         lacking = left > 0
-        pending, W, left = pending[lacking], W[lacking], left[lacking]
+        pending, known = pending[lacking], [each[lacking] for each in known]
         first += count // BLOCK * STRIDE
         if not pending.size:
             return out
@@ -116,10 +115,18 @@ def _draw(
     )
 
 
-def _decide(k: int, blocks: int, arrays: tuple[Any, ...], part: slice) -> None:
+def _joined(before: Any, after: Any) -> Any:
+    """Return the proposals of two rounds."""
+    return np.concatenate([before, after], axis=1)
+
+
+def _decide(k: int, arrays: tuple[Any, ...], part: slice) -> None:
+    """Decide on the proposals of these draws, from the first on."""
     from dmsgd.compiled.blocks import decide
     from dmsgd.compiled.projection import Workspace
+    from dmsgd.compiled.simd import BLOCK
 
+    blocks = arrays[0].shape[1] // BLOCK
     decide(Workspace(k).fields, part.stop - part.start, blocks, *(each[part] for each in arrays))
 
 

@@ -6,7 +6,6 @@ and the sums of V² over blocks of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -18,11 +17,8 @@ import numpy.typing as npt
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.progress import Progress
 from dmsgd.inputs.threads import thread_count
-from dmsgd.samplers.parallel import parallel_map
+from dmsgd.samplers.parallel import SHARES, parallel_map
 from dmsgd.samplers.protocol import BlockRows, RowCallbacks, RowSource
-
-#: Calls work(part) for all parts.
-Runner = Callable[[Callable[[tuple[int, int]], None], Sequence[tuple[int, int]]], Any]
 
 
 @final
@@ -84,17 +80,11 @@ class SparseRows:
         return self.indptr, self.indices, self.data
 
     def block_sums(
-        self,
-        columns: FloatArray,
-        weights: FloatArray,
-        weighted: FloatArray,
-        parts: int = 1,
-        run: Runner | None = None,
+        self, columns: FloatArray, weights: FloatArray, weighted: FloatArray, workers: int = 1
     ) -> FloatArray:
         """Return the sums of V² before each row block, V = F columns.T for at most BLOCK columns.
 
-        Shape (columns, row blocks + 1). V² @ weights is added to `weighted`, (n,). `run` may do
-        several of the `parts` at once.
+        Shape (columns, row blocks + 1). V² @ weights is added to `weighted`, (n,).
         """
         from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK, sparse_block_sums
         from dmsgd.compiled.simd import BLOCK
@@ -109,11 +99,9 @@ class SparseRows:
                 np.empty(2 * BLOCK),
             )  # fmt: skip
 
-        if run is None:
-            work((0, blocks))
-        else:
-            bounds = np.linspace(0, blocks, min(parts, blocks) + 1).astype(int).tolist()
-            run(work, list(pairwise(bounds)))
+        parts = 1 if workers == 1 else min(SHARES * workers, max(blocks, 1))
+        bounds = np.linspace(0, blocks, parts + 1).astype(int).tolist()
+        parallel_map(work, list(pairwise(bounds)), workers)
         return np.cumsum(sums, axis=1, out=sums)
 
 
@@ -234,10 +222,8 @@ class ComputedSparseRows(RowSource):
         sums, weighted = np.empty((r, -(-n // SPARSE_ROW_BLOCK) + 1)), np.zeros(n)
         tell = Progress(f"the tables of {n:,} items x {r:,} eigenvectors")
         for tile in tiles(r):
-            sums[tile] = self.rows.block_sums(
-                self.columns[tile], weights[tile], weighted, 4 * cores,
-                lambda work, parts: parallel_map(work, parts, cores),
-            )  # fmt: skip
+            part = self.columns[tile], weights[tile], weighted
+            sums[tile] = self.rows.block_sums(*part, cores)
             tell(min(1.0, tile.stop / r))
         return sums, weighted
 

@@ -1,4 +1,4 @@
-"""Spreads draws over threads; each draw has its own random numbers, so it does not matter how."""
+"""Draws in threads: each draw has its own random numbers, so results do not depend on them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.threads import Background
 
-#: Pieces of work for each thread, and the most items in one: a draw's own arrays stay small, and
-#: Ctrl-C is heard.
+#: Pieces of work per thread, and the most items in one, so that Ctrl-C works.
 SHARES, PIECE = 4, 2**20
 
 Item = TypeVar("Item")
@@ -29,16 +28,14 @@ def draw_in_parallel(
     workers: int,
     failure: str = "its sampler gave up",
 ) -> IntArray:
-    """Return draws start..start+size, shape (size, k), made by `draw(start, out)` on threads.
+    """Return draws start to start + size, shape (size, k), made by `draw(start, out)` in threads.
 
-    `draw` fills rows of `out` and returns how many it completed; `failure` is what it means if
-    that is less than all.
+    `draw` returns how many rows of `out` it filled; `failure` says why if these are not all.
     """
     out = np.empty((size, k), dtype=np.int64)
-    shares = 1 if workers == 1 else SHARES * workers  # one that is held up leaves some to others
+    shares = 1 if workers == 1 else SHARES * workers  # a slow thread leaves some to others
     count = min(max(shares, -(-size * k // PIECE)), max(size, 1))
-    bounds = np.linspace(0, size, count + 1).astype(int)
-    parts = list(pairwise(bounds.tolist()))
+    parts = list(pairwise(np.linspace(0, size, count + 1).astype(int).tolist()))
 
     def work(part: tuple[int, int]) -> None:
         first, last = part
@@ -53,7 +50,7 @@ def draw_in_parallel(
 def parallel_map(
     work: Callable[[Item], Result], items: Sequence[Item], workers: int
 ) -> list[Result]:
-    """Return [work(item) for item in items], on `workers` threads; after an error none goes on."""
+    """Return [work(item) for item in items], in `workers` threads; an error stops all of them."""
     if workers == 1 or len(items) <= 1:
         return [work(item) for item in items]
     results: list[Any] = [None] * len(items)

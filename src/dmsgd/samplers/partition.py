@@ -1,6 +1,8 @@
-"""One epoch of a partition: a random deal, then rounds in which pairs of batches exchange items."""
+"""One epoch of a partition: random batches, then rounds in which pairs of them exchange items."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 
@@ -28,7 +30,7 @@ class RandomStream:
 
 
 def deal(kinds: IntArray | None, n: int, k: int, numbers: RandomStream) -> IntArray:
-    """Return n // k batches of distinct items; the n % k that are left out are drawn at random.
+    """Return n // k random batches of distinct items; n % k random items are left out.
 
     Items of a kind are dealt out in turn, so their number in two batches differs by one at most.
     In a batch they are side by side, in the order of kinds.
@@ -49,7 +51,7 @@ def exchange_items(
     numbers: RandomStream,
     workers: int,
 ) -> float:
-    """Let batches exchange items, in place; return the share of proposals that was accepted.
+    """Let batches exchange items, in place; return the fraction of proposals that were accepted.
 
     A round pairs all batches at random, and each pair makes k proposals.
     """
@@ -73,7 +75,6 @@ def exchange_items(
                          *random, k, ridge, doubles, integers)
             )  # fmt: skip
 
-        parts = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
-        accepted += sum(parallel_map(work, parts, workers))
+        accepted += sum(parallel_map(work, list(pairwise(bounds.tolist())), workers))
         numbers.block += count // 2 * visit
     return float(accepted / max(rounds * (count // 2) * k, 1))

@@ -1,6 +1,6 @@
-"""The paper's supplement algorithm in plain NumPy: slow, and easy to check against the page.
+"""The algorithm of the paper's supplement in plain NumPy, O(n k³) per batch.
 
-O(N k³) a draw. Use it to read, to teach and to test; the default sampler has the same law.
+Use it to read, to teach and to test; the default sampler has the same distribution.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dmsgd.samplers.protocol import Eigenpairs, PreparedSampler
 
 
 def reference(spectrum: Eigenpairs, k: int) -> PreparedSampler:
-    """Return what draws from the k-DPP of `spectrum` by the supplement's algorithm."""
+    """Return the sampler of the k-DPP of `spectrum` by the supplement's algorithm."""
     R = ratios(spectrum.values, k)
 
-    def draw(key: int, start: int, size: int, workers: int) -> IntArray:
+    def sample(key: int, start: int, size: int, workers: int) -> IntArray:
         def rows(first: int, out: IntArray) -> int:
             for t in range(out.shape[0]):
                 rng = np.random.default_rng([key, first + t])
@@ -27,7 +27,7 @@ def reference(spectrum: Eigenpairs, k: int) -> PreparedSampler:
 
         return draw_in_parallel(rows, start, size, k, workers)
 
-    return PreparedSampler("reference", draw)
+    return PreparedSampler("reference", sample)
 
 
 def select_eigenvectors(

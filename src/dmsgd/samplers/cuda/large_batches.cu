@@ -7,10 +7,10 @@
 
 // Row p of X[d] is V[item, J[d]] for proposal at[d] + p, and goals[d, p] = u |x|^2. A warp each.
 extern "C" __global__ void propose(
-    const double *V, const double *totals, const double *lines, const u32 *guides, long long n,
+    const double *V, const double *totals, const double *lines, const u32 *hints, long long n,
     long long r, long long groups, long long last, const int *J, int k, u64 key, u64 start,
     const int *ids, const int *at, int P, double *X, int *items, double *goals) {
-    Tables tables = {V, totals, lines, guides, n, r, groups, last};
+    Tables tables = {V, totals, lines, hints, n, r, groups, last};
     int lane = threadIdx.x & 31, p = blockIdx.x * 8 + (threadIdx.x >> 5), d = blockIdx.y;
     if (p >= P) return;
     J += (long long)ids[d] * k;

@@ -89,13 +89,13 @@ class CudaTables:
     V: Tensor
     totals: Tensor
     lines: Tensor
-    guides: Tensor
+    hints: Tensor
 
     def arguments(self) -> tuple[Any, ...]:
         """Return what kernels take: tensors and sizes."""
-        (n, r), last = self.V.shape, self.guides.shape[1] - 1
+        (n, r), last = self.V.shape, self.hints.shape[1] - 1
         sizes = (n, r, self.lines.shape[0], last)
-        return self.V, self.totals, self.lines, self.guides, *map(ctypes.c_longlong, sizes)
+        return self.V, self.totals, self.lines, self.hints, *map(ctypes.c_longlong, sizes)
 
 
 def cuda_tables(V: Tensor) -> CudaTables:
@@ -110,10 +110,10 @@ def cuda_tables(V: Tensor) -> CudaTables:
     lines = torch.empty((groups, r, LINE), dtype=torch.float64, device=V.device)
     setup("fill_lines", grid, THREADS, V, *size, ends, lines)
     last = 2 * groups
-    guides = torch.empty((r, last + 1), dtype=torch.int32, device=V.device)
+    hints = torch.empty((r, last + 1), dtype=torch.int32, device=V.device)
     counts = (ctypes.c_longlong(groups), ctypes.c_longlong(r), ctypes.c_longlong(last))
-    setup("fill_guides", (-(-r * (last + 1) // 256), 1), 256, ends, *counts, guides)
-    return CudaTables(V, ends[-1].clone(), lines, guides)
+    setup("fill_hints", (-(-r * (last + 1) // 256), 1), 256, ends, *counts, hints)
+    return CudaTables(V, ends[-1].clone(), lines, hints)
 
 
 def is_small(k: int, device: torch.device) -> bool:

@@ -1,16 +1,16 @@
-// Before the items of a batch are drawn: the tables of V, and which eigenvectors each draw takes.
+// Before items are drawn: the tables of V, shape (n, r), and the eigenvectors of each draw.
 
-// Fills the tables of V, shape (n, r): a thread for every group of 64 rows and column.
+// A thread for every group of 64 rows and column.
 
 // parts[g, j] = the sum of V[:, j]^2 over group g; its running sums are made between the kernels.
 extern "C" __global__ void group_sums(const double *V, long long n, long long r, double *parts) {
     long long j = blockIdx.y * (long long)blockDim.x + threadIdx.x, g = blockIdx.x;
     if (j >= r) return;
     double total = 0.0;
-    for (int stretch = 0; stretch < 8; stretch++) {
+    for (int row_block = 0; row_block < 8; row_block++) {
         double partial = 0.0;
         for (int s = 0; s < 8; s++) {
-            long long row = g * 64 + stretch * 8 + s;
+            long long row = g * 64 + row_block * 8 + s;
             double x = row < n ? V[row * r + j] : 0.0;
             partial = fma(x, x, partial);
         }
@@ -26,29 +26,29 @@ extern "C" __global__ void fill_lines(
     if (j >= r) return;
     double running = g > 0 ? ends[(g - 1) * r + j] : 0.0;
     double *line = lines + (g * r + j) * 16;
-    for (int stretch = 0; stretch < 8; stretch++) {
+    for (int row_block = 0; row_block < 8; row_block++) {
         double parts[8], partial = 0.0;
         for (int s = 0; s < 8; s++) {
-            long long row = g * 64 + stretch * 8 + s;
+            long long row = g * 64 + row_block * 8 + s;
             double x = row < n ? V[row * r + j] : 0.0;
             parts[s] = partial = fma(x, x, partial);
         }
         running += partial;
         // The last sum is that of `ends`, which the next group begins with.
-        line[stretch] = stretch < 7 ? running : ends[g * r + j];
+        line[row_block] = row_block < 7 ? running : ends[g * r + j];
         double scale = 256.0 / partial;
         u64 word = 0;
         for (int s = 0; s < 7; s++) {
-            double share = parts[s] * scale;
-            word |= (u64)(share < 255.0 ? share : 255.0) << (8 * s);
+            double fraction = parts[s] * scale;
+            word |= (u64)(fraction < 255.0 ? fraction : 255.0) << (8 * s);
         }
-        ((u64 *)line)[8 + stretch] = word;
+        ((u64 *)line)[8 + row_block] = word;
     }
 }
 
-// guides[j, g] = the first group with ends[group, j] > g / last * totals[j], or the last group.
-extern "C" __global__ void fill_guides(
-    const double *ends, long long groups, long long r, long long last, u32 *guides) {
+// hints[j, g] = the first group with ends[group, j] > g / last * totals[j], or the last group.
+extern "C" __global__ void fill_hints(
+    const double *ends, long long groups, long long r, long long last, u32 *hints) {
     long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (at >= r * (last + 1)) return;
     long long j = at / (last + 1), g = at % (last + 1);
@@ -58,7 +58,7 @@ extern "C" __global__ void fill_guides(
         long long middle = (below + reached) >> 1;
         if (ends[middle * r + j] * (double)last > goal) reached = middle; else below = middle;
     }
-    guides[at] = (u32)reached;
+    hints[at] = (u32)reached;
 }
 
 // Which eigenvectors a draw of a k-DPP takes: a thread for every draw, k binary searches each.

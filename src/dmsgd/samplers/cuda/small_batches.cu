@@ -97,12 +97,12 @@ __device__ __forceinline__ double over_warps(Shared &m, double mine, int warp, i
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) draw_small(
-    const double *V, const double *totals, const double *lines, const u32 *guides, long long n,
+    const double *V, const double *totals, const double *lines, const u32 *hints, long long n,
     long long r, long long groups, long long last, const int *J, u64 key, u64 start, int limit,
     long long *out, int *failed) {
     extern __shared__ char room[];
     Shared &m = *(Shared *)room;
-    Tables tables = {V, totals, lines, guides, n, r, groups, last};
+    Tables tables = {V, totals, lines, hints, n, r, groups, last};
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     long long number = blockIdx.x;
     out += number * K;

@@ -1,16 +1,16 @@
 // Where in a column of V the running sum of its squares passes a target: in three look-ups.
 //
 // The tables are those of compiled/tables.py: a line of 16 entries for every group of 64
-// rows and column (running sums at the end of its 8 stretches of 8 rows, and for each stretch a
-// word, whose byte s is the share of its first s + 1 rows, in 256ths), and guides to the groups.
+// rows and column (running sums at the end of its 8 row blocks of 8 rows, and for each row block a
+// word, whose byte s is the fraction of its first s + 1 rows, in 256ths), and hints to groups.
 
 struct Tables {
     const double *V, *totals, *lines;
-    const u32 *guides;
+    const u32 *hints;
     long long n, r, groups, last;
 };
 
-// The row of a stretch at which the sum of V[:, column]^2 from its start passes `rest`.
+// The row of a row block at which the sum of V[:, column]^2 from its start passes `rest`.
 __device__ __noinline__ long long row_within(const Tables &t, long long j, long long row, double rest) {
     double total = 0.0;
     int passed = 0;
@@ -23,9 +23,9 @@ __device__ __noinline__ long long row_within(const Tables &t, long long j, long 
 }
 
 __device__ __forceinline__ long long locate(const Tables &t, long long j, double target) {
-    double guide = target / t.totals[j] * (double)t.last;
-    guide = guide >= 0.0 && guide < (double)t.last ? guide : 0.0;
-    long long group = t.guides[j * (t.last + 1) + (long long)guide];
+    double hint = target / t.totals[j] * (double)t.last;
+    hint = hint >= 0.0 && hint < (double)t.last ? hint : 0.0;
+    long long group = t.hints[j * (t.last + 1) + (long long)hint];
     const double *line = t.lines + (group * t.r + j) * 16;
     long long step = t.r * 16;
     while (group > 0 && line[7 - step] > target) { group--; line -= step; }
@@ -44,17 +44,17 @@ __device__ __forceinline__ long long locate(const Tables &t, long long j, double
         if (sums[s] <= target) { b = s + 1; before = sums[s]; end = sums[s + 1]; }
     if (b == 0 && group > 0) before = line[7 - step];
     double rest = target - before, whole = end - before;
-    double share = whole > 0.0 ? rest / whole * 256.0 : 0.0;
-    int here = (int)share;
+    double fraction = whole > 0.0 ? rest / whole * 256.0 : 0.0;
+    int here = (int)fraction;
     u64 word = ((const u64 *)line)[8 + b];
-    bool unsure = !(share > here + 0x1p-20 && share < here + (1.0 - 0x1p-20));
+    bool close = !(fraction > here + 0x1p-20 && fraction < here + (1.0 - 0x1p-20));
     int passed = 0;
 #pragma unroll
     for (int s = 0; s < 7; s++) {
         int at = (int)(word >> (8 * s)) & 255;
         passed += at < here;
-        unsure = unsure || at == here;
+        close = close || at == here;
     }
     long long row = (group * 8 + b) * 8;
-    return unsure ? row_within(t, j, row, rest) : min(row + passed, t.n - 1);
+    return close ? row_within(t, j, row, rest) : min(row + passed, t.n - 1);
 }
