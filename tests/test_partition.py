@@ -214,7 +214,7 @@ def test_plain_averages_over_an_epoch_are_exact(rng):
 def test_a_sampler_shows_every_item_once_an_epoch(rng, monkeypatch, free):
     """Also where a core is free, and makes the next epoch meanwhile."""
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr("dmsgd.torch.ahead._free_cores", lambda: free)
+    monkeypatch.setattr("dmsgd.torch.prefetch._free_cores", lambda: free)
     design = dmsgd.Partition(dmsgd.diversify(rng.normal(size=(96, 12)), k=8))
     sampler = dmsgd.torch.DiverseSampler(design, seed=5)
     data = torch.utils.data.TensorDataset(torch.arange(96))
