@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -34,22 +34,29 @@ SHORTER = (
 )
 
 
-class RowMap(Protocol):
+class RowMap(ABC):
     """Turns rows of features into rows of other features: arrays, CSR arrays or tensors.
 
     fills: whether it makes dense rows of sparse ones.
     """
 
-    fills: bool
+    fills = False
+
+    @abstractmethod
+    def __call__(self, X: Matrix) -> Matrix:
+        """Return the rows that it makes of the rows X."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return its name and parameters."""
+
+    def part(self, start: int, stop: int) -> RowMap:
+        """Return the map of rows start to stop alone."""
+        return self
 
     def width(self, columns: int) -> int:
         """Return the number of columns of the result."""
-
-    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
-        """Return the picklable function of rows start to stop."""
-
-    def fingerprint(self) -> str:
-        """Return its name and parameters."""
+        return columns
 
 
 class Features(ABC):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 from scipy import sparse
 
+from dmsgd.features.features import RowMap
 from dmsgd.features.rows import row_norms2, scale_rows, similarity
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.fingerprint import digest
@@ -23,24 +22,26 @@ SHORT, STRETCH = 1e-140, 2.0**900
 LARGEST = float(np.finfo(float).max)
 
 
-class _SameWidth:
-    """A map that keeps the number of columns, and sparse rows sparse."""
-
-    fills = False
-
-    def width(self, columns: int) -> int:
-        return columns
-
-
 @final
 @dataclass(frozen=True)
-class Anneal(_SameWidth):
+class Anneal(RowMap):
     """x -> x^rho, element by element."""
 
     rho: float
 
-    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
-        return partial(_anneal, rho=self.rho)
+    def __call__(self, X: Matrix) -> Matrix:
+        values, rho = X.data if sparse.issparse(X) else X, self.rho
+        if rho != int(rho) and bool((values < 0).any()):
+            raise ValueError(
+                f"X has negative entries, whose power {rho} is not real; shift X first"
+            )
+        with np.errstate(over="ignore"):
+            powers = values**rho
+        if not bool((abs(powers) <= LARGEST).all()):
+            raise ValueError(
+                f"X has entries whose power rho={rho:g} is beyond 1e308; use a smaller rho"
+            )
+        return _with_data(X, powers) if sparse.issparse(X) else powers
 
     def fingerprint(self) -> str:
         return f"power {self.rho.hex()}"
@@ -48,11 +49,16 @@ class Anneal(_SameWidth):
 
 @final
 @dataclass(frozen=True)
-class Normalize(_SameWidth):
-    """x -> x / |x|."""
+class Normalize(RowMap):
+    """x -> x / |x|; zero rows stay zero."""
 
-    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
-        return _normalize
+    def __call__(self, X: Matrix) -> Matrix:
+        lengths, stretch = row_lengths(X)
+        lengths[lengths == 0] = 1.0
+        X = scale_rows(X, stretch) if bool((stretch > 1).any()) else X
+        if sparse.issparse(X):
+            return _with_data(X, X.data / np.repeat(lengths, np.diff(X.indptr)))
+        return X / lengths[:, None]
 
     def fingerprint(self) -> str:
         return "unit rows"
@@ -60,7 +66,7 @@ class Normalize(_SameWidth):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Standardize(_SameWidth):
+class Standardize(RowMap):
     """x -> (x - origin - means) / deviations; sparse x -> x / deviations.
 
     All three are functions of the features that this is a map of, so its name identifies it.
@@ -70,10 +76,15 @@ class Standardize(_SameWidth):
     means: FloatArray
     deviations: FloatArray
 
-    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
-        return partial(
-            _standardize, origin=self.origin, means=self.means, deviations=self.deviations
-        )
+    def __call__(self, X: Matrix) -> Matrix:
+        if sparse.issparse(X):
+            X = _with_data(X, X.data / self.deviations[X.indices])
+            X.eliminate_zeros()
+            return X
+        Z = X - like(X, self.origin)
+        Z -= like(X, self.means)
+        Z /= like(X, self.deviations)
+        return Z
 
     def fingerprint(self) -> str:
         return "unit columns"
@@ -81,20 +92,30 @@ class Standardize(_SameWidth):
 
 @final
 @dataclass(frozen=True, eq=False)
-class ConcatLabels:
+class ConcatLabels(RowMap):
     """X -> [(1-w)X, wH] for class numbers `codes` of all rows."""
 
     codes: IntArray
     classes: int
     w: float
 
-    fills = False
+    def __call__(self, X: Matrix) -> Matrix:
+        n, d, w = X.shape[0], 0 if self.w == 1 else X.shape[1], self.w
+        if sparse.issparse(X) or (isinstance(X, np.ndarray) and w == 1):
+            H = indicators(self.codes, self.classes)
+            return H if w == 1 else sparse.csr_array(sparse.hstack([(1 - w) * X, w * H], "csr"))
+        F = empty(X, (n, d + self.classes))
+        F[:, :d] = X[:, :d]
+        F[:, :d] *= 1 - w
+        F[:, d:] = 0.0
+        F[like(X, np.arange(n)), like(X, d + self.codes)] = w
+        return F
+
+    def part(self, start: int, stop: int) -> ConcatLabels:
+        return replace(self, codes=self.codes[start:stop])
 
     def width(self, columns: int) -> int:
         return self.classes if self.w == 1 else columns + self.classes
-
-    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
-        return partial(_concat, codes=self.codes[start:stop], classes=self.classes, w=self.w)
 
     def fingerprint(self) -> str:
         return f"labels {digest(self.codes)} {self.w.hex()}"
@@ -102,13 +123,16 @@ class ConcatLabels:
 
 @final
 @dataclass(frozen=True, eq=False)
-class ScaleRows(_SameWidth):
+class ScaleRows(RowMap):
     """Row i times factors[i]."""
 
     factors: FloatArray
 
-    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
-        return partial(scale_rows, factors=self.factors[start:stop])
+    def __call__(self, X: Matrix) -> Matrix:
+        return scale_rows(X, self.factors)
+
+    def part(self, start: int, stop: int) -> ScaleRows:
+        return ScaleRows(self.factors[start:stop])
 
     def fingerprint(self) -> str:
         return f"row factors {digest(self.factors)}"
@@ -116,7 +140,7 @@ class ScaleRows(_SameWidth):
 
 @final
 @dataclass(frozen=True, eq=False)
-class NystromFeatures:
+class NystromFeatures(RowMap):
     """X -> C W^(-1/2): RBF similarities to landmarks, whitened."""
 
     landmarks: Matrix
@@ -125,13 +149,12 @@ class NystromFeatures:
 
     fills = True
 
+    def __call__(self, X: Matrix) -> Matrix:
+        C = similarity(X, like(X, self.landmarks), self.scale)
+        return C @ like(X, self.whitening)
+
     def width(self, columns: int) -> int:
         return int(self.whitening.shape[1])
-
-    def part(self, start: int, stop: int) -> Callable[[Matrix], Matrix]:
-        return partial(
-            _nystrom, landmarks=self.landmarks, scale=self.scale, whitening=self.whitening
-        )
 
     def fingerprint(self) -> str:
         return f"landmarks {self.scale.hex()} {digest(self.whitening)}"
@@ -144,19 +167,6 @@ def _with_data(X: Matrix, data: FloatArray) -> Matrix:
     return X
 
 
-def _anneal(X: Matrix, rho: float) -> Matrix:
-    values = X.data if sparse.issparse(X) else X
-    if rho != int(rho) and bool((values < 0).any()):
-        raise ValueError(f"X has negative entries, whose power {rho} is not real; shift X first")
-    with np.errstate(over="ignore"):
-        powers = values**rho
-    if not bool((abs(powers) <= LARGEST).all()):
-        raise ValueError(
-            f"X has entries whose power rho={rho:g} is beyond 1e308; use a smaller rho"
-        )
-    return _with_data(X, powers) if sparse.issparse(X) else powers
-
-
 def row_lengths(X: Matrix) -> tuple[Any, Any]:
     """Return the Euclidean lengths of the rows after a stretch by the second result."""
     lengths = row_norms2(X) ** 0.5
@@ -167,48 +177,9 @@ def row_lengths(X: Matrix) -> tuple[Any, Any]:
     return lengths, stretch
 
 
-def _normalize(X: Matrix) -> Matrix:
-    lengths, stretch = row_lengths(X)
-    lengths[lengths == 0] = 1.0
-    X = scale_rows(X, stretch) if bool((stretch > 1).any()) else X
-    if sparse.issparse(X):
-        return _with_data(X, X.data / np.repeat(lengths, np.diff(X.indptr)))
-    return X / lengths[:, None]
-
-
-def _standardize(
-    X: Matrix, origin: FloatArray, means: FloatArray, deviations: FloatArray
-) -> Matrix:
-    if not sparse.issparse(X):
-        Z = X - like(X, origin)
-        Z -= like(X, means)
-        Z /= like(X, deviations)
-        return Z
-    X = _with_data(X, X.data / deviations[X.indices])
-    X.eliminate_zeros()
-    return X
-
-
-def _concat(X: Matrix, codes: IntArray, classes: int, w: float) -> Matrix:
-    n, d = X.shape[0], 0 if w == 1 else X.shape[1]
-    if sparse.issparse(X) or (isinstance(X, np.ndarray) and w == 1):
-        H = indicators(codes, classes)
-        return H if w == 1 else sparse.csr_array(sparse.hstack([(1 - w) * X, w * H], format="csr"))
-    F = empty(X, (n, d + classes))
-    F[:, :d] = X[:, :d]
-    F[:, :d] *= 1 - w
-    F[:, d:] = 0.0
-    F[like(X, np.arange(n)), like(X, d + codes)] = w
-    return F
-
-
 def indicators(codes: IntArray, classes: int) -> Matrix:
     """Return the CSR matrix with a 1 in each row, in the column of its class."""
     n = codes.size
     index = np.int32 if n < 2**31 else np.int64  # scikit-learn takes no others where it can
     parts = np.ones(n), codes.astype(index), np.arange(n + 1, dtype=index)
     return sparse.csr_array(parts, shape=(n, classes))
-
-
-def _nystrom(X: Matrix, landmarks: Matrix, scale: float, whitening: FloatArray) -> Matrix:
-    return similarity(X, like(X, landmarks), scale) @ like(X, whitening)

@@ -6,15 +6,15 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import singledispatch
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_array
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import format_bytes
 from dmsgd.polynomials import eigenvector_inclusion, weighted_squares
-from dmsgd.samplers.protocol import BlockRows, PreparedSampler
+from dmsgd.samplers.protocol import PreparedSampler
 from dmsgd.samplers.rejection import dense_tables, dpp_sampler, kdpp_sampler
 from dmsgd.spectra.rounding import GRAM_LIMIT
 
@@ -106,42 +106,15 @@ class Dense(Eigenvectors):
         return dpp_sampler(dense_tables(self.array), probabilities)
 
 
-class Projectable(BlockRows, Protocol):
-    """Features that `Projected` eigenvectors are computed from; see `dmsgd.features.features`."""
-
-    d: int
-    basis_order: Any
-
-    def take(self, items: IntArray) -> Matrix:
-        """Return these rows."""
-
-    def times(self, B: Matrix) -> Any:
-        """Return F B."""
-
-    def column_masses(self, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return sums of (F B)² over row blocks, and Σ_j (f_i B)_j² weights_j."""
-
-    def gram_masses(self, B: FloatArray) -> FloatArray | None:
-        """Return the first of `column_masses` if that takes no pass."""
-
-    def sampler(self, vectors: Projected, values: FloatArray, k: int) -> PreparedSampler:
-        """Return the default sampler of the k-DPP."""
-
-    def sampler_any_size(
-        self, vectors: Projected, probabilities: FloatArray
-    ) -> Callable[[int, int], IntArray]:
-        """Return the sampler of the DPP."""
-
-
 @final
 class Projected(Eigenvectors):
-    """V = F basis for features F; as large as F or larger, so it is never stored.
+    """V = F basis for `dmsgd.features.Features` F; at least as large as F, so it is never stored.
 
     basis:   U Λ^(-1/2), shape (d, rank).
     precise: whether eigenvalues are so small that Gram matrices do not determine column masses.
     """
 
-    def __init__(self, features: Projectable, basis: FloatArray, precise: bool) -> None:
+    def __init__(self, features: Any, basis: FloatArray, precise: bool) -> None:
         self.features, self.precise = features, precise
         self.basis: FloatArray = np.asarray(basis, order=features.basis_order)
         self.shape = (features.n, int(basis.shape[1]))
@@ -149,7 +122,7 @@ class Projected(Eigenvectors):
         self._weighted: tuple[bytes, FloatArray] | None = None
 
     @classmethod
-    def of(cls, features: Projectable, values: FloatArray, U: FloatArray) -> Projected:
+    def of(cls, features: Any, values: FloatArray, U: FloatArray) -> Projected:
         """Return the eigenvectors of F Fᵀ for the eigenpairs of FᵀF."""
         return cls(features, U / np.sqrt(values), bool(values.min() < GRAM_LIMIT * values.max()))
 
@@ -221,10 +194,12 @@ class Projected(Eigenvectors):
         )  # fmt: skip
 
     def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
-        return self.features.sampler(self, values, k)
+        found: PreparedSampler = self.features.sampler(self, values, k)
+        return found
 
     def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        return self.features.sampler_any_size(self, probabilities)
+        found: Callable[[int, int], IntArray] = self.features.sampler_any_size(self, probabilities)
+        return found
 
 
 @singledispatch
