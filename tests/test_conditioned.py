@@ -19,6 +19,8 @@ from contracts import (
     kdpp_law,
 )
 from dmsgd.features import array
+from dmsgd.features.blocks import Blocks
+from dmsgd.features.large_array import ArrayStore
 from dmsgd.samplers import reference
 from dmsgd.spectra.conditional import conditional
 from test_kdpp import DUPLICATED, FEATURES, KERNELS, matrix
@@ -97,10 +99,9 @@ def test_the_order_of_given_items_does_not_matter():
     assert one.fingerprint() != design.fingerprint()
 
 
-def test_items_in_blocks_and_of_texts_are_the_same(tmp_path, monkeypatch):
-    np.save(tmp_path / "cloud.npy", CLOUD)
+def test_items_in_blocks_and_of_texts_are_the_same(monkeypatch):
     whole = dmsgd.diversify(CLOUD, 6).given([3, 250])
-    blocks = dmsgd.diversify(tmp_path / "cloud.npy", 6).given([3, 250])
+    blocks = dmsgd.diversify(Blocks(ArrayStore(CLOUD)), 6).given([3, 250])
     monkeypatch.setattr(array, "STORED", 0)
     texts = dmsgd.diversify(sparse.csr_array(CLOUD), 6).given([3, 250])
     for each in (blocks, texts):

@@ -46,8 +46,7 @@ def test_rows_of_the_smallest_numbers_get_length_1_too(container, tmp_path):
     np.testing.assert_allclose(np.linalg.norm(dense, axis=1), 1.0, rtol=1e-15)
     np.testing.assert_allclose(dense[0], 1 / np.sqrt(3), rtol=1e-15)
     np.save(tmp_path / "X.npy", X)
-    rows = dmsgd.normalize(tmp_path / "X.npy").take(np.arange(3))
-    np.testing.assert_allclose(rows, dense, rtol=1e-15)
+    np.testing.assert_allclose(dmsgd.normalize(tmp_path / "X.npy"), dense, rtol=1e-15)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])

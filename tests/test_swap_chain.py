@@ -57,7 +57,7 @@ def matrix(kernel):
 def plan(kernel):
     """A kernel as the compiled loops take it."""
     if isinstance(kernel, dmsgd.RBF):
-        return swap.GAUSSIAN, kernel.features.dense(), 0.5 / kernel.scale**2, kernel.diag()
+        return swap.GAUSSIAN, kernel.features.unwrap(), 0.5 / kernel.scale**2, kernel.diag()
     return swap.MATRIX, matrix(kernel), 0.0, kernel.diag()
 
 
