@@ -18,8 +18,7 @@ from dmsgd.features import as_features
 from dmsgd.features import blocks as blocks_module
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import open_features
-from dmsgd.features.readers import FileStore, NpyStore, _one_blas_thread
-from dmsgd.features.store import even_bounds
+from dmsgd.features.readers import FileReader, NpyReader, _one_blas_thread, even_bounds
 from dmsgd.inputs.threads import thread_count
 from dmsgd.spectra.eigenvectors import Projected
 
@@ -32,13 +31,13 @@ def all_files_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)
 
 
-class CountedStore(FileStore):
+class CountedReader(FileReader):
     """A real .npy file in blocks of any size, that counts how often each is read."""
 
     kind = "in blocks, counted"
 
     def __init__(self, path: Path, edges: list[int]) -> None:
-        self.file = NpyStore(np.load(path, mmap_mode="r"))
+        self.file = NpyReader(np.load(path, mmap_mode="r"))
         self.n, self.d, self.states = self.file.n, self.file.d, self.file.states
         self.edges, self.reads = np.array(edges), Counter()
 
@@ -61,7 +60,7 @@ def cut(tmp_path):
     def written(array: np.ndarray, *edges: int) -> Blocks:
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.npy"
         np.save(path, array)
-        return Blocks(CountedStore(path, [0, *edges, len(array)]))
+        return Blocks(CountedReader(path, [0, *edges, len(array)]))
 
     return written
 
@@ -109,10 +108,10 @@ def test_set_up_reads_the_data_once_and_a_schedule_once_or_twice(cut, tmp_path: 
     data = cut(features(), 100, 200)
     design = KDPP(exact(Linear(data)), 7)
     design.sample(0)
-    assert set(data.store.reads.values()) == {1}
+    assert set(data.reader.reads.values()) == {1}
     schedule = dmsgd.presample(design, 500, seed=0, path=tmp_path / "s.npy")
     design.inclusion()  # found on the way
-    assert max(data.store.reads.values()) <= 3
+    assert max(data.reader.reads.values()) <= 3
     memory = KDPP(exact(Linear(features())), 7)
     np.testing.assert_array_equal(schedule.batches, memory.sample(500, seed=0))
     np.testing.assert_allclose(schedule.inclusion(), memory.inclusion(), rtol=1e-10)
@@ -127,7 +126,7 @@ def test_many_blocks_of_many_features_take_one_pass_more(
     design = KDPP(exact(Linear(data)), 7)
     memory = KDPP(exact(Linear(features())), 7)
     np.testing.assert_array_equal(design.sample(50, seed=0), memory.sample(50, seed=0))
-    assert max(data.store.reads.values()) <= 4
+    assert max(data.reader.reads.values()) <= 4
 
 
 def test_blocks_that_are_not_asked_about_are_not_read(cut) -> None:
@@ -136,7 +135,7 @@ def test_blocks_that_are_not_asked_about_are_not_read(cut) -> None:
     np.testing.assert_allclose(
         kernel.block([3, 250], [250]), features()[[3, 250]] @ features()[[250]].T
     )
-    assert data.store.reads == Counter({0: 1, 200: 2})
+    assert data.reader.reads == Counter({0: 1, 200: 2})
 
 
 def test_draws_that_lack_an_item_go_on(cut, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +208,7 @@ def test_the_hash_is_found_once_and_not_inherited(cut) -> None:
     kernel = Linear(data)
     exact(kernel)
     assert kernel.fingerprint() == Linear(features()).fingerprint()
-    assert max(data.store.reads.values()) == 1  # the pass of `exact` has found it
+    assert max(data.reader.reads.values()) == 1  # the pass of `exact` has found it
     unit = dmsgd.diversify(features(), 5, normalize=True).fingerprint()
     assert dmsgd.diversify(data, 5, normalize=True).fingerprint() == unit
     assert dmsgd.KDPP(exact(Linear(dmsgd.normalize(data))), 5).fingerprint() == unit
@@ -268,7 +267,7 @@ def test_a_torch_sampler_reads_the_data_once_or_twice_an_epoch(cut) -> None:
     sampler = dmsgd.torch.DiverseSampler(design, steps=50, seed=3)
     expected = KDPP(exact(Linear(features())), 6).sample(50, seed=3)
     assert list(sampler) == expected.ravel().tolist()
-    assert max(data.store.reads.values()) <= 3
+    assert max(data.reader.reads.values()) <= 3
 
 
 # Files
@@ -278,7 +277,7 @@ def test_a_torch_sampler_reads_the_data_once_or_twice_an_epoch(cut) -> None:
 def test_npy(tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X = (10 * features()).astype(dtype)
     np.save(tmp_path / "x.npy", X)
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 50 * 12 * 8)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 50 * 12 * 8)
     F = open_features(tmp_path / "x.npy")
     assert F.bounds.tolist() == [0, 50, 100, 150, 200, 250, 300]
     expected = dmsgd.diversify(X.astype(float), 5)
@@ -304,7 +303,7 @@ def test_blocks_are_sized_by_the_width_they_will_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     np.save(tmp_path / "x.npy", features())
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 50 * 12 * 8)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 50 * 12 * 8)
     F = open_features(tmp_path / "x.npy")
     wide = dmsgd.concat(F, np.arange(300) % 28, 0.5)
     assert F.bounds[1] == 50
@@ -393,8 +392,8 @@ def test_a_change_that_the_file_system_does_not_show_is_found_by_the_hash(
 ) -> None:
     data = cut(features(), 100, 200)
     design = dmsgd.diversify(data, 6)
-    monkeypatch.setattr(FileStore, "refuse_changed", lambda self: None)
-    np.save(data.store.file.path, features(seed=1))
+    monkeypatch.setattr(FileReader, "check_unchanged", lambda self: None)
+    np.save(data.reader.file.path, features(seed=1))
     with pytest.raises(ValueError, match="has changed since it was first read"):
         design.sample(300, seed=0)
 
@@ -487,7 +486,7 @@ def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet.write_table(table, tmp_path / "x.parquet", row_group_size=80)
     F = open_features(tmp_path / "x.parquet", drop=("label",))
     assert F.bounds.tolist() == [0, 80, 160, 240, 300]
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 30 * 12 * 8)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 30 * 12 * 8)
     small = open_features(tmp_path / "x.parquet", drop=("label",))
     assert np.diff(small.bounds).max() <= 30
     for given in (F, small):

@@ -95,7 +95,7 @@ def test_workers_read_files_themselves(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     np.save(tmp_path / "x.npy", features())
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 250 * 10 * 8)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 250 * 10 * 8)
     with client.as_current():
         design = dmsgd.diversify(open_features(tmp_path / "x.npy", on_cluster=True), 6)
         batches = design.sample(50, seed=0)
@@ -106,7 +106,7 @@ def test_workers_read_files_themselves(
 def test_sparse_rows_stay_on_the_workers(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**14)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**14)
     X, edges = texts(900, 30), [0, 1, 200, 200, 450, 900]
     for number, part in enumerate((X[:300], X[300:])):
         sparse.save_npz(tmp_path / f"{number}.npz", part, compressed=False)

@@ -146,7 +146,7 @@ MAPS = {
 @pytest.fixture
 def small_memory(monkeypatch):
     """So little that blocks are a few rows."""
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 21 * 8 * D)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 21 * 8 * D)
     monkeypatch.setattr("dmsgd.features.array.BLOCK", 21 * D)
 
 

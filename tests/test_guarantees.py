@@ -19,7 +19,7 @@ from scipy import sparse
 import dmsgd
 import precise
 from dmsgd.features.blocks import Blocks
-from dmsgd.features.readers import NpyStore
+from dmsgd.features.readers import NpyReader
 
 RNG = np.random.default_rng(8)
 
@@ -88,7 +88,7 @@ def routes(F, folder):
 
     wide = np.hstack([F, np.zeros((F.shape[0], F.shape[0]))])
     np.save(folder / "f.npy", F)
-    store = NpyStore(np.load(folder / "f.npy", mmap_mode="r"))
+    store = NpyReader(np.load(folder / "f.npy", mmap_mode="r"))
     return {
         "dual": F,
         "dual, sparse": sparse.csr_array(F),

@@ -211,9 +211,8 @@ KINDS = {
         "Blocks",
         "LargeArray",
         "Cuda",
-        "FileStore",
-        "DaskStore",
-        "Store",
+        "FileReader",
+        "Reader",
     },
     "spectra": {"Eigenvectors", "Dense", "Projected", "CudaVectors"},
 }

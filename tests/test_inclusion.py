@@ -41,7 +41,7 @@ def told():
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, np.asfortranarray, list])
 def test_it_is_the_inclusion_of_the_design(settings, k, kind, monkeypatch):
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 7 * 12 * 8)  # several blocks
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 7 * 12 * 8)  # several blocks
     b = dmsgd.inclusion(kind(X), k, **settings)
     np.testing.assert_allclose(b, dmsgd.diversify(X, k, **settings).inclusion(), rtol=0, atol=1e-12)
     assert b.sum() == pytest.approx(k)
@@ -69,7 +69,7 @@ def test_ill_conditioned_features(decades, k, kind, tmp_path, monkeypatch):
     F = (U * np.logspace(0, -decades, 30)) @ W.T
     given: Any = F
     if kind == "blocks":
-        monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 8 * 30 * 23)
+        monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 8 * 30 * 23)
         np.save(tmp_path / "x.npy", F)
         given = tmp_path / "x.npy"
     else:
@@ -131,7 +131,7 @@ def test_labels_that_do_not_count_are_mentioned():
 
 @every_setting
 def test_features_in_memory_are_not_copied(settings, monkeypatch):
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**17)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**17)
     monkeypatch.setattr("dmsgd.features.large_array.BLOCK", 2**14)
     big, n = np.tile(X, (400, 1)), 36_000
     if "labels" in settings:

@@ -25,7 +25,7 @@ LABELS = np.random.default_rng(12).integers(4, size=200)
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every array is large, and read in blocks of 64 rows."""
     monkeypatch.setattr("dmsgd.features.large_array.is_large", lambda raw: raw.dtype.kind in "fiu")
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 1)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 1)
 
 
 def rows(n: int, d: int, kind: npt.DTypeLike = np.float32) -> npt.NDArray[np.floating]:
@@ -142,7 +142,7 @@ def test_a_change_of_the_array_is_noticed_by_passes() -> None:
 def test_nothing_as_large_as_the_array_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rows(60_000, 96)
     monkeypatch.setattr("dmsgd.features.large_array.is_large", lambda raw: True)
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**19)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**19)
     dmsgd.diversify(X[:500], 16).sample(1, seed=0)  # compiled
     tracemalloc.start()
     design = dmsgd.diversify(X, 16, normalize=True)

@@ -24,7 +24,7 @@ from dmsgd.features import as_features
 from dmsgd.features import blocks as blocks_module
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import open_features
-from dmsgd.features.readers import SparseStore
+from dmsgd.features.readers import SparseReader
 from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.files.arrays import SparseFile
 from dmsgd.spectra.eigenvectors import Projected
@@ -85,7 +85,7 @@ def test_draws_are_determined(kept: str, tmp_path: Path) -> None:
 def test_draws_are_those_of_the_same_matrix_in_memory(
     k: int, compressed: bool, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**15)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**15)
     X = texts(1500, 50, words=9)
     folder = written(tmp_path / "corpus", X, 1, 1, 700, 1300, compressed=compressed)
     for asked in ({}, {"labels": np.arange(1500) % 5, "w": 0.4, "normalize": True}):
@@ -108,17 +108,17 @@ def test_a_sparse_matrix_in_blocks_has_the_fingerprint_of_its_array(tmp_path: Pa
 
 
 def test_few_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**14)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**14)
     monkeypatch.setattr(blocks_module, "KEPT_BYTES", 0)
     folder = written(tmp_path / "corpus", texts(900, 30), 300, 600)
     reads: Counter[int] = Counter()
-    read = SparseStore.read
+    read = SparseReader.read
 
-    def counted(self: SparseStore, start: int, stop: int) -> Any:
+    def counted(self: SparseReader, start: int, stop: int) -> Any:
         reads[start] += 1
         return read(self, start, stop)
 
-    monkeypatch.setattr(SparseStore, "read", counted)
+    monkeypatch.setattr(SparseReader, "read", counted)
     design = dmsgd.diversify(folder, K)
     assert len(reads) > 1
     assert set(reads.values()) == {1}  # the Gram matrix, and with it the fingerprint
@@ -129,7 +129,7 @@ def test_few_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_made_dense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**19)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**19)
     X = texts(30_000, 400, words=5)  # 96 MB as an array, 2.2 MB as it is
     folder = written(tmp_path / "corpus", X, 10_000, 20_000)
     dmsgd.diversify(written(tmp_path / "small", X[:900], 500), K).sample(1, seed=0)  # compiled
@@ -147,7 +147,7 @@ def test_rows_are_cut_by_their_entries(tmp_path: Path, monkeypatch: pytest.Monke
     places = rng.integers(40, size=2000), np.arange(2001)
     short = sparse.csr_array((rng.random(2000), *places), shape=(2000, 40))
     X = sparse.csr_array(sparse.vstack([np.ones((100, 40)), short], format="csr"))
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 12_000)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 12_000)
     for compressed in (True, False):
         folder = written(tmp_path / str(compressed), X, compressed=compressed)
         bounds = open_features(folder).bounds
@@ -200,7 +200,7 @@ def test_all_sparse_formats(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "int16", "bool", ">f8"])
 def test_all_types_of_numbers(dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", 2**12)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**12)
     X = texts(300, 20).astype(np.dtype(dtype).newbyteorder("="))
     folder = written(tmp_path / "corpus", X, 100, compressed=False)
     if dtype.startswith(">"):  # as another machine would have written it
@@ -278,7 +278,7 @@ DAMAGE = [
 def test_damaged_files_are_one_clear_error(
     damage: Any, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dmsgd.features.store.BLOCK_BYTES", block)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", block)
     folder = written(tmp_path / "corpus", texts(600, 20), 300, compressed=False)
     damage(folder / "001.npz")
     with pytest.raises(
@@ -363,7 +363,7 @@ def test_a_change_that_the_file_system_does_not_show_is_found_by_the_hash(
 ) -> None:
     folder = written(tmp_path / "corpus", texts(600, 20), 300)
     design = dmsgd.diversify(folder, K)
-    monkeypatch.setattr(SparseStore, "refuse_changed", lambda self: None)
+    monkeypatch.setattr(SparseReader, "check_unchanged", lambda self: None)
     sparse.save_npz(folder / "001.npz", 2 * texts(600, 20)[300:])
     with pytest.raises(ValueError, match="has changed since it was first read"):
         design.sample(300, seed=0)

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 import dmsgd
-from dmsgd.features import as_features, store
+from dmsgd.features import as_features, readers
 from dmsgd.features.convert import open_features
 from dmsgd.files.columns import column_names, read_column
 from dmsgd.schedules import files as schedule_files
@@ -141,11 +141,11 @@ def sparse_folder(block: int) -> Callable[[Path], tuple[Path, Callable[[], None]
             sparse.save_npz(place / f"corpus/{name}.npz", part, compressed=False)
 
         def read() -> None:
-            usual, store.BLOCK_BYTES = store.BLOCK_BYTES, block
+            usual, readers.BLOCK_BYTES = readers.BLOCK_BYTES, block
             try:
                 features(place / "corpus")
             finally:
-                store.BLOCK_BYTES = usual
+                readers.BLOCK_BYTES = usual
 
         return place / "corpus/b.npz", read
 

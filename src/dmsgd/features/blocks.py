@@ -1,11 +1,10 @@
 """Features that are read block by block: larger than memory, or spread over a cluster.
 
-Whatever is computed from them is a pass: a function of one block, applied to all of them. A store
-says where rows are: in a file, whose blocks this process reads, or on a cluster, where passes run
-where the blocks are. Maps are applied to each block when it is read; the store never changes.
+A pass is a function of one block, applied to all of them, where a `Reader` has them: in this
+process, or on the workers of a cluster. Maps are applied to each block when it is read.
 
-A pass over all blocks also hashes the rows as they are stored. The first one finds the fingerprint
-on the way; every later one finds out if the data have changed since.
+A pass over all blocks also hashes the rows as they are stored. The first finds the fingerprint;
+later ones raise an error if the data have changed since.
 """
 
 from __future__ import annotations
@@ -18,58 +17,68 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from dmsgd.features.array import Stored, in_memory
 from dmsgd.features.features import Features, RowMap, add_up
+from dmsgd.features.readers import Reader
 from dmsgd.features.rows import gram, scale_rows, stack
-from dmsgd.features.sparse_gram import SparseGram
-from dmsgd.features.store import Store
-from dmsgd.features.treatment import Work, treat
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero, check_vanishing
-from dmsgd.inputs.fingerprint import digest, fingerprint_rows
+from dmsgd.inputs.arrays import (
+    FloatArray,
+    IntArray,
+    Matrix,
+    as_array,
+    as_matrix,
+    check_nonzero,
+    check_vanishing,
+)
+from dmsgd.inputs.fingerprint import canonical, digest, fingerprint_rows, row_hashes
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.progress import Progress
 
-#: The Gram matrices of single blocks are kept if they take no more than this: they tell the
-#: masses of blocks, which otherwise take a pass.
+#: What a pass computes from a block: work(rows, argument).
+Work = Callable[[Matrix, Any], Any]
+
+#: Gram matrices of single blocks are kept if they take no more bytes: sums over blocks follow from
+#: them without a pass.
 KEPT_BYTES = 2**26
 
 
 @final
 @dataclass
 class Known:
-    """What passes have found out about a store; all features over it share it."""
+    """What passes have found out about the rows of a reader; all maps of them share it."""
 
     fingerprint: str | None = None
 
 
 class Blocks(Features):
-    """The rows of a store, mapped."""
+    """The rows of a reader, mapped."""
 
     def __init__(
-        self, store: Store, maps: tuple[RowMap, ...] = (), known: Known | None = None
+        self, reader: Reader, maps: tuple[RowMap, ...] = (), known: Known | None = None
     ) -> None:
-        self.store, self.maps = store, maps
-        self.n, self.d, self.sparse_rows = store.n, store.d, store.sparse_rows
-        widest = 0 if store.sparse_rows else store.d
+        self.reader, self.maps = reader, maps
+        self.n, self.d, self.sparse_rows = reader.n, reader.d, reader.sparse_rows
+        widest = 0 if reader.sparse_rows else reader.d
         for map in maps:
             self.d = map.width(self.d)
             self.sparse_rows = self.sparse_rows and not map.fills
             widest = max(widest, 0 if self.sparse_rows else self.d)
-        self.kind = store.kind
+        self.kind = reader.kind
         if self.sparse_rows:
             self.basis_order = "F"
-        self.bounds = store.bounds(widest)
+        self.bounds = reader.bounds(widest)
         self.known = known or Known()
         self._grams: list[FloatArray] | None = None
 
     def map_blocks(
         self, work: Work, name: str, arguments: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        piece, asked, full = self._question(work, arguments)
-        results = self.store.compute(self.bounds, piece, asked, name)
+        piece, asked, full = self._tasks(work, arguments)
+        results = self.reader.compute(self.bounds, piece, asked, name)
         hashes: list[npt.NDArray[np.uint64]] = []
-        tell = Progress(f"a pass over {self.n:,} items")
+        progress = Progress(f"a pass over {self.n:,} items")
         for number, argument in enumerate(asked):
             if argument is None:
                 yield None
@@ -77,36 +86,34 @@ class Blocks(Features):
             result, found = next(results)
             hashes.append(found)
             yield result
-            tell((number + 1) / len(asked))
+            progress((number + 1) / len(asked))
         if full:
             self._compare(hashes)
 
-    def _question(self, work: Work, given: Sequence[Any] | None) -> tuple[Any, list[Any], bool]:
-        """Return what the store is to compute, with which arguments, and if from all blocks."""
-        self.store.refuse_changed()
-        ends = list(pairwise(self.bounds.tolist()))
+    def _tasks(self, work: Work, given: Sequence[Any] | None) -> tuple[Any, list[Any], bool]:
+        """Return what the reader is to compute, with which arguments, and if from all blocks."""
+        reader, ends = self.reader, list(pairwise(self.bounds.tolist()))
+        reader.check_unchanged()
         given = [()] * len(ends) if given is None else given
         full = all(argument is not None for argument in given)
-        asked = [
-            None if argument is None else (start, stop, self._parts(start, stop), argument)
+        tasks = [
+            None
+            if argument is None
+            else (start, stop, tuple(map.part(start, stop) for map in self.maps), argument)
             for (start, stop), argument in zip(ends, given, strict=True)
         ]
-        store = self.store
-        return partial(treat, work, full, store.file, store.sparse_rows, store.d), asked, full
+        name, is_sparse = reader.name, reader.sparse_rows
+        return partial(process_block, work, full, name, is_sparse, reader.d), tasks, full
 
     def _sparse_gram(self, work: Work, arguments: Sequence[Any] | None = None) -> FloatArray:
-        """Return FᵀF of the sparse rows that `work` returns: one total, and not one a block."""
-        piece, asked, _ = self._question(work, arguments)
-        begin = partial(SparseGram, self.d)
-        total, hashes = self.store.total(self.bounds, piece, asked, begin, "gram")
+        """Return FᵀF of the sparse rows that `work` returns: one total, and not one per block."""
+        piece, tasks, _ = self._tasks(work, arguments)
+        total, hashes = self.reader.sparse_gram(self.bounds, piece, tasks, self.d)
         self._compare(hashes)
         return total.matrix()
 
-    def _parts(self, start: int, stop: int) -> tuple[Callable[[Matrix], Matrix], ...]:
-        return tuple(map.part(start, stop) for map in self.maps)
-
     def _compare(self, hashes: list[npt.NDArray[np.uint64]]) -> None:
-        found = fingerprint_rows((self.store.n, self.store.d), hashes)
+        found = fingerprint_rows((self.reader.n, self.reader.d), hashes)
         if self.known.fingerprint not in (None, found):
             raise ValueError(
                 f"{self!r} has changed since it was first read, so that draws would follow neither "
@@ -155,7 +162,7 @@ class Blocks(Features):
         return np.array([np.einsum("in,in->n", B, G @ B) for G in self._grams])
 
     def mapped(self, map: RowMap) -> Blocks:
-        return Blocks(self.store, (*self.maps, map), self.known)
+        return Blocks(self.reader, (*self.maps, map), self.known)
 
     def to_memory(self) -> Stored:
         what, advice = f"all of {self!r} in memory", "use a part of the data, or fewer features"
@@ -176,13 +183,51 @@ class Blocks(Features):
 
     def fingerprint(self) -> str:
         if self.known.fingerprint is None:
-            for _ in Blocks(self.store, (), self.known)._each(_nothing, "fingerprint"):
+            for _ in Blocks(self.reader, (), self.known)._each(_nothing, "fingerprint"):
                 pass
         found = self.known.fingerprint
         assert found is not None
         for map in self.maps:
             found = digest(found, map.fingerprint())
         return found
+
+
+def process_block(
+    work: Work,
+    full: bool,
+    name: str,
+    is_sparse: bool,
+    d: int,
+    raw: Any,
+    start: int,
+    stop: int,
+    maps: Sequence[Callable[[Matrix], Matrix]],
+    argument: Any,
+) -> tuple[Any, Any]:
+    """Check a block, map it, and return what `work` makes of it.
+
+    Also the hashes of its rows as they are stored, in a `full` pass.
+    """
+    name = f"{name}{': ' * bool(name)}the block of rows from {start} on"
+    if raw.shape != (stop - start, d):
+        raise ValueError(f"{name} has shape {raw.shape} and should have {(stop - start, d)}")
+    if sparse.issparse(raw) and not is_sparse:
+        raise TypeError(
+            f"{name} is sparse, but says that it is not; say so where the Dask array is made: "
+            f"meta=scipy.sparse.csr_array((0, 0))"
+        )
+    block: Any = np.zeros((0, d))
+    if start < stop:
+        try:
+            block = as_matrix(raw, name, allow_tiny=True)
+        except ValueError as error:
+            raise ValueError(f"{error} (rows count from the block's first, {start})") from None
+    if is_sparse:
+        block = canonical(block if sparse.issparse(block) else sparse.csr_array(block))
+    hashes = row_hashes(block) if full else None
+    for map in maps:
+        block = map(block)
+    return work(block if is_sparse else as_array(block), argument), hashes
 
 
 def _nothing(rows: Matrix) -> None:

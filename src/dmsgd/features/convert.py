@@ -35,9 +35,9 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
         return open_features(value, allow_tiny=allow_tiny)
     module = type(value).__module__.partition(".")[0]
     if module == "zarr":
-        from dmsgd.features.readers import ZarrStore
+        from dmsgd.features.readers import ZarrReader
 
-        return _read_or_block(ZarrStore(value), "the Zarr array", allow_tiny)
+        return _read_or_block(ZarrReader(value), "the Zarr array", allow_tiny)
     if module in ("dask", "dask_expr") or _any_delayed(value):
         from dmsgd.features.blocks import Blocks
         from dmsgd.features.dask import dask_reader
@@ -49,9 +49,9 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
         return cuda_features(value, name, allow_tiny)
     if isinstance(value, np.memmap) and _is_large_file(value):
         from dmsgd.features.blocks import Blocks
-        from dmsgd.features.readers import NpyStore
+        from dmsgd.features.readers import NpyReader
 
-        return Blocks(NpyStore(value))
+        return Blocks(NpyReader(value))
     if isinstance(value, np.ndarray) or module == "torch":
         from dmsgd.features.large_array import in_blocks, is_large
 
@@ -102,7 +102,7 @@ def open_features(
             reserve(array.size, f"all of {path}", advice)
             value = np.array(array)
     if value is None:
-        return _read_or_block(_open_store(file, drop, name), str(path), allow_tiny, on_cluster)
+        return _read_or_block(_open_reader(file, drop, name), str(path), allow_tiny, on_cluster)
     if on_cluster:
         raise ValueError(
             f"{path}: a cluster reads .npy files in C order, .zarr, .parquet, and sparse .npz files"
@@ -110,35 +110,41 @@ def open_features(
     return in_memory(as_matrix(value, str(path), allow_tiny=allow_tiny))
 
 
-def _open_store(file: Path, drop: Collection[str], name: str | None) -> Any:
-    from dmsgd.features.readers import NpyStore, ParquetStore, SparseStore, ZarrStore, sparse_files
+def _open_reader(file: Path, drop: Collection[str], name: str | None) -> Any:
+    from dmsgd.features.readers import (
+        NpyReader,
+        ParquetReader,
+        SparseReader,
+        ZarrReader,
+        sparse_files,
+    )
     from dmsgd.files.arrays import load_npy, open_zarr
     from dmsgd.files.paths import FEATURE_NAMES
 
     suffix = file.suffix.lower()
     if suffix == ".npy":
-        return NpyStore(load_npy(file))
+        return NpyReader(load_npy(file))
     if suffix == ".zarr":
         array = open_zarr(file, name, FEATURE_NAMES)
-        return ZarrStore(array, str(file) + f":{name}" * (name is not None))
+        return ZarrReader(array, str(file) + f":{name}" * (name is not None))
     if suffix == ".parquet":
-        return ParquetStore(file, drop)
-    return SparseStore(sparse_files(file) if file.is_dir() else [file], str(file))
+        return ParquetReader(file, drop)
+    return SparseReader(sparse_files(file) if file.is_dir() else [file], str(file))
 
 
-def _read_or_block(store: Any, name: str, allow_tiny: bool, on_cluster: bool = False) -> Features:
-    """Return the rows of a store: in memory if they fit, otherwise in blocks."""
+def _read_or_block(reader: Any, name: str, allow_tiny: bool, on_cluster: bool = False) -> Features:
+    """Return the rows of a reader: in memory if they fit, otherwise in blocks."""
     from dmsgd.features.blocks import Blocks
 
     if on_cluster:
         from dmsgd.features.dask import SharedFileReader
 
-        return Blocks(SharedFileReader(store))
-    if not fits_in_memory(store.bytes):
-        return Blocks(store)
+        return Blocks(SharedFileReader(reader))
+    if not fits_in_memory(reader.bytes):
+        return Blocks(reader)
     advice = "free some; with a smaller DMSGD_MEMORY it is read in blocks"
-    reserve(store.bytes // 8, f"all of {name}", advice)
-    return in_memory(as_matrix(store.read(0, store.n), name, allow_tiny=allow_tiny))
+    reserve(reader.bytes // 8, f"all of {name}", advice)
+    return in_memory(as_matrix(reader.read(0, reader.n), name, allow_tiny=allow_tiny))
 
 
 def split_label_column(X: Any, labels: Any) -> tuple[Any, Any]:

@@ -17,14 +17,13 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.features.cluster import cluster_errors, wait_for, wait_for_worker
-from dmsgd.features.readers import FileStore
+from dmsgd.features.readers import FileReader, Reader, even_bounds
 from dmsgd.features.sparse_gram import SparseGram
-from dmsgd.features.store import Store, even_bounds
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.threads import thread_count
 
 
-class DaskReader(Store):
+class DaskReader(Reader):
     """Rows whose blocks are Dask's."""
 
     kind = "distributed"
@@ -49,15 +48,10 @@ class DaskReader(Store):
         chunks = zip(self.chunks(bounds, arguments), arguments, strict=True)
         return [call(everywhere, chunk, *given) for chunk, given in chunks if given is not None]
 
-    def total(
-        self,
-        bounds: IntArray,
-        piece: Callable[..., Any],
-        arguments: Sequence[Any],
-        begin: Callable[[], SparseGram],
-        name: str,
+    def sparse_gram(
+        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], width: int
     ) -> tuple[SparseGram, list[Any]]:
-        """Return what `Store.total` does; on a cluster each thread has one total.
+        """Return what `Reader.sparse_gram` does; on a cluster each thread has one total.
 
         Totals are large and rows are small: rows are sent to totals.
         """
@@ -65,10 +59,10 @@ class DaskReader(Store):
 
         client = current_client()
         if client is None:
-            return super().total(bounds, piece, arguments, begin, name)
-        tasks = self._tasks(bounds, piece, arguments, name)
+            return super().sparse_gram(bounds, piece, arguments, width)
+        tasks = self._tasks(bounds, piece, arguments, "gram")
         lanes = max(1, min(sum(client.nthreads().values()), len(tasks)))
-        first, add, join = dask.delayed(begin), named(_add_rows, "add"), named(_join, "add")
+        first, add, join = dask.delayed(width), named(_add_rows, "add"), named(_join, "add")
         totals = []
         for lane in np.array_split(np.arange(len(tasks)), lanes):
             total = None
@@ -150,9 +144,9 @@ class DelayedReader(DaskReader):
 class SharedFileReader(DaskReader):
     """A file that the workers of a cluster read, each its own blocks."""
 
-    def __init__(self, reader: FileStore) -> None:
+    def __init__(self, reader: FileReader) -> None:
         self.reader, self.n, self.d = reader, reader.n, reader.d
-        self.file, self.sparse_rows = reader.file, reader.sparse_rows
+        self.name, self.sparse_rows = reader.name, reader.sparse_rows
 
     def bounds(self, width: int) -> IntArray:
         """Return the bounds of the file's blocks."""
@@ -168,9 +162,9 @@ class SharedFileReader(DaskReader):
             None if given is None else read(everywhere, start, stop) for start, stop, given in ends
         ]
 
-    def refuse_changed(self) -> None:
+    def check_unchanged(self) -> None:
         """Raise if the file has changed."""
-        self.reader.refuse_changed()
+        self.reader.check_unchanged()
 
 
 def dask_reader(value: Any) -> DaskReader:
@@ -195,9 +189,9 @@ def _call(piece: Callable[..., Any], *arguments: Any) -> Any:
     return piece(*arguments)
 
 
-def _add_rows(begin: Callable[[], SparseGram], total: SparseGram | None, found: Any) -> SparseGram:
+def _add_rows(width: int, total: SparseGram | None, found: Any) -> SparseGram:
     """Return a total with more rows; a copy, because Dask may run a task twice."""
-    return (begin() if total is None else deepcopy(total)).add(found[0])
+    return (SparseGram(width) if total is None else deepcopy(total)).add(found[0])
 
 
 def _join(one: SparseGram, other: SparseGram) -> SparseGram:

@@ -15,9 +15,8 @@ import numpy.typing as npt
 from dmsgd.features.array import BLOCK
 from dmsgd.features.blocks import Blocks, Known
 from dmsgd.features.features import RowMap
-from dmsgd.features.readers import FileStore
+from dmsgd.features.readers import FileReader, even_bounds
 from dmsgd.features.row_maps import ConcatLabels, Normalize, ScaleRows, row_lengths
-from dmsgd.features.store import even_bounds
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, Matrix
 from dmsgd.inputs.memory import fits_in_memory
 from dmsgd.samplers.computed_rows import ComputedRows, DenseRows
@@ -36,7 +35,7 @@ def is_large(raw: npt.NDArray[Any]) -> bool:
 
 
 @final
-class ArrayStore(FileStore):
+class ArrayReader(FileReader):
     """The rows of an array, which must not change while it is in use: passes notice it."""
 
     kind = "in slices"
@@ -57,10 +56,10 @@ class ArrayStore(FileStore):
 
 def in_blocks(array: npt.NDArray[Any]) -> Blocks:
     """Return features that read an array in memory block by block."""
-    store = ArrayStore(array)
+    reader = ArrayReader(array)
     if array.dtype not in (np.float32, np.float64):
-        return Blocks(store)
-    return LargeArray(store, DenseRows(array, np.ones(store.n)))
+        return Blocks(reader)
+    return LargeArray(reader, DenseRows(array, np.ones(reader.n)))
 
 
 @final
@@ -71,12 +70,12 @@ class LargeArray(Blocks):
 
     def __init__(
         self,
-        store: ArrayStore,
+        reader: ArrayReader,
         rows: DenseRows,
         maps: tuple[RowMap, ...] = (),
         known: Known | None = None,
     ) -> None:
-        super().__init__(store, maps, known)
+        super().__init__(reader, maps, known)
         self.rows = rows
 
     def take(self, items: IntArray) -> Matrix:
@@ -85,9 +84,9 @@ class LargeArray(Blocks):
     def mapped(self, map: RowMap) -> Blocks:
         rows, maps = _mapped_rows(self.rows, map), (*self.maps, map)
         if rows is None:
-            return Blocks(self.store, maps, self.known)
-        assert isinstance(self.store, ArrayStore)
-        return LargeArray(self.store, rows, maps, self.known)
+            return Blocks(self.reader, maps, self.known)
+        assert isinstance(self.reader, ArrayReader)
+        return LargeArray(self.reader, rows, maps, self.known)
 
     def gram_masses(self, B: FloatArray) -> None:
         return None  # Gram matrices are of blocks, and masses here of 64 rows

@@ -1,9 +1,9 @@
-"""Readers of rows: .npy, Parquet and sparse .npz files, Zarr arrays. Nothing is read early."""
+"""Readers of rows in blocks: .npy, Parquet and sparse .npz files, Zarr arrays."""
 
 from __future__ import annotations
 
 import threading
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,21 +15,78 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.features.store import Store, block_bytes, even_bounds
+from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.files.arrays import SparseFile, check_chunks
 from dmsgd.files.parquet_tables import as_numbers, feature_columns, group_sizes, open_parquet
 from dmsgd.files.paths import readable
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
-from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.memory import memory_limit, reserve
+from dmsgd.inputs.progress import Progress
 from dmsgd.inputs.threads import thread_count
 
+#: Blocks take at most this many bytes (as float64), or a 32nd of the memory that is free.
+BLOCK_BYTES = 2**25
 #: Advice where there are too many rows to count.
 PART = "use a part of the data"
 #: Bytes of an entry of a sparse block (a number and its column), and of a row beside its entries.
 ENTRY, ROW = 12, 32
 
 
-class FileStore(Store):
+class Reader(ABC):
+    """Rows of an (n, d) matrix, wherever they are, in blocks. Readers never change.
+
+    kind:        in words, for reprs.
+    name:        what the rows are read from, as messages name it, or "".
+    sparse_rows: whether blocks are CSR arrays.
+    """
+
+    n: int
+    d: int
+    kind: str
+    name: str = ""
+    sparse_rows: bool = False
+
+    @abstractmethod
+    def bounds(self, width: int) -> IntArray:
+        """Return where blocks begin and end, from 0 to n, for rows that become `width` numbers.
+
+        Where rows are sparse, `width` counts those that maps make dense, beside their entries.
+        """
+
+    @abstractmethod
+    def compute(
+        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
+    ) -> Iterator[Any]:
+        """Yield piece(raw rows, *argument) for each block whose argument is not None, in order."""
+
+    def sparse_gram(
+        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], width: int
+    ) -> tuple[SparseGram, list[Any]]:
+        """Return the Gram matrix of all rows that `piece` returns, and what else it returns."""
+        total, rest = SparseGram(width), []
+        progress = Progress(f"a pass over {self.n:,} items")
+        for rows, other in self.compute(bounds, piece, arguments, "gram"):
+            total.add(rows)
+            rest.append(other)
+            progress(len(rest) / len(arguments))
+        return total, rest
+
+    def check_unchanged(self) -> None:  # noqa: B027 - not all can tell without reading
+        """Raise if the data are not those that were opened."""
+
+
+def block_bytes() -> int:
+    """Return how many bytes a block may take."""
+    return int(min(BLOCK_BYTES, memory_limit() // 32))
+
+
+def even_bounds(n: int, width: int) -> IntArray:
+    """Return bounds of equal blocks of rows of `width` numbers."""
+    rows = max(1, block_bytes() // (8 * width))
+    return np.append(np.arange(0, n, rows), n).astype(np.int64)
+
+
+class FileReader(Reader):
     """Rows that this process reads. Each core works on a block that it reads by itself."""
 
     #: Size, time and inode of the files when they were opened.
@@ -68,7 +125,7 @@ class FileStore(Store):
             while pending:
                 yield pending.popleft().result()
 
-    def refuse_changed(self) -> None:
+    def check_unchanged(self) -> None:
         """Raise if a file is not the one that was opened."""
         for file, state in self.states.items():
             if file_state(file) != state:
@@ -115,7 +172,7 @@ _one_blas_thread = _OneBlasThread()
 
 
 @final
-class NpyStore(FileStore):
+class NpyReader(FileReader):
     """The rows of a .npy file in C order, given as a memory map of all of it.
 
     They are read, not mapped: a mapped file that is cut short would end the process.
@@ -125,7 +182,7 @@ class NpyStore(FileStore):
 
     def __init__(self, array: np.memmap[Any, np.dtype[Any]]) -> None:
         self.path = Path(str(array.filename))
-        self.file = str(self.path)
+        self.name = str(self.path)
         self.states = {self.path: file_state(self.path)}
         self.n, self.d = (int(size) for size in array.shape)
         self.dtype, self.offset = array.dtype, int(array.offset)
@@ -144,7 +201,7 @@ class NpyStore(FileStore):
 
 
 @final
-class ZarrStore(FileStore):
+class ZarrReader(FileReader):
     """The rows of a Zarr array, in blocks that follow its chunks."""
 
     kind = "streamed"
@@ -154,7 +211,7 @@ class ZarrStore(FileStore):
             raise ValueError(f"{name} must have two dimensions, got shape {array.shape}")
         if 0 in array.shape:
             raise ValueError(f"{name} is empty: shape {array.shape}")
-        self.array, self.file = array, name
+        self.array, self.name = array, name
         self.states = {}  # chunks are many files, or none; passes compare hashes
         self.n, self.d = (int(size) for size in array.shape)
         reserve(self.n + self.d, f"a number for each row and column of {name}", PART)
@@ -170,18 +227,18 @@ class ZarrStore(FileStore):
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return rows start..stop."""
-        with readable(Path(self.file), "Zarr"):
+        with readable(Path(self.name), "Zarr"):
             return np.asarray(self.array[start:stop])
 
 
 @final
-class ParquetStore(FileStore):
+class ParquetReader(FileReader):
     """The numeric columns of a Parquet file, in blocks that follow its row groups."""
 
     kind = "streamed"
 
     def __init__(self, path: Path, drop: Collection[str] = ()) -> None:
-        self.path, self.file = path, str(path)
+        self.path, self.name = path, str(path)
         self.states = {path: file_state(path)}
         source = open_parquet(path)
         self.columns = feature_columns(path, source, drop)
@@ -217,7 +274,7 @@ class ParquetStore(FileStore):
 
 
 @final
-class SparseStore(FileStore):
+class SparseReader(FileReader):
     """The rows of sparse matrices in files, in blocks of about as many entries.
 
     A block is a file, several small ones, or a part of a large one that is CSR and not compressed;
@@ -228,7 +285,7 @@ class SparseStore(FileStore):
     sparse_rows = True
 
     def __init__(self, paths: Sequence[Path], name: str) -> None:
-        self.file = name
+        self.name = name
         self.states = {path: file_state(path) for path in paths}
         self.files = [SparseFile.open(path) for path in paths]
         self.d = self.files[0].d
@@ -261,7 +318,7 @@ class SparseStore(FileStore):
 
     def bounds(self, width: int) -> IntArray:
         """Return bounds of blocks of about as many bytes, where files allow it."""
-        self.refuse_changed()
+        self.check_unchanged()
         most, row = block_bytes(), ROW + 8 * width
         edges, costs = [np.zeros(1)], [np.zeros(1)]
         for first, file in zip(self.edges[:-1], self.files, strict=True):
