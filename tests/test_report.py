@@ -91,7 +91,7 @@ def test_figures_are_those_of_the_designs(content):
     for j, k in enumerate(content["ks"]):
         expected = dmsgd.diagnostics.class_shares(dmsgd.Stratified(LABELS, k), LABELS)
         shares = [expected[each["name"]] for each in content["classes"]]
-        np.testing.assert_allclose(content["strata"][j]["shares"], shares, atol=1e-6)
+        np.testing.assert_allclose(content["stratified"][j]["shares"], shares, atol=1e-6)
 
 
 def test_targets_stand_beside_the_others(content):

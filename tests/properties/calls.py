@@ -18,7 +18,6 @@ from kinds import Kind
 
 import dmsgd
 from dmsgd import diagnostics
-from dmsgd.diagnostics.recommend import Recommendation
 
 
 @dataclass(frozen=True)
@@ -438,7 +437,6 @@ SCHEDULES = {
     ),
 }
 
-STRATIFIED = dmsgd.designs.DesignOptions(batches="stratified")
 NO_RESULT = {k: v for k, v in given.NOTHING_LIKE_IT.items() if k != "None"}
 SETTINGS = Kind(
     {
@@ -573,16 +571,6 @@ DIAGNOSTICS = {
     ),
     "DesignOptions.code": Call(
         method(lambda s: dmsgd.designs.DesignOptions(w=0.5), "code"), {"k": kinds.COUNT}, is_code
-    ),
-    "Recommendation.code": Call(
-        method(lambda s: Recommendation(STRATIFIED, "because"), "code"),
-        {"k": kinds.COUNT},
-        lambda code, s, given: is_code(code.removeprefix("design = "), s, given),
-    ),
-    "Recommendation.design": Call(
-        method(lambda s: Recommendation(STRATIFIED, "because"), "design"),
-        {"X": X.optional(), "k": K, "labels": LABELS},
-        results.is_design,
     ),
     "recommend": Call(
         plain(diagnostics.recommend),

@@ -95,32 +95,21 @@ def report(
 
 
 def _extras(texts: str | None, images: str | None, gradients: str | None, n: int) -> dict[str, Any]:
-    """Return the optional arrays in these files."""
+    """Return the arrays in the optional files; unlike labels, lines of a .txt file may be empty."""
     from dmsgd.features.convert import open_features
-
-    return {
-        "texts": None if texts is None else _load_texts(texts, n),
-        "images": None if images is None else _load_images(images),
-        "gradients": None if gradients is None else open_features(gradients),
-    }
-
-
-def _load_texts(path: str, n: int) -> Any:
-    """Return one text per item; unlike labels, lines of a .txt file may be empty."""
+    from dmsgd.files.arrays import load_array
     from dmsgd.files.columns import read_column
     from dmsgd.files.csv_tables import open_text
     from dmsgd.files.paths import find_file
 
-    if not path.lower().endswith(".txt"):
-        return read_column(path, n)
-    file, _ = find_file(path, (".txt",))
-    with open_text(file) as stream:
-        return stream.read().removesuffix("\n").split("\n")
-
-
-def _load_images(path: str) -> Any:
-    from dmsgd.files.arrays import load_array
-    from dmsgd.files.paths import find_file
-
-    file, name = find_file(path, (".npy", ".npz"))
-    return load_array(file, name, ("images", "X", "x"))
+    found: dict[str, Any] = {}
+    if texts is not None and texts.lower().endswith(".txt"):
+        with open_text(find_file(texts, (".txt",))[0]) as stream:
+            found["texts"] = stream.read().removesuffix("\n").split("\n")
+    elif texts is not None:
+        found["texts"] = read_column(texts, n)
+    if images is not None:
+        found["images"] = load_array(*find_file(images, (".npy", ".npz")), ("images", "X", "x"))
+    if gradients is not None:
+        found["gradients"] = open_features(gradients)
+    return found

@@ -242,7 +242,7 @@ def compare(
     k = as_batch_size(k, X.n)
     sizes = (k, *(as_batch_size(each, X.n) for each in ks if each != k))
     seed, y = fixed_seed(seed), None if labels is None else as_labels(labels, X.n)
-    sample = Sample(X, k, y, options, seed)
+    sample = Sample.of(X, k, y, options, seed)
     data = summarize(X if X.readable_rows(0) == X.n else sample.X, X.n, y, X.has_counts())
     plain = replace(options, w=0.0, target=None)
     with nullcontext() if plain == options else quiet_kernel_warnings():
@@ -361,7 +361,7 @@ def _candidate(
         return (unit if k == 1 else None), sample
     if sample.unlabelled(unit, k).rank >= min(SPARE_RANK * k, sample.X.n):
         return unit, sample
-    smaller = Sample(X, k, y, DesignOptions(kernel="rbf"), seed)
+    smaller = Sample.of(X, k, y, DesignOptions(kernel="rbf"), seed)
     features = rows_for(DesignOptions(rho=rho, standardize=units), smaller.X)
     scale = float(f"{suggest_scale(features, k, seed):.4g}")  # digits that people can copy
     return DesignOptions(kernel="rbf", scale=scale, rho=rho, standardize=units), smaller

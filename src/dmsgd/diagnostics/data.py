@@ -86,26 +86,30 @@ def _duplicates(X: Features) -> int:
 
 
 @final
+@dataclass(eq=False)
 class Sample:
     """The items that designs are compared on, in memory.
 
-    rows:   their numbers among all items, sorted.
-    labels: as given, or None; `names` and `codes` are the classes of these items.
+    rows:    their numbers among all items, sorted.
+    labels:  as given, or None; `names` and `codes` are the classes of these items.
     spectra: those that `unlabelled` has made.
     """
 
-    def __init__(
-        self, X: Features, k: int, labels: Any, options: DesignOptions, seed: Seed
-    ) -> None:
-        self.rows = sample_items(X, k, labels, options, seed)
-        self.X = take_rows(X, self.rows)
-        self.labels = None if labels is None else labels[self.rows]
-        self.names: list[Any] = []
-        self.codes: IntArray | None = None
-        self.spectra: dict[DesignOptions, Spectrum] = {}
-        if labels is not None:
-            names, self.codes = as_classes(self.labels)
-            self.names = names.tolist()
+    rows: IntArray
+    X: InMemory
+    labels: Any
+    names: list[Any]
+    codes: IntArray | None
+    spectra: dict[DesignOptions, Spectrum] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, X: Features, k: int, labels: Any, options: DesignOptions, seed: Seed) -> Sample:
+        """Return the items to compare designs with these options on."""
+        rows = sample_items(X, k, labels, options, seed)
+        if labels is None:
+            return cls(rows, take_rows(X, rows), None, [], None)
+        names, codes = as_classes(labels[rows])
+        return cls(rows, take_rows(X, rows), labels[rows], names.tolist(), codes)
 
     def kdpp(self, options: DesignOptions, k: int) -> KDPP:
         """Return the k-DPP of these items; where a message may name a class, it is as given."""
@@ -129,11 +133,9 @@ class Sample:
             return self
         rng = np.random.default_rng(seed_key(seed))
         kept: IntArray = np.sort(rng.choice(self.rows.size, most, replace=False))
-        part = object.__new__(Sample)
-        part.rows, part.X, part.names = self.rows[kept], take_rows(self.X, kept), self.names
-        part.labels = None if self.labels is None else self.labels[kept]
-        part.codes, part.spectra = None if self.codes is None else self.codes[kept], {}
-        return part
+        labels = None if self.labels is None else self.labels[kept]
+        codes = None if self.codes is None else self.codes[kept]
+        return Sample(self.rows[kept], take_rows(self.X, kept), labels, self.names, codes)
 
 
 def sample_items(X: Features, k: int, labels: Any, options: DesignOptions, seed: Seed) -> IntArray:

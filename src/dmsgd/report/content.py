@@ -85,7 +85,7 @@ class PageContent:
             "listed": self.listed.tolist(),
             "choices": choices,
             "uniform": uniform,
-            "strata": [self._figures(self._only("stratified", k)) for k in ks if self.names],
+            "stratified": [self._figures(self._only("stratified", k)) for k in ks if self.names],
             "targets": list(self._targets()),
             "curation": curation,
             "points": {

@@ -118,7 +118,7 @@ function showSummary() {
   const row = (each, name = each.name) => [name, ...(labelled ? [each.evenness.toFixed(2), percent(each.shares.at(-1))] : []),
     percent(each.items), percent(each.seen), each.effective.toFixed(1),
     each.repulsion.error ? percent(Math.max(each.repulsion.value, 0)) : "", seconds(each.seconds)];
-  const rows = [row(plain), ...(data.strata.length ? [row(data.strata[state.k])] : [])];
+  const rows = [row(plain), ...(data.stratified.length ? [row(data.stratified[state.k])] : [])];
   const firstChoice = rows.length;
   const nameOfChoice = (i) => (data.target ? `target ${data.target}` : data.ws.length > 1 ? data.choices[i][0].name : "k-DPP");
   rows.push(...data.ws.map((_, i) => row(data.choices[i][state.k], nameOfChoice(i))));
