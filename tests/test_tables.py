@@ -226,3 +226,13 @@ def test_iris_of_a_frame_that_is_written_and_read_again(folder):
     design = dmsgd.diversify("iris.csv", 3, labels="target", target="balanced")
     expected = dmsgd.diversify(iris.data, 3, labels=iris.target, target="balanced")
     np.testing.assert_array_equal(design.sample(9, 0), expected.sample(9, 0))
+
+
+def test_dropped_columns_are_a_set():
+    """Of 20,000 columns a list would be searched 20,000 times."""
+    from dmsgd.commands.options import DataFiles
+
+    names = [f"c{i}" for i in range(20_000)]
+    dropped = DataFiles("x.csv", "c5", "c0,c1", None).dropped(names)
+    assert dropped == frozenset(names[2:])
+    assert isinstance(dropped, frozenset)

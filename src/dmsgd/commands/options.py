@@ -57,8 +57,11 @@ class DataFiles:
         X = open_features(self.features, drop)
         return X, as_labels(read_column(self.labels, n=X.shape[0]), X.shape[0])
 
-    def dropped(self, names: list[str]) -> tuple[str, ...]:
-        """Return which of the table's columns, with these names, are no features."""
+    def dropped(self, names: list[str]) -> frozenset[str]:
+        """Return which of the table's columns, with these names, are no features.
+
+        A set, as there may be 100,000 of them.
+        """
         columns = self._named("--columns", self.columns, names)
         drop = self._named("--drop", self.drop, names)
         if columns and drop:
@@ -66,7 +69,7 @@ class DataFiles:
                 "--columns names the features, --drop the other columns; give one of them"
             )
         kept = set(columns or names).difference(drop, [self.labels])
-        return tuple(name for name in names if name not in kept)
+        return frozenset(names) - kept
 
     def _named(self, option: str, text: str | None, names: list[str]) -> list[str]:
         """Return the columns that an option names, between commas, or one whose name has commas."""

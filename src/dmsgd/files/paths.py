@@ -130,10 +130,11 @@ def column_number(file: Path, names: list[str], name: str | None) -> int:
 
 def kept_columns(file: Path, names: list[str], drop: Collection[str]) -> list[int]:
     """Return where the columns are that are not in `drop`, or raise if one of these is missing."""
+    known, dropped = set(names), set(drop)  # there may be 100,000 of both
     for name in drop:
-        if name not in names:
+        if name not in known:
             column_number(file, names, name)
-    kept = [j for j, name in enumerate(names) if name not in drop]
+    kept = [j for j, name in enumerate(names) if name not in dropped]
     if not kept:
         raise ValueError(f"{file} has no column of features besides {few(list(drop))}")
     return kept
