@@ -43,18 +43,22 @@ def clusters(n=N, d=8, seed=0):
 def kernels():
     """The two problems: a spectrum that decays fast, and one that decays slowly."""
     return {
-        "RBF": dmsgd.RBF(clusters()[0], 3.0),
-        "linear": dmsgd.Linear(problems.gaussian(N, 1000)),
+        "RBF": dmsgd.kernels.RBF(clusters()[0], 3.0),
+        "linear": dmsgd.kernels.Linear(problems.gaussian(N, 1000)),
     }
 
 
 def routes():
     """Each approximation as a function (kernel, size, seed) -> spectrum."""
     return {
-        "pivoted Cholesky": lambda L, size, seed: dmsgd.pivoted_cholesky(L, size, seed=seed),
-        "Nyström, uniform": lambda L, size, seed: dmsgd.nystrom(L, size, seed=seed),
-        "Nyström, k-means": lambda L, size, seed: dmsgd.nystrom(L, size, "kmeans", seed=seed),
-        "coreset": lambda L, size, seed: dmsgd.coreset(L, size, seed=seed),
+        "pivoted Cholesky": lambda L, size, seed: dmsgd.kernels.pivoted_cholesky(
+            L, size, seed=seed
+        ),
+        "Nyström, uniform": lambda L, size, seed: dmsgd.kernels.nystrom(L, size, seed=seed),
+        "Nyström, k-means": lambda L, size, seed: dmsgd.kernels.nystrom(
+            L, size, "kmeans", seed=seed
+        ),
+        "coreset": lambda L, size, seed: dmsgd.kernels.coreset(L, size, seed=seed),
     }
 
 
@@ -62,7 +66,7 @@ class Truth:
     """The exact k-DPP of a kernel, and how far other batches are from it."""
 
     def __init__(self, kernel):
-        self.design = dmsgd.KDPP(dmsgd.exact(kernel), K)
+        self.design = dmsgd.KDPP(kernel, K)
         self.matrix = kernel.block(np.arange(N), np.arange(N))
         self.b = self.design.inclusion()
         self.level = self.log_dets(self.design.sample(4 * DRAWS, seed=1)).mean()
@@ -104,8 +108,10 @@ def by_size(kernel, truth):
 
 def by_steps(truth):
     """Return [(total variation, log-det gap) for each number of steps], the same of exact draws."""
-    kernel = dmsgd.Precomputed(truth.matrix)  # the same draws, without the cost of its features
-    chains = [dmsgd.SwapChain(kernel, K, burn_in=steps, chain_length=1) for steps in STEPS]
+    kernel = dmsgd.kernels.Precomputed(
+        truth.matrix
+    )  # the same draws, without the cost of its features
+    chains = [dmsgd.designs.SwapChain(kernel, K, burn_in=steps, chain_length=1) for steps in STEPS]
     rows = [truth.counted(chain.sample(DRAWS, seed=0)) for chain in chains]
     noise = [truth.counted(truth.design.sample(DRAWS, seed=seed)) for seed in range(2, 12)]
     return rows, np.mean(noise, axis=0), np.std(noise, axis=0)
@@ -185,9 +191,9 @@ def at_scale(console):
     for name in ("data", "k", "rank", "trace error", "set-up", "1,000 batches", "peak memory"):
         table.add_column(name, justify="left" if name == "data" else "right")
     for name, data, k, rank, scale in work:
-        kernel = dmsgd.RBF(data(), scale)
+        kernel = dmsgd.kernels.RBF(data(), scale)
         began = time.perf_counter()
-        spectrum = dmsgd.pivoted_cholesky(kernel, rank, oversampling=1.0)
+        spectrum = dmsgd.kernels.pivoted_cholesky(kernel, rank, oversampling=1.0)
         design = dmsgd.KDPP(spectrum, k)
         design.sample(1, seed=0)
         ready = time.perf_counter()
@@ -209,11 +215,11 @@ def mnist():
 
 def pivoting(console):
     """Blocked against one-column pivoted Cholesky."""
-    kernel = dmsgd.RBF(clusters(20_000, 200)[0], 20.0)
+    kernel = dmsgd.kernels.RBF(clusters(20_000, 200)[0], 20.0)
     seconds = {}
     for block in (1, 128):
         began = time.perf_counter()
-        dmsgd.pivoted_cholesky(kernel, 512, oversampling=1.0, block=block)
+        dmsgd.kernels.pivoted_cholesky(kernel, 512, oversampling=1.0, block=block)
         seconds[block] = time.perf_counter() - began
     console.print(
         f"pivoted Cholesky, N = 20,000, d = 200, rank 512: one column {seconds[1]:.1f} s, "

@@ -34,9 +34,9 @@ def kernels():
     X = problems.gaussian(N, D)
     uneven = X * np.exp(np.random.default_rng(1).normal(size=(N, 1)))
     return {
-        "linear": dmsgd.Linear(X),
-        "RBF": dmsgd.RBF(X),
-        "uneven norms": dmsgd.Linear(uneven),
+        "linear": dmsgd.kernels.Linear(X),
+        "RBF": dmsgd.kernels.RBF(X),
+        "uneven norms": dmsgd.kernels.Linear(uneven),
     }
 
 
@@ -55,9 +55,9 @@ def times(sizes):
     rng = np.random.default_rng(0)
     for k in sizes:
         designs = {
-            "exact": dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), k),
-            "linear": SwapChain(dmsgd.Linear(X), k),
-            "rbf": SwapChain(dmsgd.RBF(X), k),
+            "exact": dmsgd.KDPP(dmsgd.kernels.Linear(X), k),
+            "linear": SwapChain(dmsgd.kernels.Linear(X), k),
+            "rbf": SwapChain(dmsgd.kernels.RBF(X), k),
             "disk": PoissonDisk(X, k),
         }
         seconds = [draw_seconds(design, 100) for design in designs.values()]
@@ -78,7 +78,7 @@ def thinning(sizes, multiples, draws):
         table.add_column(name, justify="left" if name == "kernel" else "right")
     for name, kernel in kernels().items():
         for k in sizes:
-            exact = dmsgd.KDPP(dmsgd.exact(kernel), k)
+            exact = dmsgd.KDPP(kernel, k)
             b = exact.inclusion()
             floor = variation(exact.sample(draws, seed=1), b)
             for multiple in multiples:
@@ -100,7 +100,7 @@ def others(draws):
     Items: different ones in all draws; who chases outliers never sees the rest.
     """
     X, group = approximations.clusters()
-    kernel, k, rng = dmsgd.RBF(X, 3.0), approximations.K, np.random.default_rng(0)
+    kernel, k, rng = dmsgd.kernels.RBF(X, 3.0), approximations.K, np.random.default_rng(0)
     truth = approximations.Truth(kernel)
     pooled = partial(baselines.from_pool, kernel=kernel, k=k, rng=rng)
     ways = {

@@ -95,7 +95,7 @@ def main():
     for name in columns:
         table.add_column(name, justify="left" if name == "data" else "right")
     for name, features, sizes in work:
-        spectrum = dmsgd.exact(dmsgd.Linear(features()))
+        spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(features()))
         for k in sizes:
             ours, floor = draw_and_floor(dmsgd.KDPP(spectrum, k))
             peer, overflow = dppy_seconds(spectrum, k)
@@ -116,7 +116,7 @@ def growth(console, counts, d=256, k=64):
     table = Table(title=f"As N grows: d = {d}, k = {k}")
     for name in ("N", "dmsgd", "against the first N", "torch without replacement"):
         table.add_column(name, justify="right")
-    spectra = [dmsgd.exact(dmsgd.Linear(problems.gaussian(n, d))) for n in counts]
+    spectra = [dmsgd.kernels.exact(dmsgd.kernels.Linear(problems.gaussian(n, d))) for n in counts]
     designs = [dmsgd.KDPP(spectrum, k) for spectrum in spectra]
     seconds = timing.medians(*(partial(design.sample, 200, seed=1) for design in designs))
     for n, ours in zip(counts, seconds, strict=True):

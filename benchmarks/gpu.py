@@ -112,19 +112,21 @@ def set_up(console):
     row("diversify and one draw, 20,000,000 x 128, k = 64", partial(diversified, X, 64), 1)
     del X
     X = features(20_000, 50)
-    exact = {"kernel": "rbf", "scale": 3.0, "spectrum": dmsgd.exact}
+    exact = {"kernel": "rbf", "scale": 3.0, "spectrum": dmsgd.kernels.exact}
     row("exact RBF, 20,000 items", partial(diversified, X, 64, **exact), 1)
 
     def factored(X):
-        dmsgd.KDPP(dmsgd.pivoted_cholesky(dmsgd.RBF(X, 3.0), 1_000), 64).sample(1, seed=0)
+        dmsgd.KDPP(dmsgd.kernels.pivoted_cholesky(dmsgd.kernels.RBF(X, 3.0), 1_000), 64).sample(
+            1, seed=0
+        )
 
     row(
         "pivoted Cholesky of rank 1,000, 100,000 items", partial(factored, features(100_000, 50)), 1
     )
 
     def product(P, H):
-        kernel = dmsgd.Product(dmsgd.Linear(P), dmsgd.Linear(H))
-        dmsgd.KDPP(dmsgd.exact(kernel), 64).sample(1, seed=0)
+        kernel = dmsgd.kernels.Product(dmsgd.kernels.Linear(P), dmsgd.kernels.Linear(H))
+        dmsgd.KDPP(kernel, 64).sample(1, seed=0)
 
     for n, d in ((1_000, 64), (10_000, 32)):
         parts = features(n, 10), features(n, d)

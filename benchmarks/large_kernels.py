@@ -50,7 +50,7 @@ def texts(items, power):
         documents = [line.rstrip("\n").split("\t")[1] for line in lines]
     chosen = np.sort(np.random.default_rng(0).choice(len(documents), items, replace=False))
     found = TfidfVectorizer(token_pattern=r"\S+").fit_transform([documents[i] for i in chosen])
-    return sparse.csr_array(dmsgd.anneal(found, power))
+    return sparse.csr_array(dmsgd.features.anneal(found, power))
 
 
 def frequent(X, k):
@@ -90,7 +90,7 @@ def _marked(design, X, k):
 def cholesky(X, k):
     """A randomly pivoted Cholesky factor."""
     rank = int(RANK * X.shape[0])
-    return dmsgd.KDPP(dmsgd.pivoted_cholesky(dmsgd.Linear(X), rank), k)
+    return dmsgd.KDPP(dmsgd.kernels.pivoted_cholesky(dmsgd.kernels.Linear(X), rank), k)
 
 
 def truncated(X, k):
@@ -103,7 +103,7 @@ def truncated(X, k):
 
 def chain(X, k):
     """Swaps."""
-    return dmsgd.SwapChain(dmsgd.Linear(X), k)
+    return dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), k)
 
 
 def cells(X, k):
@@ -118,7 +118,7 @@ def exact(X, k):
 
 def accept_reject(X, k):
     """Proposals without repulsion, of which few are kept."""
-    return dmsgd.AcceptReject(dmsgd.Linear(X), k)
+    return dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), k)
 
 
 class Dppy:
@@ -170,7 +170,7 @@ def measure(name, items, power, k, draws):
     """Return what one route takes, and its draws; in this process."""
     X = texts(items, power)
     dmsgd.diversify(X[:200], 4).sample(1, seed=0)  # compile
-    dmsgd.SwapChain(dmsgd.Linear(X[:200]), 4).sample(1, seed=0)
+    dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X[:200]), 4).sample(1, seed=0)
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, seconds()
     design = ROUTES[name](X, k)
     design.sample(1, seed=0)

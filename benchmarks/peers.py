@@ -66,9 +66,9 @@ def dmsgd_peer():
     import dmsgd
 
     X = features()
-    design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), K)
+    design = dmsgd.KDPP(dmsgd.kernels.Linear(X), K)
     return {
-        "setup": timing.cpu_seconds(lambda: dmsgd.exact(dmsgd.Linear(X)), rounds=3),
+        "setup": timing.cpu_seconds(lambda: dmsgd.kernels.exact(dmsgd.kernels.Linear(X)), rounds=3),
         "draw": timing.cpu_seconds(lambda: design.sample(100, seed=0), rounds=5) / 100,
         "p": p_value(dmsgd.diversify(small(), 3).sample(DRAWS, seed=0)),
     }

@@ -44,7 +44,7 @@ def generated():
 
 def mnist():
     images = datasets.mnist()
-    X = dmsgd.normalize(images.x_train[:30_000].reshape(30_000, -1))
+    X = dmsgd.features.normalize(images.x_train[:30_000].reshape(30_000, -1))
     return X, images.y_train[:30_000]
 
 
@@ -64,13 +64,13 @@ PROBLEMS = {
 
 def measure(F, k, target):
     """Return (evaluations, seconds to prescribe, seconds of a set-up, relative error)."""
-    kernel = dmsgd.Linear(F)
+    kernel = dmsgd.kernels.Linear(F)
     COUNT[0] = 0
     began = time.process_time()
-    tilted = dmsgd.prescribe(kernel, k, target)
+    tilted = dmsgd.targets.prescribe(kernel, k, target)
     seconds = time.process_time() - began
     began = time.process_time()
-    design = dmsgd.KDPP(dmsgd.exact(tilted), k)
+    design = dmsgd.KDPP(tilted, k)
     design.sample(1, seed=0)
     setup = time.process_time() - began
     b = k * target / target.sum()

@@ -33,20 +33,22 @@ def r8():
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     documents = datasets.r8().train
-    return dmsgd.anneal(TfidfVectorizer(token_pattern=r"\S+").fit_transform(documents), 0.1)
+    return dmsgd.features.anneal(
+        TfidfVectorizer(token_pattern=r"\S+").fit_transform(documents), 0.1
+    )
 
 
 def mnist_half():
     """Half of MNIST with labels, [(1-w)X, wH] with w = 0.5: 30,000 images, 794 columns."""
     images = datasets.mnist()
     X = images.x_train[:30_000].reshape(30_000, -1) / 255.0
-    return dmsgd.concat(X, images.y_train[:30_000], 0.5)
+    return dmsgd.features.concat(X, images.y_train[:30_000], 0.5)
 
 
 def flowers(columns=None):
     """Oxford-102 as the paper trains on it: unit rows, all or the first principal directions."""
     X, y = datasets.flowers().part("test")
-    X = dmsgd.normalize(X)
+    X = dmsgd.features.normalize(X)
     if columns is not None:
         centred = X - X.mean(axis=0)
         X = centred @ np.linalg.eigh(centred.T @ centred)[1][:, -columns:]

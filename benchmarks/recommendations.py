@@ -58,7 +58,7 @@ def r8(words=2000):
 
 def oxford():
     data = datasets.flowers()
-    X = dmsgd.normalize(data.X)
+    X = dmsgd.features.normalize(data.X)
     # As in the paper: the official test set for training, the balanced training set for testing.
     train, test = data.split == "test", data.split == "train"
     parts = X[train], data.y[train], X[test], data.y[test]

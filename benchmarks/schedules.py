@@ -121,7 +121,7 @@ def extras(console, F, design, steps):
         load = timing.cpu_seconds(lambda: dmsgd.Schedule.load(f"{folder}/schedule"))
     console.print(f"load, all bytes checked: {timing.human(load)} for {8e-6 * steps * 80:.3g} MB")
     hashing = timing.cpu_seconds(lambda: fingerprint(F))
-    setup = timing.cpu_seconds(lambda: dmsgd.exact(dmsgd.Linear(F)), rounds=1)
+    setup = timing.cpu_seconds(lambda: dmsgd.kernels.exact(dmsgd.kernels.Linear(F)), rounds=1)
     console.print(
         f"fingerprint: {timing.human(hashing)} for {F.nbytes / 1e6:.3g} MB "
         f"({F.nbytes / 1e9 / hashing:.2g} GB/s), {hashing / setup:.1%} of set-up"

@@ -76,11 +76,11 @@ ARMS: dict[str, Callable[[Corpus, int], Any]] = {
     "uniform": lambda it, k: dmsgd.Uniform(it.y.size, k),
     "shuffled": lambda it, k: dmsgd.Partition(dmsgd.Uniform(it.y.size, k)),
     "by length": lambda it, k: dmsgd.Weighted(weights=it.lengths, k=k),
-    "k-DPP": lambda it, k: linear(dmsgd.anneal(it.tfidf, 0.1), k),
+    "k-DPP": lambda it, k: linear(dmsgd.features.anneal(it.tfidf, 0.1), k),
     "k-DPP, frequency-matched": lambda it, k: dmsgd.Weighted.like(ARMS["k-DPP"](it, k)),
     "k-DPP, LSA": lambda it, k: linear(it.lsa, k, normalize=True),
     "k-DPP, LSA, frequency-matched": lambda it, k: dmsgd.Weighted.like(ARMS["k-DPP, LSA"](it, k)),
-    "pre-clustering": lambda it, k: dmsgd.clustered(dmsgd.normalize(it.lsa), k),
+    "pre-clustering": lambda it, k: dmsgd.designs.clustered(dmsgd.features.normalize(it.lsa), k),
     "stratified": lambda it, k: dmsgd.Stratified(it.y, k),
 }
 
@@ -90,14 +90,14 @@ KERNELS: dict[str, Callable[[Corpus, int], Any]] = {
     "counts, unit rows": lambda it, k: linear(it.counts, k, normalize=True),
     "tf-idf": lambda it, k: linear(it.heavy, k),
     "tf-idf, unit rows": lambda it, k: linear(it.tfidf, k),
-    "tf-idf to the power of 0.5": lambda it, k: linear(dmsgd.anneal(it.tfidf, 0.5), k),
+    "tf-idf to the power of 0.5": lambda it, k: linear(dmsgd.features.anneal(it.tfidf, 0.5), k),
     "tf-idf to the power of 0.1, unit rows":
-        lambda it, k: linear(dmsgd.anneal(it.tfidf, 0.1), k, normalize=True),
+        lambda it, k: linear(dmsgd.features.anneal(it.tfidf, 0.1), k, normalize=True),
     "LSA": lambda it, k: linear(it.lsa, k),
     "LSA, whitened": lambda it, k: linear(it.white, k),
     "LSA, whitened, unit rows": lambda it, k: linear(it.white, k, normalize=True),
     "RBF of LSA, unit rows": lambda it, k: dmsgd.diversify(
-        dmsgd.normalize(it.lsa[:, :50]), k, kernel="rbf", scale=2.0,
+        dmsgd.features.normalize(it.lsa[:, :50]), k, kernel="rbf", scale=2.0,
         spectrum="pivoted_cholesky", rank=min(600, it.y.size)),
 }  # fmt: skip
 

@@ -57,7 +57,7 @@ def load(size: str) -> Task:
 
 def make_task(X: np.ndarray, y: np.ndarray, split: np.ndarray) -> Task:
     """Return the task with the paper's use of the parts: train on "test", test on "train"."""
-    X = np.asarray(dmsgd.normalize(X))
+    X = np.asarray(dmsgd.features.normalize(X))
     train, test, valid = (split == part for part in ("test", "train", "valid"))
     inputs = (LENGTH * X).astype(np.float32)
     targets = np.eye(int(y.max()) + 1, dtype=np.float32)[y[train]]
@@ -76,7 +76,7 @@ def even(size: str, each: int, seed: int) -> Task:
 @lru_cache(maxsize=2)
 def kdpp(task: Task, w: float, k: int, target: Any = None) -> Any:
     """Return the k-DPP, or None where k exceeds the kernel's rank."""
-    features = dmsgd.concat(task.X, task.y, w)
+    features = dmsgd.features.concat(task.X, task.y, w)
     try:
         return dmsgd.diversify(features, k, kernel="linear", normalize=False, target=target)
     except dmsgd.RankError:
@@ -87,7 +87,7 @@ def arms(k: int, ws: Sequence[float], prescribed: bool) -> dict[str, Any]:
     """Return the arms of a training besides uniform and shuffled batches of k."""
     found = {
         "stratified": lambda task, seed: dmsgd.Stratified(task.y, k),
-        "pre-clustering": lambda task, seed: dmsgd.clustered(task.X, k, seed=seed),
+        "pre-clustering": lambda task, seed: dmsgd.designs.clustered(task.X, k, seed=seed),
         **{f"k-DPP w={w:g}": lambda task, seed, w=w: kdpp(task, w, k) for w in ws},
         f"{KDPP}, frequency-matched": lambda task, seed: dmsgd.Weighted.like(kdpp(task, 0.9, k)),
     }

@@ -63,10 +63,10 @@ def rows(size: str) -> np.ndarray:
     return np.asarray(images.reshape(len(images), -1) / 255)
 
 
-def factor(size: str) -> dmsgd.Spectrum:
+def factor(size: str) -> dmsgd.spectra.Spectrum:
     """Return the spectrum of a factor of the kernel."""
-    kernel = dmsgd.RBF(dmsgd.concat(rows(size), load(size).y_train, W))
-    return dmsgd.pivoted_cholesky(kernel, rank=SIZES[size][2], oversampling=1.0)
+    kernel = dmsgd.kernels.RBF(dmsgd.features.concat(rows(size), load(size).y_train, W))
+    return dmsgd.kernels.pivoted_cholesky(kernel, rank=SIZES[size][2], oversampling=1.0)
 
 
 spectrum = cache(factor)
@@ -75,13 +75,13 @@ spectrum = cache(factor)
 @cache
 def prescribed(size: str, k: int) -> dmsgd.KDPP:
     """Return the k-DPP that draws all items equally often."""
-    return dmsgd.KDPP(dmsgd.exact(dmsgd.prescribe(spectrum(size), k, "uniform")), k)
+    return dmsgd.KDPP(dmsgd.targets.prescribe(spectrum(size), k, "uniform"), k)
 
 
 @cache
 def clustered(size: str, k: int) -> Any:
     """Return batches of one item from each k-means cluster."""
-    return dmsgd.clustered(rows(size), k)
+    return dmsgd.designs.clustered(rows(size), k)
 
 
 def arms(size: str, k: int) -> dict[str, Any]:

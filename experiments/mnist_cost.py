@@ -28,7 +28,7 @@ CHEAP = 2.0
 
 
 @cache
-def set_up(size: str) -> tuple[dmsgd.Spectrum, float]:
+def set_up(size: str) -> tuple[dmsgd.spectra.Spectrum, float]:
     """Return the spectrum of the kernel's factor and the seconds that it took."""
     mnist.load(size)
     dmsgd.diversify(np.eye(8), 2, kernel="linear", normalize=False).sample(1, 0)  # compiles

@@ -38,7 +38,7 @@ EVEN, MATCHED = "k-DPP, uniform frequency", "k-DPP, frequency-matched"
 REASONS = ("seen", "likeness", "strength")
 
 #: A kernel's name, the kernel, and the gradients of all items by the steps of training before them.
-Problem = list[tuple[str, dmsgd.Kernel, dict[int, np.ndarray]]]
+Problem = list[tuple[str, dmsgd.kernels.Kernel, dict[int, np.ndarray]]]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def regression(size: Size, seed: int) -> Problem:
             seen["3 random numbers"] = rng.standard_normal((y.size, 3))
         for name, F in seen.items():
             for times in size.stretches:
-                kernel = dmsgd.RBF(F, times * dmsgd.suggest_scale(F, size.k))
+                kernel = dmsgd.kernels.RBF(F, times * dmsgd.designs.suggest_scale(F, size.k))
                 found.append((f"{name}, scale x {times:g}", kernel, gradients))
     return found
 
@@ -91,15 +91,18 @@ def classification(load: Callable[[str], Any], name: str, size: Size, seed: int)
     rows = np.random.default_rng([seed, 11 if flowers else 12]).permutation(labels.size)
     X, y = X[rows[: size.items]], labels[rows[: size.items]]
     if flowers:
-        X = np.asarray(dmsgd.normalize(X))
+        X = np.asarray(dmsgd.features.normalize(X))
         U, s, _ = np.linalg.svd(X, full_matrices=False)
         F, rate, inputs = (U * s)[:, : size.directions], 1.0, 10 * X
-        kernels = [dmsgd.Linear(dmsgd.concat(F, y, w)) for w in size.ws]
+        kernels = [dmsgd.kernels.Linear(dmsgd.features.concat(F, y, w)) for w in size.ws]
     else:
         rate, inputs = 0.1, X.reshape(y.size, -1) / 255
-        spectra = [dmsgd.exact(dmsgd.RBF(dmsgd.concat(inputs, y, w))) for w in size.ws]
+        spectra = [
+            dmsgd.kernels.exact(dmsgd.kernels.RBF(dmsgd.features.concat(inputs, y, w)))
+            for w in size.ws
+        ]
         roots = [(each.vectors * np.sqrt(each.values))[:, : size.rank] for each in spectra]
-        kernels = [dmsgd.Linear(each) for each in roots]
+        kernels = [dmsgd.kernels.Linear(each) for each in roots]
     targets = np.eye(int(labels.max()) + 1)[y]
     batches = dmsgd.Uniform(y.size, size.k).sample(size.steps[-1], seed)
     rng = np.random.default_rng([seed, 1])
@@ -125,9 +128,12 @@ def designs(arm: str, k: int, task: Problem, seed: int) -> Iterator[tuple[Any, A
         if arm == "uniform":
             yield dmsgd.Uniform(kernel.n, k), None
         elif arm == EVEN:
-            yield dmsgd.KDPP(dmsgd.exact(dmsgd.prescribe(kernel, k, "uniform")), k), None
+            yield (
+                dmsgd.KDPP(dmsgd.targets.prescribe(kernel, k, "uniform"), k),
+                None,
+            )
         else:
-            design = dmsgd.KDPP(dmsgd.exact(kernel), k)
+            design = dmsgd.KDPP(kernel, k)
             weights = dmsgd.unbiased_weights(design)
             yield (dmsgd.Weighted.like(design) if arm == MATCHED else design), weights
 

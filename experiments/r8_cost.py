@@ -71,13 +71,13 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 @cache
 def kernel(task: Corpus) -> Any:
     """Return the kernel of the experiment `r8`."""
-    return dmsgd.Linear(dmsgd.anneal(task.tfidf, 0.1))
+    return dmsgd.kernels.Linear(dmsgd.features.anneal(task.tfidf, 0.1))
 
 
 @cache
 def spectrum(task: Corpus, cores: int = 0) -> tuple[Any, float]:
     """Return the exact spectrum, or that of a coreset, and the seconds it took."""
-    make = partial(dmsgd.coreset, cores=cores) if cores else dmsgd.exact
+    make = partial(dmsgd.kernels.coreset, cores=cores) if cores else dmsgd.kernels.exact
     return timed(partial(make, kernel(task)))
 
 
@@ -87,7 +87,7 @@ def ready(task: Corpus, arm: str, k: int) -> tuple[Any, float]:
     make: Callable[..., Any]
     if arm in (CHAIN, DEFAULT_CHAIN):
         thin, before = 100 if arm == CHAIN else None, 0.0
-        make = partial(dmsgd.SwapChain, kernel(task), k, thin=thin, chain_length=ENDLESS)
+        make = partial(dmsgd.designs.SwapChain, kernel(task), k, thin=thin, chain_length=ENDLESS)
     else:
         found, before = spectrum(task, 100 if arm == CORESET else 0)
         make = partial(dmsgd.KDPP, found, k)

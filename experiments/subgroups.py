@@ -90,24 +90,24 @@ def make_task(size: Size, seed: int) -> Task:
 def arms(size: Size) -> dict[str, Callable[[Task, int], Any]]:
     """Return what makes a design, or a design and the weights of items in the sum of losses."""
     n, k = int(size.sizes().sum()), size.k
-    factor = partial(dmsgd.pivoted_cholesky, rank=size.rank, oversampling=1.0)
+    factor = partial(dmsgd.kernels.pivoted_cholesky, rank=size.rank, oversampling=1.0)
 
     def linear(task: Task, seed: int, target: Any = None) -> dmsgd.KDPP:
         labels = task.y if target == "balanced" else None
         return dmsgd.diversify(task.X, k, labels, kernel="linear", normalize=True, target=target)
 
     def strong(task: Task, seed: int) -> dmsgd.KDPP:
-        X = dmsgd.normalize(task.X)
-        b = dmsgd.density_target(X, k, 1.0)
+        X = dmsgd.features.normalize(task.X)
+        b = dmsgd.targets.density(X, k, 1.0)
         return dmsgd.diversify(X, k, kernel="linear", normalize=False, target=b)
 
     def rbf(task: Task, seed: int, target: Any = None, w: float = 0.0) -> dmsgd.KDPP:
-        X = dmsgd.concat(task.X, task.y, w) if w > 0 else task.X
-        spectrum = factor(dmsgd.RBF(X))
+        X = dmsgd.features.concat(task.X, task.y, w) if w > 0 else task.X
+        spectrum = factor(dmsgd.kernels.RBF(X))
         if target is None:
             return dmsgd.KDPP(spectrum, k)
-        b = dmsgd.density_target(X, k) if target == "density" else target
-        return dmsgd.KDPP(dmsgd.prescribe(spectrum, k, b), k)
+        b = dmsgd.targets.density(X, k) if target == "density" else target
+        return dmsgd.KDPP(dmsgd.targets.prescribe(spectrum, k, b), k)
 
     def matched(make: Callable[[Task, int], dmsgd.KDPP]) -> Callable[[Task, int], Any]:
         return lambda task, seed: dmsgd.Weighted.like(make(task, seed))
@@ -118,7 +118,7 @@ def arms(size: Size) -> dict[str, Callable[[Task, int], Any]]:
     return training(n, k, {
         "stratified by parity": lambda task, seed: dmsgd.Stratified(task.y, k),
         "class-weighted loss": class_weighted,
-        "clustered": lambda task, seed: dmsgd.clustered(task.X, k, seed=seed),
+        "clustered": lambda task, seed: dmsgd.designs.clustered(task.X, k, seed=seed),
         "k-DPP linear": linear,
         "k-DPP linear, frequency-matched": matched(linear),
         "k-DPP rbf": rbf,

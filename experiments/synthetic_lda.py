@@ -56,7 +56,7 @@ ARMS = training(
         "by squared length": lambda task, seed: dmsgd.Weighted(
             weights=(task.counts.astype(float) ** 2).sum(axis=1), k=K
         ),
-        "pre-clustering": lambda task, seed: dmsgd.clustered(
+        "pre-clustering": lambda task, seed: dmsgd.designs.clustered(
             task.counts.astype(float), K, seed=seed
         ),
     },

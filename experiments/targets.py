@@ -43,7 +43,7 @@ COLUMNS: dict[str, Column] = {
 def flowers() -> Task:
     """Return the paper's task; the kernel sees 256 leading directions of the unit rows."""
     data = datasets.flowers()
-    X = np.asarray(dmsgd.normalize(data.X))
+    X = np.asarray(dmsgd.features.normalize(data.X))
     inputs = (10 * X).astype(np.float32)
     train, test, valid = (data.split == part for part in ("test", "train", "valid"))
     _, U = np.linalg.eigh(X[train].T @ X[train])
@@ -69,7 +69,9 @@ def digits(seed: int) -> Task:
     X, y = pixels[np.concatenate(train)] / 16, np.repeat(np.arange(10), sizes)
     judge = (pixels[np.concatenate(test)] / 16).astype(np.float32), np.repeat(np.arange(10), 50)
     targets = np.eye(10, dtype=np.float32)[y]
-    return Task(np.asarray(dmsgd.normalize(X)), y, X.astype(np.float32), targets, judge, judge)
+    return Task(
+        np.asarray(dmsgd.features.normalize(X)), y, X.astype(np.float32), targets, judge, judge
+    )
 
 
 @lru_cache(2)

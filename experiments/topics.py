@@ -61,7 +61,7 @@ class Setting:
         k = self.k
 
         def kdpp(task: UnequalTopics, rho: float | None = None) -> Any:
-            rows = task.tfidf if rho is None else dmsgd.anneal(task.tfidf, rho)
+            rows = task.tfidf if rho is None else dmsgd.features.anneal(task.tfidf, rho)
             return dmsgd.diversify(rows, k, kernel="linear", normalize=False)
 
         return training(self.n, k, {
@@ -71,7 +71,7 @@ class Setting:
             "k-DPP, unit rows": lambda task, seed: kdpp(task),
             "k-DPP, unit rows, frequency-matched":
                 lambda task, seed: dmsgd.Weighted.like(kdpp(task)),
-            "pre-clustering": lambda task, seed: dmsgd.clustered(task.tfidf, k, seed=seed),
+            "pre-clustering": lambda task, seed: dmsgd.designs.clustered(task.tfidf, k, seed=seed),
         })  # fmt: skip
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+from scipy import sparse
 from scipy.stats import chi2
+
+import dmsgd
 
 #: A correct sampler fails one χ² test in ten thousand; the seeds are fixed, so none does by chance.
 ERROR_RATE = 1e-4
@@ -17,6 +20,12 @@ def kdpp_law(L, k):
     dets = np.array([max(np.linalg.det(L[np.ix_(Y, Y)]), 0.0) for Y in sets])
     dets[dets < 1e-12 * dets.max()] = 0.0
     return dict(zip(sets, dets / dets.sum(), strict=True))
+
+
+def balanced_strata(labels):
+    """Return the kernel with L_ij = 1 / (items of the class) within a class, else 0."""
+    H = dmsgd.features.one_hot(labels)
+    return dmsgd.kernels.Linear(H @ sparse.diags_array(1 / np.sqrt(H.sum(axis=0))))
 
 
 def moments(law, n):

@@ -95,7 +95,9 @@ def use(wheel: Path, python: str, folder: Path) -> str:
     listed = run(here, "-m", "pip", "list", "--format=freeze").split()
     extra = "dmsgd[sklearn]"  # as the message says
     run(here, "-m", "pip", "install", "--quiet", extra)
-    draw = "import dmsgd; dmsgd.clustered([[0.0], [0.1], [5.0], [5.1]], k=2).sample(1, seed=0)"
+    draw = (
+        "import dmsgd; dmsgd.designs.clustered([[0.0], [0.1], [5.0], [5.1]], k=2).sample(1, seed=0)"
+    )
     run(here, "-W", "error", "-c", draw, folder=work)
     return f"{len(listed)} packages: {' '.join(sorted(listed))}"
 

@@ -30,13 +30,13 @@ STEPS = 18
 SAMPLED = sys.argv[3:4] == ["sampled"]
 FINAL = ("npy", "json") if SAMPLED else ("npy", "inclusion.npy", "json")
 SOURCE = str(Path(files.__file__).parent)
-KERNEL = dmsgd.RBF(np.random.default_rng(0).normal(size=(30, 2)))
+KERNEL = dmsgd.kernels.RBF(np.random.default_rng(0).normal(size=(30, 2)))
 
 
 def new_design():
     """The design, knowing nothing of draws made before."""
     if SAMPLED:
-        return dmsgd.SwapChain(KERNEL, 2, burn_in=10, thin=3, chain_length=7)
+        return dmsgd.designs.SwapChain(KERNEL, 2, burn_in=10, thin=3, chain_length=7)
     return dmsgd.Uniform(30, 2)
 
 

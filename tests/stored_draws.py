@@ -30,10 +30,12 @@ def designs():
         "dense, normalised, with labels": dmsgd.diversify(X, 8, y, 0.6, normalize=True),
         "dense, more columns": dmsgd.diversify(wide, 9),
         "sparse": dmsgd.diversify(text, 10),
-        "sparse, annealed": dmsgd.diversify(dmsgd.anneal(text, 0.1), 10),
+        "sparse, annealed": dmsgd.diversify(dmsgd.features.anneal(text, 0.1), 10),
         "sparse, with labels": dmsgd.diversify(text, 10, np.arange(120) % 5, 0.5),
         "sparse, more columns": dmsgd.diversify(sparse.csr_array(text.T), 10),
-        "strata": dmsgd.KDPP(dmsgd.exact(dmsgd.strata(y)), 3),
+        "strata": dmsgd.KDPP(
+            dmsgd.kernels.exact(dmsgd.kernels.Linear(dmsgd.features.one_hot(y))), 3
+        ),
         "rbf": dmsgd.diversify(X, 8, kernel="rbf"),
         "badly conditioned": dmsgd.diversify(X * np.logspace(0, -6, 12), 8),
         "weighted": dmsgd.Weighted(weights=rng.pareto(1.0, size=2000), k=30),

@@ -32,7 +32,9 @@ MADE = {
 
 
 @pytest.mark.parametrize("name", MADE)
-@pytest.mark.parametrize("kernel", [dmsgd.RBF(POINTS), dmsgd.Linear(RNG.normal(size=(8, 6)))])
+@pytest.mark.parametrize(
+    "kernel", [dmsgd.kernels.RBF(POINTS), dmsgd.kernels.Linear(RNG.normal(size=(8, 6)))]
+)
 def test_the_law_is_exact_for_the_approximate_kernel(name, kernel):
     spectrum = MADE[name](kernel, 5)
     np.testing.assert_allclose(
@@ -46,7 +48,7 @@ def test_the_law_is_exact_for_the_approximate_kernel(name, kernel):
 
 @pytest.mark.parametrize("name", ["pivoted Cholesky", "plain pivoted Cholesky", "Nyström"])
 def test_the_stated_trace_error_is_the_true_one(name):
-    kernel = dmsgd.RBF(CLOUD)
+    kernel = dmsgd.kernels.RBF(CLOUD)
     spectrum = MADE[name](kernel, 40)
     assert spectrum.rank == 40
     assert spectrum.trace_error == pytest.approx(1 - spectrum.values.sum() / 600, rel=1e-6)
@@ -57,8 +59,8 @@ def test_the_stated_trace_error_is_the_true_one(name):
 @pytest.mark.parametrize("name", MADE)
 def test_errors_fall_as_the_size_grows(name):
     """On average over seeds, both the stated error and the distance of the inclusion."""
-    kernel = dmsgd.RBF(CLOUD)
-    b = dmsgd.KDPP(dmsgd.exact(kernel), 15).inclusion()
+    kernel = dmsgd.kernels.RBF(CLOUD)
+    b = dmsgd.KDPP(kernel, 15).inclusion()
     errors, distances = [], []
     for size in (20, 60, 180):
         spectra = [MADE[name](kernel, size, seed) for seed in range(4)]
@@ -74,18 +76,18 @@ def test_pivoted_cholesky_is_within_twice_the_best(decay):
     i = np.arange(1, 501.0)
     values = {"i^-1": 1 / i, "i^-2": i**-2, "0.95^i": 0.95**i}[decay]
     Q, _ = np.linalg.qr(RNG.normal(size=(500, 500)))
-    kernel = dmsgd.Precomputed((Q * values) @ Q.T)
+    kernel = dmsgd.kernels.Precomputed((Q * values) @ Q.T)
     for rank in (20, 100):
         best = values[rank:].sum() / values.sum()
         assert pivoted_cholesky(kernel, rank).trace_error < 2 * best
 
 
 def test_tolerance_stops_early_and_full_rank_is_exact():
-    kernel = dmsgd.RBF(CLOUD)
+    kernel = dmsgd.kernels.RBF(CLOUD)
     spectrum = pivoted_cholesky(kernel, tol=0.01)
     assert spectrum.trace_error <= 0.01
     assert 10 < spectrum.rank < 400
-    low = dmsgd.Linear(RNG.normal(size=(300, 7)))
+    low = dmsgd.kernels.Linear(RNG.normal(size=(300, 7)))
     found = pivoted_cholesky(low, 50)
     assert found.rank == 7
     assert found.trace_error < 1e-9
@@ -94,7 +96,7 @@ def test_tolerance_stops_early_and_full_rank_is_exact():
 
 
 def test_duplicates_are_pivots_once():
-    kernel = dmsgd.RBF(np.repeat(RNG.normal(size=(20, 2)), 30, axis=0), scale=0.5)
+    kernel = dmsgd.kernels.RBF(np.repeat(RNG.normal(size=(20, 2)), 30, axis=0), scale=0.5)
     spectrum = pivoted_cholesky(kernel, 100)
     assert spectrum.rank <= 20
     assert spectrum.trace_error < 1e-9
@@ -107,7 +109,7 @@ def test_blocks_have_the_law_of_single_pivots():
     from dmsgd.kernels.pivoted_cholesky import factor
 
     B = np.array([[1.0, 0, 0], [0.9, 0.5, 0], [0.2, 0.1, 0.7], [0.5, 0.5, 0.5]])
-    kernel = dmsgd.Linear(B)
+    kernel = dmsgd.kernels.Linear(B)
     counts = []
     for block in (1, 3):
         spans: dict[tuple[float, ...], int] = {}
@@ -123,9 +125,9 @@ def test_blocks_have_the_law_of_single_pivots():
 
 
 def test_given_landmarks_and_bad_ones():
-    kernel = dmsgd.RBF(CLOUD)
+    kernel = dmsgd.kernels.RBF(CLOUD)
     given = nystrom(kernel, [3, 1, 3, 40])
-    partly_zero = dmsgd.Linear(np.vstack([np.eye(2), np.zeros((20, 2))]))
+    partly_zero = dmsgd.kernels.Linear(np.vstack([np.eye(2), np.zeros((20, 2))]))
     assert given.rank == 3
     assert given.route == "Nyström, 3 landmarks (given)"
     for call, error, message in [
@@ -139,7 +141,11 @@ def test_given_landmarks_and_bad_ones():
         ),
         (lambda: coreset(partly_zero, 1), ValueError, "1 item .* are zero .*choose more"),
         (lambda: nystrom(kernel, 5, "best"), ValueError, "'best'; use 'pivots', 'uniform' or 'km"),
-        (lambda: coreset(dmsgd.Precomputed(np.eye(9)), 3), TypeError, "Precomputed has none"),
+        (
+            lambda: coreset(dmsgd.kernels.Precomputed(np.eye(9)), 3),
+            TypeError,
+            "Precomputed has none",
+        ),
         (lambda: coreset(kernel, 601), ValueError, "cores=601"),
         (lambda: pivoted_cholesky(kernel, 10, oversampling=0.5), ValueError, "at least 1"),
         (lambda: pivoted_cholesky(kernel, tol=2.0), ValueError, r"\[0, 1\]"),
@@ -150,16 +156,16 @@ def test_given_landmarks_and_bad_ones():
 
 def test_memory_is_asked_for_first(monkeypatch):
     monkeypatch.setenv("DMSGD_MEMORY", "1MB")
-    kernel = dmsgd.RBF(CLOUD)
+    kernel = dmsgd.kernels.RBF(CLOUD)
     with pytest.raises(MemoryError, match=r"13.7 MB and 1 MB may be used; use pivoted_cholesky"):
-        dmsgd.exact(kernel)
+        dmsgd.kernels.exact(kernel)
     with pytest.raises(MemoryError, match="a factor of 600 items x 450"):
         pivoted_cholesky(kernel, 300)
     with pytest.raises(MemoryError, match="fewer landmarks"):
         nystrom(kernel, 200)
     monkeypatch.setenv("DMSGD_MEMORY", "much")
     with pytest.raises(ValueError, match="such as 8GB"):
-        dmsgd.exact(kernel)
+        dmsgd.kernels.exact(kernel)
 
 
 @pytest.fixture
@@ -209,8 +215,8 @@ def test_small_kernels_are_exact_from_a_file_too(tmp_path):
 
 def test_pivots_find_rare_groups_that_uniform_landmarks_miss():
     rare = np.full((3, 2), 40.0) + RNG.normal(size=(3, 2))
-    kernel = dmsgd.RBF(np.vstack([RNG.normal(size=(600, 2)), rare]), scale=1.0)
-    spectra = [dmsgd.exact(kernel), nystrom(kernel, 40), nystrom(kernel, 40, "pivots")]
+    kernel = dmsgd.kernels.RBF(np.vstack([RNG.normal(size=(600, 2)), rare]), scale=1.0)
+    spectra = [dmsgd.kernels.exact(kernel), nystrom(kernel, 40), nystrom(kernel, 40, "pivots")]
     seen, uniform, pivots = (dmsgd.KDPP(s, 12).inclusion()[-3:].sum() for s in spectra)
     assert uniform < 0.01 * seen
     assert pivots == pytest.approx(seen, rel=0.3)
@@ -221,7 +227,7 @@ def test_the_distance_to_the_exact_law_is_bounded(name):
     """1 - e_k(L̂)/e_k(L) by the bound on e_k(L), against all subsets of 8 items."""
     make = {"nystrom": nystrom, "pivoted_cholesky": partial(pivoted_cholesky, oversampling=1.0)}
     for seed in range(6):
-        kernel = dmsgd.RBF(np.random.default_rng(seed).normal(size=(8, 2)), 1.5)
+        kernel = dmsgd.kernels.RBF(np.random.default_rng(seed).normal(size=(8, 2)), 1.5)
         spectrum = make[name](kernel, 6, seed=seed)
         exactly = kdpp_law(kernel.block(range(8), range(8)), 3)
         nearly = kdpp_law(matrix(spectrum), 3)

@@ -13,13 +13,14 @@ import pytest
 from scipy import sparse, stats
 
 import dmsgd
-from dmsgd import KDPP, Linear, exact
+from dmsgd import KDPP
 from dmsgd.features import as_features
 from dmsgd.features import blocks as blocks_module
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import open_features
 from dmsgd.features.readers import FileReader, NpyReader, _one_blas_thread, even_bounds
 from dmsgd.inputs.threads import thread_count
+from dmsgd.kernels import Linear, exact
 from dmsgd.spectra.eigenvectors import Projected
 
 da = pytest.importorskip("dask.array")
@@ -76,8 +77,8 @@ CHUNKINGS = {
 @pytest.mark.parametrize("edges", CHUNKINGS.values(), ids=CHUNKINGS)
 def test_everything_is_as_in_memory(cut, edges: tuple[int, ...]) -> None:
     X, k = features(), 7
-    memory = KDPP(exact(Linear(X)), k)
-    blocks = KDPP(exact(Linear(cut(X, *edges))), k)
+    memory = KDPP(Linear(X), k)
+    blocks = KDPP(Linear(cut(X, *edges)), k)
     np.testing.assert_allclose(blocks.spectrum.values, memory.spectrum.values, rtol=1e-12)
     np.testing.assert_allclose(blocks.inclusion(), memory.inclusion(), rtol=1e-10)
     i = np.array([0, 299, 5, 120])
@@ -94,7 +95,7 @@ def test_everything_is_as_in_memory(cut, edges: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("edges", [(), (3, 4), (1, 2, 3, 4, 5, 6, 7), (0, 4, 4, 8)])
 def test_the_law_is_the_k_dpp(cut, edges: tuple[int, ...]) -> None:
     X, k, size = features(8, 4, seed=2), 3, 30_000
-    design = KDPP(exact(Linear(cut(X, *edges))), k)
+    design = KDPP(Linear(cut(X, *edges)), k)
     L = X @ X.T
     sets = list(combinations(range(8), k))
     weights = np.array([np.linalg.det(L[np.ix_(Y, Y)]) for Y in sets])
@@ -106,13 +107,13 @@ def test_the_law_is_the_k_dpp(cut, edges: tuple[int, ...]) -> None:
 
 def test_set_up_reads_the_data_once_and_a_schedule_once_or_twice(cut, tmp_path: Path) -> None:
     data = cut(features(), 100, 200)
-    design = KDPP(exact(Linear(data)), 7)
+    design = KDPP(Linear(data), 7)
     design.sample(0)
     assert set(data.reader.reads.values()) == {1}
     schedule = dmsgd.presample(design, 500, seed=0, path=tmp_path / "s.npy")
     design.inclusion()  # found on the way
     assert max(data.reader.reads.values()) <= 3
-    memory = KDPP(exact(Linear(features())), 7)
+    memory = KDPP(Linear(features()), 7)
     np.testing.assert_array_equal(schedule.batches, memory.sample(500, seed=0))
     np.testing.assert_allclose(schedule.inclusion(), memory.inclusion(), rtol=1e-10)
     schedule.verify(memory)
@@ -123,8 +124,8 @@ def test_many_blocks_of_many_features_take_one_pass_more(
 ) -> None:
     monkeypatch.setattr(blocks_module, "KEPT_BYTES", 0)  # no Gram matrices of single blocks
     data = cut(features(), 100, 200)
-    design = KDPP(exact(Linear(data)), 7)
-    memory = KDPP(exact(Linear(features())), 7)
+    design = KDPP(Linear(data), 7)
+    memory = KDPP(Linear(features()), 7)
     np.testing.assert_array_equal(design.sample(50, seed=0), memory.sample(50, seed=0))
     assert max(data.reader.reads.values()) <= 4
 
@@ -143,8 +144,8 @@ def test_draws_that_lack_an_item_go_on(cut, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(sampler, "EXTRA", (-2.5, -2.5, 0.5, 40))
     X = features()
-    design = KDPP(exact(Linear(cut(X, 150))), 10)
-    expected = KDPP(exact(Linear(X)), 10).sample(60, seed=3)
+    design = KDPP(Linear(cut(X, 150)), 10)
+    expected = KDPP(Linear(X), 10).sample(60, seed=3)
     np.testing.assert_array_equal(design.sample(60, seed=3), expected)
     monkeypatch.setattr(sampler, "EXTRA", (-2.5,))
     with pytest.raises(dmsgd.SamplingError, match="not completed"):
@@ -155,21 +156,23 @@ def test_memory_decides_how_many_draws_are_made_together(
     cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = cut(features(), 150)
-    many = KDPP(exact(Linear(data)), 10)
+    many = KDPP(Linear(data), 10)
     assert many.chunk > 50
     monkeypatch.setenv("DMSGD_MEMORY", "1MB")
-    few = KDPP(exact(Linear(data)), 10)
+    few = KDPP(Linear(data), 10)
     assert few.chunk < 50
     np.testing.assert_array_equal(few.sample(50, seed=2), many.sample(50, seed=2))
-    assert KDPP(exact(Linear(features())), 10).chunk == 1
+    assert KDPP(Linear(features()), 10).chunk == 1
 
 
 def test_maps_are_applied_as_blocks_are_read(cut) -> None:
     X, y = np.abs(features()), np.random.default_rng(1).integers(4, size=300)
     for w in (0.0, 0.4, 1.0):
         labels = y if w else None
-        memory = dmsgd.diversify(dmsgd.anneal(X, 0.5), 4, labels=labels, w=w, normalize=True)
-        data = dmsgd.anneal(cut(X, 0, 90, 91), 0.5)
+        memory = dmsgd.diversify(
+            dmsgd.features.anneal(X, 0.5), 4, labels=labels, w=w, normalize=True
+        )
+        data = dmsgd.features.anneal(cut(X, 0, 90, 91), 0.5)
         blocks = dmsgd.diversify(data, 4, labels=labels, w=w, normalize=True)
         np.testing.assert_allclose(blocks.inclusion(), memory.inclusion(), rtol=1e-9)
         if w < 1:
@@ -211,8 +214,8 @@ def test_the_hash_is_found_once_and_not_inherited(cut) -> None:
     assert max(data.reader.reads.values()) == 1  # the pass of `exact` has found it
     unit = dmsgd.diversify(features(), 5, normalize=True).fingerprint()
     assert dmsgd.diversify(data, 5, normalize=True).fingerprint() == unit
-    assert dmsgd.KDPP(exact(Linear(dmsgd.normalize(data))), 5).fingerprint() == unit
-    assert dmsgd.KDPP(exact(kernel), 5).fingerprint() != unit
+    assert dmsgd.KDPP(Linear(dmsgd.features.normalize(data)), 5).fingerprint() == unit
+    assert dmsgd.KDPP(kernel, 5).fingerprint() != unit
 
 
 def test_features_without_full_rank(cut) -> None:
@@ -225,16 +228,16 @@ def test_features_without_full_rank(cut) -> None:
 
 def test_rbf_by_landmarks(cut) -> None:
     X = features(400, 3)
-    memory = dmsgd.nystrom(dmsgd.RBF(X, 1.0), 50, seed=1)
-    blocks = dmsgd.nystrom(dmsgd.RBF(cut(X, 150, 300), 1.0), 50, seed=1)
+    memory = dmsgd.kernels.nystrom(dmsgd.kernels.RBF(X, 1.0), 50, seed=1)
+    blocks = dmsgd.kernels.nystrom(dmsgd.kernels.RBF(cut(X, 150, 300), 1.0), 50, seed=1)
     np.testing.assert_allclose(blocks.values, memory.values, rtol=1e-6)
     assert blocks.trace_error == pytest.approx(memory.trace_error, rel=1e-6)
     b = KDPP(blocks, 8).inclusion()
     np.testing.assert_allclose(b, KDPP(memory, 8).inclusion(), rtol=1e-6)
-    assert dmsgd.RBF(cut(X, 150)).scale == pytest.approx(dmsgd.RBF(X).scale)
-    factor = dmsgd.pivoted_cholesky(dmsgd.RBF(cut(X, 150), 1.0), 40, seed=0)
+    assert dmsgd.kernels.RBF(cut(X, 150)).scale == pytest.approx(dmsgd.kernels.RBF(X).scale)
+    factor = dmsgd.kernels.pivoted_cholesky(dmsgd.kernels.RBF(cut(X, 150), 1.0), 40, seed=0)
     assert factor.trace_error < 0.5
-    kmeans = dmsgd.nystrom(dmsgd.RBF(cut(X, 150), 1.0), 50, "kmeans")
+    kmeans = dmsgd.kernels.nystrom(dmsgd.kernels.RBF(cut(X, 150), 1.0), 50, "kmeans")
     assert kmeans.trace_error < memory.trace_error
 
 
@@ -253,19 +256,19 @@ def test_what_needs_the_whole_matrix_loads_it_if_it_fits(
     cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = features()
-    design = dmsgd.clustered(cut(X, 100), 5)
-    np.testing.assert_array_equal(design.stratum, dmsgd.clustered(X, 5).stratum)
+    design = dmsgd.designs.clustered(cut(X, 100), 5)
+    np.testing.assert_array_equal(design.stratum, dmsgd.designs.clustered(X, 5).stratum)
     monkeypatch.setenv("DMSGD_MEMORY", "10KB")
     with pytest.raises(MemoryError, match="a part of the data"):
-        dmsgd.clustered(cut(X, 100), 5)
+        dmsgd.designs.clustered(cut(X, 100), 5)
 
 
 def test_a_torch_sampler_reads_the_data_once_or_twice_an_epoch(cut) -> None:
     pytest.importorskip("torch")
     data = cut(features(), 100, 200)
-    design = KDPP(exact(Linear(data)), 6)
+    design = KDPP(Linear(data), 6)
     sampler = dmsgd.torch.DiverseSampler(design, steps=50, seed=3)
-    expected = KDPP(exact(Linear(features())), 6).sample(50, seed=3)
+    expected = KDPP(Linear(features()), 6).sample(50, seed=3)
     assert list(sampler) == expected.ravel().tolist()
     assert max(data.reader.reads.values()) <= 3
 
@@ -305,7 +308,7 @@ def test_blocks_are_sized_by_the_width_they_will_have(
     np.save(tmp_path / "x.npy", features())
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 50 * 12 * 8)
     F = open_features(tmp_path / "x.npy")
-    wide = dmsgd.concat(F, np.arange(300) % 28, 0.5)
+    wide = dmsgd.features.concat(F, np.arange(300) % 28, 0.5)
     assert F.bounds[1] == 50
     assert wide.bounds[1] == 50 * 12 // 40
     assert F.shape == (300, 12)
@@ -562,7 +565,7 @@ def test_dask_law() -> None:
     X, size = features(8, 4, seed=2), 20_000
     design = dmsgd.diversify(da.from_array(X, chunks=((1, 0, 4, 3), 4)), 3)
     sets = list(combinations(range(8), 3))
-    expected = size * np.exp(KDPP(exact(Linear(X)), 3).log_prob(sets))
+    expected = size * np.exp(KDPP(Linear(X), 3).log_prob(sets))
     found = Counter(map(tuple, np.sort(design.sample(size, seed=6), axis=1).tolist()))
     assert stats.chisquare([found[Y] for Y in sets], expected).pvalue > 1e-3
 

@@ -65,9 +65,9 @@ def test_type_checkers_know_the_names(tmp_path):
     script.write_text(
         "import numpy as np\nimport dmsgd\n"
         "X = np.eye(3)\n"
-        'name: dmsgd.KernelName = "rbf"\n'
-        'target: dmsgd.TargetName = "balanced"\n'
-        "dmsgd.diversify(X, 2, kernel=name, target=target)\n"
+        "design: dmsgd.KDPP = dmsgd.diversify(X, 2)\n"
+        "kernel: dmsgd.kernels.Kernel = dmsgd.kernels.RBF(X)\n"
+        'dmsgd.diversify(X, 2, kernel="rbf", target="balanced")\n'
         "dmsgd.diversify(X, 2, target=[1.0, 2.0, 1.0])\n"
         'dmsgd.diversify(X, 2, kernel="poly")\n'
         'dmsgd.diversify(X, 2, target="even")\n'
@@ -119,7 +119,7 @@ def test_standardize_comes_before_normalize_and_is_made_again():
     X, y = load_wine(return_X_y=True)
     asked = {"labels": y, "w": 0.5, "standardize": True, "normalize": True}
     design = dmsgd.diversify(X, 5, **asked)
-    by_hand = dmsgd.concat(dmsgd.normalize(dmsgd.standardize(X)), y, 0.5)
+    by_hand = dmsgd.features.concat(dmsgd.features.normalize(dmsgd.features.standardize(X)), y, 0.5)
     np.testing.assert_allclose(
         design.inclusion(), dmsgd.diversify(by_hand, 5).inclusion(), atol=1e-12
     )
@@ -142,7 +142,9 @@ def test_spectra_are_chosen_by_name(kernel, name):
 def test_rho_is_what_anneal_does():
     counts = np.abs(X)
     design = dmsgd.diversify(counts, 4, rho=0.1, standardize=True, normalize=True)
-    by_hand = dmsgd.diversify(dmsgd.anneal(counts, 0.1), 4, standardize=True, normalize=True)
+    by_hand = dmsgd.diversify(
+        dmsgd.features.anneal(counts, 0.1), 4, standardize=True, normalize=True
+    )
     np.testing.assert_array_equal(design.sample(50, seed=0), by_hand.sample(50, seed=0))
     other = dmsgd.diversify(counts, 4, rho=0.2, standardize=True, normalize=True)
     assert design.fingerprint() != other.fingerprint()
@@ -150,8 +152,8 @@ def test_rho_is_what_anneal_does():
 
 @pytest.mark.parametrize("make", [dmsgd.KDPP, lambda L, k: dmsgd.DPP(L)])
 def test_kernels_go_to_designs_as_they_are(make):
-    kernel = dmsgd.Linear(X)
-    fingerprint = make(dmsgd.exact(kernel), 4).spectrum.fingerprint()
+    kernel = dmsgd.kernels.Linear(X)
+    fingerprint = make(dmsgd.kernels.exact(kernel), 4).spectrum.fingerprint()
     assert make(kernel, 4).spectrum.fingerprint() == fingerprint
     L = make(X @ X.T, 4)
     np.testing.assert_allclose(L.inclusion(), make(kernel, 4).inclusion(), atol=1e-9)

@@ -79,7 +79,7 @@ def console_script(*arguments, **options):
         ),
         ("--batches stratified --labels y.npy", lambda: dmsgd.Stratified(Y, 8)),
         ("--batches uniform", lambda: dmsgd.Uniform(300, 8)),
-        ("--rho 2", lambda: dmsgd.diversify(dmsgd.anneal(X, 2), 8)),
+        ("--rho 2", lambda: dmsgd.diversify(dmsgd.features.anneal(X, 2), 8)),
     ],
 )
 def test_output_equals_the_api(folder, options, design):

@@ -61,7 +61,7 @@ CASES = {
 def case(request):
     name, items = CASES[request.param]
     kernel, k = KERNELS[name]
-    return dmsgd.KDPP(dmsgd.exact(kernel), k), items, given_law(matrix(kernel), k, items)
+    return dmsgd.KDPP(kernel, k), items, given_law(matrix(kernel), k, items)
 
 
 def test_closed_forms_equal_enumeration(case):
@@ -87,7 +87,7 @@ def test_draws_are_functions_of_seed_and_number():
 
 
 def test_another_sampler_draws_the_same_law():
-    design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FEATURES)), 3, reference).given([2])
+    design = dmsgd.KDPP(dmsgd.kernels.Linear(FEATURES), 3, reference).given([2])
     check_draws(design, given_law(FEATURES @ FEATURES.T, 3, [2]), size=2000)
 
 
@@ -115,7 +115,7 @@ def test_items_in_blocks_and_of_texts_are_the_same(monkeypatch):
 
 
 def test_a_factor_and_a_target_can_be_conditioned():
-    spectrum = dmsgd.nystrom(dmsgd.RBF(FEATURES), 5)
+    spectrum = dmsgd.kernels.nystrom(dmsgd.kernels.RBF(FEATURES), 5)
     L = (np.asarray(spectrum.vectors) * spectrum.values) @ np.asarray(spectrum.vectors).T
     check_closed_forms(dmsgd.KDPP(spectrum, 3).given([1]), given_law(L, 3, [1]))
     design = dmsgd.diversify(FEATURES, 3, target="uniform")
@@ -160,7 +160,7 @@ def test_wrong_items_are_refused(items, error, message):
 
 def test_an_item_of_length_zero_is_refused():
     with pytest.raises(ValueError, match=r"item 6 is never drawn .* leave it out"):
-        dmsgd.KDPP(dmsgd.exact(KERNELS["a zero row"][0]), 3).given([6])
+        dmsgd.KDPP(KERNELS["a zero row"][0], 3).given([6])
 
 
 def ill_conditioned(condition, centre=0.0):
@@ -181,7 +181,7 @@ def test_rounding_is_small_or_told(condition, near, centre):
     for k, items in ((3, [0]), (4, [0, 5]), (4, [0, 1])):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dmsgd.KernelWarning)
-            design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(F)), k)
+            design = dmsgd.KDPP(dmsgd.kernels.Linear(F), k)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             given = design.given(items)
@@ -230,7 +230,7 @@ def test_hard_spectra_equal_enumeration(first):
         F, k, items = hard_case(seed)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(F)), k)
+            design = dmsgd.KDPP(dmsgd.kernels.Linear(F), k)
             error = np.abs(design.inclusion() - precise.enumerated(F, k)).max()
             assert error <= said(caught), seed
             del caught[:]
@@ -240,7 +240,7 @@ def test_hard_spectra_equal_enumeration(first):
 
 def test_what_is_left_of_the_spectrum_is_the_schur_complement():
     F = CLOUD[:60]
-    left = conditional(dmsgd.exact(dmsgd.Linear(F)), np.array([3, 9])).spectrum
+    left = conditional(dmsgd.kernels.exact(dmsgd.kernels.Linear(F)), np.array([3, 9])).spectrum
     L, G = F @ F.T, [3, 9]
     schur = L - L[:, G] @ np.linalg.solve(L[np.ix_(G, G)], L[G])
     V = np.asarray(left.vectors)

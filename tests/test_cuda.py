@@ -104,7 +104,7 @@ def test_the_same_sets_in_the_same_order_as_on_the_processor(k):
     spectrum = dmsgd.diversify(X, k=k).spectrum
     from dmsgd.spectra.cuda import CudaVectors
 
-    moved = dmsgd.Spectrum.__new__(dmsgd.Spectrum)
+    moved = dmsgd.spectra.Spectrum.__new__(dmsgd.spectra.Spectrum)
     moved.__dict__.update(spectrum.__dict__)
     moved.__dict__.pop("eigenvectors", None)
     object.__setattr__(moved, "vectors", CudaVectors(there(np.asarray(spectrum.vectors))))
@@ -147,10 +147,10 @@ def test_given_items_targets_and_most_likely():
 
 def test_approximations_take_tensors():
     X = RNG.normal(size=(300, 3))
-    kernel, there_too = dmsgd.RBF(X, 1.0), dmsgd.RBF(there(X), 1.0)
+    kernel, there_too = dmsgd.kernels.RBF(X, 1.0), dmsgd.kernels.RBF(there(X), 1.0)
     for make in (
-        lambda kernel: dmsgd.pivoted_cholesky(kernel, 40),
-        lambda kernel: dmsgd.nystrom(kernel, 40),
+        lambda kernel: dmsgd.kernels.pivoted_cholesky(kernel, 40),
+        lambda kernel: dmsgd.kernels.nystrom(kernel, 40),
     ):
         np.testing.assert_allclose(make(there_too).values, make(kernel).values, rtol=1e-6)
 
@@ -158,10 +158,10 @@ def test_approximations_take_tensors():
 def test_products_of_kernels():
     P, H = RNG.normal(size=(300, 3)), RNG.normal(size=(300, 6))
     for n in (300, 15):  # fewer products than items, and more
-        both = [dmsgd.Linear(X[:n]) for X in (P, H)]
-        card = [dmsgd.Linear(there(X[:n])) for X in (P, H)]
-        known = dmsgd.KDPP(dmsgd.exact(dmsgd.Product(*both)), 9)
-        ours = dmsgd.KDPP(dmsgd.exact(dmsgd.Product(*card)), 9)
+        both = [dmsgd.kernels.Linear(X[:n]) for X in (P, H)]
+        card = [dmsgd.kernels.Linear(there(X[:n])) for X in (P, H)]
+        known = dmsgd.KDPP(dmsgd.kernels.Product(*both), 9)
+        ours = dmsgd.KDPP(dmsgd.kernels.Product(*card), 9)
         np.testing.assert_allclose(ours.inclusion(), known.inclusion(), rtol=1e-8)
         assert (on_host(ours.sample(20, seed=3)) == known.sample(20, seed=3)).mean() > 0.99
 

@@ -20,14 +20,14 @@ PICKLED = {
     "DPP": lambda: dmsgd.DPP(ITEMS @ ITEMS.T),
     "Uniform": lambda: dmsgd.Uniform(40, 4),
     "Stratified": lambda: dmsgd.Stratified(CLASSES, 4),
-    "clustered": lambda: dmsgd.clustered(ITEMS, 4),
+    "clustered": lambda: dmsgd.designs.clustered(ITEMS, 4),
     "cells": lambda: dmsgd.cells(ITEMS, 4),
     "Weighted": lambda: dmsgd.Weighted(weights=np.arange(40) + 1, k=4),
     "Weighted.like": lambda: dmsgd.Weighted.like(dmsgd.diversify(ITEMS, 4)),
     "Partition": lambda: dmsgd.Partition(dmsgd.diversify(ITEMS, 4), CLASSES),
-    "SwapChain": lambda: dmsgd.SwapChain(dmsgd.RBF(ITEMS), 4),
-    "AcceptReject": lambda: dmsgd.AcceptReject(dmsgd.RBF(ITEMS), 4),
-    "PoissonDisk": lambda: dmsgd.PoissonDisk(ITEMS, 4),
+    "SwapChain": lambda: dmsgd.designs.SwapChain(dmsgd.kernels.RBF(ITEMS), 4),
+    "AcceptReject": lambda: dmsgd.designs.AcceptReject(dmsgd.kernels.RBF(ITEMS), 4),
+    "PoissonDisk": lambda: dmsgd.designs.PoissonDisk(ITEMS, 4),
 }
 
 
@@ -95,7 +95,7 @@ def test_uniform(n, k):
 @pytest.mark.parametrize("rank", [3, 7])
 def test_dpp(rank):
     B = RNG.normal(size=(7, rank))
-    design, law = dmsgd.DPP(dmsgd.exact(dmsgd.Linear(B))), dpp_law(B @ B.T)
+    design, law = dmsgd.DPP(dmsgd.kernels.Linear(B)), dpp_law(B @ B.T)
     check_closed_forms(design, law)
     check_draws(design, law)
     mean_size = sum(len(Y) * probability for Y, probability in law.items())
@@ -109,8 +109,8 @@ def test_dpp(rank):
     [
         dmsgd.Uniform(20, 4),
         dmsgd.Stratified(np.arange(20) % 3, 7),
-        dmsgd.DPP(dmsgd.exact(dmsgd.Linear(RNG.normal(size=(20, 6))))),
-        dmsgd.clustered(RNG.normal(size=(20, 2)), 4),
+        dmsgd.DPP(dmsgd.kernels.Linear(RNG.normal(size=(20, 6)))),
+        dmsgd.designs.clustered(RNG.normal(size=(20, 2)), 4),
     ],
     ids=repr,
 )
@@ -138,10 +138,10 @@ def test_clustered_is_stratified_over_clusters():
     centres = np.array([[0, 0], [50, 0], [0, 50]])
     group = np.repeat([0, 1, 2], [30, 6, 4])
     X = centres[group] + RNG.normal(size=(40, 2))
-    design = dmsgd.clustered(X, 6, clusters=3, seed=0)
+    design = dmsgd.designs.clustered(X, 6, clusters=3, seed=0)
     assert isinstance(design, dmsgd.Stratified)
     assert all(np.bincount(group[row]).tolist() == [2, 2, 2] for row in design.sample(50, seed=0))
-    same = dmsgd.clustered(X, 6, clusters=3, seed=0)
+    same = dmsgd.designs.clustered(X, 6, clusters=3, seed=0)
     np.testing.assert_array_equal(same.inclusion(), design.inclusion())
 
 
@@ -167,7 +167,7 @@ def test_items_of_a_kdpp_never_attract():
 
 
 def test_identity_has_slightly_negative_correlation_not_zero():
-    C = dmsgd.diagnostics.correlation(dmsgd.KDPP(dmsgd.exact(dmsgd.identity(6)), 2), 0, 1)
+    C = dmsgd.diagnostics.correlation(dmsgd.KDPP(dmsgd.kernels.Linear(np.eye(6)), 2), 0, 1)
     assert pytest.approx((2 * 1 / (6 * 5)) / (1 / 3) ** 2 - 1) == C
 
 

@@ -127,7 +127,7 @@ def test_eigenvectors_answer_as_those_in_memory():
 def test_spectra_are_those_of_exact(shape, decades):
     F = RNG.normal(size=shape) * np.logspace(0, -decades, shape[1])
     F[[0, 9]] = 0.0
-    ours, known = there(F).spectrum(), dmsgd.exact(dmsgd.Linear(F))
+    ours, known = there(F).spectrum(), dmsgd.kernels.exact(dmsgd.kernels.Linear(F))
     assert (ours.route, ours.rank, ours.rounding) == (known.route, known.rank, known.rounding)
     np.testing.assert_allclose(ours.values, known.values, rtol=1e-8)
     V, W = np.asarray(ours.vectors), np.asarray(known.vectors)
@@ -137,27 +137,27 @@ def test_spectra_are_those_of_exact(shape, decades):
 
 
 def test_kernels_by_entries():
-    kernel = dmsgd.RBF(there(X), 0.5)
-    known = dmsgd.exact(dmsgd.RBF(X, 0.5))
+    kernel = dmsgd.kernels.RBF(there(X), 0.5)
+    known = dmsgd.kernels.exact(dmsgd.kernels.RBF(X, 0.5))
     ours = kernel.spectrum()
     assert ours.route == known.route
     few = min(ours.rank, known.rank, 40)
     np.testing.assert_allclose(ours.values[:few], known.values[:few], rtol=1e-6)
-    both = dmsgd.Product(dmsgd.Linear(there(X)), kernel)
-    expected = (X @ X.T) * dmsgd.RBF(X, 0.5).block(np.arange(60), np.arange(60))
+    both = dmsgd.kernels.Product(dmsgd.kernels.Linear(there(X)), kernel)
+    expected = (X @ X.T) * dmsgd.kernels.RBF(X, 0.5).block(np.arange(60), np.arange(60))
     np.testing.assert_allclose(both.columns(np.arange(60)).numpy(), expected, atol=1e-12)
-    factor = dmsgd.Product(*2 * [dmsgd.Linear(there(X))]).factor()
+    factor = dmsgd.kernels.Product(*2 * [dmsgd.kernels.Linear(there(X))]).factor()
     np.testing.assert_allclose(
         factor.to_memory().matrix @ factor.to_memory().matrix.T, (X @ X.T) ** 2
     )
 
 
 def test_pivoted_cholesky_is_that_of_memory():
-    ours = dmsgd.pivoted_cholesky(dmsgd.RBF(X, 0.5), rank=20)
+    ours = dmsgd.kernels.pivoted_cholesky(dmsgd.kernels.RBF(X, 0.5), rank=20)
     from dmsgd.kernels.pivoted_cholesky import factor
 
-    F, pivots, left = factor(dmsgd.RBF(there(X), 0.5), 30, 0.0, 1, 8)
-    G, known, rest = factor(dmsgd.RBF(X, 0.5), 30, 0.0, 1, 8)
+    F, pivots, left = factor(dmsgd.kernels.RBF(there(X), 0.5), 30, 0.0, 1, 8)
+    G, known, rest = factor(dmsgd.kernels.RBF(X, 0.5), 30, 0.0, 1, 8)
     assert (pivots == known).all()
     assert left == pytest.approx(rest, abs=1e-12)
     np.testing.assert_allclose(F.numpy(), G, atol=1e-7)

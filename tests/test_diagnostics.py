@@ -19,7 +19,7 @@ DESIGNS = {
     "linear": dmsgd.diversify(X, K),
     "rbf": dmsgd.diversify(X, K, kernel="rbf", scale=2.5),
     "labels": dmsgd.diversify(X, K, Y, 0.5, normalize=True),
-    "equal eigenvalues": dmsgd.KDPP(dmsgd.exact(dmsgd.identity(N)), K),
+    "equal eigenvalues": dmsgd.KDPP(dmsgd.kernels.Linear(np.eye(N)), K),
     "uniform": dmsgd.Uniform(N, K),
     "stratified": dmsgd.Stratified(Y, K),
     "uneven strata": dmsgd.Stratified(Y, 4),
@@ -29,7 +29,7 @@ DESIGNS = {
 every_design = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
 
 
-class Pairs(dmsgd.ClosedForm):
+class Pairs(dmsgd.designs.ClosedForm):
     """A k-DPP that shows nothing but the contract, so that the general route is taken."""
 
     def __init__(self, design):
@@ -301,7 +301,7 @@ def test_effective_sizes():
 def test_estimated_similarity_agrees_with_enumeration():
     design = DESIGNS["rbf"]
     batches, p = enumerate_batches(design)
-    L = dmsgd.RBF(X, 2.5).block(range(N), range(N))
+    L = dmsgd.kernels.RBF(X, 2.5).block(range(N), range(N))
     off = ~np.eye(K, dtype=bool)
     cosines = np.array([L[np.ix_(batch, batch)][off].mean() for batch in batches])
     for judged, law in ((design, p), (dmsgd.Uniform(N, K), np.full(p.size, 1 / p.size))):
@@ -310,7 +310,7 @@ def test_estimated_similarity_agrees_with_enumeration():
 
 
 def test_similarity_needs_a_kernel_and_pairs():
-    spectrum = dmsgd.exact(dmsgd.Linear(np.repeat(np.eye(4), 2, axis=0)))
+    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(np.repeat(np.eye(4), 2, axis=0)))
     with pytest.raises(TypeError, match="no kernel of its own"):
         diagnostics.estimate_similarity(dmsgd.Uniform(8, 2))
     with pytest.raises(ValueError, match="no pairs"):

@@ -30,10 +30,10 @@ y = np.repeat([0, 1, 2], [40, 15, 5])
 design = dmsgd.diversify(X, 4, labels=y, w=0.5, target="balanced")
 for each in (design, dmsgd.Weighted.like(design), dmsgd.diversify(X, 4, kernel="rbf"),
              dmsgd.Partition(design), dmsgd.Stratified(y, 4), dmsgd.cells(X, 4),
-             dmsgd.SwapChain(dmsgd.Linear(X), 4), dmsgd.PoissonDisk(X, 4),
-             dmsgd.AcceptReject(dmsgd.Linear(X), 4)):
+             dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4), dmsgd.designs.PoissonDisk(X, 4),
+             dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), 4)):
     assert each.sample(3, seed=0).shape == (3, 4)
-dmsgd.nystrom(dmsgd.RBF(X), 20)
+dmsgd.kernels.nystrom(dmsgd.kernels.RBF(X), 20)
 dmsgd.presample(design, 20, path="s.npy", progress=True)
 np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d,e,f", comments="")
 np.save("y.npy", y)
@@ -68,8 +68,8 @@ def command(line):
     return done.output.strip()
 
 print(json.dumps({
-    "clustered": told(lambda: dmsgd.clustered(X, 4)),
-    "coreset": told(lambda: dmsgd.coreset(dmsgd.RBF(X), 12)),
+    "clustered": told(lambda: dmsgd.designs.clustered(X, 4)),
+    "coreset": told(lambda: dmsgd.kernels.coreset(dmsgd.kernels.RBF(X), 12)),
     "density": told(lambda: dmsgd.diversify(X, 4, target="density")),
     "train_torch": told(lambda: dmsgd.sgd.train_torch(1, 2, 3, 4, 5, 6)),
     "parquet": told(lambda: dmsgd.diversify("x.parquet", 4)),

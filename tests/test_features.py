@@ -134,12 +134,14 @@ KINDS = {
 #: What is done to features before a kernel sees them.
 MAPS = {
     "as they are": lambda X: X,
-    "annealed": lambda X: dmsgd.anneal(X, 0.5),
-    "standardised": lambda X: dmsgd.normalize(dmsgd.standardize(X)),
-    "normalised": dmsgd.normalize,
-    "with labels": lambda X: dmsgd.concat(X, LABELS, 0.5),
-    "labels only": lambda X: dmsgd.concat(X, LABELS, 1.0),
-    "all of these": lambda X: dmsgd.concat(dmsgd.normalize(dmsgd.anneal(X, 0.5)), LABELS, 0.3),
+    "annealed": lambda X: dmsgd.features.anneal(X, 0.5),
+    "standardised": lambda X: dmsgd.features.normalize(dmsgd.features.standardize(X)),
+    "normalised": dmsgd.features.normalize,
+    "with labels": lambda X: dmsgd.features.concat(X, LABELS, 0.5),
+    "labels only": lambda X: dmsgd.features.concat(X, LABELS, 1.0),
+    "all of these": lambda X: dmsgd.features.concat(
+        dmsgd.features.normalize(dmsgd.features.anneal(X, 0.5)), LABELS, 0.3
+    ),
 }
 
 
@@ -151,11 +153,11 @@ def small_memory(monkeypatch):
 
 
 def kdpp(F):
-    return dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(F)), K)
+    return dmsgd.KDPP(dmsgd.kernels.Linear(F), K)
 
 
 def draws_of_dpp(F):
-    batches = dmsgd.DPP(dmsgd.exact(dmsgd.Linear(F))).sample(5, seed=1)
+    batches = dmsgd.DPP(dmsgd.kernels.Linear(F)).sample(5, seed=1)
     return np.concatenate(batches)
 
 
@@ -178,7 +180,7 @@ CONSUMERS = {
     "given items, draws": lambda F: kdpp(F).given([7, 33]).sample(3, seed=0),
     "most likely": lambda F: kdpp(F).greedy_map(),
     "reference sampler": lambda F: dmsgd.KDPP(
-        dmsgd.exact(dmsgd.Linear(F)), K, sampler=reference
+        dmsgd.kernels.exact(dmsgd.kernels.Linear(F)), K, sampler=reference
     ).sample(3, seed=0),
     "DPP": draws_of_dpp,
     "b alone": lambda F: dmsgd.inclusion(F, K),
@@ -187,26 +189,36 @@ CONSUMERS = {
     ),
     "diversify": lambda F: dmsgd.diversify(F, K, labels=LABELS, w=0.4, normalize=True).inclusion(),
     "rbf": lambda F: dmsgd.diversify(F, K, kernel="rbf", scale=0.7).inclusion(),
-    "kernel blocks": lambda F: dmsgd.RBF(F, 1.0).block([3, 50], [50, 0, 3]),
-    "kernel columns": lambda F: dmsgd.Linear(F).columns([2, 59]),
-    "diagonal": lambda F: dmsgd.Linear(F).diag(),
-    "median scale": lambda F: dmsgd.median_scale(F),
-    "nystrom": lambda F: dmsgd.nystrom(dmsgd.RBF(F, 0.7), 20).values,
-    "nystrom of a linear kernel": lambda F: dmsgd.nystrom(dmsgd.Linear(F), 20).values,
-    "nystrom, pivots": lambda F: dmsgd.nystrom(dmsgd.RBF(F, 0.7), 20, "pivots").values,
-    "nystrom, k-means": lambda F: dmsgd.nystrom(dmsgd.RBF(F, 0.7), 12, "kmeans").values,
-    "pivoted Cholesky": lambda F: dmsgd.pivoted_cholesky(dmsgd.RBF(F, 0.7), 20).values,
-    "coreset": lambda F: dmsgd.coreset(dmsgd.RBF(F, 0.7), 12).values,
+    "kernel blocks": lambda F: dmsgd.kernels.RBF(F, 1.0).block([3, 50], [50, 0, 3]),
+    "kernel columns": lambda F: dmsgd.kernels.Linear(F).columns([2, 59]),
+    "diagonal": lambda F: dmsgd.kernels.Linear(F).diag(),
+    "median scale": lambda F: dmsgd.kernels.median_scale(F),
+    "nystrom": lambda F: dmsgd.kernels.nystrom(dmsgd.kernels.RBF(F, 0.7), 20).values,
+    "nystrom of a linear kernel": lambda F: (
+        dmsgd.kernels.nystrom(dmsgd.kernels.Linear(F), 20).values
+    ),
+    "nystrom, pivots": lambda F: (
+        dmsgd.kernels.nystrom(dmsgd.kernels.RBF(F, 0.7), 20, "pivots").values
+    ),
+    "nystrom, k-means": lambda F: (
+        dmsgd.kernels.nystrom(dmsgd.kernels.RBF(F, 0.7), 12, "kmeans").values
+    ),
+    "pivoted Cholesky": lambda F: (
+        dmsgd.kernels.pivoted_cholesky(dmsgd.kernels.RBF(F, 0.7), 20).values
+    ),
+    "coreset": lambda F: dmsgd.kernels.coreset(dmsgd.kernels.RBF(F, 0.7), 12).values,
     "target, uniform": lambda F: dmsgd.diversify(F, K, target="uniform").inclusion(),
     "target, density": lambda F: dmsgd.diversify(F, K, target="density").inclusion(),
     "target, rbf": lambda F: quiet(
         lambda: dmsgd.diversify(F, K, kernel="rbf", scale=0.4, target="uniform").inclusion()
     ),
-    "density target": lambda F: dmsgd.density_target(F, K),
-    "clustered": lambda F: dmsgd.clustered(F, K).stratum,
-    "PoissonDisk": lambda F: dmsgd.PoissonDisk(F, K).sample(3, seed=0),
-    "SwapChain": lambda F: dmsgd.SwapChain(dmsgd.Linear(F), K, burn_in=50).sample(2, seed=0),
-    "suggest_scale": lambda F: dmsgd.suggest_scale(F, K),
+    "density target": lambda F: dmsgd.targets.density(F, K),
+    "clustered": lambda F: dmsgd.designs.clustered(F, K).stratum,
+    "PoissonDisk": lambda F: dmsgd.designs.PoissonDisk(F, K).sample(3, seed=0),
+    "SwapChain": lambda F: dmsgd.designs.SwapChain(dmsgd.kernels.Linear(F), K, burn_in=50).sample(
+        2, seed=0
+    ),
+    "suggest_scale": lambda F: dmsgd.designs.suggest_scale(F, K),
     "gradient variance": lambda F: gradient_variance(kdpp(F), GRADIENTS).variance,
     "schedule": lambda F: dmsgd.presample(kdpp(F), 6, seed=1).batches,
 }
@@ -285,12 +297,12 @@ def test_the_same_numbers_have_one_fingerprint(kind, tmp_path, small_memory):
 @pytest.mark.parametrize("kind", ["array", "sparse"])
 def test_changing_the_callers_array_changes_nothing(kind, tmp_path):
     X = KINDS[kind](POINTS.copy(), tmp_path)
-    kernels = [dmsgd.Linear(X), dmsgd.RBF(X, 0.7)]
-    designs = [dmsgd.SwapChain(kernels[0], K, burn_in=50), dmsgd.diversify(X, K)]
-    designs += [dmsgd.PoissonDisk(X, K)] if kind == "array" else []
+    kernels = [dmsgd.kernels.Linear(X), dmsgd.kernels.RBF(X, 0.7)]
+    designs = [dmsgd.designs.SwapChain(kernels[0], K, burn_in=50), dmsgd.diversify(X, K)]
+    designs += [dmsgd.designs.PoissonDisk(X, K)] if kind == "array" else []
     before = [(k.fingerprint(), k.block(range(9), range(9))) for k in kernels]
     drawn = [(d.fingerprint(), d.sample(3, seed=0)) for d in designs]
-    late = dmsgd.Linear(X)  # not yet hashed
+    late = dmsgd.kernels.Linear(X)  # not yet hashed
     hashed = kernels[0].fingerprint()
     values = X.data if sparse.issparse(X) else X
     values *= RNG.uniform(0.5, 2.0, size=values.shape)
@@ -307,7 +319,7 @@ def test_changing_the_callers_array_changes_nothing(kind, tmp_path):
 def test_changing_the_places_of_a_sparse_matrix_changes_nothing(dtype):
     """Numbers of another type are converted, which leaves the caller's places as they are."""
     X = sparse.csr_array(np.diag(np.arange(1, 7)).astype(dtype))
-    kernel = dmsgd.Linear(X)
+    kernel = dmsgd.kernels.Linear(X)
     block = kernel.block(range(6), range(6))
     X.indices[:] = 0
     np.testing.assert_array_equal(kernel.block(range(6), range(6)), block)
@@ -329,7 +341,7 @@ def test_a_sparse_matrix_with_bad_indices_is_refused():
 
 def test_maps_leave_their_source_alone(tmp_path):
     F = as_features(npy(POINTS, tmp_path))
-    dmsgd.concat(dmsgd.normalize(F), LABELS, 0.5)
+    dmsgd.features.concat(dmsgd.features.normalize(F), LABELS, 0.5)
     assert F.shape == (N, D)
     np.testing.assert_array_equal(F.to_memory().matrix, POINTS)
 

@@ -19,7 +19,7 @@ def test_fingerprints_are_the_same_on_every_platform():
     assert fingerprint(sparse.csr_array(np.where(FIXED > 0, FIXED, 0))) == (
         "8ba02297a0462bd676c2be329cc1235cac7e50106ac0af95f47ccc03249572db"
     )
-    assert dmsgd.Linear(FIXED).fingerprint() == (
+    assert dmsgd.kernels.Linear(FIXED).fingerprint() == (
         "3c55c27f50fee6b8b0d82e6bf85ddf1bfe902243e385821eb24b29e86dc87456"
     )
     assert dmsgd.Uniform(10, 3).fingerprint() == (
@@ -28,7 +28,7 @@ def test_fingerprints_are_the_same_on_every_platform():
     assert dmsgd.Stratified(["a", "b", "a"], 2).fingerprint() == (
         "eeba83e750d4cd032f73e0a04b39cbd4bb2410c1d43f838a4c326c56c5c9d90e"
     )
-    assert dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FIXED)), 2).fingerprint() == (
+    assert dmsgd.KDPP(dmsgd.kernels.Linear(FIXED), 2).fingerprint() == (
         "8d806ae5fc9ed1b9476003f5d0d6e729ac2a79f6289f4196197fb952bd2cf147"
     )
 
@@ -86,21 +86,30 @@ def test_labels_are_part_of_it():
     y = RNG.integers(0, 3, 50)
     X = RNG.normal(size=(50, 4))
     for w in (0.5, 1.0):
-        one, other = (dmsgd.Linear(dmsgd.concat(X, labels, w)) for labels in (y, y[::-1]))
+        one, other = (
+            dmsgd.kernels.Linear(dmsgd.features.concat(X, labels, w)) for labels in (y, y[::-1])
+        )
         assert one.fingerprint() != other.fingerprint()
 
 
 def test_shape_and_kind_are_part_of_it():
     assert fingerprint(FIXED) != fingerprint(FIXED.reshape(6, 2))
     assert fingerprint(np.zeros((2, 3))) != fingerprint(np.zeros((3, 2)))
-    kernels = [dmsgd.Linear(FIXED), dmsgd.RBF(FIXED, 1.0), dmsgd.RBF(FIXED, 1.001)]
-    kernels += [dmsgd.Precomputed(np.eye(3)), dmsgd.Linear(np.eye(3))]
+    kernels = [
+        dmsgd.kernels.Linear(FIXED),
+        dmsgd.kernels.RBF(FIXED, 1.0),
+        dmsgd.kernels.RBF(FIXED, 1.001),
+    ]
+    kernels += [dmsgd.kernels.Precomputed(np.eye(3)), dmsgd.kernels.Linear(np.eye(3))]
     assert len({kernel.fingerprint() for kernel in kernels}) == len(kernels)
 
 
 def test_the_same_numbers_in_another_container_are_the_same():
     assert fingerprint(np.asfortranarray(FIXED)) == fingerprint(FIXED)
-    assert dmsgd.Linear(FIXED.tolist()).fingerprint() == dmsgd.Linear(FIXED).fingerprint()
+    assert (
+        dmsgd.kernels.Linear(FIXED.tolist()).fingerprint()
+        == dmsgd.kernels.Linear(FIXED).fingerprint()
+    )
 
 
 def test_csr_is_hashed_in_canonical_form_and_left_alone():
@@ -114,24 +123,24 @@ def test_csr_is_hashed_in_canonical_form_and_left_alone():
 
 
 def test_exact_says_what_it_is_the_spectrum_of():
-    kernel = dmsgd.RBF(FIXED, 1.0)
-    spectrum = dmsgd.exact(kernel)
+    kernel = dmsgd.kernels.RBF(FIXED, 1.0)
+    spectrum = dmsgd.kernels.exact(kernel)
     assert (spectrum.kernel, spectrum.data) == (repr(kernel), kernel.fingerprint())
-    by_hand = dmsgd.Spectrum(spectrum.values, spectrum.vectors)
+    by_hand = dmsgd.spectra.Spectrum(spectrum.values, spectrum.vectors)
     assert (by_hand.kernel, by_hand.data) == ("", "")
 
 
 def test_a_design_is_its_law():
-    spectrum = dmsgd.exact(dmsgd.Linear(RNG.normal(size=(9, 5))))
+    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(RNG.normal(size=(9, 5))))
     design = dmsgd.KDPP(spectrum, 3)
     slow = dmsgd.KDPP(spectrum, 3, sampler=reference)
     assert slow.fingerprint() == design.fingerprint()
     assert slow.provenance()["sampler"] == "reference"
-    by_hand = dmsgd.Spectrum(spectrum.values, spectrum.vectors)
-    tilted = dmsgd.Spectrum(2 * spectrum.values, spectrum.vectors)
-    cut = dmsgd.exact(dmsgd.Linear(FIXED), tol=0.5)
+    by_hand = dmsgd.spectra.Spectrum(spectrum.values, spectrum.vectors)
+    tilted = dmsgd.spectra.Spectrum(2 * spectrum.values, spectrum.vectors)
+    cut = dmsgd.kernels.exact(dmsgd.kernels.Linear(FIXED), tol=0.5)
     others = [dmsgd.KDPP(s, 3) for s in (by_hand, tilted)] + [dmsgd.KDPP(spectrum, 4)]
-    others += [dmsgd.KDPP(cut, 1), dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FIXED)), 1)]
+    others += [dmsgd.KDPP(cut, 1), dmsgd.KDPP(dmsgd.kernels.Linear(FIXED), 1)]
     others += [dmsgd.Uniform(9, 3), dmsgd.Uniform(9, 4), dmsgd.Uniform(10, 3)]
     others += [dmsgd.Stratified(y, 3) for y in ([0, 0, 1], [0, 1, 0])]
     assert len({d.fingerprint() for d in [design, *others]}) == len(others) + 1

@@ -17,7 +17,8 @@ LINE = "dmsgd: compiling for this processor"
 TWO_THREADS = """
 import threading, dmsgd
 X = [[(i * j) % 7 + 1.0 for j in range(1, 7)] for i in range(60)]
-designs = dmsgd.SwapChain(dmsgd.Linear(X), 4), dmsgd.diversify(X, 4), dmsgd.diversify(X, 3)
+chain = dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4)
+designs = chain, dmsgd.diversify(X, 4), dmsgd.diversify(X, 3)
 threads = [threading.Thread(target=design.sample, args=(3, 0)) for design in designs]
 for thread in threads:
     thread.start()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dmsgd
-from dmsgd import suggest_scale
+from dmsgd.designs import suggest_scale
 from dmsgd.diagnostics.frequency import class_shares, evenness, suggest_w
 
 RNG = np.random.default_rng(8)
@@ -12,36 +12,40 @@ RNG = np.random.default_rng(8)
 
 def test_effective_rank_counts_groups():
     groups = np.repeat(np.eye(5), 20, axis=0)
-    assert dmsgd.exact(dmsgd.Linear(groups)).effective_rank() == pytest.approx(5)
-    assert dmsgd.exact(dmsgd.identity(30)).effective_rank() == pytest.approx(30)
+    assert dmsgd.kernels.exact(dmsgd.kernels.Linear(groups)).effective_rank() == pytest.approx(5)
+    assert dmsgd.kernels.exact(dmsgd.kernels.Linear(np.eye(30))).effective_rank() == pytest.approx(
+        30
+    )
 
 
 def test_evenness_and_rank_at_the_ends_of_the_float_range():
     assert evenness({"a": 1e308, "b": 1e308}) == pytest.approx(1.0)
     assert evenness({"a": 5e-324, "b": 5e-324}) == pytest.approx(1.0)
     assert evenness({"a": 1e308, "b": 5e-324}) == pytest.approx(0.5)
-    spectrum = dmsgd.Spectrum([1e307, 1e-290], np.eye(3, 2))
+    spectrum = dmsgd.spectra.Spectrum([1e307, 1e-290], np.eye(3, 2))
     assert spectrum.effective_rank() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("scale", [0.2, 0.5, 2.0])
 def test_repulsion_bounds_the_distance_from_uniform(scale):
     X = RNG.normal(size=(8, 2))
-    design = dmsgd.KDPP(dmsgd.exact(dmsgd.RBF(X, scale)), 3)
+    design = dmsgd.KDPP(dmsgd.kernels.RBF(X, scale), 3)
     batches = np.array(list(combinations(range(8), 3)))
     distance = 0.5 * np.abs(np.exp(design.log_prob(batches)) - 1 / len(batches)).sum()
     delta = design.spectrum.repulsion(3)
     assert 0 < distance <= 1 - np.exp(-delta)
-    assert dmsgd.exact(dmsgd.identity(8)).repulsion(3) == pytest.approx(0, abs=1e-9)
+    assert dmsgd.kernels.exact(dmsgd.kernels.Linear(np.eye(8))).repulsion(3) == pytest.approx(
+        0, abs=1e-9
+    )
 
 
 def test_suggested_scale_has_the_effective_rank_it_promises():
     X = RNG.normal(size=(400, 3))
     for k in (5, 20):
-        spectrum = dmsgd.exact(dmsgd.RBF(X, suggest_scale(X, k)))
+        spectrum = dmsgd.kernels.exact(dmsgd.kernels.RBF(X, suggest_scale(X, k)))
         assert spectrum.effective_rank() == pytest.approx(2 * k, rel=0.05)
     few = X[:60]  # at k = 25 a rank of 2k would leave nearly every item alone
-    spectrum = dmsgd.exact(dmsgd.RBF(few, suggest_scale(few, 25)))
+    spectrum = dmsgd.kernels.exact(dmsgd.kernels.RBF(few, suggest_scale(few, 25)))
     assert spectrum.effective_rank() == pytest.approx(30, rel=0.05)
 
 
@@ -49,13 +53,15 @@ def test_suggested_scale_has_the_effective_rank_it_promises():
 def test_the_rank_of_all_items_is_known_from_some(k):
     rng = np.random.default_rng(8)
     for X in (rng.normal(size=(1500, 20)), rng.standard_t(2, size=(1500, 10))):
-        spectrum = dmsgd.exact(dmsgd.RBF(X, suggest_scale(X, k)))  # from 500: without 1.1 to 1.4
+        spectrum = dmsgd.kernels.exact(
+            dmsgd.kernels.RBF(X, suggest_scale(X, k))
+        )  # from 500: without 1.1 to 1.4
         assert spectrum.effective_rank() == pytest.approx(2 * k, rel=0.1)
 
 
 def test_ranks_out_of_reach_give_the_ends_of_the_range():
     groups = np.repeat(RNG.normal(size=(10, 3)), 30, axis=0)
-    assert suggest_scale(groups, 8) == pytest.approx(dmsgd.median_scale(groups) / 100)
+    assert suggest_scale(groups, 8) == pytest.approx(dmsgd.kernels.median_scale(groups) / 100)
     assert suggest_scale([[0.0], [1.0]], 1) == pytest.approx(10)
     with pytest.raises(ValueError, match="all items look alike"):
         suggest_scale(np.ones((9, 2)), 2)

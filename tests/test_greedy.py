@@ -40,7 +40,7 @@ def brute(L, k, start=()):
 @pytest.mark.parametrize("name", KERNELS)
 def test_it_is_the_greedy_set_of_determinants(name):
     kernel, k = KERNELS[name]
-    design = dmsgd.KDPP(dmsgd.exact(kernel), k)
+    design = dmsgd.KDPP(kernel, k)
     found = design.greedy_map()
     assert found.tolist() == brute(matrix(kernel), k)
     assert found.dtype == np.int64
@@ -75,14 +75,16 @@ def test_the_first_items_are_the_answer_for_fewer():
 
 
 def test_of_equal_items_the_first_is_taken():
-    assert dmsgd.KDPP(dmsgd.exact(dmsgd.identity(6)), 3).greedy_map().tolist() == [0, 1, 2]
+    assert dmsgd.KDPP(
+        dmsgd.kernels.exact(dmsgd.kernels.Linear(np.eye(6))), 3
+    ).greedy_map().tolist() == [0, 1, 2]
     X = np.repeat(np.eye(4), 3, axis=0)
     assert dmsgd.diversify(X, 4).greedy_map().tolist() == [0, 3, 6, 9]
 
 
 def test_given_items_come_first_and_are_not_taken_again():
     kernel, _ = KERNELS["features and labels"]
-    design = dmsgd.KDPP(dmsgd.exact(kernel), 5).given([6, 1])
+    design = dmsgd.KDPP(kernel, 5).given([6, 1])
     assert design.greedy_map().tolist() == brute(matrix(kernel), 5, [1, 6])
     half = dmsgd.diversify(CLOUD, 8).greedy_map()[:4]
     others = dmsgd.diversify(CLOUD, 8).given(half).greedy_map()

@@ -57,8 +57,8 @@ EDGES = {
     "condition 1e6, more columns than rows": (conditioned(6).T, 7),
     "condition 1e7.5, more columns than rows": (conditioned(7.5).T, 8),
     "one row times 1e7": (with_row(1e7), 8),
-    "features of weight 1e-6": (dmsgd.concat(FEW, np.arange(30) % 4, 1 - 1e-6), 6),
-    "labels of weight 1e-6": (dmsgd.concat(FEW, np.arange(30) % 4, 1e-6), 6),
+    "features of weight 1e-6": (dmsgd.features.concat(FEW, np.arange(30) % 4, 1 - 1e-6), 6),
+    "labels of weight 1e-6": (dmsgd.features.concat(FEW, np.arange(30) % 4, 1e-6), 6),
     "a near copy at 1e-5": (with_near_copy(1e-5), 8),
 }
 
@@ -96,7 +96,7 @@ def routes(F, folder):
         "primal, sparse": sparse.csr_array(wide),
         "in blocks, file": Blocks(store),
         "in blocks, Dask": dask.array.from_array(F, chunks=(7, -1)),
-        "entries": dmsgd.Precomputed(F @ F.T),
+        "entries": dmsgd.kernels.Precomputed(F @ F.T),
     }
 
 
@@ -105,7 +105,7 @@ def told(kernel, k):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            design = dmsgd.KDPP(dmsgd.exact(kernel), k)
+            design = dmsgd.KDPP(kernel, k)
         except dmsgd.RankError as error:
             return None, str(error)
     return design, str(caught[0].message) if caught else ""
@@ -118,7 +118,7 @@ def test_every_route_is_right_to_1e_9_or_warns(decades, shape, tmp_path):
     F = conditioned(decades) if shape == "rotated" else np.eye(30, 8) * np.logspace(0, -decades, 8)
     b = precise.inclusion(F, k)
     for name, form in routes(F, tmp_path).items():
-        kernel = form if isinstance(form, dmsgd.Kernel) else dmsgd.Linear(form)
+        kernel = form if isinstance(form, dmsgd.kernels.Kernel) else dmsgd.kernels.Linear(form)
         design, message = told(kernel, k)
         if design is None:
             assert decades > 12, name
@@ -133,7 +133,7 @@ def test_every_route_is_right_to_1e_9_or_warns(decades, shape, tmp_path):
 @pytest.mark.parametrize("k", [4, 7, 8])
 def test_no_loss_above_1e_9_is_silent(decades, k):
     X = conditioned(decades)
-    design, message = told(dmsgd.Linear(X), k)
+    design, message = told(dmsgd.kernels.Linear(X), k)
     if design is None:
         assert decades == 15
         assert "rounding cannot tell them from zero" in message
@@ -150,7 +150,7 @@ def test_no_loss_above_1e_9_is_silent(decades, k):
 @pytest.mark.parametrize("scale", [0.3, 1.2])
 def test_rbf_on_a_line(k, scale):
     X = np.linspace(-3, 3, 25)[:, None]
-    design, message = told(dmsgd.RBF(X, scale), k)
+    design, message = told(dmsgd.kernels.RBF(X, scale), k)
     if design is None:
         assert "rounding cannot tell them from zero" in message
         return
@@ -168,13 +168,16 @@ def test_random_matrices_of_deficient_rank():
         X = rng.integers(-3, 4, (n, rank)) @ rng.integers(-3, 4, (rank, d))
         if X.any():
             true = np.linalg.matrix_rank(X)
-            assert dmsgd.exact(dmsgd.Linear(X)).rank == true
-            assert dmsgd.exact(dmsgd.Linear(sparse.csr_array(X.astype(float)))).rank == true
+            assert dmsgd.kernels.exact(dmsgd.kernels.Linear(X)).rank == true
+            assert (
+                dmsgd.kernels.exact(dmsgd.kernels.Linear(sparse.csr_array(X.astype(float)))).rank
+                == true
+            )
 
 
 def test_a_dpp_of_any_size_says_so_too():
     with pytest.warns(dmsgd.KernelWarning, match="rounding may move"):
-        dmsgd.DPP(dmsgd.exact(dmsgd.Linear(1e13 * conditioned(13))))
+        dmsgd.DPP(dmsgd.kernels.Linear(1e13 * conditioned(13)))
 
 
 # -- scale ---------------------------------------------------------------------------------------
@@ -183,7 +186,10 @@ def test_a_dpp_of_any_size_says_so_too():
 @pytest.mark.parametrize("factor", [2.0**-380, 2.0**-100, 2.0**100, 2.0**500])
 def test_scale_does_not_matter(factor):
     X = RNG.normal(size=(40, 6))
-    for make in (lambda X: dmsgd.diversify(X, 4), lambda X: dmsgd.SwapChain(dmsgd.Linear(X), 4)):
+    for make in (
+        lambda X: dmsgd.diversify(X, 4),
+        lambda X: dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4),
+    ):
         same = make(X).sample(50, seed=0) == make(factor * X).sample(50, seed=0)
         assert same.all()
     for given in ({"target": "uniform"}, {"kernel": "rbf"}, {"normalize": True}):
@@ -195,7 +201,11 @@ def test_scale_does_not_matter(factor):
 @pytest.mark.parametrize("form", FORMS)
 def test_values_whose_squares_vanish_are_refused(factor, form):
     X = FORMS[form](factor * RNG.normal(size=(40, 6)))
-    for call in (dmsgd.Linear, dmsgd.RBF, lambda X: dmsgd.diversify(X, 4, target="uniform")):
+    for call in (
+        dmsgd.kernels.Linear,
+        dmsgd.kernels.RBF,
+        lambda X: dmsgd.diversify(X, 4, target="uniform"),
+    ):
         with pytest.raises(ValueError, match="so small that their squares vanish; rescale it"):
             call(X)
 
@@ -211,7 +221,7 @@ def test_so_they_are_in_blocks():
 @pytest.mark.parametrize("form", FORMS)
 def test_short_rows_are_normalised(form):
     X = RNG.normal(size=(6, 4)) * np.array([1, 1e-100, 1e-150, 1e-170, 1e-310, 0])[:, None]
-    unit = dmsgd.normalize(FORMS[form](X))
+    unit = dmsgd.features.normalize(FORMS[form](X))
     lengths = np.linalg.norm(unit.toarray() if sparse.issparse(unit) else unit, axis=1)
     np.testing.assert_allclose(lengths, [1, 1, 1, 1, 1, 0], rtol=1e-9)
 
@@ -223,8 +233,8 @@ def test_short_rows_are_normalised(form):
 def test_targets_of_badly_conditioned_features(form):
     X = conditioned(4.5, 40, 6)
     target = RNG.uniform(0.7, 1.3, 40)
-    kernel = dmsgd.prescribe(dmsgd.Linear(FORMS[form](X)), 6, target)
-    b = dmsgd.KDPP(dmsgd.exact(kernel), 6).inclusion()
+    kernel = dmsgd.targets.prescribe(dmsgd.kernels.Linear(FORMS[form](X)), 6, target)
+    b = dmsgd.KDPP(kernel, 6).inclusion()
     np.testing.assert_allclose(b, target * 6 / target.sum(), rtol=1e-6)
 
 
@@ -243,17 +253,21 @@ def test_the_lengths_of_rows_are_free(form):
 
 def test_so_they_are_for_matrices():
     X = RNG.normal(size=(30, 2))
-    L = dmsgd.RBF(X, 0.5).block(range(30), range(30))
+    L = dmsgd.kernels.RBF(X, 0.5).block(range(30), range(30))
     scale = 10.0 ** RNG.uniform(-4, 4, 30)
-    kernel = dmsgd.prescribe(dmsgd.Precomputed(L * np.outer(scale, scale)), 5, "uniform")
-    np.testing.assert_allclose(dmsgd.KDPP(dmsgd.exact(kernel), 5).inclusion(), 5 / 30, rtol=1e-6)
+    kernel = dmsgd.targets.prescribe(
+        dmsgd.kernels.Precomputed(L * np.outer(scale, scale)), 5, "uniform"
+    )
+    np.testing.assert_allclose(dmsgd.KDPP(kernel, 5).inclusion(), 5 / 30, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("n", "k", "scale"), [(300, 20, 0.1), (100, 10, 0.3), (300, 20, 0.003)])
 @pytest.mark.filterwarnings("ignore:rounding may move")
 def test_rbf_targets_in_one_dimension(n, k, scale):
-    kernel = dmsgd.RBF(np.sort(np.random.default_rng(0).random(n))[:, None], scale)
-    b = dmsgd.KDPP(dmsgd.exact(dmsgd.prescribe(kernel, k, "uniform")), k).inclusion()
+    kernel = dmsgd.kernels.RBF(np.sort(np.random.default_rng(0).random(n))[:, None], scale)
+    b = dmsgd.KDPP(
+        dmsgd.kernels.exact(dmsgd.targets.prescribe(kernel, k, "uniform")), k
+    ).inclusion()
     np.testing.assert_allclose(b, k / n, rtol=2e-6)
 
 
@@ -262,8 +276,8 @@ def test_rbf_targets_in_one_dimension(n, k, scale):
 
 def test_a_spectrum_made_by_hand_needs_no_more_than_its_numbers():
     V = orthonormal(9, 3)
-    design = dmsgd.KDPP(dmsgd.Spectrum([3, 2, 1], V.tolist()), 2)
-    same = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(V * np.sqrt([3.0, 2.0, 1.0]))), 2)
+    design = dmsgd.KDPP(dmsgd.spectra.Spectrum([3, 2, 1], V.tolist()), 2)
+    same = dmsgd.KDPP(dmsgd.kernels.Linear(V * np.sqrt([3.0, 2.0, 1.0])), 2)
     np.testing.assert_allclose(design.inclusion(), same.inclusion(), rtol=1e-12)
 
 
@@ -283,11 +297,11 @@ def test_a_spectrum_made_by_hand_needs_no_more_than_its_numbers():
 @pytest.mark.parametrize("more", [{}, {"route": "x"}, {"data": "x"}, {"tol": 0.5}])
 def test_a_spectrum_made_by_hand_is_checked(values, vectors, message, more):
     with pytest.raises(ValueError, match=message):
-        dmsgd.Spectrum(values, vectors, **more)
+        dmsgd.spectra.Spectrum(values, vectors, **more)
 
 
 def test_so_is_one_that_is_made_of_another():
-    spectrum = dmsgd.exact(dmsgd.Linear(RNG.normal(size=(9, 3))))
+    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(RNG.normal(size=(9, 3))))
     assert replace(spectrum).fingerprint() == spectrum.fingerprint()
     with pytest.raises(ValueError, match="orthonormal"):
         replace(spectrum, vectors=np.ones((9, 3)))
@@ -303,19 +317,19 @@ def test_so_is_one_that_is_made_of_another():
 )  # fmt: skip
 def test_so_is_all_else_that_a_spectrum_is_given(name, value):
     with pytest.raises((TypeError, ValueError), match=name):
-        dmsgd.Spectrum([2, 1], np.eye(3)[:, :2], **{name: value})
+        dmsgd.spectra.Spectrum([2, 1], np.eye(3)[:, :2], **{name: value})
 
 
 @pytest.mark.parametrize("name", ["kernel", "data", "method"])
 def test_what_a_spectrum_says_of_its_kernel_is_text(name):
     with pytest.raises(TypeError, match=name):
-        dmsgd.Spectrum([3, 2, 1], orthonormal(9, 3), **{name: 3})
+        dmsgd.spectra.Spectrum([3, 2, 1], orthonormal(9, 3), **{name: 3})
 
 
 def test_the_identity_kernel_is_guarded_like_any_other(monkeypatch):
     monkeypatch.setenv("DMSGD_MEMORY", "10MB")
     with pytest.raises(MemoryError, match=r"2000 items in 2000 strata.*Uniform and Stratified"):
-        dmsgd.exact(dmsgd.identity(2000))
+        dmsgd.kernels.exact(dmsgd.kernels.Linear(sparse.eye_array(2000)))
 
 
 # -- the same identity everywhere ----------------------------------------------------------------
@@ -331,7 +345,7 @@ def designs():
     """Designs whose numbers are rounded results, by name."""
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(70, 6)), rng.integers(0, 3, 70)
-    rbf = dmsgd.RBF(X)
+    rbf = dmsgd.kernels.RBF(X)
     grid = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), -1).reshape(-1, 2)
     return {
         "linear": dmsgd.diversify(X, 4),
@@ -341,15 +355,21 @@ def designs():
         "density": dmsgd.diversify(X, 4, target="density"),
         "given": dmsgd.diversify(X, 4, target=1 + y),
         "rbf target": dmsgd.diversify(X, 4, kernel="rbf", target="uniform"),
-        "nystrom": dmsgd.KDPP(dmsgd.nystrom(rbf, 30), 4),
-        "pivots": dmsgd.KDPP(dmsgd.nystrom(rbf, 30, "pivots"), 4),
-        "cholesky": dmsgd.KDPP(dmsgd.pivoted_cholesky(rbf, 30), 4),
-        "coreset": dmsgd.KDPP(dmsgd.coreset(rbf, 20), 4),
-        "ties": dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(factorial())), 7),
-        "ties, sparse": dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(sparse.csr_array(factorial()))), 7),
-        "ties, in blocks": dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(streamed(factorial()))), 7),
-        "ties, more columns": dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(factorial()[:30].T)), 7),
-        "ties, rbf": dmsgd.KDPP(dmsgd.exact(dmsgd.RBF(grid, 1.0)), 7),
+        "nystrom": dmsgd.KDPP(dmsgd.kernels.nystrom(rbf, 30), 4),
+        "pivots": dmsgd.KDPP(dmsgd.kernels.nystrom(rbf, 30, "pivots"), 4),
+        "cholesky": dmsgd.KDPP(dmsgd.kernels.pivoted_cholesky(rbf, 30), 4),
+        "coreset": dmsgd.KDPP(dmsgd.kernels.coreset(rbf, 20), 4),
+        "ties": dmsgd.KDPP(dmsgd.kernels.Linear(factorial()), 7),
+        "ties, sparse": dmsgd.KDPP(
+            dmsgd.kernels.exact(dmsgd.kernels.Linear(sparse.csr_array(factorial()))), 7
+        ),
+        "ties, in blocks": dmsgd.KDPP(
+            dmsgd.kernels.exact(dmsgd.kernels.Linear(streamed(factorial()))), 7
+        ),
+        "ties, more columns": dmsgd.KDPP(
+            dmsgd.kernels.exact(dmsgd.kernels.Linear(factorial()[:30].T)), 7
+        ),
+        "ties, rbf": dmsgd.KDPP(dmsgd.kernels.RBF(grid, 1.0), 7),
     }
 
 
@@ -391,39 +411,39 @@ def test_fingerprints_and_draws_are_the_same_under_another_blas(core, threads):
 
 def test_what_is_asked_is_part_of_the_identity():
     X = RNG.normal(size=(70, 6))
-    rbf, linear = dmsgd.RBF(X), dmsgd.Linear(X)
+    rbf, linear = dmsgd.kernels.RBF(X), dmsgd.kernels.Linear(X)
     spectra = [
-        dmsgd.exact(rbf),
-        dmsgd.exact(rbf, tol=1e-3),
-        dmsgd.exact(linear),
-        dmsgd.nystrom(rbf, 30),
-        dmsgd.nystrom(rbf, 31),
-        dmsgd.nystrom(rbf, 30, seed=1),
-        dmsgd.nystrom(rbf, 30, "pivots"),
-        dmsgd.nystrom(rbf, range(30)),
-        dmsgd.nystrom(rbf, range(1, 31)),
-        dmsgd.nystrom(linear, 30),
-        dmsgd.pivoted_cholesky(rbf, 30),
-        dmsgd.pivoted_cholesky(rbf, 31),
-        dmsgd.pivoted_cholesky(rbf, 30, seed=1),
-        dmsgd.pivoted_cholesky(rbf, 30, block=16),
-        dmsgd.pivoted_cholesky(rbf, tol=0.1),
-        dmsgd.coreset(rbf, 20),
-        dmsgd.coreset(rbf, 21),
-        dmsgd.coreset(rbf, 20, seed=1),
-        dmsgd.exact(dmsgd.RBF(X, rbf.scale)),
-        *(dmsgd.exact(dmsgd.prescribe(linear, k, "uniform")) for k in (3, 4)),
-        dmsgd.exact(dmsgd.prescribe(linear, 4, np.arange(1, 71))),
-        dmsgd.exact(dmsgd.prescribe(linear, 4, "uniform", tol=1e-4)),
-        dmsgd.exact(dmsgd.prescribe(rbf, 4, "uniform")),
-        dmsgd.exact(dmsgd.prescribe(dmsgd.exact(linear), 4, "uniform")),
-        dmsgd.Spectrum([1.0], orthonormal(70, 1)),
+        dmsgd.kernels.exact(rbf),
+        dmsgd.kernels.exact(rbf, tol=1e-3),
+        dmsgd.kernels.exact(linear),
+        dmsgd.kernels.nystrom(rbf, 30),
+        dmsgd.kernels.nystrom(rbf, 31),
+        dmsgd.kernels.nystrom(rbf, 30, seed=1),
+        dmsgd.kernels.nystrom(rbf, 30, "pivots"),
+        dmsgd.kernels.nystrom(rbf, range(30)),
+        dmsgd.kernels.nystrom(rbf, range(1, 31)),
+        dmsgd.kernels.nystrom(linear, 30),
+        dmsgd.kernels.pivoted_cholesky(rbf, 30),
+        dmsgd.kernels.pivoted_cholesky(rbf, 31),
+        dmsgd.kernels.pivoted_cholesky(rbf, 30, seed=1),
+        dmsgd.kernels.pivoted_cholesky(rbf, 30, block=16),
+        dmsgd.kernels.pivoted_cholesky(rbf, tol=0.1),
+        dmsgd.kernels.coreset(rbf, 20),
+        dmsgd.kernels.coreset(rbf, 21),
+        dmsgd.kernels.coreset(rbf, 20, seed=1),
+        dmsgd.kernels.exact(dmsgd.kernels.RBF(X, rbf.scale)),
+        *(dmsgd.kernels.exact(dmsgd.targets.prescribe(linear, k, "uniform")) for k in (3, 4)),
+        dmsgd.kernels.exact(dmsgd.targets.prescribe(linear, 4, np.arange(1, 71))),
+        dmsgd.kernels.exact(dmsgd.targets.prescribe(linear, 4, "uniform", tol=1e-4)),
+        dmsgd.kernels.exact(dmsgd.targets.prescribe(rbf, 4, "uniform")),
+        dmsgd.kernels.exact(dmsgd.targets.prescribe(dmsgd.kernels.exact(linear), 4, "uniform")),
+        dmsgd.spectra.Spectrum([1.0], orthonormal(70, 1)),
     ]
     assert len({spectrum.fingerprint() for spectrum in spectra}) == len(spectra)
 
 
 def test_rounding_is_no_part_of_the_identity():
-    spectrum = dmsgd.nystrom(dmsgd.RBF(RNG.normal(size=(70, 6))), 30)
+    spectrum = dmsgd.kernels.nystrom(dmsgd.kernels.RBF(RNG.normal(size=(70, 6))), 30)
     rounded = replace(spectrum, values=spectrum.values * (1 + 1e-15), route="another way")
     assert rounded.fingerprint() == spectrum.fingerprint()
 

@@ -14,9 +14,9 @@ DESIGNS = {
     "KDPP": dmsgd.diversify(X, 4),
     "Uniform": dmsgd.Uniform(60, 4),
     "Stratified": dmsgd.Stratified(Y, 4),
-    "SwapChain": dmsgd.SwapChain(dmsgd.RBF(X, 2.0), 4),
-    "AcceptReject": dmsgd.AcceptReject(dmsgd.RBF(X, 2.0), 4),
-    "DPP": dmsgd.DPP(dmsgd.exact(dmsgd.Linear(X))),
+    "SwapChain": dmsgd.designs.SwapChain(dmsgd.kernels.RBF(X, 2.0), 4),
+    "AcceptReject": dmsgd.designs.AcceptReject(dmsgd.kernels.RBF(X, 2.0), 4),
+    "DPP": dmsgd.DPP(dmsgd.kernels.Linear(X)),
 }
 
 
@@ -40,7 +40,7 @@ def test_the_options_of_diversify_are_shown():
     assert design.provenance()["data"][:12] in html
     plain = dmsgd.diversify(X, 4)._repr_html_()
     assert "defaults of diversify" in plain
-    made = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 4)._repr_html_()
+    made = dmsgd.KDPP(dmsgd.kernels.Linear(X), 4)._repr_html_()
     assert "diversify" not in made
     balanced = dmsgd.diversify(X, 4, Y, standardize=True, target="balanced")._repr_html_()
     assert "target=&#x27;balanced&#x27;" in balanced

@@ -14,6 +14,7 @@ import torch
 from scipy import sparse
 
 import dmsgd
+from dmsgd import designs, diagnostics, features, kernels
 
 X = np.random.default_rng(0).normal(size=(12, 5))
 Y = np.arange(12) % 3
@@ -24,7 +25,7 @@ SKEW = np.array([[1.0, 0.5], [0.0, 1.0]])
 
 BAD = {
     "NaN": (lambda: dmsgd.diversify(HOLE, 3), ValueError, r"1 NaN or infinite.*\(3, 1\).*impute"),
-    "kernel": (lambda: dmsgd.diversify(dmsgd.Linear(X), 3), TypeError, "X is a Linear"),
+    "kernel": (lambda: dmsgd.diversify(kernels.Linear(X), 3), TypeError, "X is a Linear"),
     "inf, sparse": (lambda: dmsgd.diversify(INFINITE, 3), ValueError, "NaN or infinite"),
     "overflow": (lambda: dmsgd.diversify(X * 1e200, 3), ValueError, "squares overflow; rescale"),
     "k = 0": (lambda: dmsgd.diversify(X, 0), ValueError, "k must be at least 1, got 0"),
@@ -33,9 +34,9 @@ BAD = {
     "k a float": (lambda: dmsgd.diversify(X, 2.0), TypeError, "k must be an integer, got 2.0"),
     "k a bool": (lambda: dmsgd.Uniform(5, True), TypeError, "k must be an integer, got True"),
     "w > 1": (lambda: dmsgd.diversify(X, 3, Y, w=1.5), ValueError, r"w must lie in \[0, 1\].*1.5"),
-    "w < 0": (lambda: dmsgd.concat(X, Y, -0.1), ValueError, r"w must lie in \[0, 1\]"),
-    "w NaN": (lambda: dmsgd.concat(X, Y, float("nan")), ValueError, r"w must lie in \[0, 1\]"),
-    "w text": (lambda: dmsgd.concat(X, Y, "0.5"), TypeError, "w must be a number"),
+    "w < 0": (lambda: features.concat(X, Y, -0.1), ValueError, r"w must lie in \[0, 1\]"),
+    "w NaN": (lambda: features.concat(X, Y, float("nan")), ValueError, r"w must lie in \[0, 1\]"),
+    "w text": (lambda: features.concat(X, Y, "0.5"), TypeError, "w must be a number"),
     "labels too short": (
         lambda: dmsgd.diversify(X, 3, labels=Y[:5], w=0.5), ValueError, "5 entries for 12 items"),
     "labels 2-D": (
@@ -46,10 +47,10 @@ BAD = {
         lambda: dmsgd.Stratified(["a", None, "b"], 2), ValueError, "1 missing entry"),
     "labels empty": (lambda: dmsgd.Stratified([], 1), ValueError, "labels is empty"),
     "labels sparse": (
-        lambda: dmsgd.one_hot(sparse.csr_array([[1.0], [2.0]])), TypeError, "got a sparse matrix"),
-    "labels nested": (lambda: dmsgd.one_hot([[1, 2], [3, 4]]), ValueError, "a list of lists"),
+        lambda: features.one_hot(sparse.csr_array([[1.0], [2.0]])), TypeError, "sparse matrix"),
+    "labels nested": (lambda: features.one_hot([[1, 2], [3, 4]]), ValueError, "a list of lists"),
     "labels without an order": (
-        lambda: dmsgd.one_hot([object(), object()]), TypeError, "object objects.*no order"),
+        lambda: features.one_hot([object(), object()]), TypeError, "object objects.*no order"),
     "an empty path": (lambda: dmsgd.diversify("", 3), ValueError, "X is an empty path"),
     "w without labels": (
         lambda: dmsgd.diversify(X, 3, w=0.5), ValueError, "labels is None; pass labels= or w=0"),
@@ -63,11 +64,11 @@ BAD = {
         lambda: dmsgd.diversify(np.array([["a", 1]], dtype=object), 1), TypeError, "holds text"),
     "complex": (lambda: dmsgd.diversify(X * 1j, 3), TypeError, "real numbers, got dtype complex"),
     "ragged": (lambda: dmsgd.diversify([[1.0], [1.0, 2.0]], 1), ValueError, "not a rectangular"),
-    "asymmetric": (lambda: dmsgd.Precomputed(SKEW), ValueError, "not symmetric.*0.5"),
+    "asymmetric": (lambda: kernels.Precomputed(SKEW), ValueError, "not symmetric.*0.5"),
     "indefinite": (
-        lambda: dmsgd.Precomputed([[1.0, 2.0], [2.0, 1.0]]), ValueError, "negative eigenvalue"),
-    "not square": (lambda: dmsgd.Precomputed(X), ValueError, r"square, got shape \(12, 5\)"),
-    "zero matrix": (lambda: dmsgd.Precomputed(np.zeros((3, 3))), ValueError, "all zeros"),
+        lambda: kernels.Precomputed([[1.0, 2.0], [2.0, 1.0]]), ValueError, "negative eigenvalue"),
+    "not square": (lambda: kernels.Precomputed(X), ValueError, r"square, got shape \(12, 5\)"),
+    "zero matrix": (lambda: kernels.Precomputed(np.zeros((3, 3))), ValueError, "all zeros"),
     "zero features": (
         lambda: dmsgd.diversify(np.zeros((4, 2)), 1), ValueError, "all features are zero"),
     "equal items, rbf": (
@@ -84,24 +85,24 @@ BAD = {
     "workers an array": (
         lambda: dmsgd.Uniform(5, 2).sample(1, workers=np.array([1, 2])), TypeError, "workers"),
     "draws too far": (
-        lambda: dmsgd.DPP(dmsgd.exact(dmsgd.Linear(X))).sample(2, start=2**63 - 1),
+        lambda: dmsgd.DPP(kernels.Linear(X)).sample(2, start=2**63 - 1),
         ValueError, "numbered below"),
     "radii too far": (
-        lambda: dmsgd.PoissonDisk(X, 3).radii(2, start=2**63 - 1), ValueError, "numbered below"),
+        lambda: designs.PoissonDisk(X, 3).radii(2, start=2**63 - 1), ValueError, "numbered below"),
     "unknown kernel": (
         lambda: dmsgd.diversify(X, 3, kernel="poly"), ValueError, "poly"),
     "scale of linear": (lambda: dmsgd.diversify(X, 3, scale=1.0), ValueError, "kernel='rbf'"),
-    "scale zero": (lambda: dmsgd.RBF(X, 0.0), ValueError, "scale must be positive"),
+    "scale zero": (lambda: kernels.RBF(X, 0.0), ValueError, "scale must be positive"),
     "kernel of one's own": (
-        lambda: dmsgd.diversify(X, 3, kernel=dmsgd.Linear(X)), TypeError, "unknown kernel"),
+        lambda: dmsgd.diversify(X, 3, kernel=kernels.Linear(X)), TypeError, "unknown kernel"),
     "rank of an exact spectrum": (
         lambda: dmsgd.diversify(X, 3, spectrum="exact", rank=5), ValueError, "rank belongs"),
-    "rho zero": (lambda: dmsgd.anneal(np.abs(X), 0), ValueError, "rho must be positive"),
-    "rho of negatives": (lambda: dmsgd.anneal(X, 0.5), ValueError, "negative entries.*shift"),
+    "rho zero": (lambda: features.anneal(np.abs(X), 0), ValueError, "rho must be positive"),
+    "rho of negatives": (lambda: features.anneal(X, 0.5), ValueError, "negative entries.*shift"),
     "no kernel": (lambda: dmsgd.KDPP(X, 3), ValueError, "square"),
     "no matrix": (lambda: dmsgd.KDPP("rbf", 3), TypeError, "needs an"),
     "DPP of no kernel": (lambda: dmsgd.DPP(X), ValueError, "square"),
-    "too many clusters": (lambda: dmsgd.clustered(X, 3, clusters=13), ValueError, "clusters=13"),
+    "too many clusters": (lambda: designs.clustered(X, 3, clusters=13), ValueError, "clusters=13"),
     "cuda-like tensor": (
         lambda: dmsgd.diversify(torch.empty(3, 2, device="meta"), 1), TypeError, "on meta"),
     "sparse tensor": (
@@ -114,24 +115,23 @@ BAD = {
     "flag": (lambda: dmsgd.diversify(X, 3, normalize="no"), TypeError, "normalize must be True or"),
     "kernel no name": (lambda: dmsgd.diversify(X, 3, kernel=X), TypeError, "unknown kernel"),
     "unknown spectrum": (
-        lambda: dmsgd.diversify(X, 3, spectrum=dmsgd.exact), TypeError, "unknown spectrum"),
+        lambda: dmsgd.diversify(X, 3, spectrum=kernels.exact), TypeError, "unknown spectrum"),
     "sampler no function": (
-        lambda: dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 3, None), TypeError, "sampler must be"),
+        lambda: dmsgd.KDPP(kernels.Linear(X), 3, None), TypeError, "sampler must be"),
     "kernel no kernel": (
-        lambda: dmsgd.nystrom(X, 3), TypeError, "nystrom needs a kernel, got ndarray.*Linear"),
+        lambda: kernels.nystrom(X, 3), TypeError, "nystrom needs a kernel, got ndarray.*Linear"),
     "items 2-D": (
-        lambda: dmsgd.Linear(X).block([[0]], [1]), ValueError, r"I must be a 1-D.*\(1, 1\)"),
+        lambda: kernels.Linear(X).block([[0]], [1]), ValueError, r"I must be a 1-D.*\(1, 1\)"),
     "items as objects": (
-        lambda: dmsgd.Linear(X).columns([10**30]), ValueError, r"J must lie in 0\.\.11"),
+        lambda: kernels.Linear(X).columns([10**30]), ValueError, r"J must lie in 0\.\.11"),
     "items that do not fit": (
         lambda: dmsgd.Uniform(5, 2).joint([0, 1], [0, 1, 2]), ValueError, r"\(2,\) and \(3,\)"),
     "start beyond 64 bits": (
         lambda: dmsgd.Uniform(5, 2).sample(1, start=10**30), ValueError, "start must be below"),
     "scale beyond float64": (
-        lambda: dmsgd.RBF(X, 10**400), ValueError, "scale must be positive and finite"),
-    "tol of all": (lambda: dmsgd.exact(dmsgd.Linear(X), tol=1), ValueError, "tol must be below 1"),
-    "power beyond": (lambda: dmsgd.anneal(abs(X) + 2, 1e300), ValueError, "rho=1e.300 is beyond"),
-    "identity too large": (lambda: dmsgd.identity(10**15), MemoryError, "Uniform draws the same"),
+        lambda: kernels.RBF(X, 10**400), ValueError, "scale must be positive and finite"),
+    "tol of all": (lambda: kernels.exact(kernels.Linear(X), tol=1), ValueError, "tol must be"),
+    "power beyond": (lambda: features.anneal(abs(X) + 2, 1e300), ValueError, "rho=1e.300"),
     "target text": (
         lambda: dmsgd.diversify(X, 3, target=["1"] * 12), TypeError, "target holds text"),
     "target complex": (
@@ -148,29 +148,29 @@ BAD = {
     "a class": (
         lambda: dmsgd.unbiased_weights(dmsgd.Uniform), TypeError, "got the class Uniform"),
     "no closed form": (
-        lambda: dmsgd.unbiased_weights(dmsgd.SwapChain(dmsgd.Linear(X), 2)), TypeError,
+        lambda: dmsgd.unbiased_weights(designs.SwapChain(kernels.Linear(X), 2)), TypeError,
         "SwapChain has no closed form.*estimate_inclusion"),
-    "settings": (lambda: dmsgd.designs.DesignOptions(w="0.5"), TypeError, "w must be a number"),
+    "settings": (lambda: designs.DesignOptions(w="0.5"), TypeError, "w must be a number"),
     "gradients too large": (
-        lambda: dmsgd.diagnostics.gradient_variance(dmsgd.Uniform(12, 2), X * 1e150), ValueError,
+        lambda: diagnostics.gradient_variance(dmsgd.Uniform(12, 2), X * 1e150), ValueError,
         "gradients.*rescale"),
     "no function to follow compare": (
-        lambda: dmsgd.diagnostics.compare(X, 3, progress=3), TypeError, "progress"),
+        lambda: diagnostics.compare(X, 3, progress=3), TypeError, "progress"),
     "no function to follow build": (
         lambda: dmsgd.report.build(X, 3, progress=3), TypeError, "progress"),
-    "code for no k": (lambda: dmsgd.designs.DesignOptions().code("3"), TypeError, "k must"),
-    "a kernel for X": (lambda: dmsgd.median_scale(dmsgd.Linear(X)), TypeError, "X is a Linear"),
+    "code for no k": (lambda: designs.DesignOptions().code("3"), TypeError, "k must"),
+    "a kernel for X": (lambda: kernels.median_scale(kernels.Linear(X)), TypeError, "X is a Linear"),
     "a column of a kernel": (
-        lambda: dmsgd.diversify(dmsgd.Linear(X), 3, labels="c"), TypeError, "X is a Linear"),
+        lambda: dmsgd.diversify(kernels.Linear(X), 3, labels="c"), TypeError, "X is a Linear"),
     "weights of what is hardly ever drawn": (
         lambda: dmsgd.unbiased_weights(dmsgd.Weighted(weights=[1e-310, 1, 2, 1], k=2)), ValueError,
         "item 0"),
     "sampler of one argument": (
-        lambda: dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 3, len), TypeError, "sampler"),
+        lambda: dmsgd.KDPP(kernels.Linear(X), 3, len), TypeError, "sampler"),
     "sampler of no function": (
-        lambda: dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 3, 3), TypeError, "sampler"),
+        lambda: dmsgd.KDPP(kernels.Linear(X), 3, 3), TypeError, "sampler"),
     "sampler that returns nothing": (
-        lambda: dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 3, lambda spectrum, k: None).sample(1),
+        lambda: dmsgd.KDPP(kernels.Linear(X), 3, lambda spectrum, k: None).sample(1),
         TypeError, "sampler"),
 }  # fmt: skip
 
@@ -200,16 +200,16 @@ def damaged_coo(place):
 def test_damaged_sparse_matrices_are_refused(kind, place):
     """SciPy follows such indices out of the matrix, and out of the memory of the process."""
     with pytest.raises(ValueError, match="X is a damaged sparse matrix"):
-        dmsgd.normalize(damaged(kind, place))
+        features.normalize(damaged(kind, place))
     with pytest.raises(ValueError, match="X is a damaged sparse matrix"):
-        dmsgd.normalize(damaged_coo(place))
+        features.normalize(damaged_coo(place))
 
 
 def test_entries_stored_in_parts_are_one_number():
     halves = sparse.coo_array(([2.0, 2.0, 1.0], ([0, 0, 1], [0, 0, 1])), shape=(2, 2))
     parts = sparse.csr_array(([2.0, 2.0, 1.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
     for given in (halves, parts):
-        np.testing.assert_array_equal(dmsgd.anneal(given, 0.5).toarray(), [[2, 0], [0, 1]])
+        np.testing.assert_array_equal(features.anneal(given, 0.5).toarray(), [[2, 0], [0, 1]])
     assert parts.nnz == 3  # what was given is left as it was
 
 
@@ -241,15 +241,15 @@ def test_missing_labels_are_no_class(labels):
 TAKES_LABELS = {
     "diversify": lambda y: dmsgd.diversify(X, 2, y, 0.5),
     "inclusion": lambda y: dmsgd.inclusion(X, 2, y, 0.5),
-    "suggest_w": lambda y: dmsgd.diagnostics.suggest_w(X, 2, y),
+    "suggest_w": lambda y: diagnostics.suggest_w(X, 2, y),
     "Stratified": lambda y: dmsgd.Stratified(y, 2),
     "Partition": lambda y: dmsgd.Partition(dmsgd.diversify(X, 2), y),
-    "concat": lambda y: dmsgd.concat(X, y, 0.5),
-    "concat, w = 0": lambda y: dmsgd.concat(X, y, 0.0),
-    "one_hot": dmsgd.one_hot,
-    "strata": dmsgd.strata,
-    "class_shares": lambda y: dmsgd.diagnostics.class_shares(dmsgd.Uniform(12, 2), y),
-    "compare": lambda y: dmsgd.diagnostics.compare(X, 2, y),
+    "concat": lambda y: features.concat(X, y, 0.5),
+    "concat, w = 0": lambda y: features.concat(X, y, 0.0),
+    "one_hot": features.one_hot,
+    "Linear": lambda y: kernels.Linear(features.one_hot(y)),
+    "class_shares": lambda y: diagnostics.class_shares(dmsgd.Uniform(12, 2), y),
+    "compare": lambda y: diagnostics.compare(X, 2, y),
     "report": lambda y: dmsgd.report.build(X, 2, y),
 }
 
@@ -284,7 +284,7 @@ def test_infinite_labels_are_no_class(name, labels):
 )
 def test_labels_of_different_kinds_do_not_merge(labels, kinds):
     with pytest.raises(TypeError, match=f"labels mixes {kinds}.*one kind"):
-        dmsgd.one_hot(labels)
+        features.one_hot(labels)
 
 
 def test_text_that_numpy_would_shorten_is_another_class():
@@ -307,10 +307,10 @@ def test_long_indices_are_as_good_as_short_ones(kind):
     long = sparse.csr_array(X)
     long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
     assert (
-        dmsgd.clustered(long, 3).fingerprint()
-        == dmsgd.clustered(sparse.csr_array(X), 3).fingerprint()
+        designs.clustered(long, 3).fingerprint()
+        == designs.clustered(sparse.csr_array(X), 3).fingerprint()
     )
-    assert dmsgd.nystrom(dmsgd.Linear(long), 3, kind).rank == 3
+    assert kernels.nystrom(kernels.Linear(long), 3, kind).rank == 3
 
 
 def test_targets_of_any_size_and_container_are_the_same():
@@ -389,7 +389,7 @@ def test_seeds_of_every_kind():
 
 def test_import_is_light():
     code = (
-        "import sys, dmsgd; dmsgd.Linear([[1.0]]); "
+        "import sys, dmsgd; dmsgd.kernels.Linear([[1.0]]); "
         "print([m for m in ('numba', 'sklearn', 'matplotlib', 'torch') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -244,7 +244,7 @@ def test_few_columns_get_an_rbf_kernel():
     assert [each.name for each in found.summaries] == ["uniform"]  # what was asked for is not there
     settings = found.candidate.options
     assert (settings.kernel, settings.normalize) == ("rbf", False)
-    assert settings.scale == pytest.approx(dmsgd.suggest_scale(X, 12), rel=1e-3)
+    assert settings.scale == pytest.approx(dmsgd.designs.suggest_scale(X, 12), rel=1e-3)
     advice = recommend(found)
     assert advice.name == "weighted"
     assert re.search(r"Weighted.like\(.*kernel='rbf', scale=[\d.]+\)\)$", advice.code(12))

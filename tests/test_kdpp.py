@@ -8,6 +8,7 @@ from scipy import sparse
 
 import dmsgd
 from contracts import (
+    balanced_strata,
     check_closed_forms,
     check_determinism,
     check_draws,
@@ -26,23 +27,26 @@ FULL = (lambda A: A @ A.T)(RNG.normal(size=(8, 8)))
 STRATA = np.array([0, 0, 0, 1, 1, 2, 2, 2])
 
 KERNELS = {
-    "linear": (dmsgd.Linear(FEATURES), 3),
-    "linear, k = rank": (dmsgd.Linear(FEATURES), 4),
-    "linear, k = 1": (dmsgd.Linear(FEATURES), 1),
-    "wide": (dmsgd.Linear(RNG.normal(size=(7, 20))), 4),
-    "rbf": (dmsgd.RBF(FEATURES), 3),
-    "product": (dmsgd.Product(dmsgd.Linear(FEATURES), dmsgd.RBF(FEATURES)), 3),
-    "product of features": (dmsgd.Product(*2 * [dmsgd.Linear(FEATURES[:, :2])]), 3),
-    "full rank": (dmsgd.Precomputed(FULL), 4),
-    "full rank, k = n": (dmsgd.Precomputed(FULL[:5, :5]), 5),
-    "rank deficient": (dmsgd.Precomputed(DUPLICATED @ DUPLICATED.T), 3),
-    "duplicated rows": (dmsgd.Linear(DUPLICATED), 4),
-    "a zero row": (dmsgd.Linear(np.vstack([FEATURES[:6], np.zeros((1, 4))])), 3),
-    "identity": (dmsgd.identity(7), 3),
-    "strata": (dmsgd.strata(STRATA), 2),
-    "strata, k = M": (dmsgd.strata(STRATA), 3),
-    "balanced strata": (dmsgd.strata(STRATA, balanced=True), 2),
-    "features and labels": (dmsgd.Linear(dmsgd.concat(FEATURES, STRATA, 0.7)), 5),
+    "linear": (dmsgd.kernels.Linear(FEATURES), 3),
+    "linear, k = rank": (dmsgd.kernels.Linear(FEATURES), 4),
+    "linear, k = 1": (dmsgd.kernels.Linear(FEATURES), 1),
+    "wide": (dmsgd.kernels.Linear(RNG.normal(size=(7, 20))), 4),
+    "rbf": (dmsgd.kernels.RBF(FEATURES), 3),
+    "product": (
+        dmsgd.kernels.Product(dmsgd.kernels.Linear(FEATURES), dmsgd.kernels.RBF(FEATURES)),
+        3,
+    ),
+    "product of features": (dmsgd.kernels.Product(*2 * [dmsgd.kernels.Linear(FEATURES[:, :2])]), 3),
+    "full rank": (dmsgd.kernels.Precomputed(FULL), 4),
+    "full rank, k = n": (dmsgd.kernels.Precomputed(FULL[:5, :5]), 5),
+    "rank deficient": (dmsgd.kernels.Precomputed(DUPLICATED @ DUPLICATED.T), 3),
+    "duplicated rows": (dmsgd.kernels.Linear(DUPLICATED), 4),
+    "a zero row": (dmsgd.kernels.Linear(np.vstack([FEATURES[:6], np.zeros((1, 4))])), 3),
+    "identity": (dmsgd.kernels.Linear(np.eye(7)), 3),
+    "strata": (dmsgd.kernels.Linear(dmsgd.features.one_hot(STRATA)), 2),
+    "strata, k = M": (dmsgd.kernels.Linear(dmsgd.features.one_hot(STRATA)), 3),
+    "balanced strata": (balanced_strata(STRATA), 2),
+    "features and labels": (dmsgd.kernels.Linear(dmsgd.features.concat(FEATURES, STRATA, 0.7)), 5),
 }
 
 
@@ -59,20 +63,20 @@ def case(request):
 
 def test_closed_forms_equal_enumeration(case):
     kernel, k, law = case
-    check_closed_forms(dmsgd.KDPP(dmsgd.exact(kernel), k), law)
+    check_closed_forms(dmsgd.KDPP(kernel, k), law)
 
 
 @pytest.mark.parametrize("sampler", [rejection, reference])
 def test_draws_follow_the_law(case, sampler):
     kernel, k, law = case
     size = 20_000 if sampler is rejection else 3_000
-    check_draws(dmsgd.KDPP(dmsgd.exact(kernel), k, sampler=sampler), law, size)
+    check_draws(dmsgd.KDPP(kernel, k, sampler=sampler), law, size)
 
 
 def test_draws_follow_the_law_across_blocks_of_proposals():
     """At k = 12 of 14 a draw needs several blocks, so W is used and reflected."""
     L = (lambda A: A @ A.T)(np.random.default_rng(3).normal(size=(14, 14)))
-    design = dmsgd.KDPP(dmsgd.exact(dmsgd.Precomputed(L)), 12)
+    design = dmsgd.KDPP(dmsgd.kernels.Precomputed(L), 12)
     law = kdpp_law(L, 12)
     check_closed_forms(design, law)
     check_draws(design, law)
@@ -80,7 +84,7 @@ def test_draws_follow_the_law_across_blocks_of_proposals():
 
 @pytest.mark.parametrize("sampler", [rejection, reference])
 def test_determinism(sampler):
-    check_determinism(dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FEATURES)), 3, sampler=sampler))
+    check_determinism(dmsgd.KDPP(dmsgd.kernels.Linear(FEATURES), 3, sampler=sampler))
 
 
 def test_large_draws_do_not_depend_on_workers():
@@ -110,11 +114,14 @@ def test_moments_of_large_draws():
 
 
 def test_order_within_a_row_is_exchangeable():
-    check_exchangeable(dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FEATURES)), 3))
+    check_exchangeable(dmsgd.KDPP(dmsgd.kernels.Linear(FEATURES), 3))
 
 
 def test_identity_kernel_is_plain_sgd():
-    design, plain = dmsgd.KDPP(dmsgd.exact(dmsgd.identity(8)), 3), dmsgd.Uniform(8, 3)
+    design, plain = (
+        dmsgd.KDPP(dmsgd.kernels.Linear(np.eye(8)), 3),
+        dmsgd.Uniform(8, 3),
+    )
     batches = plain.sample(5, seed=0)
     np.testing.assert_allclose(design.log_prob(batches), plain.log_prob(batches))
     np.testing.assert_allclose(design.inclusion(), plain.inclusion())
@@ -122,7 +129,9 @@ def test_identity_kernel_is_plain_sgd():
 
 
 def test_strata_kernel_with_k_equal_to_strata_is_stratified_sampling():
-    design = dmsgd.KDPP(dmsgd.exact(dmsgd.strata(STRATA)), 3)
+    design = dmsgd.KDPP(
+        dmsgd.kernels.exact(dmsgd.kernels.Linear(dmsgd.features.one_hot(STRATA))), 3
+    )
     stratified = dmsgd.Stratified(STRATA, 3)
     everyone = np.arange(8)
     np.testing.assert_allclose(design.inclusion(), stratified.inclusion(), atol=1e-12)
@@ -137,11 +146,11 @@ def test_strata_kernel_with_k_equal_to_strata_is_stratified_sampling():
 def test_strata_with_fewer_items_than_strata_favours_large_ones_unless_balanced():
     """The paper's Proposition 1 holds at k = M only: sizes 3, 2, 3, 1 with k = 2."""
     y = np.repeat([0, 1, 2, 3], [3, 2, 3, 1])
+    plain = dmsgd.kernels.Linear(dmsgd.features.one_hot(y))
+    kernels = {False: plain, True: balanced_strata(y)}
     share = {
-        balanced: np.bincount(
-            y, dmsgd.KDPP(dmsgd.exact(dmsgd.strata(y, balanced)), 2).inclusion()
-        ).round(2)
-        for balanced in (False, True)
+        balanced: np.bincount(y, dmsgd.KDPP(kernel, 2).inclusion()).round(2)
+        for balanced, kernel in kernels.items()
     }
     np.testing.assert_allclose(share[False], [0.62, 0.48, 0.62, 0.28])
     np.testing.assert_allclose(share[True], 0.5)
@@ -149,7 +158,7 @@ def test_strata_with_fewer_items_than_strata_favours_large_ones_unless_balanced(
 
 def test_rank_error_names_the_rank_and_the_ways_out():
     with pytest.raises(dmsgd.RankError, match=r"k=5 exceeds the kernel's rank 4.*; pass k=4"):
-        dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(FEATURES)), 5)
+        dmsgd.KDPP(dmsgd.kernels.Linear(FEATURES), 5)
     with pytest.raises(dmsgd.RankError, match="rank 3"):
         dmsgd.diversify(FEATURES, 5, labels=STRATA, w=1.0)
     error = pickle.loads(pickle.dumps(dmsgd.RankError(5, 4, "all others are zero")))
@@ -157,7 +166,7 @@ def test_rank_error_names_the_rank_and_the_ways_out():
 
 
 def test_a_set_of_dependent_items_has_probability_zero():
-    design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(DUPLICATED)), 2)
+    design = dmsgd.KDPP(dmsgd.kernels.Linear(DUPLICATED), 2)
     assert np.isneginf(design.log_prob([[0, 4], [1, 1]])).all()
     assert np.isfinite(design.log_prob([0, 1]))
 
@@ -178,7 +187,7 @@ def test_a_spectrum_that_is_none_is_noticed():
 
 def test_a_spectrum_does_not_change_with_what_it_was_made_from():
     values, vectors = np.array([3.0, 2.0]), np.eye(6, 2)
-    design = dmsgd.KDPP(dmsgd.Spectrum(values, vectors), 1)
+    design = dmsgd.KDPP(dmsgd.spectra.Spectrum(values, vectors), 1)
     before = design.fingerprint()
     values[:], vectors[:] = 1.0, 0.0
     assert design.fingerprint() == before
@@ -188,13 +197,13 @@ def test_a_spectrum_does_not_change_with_what_it_was_made_from():
 def test_eigenvalues_as_far_apart_as_numbers_go():
     lengths = np.sqrt([1e250, 1.0, 1e-250])
     for spectrum in (
-        dmsgd.exact(dmsgd.Linear(sparse.diags_array(lengths))),
-        dmsgd.Spectrum(lengths**2, np.eye(3)),
+        dmsgd.kernels.exact(dmsgd.kernels.Linear(sparse.diags_array(lengths))),
+        dmsgd.spectra.Spectrum(lengths**2, np.eye(3)),
     ):
         design = dmsgd.KDPP(spectrum, 2)
         np.testing.assert_allclose(design.inclusion(), [1, 1, 0], atol=1e-12)
     with pytest.raises(ValueError, match="values are so large that their sum overflows; rescale"):
-        dmsgd.Spectrum([1e308, 1e308], np.eye(2))
+        dmsgd.spectra.Spectrum([1e308, 1e308], np.eye(2))
 
 
 @pytest.mark.parametrize(
@@ -206,7 +215,7 @@ def test_log_prob_of_eigenvalues_far_apart_is_that_of_exact_arithmetic(values):
     with mpmath.workdps(1200):
         L = mpmath.matrix(V) * mpmath.diag(values) * mpmath.matrix(V).T
         for k in range(1, len(values) + 1):
-            design = dmsgd.KDPP(dmsgd.Spectrum(values, V), k)
+            design = dmsgd.KDPP(dmsgd.spectra.Spectrum(values, V), k)
             subsets = [list(each) for each in combinations(range(5), k)]
             dets = [mpmath.det(mpmath.matrix([[L[i, j] for j in Y] for i in Y])) for Y in subsets]
             expected = [float(mpmath.log(det / mpmath.fsum(dets))) for det in dets]
@@ -217,7 +226,7 @@ def test_copies_have_no_probability_however_far_apart_the_eigenvalues():
     V = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 3)))[0]
     twice = np.vstack([V, V[1:2]])
     twice[[1, 4]] /= np.sqrt(2)
-    design = dmsgd.KDPP(dmsgd.Spectrum([1e120, 1.0, 1e-120], twice), 3)
+    design = dmsgd.KDPP(dmsgd.spectra.Spectrum([1e120, 1.0, 1e-120], twice), 3)
     assert np.isneginf(design.log_prob([0, 1, 4]))
     assert np.isfinite(design.log_prob([0, 1, 2]))
 
@@ -225,15 +234,15 @@ def test_copies_have_no_probability_however_far_apart_the_eigenvalues():
 @pytest.mark.parametrize("values", [[5e-324, 5e-324], [1e-310, 1e-311], [1.0, 1e-300]])
 def test_eigenvalues_too_small_for_their_digits_are_refused(values):
     with pytest.raises(ValueError, match="digits"):
-        dmsgd.Spectrum(values, np.eye(2))
+        dmsgd.spectra.Spectrum(values, np.eye(2))
 
 
 def test_rows_too_short_for_their_squares_count_as_zero():
     """1e-160 squared has five digits, so that the eigenvector would not have length 1."""
     X = sparse.diags_array([1.0, 2.0, 1e-160])
-    assert dmsgd.exact(dmsgd.Linear(X)).rank == 2
+    assert dmsgd.kernels.exact(dmsgd.kernels.Linear(X)).rank == 2
     with pytest.raises(dmsgd.RankError, match="rounding"):
-        dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 3)
+        dmsgd.KDPP(dmsgd.kernels.Linear(X), 3)
 
 
 def test_moments_helper_agrees_with_a_known_law():

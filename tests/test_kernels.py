@@ -3,14 +3,15 @@ import pytest
 from scipy import sparse
 
 import dmsgd
+from contracts import balanced_strata
 
 
 def test_median_scale_is_the_median_distance():
     points = np.array([[0.0], [1.0], [3.0]])
-    assert dmsgd.median_scale(points) == pytest.approx(2.0)
-    assert dmsgd.RBF(points).scale == pytest.approx(2.0)
+    assert dmsgd.kernels.median_scale(points) == pytest.approx(2.0)
+    assert dmsgd.kernels.RBF(points).scale == pytest.approx(2.0)
     np.testing.assert_allclose(
-        dmsgd.RBF(points).block([0], [1, 2]), np.exp([[-1 / 8, -9 / 8]]), rtol=1e-12
+        dmsgd.kernels.RBF(points).block([0], [1, 2]), np.exp([[-1 / 8, -9 / 8]]), rtol=1e-12
     )
 
 
@@ -18,13 +19,13 @@ def test_kernels_agree_on_diagonals_and_blocks():
     rng = np.random.default_rng(0)
     B = rng.normal(size=(6, 3))
     for kernel in (
-        dmsgd.Linear(B),
-        dmsgd.Linear(sparse.csr_array(B)),
-        dmsgd.RBF(B),
-        dmsgd.RBF(sparse.csr_array(B), 0.7),
-        dmsgd.Precomputed(B @ B.T),
-        dmsgd.strata([0, 1, 0, 1, 2, 2], balanced=True),
-        dmsgd.identity(6),
+        dmsgd.kernels.Linear(B),
+        dmsgd.kernels.Linear(sparse.csr_array(B)),
+        dmsgd.kernels.RBF(B),
+        dmsgd.kernels.RBF(sparse.csr_array(B), 0.7),
+        dmsgd.kernels.Precomputed(B @ B.T),
+        balanced_strata([0, 1, 0, 1, 2, 2]),
+        dmsgd.kernels.Linear(sparse.eye_array(6)),
     ):
         L = kernel.block(np.arange(6), np.arange(6))
         np.testing.assert_allclose(kernel.diag(), L.diagonal(), atol=1e-12)
@@ -33,12 +34,12 @@ def test_kernels_agree_on_diagonals_and_blocks():
 
 
 SOME = {
-    "linear": lambda B: dmsgd.Linear(B),
-    "rbf": lambda B: dmsgd.RBF(B),
-    "sparse rbf": lambda B: dmsgd.RBF(sparse.csr_array(B)),
-    "matrix": lambda B: dmsgd.Precomputed(B @ B.T),
-    "product": lambda B: dmsgd.Product(dmsgd.Linear(B), dmsgd.RBF(B)),
-    "part": lambda B: dmsgd.Precomputed(B @ B.T).subset([0, 1, 2]),
+    "linear": lambda B: dmsgd.kernels.Linear(B),
+    "rbf": lambda B: dmsgd.kernels.RBF(B),
+    "sparse rbf": lambda B: dmsgd.kernels.RBF(sparse.csr_array(B)),
+    "matrix": lambda B: dmsgd.kernels.Precomputed(B @ B.T),
+    "product": lambda B: dmsgd.kernels.Product(dmsgd.kernels.Linear(B), dmsgd.kernels.RBF(B)),
+    "part": lambda B: dmsgd.kernels.Precomputed(B @ B.T).subset([0, 1, 2]),
 }
 
 
@@ -55,30 +56,30 @@ def test_a_kernel_has_no_columns_for_no_items_and_no_part_of_none(name):
 
 def test_a_part_without_similarity_is_refused():
     with pytest.raises(ValueError, match="zero"):
-        dmsgd.Precomputed(np.diag([1.0, 0.0, 0.0])).subset([1, 2])
+        dmsgd.kernels.Precomputed(np.diag([1.0, 0.0, 0.0])).subset([1, 2])
 
 
 def test_a_part_is_called_by_what_it_is():
-    part = dmsgd.Precomputed(np.eye(3)).subset([0, 2])
+    part = dmsgd.kernels.Precomputed(np.eye(3)).subset([0, 2])
     assert repr(part) == "2 items of Precomputed(3 items)"
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200, 1e308])
 def test_scales_whose_squares_are_no_numbers_are_refused(scale):
     with pytest.raises(ValueError, match=r"scale must lie between 1e-153 and 9e\+153"):
-        dmsgd.RBF(np.eye(3), scale)
+        dmsgd.kernels.RBF(np.eye(3), scale)
     with pytest.raises(ValueError, match="scale must lie between"):
         dmsgd.diversify(np.eye(3), 2, kernel="rbf", scale=scale)
 
 
 def test_products_of_kernels_refuse_what_is_no_kernel():
-    one = dmsgd.Linear([[1.0, 0.0], [0.0, 0.0]])
+    one = dmsgd.kernels.Linear([[1.0, 0.0], [0.0, 0.0]])
     with pytest.raises(ValueError, match="all features are zero"):
-        dmsgd.Product(one, dmsgd.Linear([[0.0], [1.0]]))
+        dmsgd.kernels.Product(one, dmsgd.kernels.Linear([[0.0], [1.0]]))
     with pytest.raises(ValueError, match="same items, got 2 and 3"):
-        dmsgd.Product(one, dmsgd.identity(3))
+        dmsgd.kernels.Product(one, dmsgd.kernels.Linear(sparse.eye_array(3)))
     for scale, what in ((1e-120, "so small that their squares vanish"), (1e140, "that overflow")):
         with pytest.raises(ValueError, match=f"the product of A and B has values {what}; rescale"):
-            dmsgd.Product(*2 * [dmsgd.Linear(scale * np.eye(2))])
+            dmsgd.kernels.Product(*2 * [dmsgd.kernels.Linear(scale * np.eye(2))])
     with pytest.raises(TypeError, match="Product needs a kernel"):
-        dmsgd.Product(one, np.eye(2))
+        dmsgd.kernels.Product(one, np.eye(2))

@@ -26,9 +26,9 @@ def new_designs():
         "Stratified": dmsgd.Stratified(LABELS, 3),
         "Weighted": dmsgd.Weighted.like(kdpp),
         "Partition": dmsgd.Partition(kdpp),
-        "SwapChain": dmsgd.SwapChain(dmsgd.Linear(X), 3),
-        "PoissonDisk": dmsgd.PoissonDisk(X, 3),
-        "DPP": dmsgd.DPP(dmsgd.exact(dmsgd.Linear(X))),
+        "SwapChain": dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 3),
+        "PoissonDisk": dmsgd.designs.PoissonDisk(X, 3),
+        "DPP": dmsgd.DPP(dmsgd.kernels.Linear(X)),
     }
 
 

@@ -24,6 +24,23 @@ def test_one_version_everywhere() -> None:
     assert dmsgd.__version__ == (f"{newest}.dev0" if state == "unreleased" else newest)
 
 
+#: The names at the top level; a new one belongs into a module, unless most users need it.
+PUBLIC = {
+    "ClusterError", "DPP", "Design", "DeviceError", "KDPP", "KernelWarning", "Partition",
+    "RankError", "SamplingError", "Schedule", "Stratified", "TargetError", "Uniform", "Weighted",
+    "cells", "diversify", "inclusion", "presample", "unbiased_weights",
+}  # fmt: skip
+
+
+def test_the_public_names_stay_few() -> None:
+    assert set(dmsgd.__all__) == PUBLIC
+
+
+def test_every_error_is_public() -> None:
+    known = {name for name in vars(dmsgd.errors) if name.endswith(("Error", "Warning"))}
+    assert known - {"InputError"} <= PUBLIC  # a ValueError whose message names arguments
+
+
 def test_every_make_target_is_listed_for_contributors() -> None:
     targets = set(re.search(r"^\.PHONY: (.*)$", text("Makefile"), re.M)[1].split())
     listed = set(re.findall(r"^    make ([\w-]+) ", text("CONTRIBUTING.md"), re.M))

@@ -80,7 +80,7 @@ def check_law(design, law, epochs=2500):
 def test_the_limit_of_many_rounds_is_the_law(n, k, d, rng):
     """Also where k exceeds the rank of the features, and only the ridge makes batches possible."""
     X = rng.normal(size=(n, d)) * rng.uniform(0.1, 10, size=(n, 1))
-    spectrum = dmsgd.exact(dmsgd.Linear(X))
+    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(X))
     design = dmsgd.Partition(spectrum, k=k, rounds=20, ridge=0.05)
     rows = X / np.linalg.norm(X, axis=1)[:, None]
     check_law(design, law_of(rows, k, 0.05))
@@ -251,7 +251,7 @@ def test_what_it_is_not_made_of():
     ):
         dmsgd.Partition(3)
     with pytest.raises(TypeError, match="needs k for a Spectrum, and for nothing else"):
-        dmsgd.Partition(dmsgd.exact(dmsgd.identity(9)))
+        dmsgd.Partition(dmsgd.kernels.exact(dmsgd.kernels.Linear(np.eye(9))))
     with pytest.raises(TypeError, match="needs k for a Spectrum, and for nothing else"):
         dmsgd.Partition(dmsgd.Uniform(9, 3), k=4)
     with pytest.raises(ValueError, match="labels go with a k-DPP"):

@@ -10,12 +10,14 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd import KDPP, RBF, Linear, Precomputed, exact, prescribe
+from dmsgd import KDPP
 from dmsgd.designs.build import remake
 from dmsgd.features import as_features
 from dmsgd.inputs.scalars import seed_key
+from dmsgd.kernels import RBF, Linear, Precomputed, exact
 from dmsgd.targets import named as targets
-from dmsgd.targets.named import balanced_target, density_target
+from dmsgd.targets import prescribe
+from dmsgd.targets.named import balanced_target, density
 from dmsgd.targets.solver import ScaledInclusion, solve, spectrum_inclusion
 
 
@@ -27,18 +29,18 @@ def random_target(n: int, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).uniform(0.5, 1.5, size=n)
 
 
-def inclusion(kernel: dmsgd.Kernel, k: int) -> np.ndarray:
-    return KDPP(exact(kernel), k).inclusion()
+def inclusion(kernel: dmsgd.kernels.Kernel, k: int) -> np.ndarray:
+    return KDPP(kernel, k).inclusion()
 
 
 KERNELS = {
     "features": Linear(features(8, 4)),
     "wide features": Linear(features(7, 9)),
     "sparse features": Linear(sparse.csr_array(np.round(features(8, 5), 0) + np.eye(8, 5))),
-    "labels and features": Linear(dmsgd.concat(features(8, 3), list("aabbbccc"), 0.5)),
+    "labels and features": Linear(dmsgd.features.concat(features(8, 3), list("aabbbccc"), 0.5)),
     "matrix": Precomputed(features(8, 8) @ features(8, 8).T),
-    "rbf": dmsgd.RBF(features(8, 2), 1.0),
-    "identity": dmsgd.identity(8),
+    "rbf": dmsgd.kernels.RBF(features(8, 2), 1.0),
+    "identity": dmsgd.kernels.Linear(np.eye(8)),
 }
 
 
@@ -53,8 +55,8 @@ def test_the_target_is_met_and_the_law_is_the_tilt(name: str, k: int) -> None:
     np.testing.assert_allclose(inclusion(tilted, k), b, atol=1e-8)
     # The maximum-entropy tilt is the one law of the form P(Y) exp(c + Σ_{i∈Y} θ_i) with these b.
     sets = np.array(list(combinations(range(n), k)))
-    before = KDPP(exact(kernel), k).log_prob(sets)
-    after = KDPP(exact(tilted), k).log_prob(sets)
+    before = KDPP(kernel, k).log_prob(sets)
+    after = KDPP(tilted, k).log_prob(sets)
     possible = before > -30  # sets of determinant zero stay impossible
     assert (after[~possible] < -25).all()
     member = np.zeros((len(sets), n))
@@ -93,8 +95,8 @@ def test_balanced_gives_classes_equal_shares_and_items_of_a_class_equal_chances(
 
 
 def test_a_spectrum_can_be_tilted_and_keeps_its_error() -> None:
-    kernel = dmsgd.RBF(features(120, 2), 1.0)
-    factor = dmsgd.pivoted_cholesky(kernel, 30)
+    kernel = dmsgd.kernels.RBF(features(120, 2), 1.0)
+    factor = dmsgd.kernels.pivoted_cholesky(kernel, 30)
     design = dmsgd.diversify(
         kernel.features, 5, kernel="rbf", scale=1.0, spectrum="pivoted_cholesky", rank=30,
         target="uniform",
@@ -125,7 +127,7 @@ def test_every_plain_step_climbs_by_at_least_the_divergence() -> None:
 def test_extrapolation_needs_about_half_the_steps() -> None:
     # With labels mixed in, the number of items of a class hardly varies, and plain steps are slow.
     y, k = np.random.default_rng(0).integers(8, size=200), 8
-    F = dmsgd.concat(0.3 * features(200, 12), y, 0.7)
+    F = dmsgd.features.concat(0.3 * features(200, 12), y, 0.7)
     target = np.full(200, k / 200)
     marginals = ScaledInclusion(as_features(F), k)
     fast = solve(marginals, target, np.zeros(200), 1e-8, 200)
@@ -303,9 +305,7 @@ def test_balanced_target() -> None:
 def test_density_prefers_what_is_sparse() -> None:
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(900, 2)), 6 + 3 * rng.normal(size=(100, 2))])
-    flat, half, none = (
-        density_target(X, 20, strength, least_effective=0) for strength in (1, 0.5, 0)
-    )
+    flat, half, none = (density(X, 20, strength, least_effective=0) for strength in (1, 0.5, 0))
     for b in (flat, half, none):
         assert b.sum() == pytest.approx(20)
         assert b.max() <= 0.9
@@ -319,10 +319,10 @@ def test_density_prefers_what_is_sparse() -> None:
 def test_density_keeps_a_floor_on_the_effective_share() -> None:
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(990, 3)), 100 * rng.normal(size=(10, 3))])
-    b = density_target(X, 10, strength=1.0, least_effective=0.4)
+    b = density(X, 10, strength=1.0, least_effective=0.4)
     assert b.sum() ** 2 / (b @ b) / 1000 == pytest.approx(0.4, abs=1e-6)
     design = dmsgd.diversify(X, 3, target="density", kernel="rbf", scale=2.0)
-    np.testing.assert_allclose(design.inclusion(), density_target(X, 3), rtol=1e-5)
+    np.testing.assert_allclose(design.inclusion(), density(X, 3), rtol=1e-5)
 
 
 def test_density_counts_the_same_neighbours_inside_and_outside_the_reference(
@@ -330,7 +330,7 @@ def test_density_counts_the_same_neighbours_inside_and_outside_the_reference(
 ) -> None:
     monkeypatch.setattr(targets, "REFERENCE_ITEMS", 2000)
     X = np.random.default_rng(0).uniform(size=(8000, 2))
-    b = density_target(X, 80, strength=1.0, neighbours=5)
+    b = density(X, 80, strength=1.0, neighbours=5)
     reference = np.random.default_rng(seed_key(0)).permutation(8000)[:2000]
     outside = np.delete(b, reference)
     # A neighbour number off by one would make the ratio 1.2; its standard error is 0.012.
@@ -339,22 +339,22 @@ def test_density_counts_the_same_neighbours_inside_and_outside_the_reference(
 
 @pytest.mark.parametrize("k", [20, 270, 290])
 def test_density_leaves_no_item_certain(k: int) -> None:
-    b = density_target(features(300, 2) ** 3, k, strength=1.0, least_effective=0)
+    b = density(features(300, 2) ** 3, k, strength=1.0, least_effective=0)
     assert b.sum() == pytest.approx(k)
     assert b.max() == pytest.approx(max(0.9, (1 + k / 300) / 2))
 
 
 @pytest.mark.parametrize("least", [0.0, 0.25])
 def test_density_of_items_that_are_all_as_far_from_each_other_but_for_one(least: float) -> None:
-    b = density_target(np.vstack([np.eye(12), np.full(12, 50.0)]), 3, least_effective=least)
+    b = density(np.vstack([np.eye(12), np.full(12, 50.0)]), 3, least_effective=least)
     np.testing.assert_allclose(b, [*12 * [2.1 / 12], 0.9])
 
 
 def test_density_of_copies_and_of_few_items() -> None:
     with pytest.raises(ValueError, match="duplicates"):
-        density_target(np.ones((50, 2)), 5)
+        density(np.ones((50, 2)), 5)
     with pytest.raises(ValueError, match="needs more than 8 items"):
-        density_target(features(8, 2), 2)
+        density(features(8, 2), 2)
 
 
 @pytest.mark.skipif("DMSGD_DATA" not in os.environ, reason="DMSGD_DATA is not set")
@@ -363,7 +363,7 @@ def test_flowers(name: str) -> None:
     from experiments import datasets
 
     X, y = datasets.flowers().part("test")
-    X = dmsgd.normalize(X[:, ::20])
+    X = dmsgd.features.normalize(X[:, ::20])
     design = dmsgd.diversify(X, 48, labels=y if name == "balanced" else None, target=name)
     shares = np.bincount(y, design.inclusion()) / 48
     expected = np.bincount(y) / y.size if name == "uniform" else np.full(102, 1 / 102)

@@ -46,7 +46,10 @@ def test_texts_with_many_words_are_announced(caplog: pytest.LogCaptureFixture) -
     with caplog.at_level(logging.WARNING, "dmsgd"), pytest.raises(Stopped):
         dmsgd.diversify(X, 64)
     (line,) = caplog.messages
-    assert "20,000 items takes about 40 minutes and 14.9 GB; without it dmsgd.AcceptReject(" in line
+    assert (
+        "20,000 items takes about 40 minutes and 14.9 GB; without it dmsgd.designs.AcceptReject("
+        in line
+    )
 
 
 @pytest.mark.usefixtures("nothing_is_done")
@@ -84,7 +87,7 @@ def test_times_in_words(seconds: float, words: str) -> None:
     assert progress.format_seconds(seconds) == words
 
 
-@pytest.mark.parametrize("advised", re.findall(r"dmsgd\.\w+\(.*?, k\)", SHORTER))
+@pytest.mark.parametrize("advised", re.findall(r"dmsgd\.[\w.]+\(.*?, k\)", SHORTER))
 def test_what_is_advised_works(advised: str) -> None:
     X = sparse.random_array((300, 400), density=0.1, rng=np.random.default_rng(0), format="csr")
     design = eval(advised, {"dmsgd": dmsgd, "X": X, "k": 4})
@@ -92,7 +95,7 @@ def test_what_is_advised_works(advised: str) -> None:
 
 
 def test_three_ways_are_advised() -> None:
-    assert len(re.findall(r"dmsgd\.\w+\(.*?, k\)", SHORTER)) == 3
+    assert len(re.findall(r"dmsgd\.[\w.]+\(.*?, k\)", SHORTER)) == 3
 
 
 @pytest.mark.usefixtures("nothing_is_done")
@@ -211,9 +214,9 @@ def everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda X: dmsgd.inclusion(X, 4), "a pass over 60 items"),
         (lambda X: dmsgd.diversify(sparse.csr_array(X), 4), "the Gram matrix of "),
         (lambda X: dmsgd.diversify(X, 4, kernel="rbf"), "a product of 60 x 30"),
-        (lambda X: dmsgd.Precomputed(X @ X.T), "the check of the matrix"),
-        (lambda X: pivoted_cholesky(dmsgd.Linear(X), 9), "a factor of 60 items x 14"),
-        (lambda X: dmsgd.SwapChain(dmsgd.Linear(X), 4), "the first set of a chain"),
+        (lambda X: dmsgd.kernels.Precomputed(X @ X.T), "the check of the matrix"),
+        (lambda X: pivoted_cholesky(dmsgd.kernels.Linear(X), 9), "a factor of 60 items x 14"),
+        (lambda X: dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4), "the first set of a chain"),
     ],
 )  # fmt: skip
 def test_long_parts_say_how_far_they_are(
@@ -260,7 +263,7 @@ def test_a_search_says_how_far_it_is(
 @pytest.mark.usefixtures("everything_is_long")
 def test_an_indefinite_matrix_is_refused_wherever_it_is_checked() -> None:
     with pytest.raises(ValueError, match="not positive semi-definite"):
-        dmsgd.Precomputed(np.diag([1.0, -1.0, 2.0]))
+        dmsgd.kernels.Precomputed(np.diag([1.0, -1.0, 2.0]))
 
 
 def test_the_tables_of_texts_say_how_far_they_are(
@@ -288,11 +291,11 @@ def test_k_means_is_announced_and_says_how_far_it_is(
 ) -> None:
     X = np.random.default_rng(0).normal(size=(3000, 8))
     with caplog.at_level(logging.WARNING, "dmsgd"):
-        dmsgd.clustered(X, 200)
+        dmsgd.designs.clustered(X, 200)
         assert not caplog.messages  # what is short is not mentioned
         for name, value in (("LONG", 0.0), ("EVERY", 1e-9), ("TICK", 1e-3)):
             monkeypatch.setattr(progress, name, value)
-        dmsgd.clustered(X, 200)
+        dmsgd.designs.clustered(X, 200)
     first, *others = caplog.messages
     what = "k-means of 3,000 items x 8 features in 200 clusters"
     assert re.fullmatch(f"{what} takes about .* seconds and .*; fewer clusters take less", first)

@@ -48,7 +48,7 @@ def test_flowers_become_flatter_as_w_grows(flowers):
 def test_half_of_mnist_is_ill_conditioned_and_still_exact():
     with load("mnist/mnist.npz") as arrays:
         X = arrays["x_train"][:30_000].reshape(30_000, -1) / 255.0
-    spectrum = dmsgd.exact(dmsgd.Linear(X))
+    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(X))
     assert spectrum.route == "dual"
     assert 680 < spectrum.rank < 720
     V = spectrum.vectors

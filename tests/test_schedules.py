@@ -24,11 +24,15 @@ RNG = np.random.default_rng(11)
 X = RNG.normal(size=(60, 8))
 DESIGNS = {
     "kdpp": dmsgd.diversify(X, k=5),
-    "kdpp, reference": dmsgd.KDPP(dmsgd.exact(dmsgd.RBF(X, 2.0)), 4, sampler=reference),
+    "kdpp, reference": dmsgd.KDPP(
+        dmsgd.kernels.exact(dmsgd.kernels.RBF(X, 2.0)), 4, sampler=reference
+    ),
     "uniform": dmsgd.Uniform(60, 7),
     "stratified": dmsgd.Stratified(np.arange(60) % 4, 6),
-    "swap chain": dmsgd.SwapChain(dmsgd.RBF(X, 2.0), 4, burn_in=40, thin=5, chain_length=30),
-    "poisson disk": dmsgd.PoissonDisk(X, 6),
+    "swap chain": dmsgd.designs.SwapChain(
+        dmsgd.kernels.RBF(X, 2.0), 4, burn_in=40, thin=5, chain_length=30
+    ),
+    "poisson disk": dmsgd.designs.PoissonDisk(X, 6),
 }
 #: Those whose inclusion probabilities have no closed form.
 SAMPLED = ("swap chain", "poisson disk")
@@ -270,7 +274,7 @@ def test_the_files_are_plain(path):
         "design": repr(DESIGN),
         "kernel": "Linear(60 items, 8 dense features)",
         "sampler": "rejection",
-        "data": dmsgd.Linear(X).fingerprint(),
+        "data": dmsgd.kernels.Linear(X).fingerprint(),
         "fingerprint": DESIGN.fingerprint(),
         "dmsgd": dmsgd.__version__,
         "done": STEPS,
@@ -306,7 +310,7 @@ OTHER = {
     "data is [0-9a-f]{12}, not [0-9a-f]{12}": {"design": dmsgd.diversify(X[::-1], k=5)},
     "data is [0-9a-f]{12}, not none": {"design": dmsgd.Uniform(60, 5)},
     "fingerprint is [0-9a-f]{12}, not [0-9a-f]{12}": {
-        "design": dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X), tol=0.01), 5)
+        "design": dmsgd.KDPP(dmsgd.kernels.exact(dmsgd.kernels.Linear(X), tol=0.01), 5)
     },
 }
 
@@ -572,19 +576,19 @@ def test_what_is_no_schedule_is_refused(path):
 def test_other_data_is_refused():
     schedule = dmsgd.presample(DESIGN, STEPS)
     schedule.verify(DESIGN)
-    schedule.verify(dmsgd.Linear(X))
+    schedule.verify(dmsgd.kernels.Linear(X))
     changed = X.copy()
     changed[7, 3] += 1e-9
     short = "[0-9a-f]{12}"
     for other in (changed, X[::-1], X[:, :7]):
-        for source in (dmsgd.Linear(other), dmsgd.diversify(other, k=5)):
+        for source in (dmsgd.kernels.Linear(other), dmsgd.diversify(other, k=5)):
             with pytest.raises(ValueError, match=f"other data: .*{short}, not .*{short}"):
                 schedule.verify(source)
-    for source in (dmsgd.diversify(X, k=4), dmsgd.RBF(X, 1.0), dmsgd.Uniform(60, 5)):
+    for source in (dmsgd.diversify(X, k=4), dmsgd.kernels.RBF(X, 1.0), dmsgd.Uniform(60, 5)):
         with pytest.raises(ValueError, match="other data"):
             schedule.verify(source)
     with pytest.raises(ValueError, match=f"fingerprint none, not .*{short}"):
-        dmsgd.presample(dmsgd.Uniform(60, 5), 5).verify(dmsgd.Linear(X))
+        dmsgd.presample(dmsgd.Uniform(60, 5), 5).verify(dmsgd.kernels.Linear(X))
     with pytest.raises(TypeError, match="a Design or a Kernel, got ndarray"):
         schedule.verify(X)
 
@@ -810,7 +814,7 @@ def slow(spectrum, k):
     return slowly
 
 X = np.random.default_rng(11).normal(size=(60, 8))
-design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(X)), 5, sampler=slow)
+design = dmsgd.KDPP(dmsgd.kernels.Linear(X), 5, sampler=slow)
 dmsgd.presample(design, int(sys.argv[2]), path=sys.argv[1])
 print(drawn)
 """

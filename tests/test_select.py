@@ -152,7 +152,7 @@ def test_copies_of_given_items_have_no_weights(folder):
 
 
 def content(k=8, given=0, labels=Y):
-    spectrum = dmsgd.exact(dmsgd.Linear(X))
+    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(X))
     chosen = dmsgd.KDPP(spectrum, k).greedy_map()
     return build_selection(spectrum, chosen, given, labels, {"kernel": "<b>linear"}), chosen
 
@@ -181,7 +181,7 @@ def test_the_page_measures_what_it_says():
 
 
 def test_copies_in_a_set_add_nothing_to_what_it_spans():
-    spectrum = dmsgd.exact(dmsgd.Linear(np.repeat(np.eye(4), 5, axis=0)))
+    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(np.repeat(np.eye(4), 5, axis=0)))
     for items, spread in (([0, 5, 10], "75.0%"), ([0, 1, 5], "50.0%")):
         found = build_selection(spectrum, np.array(items), 0, None, {})
         assert found["figures"][0]["chosen"] == spread
@@ -190,7 +190,7 @@ def test_copies_in_a_set_add_nothing_to_what_it_spans():
 
 def test_of_very_many_items_a_sample_is_looked_at(monkeypatch):
     monkeypatch.setattr(selection, "NUMBERS", 1)
-    spectrum = dmsgd.exact(dmsgd.Linear(RNG.normal(size=(1500, 5))))
+    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(RNG.normal(size=(1500, 5))))
     found = build_selection(spectrum, np.array([3, 9]), 0, None, {})
     assert found["measured"] == 1000
     assert "random sample of 1,000 items" in render("selection.html", "chosen", found)

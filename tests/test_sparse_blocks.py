@@ -101,8 +101,11 @@ def test_a_sparse_matrix_in_blocks_has_the_fingerprint_of_its_array(tmp_path: Pa
     X.data[5] = 0.0  # stored, and no entry
     X.data[9] = -0.0
     folder = written(tmp_path / "corpus", X, 100)
-    assert dmsgd.Linear(folder).fingerprint() == dmsgd.Linear(X.toarray()).fingerprint()
-    assert dmsgd.Linear(dmsgd.normalize(open_features(folder))).fingerprint() == (
+    assert (
+        dmsgd.kernels.Linear(folder).fingerprint()
+        == dmsgd.kernels.Linear(X.toarray()).fingerprint()
+    )
+    assert dmsgd.kernels.Linear(dmsgd.features.normalize(open_features(folder))).fingerprint() == (
         dmsgd.diversify(X.toarray(), 3, normalize=True).spectrum.data
     )
 
@@ -159,7 +162,9 @@ def test_rows_are_cut_by_their_entries(tmp_path: Path, monkeypatch: pytest.Monke
         else:
             assert sizes[:3].max() < 30  # 40 entries a row
             assert sizes[-3:].min() > 150  # one
-        wide = dmsgd.nystrom(dmsgd.RBF(open_features(folder), 1.0), 50).vectors.features
+        wide = dmsgd.kernels.nystrom(
+            dmsgd.kernels.RBF(open_features(folder), 1.0), 50
+        ).vectors.features
         assert 8 * wide.d * np.diff(wide.bounds).max() <= 2 * 12_000  # of rows that become dense
     many = written(tmp_path / "many", X, *range(1, 2100, 9))
     assert open_features(many).bounds.size < 30  # files that follow each other share a block
@@ -381,7 +386,9 @@ def test_words_are_known_as_such(tmp_path: Path) -> None:
     assert open_features(written(tmp_path / "counts", X, 100)).has_counts()
     X.data[-1] = -1.0
     assert not open_features(written(tmp_path / "other", X, 100)).has_counts()
-    assert not dmsgd.nystrom(dmsgd.RBF(tmp_path / "counts", 1.0), 5).vectors.features.has_counts()
+    assert not dmsgd.kernels.nystrom(
+        dmsgd.kernels.RBF(tmp_path / "counts", 1.0), 5
+    ).vectors.features.has_counts()
 
 
 def test_the_command_line(tmp_path: Path) -> None:
@@ -424,8 +431,8 @@ def test_rows_of_a_file_that_is_not_compressed(tmp_path: Path) -> None:
 
 def test_small_eigenvalues_take_more_rounds(tmp_path: Path, kept: str) -> None:
     X = sparse.csr_array(texts(400, 12).toarray() * np.logspace(0, -5, 12))
-    memory = dmsgd.exact(dmsgd.Linear(X))
-    blocks = dmsgd.exact(dmsgd.Linear(written(tmp_path / "corpus", X, 50, 51)))
+    memory = dmsgd.kernels.exact(dmsgd.kernels.Linear(X))
+    blocks = dmsgd.kernels.exact(dmsgd.kernels.Linear(written(tmp_path / "corpus", X, 50, 51)))
     assert blocks.route == "dual"
     np.testing.assert_allclose(blocks.values, memory.values, rtol=1e-8)
     b = dmsgd.KDPP(blocks, 6).inclusion()

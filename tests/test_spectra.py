@@ -22,32 +22,32 @@ def check_spectrum(kernel, spectrum, atol=1e-10):
 
 
 CASES = {
-    "dual": dmsgd.Linear(RNG.normal(size=(50, 6))),
-    "primal": dmsgd.Linear(RNG.normal(size=(10, 40))),
-    "dual, sparse": dmsgd.Linear(sparse.random(60, 12, 0.3, random_state=1)),
-    "primal, sparse": dmsgd.Linear(sparse.random(20, 90, 0.3, random_state=1)),
-    "diagonal, strata": dmsgd.strata(RNG.integers(0, 4, 30)),
-    "diagonal, identity": dmsgd.identity(9),
-    "primal, rbf": dmsgd.RBF(RNG.normal(size=(25, 2))),
-    "primal, rbf of sparse": dmsgd.RBF(sparse.random(20, 30, 0.3, random_state=1)),
-    "primal, precomputed": dmsgd.Precomputed(np.diag(np.arange(1.0, 9))),
-    "dual, duplicated rows": dmsgd.Linear(np.repeat(RNG.normal(size=(6, 4)), 5, axis=0)),
-    "dual, zero column": dmsgd.Linear(np.c_[RNG.normal(size=(20, 3)), np.zeros(20)]),
+    "dual": dmsgd.kernels.Linear(RNG.normal(size=(50, 6))),
+    "primal": dmsgd.kernels.Linear(RNG.normal(size=(10, 40))),
+    "dual, sparse": dmsgd.kernels.Linear(sparse.random(60, 12, 0.3, random_state=1)),
+    "primal, sparse": dmsgd.kernels.Linear(sparse.random(20, 90, 0.3, random_state=1)),
+    "diagonal, strata": dmsgd.kernels.Linear(dmsgd.features.one_hot(RNG.integers(0, 4, 30))),
+    "diagonal, identity": dmsgd.kernels.Linear(sparse.eye_array(9)),
+    "primal, rbf": dmsgd.kernels.RBF(RNG.normal(size=(25, 2))),
+    "primal, rbf of sparse": dmsgd.kernels.RBF(sparse.random(20, 30, 0.3, random_state=1)),
+    "primal, precomputed": dmsgd.kernels.Precomputed(np.diag(np.arange(1.0, 9))),
+    "dual, duplicated rows": dmsgd.kernels.Linear(np.repeat(RNG.normal(size=(6, 4)), 5, axis=0)),
+    "dual, zero column": dmsgd.kernels.Linear(np.c_[RNG.normal(size=(20, 3)), np.zeros(20)]),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_exact(name):
-    spectrum = dmsgd.exact(CASES[name])
+    spectrum = dmsgd.kernels.exact(CASES[name])
     check_spectrum(CASES[name], spectrum)
     assert spectrum.route.startswith(name.split(",")[0])
 
 
 def test_rank_counts_independent_directions():
     X = np.hstack([A := RNG.normal(size=(40, 5)), A @ RNG.normal(size=(5, 4))])
-    assert dmsgd.exact(dmsgd.Linear(X)).rank == 5
-    assert dmsgd.exact(dmsgd.Linear(X.T)).rank == 5
-    assert dmsgd.exact(dmsgd.Linear(np.ones((7, 3)))).rank == 1
+    assert dmsgd.kernels.exact(dmsgd.kernels.Linear(X)).rank == 5
+    assert dmsgd.kernels.exact(dmsgd.kernels.Linear(X.T)).rank == 5
+    assert dmsgd.kernels.exact(dmsgd.kernels.Linear(np.ones((7, 3)))).rank == 1
 
 
 @pytest.mark.parametrize("transpose", [False, True])
@@ -57,8 +57,8 @@ def test_ill_conditioned_features_are_resolved_in_rounds(transpose):
     W, _ = np.linalg.qr(RNG.normal(size=(30, 30)))
     sigma = np.logspace(0, -5.5, 30)
     F = (U * sigma) @ W.T
-    kernel = dmsgd.Linear(F.T if transpose else F)
-    spectrum = dmsgd.exact(kernel)
+    kernel = dmsgd.kernels.Linear(F.T if transpose else F)
+    spectrum = dmsgd.kernels.exact(kernel)
     assert spectrum.route == ("primal" if transpose else "dual")
     np.testing.assert_allclose(spectrum.values, sigma**2, rtol=1e-8)
     check_spectrum(kernel, spectrum, atol=1e-9)
@@ -71,29 +71,33 @@ def test_ill_conditioned_features_are_resolved_in_rounds(transpose):
 def test_items_without_features_are_never_drawn(d, decades):
     F = np.random.default_rng(0).normal(size=(30, d)) * np.logspace(0, -decades, d)
     F[[0, 3, 17]] = 0.0
-    for kernel in (dmsgd.Linear(F), dmsgd.Linear(sparse.csr_array(F)), dmsgd.Precomputed(F @ F.T)):
-        spectrum = dmsgd.exact(kernel)
+    for kernel in (
+        dmsgd.kernels.Linear(F),
+        dmsgd.kernels.Linear(sparse.csr_array(F)),
+        dmsgd.kernels.Precomputed(F @ F.T),
+    ):
+        spectrum = dmsgd.kernels.exact(kernel)
         assert not np.asarray(spectrum.vectors)[[0, 3, 17]].any()
         with pytest.raises(dmsgd.TargetError, match=r"item 0 has no features at all \(3 such"):
-            dmsgd.prescribe(spectrum, 2, "uniform")
+            dmsgd.targets.prescribe(spectrum, 2, "uniform")
 
 
 def test_tolerance_is_the_users_to_choose():
     X = np.diag([1.0, 1e-3, 1e-7])
-    assert dmsgd.exact(dmsgd.Linear(X)).rank == 3
-    assert dmsgd.exact(dmsgd.Linear(X)).trace_error == 0
-    cut = dmsgd.exact(dmsgd.Linear(X), tol=1e-5)
+    assert dmsgd.kernels.exact(dmsgd.kernels.Linear(X)).rank == 3
+    assert dmsgd.kernels.exact(dmsgd.kernels.Linear(X)).trace_error == 0
+    cut = dmsgd.kernels.exact(dmsgd.kernels.Linear(X), tol=1e-5)
     assert cut.rank == 1
     assert cut.trace_error == pytest.approx(1e-6, rel=1e-5)
     with pytest.raises(dmsgd.RankError, match=r"up to tol=1e-05 of the largest were left out"):
         dmsgd.KDPP(cut, 2)
     with pytest.raises(ValueError, match=r"tol must lie in \[0, 1\]"):
-        dmsgd.exact(dmsgd.Linear(X), tol=-1.0)
+        dmsgd.kernels.exact(dmsgd.kernels.Linear(X), tol=-1.0)
 
 
 def test_exact_needs_a_kernel():
     with pytest.raises(TypeError, match=r"exact\(Linear\(X\)\)"):
-        dmsgd.exact(np.eye(3))
+        dmsgd.kernels.exact(np.eye(3))
 
 
 HARD = {
@@ -132,7 +136,7 @@ def test_no_group_of_equal_eigenvalues_is_wide():
 def test_duplicates_of_rows_are_no_directions_of_an_rbf_kernel():
     rows = np.repeat(np.random.default_rng(0).normal(size=(70, 5)), 10, axis=0)
     for scale in (0.1, 1.0):
-        assert dmsgd.exact(dmsgd.RBF(rows, scale)).rank <= 70
+        assert dmsgd.kernels.exact(dmsgd.kernels.RBF(rows, scale)).rank <= 70
 
 
 def test_equal_eigenvalues_are_found():

@@ -12,12 +12,16 @@ X = np.random.default_rng(0).normal(size=(60, 5))
 DESIGN = dmsgd.diversify(X, k=4)
 #: Ways to batches other than the default, each to be had by one line.
 CHOICES = {
-    "coreset": dmsgd.KDPP(dmsgd.coreset(dmsgd.Linear(X), cores=30), 4),
-    "coreset, RBF": dmsgd.KDPP(dmsgd.coreset(dmsgd.RBF(X), cores=50), 4),
-    "pivoted Cholesky": dmsgd.KDPP(dmsgd.pivoted_cholesky(dmsgd.RBF(X), 40), 4),
-    "swap chain": dmsgd.SwapChain(dmsgd.RBF(X), 4, burn_in=30, thin=5, chain_length=20),
-    "Poisson disk": dmsgd.PoissonDisk(X, 4),
-    "schedule of a swap chain": dmsgd.presample(dmsgd.SwapChain(dmsgd.Linear(X), 4), 40, seed=7),
+    "coreset": dmsgd.KDPP(dmsgd.kernels.coreset(dmsgd.kernels.Linear(X), cores=30), 4),
+    "coreset, RBF": dmsgd.KDPP(dmsgd.kernels.coreset(dmsgd.kernels.RBF(X), cores=50), 4),
+    "pivoted Cholesky": dmsgd.KDPP(dmsgd.kernels.pivoted_cholesky(dmsgd.kernels.RBF(X), 40), 4),
+    "swap chain": dmsgd.designs.SwapChain(
+        dmsgd.kernels.RBF(X), 4, burn_in=30, thin=5, chain_length=20
+    ),
+    "Poisson disk": dmsgd.designs.PoissonDisk(X, 4),
+    "schedule of a swap chain": dmsgd.presample(
+        dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4), 40, seed=7
+    ),
 }
 
 

@@ -19,18 +19,18 @@ DUPLICATED = np.vstack([FEATURES[:4], FEATURES[:3], FEATURES[:1]])
 CLOUD = RNG.normal(size=(500, 10))
 
 KERNELS = {
-    "linear, full rank": (dmsgd.Linear(RNG.normal(size=(8, 8))), 4),
-    "linear, k = rank": (dmsgd.Linear(FEATURES), 4),
-    "linear, k = 1": (dmsgd.Linear(FEATURES), 1),
-    "rbf": (dmsgd.RBF(FEATURES), 3),
-    "rank deficient": (dmsgd.Precomputed(DUPLICATED @ DUPLICATED.T), 3),
-    "duplicated rows": (dmsgd.Linear(DUPLICATED), 4),
-    "a zero row": (dmsgd.Linear(np.vstack([FEATURES[:6], np.zeros((1, 4))])), 3),
-    "strata, sparse": (dmsgd.strata([0, 0, 0, 1, 1, 2, 2, 2]), 3),
+    "linear, full rank": (dmsgd.kernels.Linear(RNG.normal(size=(8, 8))), 4),
+    "linear, k = rank": (dmsgd.kernels.Linear(FEATURES), 4),
+    "linear, k = 1": (dmsgd.kernels.Linear(FEATURES), 1),
+    "rbf": (dmsgd.kernels.RBF(FEATURES), 3),
+    "rank deficient": (dmsgd.kernels.Precomputed(DUPLICATED @ DUPLICATED.T), 3),
+    "duplicated rows": (dmsgd.kernels.Linear(DUPLICATED), 4),
+    "a zero row": (dmsgd.kernels.Linear(np.vstack([FEATURES[:6], np.zeros((1, 4))])), 3),
+    "strata, sparse": (dmsgd.kernels.Linear(dmsgd.features.one_hot([0, 0, 0, 1, 1, 2, 2, 2])), 3),
 }
 
 
-class Opaque(dmsgd.Kernel):
+class Opaque(dmsgd.kernels.Kernel):
     """A kernel that offers nothing but the protocol."""
 
     def __init__(self, kernel):
@@ -56,7 +56,7 @@ def matrix(kernel):
 
 def plan(kernel):
     """A kernel as the compiled loops take it."""
-    if isinstance(kernel, dmsgd.RBF):
+    if isinstance(kernel, dmsgd.kernels.RBF):
         return swap.GAUSSIAN, kernel.features.unwrap(), 0.5 / kernel.scale**2, kernel.diag()
     return swap.MATRIX, matrix(kernel), 0.0, kernel.diag()
 
@@ -98,7 +98,7 @@ def test_the_k_dpp_is_the_stationary_law(name):
 @pytest.mark.parametrize("name", SMALL)
 def test_compiled_steps_have_the_transition_probabilities(name):
     L, size = SMALL[name], 3000
-    kernel = plan(dmsgd.Precomputed(L))
+    kernel = plan(dmsgd.kernels.Precomputed(L))
     rng = np.random.default_rng(0)
     statistic, cells = 0.0, 0
     for Y in (Y for Y, probability in kdpp_law(L, 2).items() if probability > 0):
@@ -130,21 +130,21 @@ def test_draws_follow_the_law(name):
 def test_first_sets_of_a_projection_kernel_follow_the_law():
     """Where k is the rank and all eigenvalues are equal, random pivots are already k-DPP draws."""
     Q = np.linalg.qr(FEATURES)[0]
-    design = SwapChain(dmsgd.Linear(Q), 4, burn_in=0, chain_length=1)
+    design = SwapChain(dmsgd.kernels.Linear(Q), 4, burn_in=0, chain_length=1)
     check_draws(design, kdpp_law(Q @ Q.T, 4), 4000)
 
 
 @pytest.mark.long
 def test_errors_fall_as_steps_grow():
     """From the first sets to exact draws: total variation of the law over all sets, counted."""
-    kernel, size = dmsgd.Linear(FEATURES * np.array([3.0, 1, 0.3, 0.3])), 4000
+    kernel, size = dmsgd.kernels.Linear(FEATURES * np.array([3.0, 1, 0.3, 0.3])), 4000
     law = kdpp_law(matrix(kernel), 3)
 
     def variation(design):
         drawn = Counter(tuple(sorted(row)) for row in design.sample(size, seed=0).tolist())
         return sum(abs(drawn[Y] / size - probability) for Y, probability in law.items()) / 2
 
-    floor = variation(dmsgd.KDPP(dmsgd.exact(kernel), 3))
+    floor = variation(dmsgd.KDPP(kernel, 3))
     found = [
         variation(SwapChain(kernel, 3, burn_in=steps, chain_length=1)) for steps in (0, 10, 100)
     ]
@@ -154,15 +154,15 @@ def test_errors_fall_as_steps_grow():
 
 
 def test_order_within_a_row_is_exchangeable():
-    kernel = dmsgd.Linear(FEATURES)
-    chain, exact = SwapChain(kernel, 3, thin=100), dmsgd.KDPP(dmsgd.exact(kernel), 3)
+    kernel = dmsgd.kernels.Linear(FEATURES)
+    chain, exact = SwapChain(kernel, 3, thin=100), dmsgd.KDPP(kernel, 3)
     check_exchangeable(SimpleNamespace(n=8, k=3, sample=chain.sample, inclusion=exact.inclusion))
 
 
 @pytest.mark.parametrize("scale", [0.5, None, 20.0])
 @pytest.mark.parametrize("k", [1, 2, 30])
 def test_the_updated_factor_equals_a_fresh_one_after_thousands_of_moves(k, scale):
-    kernel = dmsgd.RBF(CLOUD, scale)
+    kernel = dmsgd.kernels.RBF(CLOUD, scale)
     Y, R, rng = pivots(kernel, k), np.zeros((k, k)), np.random.default_rng(1)
     swap.factor(*plan(kernel), Y, R)
     size = 20_000
@@ -177,7 +177,7 @@ def test_the_updated_factor_equals_a_fresh_one_after_thousands_of_moves(k, scale
 
 
 def test_copies_of_items_in_the_set_are_refused_whatever_rounding_leaves():
-    kernel = dmsgd.RBF(np.vstack([CLOUD, CLOUD]), 5.0)
+    kernel = dmsgd.kernels.RBF(np.vstack([CLOUD, CLOUD]), 5.0)
     Y, R, e, y = pivots(kernel, 30), np.zeros((30, 30)), np.empty(30), np.empty(30)
     swap.factor(*plan(kernel), Y, R)
     for place in range(30):
@@ -203,7 +203,7 @@ def test_solve_and_rotate_are_the_numpy_lines():
 @pytest.mark.parametrize("k", [30, 60])
 @pytest.mark.parametrize("scale", [0.3, 15.0])
 def test_chains_start_where_determinants_underflow_or_nearly_do(k, scale):
-    kernel = dmsgd.RBF(CLOUD, scale)
+    kernel = dmsgd.kernels.RBF(CLOUD, scale)
     design = SwapChain(kernel, k, burn_in=200, thin=50)
     batches = design.sample(5, seed=0)
     signs, logs = np.linalg.slogdet(np.array([kernel.block(Y, Y) for Y in batches]))
@@ -214,21 +214,21 @@ def test_chains_start_where_determinants_underflow_or_nearly_do(k, scale):
 
 
 def test_kernels_of_any_scale_give_the_same_draws():
-    expected = SwapChain(dmsgd.Linear(FEATURES), 4).sample(20, seed=0)
+    expected = SwapChain(dmsgd.kernels.Linear(FEATURES), 4).sample(20, seed=0)
     for scale in (1e-100, 1e100):
-        found = SwapChain(dmsgd.Linear(FEATURES * scale), 4).sample(20, seed=0)
+        found = SwapChain(dmsgd.kernels.Linear(FEATURES * scale), 4).sample(20, seed=0)
         np.testing.assert_array_equal(found, expected)
 
 
 def test_rank_error_names_the_rank():
     with pytest.raises(dmsgd.RankError, match="k=5 exceeds the kernel's rank 4"):
-        SwapChain(dmsgd.Linear(FEATURES), 5)
+        SwapChain(dmsgd.kernels.Linear(FEATURES), 5)
     with pytest.raises(dmsgd.RankError, match="rank 3"):
-        SwapChain(dmsgd.strata([0, 0, 0, 1, 1, 2, 2, 2]), 4)
-    flat = dmsgd.RBF(CLOUD[:, :1], scale=20.0)
+        SwapChain(dmsgd.kernels.Linear(dmsgd.features.one_hot([0, 0, 0, 1, 1, 2, 2, 2])), 4)
+    flat = dmsgd.kernels.RBF(CLOUD[:, :1], scale=20.0)
     with pytest.raises(dmsgd.RankError) as caught:
         SwapChain(flat, 30)
-    assert abs(caught.value.rank - dmsgd.exact(flat).rank) <= 2
+    assert abs(caught.value.rank - dmsgd.kernels.exact(flat).rank) <= 2
 
 
 @pytest.mark.parametrize("name", ["rbf", "strata, sparse"])
@@ -238,7 +238,7 @@ def test_determinism(name):
 
 
 def test_draws_in_pieces_go_on_from_the_last_one():
-    kernel = dmsgd.RBF(CLOUD)
+    kernel = dmsgd.kernels.RBF(CLOUD)
     whole = SwapChain(kernel, 6, chain_length=40).sample(100, seed=1, workers=3)
     design = SwapChain(kernel, 6, chain_length=40)
     steps = []
@@ -253,7 +253,7 @@ def test_draws_in_pieces_go_on_from_the_last_one():
 
 
 def test_draws_do_not_go_on_from_another_seed():
-    kernel = dmsgd.RBF(CLOUD)
+    kernel = dmsgd.kernels.RBF(CLOUD)
     expected = SwapChain(kernel, 6, thin=1).sample(5, seed=2)
     design = SwapChain(kernel, 6, thin=1)
     design.sample(4, seed=1)
@@ -261,24 +261,26 @@ def test_draws_do_not_go_on_from_another_seed():
 
 
 @pytest.mark.parametrize(
-    "kernel", [dmsgd.RBF(CLOUD[:200]), dmsgd.Linear(CLOUD[:200])], ids=["rbf", "linear"]
+    "kernel",
+    [dmsgd.kernels.RBF(CLOUD[:200]), dmsgd.kernels.Linear(CLOUD[:200])],
+    ids=["rbf", "linear"],
 )
 def test_a_kernel_without_features_gives_the_same_draws(kernel):
     expected = SwapChain(kernel, 9, burn_in=301, thin=77).sample(30, seed=0)
-    for other in (Opaque(kernel), dmsgd.Precomputed(matrix(kernel))):
+    for other in (Opaque(kernel), dmsgd.kernels.Precomputed(matrix(kernel))):
         found = SwapChain(other, 9, burn_in=301, thin=77).sample(30, seed=0)
         np.testing.assert_array_equal(found, expected)
 
 
 def test_all_items_or_one():
-    kernel = dmsgd.RBF(FEATURES)
+    kernel = dmsgd.kernels.RBF(FEATURES)
     assert (np.sort(SwapChain(kernel, 8).sample(4, seed=0), axis=1) == np.arange(8)).all()
-    assert SwapChain(dmsgd.Linear([[2.0]]), 1).sample(2, seed=0).tolist() == [[0], [0]]
+    assert SwapChain(dmsgd.kernels.Linear([[2.0]]), 1).sample(2, seed=0).tolist() == [[0], [0]]
 
 
 def test_inclusion_is_estimated_by_counting():
-    kernel = dmsgd.Linear(CLOUD[:60])
-    design, exact = SwapChain(kernel, 5), dmsgd.KDPP(dmsgd.exact(kernel), 5)
+    kernel = dmsgd.kernels.Linear(CLOUD[:60])
+    design, exact = SwapChain(kernel, 5), dmsgd.KDPP(kernel, 5)
     found, b = (
         dmsgd.diagnostics.estimate_inclusion(design, 3000, seed=0, workers=2),
         exact.inclusion(),
@@ -291,7 +293,7 @@ def test_inclusion_is_estimated_by_counting():
 
 @pytest.mark.parametrize("method", ["inclusion", "joint", "log_prob"])
 def test_there_are_no_closed_forms(method):
-    assert not hasattr(SwapChain(dmsgd.Linear(FEATURES), 2), method)
+    assert not hasattr(SwapChain(dmsgd.kernels.Linear(FEATURES), 2), method)
 
 
 @pytest.mark.parametrize(
@@ -307,11 +309,11 @@ def test_there_are_no_closed_forms(method):
 )
 def test_wrong_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
-        SwapChain(**{"kernel": dmsgd.Linear(FEATURES), "k": 2, **arguments})
+        SwapChain(**{"kernel": dmsgd.kernels.Linear(FEATURES), "k": 2, **arguments})
 
 
 def test_diagnose_tells_good_chains_from_bad_ones():
-    kernel = dmsgd.RBF(CLOUD)
+    kernel = dmsgd.kernels.RBF(CLOUD)
     good = SwapChain(kernel, 10).diagnose(100, seed=0, workers=2)
     assert 0.5 < good.acceptance < 1
     assert good.autocorrelation_time < 1.5
@@ -320,7 +322,7 @@ def test_diagnose_tells_good_chains_from_bad_ones():
     bad = SwapChain(kernel, 10, burn_in=0, thin=1).diagnose(100, seed=0)
     assert bad.autocorrelation_time > 5
     assert bad.r_hat > 1.05
-    free = SwapChain(dmsgd.Precomputed(np.eye(20)), 5).diagnose(50, seed=0)
+    free = SwapChain(dmsgd.kernels.Precomputed(np.eye(20)), 5).diagnose(50, seed=0)
     assert free.acceptance == pytest.approx(1 - 5 / 20, abs=0.02)
     assert (free.autocorrelation_time, free.r_hat) == (1.0, 1.0)
 
@@ -338,16 +340,16 @@ def test_diagnostics_of_a_known_chain():
 
 
 def test_pickling_and_provenance():
-    design = SwapChain(dmsgd.RBF(FEATURES), 3)
+    design = SwapChain(dmsgd.kernels.RBF(FEATURES), 3)
     batches = design.sample(5, seed=0)
     again = pickle.loads(pickle.dumps(design))
     assert again._latest is None
     np.testing.assert_array_equal(again.sample(5, seed=0), batches)
     assert again.fingerprint() == design.fingerprint()
     others = [
-        SwapChain(dmsgd.RBF(FEATURES + 1e-3), 3, thin=7),
-        SwapChain(dmsgd.Linear(FEATURES), 3),
-        SwapChain(dmsgd.RBF(FEATURES), 2),
+        SwapChain(dmsgd.kernels.RBF(FEATURES + 1e-3), 3, thin=7),
+        SwapChain(dmsgd.kernels.Linear(FEATURES), 3),
+        SwapChain(dmsgd.kernels.RBF(FEATURES), 2),
     ]
     assert len({design.fingerprint(), *(other.fingerprint() for other in others)}) == 4
     assert design.provenance()["sampler"] == "swap chain"
@@ -355,8 +357,8 @@ def test_pickling_and_provenance():
 
 
 def test_steps_in_pieces_are_the_same(monkeypatch):
-    design = SwapChain(dmsgd.Linear(CLOUD), 6, burn_in=5 * swap.REFRESH + 3)
+    design = SwapChain(dmsgd.kernels.Linear(CLOUD), 6, burn_in=5 * swap.REFRESH + 3)
     whole = design.sample(3, seed=0)
     monkeypatch.setattr("dmsgd.samplers.swap.PIECE", 1)
-    again = SwapChain(dmsgd.Linear(CLOUD), 6, burn_in=5 * swap.REFRESH + 3)
+    again = SwapChain(dmsgd.kernels.Linear(CLOUD), 6, burn_in=5 * swap.REFRESH + 3)
     np.testing.assert_array_equal(again.sample(3, seed=0), whole)

@@ -49,8 +49,8 @@ def test_softmax_gradients_keep_inner_products():
 def test_reasons_give_the_ratio():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(150, 2))
-    kernel = dmsgd.prescribe(dmsgd.RBF(X, 0.3), 15, "uniform")
-    design = dmsgd.KDPP(dmsgd.exact(kernel), 15)
+    kernel = dmsgd.targets.prescribe(dmsgd.kernels.RBF(X, 0.3), 15, "uniform")
+    design = dmsgd.KDPP(kernel, 15)
     smooth = np.column_stack([np.sin(3 * X[:, 0]), X[:, 1]])
     unrelated = rng.normal(size=(150, 2))
     for g, low, high in ((smooth, 0.0, 0.4), (unrelated, 0.8, 1.1)):
@@ -62,7 +62,7 @@ def test_reasons_give_the_ratio():
 
 
 def test_uniform_batches_have_no_strength():
-    design = dmsgd.KDPP(dmsgd.exact(dmsgd.Linear(np.eye(20))), 5)
+    design = dmsgd.KDPP(dmsgd.kernels.Linear(np.eye(20)), 5)
     why = reasons(design, np.random.default_rng(0).normal(size=(20, 3)))
     assert why["strength"] == pytest.approx(0, abs=1e-12)
 

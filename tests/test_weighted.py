@@ -76,7 +76,7 @@ def test_the_law_has_these_inclusion_probabilities_and_is_what_is_drawn(name):
 
 def test_it_is_the_kdpp_of_a_diagonal_kernel(rng):
     odds = np.exp(rng.normal(size=7))
-    kernel = dmsgd.KDPP(dmsgd.exact(dmsgd.Precomputed(np.diag(odds))), 3)
+    kernel = dmsgd.KDPP(dmsgd.kernels.Precomputed(np.diag(odds)), 3)
     law = kdpp_law(np.diag(odds), 3)
     design = dmsgd.Weighted(kernel.inclusion(), 3)
     check_closed_forms(design, law)

@@ -64,7 +64,7 @@ def test_the_law_equals_enumeration(k: int) -> None:
 @pytest.mark.usefixtures("never_kept")
 def test_a_dpp_of_any_size_follows_its_law() -> None:
     X = sparse.csr_array(np.vander([0.2, 0.5, 0.9, 1.3, 1.7], 3))
-    design = dmsgd.DPP(dmsgd.exact(dmsgd.Linear(X)))
+    design = dmsgd.DPP(dmsgd.kernels.Linear(X))
     L = (X @ X.T).toarray()
     marginals = np.diag(L @ np.linalg.inv(L + np.eye(5)))
     counts = np.zeros(5)

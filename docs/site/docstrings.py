@@ -19,7 +19,10 @@ import griffe
 ARGUMENT = re.compile(r"^(\w+(?:, \w+)*):\s+(\S.*)$")
 
 #: The modules that users type, and thereby where each public name comes from; "" is dmsgd itself.
-MODULES = ("", "torch", "sgd", "lda", "sklearn", "imblearn", "diagnostics", "report")
+MODULES = (
+    "", "designs", "kernels", "spectra", "features", "targets", "torch", "sgd", "lda", "sklearn",
+    "imblearn", "diagnostics", "report",
+)  # fmt: skip
 
 IMPORTS = {"np": "import numpy as np", "torch": "import torch", "dmsgd": "import dmsgd"}
 

@@ -45,7 +45,7 @@ def kernel_picture(X: np.ndarray, design: dmsgd.KDPP) -> Figure:
     """Points, and the matrix of how similar they are."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
     one = 5
-    L = dmsgd.RBF(X, scale=0.8).block(np.arange(len(X)), np.arange(len(X)))
+    L = dmsgd.kernels.RBF(X, scale=0.8).block(np.arange(len(X)), np.arange(len(X)))
     shown = left.scatter(*X.T, c=L[one], cmap="YlGnBu", s=26, edgecolor=GREY, linewidth=0.4)
     left.scatter(*X[one], marker="*", s=170, color=RED, zorder=3)
     plain(left, "How similar is each point to the star?")
@@ -121,7 +121,9 @@ def cost_picture(X: np.ndarray, design: dmsgd.KDPP) -> Figure:
     counts, k = [1_000, 4_000, 16_000, 64_000, 256_000], 32
     ours, classic = [], []
     for n in counts:
-        spectrum = dmsgd.exact(dmsgd.Linear(np.random.default_rng(0).normal(size=(n, 64))))
+        spectrum = dmsgd.kernels.exact(
+            dmsgd.kernels.Linear(np.random.default_rng(0).normal(size=(n, 64)))
+        )
         ours.append(_seconds(dmsgd.KDPP(spectrum, k), draws=300))
         if n <= 16_000:
             classic.append(_seconds(dmsgd.KDPP(spectrum, k, sampler=reference), draws=1))

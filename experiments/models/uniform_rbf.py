@@ -9,7 +9,7 @@ import numpy as np
 
 import dmsgd
 
-#: The scale of the kernel over `dmsgd.suggest_scale`.
+#: The scale of the kernel over `dmsgd.designs.suggest_scale`.
 STRETCH = 3.0
 #: Eigenvalues below this share of the largest one are rounding noise, which would show in b.
 SMALLEST = 1e-11
@@ -21,8 +21,8 @@ def uniform_rbf(X: np.ndarray, k: int) -> Any:
     Where these cannot give all items the same b, as with very many copies of a few items, it is
     the whole kernel at the suggested scale.
     """
-    suggested = dmsgd.suggest_scale(X, k)
-    spectrum = dmsgd.exact(dmsgd.RBF(X, STRETCH * suggested))
+    suggested = dmsgd.designs.suggest_scale(X, k)
+    spectrum = dmsgd.kernels.exact(dmsgd.kernels.RBF(X, STRETCH * suggested))
     r = min(2 * k + 32, int(np.sum(spectrum.values > SMALLEST * spectrum.values[0])))
     leading = spectrum.vectors[:, :r] * np.sqrt(spectrum.values[:r])
     try:

@@ -162,7 +162,7 @@ def flowers(items: int, k: int, seed: int) -> Task:
 def flower_files() -> tuple[np.ndarray, ...]:
     """Return leading directions, inputs, classes, and the rows to train on and to judge by."""
     data = datasets.flowers()
-    X = np.asarray(dmsgd.normalize(data.X))
+    X = np.asarray(dmsgd.features.normalize(data.X))
     train, test = np.flatnonzero(data.split == "test"), np.flatnonzero(data.split == "train")
     centred = X - X[train].mean(axis=0)
     _, vectors = np.linalg.eigh(centred[train].T @ centred[train])
@@ -176,7 +176,10 @@ def classes(k: int, A: np.ndarray, y: np.ndarray, seen: np.ndarray, test: Any) -
     kernels = {"x": dmsgd.diversify(seen, k, **options),
                "x and y": dmsgd.diversify(seen, k, y, W, **options)}  # fmt: skip
     targets = np.eye(int(max(y.max(), test[1].max())) + 1, dtype=A.dtype)[y]
-    strata = {"classes": y, "cells of x and y": dmsgd.cells(dmsgd.concat(seen, y, W), k).stratum}
+    strata = {
+        "classes": y,
+        "cells of x and y": dmsgd.cells(dmsgd.features.concat(seen, y, W), k).stratum,
+    }
     return Task(k, A, targets, kernels, strata, test)
 
 

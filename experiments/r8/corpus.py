@@ -81,14 +81,14 @@ def generated() -> R8:
 @cache
 def kdpp(task: Corpus, k: int, normalize: bool = False, target: Any = None) -> Any:
     """Return the paper's k-DPP: linear in tf-idf to the power of 0.1."""
-    rows = dmsgd.anneal(task.tfidf, 0.1)
+    rows = dmsgd.features.anneal(task.tfidf, 0.1)
     return dmsgd.diversify(rows, k, kernel="linear", normalize=normalize, target=target)
 
 
 @cache
 def clustered(task: Corpus, k: int) -> Any:
     """Return a design that draws one document from each of k clusters of the tf-idf."""
-    return dmsgd.clustered(task.tfidf, k)
+    return dmsgd.designs.clustered(task.tfidf, k)
 
 
 @cache

@@ -95,7 +95,7 @@ def run(task: Task, design: Any, seed: int, rate: float) -> Iterator[tuple[int, 
     chosen = best(tried)
     yield task.when, "steps", told[chosen]
     yield task.when, "best rate", RATES[chosen]
-    if isinstance(design, dmsgd.ClosedForm):  # shuffled epochs are not
+    if isinstance(design, dmsgd.designs.ClosedForm):  # shuffled epochs are not
         yield 0, "variance", noise(design, task.model, task.model.optimum)
 
 

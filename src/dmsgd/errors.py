@@ -136,8 +136,16 @@ class SamplingError(RuntimeError):
 
 
 class ClusterError(ConnectionError):
-    """There is no Dask cluster at an address, or it was lost; draws on disk are kept."""
+    """No Dask cluster answers at an address, or it was lost; batches on disk are kept.
+
+    >>> issubclass(ClusterError, ConnectionError)
+    True
+    """
 
 
 class DeviceError(RuntimeError):
-    """A graphics card, or what it is reached by, is not there or did not do what it was asked."""
+    """A GPU or its driver is missing, or an operation on it failed.
+
+    >>> issubclass(DeviceError, RuntimeError)
+    True
+    """

@@ -18,8 +18,9 @@ from imblearn.under_sampling.base import BaseUnderSampler
 from sklearn.utils import check_random_state
 
 from dmsgd import features
-from dmsgd.designs import KDPP, DesignOptions, Stratified
-from dmsgd.designs.options import KernelName
+from dmsgd.designs.kdpp import KDPP
+from dmsgd.designs.options import DesignOptions, KernelName
+from dmsgd.designs.stratified import Stratified
 from dmsgd.errors import InputError
 from dmsgd.inputs.arrays import IntArray, Matrix
 from dmsgd.inputs.scalars import as_count

@@ -198,7 +198,7 @@ print(dmsgd.Partition(dmsgd.diversify(X, k=20)))
 import numpy as np
 import dmsgd
 
-for what in (lambda: dmsgd.torch.loader, lambda: dmsgd.clustered(np.eye(9), 3)):
+for what in (lambda: dmsgd.torch.loader, lambda: dmsgd.designs.clustered(np.eye(9), 3)):
     try:
         what()
     except ImportError as error:

@@ -88,7 +88,7 @@ DESIGN_FUNCTIONS = {
         results.is_design,
     ),
     "clustered": Call(
-        plain(dmsgd.clustered),
+        plain(dmsgd.designs.clustered),
         {**WIDE, "clusters": kinds.COUNT.optional(), "seed": SEED},
         results.is_design,
     ),
@@ -104,7 +104,9 @@ DESIGN_FUNCTIONS = {
         },
         lambda b, s, given: results.is_inclusion(b, int(given["k"]), b.size),
     ),
-    "suggest_scale": Call(plain(dmsgd.suggest_scale), {**WIDE, "seed": SEED}, results.is_positive),
+    "suggest_scale": Call(
+        plain(dmsgd.designs.suggest_scale), {**WIDE, "seed": SEED}, results.is_positive
+    ),
     "unbiased_weights": Call(
         plain(dmsgd.unbiased_weights), {"design": kinds.CLOSED}, results.is_finite
     ),
@@ -146,7 +148,7 @@ DESIGNS = {
         plain(dmsgd.Partition), {"design": kinds.SPECTRUM, "k": K}, results.is_design
     ),
     "PoissonDisk": Call(
-        plain(dmsgd.PoissonDisk),
+        plain(dmsgd.designs.PoissonDisk),
         {
             "X": kinds.DENSE,
             "k": K,
@@ -156,7 +158,7 @@ DESIGNS = {
         results.is_design,
     ),
     "SwapChain": Call(
-        plain(dmsgd.SwapChain),
+        plain(dmsgd.designs.SwapChain),
         {
             "kernel": kinds.KERNEL,
             "k": K,
@@ -167,7 +169,7 @@ DESIGNS = {
         results.is_design,
     ),
     "AcceptReject": Call(
-        plain(dmsgd.AcceptReject), {"kernel": kinds.KERNEL, "k": K}, results.is_design
+        plain(dmsgd.designs.AcceptReject), {"kernel": kinds.KERNEL, "k": K}, results.is_design
     ),
 }
 
@@ -182,9 +184,9 @@ SOME_OF = {
 KNOWN = {**given.DESIGN_GOOD, **given.DESIGN_EDGE}
 SOME_KERNELS = {
     "Linear": lambda s: s.kernel,
-    "RBF": lambda s: dmsgd.RBF(s.X),
-    "Precomputed": lambda s: dmsgd.Precomputed(s.X @ s.X.T),
-    "Product": lambda s: dmsgd.Product(s.kernel, s.kernel),
+    "RBF": lambda s: dmsgd.kernels.RBF(s.X),
+    "Precomputed": lambda s: dmsgd.kernels.Precomputed(s.X @ s.X.T),
+    "Product": lambda s: dmsgd.kernels.Product(s.kernel, s.kernel),
 }
 
 METHODS = {
@@ -270,14 +272,14 @@ METHODS = {
 }
 
 KERNELS = {
-    "Linear": Call(plain(dmsgd.Linear), {"B": X}, results.is_kernel),
+    "Linear": Call(plain(dmsgd.kernels.Linear), {"B": X}, results.is_kernel),
     "RBF": Call(
-        plain(dmsgd.RBF),
+        plain(dmsgd.kernels.RBF),
         {"X": X.without("rows from 1e-100 to 1e100"), "scale": kinds.POSITIVE.optional()},
         results.is_kernel,
     ),
     "Precomputed": Call(
-        plain(dmsgd.Precomputed),
+        plain(dmsgd.kernels.Precomputed),
         {
             "L": Kind(
                 {name: lambda s, make=make: make(given.Gram(s)) for name, make in X.good.items()},
@@ -288,26 +290,26 @@ KERNELS = {
         results.is_kernel,
     ),
     "Product": Call(
-        plain(dmsgd.Product), {"A": kinds.KERNEL, "B": kinds.KERNEL}, results.is_kernel
+        plain(dmsgd.kernels.Product), {"A": kinds.KERNEL, "B": kinds.KERNEL}, results.is_kernel
     ),
-    "identity": Call(plain(dmsgd.identity), {"n": kinds.COUNT}, results.is_kernel),
-    "strata": Call(
-        plain(dmsgd.strata),
-        {"labels": kinds.ALL_LABELS, "balanced": kinds.FLAG},
-        results.is_kernel,
+    "median_scale": Call(
+        plain(dmsgd.kernels.median_scale), {"X": X, "seed": SEED}, results.is_positive
     ),
-    "median_scale": Call(plain(dmsgd.median_scale), {"X": X, "seed": SEED}, results.is_positive),
 }
 
 FEATURES = {
-    "one_hot": Call(plain(dmsgd.one_hot), {"labels": kinds.ALL_LABELS}, results.is_matrix),
+    "one_hot": Call(plain(dmsgd.features.one_hot), {"labels": kinds.ALL_LABELS}, results.is_matrix),
     "anneal": Call(
-        plain(dmsgd.anneal), {"X": kinds.POSITIVE_X, "rho": kinds.POSITIVE}, results.is_matrix
+        plain(dmsgd.features.anneal),
+        {"X": kinds.POSITIVE_X, "rho": kinds.POSITIVE},
+        results.is_matrix,
     ),
-    "standardize": Call(plain(dmsgd.standardize), {"X": X}, results.is_matrix),
-    "normalize": Call(plain(dmsgd.normalize), {"X": X}, results.is_matrix),
+    "standardize": Call(plain(dmsgd.features.standardize), {"X": X}, results.is_matrix),
+    "normalize": Call(plain(dmsgd.features.normalize), {"X": X}, results.is_matrix),
     "concat": Call(
-        plain(dmsgd.concat), {"X": X, "labels": LABELS, "w": kinds.FRACTION}, results.is_matrix
+        plain(dmsgd.features.concat),
+        {"X": X, "labels": LABELS, "w": kinds.FRACTION},
+        results.is_matrix,
     ),
 }
 
@@ -315,10 +317,12 @@ SHARE = Kind({"0": lambda s: 0, "0.5": lambda s: 0.5}, {**kinds.FRACTION.bad, "1
 
 SPECTRA = {
     "exact": Call(
-        plain(dmsgd.exact), {"kernel": kinds.KERNEL, "tol": kinds.FRACTION}, results.is_spectrum
+        plain(dmsgd.kernels.exact),
+        {"kernel": kinds.KERNEL, "tol": kinds.FRACTION},
+        results.is_spectrum,
     ),
     "nystrom": Call(
-        plain(dmsgd.nystrom),
+        plain(dmsgd.kernels.nystrom),
         {
             "kernel": kinds.KERNEL,
             "landmarks": kinds.LANDMARKS,
@@ -328,7 +332,7 @@ SPECTRA = {
         results.is_spectrum,
     ),
     "pivoted_cholesky": Call(
-        plain(dmsgd.pivoted_cholesky),
+        plain(dmsgd.kernels.pivoted_cholesky),
         {
             "kernel": kinds.KERNEL,
             "rank": kinds.COUNT.optional(),
@@ -340,12 +344,12 @@ SPECTRA = {
         results.is_spectrum,
     ),
     "coreset": Call(
-        plain(dmsgd.coreset),
+        plain(dmsgd.kernels.coreset),
         {"kernel": kinds.KERNEL, "cores": kinds.COUNT, "seed": SEED},
         results.is_coreset,
     ),
     "Spectrum": Call(
-        plain(dmsgd.Spectrum),
+        plain(dmsgd.spectra.Spectrum),
         {
             "values": Kind(
                 {"array": lambda s: np.array([3.0, 2.0]), "list": lambda s: [2, 1]},
@@ -377,7 +381,7 @@ SPECTRA = {
 
 PRESCRIPTION = {
     "prescribe": Call(
-        plain(dmsgd.prescribe),
+        plain(dmsgd.targets.prescribe),
         {
             "kernel": Kind(
                 given.KERNEL_GOOD
@@ -398,8 +402,8 @@ PRESCRIPTION = {
         },
         results.is_kernel,
     ),
-    "density_target": Call(
-        plain(dmsgd.density_target),
+    "density": Call(
+        plain(dmsgd.targets.density),
         {
             **WIDE,
             "strength": kinds.FRACTION,
@@ -588,14 +592,22 @@ DIAGNOSTICS = {
     ),
 }  # fmt: skip
 
-CALLS = {
-    **DESIGN_FUNCTIONS,
-    **DESIGNS,
-    **METHODS,
-    **KERNELS,
-    **FEATURES,
-    **SPECTRA,
-    **PRESCRIPTION,
-    **SCHEDULES,
-    **{name if "." in name else f"diagnostics.{name}": call for name, call in DIAGNOSTICS.items()},
+#: Where names that are not those of dmsgd itself are public.
+HOMES = {
+    name: module
+    for module in ("designs", "kernels", "spectra", "features", "targets", "diagnostics")
+    for name in getattr(dmsgd, module).__all__
 }
+
+
+def homed(name):
+    """Return the name of a call with the module that it is public in: kernels.RBF."""
+    home = HOMES.get(name.partition(" (")[0])
+    return name if home is None else f"{home}.{name}"
+
+
+GROUPS = (
+    DESIGN_FUNCTIONS, DESIGNS, METHODS, KERNELS, FEATURES, SPECTRA, PRESCRIPTION, SCHEDULES,
+    DIAGNOSTICS,
+)  # fmt: skip
+CALLS = {homed(name): call for group in GROUPS for name, call in group.items()}

@@ -66,11 +66,11 @@ class Size:
 
     @property
     def kernel(self):
-        return dmsgd.Linear(self.X)
+        return dmsgd.kernels.Linear(self.X)
 
     @property
     def spectrum(self):
-        return dmsgd.exact(self.kernel)
+        return dmsgd.kernels.exact(self.kernel)
 
     @property
     def design(self):
@@ -160,7 +160,7 @@ def orthonormal(size, columns):
 
 def by_hand(*values):
     """Return the maker of a spectrum with these eigenvalues."""
-    return lambda s: dmsgd.Spectrum(values, orthonormal(s, len(values)))
+    return lambda s: dmsgd.spectra.Spectrum(values, orthonormal(s, len(values)))
 
 
 def near_deficient(size, gap):
@@ -591,9 +591,9 @@ DESIGN_GOOD = {
 #: Draw batches of a fixed size, without closed forms for pairs, or at all.
 DESIGN_ODD = {
     "Partition": lambda s: dmsgd.Partition(s.design),
-    "SwapChain": lambda s: dmsgd.SwapChain(s.kernel, s.k),
-    "PoissonDisk": lambda s: dmsgd.PoissonDisk(s.X, s.k),
-    "AcceptReject": lambda s: dmsgd.AcceptReject(dmsgd.RBF(s.X), s.k),
+    "SwapChain": lambda s: dmsgd.designs.SwapChain(s.kernel, s.k),
+    "PoissonDisk": lambda s: dmsgd.designs.PoissonDisk(s.X, s.k),
+    "AcceptReject": lambda s: dmsgd.designs.AcceptReject(dmsgd.kernels.RBF(s.X), s.k),
     "Schedule": lambda s: dmsgd.presample(s.design, 5),
     "DPP": lambda s: dmsgd.DPP(s.spectrum),
 }
@@ -609,37 +609,39 @@ DESIGN_BAD = {
 
 KERNEL_GOOD = {
     "Linear": lambda s: s.kernel,
-    "RBF": lambda s: dmsgd.RBF(s.X),
-    "sparse": lambda s: dmsgd.Linear(sparse.csr_array(s.X)),
+    "RBF": lambda s: dmsgd.kernels.RBF(s.X),
+    "sparse": lambda s: dmsgd.kernels.Linear(sparse.csr_array(s.X)),
 }
 
 KERNEL_ODD = {
-    "Precomputed": lambda s: dmsgd.Precomputed(s.X @ s.X.T),
-    "strata": lambda s: dmsgd.strata(s.y),
-    "identity": lambda s: dmsgd.identity(s.n),
-    "RBF of a large scale": lambda s: dmsgd.RBF(s.X, 1e150),
-    "RBF of a small scale": lambda s: dmsgd.RBF(s.X, 1e-150),
-    "near-deficient": lambda s: dmsgd.Linear(near_deficient(s, 1e-9)),
-    "near-deficient matrix": lambda s: dmsgd.Precomputed(
+    "Precomputed": lambda s: dmsgd.kernels.Precomputed(s.X @ s.X.T),
+    "strata": lambda s: dmsgd.kernels.Linear(dmsgd.features.one_hot(s.y)),
+    "identity": lambda s: dmsgd.kernels.Linear(np.eye(s.n)),
+    "RBF of a large scale": lambda s: dmsgd.kernels.RBF(s.X, 1e150),
+    "RBF of a small scale": lambda s: dmsgd.kernels.RBF(s.X, 1e-150),
+    "near-deficient": lambda s: dmsgd.kernels.Linear(near_deficient(s, 1e-9)),
+    "near-deficient matrix": lambda s: dmsgd.kernels.Precomputed(
         (lambda F: F @ F.T)(near_deficient(s, 1e-5))
     ),
-    "RBF of near copies": lambda s: dmsgd.RBF(np.vstack([s.X[:1] + 1e-9, s.X[:-1]])),
-    "diagonal": lambda s: dmsgd.Linear(sparse.diags_array(np.geomspace(1e-160, 1e150, s.n))),
+    "RBF of near copies": lambda s: dmsgd.kernels.RBF(np.vstack([s.X[:1] + 1e-9, s.X[:-1]])),
+    "diagonal": lambda s: dmsgd.kernels.Linear(
+        sparse.diags_array(np.geomspace(1e-160, 1e150, s.n))
+    ),
 }
 
 KERNEL_BAD = {
     **NOTHING_LIKE_IT,
     "features": lambda s: s.X,
     "name": lambda s: "rbf",
-    "class Linear": lambda s: dmsgd.Linear,
+    "class Linear": lambda s: dmsgd.kernels.Linear,
     "design": lambda s: dmsgd.Uniform(s.n, s.k),
 }
 
 SPECTRUM_GOOD = {
     "exact": lambda s: s.spectrum,
-    "of RBF": lambda s: dmsgd.exact(dmsgd.RBF(s.X)),
-    "nystrom": lambda s: dmsgd.nystrom(s.kernel, 3),
-    "by hand": lambda s: dmsgd.Spectrum([2.0, 1.0, 0.5], np.eye(s.n)[:, :3]),
+    "of RBF": lambda s: dmsgd.kernels.exact(dmsgd.kernels.RBF(s.X)),
+    "nystrom": lambda s: dmsgd.kernels.nystrom(s.kernel, 3),
+    "by hand": lambda s: dmsgd.spectra.Spectrum([2.0, 1.0, 0.5], np.eye(s.n)[:, :3]),
 }
 
 #: Near the ends of the float range, and of near-deficient matrices.
@@ -649,8 +651,8 @@ SPECTRUM_ODD = {
     "the largest": by_hand(1e307, 5e306, 1e306),
     "the smallest": by_hand(4e-290, 2e-290, 1e-290),
     "nearly equal": by_hand(1.0 + 1e-15, 1.0, 1.0 - 1e-15),
-    "near-deficient": lambda s: dmsgd.exact(dmsgd.Linear(near_deficient(s, 1e-9))),
-    "near-deficient matrix": lambda s: dmsgd.exact(KERNEL_ODD["near-deficient matrix"](s)),
+    "near-deficient": lambda s: dmsgd.kernels.exact(dmsgd.kernels.Linear(near_deficient(s, 1e-9))),
+    "near-deficient matrix": lambda s: dmsgd.kernels.exact(KERNEL_ODD["near-deficient matrix"](s)),
 }
 
 #: k-DPPs of these.
@@ -670,5 +672,5 @@ SPECTRUM_BAD = {
     **NOTHING_LIKE_IT,
     "features": lambda s: s.X,
     "kernel": lambda s: s.kernel,
-    "class Spectrum": lambda s: dmsgd.Spectrum,
+    "class Spectrum": lambda s: dmsgd.spectra.Spectrum,
 }

@@ -25,7 +25,7 @@ def is_design(design, s=None, arguments=None):
     again = pickle.loads(pickle.dumps(design))
     assert again.fingerprint() == design.fingerprint()
     assert repr(design) in design._repr_html_() or design._repr_html_().startswith("<div>")
-    if isinstance(design, dmsgd.ClosedForm):
+    if isinstance(design, dmsgd.designs.ClosedForm):
         is_inclusion(design.inclusion(), design.k, design.n)
         everyone = np.arange(design.n)
         joint = design.joint(everyone[:, None], everyone)

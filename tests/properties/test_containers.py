@@ -35,7 +35,7 @@ def test_features(makers, data):
 def test_maps(makers, data):
     """Powers and lengths are those of the numbers, also where an entry is stored in parts."""
     size, name = data.draw(SIZES), data.draw(st.sampled_from(list(makers)))
-    for call in (lambda X: dmsgd.anneal(X, 2), dmsgd.normalize):
+    for call in (lambda X: dmsgd.features.anneal(X, 2), dmsgd.features.normalize):
         found, expected = call(makers[name](size)), call(size.X)
         dense = found.toarray() if hasattr(found, "toarray") else found
         np.testing.assert_allclose(dense, expected, rtol=1e-14)
@@ -67,7 +67,7 @@ def test_nothing_given_is_changed(size):
     X, y, damaged = size.X, size.y, values.unsorted(size)
     before = damaged.indices.copy(), damaged.data.copy()
     dmsgd.diversify(X, size.k, y, 0.5, normalize=True, target="uniform").sample(2, seed=0)
-    dmsgd.anneal(damaged, 2)
+    dmsgd.features.anneal(damaged, 2)
     dmsgd.diversify(damaged, size.k, normalize=True).sample(2, seed=0)
     np.testing.assert_array_equal(X, size.X)
     np.testing.assert_array_equal(y, size.y)

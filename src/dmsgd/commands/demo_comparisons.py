@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 import dmsgd
-from dmsgd.designs import DesignOptions
+from dmsgd.designs.options import DesignOptions
 from dmsgd.inputs.arrays import FloatArray, IntArray
 
 K = 20
@@ -73,9 +73,9 @@ def draw_documents(seed: int) -> Found:
     """Return the % of batches that hold the rare topic, and how often odd documents are drawn."""
     X, topic = documents(seed)
     kdpp = dmsgd.diversify(X, K, normalize=True)
-    arms: dict[str, dmsgd.ClosedForm | dmsgd.Partition] = {
+    arms: dict[str, dmsgd.designs.ClosedForm | dmsgd.Partition] = {
         "shuffled": dmsgd.Partition(dmsgd.Uniform(len(X), K)),
-        "clustered": dmsgd.clustered(X, K, seed=seed),
+        "clustered": dmsgd.designs.clustered(X, K, seed=seed),
         "frequency-matched": dmsgd.Weighted.like(kdpp),
         "k-DPP": kdpp,
     }
@@ -148,7 +148,7 @@ def train_digits(seed: int) -> Found:
     """Return what softmax regression gets right after STEPS, the rare classes' share, the price."""
     X, y, test_X, test_y = digits(seed)
     kdpp = dmsgd.diversify(X, K, y, W, normalize=True)
-    arms: dict[str, dmsgd.ClosedForm | dmsgd.Partition] = {
+    arms: dict[str, dmsgd.designs.ClosedForm | dmsgd.Partition] = {
         "shuffled": dmsgd.Partition(dmsgd.Uniform(y.size, K)),
         "stratified": dmsgd.Stratified(y, K),
         "k-DPP, no labels": dmsgd.diversify(X, K, normalize=True),

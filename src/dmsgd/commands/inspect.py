@@ -16,7 +16,7 @@ from dmsgd.inputs.messages import counted, visible
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dmsgd.designs import DesignOptions
+    from dmsgd.designs.options import DesignOptions
     from dmsgd.diagnostics.compare import Comparison, DesignSummary
     from dmsgd.diagnostics.recommend import Recommendation
 

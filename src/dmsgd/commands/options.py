@@ -14,7 +14,7 @@ import click
 from dmsgd.inputs.messages import few
 
 if TYPE_CHECKING:
-    from dmsgd.designs import DesignOptions
+    from dmsgd.designs.options import DesignOptions
 
 SEED = click.option("--seed", type=int, default=0, help="The same seed gives the same result.")
 FORCE = click.option(
@@ -180,7 +180,7 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _checked(labels: str | None, given: dict[str, Any]) -> DesignOptions:
     """Return the options of the design; raise where they need labels that are not there."""
-    from dmsgd.designs import DesignOptions
+    from dmsgd.designs.options import DesignOptions
 
     options = DesignOptions(**given)
     if labels is None and options.uses_labels:

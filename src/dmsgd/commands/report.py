@@ -14,7 +14,7 @@ from dmsgd.commands.terminal import echo, progress_bar
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
-    from dmsgd.designs import DesignOptions
+    from dmsgd.designs.options import DesignOptions
 
 
 @click.command()

@@ -24,7 +24,8 @@ from dmsgd.commands.terminal import (
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
-    from dmsgd.designs import Design, DesignOptions
+    from dmsgd.designs.design import Design
+    from dmsgd.designs.options import DesignOptions
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.schedules import Schedule
 
@@ -175,8 +176,8 @@ def _stopped(output: Path, steps: int) -> Iterator[None]:
 
 def _set_up(X: Any, k: int, y: Any, options: DesignOptions) -> Design:
     """Return the design, compiled and ready to draw, and print what it is."""
-    from dmsgd.designs import KDPP
     from dmsgd.designs.build import make_design
+    from dmsgd.designs.kdpp import KDPP
 
     with spinner("set-up (the first run of all compiles the sampler)"):
         design = make_design(options, X, k, y)

@@ -17,8 +17,9 @@ from dmsgd.commands.terminal import class_table, echo, echo_table, spinner
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
-    from dmsgd.designs import KDPP, DesignOptions
     from dmsgd.designs.conditioned import Conditioned
+    from dmsgd.designs.kdpp import KDPP
+    from dmsgd.designs.options import DesignOptions
     from dmsgd.inputs.arrays import FloatArray, IntArray
 
 #: Item numbers, as --given takes them.
@@ -168,7 +169,7 @@ def _columns(
     """Return the columns of the table that is written."""
     import numpy as np
 
-    from dmsgd.designs import unbiased_weights
+    from dmsgd.designs.design import unbiased_weights
 
     columns: dict[str, IntArray | FloatArray] = {"item": chosen}
     if weights:

@@ -81,8 +81,8 @@ def diversify(
                no when length is importance.
     target:    inclusion probabilities, if not those of the kernel: "uniform" (plain averages over
                batches are unbiased), "balanced" (every class has the same share), "density" (more
-               where items are sparse; see `density_target`), or one number per item that they are
-               proportional to. The design is the closest k-DPP that has them (see `prescribe`).
+               where items are sparse: `dmsgd.targets.density`), or one number per item, scaled to
+               sum to k. The design is the closest k-DPP with them (`dmsgd.targets.prescribe`).
     spectrum:  "exact"; "nystrom" or "pivoted_cholesky", approximations of rank `rank`, by default
                max(1500, 10 k); "auto" is exact, except for "rbf" with more than 5,000 items, where
                it is "nystrom" and a warning states its error. Other factorisations of a kernel
@@ -195,7 +195,7 @@ def _spectrum(options: DesignOptions, kernel: Linear | RBF, k: int) -> Spectrum:
         concern = _concern(spectrum, k)
         if concern:
             at = f"at the RBF scale {kernel.scale:.3g} "
-            warn_kernel(f"{at}{concern} (dmsgd.suggest_scale(X, k) finds one)")
+            warn_kernel(f"{at}{concern} (dmsgd.designs.suggest_scale(X, k) finds one)")
     return spectrum
 
 

@@ -18,7 +18,7 @@ from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_batch_size, as_flag, as_fraction
-from dmsgd.kernels import Linear, exact
+from dmsgd.kernels import Linear
 from dmsgd.polynomials import eigenvector_inclusion
 from dmsgd.spectra.decompose import like
 from dmsgd.spectra.spectrum import truncate
@@ -58,7 +58,7 @@ def inclusion(
     F = _features(X, labels, as_fraction(w, "w"), scaled, unit)
     k = as_batch_size(k, F.n)
     if F.d >= F.n:
-        return KDPP(exact(Linear(F.to_memory())), k).inclusion()
+        return KDPP(Linear(F.to_memory()), k).inclusion()
     reserve(4 * F.d**2, f"the Gram matrix of {F.d} features", "reduce the number of features (PCA)")
     values, U, rounding = F.gram_eigenpairs()
     dual = truncate(values, U, "dual", rounding)  # whose eigenvalues are the kernel's

@@ -12,10 +12,12 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import KDPP, DesignOptions, Weighted, suggest_scale
 from dmsgd.designs.build import NEARLY_UNIFORM, make_design, rows_for
-from dmsgd.designs.options import Batches, TargetName, as_design_options
+from dmsgd.designs.kdpp import KDPP
+from dmsgd.designs.options import Batches, DesignOptions, TargetName, as_design_options
+from dmsgd.designs.scale import suggest_scale
 from dmsgd.designs.stream import fixed_seed
+from dmsgd.designs.weighted import Weighted
 from dmsgd.diagnostics.data import PRESCRIBED, DataSummary, Sample, summarize
 from dmsgd.diagnostics.frequency import coverage, effective_batch, effective_items, evenness
 from dmsgd.diagnostics.repulsion import Estimate, removed_noise

@@ -7,8 +7,9 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import KDPP, DesignOptions
 from dmsgd.designs.build import make_kdpp, rows_for
+from dmsgd.designs.kdpp import KDPP
+from dmsgd.designs.options import DesignOptions
 from dmsgd.features import Features, as_features
 from dmsgd.features.features import InMemory
 from dmsgd.features.maps import column_moments

@@ -8,8 +8,9 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import DPP, ClosedForm, Design, diversify
-from dmsgd.designs.design import inclusion_of
+from dmsgd.designs.build import diversify
+from dmsgd.designs.design import ClosedForm, Design, inclusion_of
+from dmsgd.designs.dpp import DPP
 from dmsgd.designs.partition import EXCHANGE, Partition
 from dmsgd.designs.stream import Source, check_design
 from dmsgd.features.convert import split_label_column

@@ -20,9 +20,9 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import ClosedForm, Weighted
-from dmsgd.designs.design import inclusion_of
+from dmsgd.designs.design import ClosedForm, inclusion_of
 from dmsgd.designs.stream import Source, check_design
+from dmsgd.designs.weighted import Weighted
 from dmsgd.diagnostics.repulsion import mean_of
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import FloatArray, as_array, as_numbers

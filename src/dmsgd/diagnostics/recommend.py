@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, final
 
-from dmsgd.designs import Design, DesignOptions, Partition, Uniform
 from dmsgd.designs.build import make_design
+from dmsgd.designs.design import Design
+from dmsgd.designs.options import DesignOptions
+from dmsgd.designs.partition import Partition
+from dmsgd.designs.stratified import Uniform
 from dmsgd.diagnostics.compare import EVEN, Comparison, DesignSummary, as_comparison
 from dmsgd.diagnostics.gradients import GradientVariance
 from dmsgd.inputs.scalars import as_count

@@ -7,8 +7,9 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs import ClosedForm, Weighted
+from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.stream import Source, check_design, fixed_seed
+from dmsgd.designs.weighted import Weighted
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.scalars import Seed, as_count
 from dmsgd.spectra import Spectrum

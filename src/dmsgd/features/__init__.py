@@ -1,16 +1,8 @@
-"""Features: an (n, d) matrix wherever it lives; made by `as_features`."""
+"""Feature maps for kernels made by hand; `as_features` makes the (n, d) matrix of any input."""
 
-from dmsgd.features.convert import as_features
-from dmsgd.features.features import Features, RowMap
+from dmsgd.features.convert import as_features as as_features
+from dmsgd.features.features import Features as Features
+from dmsgd.features.features import RowMap as RowMap
 from dmsgd.features.maps import anneal, concat, normalize, one_hot, standardize
 
-__all__ = [
-    "Features",
-    "RowMap",
-    "anneal",
-    "as_features",
-    "concat",
-    "normalize",
-    "one_hot",
-    "standardize",
-]
+__all__ = ["anneal", "concat", "normalize", "one_hot", "standardize"]

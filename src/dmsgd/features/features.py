@@ -27,10 +27,11 @@ from dmsgd.spectra.spectrum import Spectrum, truncate
 
 #: Designs that need no eigendecomposition (docs/large.md has their errors).
 SHORTER = (
-    "without it dmsgd.AcceptReject(dmsgd.Linear(X), k) is as exact, and raises at once where items "
-    "repel each other too much for it; dmsgd.SwapChain(dmsgd.Linear(X), k) is approximate, and "
-    "dmsgd.cells(X, k) keeps similar items apart with every item equally likely. X is what the "
-    "kernel has: dmsgd.normalize(X), dmsgd.concat(X, y, w). Fewer features (PCA) are another kernel"
+    "without it dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), k) is as exact, and raises at "
+    "once where items repel each other too much; dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), "
+    "k) is approximate, and dmsgd.cells(X, k) keeps similar items apart with every item equally "
+    "likely. X are the features of the kernel, after any maps (dmsgd.features). Fewer features "
+    "(PCA) are another kernel"
 )
 
 

@@ -2,8 +2,9 @@
 
 from dmsgd.kernels.composed import Product
 from dmsgd.kernels.coreset import coreset
-from dmsgd.kernels.kernel import Kernel, as_kernel, exact
-from dmsgd.kernels.linear import Linear, identity, strata
+from dmsgd.kernels.kernel import Kernel, exact
+from dmsgd.kernels.kernel import as_kernel as as_kernel
+from dmsgd.kernels.linear import Linear
 from dmsgd.kernels.nystrom import nystrom
 from dmsgd.kernels.pivoted_cholesky import pivoted_cholesky
 from dmsgd.kernels.precomputed import Precomputed
@@ -15,12 +16,9 @@ __all__ = [
     "Linear",
     "Precomputed",
     "Product",
-    "as_kernel",
     "coreset",
     "exact",
-    "identity",
     "median_scale",
     "nystrom",
     "pivoted_cholesky",
-    "strata",
 ]

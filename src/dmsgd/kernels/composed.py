@@ -31,8 +31,8 @@ class Product(Kernel):
     diverse in how items would change the model. The products are formed where there are fewer of
     them than items, as the eigenvectors are no smaller, and otherwise never.
 
-    >>> import dmsgd
-    >>> Product(dmsgd.Linear([[1.0], [2.0]]), dmsgd.Linear([[1.0, 1.0], [0.0, 3.0]])).diag()
+    >>> from dmsgd.kernels import Linear
+    >>> Product(Linear([[1.0], [2.0]]), Linear([[1.0, 1.0], [0.0, 3.0]])).diag()
     array([ 2., 36.])
     """
 

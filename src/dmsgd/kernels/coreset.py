@@ -21,7 +21,7 @@ def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
     squared distance in feature space that items are moved by.
 
     >>> import dmsgd
-    >>> coreset(dmsgd.RBF(np.repeat([[0.0], [1.0], [3.0]], 5, axis=0)), cores=3).rank
+    >>> coreset(dmsgd.kernels.RBF(np.repeat([[0.0], [1.0], [3.0]], 5, axis=0)), cores=3).rank
     3
     """
     as_kernel(kernel, "coreset")

@@ -34,7 +34,7 @@ class Kernel(ABC):
     features: the features by which items are compared, if there are any.
 
     >>> import dmsgd
-    >>> kernel: dmsgd.Kernel = dmsgd.Linear([[1.0, 0.0], [1.0, 1.0]])
+    >>> kernel: dmsgd.kernels.Kernel = dmsgd.kernels.Linear([[1.0, 0.0], [1.0, 1.0]])
     >>> kernel.n, kernel.diag().tolist(), kernel.block([0, 1], [1]).tolist()
     (2, [1.0, 2.0], [[1.0], [2.0]])
     """
@@ -77,7 +77,7 @@ class Kernel(ABC):
         return as_features(columns @ like(columns, whitening), allow_tiny=True)
 
     def spectrum(self, tol: float = 0.0) -> Spectrum:
-        """Return all eigenvalues above rounding and `tol` times the largest: see `dmsgd.exact`."""
+        """Return all eigenvalues above rounding and `tol` times the largest: see `exact`."""
         factor = self.factor()
         found = self._spectrum_of_entries(tol) if factor is None else factor.spectrum(tol)
         method = f"exact(tol={tol.hex()})"
@@ -109,7 +109,7 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     memory otherwise. The route is "dual" by the d x d matrix FᵀF of features F (d < n), "primal" by
     an n x n matrix, or "diagonal" for sparse features with one entry per row, as labels.
 
-    >>> from dmsgd import Linear
+    >>> from dmsgd.kernels import Linear
     >>> exact(Linear([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).values
     array([4., 2.])
     """

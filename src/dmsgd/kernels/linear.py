@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import numpy as np
-from scipy import sparse
-
-from dmsgd.features import Features, as_features, one_hot
+from dmsgd.features import Features, as_features
 from dmsgd.inputs.arrays import FloatArray, as_array, as_items
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.scalars import as_count, as_flag
 from dmsgd.kernels.kernel import Kernel, as_subset
 
 
@@ -70,35 +65,3 @@ class Linear(Kernel):
 
     def __repr__(self) -> str:
         return f"Linear({self.n} items, {self.features.d} {self.features.kind} features)"
-
-
-def strata(labels: Any, balanced: bool = False) -> Linear:
-    """Return the kernel of stratified sampling: L_ij = 1 within a stratum, else 0 (Proposition 1).
-
-    With k = number of strata every batch holds one item of each. With smaller k, large strata are
-    still drawn more often; `balanced=True` divides each block by its size, and then all strata are
-    equally likely for every k. `labels` has shape (n,); O(n).
-
-    >>> strata(["a", "b", "a"]).block([0], [0, 1, 2])
-    array([[1., 0., 1.]])
-    """
-    balanced = as_flag(balanced, "balanced")
-    H = one_hot(labels)
-    if balanced:
-        H = sparse.csr_array(H @ sparse.diags_array(1 / np.sqrt(H.sum(axis=0))))
-    return Linear(H)
-
-
-def identity(n: int) -> Linear:
-    """Return the kernel of plain SGD, L = I: every batch is equally likely.
-
-    The batches are drawn *without* replacement, so C_ij is slightly negative rather than 0.
-    It takes O(n) numbers.
-
-    >>> identity(2).block([0, 1], [0, 1])
-    array([[1., 0.],
-           [0., 1.]])
-    """
-    n = as_count(n, "n")
-    reserve(5 * n, f"the identity of {n:,} items", "dmsgd.Uniform draws the same without it")
-    return Linear(sparse.eye_array(n, format="csr"))

@@ -42,7 +42,7 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
     For an RBF kernel over features in blocks, C is computed block by block and never stored.
 
     >>> import dmsgd
-    >>> nystrom(dmsgd.RBF(np.arange(9.0)[:, None], scale=2.0), [0, 4, 8])
+    >>> nystrom(dmsgd.kernels.RBF(np.arange(9.0)[:, None], scale=2.0), [0, 4, 8])
     Spectrum(9 items, rank 3, route='Nyström, 3 landmarks (given)', trace error 15.53%)
     """
     as_kernel(kernel, "nystrom")

@@ -49,7 +49,7 @@ def pivoted_cholesky(
     Draws are exact for L̂, and `trace_error` says how far that is from L.
 
     >>> import dmsgd
-    >>> kernel = dmsgd.RBF(np.random.default_rng(0).normal(size=(300, 2)))
+    >>> kernel = dmsgd.kernels.RBF(np.random.default_rng(0).normal(size=(300, 2)))
     >>> pivoted_cholesky(kernel, tol=0.01).trace_error < 0.01
     True
     """

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from dmsgd.designs import KDPP, DesignOptions, unbiased_weights
 from dmsgd.designs.build import make_kdpp
-from dmsgd.designs.options import TargetName, as_design_options
+from dmsgd.designs.design import unbiased_weights
+from dmsgd.designs.kdpp import KDPP
+from dmsgd.designs.options import DesignOptions, TargetName, as_design_options
 from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics import compare, gradient_variance, near_duplicates, recommend
 from dmsgd.diagnostics.compare import Comparison, quiet_kernel_warnings

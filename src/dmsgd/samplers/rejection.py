@@ -17,7 +17,9 @@ from dmsgd.samplers.parallel import draw_in_parallel
 from dmsgd.samplers.protocol import Eigenpairs, PreparedSampler, RowCallbacks, RowSource
 
 #: Why a draw may not be completed.
-NOT_ORTHONORMAL = "the vectors of the spectrum are not orthonormal; build it with dmsgd.exact"
+NOT_ORTHONORMAL = (
+    "the vectors of the spectrum are not orthonormal; build it with dmsgd.kernels.exact"
+)
 
 #: Rows of V with this many columns or more are also kept as int8; shorter ones gain nothing.
 INT8_COLUMNS = 128

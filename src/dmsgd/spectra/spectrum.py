@@ -44,10 +44,10 @@ class Spectrum:
     values:  λ, shape (rank,), positive, largest first.
     vectors: V, shape (n, rank), row-major, orthonormal columns: an array, or for large features
              `Eigenvectors` that compute rows on request (np.asarray computes all).
-    route:   how it was computed (see `dmsgd.exact`).
+    route:   how it was computed (see `dmsgd.kernels.exact`).
     tol:     eigenvalues up to tol times the largest were left out on demand.
     trace_error: how far L is from the kernel it stands for, as a share of that kernel's trace; 0
-             for `dmsgd.exact` without a tol.
+             for `dmsgd.kernels.exact` without a tol.
     rounding: the error of 53-bit numbers; `dmsgd.KDPP` warns where it is visible.
     kernel, data: the kernel it stands for, as text and as a hash ("" if made by hand).
     method:  the function of that kernel and all its arguments ("" if made by hand).

@@ -1,6 +1,7 @@
 """Targets: choose how often each item is drawn, by the closest k-DPP with these probabilities."""
 
-from dmsgd.targets.named import density_target, named_target
+from dmsgd.targets.named import density
+from dmsgd.targets.named import named_target as named_target
 from dmsgd.targets.prescribe import prescribe
 
-__all__ = ["density_target", "named_target", "prescribe"]
+__all__ = ["density", "prescribe"]

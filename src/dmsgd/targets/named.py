@@ -3,7 +3,7 @@
 "uniform"    b*_i = k/n: the plain average over a batch is unbiased and needs no weights
 "balanced"   b*_i = k/(C n_c): every one of C classes has the same expected share of a batch,
              and every item of a class the same probability
-"density"    larger where items are sparse in feature space (`density_target`)
+"density"    larger where items are sparse in feature space (`density`)
 an array     proportional to it: losses, importance, freshness
 """
 
@@ -18,7 +18,7 @@ from dmsgd.inputs.arrays import TINY, FloatArray, as_numbers
 from dmsgd.inputs.messages import counted, require
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, as_fraction, seed_key
 
-#: `density_target` searches neighbours among at most this many items.
+#: `density` searches neighbours among at most this many items.
 REFERENCE_ITEMS = 20_000
 #: Smallest log of a weight, relative to the largest: below it exp underflows.
 LEAST_LOG = -700.0
@@ -76,7 +76,7 @@ def named_target(name: str, X: Any, labels: Any, n: int, k: int) -> FloatArray:
     if name == "density":
         if X is None:
             raise ValueError("target='density' needs distances between items; pass X")
-        return density_target(X, k)
+        return density(X, k)
     raise ValueError(
         f"unknown target {name!r}; use 'uniform', 'balanced', 'density' or one number per item"
     )
@@ -98,7 +98,7 @@ def balanced_target(labels: Any, k: int) -> FloatArray:
     return np.asarray(share / sizes[codes])
 
 
-def density_target(
+def density(
     X: Any,
     k: int,
     strength: float = 0.5,
@@ -122,7 +122,7 @@ def density_target(
     items leave no room below 0.9. O(n) searches among at most 20,000 items.
 
     >>> dense, sparse = np.linspace(0, 1, 30), np.linspace(5, 50, 30)
-    >>> b = density_target(np.r_[dense, sparse][:, None], k=10)
+    >>> b = density(np.r_[dense, sparse][:, None], k=10)
     >>> bool(b[30:].min() > b[:30].max())
     True
     """

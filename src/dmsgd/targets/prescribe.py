@@ -52,9 +52,10 @@ def prescribe(
     A target that no scaling reaches raises TargetError, which names the items in the way. A
     Spectrum stands for the kernel V diag(λ) Vᵀ; use one for kernels whose matrix is too large.
 
-    >>> from dmsgd import KDPP, exact
+    >>> from dmsgd import KDPP
+    >>> from dmsgd.kernels import exact
     >>> F = np.random.default_rng(0).normal(size=(6, 3))
-    >>> b = KDPP(exact(prescribe(Linear(F), 2, [1, 1, 1, 1, 2, 2])), 2).inclusion()
+    >>> b = KDPP(prescribe(Linear(F), 2, [1, 1, 1, 1, 2, 2]), 2).inclusion()
     >>> [round(float(b_i), 4) for b_i in b]
     [0.25, 0.25, 0.25, 0.25, 0.5, 0.5]
     """
