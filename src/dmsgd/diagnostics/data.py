@@ -13,7 +13,7 @@ from dmsgd.designs.options import DesignOptions
 from dmsgd.features import Features, as_features
 from dmsgd.features.features import InMemory
 from dmsgd.features.maps import column_moments
-from dmsgd.inputs.arrays import IntArray, on_host
+from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import Seed, seed_key
@@ -82,7 +82,8 @@ def summarize(X: Features, n: int, labels: Any, has_counts: bool) -> DataSummary
 
 def _duplicates(X: Features) -> int:
     """Return how many rows equal an earlier one, by their hashes."""
-    hashes = [row_hashes(on_host(rows) + 0.0) for rows in X.blocks()]  # -0.0 equals 0.0
+    blocks = X.to_memory().blocks()  # of a GPU's features too
+    hashes = [row_hashes(rows + 0.0) for rows in blocks]  # -0.0 equals 0.0
     return int(X.n - np.unique(np.concatenate(hashes)).size)
 
 
