@@ -75,18 +75,18 @@ class Blocks(Features):
     def map_blocks(
         self, work: Work, name: str, arguments: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        piece, asked, full = self._tasks(work, arguments)
-        results = self.reader.compute(self.bounds, piece, asked, name)
+        piece, tasks, full = self._tasks(work, arguments)
+        results = self.reader.compute(self.bounds, piece, tasks, name)
         hashes: list[npt.NDArray[np.uint64]] = []
         progress = Progress(f"a pass over {self.n:,} items")
-        for number, argument in enumerate(asked):
+        for number, argument in enumerate(tasks):
             if argument is None:
                 yield None
                 continue
             result, found = next(results)
             hashes.append(found)
             yield result
-            progress((number + 1) / len(asked))
+            progress((number + 1) / len(tasks))
         if full:
             self._compare(hashes)
 
@@ -213,7 +213,7 @@ def process_block(
         raise ValueError(f"{name} has shape {raw.shape} and should have {(stop - start, d)}")
     if sparse.issparse(raw) and not is_sparse:
         raise TypeError(
-            f"{name} is sparse, but says that it is not; say so where the Dask array is made: "
+            f"{name} is sparse and the Dask array is not declared so; make it with "
             f"meta=scipy.sparse.csr_array((0, 0))"
         )
     block: Any = np.zeros((0, d))

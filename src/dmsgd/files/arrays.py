@@ -79,7 +79,7 @@ class SparseFile:
 
     @classmethod
     def open(cls, file: Path) -> SparseFile:
-        """Return what the file says about its matrix."""
+        """Return the shape and layout of the matrix, from the headers of the file."""
         sizes = npz_sizes(file)
         if not holds_sparse(sizes):
             raise ValueError(

@@ -12,7 +12,7 @@ from dmsgd.inputs.messages import format_bytes
 
 log = logging.getLogger("dmsgd")
 
-#: The environment variable that replaces what the system says, for example "8GB".
+#: The environment variable that replaces the memory of the system, for example "8GB".
 SETTING = "DMSGD_MEMORY"
 #: Allocations from this size on are logged (level INFO).
 ANNOUNCED = 2**30

@@ -6,17 +6,50 @@ import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-#: Not printable by Python's rules, and harmless: they space letters, and join them in scripts
-#: and emoji.
+#: Characters that Python does not call printable, and that are harmless: spaces, and joiners of
+#: letters and emoji.
 HARMLESS = "\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 
-#: What a formula begins with in a spreadsheet; the last four are wide forms of the others.
+#: First characters of formulas in spreadsheets; the last four are wide forms of the others.
 FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
+#: The modules of each extra of pyproject.toml that dmsgd itself imports, and their packages.
+EXTRAS = {
+    "sklearn": {"sklearn": "scikit-learn"},
+    "demo": {"sklearn": "scikit-learn", "matplotlib": "matplotlib"},
+    "parquet": {"pyarrow": "pyarrow"},
+    "zarr": {"zarr": "zarr 3 and Python 3.11 or later"},
+    "dask": {"dask": "Dask", "distributed": "distributed"},
+    "torch": {"torch": "torch"},
+    "cuda": {"torch": "torch", "cuda.bindings": "cuda-bindings"},
+    "lightning": {"torch": "torch", "lightning": "lightning"},
+    "transformers": {"torch": "torch", "transformers": "transformers"},
+    "imblearn": {"sklearn": "scikit-learn", "imblearn": "imbalanced-learn"},
+}
+
+
+def require(extra: str, what: str) -> None:
+    """Raise ImportError if packages that `what` needs are missing, and name their extra."""
+    missing = {m: name for m, name in EXTRAS[extra].items() if not _installed(m)}
+    if missing:
+        raise ImportError(
+            f'{what} needs {" and ".join(missing.values())}; pip install "dmsgd[{extra}]"',
+            name=next(iter(missing)),
+        )
+
+
+def _installed(module: str) -> bool:
+    """Return whether a module can be imported; a plain folder of that name is none."""
+    try:
+        found = find_spec(module)
+    except ModuleNotFoundError:  # its package is missing
+        return False
+    return found is not None and found.origin is not None
+
 
 def counted(number: int, noun: str) -> str:
-    """Return how many of something there are, in words.
+    """Return a number and its noun, in the plural where it must be.
 
     >>> counted(1, "item"), counted(2000, "item"), counted(0, "missing entry"), counted(8, "class")
     ('1 item', '2,000 items', '0 missing entries', '8 classes')
@@ -26,7 +59,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def few(names: Sequence[object]) -> str:
-    """Return the first ten of these names, and whether there are more.
+    """Return the first ten of these names, and dots if there are more.
 
     >>> few(["a", "b"]), few(range(12))
     ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...')
@@ -34,11 +67,20 @@ def few(names: Sequence[object]) -> str:
     return ", ".join(map(str, names[:10])) + ", ..." * (len(names) > 10)
 
 
-def visible(text: object, length: int | None = None) -> str:
-    r"""Return `text` with escapes for what would command a terminal or a page, shortened.
+def format_bytes(size: float) -> str:
+    """Return a number of bytes as text, for example '1.5 GB'."""
+    for unit in ("B", "KB", "MB", "GB", "TB", "PB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} EB"
 
-    Those are control characters, marks that turn the direction of writing around, and halves of
-    surrogate pairs, which no file can hold. Of more than `length` characters the beginning is kept.
+
+def visible(text: object, length: int | None = None) -> str:
+    r"""Return `text` with escapes for characters that would control a terminal or a page.
+
+    Those are control characters, marks that reverse the direction of writing, and halves of
+    surrogate pairs. Of more than `length` characters the beginning is kept.
 
     >>> print(visible("a\x1b[31mb\u202ec"), visible("class", 3))
     a\x1b[31mb\u202ec cl…
@@ -57,7 +99,7 @@ def visible(text: object, length: int | None = None) -> str:
 
 
 def cell(value: object) -> str:
-    """Return a value for a cell of a CSV file that spreadsheets may open, `visible`.
+    """Return a value, `visible`, for a cell of a CSV file that spreadsheets may open.
 
     Text that they would take for a formula gets an apostrophe in front; numbers have none.
 
@@ -66,46 +108,3 @@ def cell(value: object) -> str:
     """
     shown = visible(value)
     return f"'{shown}" if shown.startswith(FORMULAS) and not NUMBER.fullmatch(shown) else shown
-
-
-#: The modules of each extra of pyproject.toml that dmsgd itself imports, and who they belong to.
-EXTRAS = {
-    "sklearn": {"sklearn": "scikit-learn"},
-    "demo": {"sklearn": "scikit-learn", "matplotlib": "matplotlib"},
-    "parquet": {"pyarrow": "pyarrow"},
-    "zarr": {"zarr": "zarr 3 and Python 3.11 or later"},
-    "dask": {"dask": "Dask", "distributed": "distributed"},
-    "torch": {"torch": "torch"},
-    "cuda": {"torch": "torch", "cuda.bindings": "cuda-bindings"},
-    "lightning": {"torch": "torch", "lightning": "lightning"},
-    "transformers": {"torch": "torch", "transformers": "transformers"},
-    "imblearn": {"sklearn": "scikit-learn", "imblearn": "imbalanced-learn"},
-}
-
-
-def require(extra: str, what: str) -> None:
-    """Raise an ImportError that names what is missing and how to get it, if something is."""
-    missing = {m: name for m, name in EXTRAS[extra].items() if not _installed(m)}
-    if missing:
-        raise ImportError(
-            f'{what} needs {" and ".join(missing.values())}; pip install "dmsgd[{extra}]"',
-            name=next(iter(missing)),
-        )
-
-
-def _installed(module: str) -> bool:
-    """Return whether a module can be imported; a folder of that name that is at hand is none."""
-    try:
-        found = find_spec(module)
-    except ModuleNotFoundError:  # the package that it is a part of
-        return False
-    return found is not None and found.origin is not None
-
-
-def format_bytes(size: float) -> str:
-    """Return a number of bytes as text, for example '1.5 GB'."""
-    for unit in ("B", "KB", "MB", "GB", "TB", "PB"):
-        if size < 1024:
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:.3g} EB"

@@ -29,14 +29,14 @@ def as_text(value: Any, name: str) -> str:
 
 
 def as_function(value: Any, name: str, what: str) -> Callable[..., Any]:
-    """Return `value`, a function; `what` says of what, in words."""
+    """Return `value`, a function; `what` describes its argument."""
     if not callable(value):
         raise TypeError(f"{name} must be a function {what}, got {value!r}")
     return value  # type: ignore[no-any-return]
 
 
 def as_choice(value: Any, name: str, choices: Sequence[str], more: str = "") -> str:
-    """Return `value`, one of these words; `more` says what else the argument may be."""
+    """Return `value`, one of these words; `more` names what else the argument may be."""
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(map(repr, choices))
         if not more:  # the last of them ends the list
