@@ -35,7 +35,7 @@ LINE = 8
 #: COLUMNS: of B, one after the other, (r, WIDTH). SUMS: of squares before each row block and at the
 #: end, (r, BLOCKS + 1). CHOSEN: scratch for the columns of B that a draw uses.
 TOTALS, N, WIDTH, ROW_BLOCK, BLOCKS, COLUMNS, SUMS, CHOSEN = range(8)
-#: Of sparse F, by which it is told from dense F (0).
+#: Of sparse F; 0 if F is dense.
 INDPTR, INDICES, DATA = range(8, 11)
 #: Of dense F: X, (n, D), of singles or doubles; EXTRA and CODES are 0 without labels. TRANSPOSED:
 #: scratch for a block of rows of X, one in each column, (D, BLOCK).

@@ -1,4 +1,4 @@
-"""Vector instructions of LLVM, for loops that numba cannot be told to keep in registers.
+"""Vector instructions of LLVM, for loops whose sums must stay in registers.
 
 Sums are added up in the order of the inner index by fused multiply-adds, so that results have the
 same bits on every processor.

@@ -1,7 +1,7 @@
 """Draws without eigenvectors in memory: rows of V = F B are computed when a draw needs them.
 
-V would be as large as dense features and far larger than sparse ones. Kept are F as it is given, B,
-and the sums of V² over blocks of rows.
+V would be as large as dense features and far larger than sparse ones. What is kept is F as given,
+B, and the sums of V² over blocks of rows.
 """
 
 from __future__ import annotations
@@ -260,20 +260,20 @@ def find_sparse(
     """
     from dmsgd.compiled.computed_rows import locate, sparse_rows
 
-    rests, asked, J, draw = question
-    asked, J, draw = (part.astype(np.int64) for part in (asked, J, draw))
+    rests, numbers, J, draw = question
+    numbers, J, draw = (part.astype(np.int64) for part in (numbers, J, draw))
     rows, columns = SparseRows.of(F), np.ascontiguousarray(basis.T)
     (r, d), k = columns.shape, J.shape[1]
-    order = np.argsort(asked, kind="stable")
-    numbers, targets = asked[order], rests[order]
-    needed = np.unique(numbers) if pi is None else np.arange(r)
+    order = np.argsort(numbers, kind="stable")
+    ordered, targets = numbers[order], rests[order]
+    needed = np.unique(ordered) if pi is None else np.arange(r)
     weights, weighted = np.zeros(r) if pi is None else pi, np.zeros(rows.n)
-    found, items = np.empty(asked.size, dtype=np.int64), np.empty(asked.size, dtype=np.int64)
+    found, items = np.empty(numbers.size, dtype=np.int64), np.empty(numbers.size, dtype=np.int64)
     for tile in tiles(needed.size):
         mine = needed[tile]
         sums = rows.block_sums(columns[mine], weights[mine], weighted)
-        first, last = np.searchsorted(numbers, (mine[0], mine[-1] + 1)).tolist()
-        which = np.searchsorted(mine, numbers[first:last])
+        first, last = np.searchsorted(ordered, (mine[0], mine[-1] + 1)).tolist()
+        which = np.searchsorted(mine, ordered[first:last])
         source = ComputedSparseRows(rows, columns[mine], sums)
         arguments, _buffers = source.arguments(0)
         locate(arguments, which, targets[first:last], found[first:last], last - first)

@@ -11,7 +11,7 @@ from dmsgd.samplers.parallel import SHARES, parallel_map
 
 
 class RandomStream:
-    """The random numbers of (key, epoch), handed out in order."""
+    """The random numbers of (key, epoch), one after the other."""
 
     def __init__(self, key: int, epoch: int) -> None:
         self.key, self.epoch, self.block = key, epoch, 0

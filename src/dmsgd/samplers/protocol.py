@@ -1,4 +1,4 @@
-"""What a sampler is, and what samplers ask of the eigenvectors that they draw from."""
+"""The interface of samplers, and of the eigenvectors that they draw from."""
 
 from __future__ import annotations
 
