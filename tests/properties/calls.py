@@ -213,8 +213,12 @@ METHODS = {
         }.items()
     },
     **{
-        f"{name}.restricted": Call(
-            method(make, "restricted"), {"items": kinds.ITEMS}, results.is_kernel
+        f"{name}.subset": Call(method(make, "subset"), {"items": kinds.ITEMS}, results.is_kernel)
+        for name, make in SOME_KERNELS.items()
+    },
+    **{
+        f"{name}.spectrum": Call(
+            method(make, "spectrum"), {"tol": kinds.FRACTION}, lambda *given: None
         )
         for name, make in SOME_KERNELS.items()
     },
@@ -266,9 +270,10 @@ METHODS = {
         },
         lambda result, s, given: None,
     ),
-    "Spectrum.refuse_beyond_rank": Call(
-        method(lambda s: s.spectrum, "refuse_beyond_rank"), {"k": K}, lambda *given: None
-    ),
+    **{
+        f"Spectrum.{what}": Call(method(lambda s: s.spectrum, what), {"k": K}, lambda *given: None)
+        for what in ("require_rank", "repulsion", "total_variation_bound")
+    },
 }
 
 KERNELS = {

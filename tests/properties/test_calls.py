@@ -34,15 +34,14 @@ MODULES = (
 #: Names that take nothing from users: types, errors, results, and what is made by others.
 NOT_CALLED = {
     "ClusterError", "Design", "DeviceError", "KernelWarning", "Linear.landmark_features",
-    "Linear.on_device", "Precomputed.landmark_features", "Precomputed.on_device",
-    "Product.landmark_features", "Product.on_device", "RBF.landmark_features", "RBF.on_device",
+    "Precomputed.landmark_features", "Product.landmark_features", "RBF.landmark_features",
     "RankError", "SamplingError", "Schedule", "TargetError", "designs.ClosedForm",
     "kernels.Kernel", "lda.Update", "report.Report", "sgd.Step", "torch.Loader",
 }  # fmt: skip
-#: Methods that training loops, diagnostics and commands call.
-INTERNAL = {"stream", "second_moment", "message"}
-#: Methods that training loops, diagnostics and commands call.
-INTERNAL = {"stream", "second_moment", "message"}
+#: Methods that designs, training loops, diagnostics and commands call.
+INTERNAL = {
+    "computed", "inclusion_error", "log_det", "message", "second_moment", "stream", "warn_rounding",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -78,6 +78,7 @@ class Kernel(ABC):
 
     def spectrum(self, tol: float = 0.0) -> Spectrum:
         """Return all eigenvalues above rounding and `tol` times the largest: see `exact`."""
+        tol = as_share(tol, "tol")
         factor = self.factor()
         found = self._spectrum_of_entries(tol) if factor is None else factor.spectrum(tol)
         method = f"exact(tol={tol.hex()})"
@@ -113,7 +114,7 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     >>> exact(Linear([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).values
     array([4., 2.])
     """
-    return as_kernel(kernel, "exact").spectrum(as_share(tol, "tol"))
+    return as_kernel(kernel, "exact").spectrum(tol)
 
 
 def as_kernel(value: Any, caller: str) -> Kernel:

@@ -142,6 +142,7 @@ class Spectrum:
         With ε = trace(L - L̂), e_k(L) <= Σ_j e_{k-j}(L̂) ε^j / j!, and det(L̂_Y) <= det(L_Y) for
         every Y, so it is at most 1 - e_k(L̂) / e_k(L), about ε e_{k-1}(L̂) / e_k(L̂). O(rk).
         """
+        self.require_rank(k)
         if self.trace_error == 0:
             return 0.0
         R = ratios(self.values, k)[-1]
@@ -159,6 +160,7 @@ class Spectrum:
         Where all L_ii are equal, no batch is more than e^δ times as likely as under uniform
         sampling, so the total variation between the k-DPP and uniform batches is at most 1 - e^-δ.
         """
+        self.require_rank(k)
         most = log_binomial(self.n, k) + k * np.log(self.values.sum() / self.n)
         return max(float(most) - log_polynomial(self.values, k), 0.0)
 
