@@ -100,7 +100,7 @@ def open_features(
         if not (array.ndim == 2 and array.size and array.flags.c_contiguous):
             advice = "save it in C order: np.save(path, np.ascontiguousarray(X))"
             reserve(array.size, f"all of {path}", advice)
-            value = np.array(array)
+            value = np.load(file, allow_pickle=False)
     if value is None:
         return _read_or_block(_open_reader(file, drop, name), str(path), allow_tiny, on_cluster)
     if on_cluster:
