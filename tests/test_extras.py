@@ -54,8 +54,8 @@ from dmsgd.commands import app
 
 X = np.random.default_rng(0).normal(size=(60, 6))
 np.save("x.npy", X)
-open("x.parquet", "w").close()
-open("x.zarr", "w").close()
+open("x.parquet", "w").write("x")
+open("x.zarr", "w").write("x")
 
 def told(call):
     try:
