@@ -19,8 +19,7 @@ from contracts import (
     kdpp_law,
 )
 from dmsgd.features import array
-from dmsgd.features.blocks import Blocks
-from dmsgd.features.large_array import ArrayStore
+from dmsgd.features.large_array import in_blocks
 from dmsgd.samplers import reference
 from dmsgd.spectra.conditional import conditional
 from test_kdpp import DUPLICATED, FEATURES, KERNELS, matrix
@@ -101,7 +100,7 @@ def test_the_order_of_given_items_does_not_matter():
 
 def test_items_in_blocks_and_of_texts_are_the_same(monkeypatch):
     whole = dmsgd.diversify(CLOUD, 6).given([3, 250])
-    blocks = dmsgd.diversify(Blocks(ArrayStore(CLOUD)), 6).given([3, 250])
+    blocks = dmsgd.diversify(in_blocks(CLOUD), 6).given([3, 250])
     monkeypatch.setattr(array, "STORED", 0)
     texts = dmsgd.diversify(sparse.csr_array(CLOUD), 6).given([3, 250])
     for each in (blocks, texts):
