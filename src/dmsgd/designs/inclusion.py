@@ -1,4 +1,4 @@
-"""b of a linear k-DPP at any size: who is seen how often, without the eigenvectors of the items."""
+"""`inclusion`: b of a linear k-DPP at any size, without the eigenvectors of the items."""
 
 from __future__ import annotations
 
