@@ -89,7 +89,7 @@ def test_the_least_limit_of_nested_control_groups_counts(tmp_path, version, leas
 def test_too_many_draws_are_refused_before_any_is_made(name, workers, monkeypatch):
     monkeypatch.delenv("DMSGD_MEMORY", raising=False)
     with pytest.raises(
-        MemoryError, match=r"10,000,000,000,000 draws needs .* draw fewer at a time"
+        MemoryError, match=r"10,000,000,000,000 batches needs .* draw fewer at a time"
     ):
         DESIGNS[name].sample(10**13, seed=0, workers=workers)
     monkeypatch.setenv("DMSGD_MEMORY", "2KB")
@@ -101,7 +101,7 @@ def test_too_many_draws_are_refused_before_any_is_made(name, workers, monkeypatc
 def test_what_else_holds_draws_is_refused_too(monkeypatch, tmp_path):
     with pytest.raises(MemoryError, match=r"presample\(path=\)"):
         dmsgd.presample(DESIGNS["Uniform"], 10**13)
-    with pytest.raises(MemoryError, match="draws needs"):
+    with pytest.raises(MemoryError, match="batches needs"):
         DESIGNS["PoissonDisk"].radii(10**13, seed=0)
     with pytest.raises(MemoryError, match="ask for fewer"):
         DESIGNS["SwapChain"].diagnose(10**12)
