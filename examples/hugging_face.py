@@ -3,10 +3,8 @@
     torchrun --standalone --nproc_per_node 2 examples/hugging_face.py
     python examples/hugging_face.py                 # one process
 
-DDP:     the Trainer deals out batches itself, and the sampler sees it and leaves draws whole;
-         `loader` makes batches of k / (processes x accumulation) items.
-Resume:  `resume_from_checkpoint`, as always; in mid-epoch, in any epoch.
-Workers: any number (`dataloader_num_workers`).
+DDP:     the Trainer deals out batches itself, and the sampler leaves draws whole.
+Resume:  `resume_from_checkpoint`, as always; in mid-epoch, in any epoch, with any workers.
 """
 
 import os
@@ -45,11 +43,10 @@ def train(design: dmsgd.Design, checkpoint: str | None = None) -> Softmax:
     model = Softmax()
     arguments = TrainingArguments(
         folder, per_device_train_batch_size=20 // processes, num_train_epochs=6, save_steps=50,
-        save_strategy="steps", learning_rate=0.5, lr_scheduler_type="constant",
-        optim="sgd", max_grad_norm=0, use_cpu=True, report_to=[], disable_tqdm=True,
+        save_strategy="steps", learning_rate=0.5, lr_scheduler_type="constant", optim="sgd",
+        max_grad_norm=0, use_cpu=True, report_to=[], disable_tqdm=True,
     )  # fmt: skip
-    trainer = Diverse(model, arguments, train_dataset=dataset)
-    trainer.train(resume_from_checkpoint=checkpoint)
+    Diverse(model, arguments, train_dataset=dataset).train(resume_from_checkpoint=checkpoint)
     return model
 
 
