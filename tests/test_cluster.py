@@ -128,7 +128,7 @@ def test_sparse_rows_stay_on_the_workers(
     drawn = dmsgd.presample(design, 100, seed=1, client=client)
     np.testing.assert_array_equal(drawn.batches, expected)
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    assert {"dmsgd-add", "dmsgd-survey", "dmsgd-answer"} <= set(names)
+    assert {"dmsgd-add", "dmsgd-masses", "dmsgd-answer"} <= set(names)
 
 
 def kill_a_worker_after(client: Any, seconds: float) -> threading.Timer:

@@ -1,11 +1,13 @@
 """Diagnostics against enumeration of all batches, and against draws."""
 
 import doctest
+import warnings
 from importlib import import_module
 from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import dmsgd
 from dmsgd import diagnostics
@@ -359,3 +361,11 @@ def test_docstring_examples_run(name):
     result = doctest.testmod(import_module(f"dmsgd.diagnostics.{name}"))
     assert result.failed == 0
     assert result.attempted > 0
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["array", "sparse"])
+def test_features_of_zeros_are_one_error_and_no_warning(make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="zero"):
+            diagnostics.compare(make(np.zeros((5, 4))), 3)

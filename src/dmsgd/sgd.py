@@ -81,6 +81,13 @@ def train_torch(
     require("torch", "train_torch")
     import torch
 
+    for name, part, methods in (
+        ("model", model, ("parameters", "__call__")),
+        ("loss", loss, ("__call__",)),
+        ("optimizer", optimizer, ("zero_grad", "step")),
+    ):
+        if isinstance(part, type) or not all(hasattr(part, method) for method in methods):
+            raise TypeError(f"{name} must have {' and '.join(methods)}, got {part!r}")
     unbiased = as_flag(unbiased, "unbiased")
     n, fetch = _reader(data)
     check_design(design, n, "data")

@@ -149,7 +149,7 @@ STATE = Kind(
             if not (name in ("epoch", "consumed") and what == "zero")
         },
         "consumed far beyond": state_with(consumed=10**9),
-        "epoch far beyond": state_with(epoch=2**62),
+        "epoch far beyond": state_with(epoch=2**63 - 1),
     },
 )
 FRAMEWORKS = ("sklearn", "imblearn")

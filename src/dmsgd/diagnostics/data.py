@@ -13,7 +13,7 @@ from dmsgd.designs.options import DesignOptions
 from dmsgd.features import Features, as_features
 from dmsgd.features.features import InMemory
 from dmsgd.features.maps import column_moments
-from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.arrays import IntArray, check_nonzero
 from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import Seed, seed_key
@@ -62,6 +62,7 @@ def summarize(X: Features, n: int, labels: Any, has_counts: bool) -> DataSummary
     """Return facts about X, which are all or some of n items."""
     squares = np.sort(X.row_norms2())
     tenth = max(X.n // 10, 1)
+    check_nonzero(bool(squares[-1] > 0))
     with np.errstate(over="ignore"):
         norm_ratio = squares[-tenth:].mean() / squares[squares > 0][:tenth].mean()
     deviations = column_moments(X)[1].deviations

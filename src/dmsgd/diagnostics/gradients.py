@@ -115,6 +115,7 @@ def gradient_variance(
     (8.0, 1.0)
     """
     g, a = _checked(design, gradients, coefficients)
+    stream = design.stream(seed)
     b = inclusion_of(design)
     y = a[:, None] * g
     mean = b @ y
@@ -128,7 +129,7 @@ def gradient_variance(
             )
         variance = max(design.second_moment(shifted), 0.0)
     else:
-        batches = design.stream(seed).batches(0, as_count(draws, "draws", least=2))
+        batches = stream.batches(0, as_count(draws, "draws", least=2))
         sums = np.array([shifted[batch].sum(axis=0) for _, batch in batches])
         estimate = mean_of(np.einsum("bp,bp->b", sums, sums))
         variance, error = estimate.value, estimate.error
