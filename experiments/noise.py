@@ -97,10 +97,8 @@ def classification(load: Callable[[str], Any], name: str, size: Size, seed: int)
         kernels = [dmsgd.kernels.Linear(dmsgd.features.concat(F, y, w)) for w in size.ws]
     else:
         rate, inputs = 0.1, X.reshape(y.size, -1) / 255
-        spectra = [
-            dmsgd.kernels.exact(dmsgd.kernels.RBF(dmsgd.features.concat(inputs, y, w)))
-            for w in size.ws
-        ]
+        mixed = [dmsgd.features.concat(inputs, y, w) for w in size.ws]
+        spectra = [dmsgd.kernels.RBF(F).spectrum() for F in mixed]
         roots = [(each.vectors * np.sqrt(each.values))[:, : size.rank] for each in spectra]
         kernels = [dmsgd.kernels.Linear(each) for each in roots]
     targets = np.eye(int(labels.max()) + 1)[y]
@@ -128,10 +126,7 @@ def designs(arm: str, k: int, task: Problem, seed: int) -> Iterator[tuple[Any, A
         if arm == "uniform":
             yield dmsgd.Uniform(kernel.n, k), None
         elif arm == EVEN:
-            yield (
-                dmsgd.KDPP(dmsgd.targets.prescribe(kernel, k, "uniform"), k),
-                None,
-            )
+            yield dmsgd.KDPP(dmsgd.targets.prescribe(kernel, k, "uniform"), k), None
         else:
             design = dmsgd.KDPP(kernel, k)
             weights = dmsgd.unbiased_weights(design)

@@ -90,7 +90,6 @@ def make_task(size: Size, seed: int) -> Task:
 def arms(size: Size) -> dict[str, Callable[[Task, int], Any]]:
     """Return what makes a design, or a design and the weights of items in the sum of losses."""
     n, k = int(size.sizes().sum()), size.k
-    factor = partial(dmsgd.kernels.pivoted_cholesky, rank=size.rank, oversampling=1.0)
 
     def linear(task: Task, seed: int, target: Any = None) -> dmsgd.KDPP:
         labels = task.y if target == "balanced" else None
@@ -103,11 +102,10 @@ def arms(size: Size) -> dict[str, Callable[[Task, int], Any]]:
 
     def rbf(task: Task, seed: int, target: Any = None, w: float = 0.0) -> dmsgd.KDPP:
         X = dmsgd.features.concat(task.X, task.y, w) if w > 0 else task.X
-        spectrum = factor(dmsgd.kernels.RBF(X))
-        if target is None:
-            return dmsgd.KDPP(spectrum, k)
+        kernel, rank = dmsgd.kernels.RBF(X), size.rank
+        spectrum = dmsgd.kernels.pivoted_cholesky(kernel, rank=rank, oversampling=1.0)
         b = dmsgd.targets.density(X, k) if target == "density" else target
-        return dmsgd.KDPP(dmsgd.targets.prescribe(spectrum, k, b), k)
+        return dmsgd.KDPP(spectrum if b is None else dmsgd.targets.prescribe(spectrum, k, b), k)
 
     def matched(make: Callable[[Task, int], dmsgd.KDPP]) -> Callable[[Task, int], Any]:
         return lambda task, seed: dmsgd.Weighted.like(make(task, seed))

@@ -69,9 +69,8 @@ def digits(seed: int) -> Task:
     X, y = pixels[np.concatenate(train)] / 16, np.repeat(np.arange(10), sizes)
     judge = (pixels[np.concatenate(test)] / 16).astype(np.float32), np.repeat(np.arange(10), 50)
     targets = np.eye(10, dtype=np.float32)[y]
-    return Task(
-        np.asarray(dmsgd.features.normalize(X)), y, X.astype(np.float32), targets, judge, judge
-    )
+    rows = np.asarray(dmsgd.features.normalize(X))
+    return Task(rows, y, X.astype(np.float32), targets, judge, judge)
 
 
 @lru_cache(2)

@@ -176,10 +176,8 @@ def classes(k: int, A: np.ndarray, y: np.ndarray, seen: np.ndarray, test: Any) -
     kernels = {"x": dmsgd.diversify(seen, k, **options),
                "x and y": dmsgd.diversify(seen, k, y, W, **options)}  # fmt: skip
     targets = np.eye(int(max(y.max(), test[1].max())) + 1, dtype=A.dtype)[y]
-    strata = {
-        "classes": y,
-        "cells of x and y": dmsgd.cells(dmsgd.features.concat(seen, y, W), k).stratum,
-    }
+    both = dmsgd.features.concat(seen, y, W)
+    strata = {"classes": y, "cells of x and y": dmsgd.cells(both, k).stratum}
     return Task(k, A, targets, kernels, strata, test)
 
 
