@@ -18,8 +18,8 @@ from dmsgd.features import as_features
 from dmsgd.features import blocks as blocks_module
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import open_features
-from dmsgd.features.readers import FileReader, NpyReader, _one_blas_thread, even_bounds
-from dmsgd.inputs.threads import thread_count
+from dmsgd.features.readers import FileReader, NpyReader, even_bounds
+from dmsgd.inputs.threads import one_blas_thread, thread_count
 from dmsgd.kernels import Linear, exact
 from dmsgd.spectra.eigenvectors import Projected
 
@@ -343,7 +343,7 @@ def test_a_pass_on_another_thread_leaves_blas_alone(tmp_path: Path) -> None:
     def limits() -> int:
         begun.append(F.blocks())  # kept, so that the pass is still on
         next(begun[-1])
-        return _one_blas_thread._passes
+        return one_blas_thread._passes
 
     def threads() -> set[int]:
         return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}

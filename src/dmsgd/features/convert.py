@@ -25,6 +25,11 @@ from dmsgd.inputs.messages import few
 FEATURE_FILES = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".zarr")
 
 
+def as_frozen_features(value: Any, name: str = "X") -> Features:
+    """Return `value` as features that no later change of the caller's array can reach."""
+    return value if isinstance(value, Features) else as_features(value, name).copied()
+
+
 def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Features:
     """Return `value` as features; `allow_tiny`: as for `as_matrix`."""
     if isinstance(value, Features):

@@ -22,7 +22,7 @@ from dmsgd.files.paths import readable
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.memory import memory_limit, reserve
 from dmsgd.inputs.progress import Progress
-from dmsgd.inputs.threads import thread_count
+from dmsgd.inputs.threads import one_blas_thread, thread_count
 
 #: Blocks take at most this many bytes (as float64), or a 32nd of the memory that is free.
 BLOCK_BYTES = 2**25
@@ -115,7 +115,7 @@ class FileReader(Reader):
         threads = thread_count(-1) if here else 1
         pending: deque[Future[Any]] = deque()
         with (
-            _one_blas_thread if threads > 1 else nullcontext(),
+            one_blas_thread if threads > 1 else nullcontext(),
             ThreadPoolExecutor(threads) as pool,
         ):
             for block in wanted:
@@ -142,33 +142,6 @@ def file_state(file: Path) -> tuple[int, ...]:
     except FileNotFoundError:
         raise FileNotFoundError(f"{file} was there when it was opened, and is gone") from None
     return found.st_size, found.st_mtime_ns, found.st_ino
-
-
-class _OneBlasThread:
-    """Keeps BLAS at one thread while any pass runs; the last to end restores the number before.
-
-    Passes may end in another order than they began, so they are counted.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._passes, self._limits = threading.Lock(), 0, None
-
-    def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits
-
-        with self._lock:
-            self._passes += 1
-            if self._passes == 1:
-                self._limits = threadpool_limits(1, user_api="blas")
-
-    def __exit__(self, *problem: object) -> None:
-        with self._lock:
-            self._passes -= 1
-            if self._passes == 0:
-                self._limits.restore_original_limits()  # type: ignore[attr-defined]
-
-
-_one_blas_thread = _OneBlasThread()
 
 
 @final

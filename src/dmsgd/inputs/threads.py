@@ -1,11 +1,11 @@
-"""How many threads `workers` means, and work in a thread of its own."""
+"""How many threads `workers` means, BLAS beside them, and work in a thread of its own."""
 
 from __future__ import annotations
 
 import numbers
 import os
 from collections.abc import Callable
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
 from dmsgd.inputs.scalars import as_count
@@ -25,6 +25,33 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class _OneBlasThread:
+    """Keeps BLAS at one thread while any pass runs; the last to end restores the number before.
+
+    Passes may end in another order than they began, so they are counted.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._passes, self._limits = Lock(), 0, None
+
+    def __enter__(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            self._passes += 1
+            if self._passes == 1:
+                self._limits = threadpool_limits(1, user_api="blas")
+
+    def __exit__(self, *problem: object) -> None:
+        with self._lock:
+            self._passes -= 1
+            if self._passes == 0:
+                self._limits.restore_original_limits()  # type: ignore[attr-defined]
+
+
+one_blas_thread = _OneBlasThread()
 
 
 class Background(Thread, Generic[Result]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, final
 
 from dmsgd.features import Features, as_features
+from dmsgd.features.convert import as_frozen_features
 from dmsgd.inputs.arrays import FloatArray, as_array, as_items
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.kernels.kernel import Kernel, as_subset
@@ -24,8 +25,7 @@ class Linear(Kernel):
     features: Features
 
     def __init__(self, B: Any) -> None:
-        features = as_features(B, "B")
-        self.features = features if isinstance(B, Features) else features.copied()
+        self.features = as_frozen_features(B, "B")
         self.n = self.features.n
         #: Fingerprint of what the features were computed from, where they are rounded results.
         self._origin: str | None = None

@@ -7,6 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.features import Features, as_features
+from dmsgd.features.convert import as_frozen_features
 from dmsgd.features.row_maps import NystromFeatures
 from dmsgd.features.rows import similarity, squared_distances
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
@@ -35,8 +36,7 @@ class RBF(Kernel):
     features: Features
 
     def __init__(self, X: Any, scale: float | None = None) -> None:
-        features = as_features(X)
-        self.features = features if isinstance(X, Features) else features.copied()
+        self.features = as_frozen_features(X)
         self.n = self.features.n
         given = None if scale is None else as_positive(scale, "scale")
         self.scale = median_scale(self.features) if given is None else given
