@@ -121,7 +121,7 @@ def _check_output(
 ) -> bool:
     """Raise unless all files of the schedule can be written without losing anything.
 
-    Return whether a schedule of so many batches of k with this seed is finished there: it is left
+    Return whether a schedule of that many batches of k with this seed is finished there: it is left
     as it is, and refused later if it is of another design.
     """
     from dmsgd.files.paths import split_path
@@ -194,7 +194,7 @@ def _set_up(X: Any, k: int, y: Any, options: DesignOptions) -> Design:
 def _draw_to(
     output: Path, design: Design, steps: int, seed: int, workers: int, force: bool, client: Any
 ) -> Schedule:
-    """Return the schedule of so many batches, written to `output`."""
+    """Return the schedule, written to `output`."""
     import numpy as np
 
     from dmsgd import presample

@@ -21,7 +21,7 @@ PAIRS = 2**20
 
 
 def check_range(size: Any, start: Any, numbers: int) -> tuple[int, int]:
-    """Return size and start as ints; raise if so many batches of `numbers` numbers do not fit."""
+    """Return size and start as ints; raise if that many batches of `numbers` numbers do not fit."""
     size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
     if start + size > 2**63:  # beyond, random numbers would repeat
         raise ValueError(f"batches are numbered below 2**63, got start + size = {start + size}")

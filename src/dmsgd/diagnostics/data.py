@@ -131,7 +131,7 @@ class Sample:
         return self.spectra[options]
 
     def part(self, most: int, seed: Seed) -> Sample:
-        """Return a random part of the items, at most so many, sorted."""
+        """Return a random part of the items, at most `most`, sorted."""
         if self.rows.size <= most:
             return self
         rng = np.random.default_rng(seed_key(seed))

@@ -107,7 +107,7 @@ def _feature_variance(spectrum: Spectrum, batches: IntArray) -> Estimate:
 def _drawn(
     design: Source, spectrum: Spectrum | None, draws: int, seed: Seed
 ) -> tuple[Spectrum, IntArray]:
-    """Return the spectrum, by default the design's, and so many batches."""
+    """Return the spectrum, by default the design's, and the batches drawn."""
     check_design(design)
     spectrum = _spectrum_of(design) if spectrum is None else spectrum
     if not isinstance(spectrum, Spectrum):

@@ -101,7 +101,7 @@ def _width(file: Path, source: Any, field: Any) -> int:
 
 
 def as_numbers(file: Path, table: Any, columns: dict[str, int]) -> FloatArray:
-    """Return the columns of a table side by side, lists as so many columns."""
+    """Return the columns of a table side by side, a list as one column per entry."""
     out, first = np.empty((table.num_rows, sum(columns.values()))), 0
     for name, width in columns.items():
         with readable(file, "Parquet"):

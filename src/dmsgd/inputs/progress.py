@@ -31,7 +31,7 @@ EIGH = 6.0
 
 
 def expected_seconds(products: float) -> float:
-    """Return about how long so many multiplications take, or 0 if that is short."""
+    """Return about how long this many multiplications take, or 0 if that is short."""
     seconds = products / SPEED
     return seconds if seconds > LONG else 0.0
 

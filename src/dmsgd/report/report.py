@@ -34,7 +34,7 @@ from dmsgd.report.page import render
 #: Batch sizes on the slider, as multiples of the requested one.
 SIZES = (0.25, 0.5, 1.0, 2.0)
 TARGETS: tuple[TargetName | None, ...] = ("uniform", "balanced", "density", None)
-#: Operations that an exact variance may take; beyond, it is estimated from so many draws.
+#: Operations that an exact variance may take; beyond, it is estimated from this many draws.
 OPERATIONS, DRAWS = 1e11, 2000
 
 

@@ -82,7 +82,7 @@ def build_selection(
 
     labels: (n,) classes, or None; facts: for the top of the page.
 
-    Of very many items a random part is measured, and the page says so. O(m r k) for m items.
+    Of very many items a random part is measured, which the page states. O(m r k) for m items.
     """
     rng = np.random.default_rng(seed_key(seed))
     most = max(1000, NUMBERS // spectrum.rank)

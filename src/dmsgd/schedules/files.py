@@ -306,7 +306,7 @@ class ScheduleFiles:
                         )
 
     def check_disk(self, steps: int, k: int, n: int) -> None:
-        """Raise OSError if the disk has no room for so many batches, and b of n items."""
+        """Raise OSError if the disk has no room for `steps` batches of k, and b of n items."""
         needed = 8 * (steps * k + n) + 2**14  # which is more than headers and records take
         with suppress(FileNotFoundError):
             needed -= (self.work / BATCHES).stat().st_size
