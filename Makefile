@@ -1,4 +1,4 @@
-# make demo             set up .venv, then what the README shows: documents, digits, a report (half a minute)
+# make demo             set up .venv, then what the README shows: rare documents, a report (half a minute)
 # make test             set up .venv, then run the tests (about four minutes on two cores)
 # make test-long        the rest: many more cases, kills, clusters, examples, browsers (some minutes)
 # make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)
@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[demo]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[sklearn]"
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

@@ -21,8 +21,7 @@ from rich.console import Console
 import dmsgd
 from dmsgd.designs.build import make_kdpp
 from dmsgd.diagnostics import class_shares, compare, estimate_repulsion, evenness, recommend
-from dmsgd.commands import demo_comparisons
-from experiments import datasets
+from experiments import datasets, targets
 from experiments.core.compare import mean
 from experiments.models import softmax
 
@@ -42,7 +41,9 @@ class Problem:
 
 
 def digits():
-    return Problem("long-tailed digits", 20, 0.5, (50, 800), *demo_comparisons.digits(0))
+    task = targets.digits(0)
+    X = task.inputs.astype(np.float64)
+    return Problem("long-tailed digits", 20, 0.5, (50, 800), X, task.y, *task.test)
 
 
 def r8(words=2000):

@@ -27,7 +27,6 @@ PURPOSE = {
     "llvmlite": "instructions that numba has no name for, within them",
     "scikit-learn": "k-means, density, `dmsgd.sklearn`",
     "threadpoolctl": "one BLAS thread where more are slower or would differ",
-    "matplotlib": "pictures of `dmsgd demo`",
     "click": "the command line",
     "rich": "tables and progress on the terminal",
     "jinja2": "the page of `dmsgd report`",
@@ -44,7 +43,7 @@ PURPOSE = {
 
 #: Extras that users install; the others are for work on dmsgd itself.
 EXTRAS = (
-    "sklearn", "demo", "parquet", "zarr", "dask", "torch", "cuda", "lightning", "transformers",
+    "sklearn", "parquet", "zarr", "dask", "torch", "cuda", "lightning", "transformers",
     "gensim", "imblearn",
 )  # fmt: skip
 
@@ -75,10 +74,10 @@ those of the development environment in `constraints.txt`.
 
 `pip install dmsgd` brings what batches and the command line need. The command line is no extra:
 `dmsgd inspect` is what a new user types first, and click, rich and jinja2 with all they bring are
-16 MB beside the 370 MB of NumPy, SciPy and numba with its LLVM. scikit-learn and matplotlib with
-theirs are 110 MB, and few users need both, so they are extras, as is everything for a framework or
-a kind of file. A part that needs an extra says so before it begins, with the command that installs
-it (`inputs/messages.py`). `dmsgd[all]` is all of them.
+16 MB beside the 370 MB of NumPy, SciPy and numba with its LLVM. scikit-learn with all it brings is
+an extra, as is everything for a framework or a kind of file. A part that needs an extra says so
+before it begins, with the command that installs it (`inputs/messages.py`). `dmsgd[all]`
+is all of them.
 """
 
 

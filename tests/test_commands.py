@@ -545,11 +545,11 @@ def test_commands_that_describe_a_design_take_the_same_options():
 
 def test_demo_never_replaces_files_unasked(folder, monkeypatch):
     (folder / "dmsgd-demo").mkdir()
-    (folder / "dmsgd-demo" / "digits.png").write_text("precious")
-    work = "dmsgd.commands.demo_comparisons.repeat"
-    monkeypatch.setattr(work, lambda *_: pytest.fail("work was done"))
-    fails("demo", "digits.png exists; use --force to replace it, or --out")
-    assert (folder / "dmsgd-demo" / "digits.png").read_text() == "precious"
+    (folder / "dmsgd-demo" / "report.html").write_text("precious")
+    work = sys.modules["dmsgd.commands.demo"]
+    monkeypatch.setattr(work, "compare_batches", lambda *_: pytest.fail("work was done"))
+    fails("demo", "report.html exists; use --force to replace it, or --out")
+    assert (folder / "dmsgd-demo" / "report.html").read_text() == "precious"
 
 
 def test_version():

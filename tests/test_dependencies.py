@@ -34,7 +34,6 @@ BELONGS = {
     "dmsgd.sklearn": ("sklearn",),
     "dmsgd.torch": ("torch", "lightning", "transformers"),
     "dmsgd.imblearn": ("imblearn", "sklearn"),
-    "dmsgd.commands.demo_comparisons": ("demo", "sklearn"),
     "dmsgd.features.cuda": ("torch",),
     "dmsgd.spectra.cuda": ("torch",),
     "dmsgd.samplers.cuda": ("torch",),
@@ -77,7 +76,7 @@ def test_every_import_is_declared() -> None:
 
 def test_every_import_of_the_experiments_is_declared() -> None:
     core = declared(PROJECT["dependencies"])
-    own = core.union(*(declared(EXTRAS[each]) for each in ("experiments", "demo", "sklearn")))
+    own = core.union(*(declared(EXTRAS[each]) for each in ("experiments", "sklearn")))
     for name, path in modules(ROOT / "experiments").items():
         assert foreign(path, top=True) <= own | {"torch"}, name  # of `dev`, for one model
         assert foreign(path, top=False) <= own | {"torch"}, name

@@ -39,7 +39,7 @@ np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d,e,f", comments="")
 np.save("y.npy", y)
 for command in ("inspect x.csv --labels y.npy -k 4", "report x.csv -k 4 -o r.html",
                 "sample x.csv -k 4 -n 9 -o b.npy", "select x.csv -k 4 -o c.csv",
-                "--versions", "demo --help"):
+                "--versions", "demo --seeds 2"):
     done = CliRunner().invoke(app, command.split(), catch_exceptions=False)
     assert done.exit_code == 0, (command, done.output)
 print("core", file=sys.stderr)
@@ -77,7 +77,6 @@ print(json.dumps({
     **{name: told(lambda: importlib.import_module(name)) for name in (
         "dmsgd.torch", "dmsgd.torch.lightning", "dmsgd.torch.transformers", "dmsgd.sklearn",
         "dmsgd.imblearn")},
-    "demo": command("demo"),
     "cluster": command("sample x.npy -k 4 -n 9 -o b.npy --cluster local"),
 }))
 """
@@ -98,7 +97,6 @@ EXPECTED = {
         ("dmsgd.torch.transformers", "dmsgd.torch", "torch", "torch"),
         ("dmsgd.sklearn", "dmsgd.sklearn", "scikit-learn", "sklearn"),
         ("dmsgd.imblearn", "dmsgd.imblearn", "scikit-learn and imbalanced-learn", "imblearn"),
-        ("demo", "error: dmsgd demo", "scikit-learn and matplotlib", "demo"),
         ("cluster", "error: a cluster", "Dask and distributed", "dask"),
     )
 }

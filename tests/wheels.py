@@ -46,7 +46,7 @@ PLATFORMS = {
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 
 #: What `make demo` and `make test` install.
-EXTRAS = ("demo", "dev")
+EXTRAS = ("sklearn", "dev")
 
 
 def environment(platform: str, python: str) -> dict[str, str]:

@@ -192,7 +192,6 @@ print(dmsgd.Partition(dmsgd.diversify(X, k=20)))
         code=2,
         where=BARE,
     ),
-    Step("demo", (r'^error: dmsgd demo needs .*pip install "dmsgd\[demo\]"$',), code=2, where=BARE),
     Step(
         """
 import numpy as np

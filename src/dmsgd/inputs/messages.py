@@ -17,7 +17,6 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNOREC
 #: The modules of each extra of pyproject.toml that dmsgd itself imports, and their packages.
 EXTRAS = {
     "sklearn": {"sklearn": "scikit-learn"},
-    "demo": {"sklearn": "scikit-learn", "matplotlib": "matplotlib"},
     "parquet": {"pyarrow": "pyarrow"},
     "zarr": {"zarr": "zarr 3 and Python 3.11 or later"},
     "dask": {"dask": "Dask", "distributed": "distributed"},
