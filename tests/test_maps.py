@@ -105,8 +105,8 @@ def test_standardize_scales_sparse_features_and_keeps_their_zeros():
 def test_moments_do_not_depend_on_how_rows_are_cut():
     rows = 1e8 + np.random.default_rng(0).normal(size=(101, 3)) * [1e-3, 1.0, 1e6]
     for X in (rows, sparse.csr_array(rows)):
-        parts = [_moments(X[a:b], None, rows[0]) for a, b in pairwise([0, 1, 40, 99, 101])]
-        whole = _moments(X, None, rows[0])
+        parts = [_moments(X[a:b], rows[0]) for a, b in pairwise([0, 1, 40, 99, 101])]
+        whole = _moments(X, rows[0])
         merged = reduce(Moments.with_others, parts)
         assert merged.count == whole.count == 101
         np.testing.assert_allclose(merged.means, whole.means, rtol=1e-12, atol=1e-15)

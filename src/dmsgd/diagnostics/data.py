@@ -11,7 +11,6 @@ from dmsgd.designs.build import make_kdpp, rows_for
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions
 from dmsgd.features import Features, as_features
-from dmsgd.features.features import InMemory
 from dmsgd.features.maps import column_moments
 from dmsgd.inputs.arrays import IntArray, check_nonzero
 from dmsgd.inputs.fingerprint import row_hashes
@@ -99,7 +98,7 @@ class Sample:
     """
 
     rows: IntArray
-    X: InMemory
+    X: Features
     labels: Any
     names: list[Any]
     codes: IntArray | None
@@ -173,7 +172,7 @@ def sample_size(n: int, directions: int, k: int, most: int) -> int:
     return min(n, most)
 
 
-def take_rows(X: Features, rows: IntArray) -> InMemory:
+def take_rows(X: Features, rows: IntArray) -> Features:
     """Return these rows of X in memory."""
     if rows.size == X.n:
         return X.to_memory()

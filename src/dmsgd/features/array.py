@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, final
 
@@ -10,14 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.features import rows
-from dmsgd.features.features import SHORTER, Features, InMemory, RowMap
+from dmsgd.features.features import SHORTER, Features, RowMap
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero
 from dmsgd.inputs.fingerprint import digest, fingerprint
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.progress import Progress
 from dmsgd.samplers.computed_rows import ComputedSparseRows
-from dmsgd.samplers.protocol import PreparedSampler
-from dmsgd.samplers.rejection import dpp_sampler, kdpp_sampler
 from dmsgd.spectra.decompose import correct_left_vectors
 from dmsgd.spectra.eigenvectors import Projected
 from dmsgd.spectra.rounding import Rounding
@@ -31,7 +29,7 @@ BLOCK = 2**20
 STORED = 2**27
 
 
-class Stored(InMemory):
+class Stored(Features):
     """A matrix in memory.
 
     origin: the fingerprint of what a map made it from, and of the map; its own numbers are rounded.
@@ -45,18 +43,11 @@ class Stored(InMemory):
     def take(self, items: IntArray) -> Matrix:
         return self.matrix[items]
 
-    def map_blocks(
-        self, work: Callable[[Matrix, Any], Any], name: str, arguments: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
+    def blocks(self) -> Iterator[Matrix]:
         step, tell = max(1, BLOCK // self.d), Progress(f"a pass over {self.n:,} items")
-        for number, start in enumerate(range(0, self.n, step)):
-            argument = () if arguments is None else arguments[number]
-            block = self.matrix[start : start + step]
-            yield None if argument is None else work(block, argument)
+        for start in range(0, self.n, step):
+            yield self.matrix[start : start + step]
             tell(min(1.0, (start + step) / self.n))
-
-    def row_norms2(self) -> FloatArray:
-        return np.asarray(rows.row_norms2(self.matrix))
 
     def times(self, B: Matrix) -> FloatArray:
         return np.asarray(rows.product(self.matrix, B))
@@ -80,7 +71,7 @@ class Stored(InMemory):
 
     def gram_times(self, S: FloatArray) -> tuple[FloatArray, float]:
         C = self.times(S)
-        return np.asarray(rows.product(self.matrix.T, C)), float(np.einsum("ij,ij->", C, C))
+        return np.asarray(rows.product(self.matrix.T, C)), float(rows.row_norms2(C).sum())
 
     def mapped(self, map: RowMap) -> Features:
         width = map.width(self.d)
@@ -147,10 +138,8 @@ class Sparse(Stored):
     """A CSR array in memory; large eigenvectors are never stored."""
 
     kind = "sparse"
+    sparse_rows = True
     basis_order = "F"
-
-    def has_counts(self) -> bool:
-        return bool(self.matrix.data.min(initial=0.0) >= 0)
 
     def spectrum(
         self, tol: float = 0.0, *, overwrite: bool = False, advice: str = SHORTER
@@ -186,9 +175,6 @@ class Sparse(Stored):
             size = self.n * self.d + 3 * self.d**2
             reserve(size, f"the eigenvectors of {self.n} items", advice)
 
-    def _gram_products(self) -> float:
-        return 0.0
-
     def eigenpairs(
         self, values: FloatArray, U: FloatArray, overwrite: bool = False
     ) -> tuple[FloatArray, Any]:
@@ -196,22 +182,8 @@ class Sparse(Stored):
             return super().eigenpairs(values, U)
         return values, Projected.of(self.copied(), values, U)
 
-    def column_masses(self, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._rows(B).block_sums(weights)
-
-    def _rows(self, B: FloatArray) -> ComputedSparseRows:
+    def computed_rows(self, B: FloatArray) -> ComputedSparseRows:
         return ComputedSparseRows.of(self.matrix, B.T)
-
-    def sampler(self, vectors: Projected, values: FloatArray, k: int) -> PreparedSampler:
-        vectors.log_computed_rows(k)
-        source = self._rows(vectors.basis).with_sums(vectors.masses_for(values, k))
-        return kdpp_sampler(source, values, k)
-
-    def sampler_any_size(
-        self, vectors: Projected, probabilities: FloatArray
-    ) -> Callable[[int, int], IntArray]:
-        source = self._rows(vectors.basis).with_sums(vectors.masses(probabilities))
-        return dpp_sampler(source, probabilities)
 
 
 def in_memory(matrix: Matrix, origin: str | None = None, shared: bool = False) -> Stored:

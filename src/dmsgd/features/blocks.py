@@ -10,19 +10,19 @@ later ones raise an error if the data have changed since.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from dmsgd.features.array import Stored, in_memory
-from dmsgd.features.features import Features, RowMap, add_up
+from dmsgd.features.features import Features, RowMap
 from dmsgd.features.readers import Reader
-from dmsgd.features.rows import gram, scale_rows, stack
+from dmsgd.features.row_maps import ScaleRows
+from dmsgd.features.rows import add_up, gram
 from dmsgd.inputs.arrays import (
     FloatArray,
     IntArray,
@@ -36,28 +36,15 @@ from dmsgd.inputs.fingerprint import canonical, digest, fingerprint_rows, row_ha
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.progress import Progress
 
-#: What a pass computes from a block: work(rows, argument).
-Work = Callable[[Matrix, Any], Any]
-
 #: Gram matrices of single blocks are kept if they take no more bytes: sums over blocks follow from
 #: them without a pass.
 KEPT_BYTES = 2**26
 
 
-@final
-@dataclass
-class Known:
-    """What passes have found out about the rows of a reader; all maps of them share it."""
-
-    fingerprint: str | None = None
-
-
 class Blocks(Features):
     """The rows of a reader, mapped."""
 
-    def __init__(
-        self, reader: Reader, maps: tuple[RowMap, ...] = (), known: Known | None = None
-    ) -> None:
+    def __init__(self, reader: Reader, maps: tuple[RowMap, ...] = ()) -> None:
         self.reader, self.maps = reader, maps
         self.n, self.d, self.sparse_rows = reader.n, reader.d, reader.sparse_rows
         widest = 0 if reader.sparse_rows else reader.d
@@ -69,18 +56,21 @@ class Blocks(Features):
         if self.sparse_rows:
             self.basis_order = "F"
         self.bounds = reader.bounds(widest)
-        self.known = known or Known()
         self._grams: list[FloatArray] | None = None
 
     def map_blocks(
-        self, work: Work, name: str, arguments: Sequence[Any] | None = None
+        self, work: Callable[..., Any], name: str, arguments: Sequence[Any] | None = None
     ) -> Iterator[Any]:
+        """Yield work(rows, *arguments[i]) of block i in order; a block may be empty.
+
+        Blocks whose arguments are None are skipped: None is yielded.
+        """
         piece, tasks, full = self._tasks(work, arguments)
         results = self.reader.compute(self.bounds, piece, tasks, name)
         hashes: list[npt.NDArray[np.uint64]] = []
         progress = Progress(f"a pass over {self.n:,} items")
-        for number, argument in enumerate(tasks):
-            if argument is None:
+        for number, task in enumerate(tasks):
+            if task is None:
                 yield None
                 continue
             result, found = next(results)
@@ -90,71 +80,71 @@ class Blocks(Features):
         if full:
             self._compare(hashes)
 
-    def _tasks(self, work: Work, given: Sequence[Any] | None) -> tuple[Any, list[Any], bool]:
+    def _tasks(
+        self, work: Callable[..., Any], arguments: Sequence[Any] | None = None
+    ) -> tuple[Any, list[Any], bool]:
         """Return what the reader is to compute, with which arguments, and if from all blocks."""
         reader, ends = self.reader, list(pairwise(self.bounds.tolist()))
         reader.check_unchanged()
-        given = [()] * len(ends) if given is None else given
-        full = all(argument is not None for argument in given)
+        given = [()] * len(ends) if arguments is None else arguments
+        full = all(each is not None for each in given)
         tasks = [
             None
-            if argument is None
-            else (start, stop, tuple(map.part(start, stop) for map in self.maps), argument)
-            for (start, stop), argument in zip(ends, given, strict=True)
+            if each is None
+            else (start, stop, tuple(map.part(start, stop) for map in self.maps), each)
+            for (start, stop), each in zip(ends, given, strict=True)
         ]
-        name, is_sparse = reader.name, reader.sparse_rows
-        return partial(process_block, work, full, name, is_sparse, reader.d), tasks, full
-
-    def _sparse_gram(self, work: Work, arguments: Sequence[Any] | None = None) -> FloatArray:
-        """Return FᵀF of the sparse rows that `work` returns: one total, and not one per block."""
-        piece, tasks, _ = self._tasks(work, arguments)
-        total, hashes = self.reader.sparse_gram(self.bounds, piece, tasks, self.d)
-        self._compare(hashes)
-        return total.matrix()
+        about = full, reader.name, reader.sparse_rows, reader.d
+        return partial(process_block, work, *about), tasks, full
 
     def _compare(self, hashes: list[npt.NDArray[np.uint64]]) -> None:
         found = fingerprint_rows((self.reader.n, self.reader.d), hashes)
-        if self.known.fingerprint not in (None, found):
+        if self.reader.fingerprint not in (None, found):
             raise ValueError(
                 f"{self!r} has changed since it was first read, so that draws would follow neither "
                 f"what was there nor what is there now; build the design again"
             )
-        self.known.fingerprint = found
+        self.reader.fingerprint = found
+
+    def blocks(self) -> Iterator[Matrix]:
+        return (part for part in self.map_blocks(_itself, "load") if part.shape[0])
 
     def take(self, items: IntArray) -> Matrix:
         items = np.asarray(items)
         order = np.argsort(items, kind="stable")
         cuts = np.searchsorted(items[order], self.bounds)
         arguments = [
-            items[order[a:b]] - start if b > a else None
+            (items[order[a:b]] - start,) if b > a else None
             for (a, b), start in zip(pairwise(cuts.tolist()), self.bounds[:-1], strict=True)
         ]
         found = [part for part in self.map_blocks(_rows_at, "take", arguments) if part is not None]
         positions = np.empty(items.size, dtype=np.int64)
         positions[order] = np.arange(items.size)
-        return stack(found, self.d)[positions]
+        return self._stack(found)[positions]
+
+    def _stack(self, parts: list[Matrix]) -> Matrix:
+        if any(sparse.issparse(part) for part in parts):
+            return sparse.csr_array(sparse.vstack(parts, format="csr"))
+        return np.concatenate(parts) if parts else np.empty((0, self.d))
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         if weights is not None:
-            root = np.sqrt(weights)
-            arguments = [(root[a:b],) for a, b in pairwise(self.bounds.tolist())]
-            if self.sparse_rows:
-                return self._sparse_gram(_scaled, arguments)
-            return add_up(self.map_blocks(_weighted_gram, "gram", arguments))
+            return Blocks(self.reader, (*self.maps, ScaleRows(np.sqrt(weights))))._gram()
         keep = 8 * self.d**2 * (self.bounds.size - 1) <= KEPT_BYTES
-        grams: list[FloatArray] = []
-        if self.sparse_rows and not keep:
-            total = self._sparse_gram(_unchanged)
-        else:
-            total = np.zeros((self.d, self.d))
-            for part in self._each(gram, "gram"):
-                total += part
-                if keep:
-                    grams.append(part)
-        self._grams = grams if keep else None
+        self._grams = list(self._each(gram, "gram")) if keep else None
+        total = self._gram() if self._grams is None else np.asarray(sum(self._grams))
         check_nonzero(bool(total.any()))
         check_vanishing(float(np.trace(total)), "the features")
         return total
+
+    def _gram(self) -> FloatArray:
+        """Return FᵀF; of sparse rows from one total, and not one per block."""
+        if not self.sparse_rows:
+            return np.asarray(add_up(self._each(gram, "gram")))
+        piece, tasks, _ = self._tasks(_itself)
+        total, hashes = self.reader.sparse_gram(self.bounds, piece, tasks, self.d)
+        self._compare(hashes)
+        return total.matrix()
 
     def gram_masses(self, B: FloatArray) -> FloatArray | None:
         if self._grams is None:
@@ -162,7 +152,7 @@ class Blocks(Features):
         return np.array([np.einsum("in,in->n", B, G @ B) for G in self._grams])
 
     def mapped(self, map: RowMap) -> Blocks:
-        return Blocks(self.reader, (*self.maps, map), self.known)
+        return Blocks(self.reader, (*self.maps, map))
 
     def to_memory(self) -> Stored:
         what, advice = f"all of {self!r} in memory", "use a part of the data, or fewer features"
@@ -173,36 +163,29 @@ class Blocks(Features):
             parts.append(block)
             if self.sparse_rows:  # an entry is a number and a column
                 reserve(2 * sum(part.nnz for part in parts) + self.n, what, advice)
-        return in_memory(stack(parts, self.d), self.fingerprint())
-
-    def has_counts(self) -> bool:
-        return self.sparse_rows and all(self._each(_nonnegative, "counts"))
-
-    def _gram_products(self) -> float:
-        return 0.0 if self.sparse_rows else super()._gram_products()
+        return in_memory(self._stack(parts), self.fingerprint())
 
     def fingerprint(self) -> str:
-        if self.known.fingerprint is None:
-            for _ in Blocks(self.reader, (), self.known)._each(_nothing, "fingerprint"):
+        if self.reader.fingerprint is None:
+            for _ in Blocks(self.reader).map_blocks(_nothing, "fingerprint"):
                 pass
-        found = self.known.fingerprint
-        assert found is not None
+        found = str(self.reader.fingerprint)
         for map in self.maps:
             found = digest(found, map.fingerprint())
         return found
 
 
 def process_block(
-    work: Work,
+    work: Callable[..., Any],
     full: bool,
     name: str,
-    is_sparse: bool,
+    sparse_rows: bool,
     d: int,
     raw: Any,
     start: int,
     stop: int,
     maps: Sequence[Callable[[Matrix], Matrix]],
-    argument: Any,
+    arguments: tuple[Any, ...],
 ) -> tuple[Any, Any]:
     """Check a block, map it, and return what `work` makes of it.
 
@@ -211,7 +194,7 @@ def process_block(
     name = f"{name}{': ' * bool(name)}the block of rows from {start} on"
     if raw.shape != (stop - start, d):
         raise ValueError(f"{name} has shape {raw.shape} and should have {(stop - start, d)}")
-    if sparse.issparse(raw) and not is_sparse:
+    if sparse.issparse(raw) and not sparse_rows:
         raise TypeError(
             f"{name} is sparse and the Dask array is not declared so; make it with "
             f"meta=scipy.sparse.csr_array((0, 0))"
@@ -222,33 +205,21 @@ def process_block(
             block = as_matrix(raw, name, allow_tiny=True)
         except ValueError as error:
             raise ValueError(f"{error} (rows count from the block's first, {start})") from None
-    if is_sparse:
+    if sparse_rows:
         block = canonical(block if sparse.issparse(block) else sparse.csr_array(block))
     hashes = row_hashes(block) if full else None
     for map in maps:
         block = map(block)
-    return work(block if is_sparse else as_array(block), argument), hashes
+    return work(block if sparse_rows else as_array(block), *arguments), hashes
+
+
+def _itself(rows: Matrix) -> Matrix:
+    return rows
 
 
 def _nothing(rows: Matrix) -> None:
     return None
 
 
-def _nonnegative(rows: Matrix) -> bool:
-    return bool(rows.data.min(initial=0.0) >= 0)
-
-
-def _unchanged(rows: Matrix, argument: Any) -> Matrix:
-    return rows
-
-
 def _rows_at(rows: Matrix, items: IntArray) -> Matrix:
     return rows[items]
-
-
-def _scaled(rows: Matrix, argument: tuple[FloatArray]) -> Matrix:
-    return scale_rows(rows, argument[0])
-
-
-def _weighted_gram(rows: Matrix, argument: tuple[FloatArray]) -> FloatArray:
-    return gram(scale_rows(rows, argument[0]))

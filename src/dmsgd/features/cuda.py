@@ -5,7 +5,7 @@ Products are computed there in float64, a slice of rows at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, final
 
@@ -58,33 +58,21 @@ class Cuda(Features):
     def take(self, items: IntArray) -> Matrix:
         return on_host(self.tensor[like(self.tensor, items)].to(torch.float64))
 
-    def map_blocks(
-        self, work: Callable[[Matrix, Any], Any], name: str, arguments: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
+    def blocks(self) -> Iterator[Matrix]:
         step = max(1, BLOCK // self.d)
-        for number, start in enumerate(range(0, self.n, step)):
-            argument = () if arguments is None else arguments[number]
-            block = self.tensor[start : start + step]
-            yield None if argument is None else work(on_host(block.to(torch.float64)), argument)
+        for start in range(0, self.n, step):
+            yield on_host(self.tensor[start : start + step].to(torch.float64))
 
-    def row_norms2(self) -> FloatArray:
-        return on_host(self._rows(rows.row_norms2))
+    def _each(self, function: Callable[..., Any], name: str, **arguments: Any) -> Iterator[Any]:
+        there = {
+            key: given if isinstance(given, float | Tensor) else like(self.tensor, as_array(given))
+            for key, given in arguments.items()
+        }
+        return (function(part, **there) for _, part in self.slices())
 
-    def projected_norms2(self, B: Any) -> FloatArray:
-        factor = like(self.tensor, B)
-        return on_host(self._rows(lambda part: rows.projected_norms2(part, factor)))
-
-    def times(self, B: Matrix) -> Tensor:
-        factor = like(self.tensor, as_array(B)) if not isinstance(B, Tensor) else B
-        return self._rows(lambda part: part @ factor)
-
-    def similarities(self, points: Matrix, scale: float) -> Tensor:
-        others = like(self.tensor, as_array(points))
-        return self._rows(lambda part: rows.similarity(part, others, scale))
-
-    def _rows(self, work: Callable[[Tensor], Tensor]) -> Tensor:
-        parts = [work(part) for _, part in self.slices()]
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+    def _join(self, parts: Iterable[Tensor], columns: int = 1) -> Tensor:
+        found = list(parts)
+        return found[0] if len(found) == 1 else torch.cat(found)
 
     def gram(self, weights: FloatArray | None = None) -> Tensor:
         total = self.tensor.new_zeros((self.d, self.d), dtype=torch.float64)
@@ -94,25 +82,9 @@ class Cuda(Features):
             total.addmm_(part.T, part)
         return total
 
-    def gram_of(self, S: Tensor) -> Tensor:
-        total = S.new_zeros((S.shape[1], S.shape[1]))
-        for _, part in self.slices():
-            C = part @ S
-            total.addmm_(C.T, C)
-        return total
-
-    def gram_times(self, S: Tensor) -> tuple[Tensor, float]:
-        total, length = torch.zeros_like(S), 0.0
-        for _, part in self.slices():
-            C = part @ S
-            total.addmm_(part.T, C)
-            length += float(C.square().sum())
-        return total, length
-
     def mapped(self, map: RowMap) -> Cuda:
-        parts = [map.part(start, start + len(part))(part) for start, part in self.slices()]
-        made = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return Cuda(made, lambda: digest(self.fingerprint(), map.fingerprint()))
+        parts = (map.part(start, start + len(part))(part) for start, part in self.slices())
+        return Cuda(self._join(parts), lambda: digest(self.fingerprint(), map.fingerprint()))
 
     def products(self, other: Cuda) -> Cuda:
         """Return the features f_i ⊗ g_i."""

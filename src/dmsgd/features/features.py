@@ -7,19 +7,20 @@ Callers say what they need and never ask for the kind. A new kind is a class tha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dmsgd.features import rows
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, on_host
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.progress import EIGH, plan_work
 from dmsgd.samplers.blocks import block_sampler
+from dmsgd.samplers.computed_rows import ComputedRows, ComputedSparseRows
 from dmsgd.samplers.protocol import PreparedSampler
-from dmsgd.samplers.rejection import dense_tables, dpp_sampler
+from dmsgd.samplers.rejection import dense_tables, dpp_sampler, kdpp_sampler
 from dmsgd.spectra.decompose import like, right_singular_vectors
 from dmsgd.spectra.eigenvectors import Projected
 from dmsgd.spectra.rounding import Rounding
@@ -63,15 +64,19 @@ class RowMap(ABC):
 class Features(ABC):
     """An (n, d) matrix F of finite float64 numbers, n and d at least 1; it never changes.
 
-    kind: as text, for reprs.
+    kind:        as text, for reprs.
+    sparse_rows: whether rows are CSR arrays.
+    matrix:      the array or CSR array, of features in memory.
+    bounds:      row numbers at which blocks begin and end, from 0 to n, of features in blocks.
+    basis_order: memory layout of B in products F B that draws need: "C" by rows, "F" by columns.
     """
 
     n: int
     d: int
     kind: str
-    #: Row numbers at which blocks begin and end, from 0 to n, of features in blocks.
+    sparse_rows: bool = False
+    matrix: Matrix
     bounds: IntArray
-    #: Memory layout of B in products F B that draws need: "C" by rows, "F" by columns.
     basis_order: Any = "C"
 
     @property
@@ -84,21 +89,16 @@ class Features(ABC):
         """Return these rows, in this order: an array or CSR."""
 
     @abstractmethod
-    def map_blocks(
-        self, work: Callable[[Matrix, Any], Any], name: str, arguments: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
-        """Yield work(rows, argument) of each block of rows in order; a block may be empty.
-
-        Blocks whose argument is None are skipped: None is yielded. `name` is shown where tasks are.
-        """
+    def blocks(self) -> Iterator[Matrix]:
+        """Yield all rows in blocks, none empty: arrays or CSR arrays."""
 
     @abstractmethod
     def mapped(self, map: RowMap) -> Features:
         """Return the features that `map` makes of these."""
 
     @abstractmethod
-    def to_memory(self) -> InMemory:
-        """Return the same rows in memory, or raise MemoryError."""
+    def to_memory(self) -> Features:
+        """Return the same rows in memory (`matrix`), or raise MemoryError."""
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -108,7 +108,7 @@ class Features(ABC):
     def gram(self, weights: FloatArray | None = None) -> Any:
         """Return Fᵀ diag(weights) F, shape (d, d), where the features live; weights are positive.
 
-        Raises ValueError if all features are zero.
+        Raises ValueError if there are no weights and all features are zero.
         """
 
     def unwrap(self) -> Any:
@@ -125,42 +125,46 @@ class Features(ABC):
 
     def has_counts(self) -> bool:
         """Return whether rows are sparse and nowhere negative, as counts of words."""
-        return False
+        return self.sparse_rows and all(self.map_blocks(rows.is_nonnegative, "counts"))
 
-    def blocks(self) -> Iterator[Matrix]:
-        """Yield all rows in blocks, none empty."""
-        return (part for part in self._each(_itself, "load") if part.shape[0])
+    def map_blocks(self, work: Callable[..., Any], name: str) -> Iterator[Any]:
+        """Yield work(rows) of each block in order; `name` is shown where tasks are."""
+        return map(work, self.blocks())
 
     def _each(self, function: Callable[..., Any], name: str, **arguments: Any) -> Iterator[Any]:
-        return self.map_blocks(partial(_of_rows, function, **arguments), name)
+        """Yield function(rows, **arguments) of each block, where the features live."""
+        return self.map_blocks(partial(function, **arguments), name)
+
+    def _join(self, parts: Iterable[Any], columns: int = 1) -> Any:
+        """Return parts below each other, where the features live."""
+        reserve(self.n * columns, f"{columns} columns for {self!r}", "ask for fewer")
+        return np.concatenate(list(parts))
 
     def row_norms2(self) -> FloatArray:
         """Return |f_i|², shape (n,)."""
-        return np.concatenate(list(self._each(rows.row_norms2, "norms")))
+        return on_host(self._join(self._each(rows.row_norms2, "norms")))
 
     def projected_norms2(self, B: Any) -> FloatArray:
         """Return |f_i B|², shape (n,)."""
-        return np.concatenate(list(self._each(rows.projected_norms2, "norms", B=B)))
+        return on_host(self._join(self._each(rows.projected_norms2, "norms", B=B)))
 
     def times(self, B: Matrix) -> Any:
         """Return F B, shape (n, columns of B), where the features live."""
-        reserve(self.n * B.shape[1], f"{B.shape[1]} columns for {self!r}", "ask for fewer")
-        return np.concatenate([as_array(part) for part in self._each(_times, "times", B=B)])
+        return self._join(self._each(rows.product, "times", B=B), B.shape[1])
 
     def similarities(self, points: Matrix, scale: float) -> Any:
         """Return exp(-|f_i - p|² / (2 scale²)) for the rows p of `points`, where F lives."""
-        count = points.shape[0]
-        reserve(self.n * count, f"{count} columns for {self!r}", "ask for fewer")
         parts = self._each(rows.similarity, "similarities", B=points, scale=scale)
-        return np.concatenate(list(parts))
+        return self._join(parts, points.shape[0])
 
     def gram_of(self, S: Any) -> Any:
         """Return (F S)ᵀ(F S), where the features live."""
-        return add_up(self._each(rows.gram_of, "gram", S=S))
+        return rows.add_up(self._each(rows.gram_of, "gram", S=S))
 
     def gram_times(self, S: Any) -> tuple[Any, float]:
         """Return FᵀF S, where the features live, and |F S|²."""
-        total, length = np.zeros(S.shape), 0.0
+        total: Any = 0.0
+        length = 0.0
         for part, size in self._each(rows.gram_times, "gram", S=S):
             total += part
             length += size
@@ -171,6 +175,8 @@ class Features(ABC):
 
         The first in the shape that `sampler` of these features takes.
         """
+        if (source := self.computed_rows(B)) is not None:
+            return source.block_sums(weights)
         found = list(self._each(rows.column_masses, "masses", B=B, weights=weights))
         return np.array([mass for mass, _ in found]), np.concatenate([b for _, b in found])
 
@@ -214,12 +220,9 @@ class Features(ABC):
             products = EIGH * self.n**3
         else:
             what = f"the eigendecomposition of {self.n:,} items x {self.d:,} features"
-            size, products = self.d, EIGH * self.d**3 + self._gram_products()
+            size, products = self.d, EIGH * self.d**3
+            products += 0.0 if self.sparse_rows else 2.0 * self.n * self.d**2  # FᵀF and F U
         plan_work(products, 5 * size**2, what, advice)
-
-    def _gram_products(self) -> float:
-        """Return the multiplications of `gram` and of F U, where they count."""
-        return 2.0 * self.n * self.d**2
 
     def eigenpairs(
         self, values: FloatArray, U: Any, overwrite: bool = False
@@ -230,44 +233,27 @@ class Features(ABC):
         """
         return values, Projected.of(self, values, U)
 
+    def computed_rows(self, B: FloatArray) -> ComputedRows | ComputedSparseRows | None:
+        """Return V = F B for draws that compute single rows; None where a row takes a pass."""
+        return None
+
     def sampler(self, vectors: Projected, values: FloatArray, k: int) -> PreparedSampler:
         """Return the default sampler of the k-DPP with these eigenvectors over these features."""
-        return block_sampler(vectors, values, k)
+        if (source := self.computed_rows(vectors.basis)) is None:
+            return block_sampler(vectors, values, k)
+        vectors.log_computed_rows(k)
+        return kdpp_sampler(source.with_sums(vectors.masses_for(values, k)), values, k)
 
     def sampler_any_size(
         self, vectors: Projected, probabilities: FloatArray
     ) -> Callable[[int, int], IntArray]:
         """Return (key, t) -> items of batch t of the DPP with these eigenvectors."""
-        return dpp_sampler(dense_tables(np.asarray(vectors)), probabilities)
+        if (source := self.computed_rows(vectors.basis)) is None:
+            return dpp_sampler(dense_tables(np.asarray(vectors)), probabilities)
+        return dpp_sampler(source.with_sums(vectors.masses(probabilities)), probabilities)
 
     def __len__(self) -> int:
         return self.n
 
     def __repr__(self) -> str:
         return f"Features({self.n:,} x {self.d:,}, {self.kind})"
-
-
-class InMemory(Features):
-    """Features that are an array or a CSR array, `matrix`."""
-
-    matrix: Matrix
-
-
-def add_up(parts: Iterator[FloatArray]) -> FloatArray:
-    """Return the sum of arrays of one shape."""
-    total = next(parts).copy()
-    for part in parts:
-        total += part
-    return total
-
-
-def _of_rows(function: Callable[..., Any], block: Matrix, argument: Any, **others: Any) -> Any:
-    return function(block, **others)
-
-
-def _itself(block: Matrix) -> Matrix:
-    return block
-
-
-def _times(block: Matrix, B: Matrix) -> FloatArray:
-    return as_array(block @ B)

@@ -6,23 +6,19 @@ no more than that, single rows are computed without reading a block.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dmsgd.features.array import BLOCK
-from dmsgd.features.blocks import Blocks, Known
+from dmsgd.features.blocks import Blocks
 from dmsgd.features.features import RowMap
-from dmsgd.features.readers import FileReader, even_bounds
+from dmsgd.features.readers import FileReader, Reader, even_bounds
 from dmsgd.features.row_maps import ConcatLabels, Normalize, ScaleRows, row_lengths
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, Matrix
 from dmsgd.inputs.memory import fits_in_memory
 from dmsgd.samplers.computed_rows import ComputedRows, DenseRows
-from dmsgd.samplers.protocol import PreparedSampler
-from dmsgd.samplers.rejection import dpp_sampler, kdpp_sampler
-from dmsgd.spectra.eigenvectors import Projected
 
 #: Blocks begin at multiples of this many rows, as `samplers/computed_rows.py` expects.
 ALIGNED = 64
@@ -46,8 +42,7 @@ class ArrayReader(FileReader):
 
     def bounds(self, width: int) -> IntArray:
         """Return bounds of equal blocks."""
-        rows = max(1, int(even_bounds(self.n, width)[1]) // ALIGNED) * ALIGNED
-        return np.append(np.arange(0, self.n, rows), self.n).astype(np.int64)
+        return even_bounds(self.n, width, ALIGNED)
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return the rows start to stop, in the type they are stored in."""
@@ -68,14 +63,8 @@ class LargeArray(Blocks):
 
     basis_order = "F"
 
-    def __init__(
-        self,
-        reader: ArrayReader,
-        rows: DenseRows,
-        maps: tuple[RowMap, ...] = (),
-        known: Known | None = None,
-    ) -> None:
-        super().__init__(reader, maps, known)
+    def __init__(self, reader: Reader, rows: DenseRows, maps: tuple[RowMap, ...] = ()) -> None:
+        super().__init__(reader, maps)
         self.rows = rows
 
     def take(self, items: IntArray) -> Matrix:
@@ -83,30 +72,13 @@ class LargeArray(Blocks):
 
     def mapped(self, map: RowMap) -> Blocks:
         rows, maps = _mapped_rows(self.rows, map), (*self.maps, map)
-        if rows is None:
-            return Blocks(self.reader, maps, self.known)
-        assert isinstance(self.reader, ArrayReader)
-        return LargeArray(self.reader, rows, maps, self.known)
+        return Blocks(self.reader, maps) if rows is None else LargeArray(self.reader, rows, maps)
 
     def gram_masses(self, B: FloatArray) -> None:
         return None  # Gram matrices are of blocks, and masses here of 64 rows
 
-    def column_masses(self, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._computed(B).block_sums(weights)
-
-    def _computed(self, B: FloatArray) -> ComputedRows:
+    def computed_rows(self, B: FloatArray) -> ComputedRows:
         return ComputedRows(self, self.rows, np.ascontiguousarray(B.T))
-
-    def sampler(self, vectors: Projected, values: FloatArray, k: int) -> PreparedSampler:
-        vectors.log_computed_rows(k)
-        source = self._computed(vectors.basis).with_sums(vectors.masses_for(values, k))
-        return kdpp_sampler(source, values, k)
-
-    def sampler_any_size(
-        self, vectors: Projected, probabilities: FloatArray
-    ) -> Callable[[int, int], IntArray]:
-        source = self._computed(vectors.basis).with_sums(vectors.masses(probabilities))
-        return dpp_sampler(source, probabilities)
 
 
 def _mapped_rows(rows: DenseRows, map: RowMap) -> DenseRows | None:

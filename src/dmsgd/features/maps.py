@@ -155,7 +155,7 @@ def column_moments(F: Features) -> tuple[FloatArray, Moments]:
     return origin, reduce(Moments.with_others, (part for part in parts if part.count))
 
 
-def _moments(rows: Matrix, argument: Any, origin: FloatArray) -> Moments:
+def _moments(rows: Matrix, origin: FloatArray) -> Moments:
     """Return the moments of a block of rows less `origin`."""
     n, d = rows.shape
     if n == 0:

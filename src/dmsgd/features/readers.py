@@ -33,11 +33,12 @@ ENTRY, ROW = 12, 32
 
 
 class Reader(ABC):
-    """Rows of an (n, d) matrix, wherever they are, in blocks. Readers never change.
+    """Rows of an (n, d) matrix, wherever they are, in blocks.
 
     kind:        in words, for reprs.
     name:        what the rows are read from, as messages name it, or "".
     sparse_rows: whether blocks are CSR arrays.
+    fingerprint: of the rows, once a pass over all of them has found it.
     """
 
     n: int
@@ -45,6 +46,7 @@ class Reader(ABC):
     kind: str
     name: str = ""
     sparse_rows: bool = False
+    fingerprint: str | None = None
 
     @abstractmethod
     def bounds(self, width: int) -> IntArray:
@@ -80,9 +82,9 @@ def block_bytes() -> int:
     return int(min(BLOCK_BYTES, memory_limit() // 32))
 
 
-def even_bounds(n: int, width: int) -> IntArray:
-    """Return bounds of equal blocks of rows of `width` numbers."""
-    rows = max(1, block_bytes() // (8 * width))
+def even_bounds(n: int, width: int, step: int = 1) -> IntArray:
+    """Return bounds of equal blocks of rows of `width` numbers, at multiples of `step` rows."""
+    rows = max(1, block_bytes() // (8 * width * step)) * step
     return np.append(np.arange(0, n, rows), n).astype(np.int64)
 
 

@@ -45,29 +45,35 @@ def gram(X: Matrix) -> FloatArray:
     return np.asarray(run_interruptible(lambda: X.T @ X, float(n) * d**2, what))
 
 
-def gram_of(X: Matrix, S: FloatArray) -> FloatArray:
-    """Return (X S)ᵀ(X S)."""
-    total = np.zeros((S.shape[1], S.shape[1]))
-    for part in _parts(X, S.shape[1]):
-        C = part @ S
-        total += C.T @ C
+def add_up(parts: Iterator[Any]) -> Any:
+    """Return the sum of arrays or tensors of one shape, which overwrites the first."""
+    total = next(parts)
+    for part in parts:
+        total += part
     return total
 
 
-def gram_times(X: Matrix, S: FloatArray) -> tuple[FloatArray, float]:
+def gram_of(X: Matrix, S: Any) -> Any:
+    """Return (X S)ᵀ(X S)."""
+    products = (part @ S for part in _parts(X, S.shape[1]))
+    return add_up(C.T @ C for C in products)
+
+
+def gram_times(X: Matrix, S: Any) -> tuple[Any, float]:
     """Return XᵀX S and |X S|²."""
-    total, size = np.zeros(S.shape), 0.0
+    total: Any = 0.0
+    length = 0.0
     for part in _parts(X, S.shape[1]):
         C = part @ S
         total += part.T @ C
-        size += float(np.einsum("ij,ij->", C, C))
-    return total, size
+        length += float(row_norms2(C).sum())
+    return total, length
 
 
 def _parts(X: Matrix, width: int) -> Iterator[Matrix]:
     """Yield parts of sparse rows whose products with `width` columns are small; arrays whole."""
-    n = X.shape[0]
-    step = max(1, PRODUCT // width) if sparse.issparse(X) else max(1, n)
+    n = max(1, X.shape[0])
+    step = max(1, PRODUCT // width) if sparse.issparse(X) else n
     for first in range(0, n, step):
         yield X[first : first + step]
 
@@ -96,6 +102,11 @@ def column_masses(X: Matrix, B: FloatArray, weights: FloatArray) -> tuple[FloatA
     for tile in tiles(B.shape[1]):
         masses[tile] = rows.block_sums(B[:, tile].T, weights[tile], weighted)[:, -1]
     return masses, weighted
+
+
+def is_nonnegative(X: Matrix) -> bool:
+    """Return whether no entry of a CSR array is negative."""
+    return bool(X.data.min(initial=0.0) >= 0)
 
 
 def scale_rows(X: Matrix, factors: FloatArray) -> Matrix:
@@ -127,10 +138,3 @@ def similarity(A: Matrix, B: Matrix, scale: float) -> Any:
     L = squared_distances(A, B)
     L *= -0.5 / scale**2
     return np.exp(L, out=L) if isinstance(L, np.ndarray) else L.exp_()
-
-
-def stack(parts: list[Matrix], d: int) -> Matrix:
-    """Return arrays or CSR arrays of d columns below each other."""
-    if any(sparse.issparse(part) for part in parts):
-        return sparse.csr_array(sparse.vstack(parts, format="csr"))
-    return np.concatenate(parts) if parts else np.empty((0, d))

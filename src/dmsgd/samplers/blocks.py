@@ -147,7 +147,7 @@ def _find_rows(
         owners, draw = np.unique(mine // count, return_inverse=True)
         small = (columns[mine], J[owners], draw)  # 4 bytes each are enough to send
         question = (rests[mine], *(part.astype(np.uint32) for part in small))
-        arguments.append(question if mine.size else None)
+        arguments.append((question,) if mine.size else None)
     del columns, blocks, rests
     items, X = np.empty(size * count, dtype=np.int64), np.empty((size * count, k))
     unknown = not V.knows(pi) and all(argument is not None for argument in arguments)

@@ -189,7 +189,7 @@ def _common_arguments(
 
 
 def _dense_block_sums(
-    block: FloatArray, argument: Any, B: FloatArray, weights: FloatArray, step: int
+    block: FloatArray, B: FloatArray, weights: FloatArray, step: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the sums of (F B)² over every `step` rows of a block, and (F B)² @ weights.
 

@@ -9,7 +9,7 @@ from functools import partial
 from inspect import signature
 from typing import Any, NamedTuple, Protocol, final
 
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 
 @final
@@ -63,11 +63,11 @@ class BlockRows(Protocol):
 
     def map_blocks(
         self,
-        work: Callable[[Matrix, Any], Any],
+        work: Callable[..., Any],
         name: str,
         arguments: Sequence[Any] | None = None,
     ) -> Iterator[Any]:
-        """Yield work(rows, argument) for each block in order, None where the argument is None."""
+        """Yield work(rows, *arguments) for each block in order, None where its arguments are."""
 
 
 class BlockEigenvectors(Protocol):
