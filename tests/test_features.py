@@ -183,10 +183,6 @@ CONSUMERS = {
         dmsgd.kernels.exact(dmsgd.kernels.Linear(F)), K, sampler=reference
     ).sample(3, seed=0),
     "DPP": draws_of_dpp,
-    "b alone": lambda F: dmsgd.inclusion(F, K),
-    "b alone, of unit rows with labels": lambda F: dmsgd.inclusion(
-        F, K, LABELS, 0.4, normalize=True
-    ),
     "diversify": lambda F: dmsgd.diversify(F, K, labels=LABELS, w=0.4, normalize=True).inclusion(),
     "rbf": lambda F: dmsgd.diversify(F, K, kernel="rbf", scale=0.7).inclusion(),
     "kernel blocks": lambda F: dmsgd.kernels.RBF(F, 1.0).block([3, 50], [50, 0, 3]),
@@ -229,7 +225,7 @@ FOR_EVERYONE = ("as they are", "all of these")
 
 #: Who between them ask features for all that they answer: rows, columns, products, sums and blocks.
 EVERY_QUESTION = (
-    "draws", "inclusion", "given items, b", "b alone", "diversify", "kernel blocks",
+    "draws", "inclusion", "given items, b", "diversify", "kernel blocks",
     "kernel columns", "diagonal", "nystrom", "pivoted Cholesky", "target, uniform",
     "density target",
 )  # fmt: skip

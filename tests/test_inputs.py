@@ -240,7 +240,6 @@ def test_missing_labels_are_no_class(labels):
 
 TAKES_LABELS = {
     "diversify": lambda y: dmsgd.diversify(X, 2, y, 0.5),
-    "inclusion": lambda y: dmsgd.inclusion(X, 2, y, 0.5),
     "suggest_w": lambda y: diagnostics.suggest_w(X, 2, y),
     "Stratified": lambda y: dmsgd.Stratified(y, 2),
     "Partition": lambda y: dmsgd.Partition(dmsgd.diversify(X, 2), y),

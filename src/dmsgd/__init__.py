@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd.designs.cells import cells as cells
     from dmsgd.designs.design import Design as Design, unbiased_weights as unbiased_weights
     from dmsgd.designs.dpp import DPP as DPP
-    from dmsgd.designs.inclusion import inclusion as inclusion
     from dmsgd.designs.kdpp import KDPP as KDPP
     from dmsgd.designs.partition import Partition as Partition
     from dmsgd.designs.stratified import Stratified as Stratified, Uniform as Uniform
@@ -40,7 +39,6 @@ _HOMES = {
     "designs.cells": ("cells",),
     "designs.design": ("Design", "unbiased_weights"),
     "designs.dpp": ("DPP",),
-    "designs.inclusion": ("inclusion",),
     "designs.kdpp": ("KDPP",),
     "designs.partition": ("Partition",),
     "designs.stratified": ("Stratified", "Uniform"),

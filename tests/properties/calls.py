@@ -96,17 +96,6 @@ DESIGN_FUNCTIONS = {
         results.is_design,
     ),
     "cells": Call(plain(dmsgd.cells), WIDE, results.is_design),
-    "inclusion": Call(
-        plain(dmsgd.inclusion),
-        {
-            **WIDE,
-            "labels": LABELS,
-            "w": kinds.FRACTION,
-            "standardize": kinds.FLAG,
-            "normalize": kinds.FLAG,
-        },
-        lambda b, s, given: results.is_inclusion(b, int(given["k"]), b.size),
-    ),
     "suggest_scale": Call(
         plain(dmsgd.designs.suggest_scale), {**WIDE, "seed": SEED}, results.is_positive
     ),

@@ -146,28 +146,18 @@ class Sparse(Stored):
     ) -> Spectrum:
         if not self._is_disjoint():
             return super().spectrum(tol, overwrite=overwrite, advice=advice)
-        values, used = self._column_norms2()
+        squares = self.matrix.multiply(self.matrix).sum(axis=0)
+        check_nonzero(bool(squares.any()))
+        used = np.flatnonzero(squares > 0)
+        values = squares[used]
         what = f"the eigenvectors of {self.n} items in {used.size} strata"
         reserve(self.n * used.size, what, "Uniform and Stratified draw the same without them")
         V = self.matrix[:, used] @ sparse.diags_array(1 / np.sqrt(values))
         return truncate(values, V.toarray(), "diagonal", Rounding(), tol)
 
-    def gram_eigenpairs(self) -> tuple[FloatArray, FloatArray, Rounding]:
-        if not self._is_disjoint():
-            return super().gram_eigenpairs()
-        values, used = self._column_norms2()
-        return values, np.eye(self.d)[:, used], Rounding()
-
     def _is_disjoint(self) -> bool:
         """Return whether rows have one entry each, as labels: then columns are orthogonal."""
         return self.matrix.format == "csr" and bool(np.diff(self.matrix.indptr).max() <= 1)
-
-    def _column_norms2(self) -> tuple[FloatArray, IntArray]:
-        """Return the squared norms of the columns that are not zero, and their numbers."""
-        squares = self.matrix.multiply(self.matrix).sum(axis=0)
-        check_nonzero(bool(squares.any()))
-        used = np.flatnonzero(squares > 0)
-        return squares[used], used
 
     def plan_spectrum(self, advice: str) -> None:
         super().plan_spectrum(advice)

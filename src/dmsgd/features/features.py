@@ -188,13 +188,6 @@ class Features(ABC):
         """Return Fᵀ."""
         return self.to_memory().transposed()
 
-    def gram_eigenpairs(self) -> tuple[FloatArray, Any, Rounding]:
-        """Return the eigenvalues of FᵀF above rounding, their vectors U, and how they are rounded.
-
-        U is where the features live.
-        """
-        return *right_singular_vectors(self), Rounding(0.5, min(self.n, self.d))
-
     def spectrum(
         self, tol: float = 0.0, *, overwrite: bool = False, advice: str = SHORTER
     ) -> Spectrum:
