@@ -124,14 +124,14 @@ def _check_output(
     Return whether a schedule of that many batches of k with this seed is finished there: it is left
     as it is, and refused later if it is of another design.
     """
-    from dmsgd.files.paths import split_path
     from dmsgd.schedules import Schedule
     from dmsgd.schedules.files import ScheduleFiles
 
     check_output(output, (".npy", ".csv"), inputs, force=True)
     if output.suffix.lower() == ".npy":
         files = ScheduleFiles.at(output)
-        files.refuse_inputs([split_path(name)[0] for name in inputs if name])
+        for file in (files.record, files.inclusion):
+            check_output(file, (".json", ".npy"), inputs, force=True)
         files.refuse_strangers()  # also with --force, which replaces schedules
         if not force and files.exist():
             try:

@@ -11,22 +11,15 @@ NAME.part/record.json that lets the next call go on renaming; or unfinished work
 function of (seed, t), so the next call goes on after the batches that NAME.part/record.json counts,
 if they still have its checksum, to the same bytes. Checksums are of what was drawn, hashed on its
 way to the disk, never of what is found there.
-
-One process holds the lock of NAME.part/, the others wait. Where the file system has no locks, each
-fills a folder of its own, NAME.part-*/, and reads the published schedule back. Nothing is replaced
-that is not part of a schedule, and renaming never writes through a link.
 """
 
 from __future__ import annotations
 
 import errno
-import glob
 import hashlib
 import json
 import logging
 import os
-import re
-import secrets
 import shutil
 import sys
 import time
@@ -48,12 +41,10 @@ log = logging.getLogger("dmsgd")
 FORMAT = "dmsgd schedule"
 #: Goes up when this version of the package can no longer read what was written before.
 FORMAT_VERSION = 3
-#: No record is larger; nothing beyond this is read.
-MAX_RECORD_BYTES = 2**20
 #: At most about this many seconds of work are lost when the process is killed.
 SAVE_SECONDS = 1.0
-#: Bytes at either end of a file that `ends` hashes.
-END = 2**16
+#: Bytes at either end of a file that `ends` hashes, and of its header.
+END, HEADER = 2**16, 128
 
 #: Names in NAME.part/.
 BATCHES, INCLUSION, RECORD, LOCK = "batches.npy", "inclusion.npy", "record.json", "lock"
@@ -89,29 +80,14 @@ class Record:
     ends: str = ""
     inclusion_checksum: str = ""
 
-    def difference(self, asked: Record, *, versions: bool = False) -> str:
-        """Return in words how this is another schedule than `asked`, "" if it is the same.
-
-        `versions`: draws made by another version of dmsgd count as different.
-        """
-        names = ["steps", "k", "n", "seed", "sampler", "data", *(["dmsgd"] if versions else [])]
-        named = [name for name in names if getattr(self, name) != getattr(asked, name)]
-        if not named and self.fingerprint != asked.fingerprint:
-            named = ["fingerprint"]
-        words = ", ".join(
-            f"{name} is {short(getattr(self, name))}, not {short(getattr(asked, name))}"
-            for name in named
-        )
-        return f"{words} (other features, labels, w or scaling)" if "data" in named else words
-
-    def is_possible(self) -> bool:
-        """Return whether all fields have their types, and sizes and checksums can be."""
-        if any(type(getattr(self, field.name)).__name__ != field.type for field in fields(self)):
-            return False
-        sums = self.checksum, self.ends or self.checksum, self.inclusion_checksum or self.checksum
-        hashed = all(re.fullmatch("[0-9a-f]{64}", checksum) for checksum in sums)
-        sizes = 0 <= self.done <= self.steps and 1 <= self.k <= self.n and self.steps >= 1
-        return hashed and sizes and self.seed >= 0
+    def difference(self, asked: Record) -> str:
+        """Return in words how this is another schedule than `asked`, "" if it is the same."""
+        for name in ("steps", "k", "n", "seed", "data", "sampler", "dmsgd", "fingerprint"):
+            mine, theirs = getattr(self, name), getattr(asked, name)
+            if mine != theirs:
+                why = " (other features, labels, w or scaling)" * (name == "data")
+                return f"{name} is {short(mine)}, not {short(theirs)}{why}"
+        return ""
 
     def to_json(self) -> bytes:
         """Return the record as a JSON file, with the checksum of all its fields."""
@@ -135,8 +111,7 @@ def read_record(path: Path) -> Record:
     """Return the record in a JSON file; raise ValueError if it is damaged, or of another format."""
     content: Any = None
     with suppress(ValueError, RecursionError):
-        if path.is_file() and path.stat().st_size <= MAX_RECORD_BYTES:
-            content = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes() if path.is_file() else "")
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path} is damaged, or not the record of a schedule")
     if content.get("version") != FORMAT_VERSION:
@@ -145,12 +120,16 @@ def read_record(path: Path) -> Record:
             f"{short(content.get('dmsgd'))}; this one reads version {FORMAT_VERSION}: use that "
             f"dmsgd, or draw the schedule again"
         )
-    whole = content.pop("json_checksum", None) == json_checksum(content)
+    if content.pop("json_checksum", None) != json_checksum(content):
+        raise ValueError(f"{path} was altered, or is damaged: its checksum is wrong")
     values: dict[str, Any] = {field.name: content.get(field.name) for field in fields(Record)}
-    record = Record(**values)
-    if not (whole and record.is_possible()):
-        raise ValueError(f"{path} was altered, or is damaged: its contents do not fit together")
-    return record
+    return Record(**values)
+
+
+def _trusted(path: Path) -> Record | None:
+    with suppress(OSError, ValueError):
+        return read_record(path)
+    return None
 
 
 @final
@@ -177,13 +156,8 @@ class ScheduleFiles:
             )
         name = os.path.abspath(name)
         files = cls(*(Path(name + end) for end in (".npy", ".inclusion.npy", ".json", ".part")))
-        for each in (*files.all(), files._with_own_folder().work):
-            check_path(each)  # names have a longest length
+        check_path(files.inclusion)  # the longest name
         return files
-
-    def all(self) -> list[Path]:
-        """Return everything that drawing a schedule may create, replace or remove."""
-        return [self.batches, self.inclusion, self.record, self.work]
 
     def exist(self) -> bool:
         """Return whether there are batches and a record of them."""
@@ -191,47 +165,47 @@ class ScheduleFiles:
 
     def finished(self) -> Record | None:
         """Return the record in NAME.json, None if there is none that can be trusted."""
-        with suppress(OSError, ValueError):
-            return read_record(self.record)
-        return None
+        return _trusted(self.record)
 
     def unfinished(self) -> Record | None:
         """Return the record of unfinished work, None if there is none that can be trusted."""
-        return replace(self, record=self.work / RECORD).finished()
+        return _trusted(self.work / RECORD)
 
-    # --- one process at a time
+    def is_abandoned(self) -> bool:
+        """Return whether NAME.part/ holds no draws: a process begins, or was killed."""
+        return self.work.is_dir() and not (self.work / RECORD).exists()
 
     @contextmanager
-    def locked(self) -> Iterator[ScheduleFiles]:
+    def locked(self) -> Iterator[None]:
         """Hold NAME.part/, created if absent; wait while another process holds it.
 
-        The lock of a killed process vanishes with it. Where the file system has no locks, the files
-        that are yielded have a folder of their own, which is removed at the end.
+        The lock of a killed process vanishes with it. Where the file system has no locks, only the
+        process that has created the folder holds it, and others raise OSError.
         """
         while True:
-            with suppress(FileExistsError):
+            try:
                 os.mkdir(self.work)
+                created = True
+            except FileExistsError:
+                created = False
             self._check_folder()
             try:
                 file = open(self.work / LOCK, "ab")  # noqa: SIM115
             except FileNotFoundError:  # another process has just finished, and removed the folder
                 continue
             with file:
-                there_are_locks = lock(file)
-                if there_are_locks and not _has_name(self.work / LOCK, file):
+                if not lock(file) and not created:
+                    raise OSError(
+                        errno.ENOLCK,
+                        f"the file system has no locks, and another process may be drawing in "
+                        f"{self.work}; remove that folder if none is, or write to a local disk",
+                    )
+                if not _has_name(self.work / LOCK, file):
                     continue  # it was removed while this process waited
                 try:
-                    if there_are_locks:
-                        yield self
+                    yield
                 finally:
                     self._unlock(file)
-            if not there_are_locks:
-                own = self._with_own_folder()
-                os.mkdir(own.work)
-                try:
-                    yield own
-                finally:
-                    shutil.rmtree(own.work, ignore_errors=True)
             return
 
     def _unlock(self, file: IO[bytes]) -> None:
@@ -239,71 +213,27 @@ class ScheduleFiles:
         if os.name == "nt":
             file.close()  # Windows removes no open file, and none that another process has opened
         with suppress(OSError):
-            if not self._names():
+            (self.work / NEW_RECORD).unlink(missing_ok=True)
+            if self.is_abandoned():
                 os.unlink(self.work / LOCK)  # while it is held, so that nobody else holds it
         file.close()
         with suppress(OSError):
             os.rmdir(self.work)
 
-    def _with_own_folder(self) -> ScheduleFiles:
-        return replace(self, work=self.work.with_name(f"{self.work.name}-{secrets.token_hex(4)}"))
-
-    def _names(self) -> list[str]:
-        """Return the names in NAME.part/ except the lock, and hidden ones, such as NFS makes."""
-        names = os.listdir(self.work) if self.work.is_dir() else []
-        return [name for name in names if name != LOCK and not name.startswith(".")]
-
-    def abandoned(self) -> bool:
-        """Return whether NAME.part/ holds a lock alone: a process begins, or was killed."""
-        return self.work.is_dir() and not self._names()
-
     # --- what may be replaced
 
     def _check_folder(self) -> None:
-        """Raise if NAME.part is a file or a link, or holds links or files of others."""
-        if self.work.is_symlink() or (os.path.lexists(self.work) and not self.work.is_dir()):
+        if self.work.is_symlink() or (self.work.exists() and not self.work.is_dir()):
             raise _stranger(self.work)
-        with suppress(FileNotFoundError):  # another process has removed the folder
-            for name in (LOCK, *self._names()):
-                path = self.work / name
-                if path.is_symlink() or name not in (LOCK, BATCHES, INCLUSION, RECORD, NEW_RECORD):
-                    raise _stranger(path)
 
     def refuse_strangers(self) -> None:
         """Raise if a file that would be replaced is not part of a schedule."""
         self._check_folder()
-        if os.path.lexists(self.record) and not _names_format(self.record):
-            raise _stranger(self.record)
-        for file, name in ((self.batches, "checksum"), (self.inclusion, "inclusion_checksum")):
-            if os.path.lexists(file) and not self._is_known(file, name):
+        publishing = self.unfinished()
+        known = _names_format(self.record) or bool(publishing and publishing.ends)
+        for file in (self.record, self.batches, self.inclusion):
+            if os.path.lexists(file) and (not known or file.is_dir()):
                 raise _stranger(file)
-
-    def _is_known(self, file: Path, name: str) -> bool:
-        """Return whether a record vouches for NAME.npy or b, by the checksum of that name.
-
-        NAME.json is asked last, because a process that publishes moves its record there at the end.
-        """
-        if file.is_dir():
-            return False
-        for folder in self.work.parent.glob(f"{glob.escape(self.batches.stem)}.part*"):
-            found = replace(self, work=folder).unfinished()
-            if found and found.ends and getattr(found, name) == sha256(file):
-                return True
-        if name == "checksum" or not self.record.exists():
-            return self.record.exists()
-        found = self.finished()
-        return found is None or found.inclusion_checksum != ""  # damaged, it may have had one
-
-    def refuse_inputs(self, inputs: Iterable[Path]) -> None:
-        """Raise if a file that would be replaced is one of these, or lies in one of them."""
-        for given in inputs:
-            for file in (*self.all(), *self.batches.parents):
-                with suppress(OSError):  # one of them is not there, or was renamed just now
-                    if file.samefile(given):
-                        raise ValueError(
-                            f"{given} is an input, and would be lost to the schedule "
-                            f"{self.batches}; choose another path"
-                        )
 
     def check_disk(self, steps: int, k: int, n: int) -> None:
         """Raise OSError if the disk has no room for `steps` batches of k, and b of n items."""
@@ -321,32 +251,17 @@ class ScheduleFiles:
     def resume(self, asked: Record, overwrite: bool) -> Record:
         """Return `asked` with the batches that are on disk in `done`.
 
-        Raises ValueError if they are of another schedule, or damaged, unless `overwrite`.
+        Raises ValueError if they are of another schedule, unless `overwrite`.
         """
         found = self.unfinished()
-        if found and not found.difference(asked, versions=True):
-            return found
-        if not overwrite:
-            self.refuse_another_beginning(asked)
-            damaged = {BATCHES, RECORD}.intersection(self._names())
-            if damaged or (self.record.exists() and not self.batches.exists()):
-                raise InputError(
-                    f"{self.work if damaged else self.record} is not part of a finished schedule; "
-                    f"choose another path, or replace it",
-                    overwrite=True,
-                )
-        return asked
-
-    def refuse_another_beginning(self, asked: Record) -> None:
-        """Raise if the batches that were drawn here so far are not of this very schedule."""
-        found = self.unfinished()
-        difference = found.difference(asked, versions=True) if found else ""
-        if difference:
+        difference = found.difference(asked) if found else ""
+        if difference and not overwrite:
             raise InputError(
                 f"{self.work} is the beginning of another schedule: {difference}; choose another "
                 f"path, or replace it",
                 overwrite=True,
             )
+        return found if found and not difference else asked
 
     # --- writing
 
@@ -362,14 +277,17 @@ class ScheduleFiles:
         draw:      from the number of the first batch to all batches from there on, in pieces.
         inclusion: b; called last, because designs that read data in blocks find it on the way.
         """
-        path, head = self.work / BATCHES, header("<i8", (record.steps, record.k))
-        digest, done = self._digest(record, len(head) + 8 * record.k * record.done), record.done
-        if digest is None:
-            digest, done = hashlib.sha256(head), 0
-            self.write_record(replace(record, done=0, checksum=digest.hexdigest()))
+        path, head, done = self.work / BATCHES, header("<i8", (record.steps, record.k)), record.done
+        size = len(head) + 8 * record.k * done
+        digest = sha256(path, size) if path.is_file() else hashlib.sha256()
+        if digest.hexdigest() != record.checksum:
+            if done:
+                log.warning("%d draws in %s are lost or altered; drawing again", done, self.work)
+            digest, done, size = hashlib.sha256(head), 0, len(head)
+            self._write_record(replace(record, done=0, checksum=digest.hexdigest()))
             _write_new(path, head)
         with open(path, "r+b") as file:
-            file.seek(len(head) + 8 * record.k * done)
+            file.seek(size)
             file.truncate()
             saved = time.monotonic()
             for batches in draw(done):
@@ -379,35 +297,22 @@ class ScheduleFiles:
                 done += len(batches)
                 if time.monotonic() - saved > SAVE_SECONDS:
                     _sync(file)
-                    self.write_record(replace(record, done=done, checksum=digest.hexdigest()))
+                    self._write_record(replace(record, done=done, checksum=digest.hexdigest()))
                     saved = time.monotonic()
             _sync(file)
         record = replace(record, done=done, checksum=digest.hexdigest(), ends=ends(path))
         b = inclusion()
         (self.work / INCLUSION).unlink(missing_ok=True)
         if b is not None:
-            numbers = np.ascontiguousarray(b, dtype="<f8")
-            content_of_b = header("<f8", numbers.shape), numbers.data
-            _write_new(self.work / INCLUSION, *content_of_b)
-            record = replace(record, inclusion_checksum=_sha256_of(content_of_b))
+            head, numbers = header("<f8", b.shape), np.ascontiguousarray(b, dtype="<f8").data
+            _write_new(self.work / INCLUSION, head, numbers)
+            digest = hashlib.sha256(head)
+            digest.update(numbers)
+            record = replace(record, inclusion_checksum=digest.hexdigest())
         sync_folder(self.work)
-        self.write_record(record)
+        self._write_record(record)
 
-    def _digest(self, record: Record, size: int) -> Any:
-        """Return the running hash of the batches on disk, None if they are not as recorded."""
-        path, digest = self.work / BATCHES, hashlib.sha256()
-        if record.done == 0 or not path.is_file() or path.stat().st_size < size:
-            return None
-        with open(path, "rb", buffering=0) as file:
-            while size and (piece := file.read(min(size, 2**20))):
-                digest.update(piece)
-                size -= len(piece)
-        if digest.hexdigest() == record.checksum:
-            return digest
-        log.warning("the %d draws in %s were altered; drawing them again", record.done, self.work)
-        return None
-
-    def write_record(self, record: Record) -> None:
+    def _write_record(self, record: Record) -> None:
         """Replace the record of unfinished work; the batches it counts must be on the disk."""
         _write_new(self.work / NEW_RECORD, record.to_json())
         os.replace(self.work / NEW_RECORD, self.work / RECORD)
@@ -433,11 +338,10 @@ def _stranger(file: Path) -> ValueError:
 
 def _names_format(path: Path) -> bool:
     """Return whether a file is a record, perhaps a damaged one."""
-    try:
-        with open(path if path.is_file() else os.devnull, "rb") as file:
-            return f'"{FORMAT}"'.encode() in file.read(4096)
-    except OSError:
+    if not path.is_file():
         return False
+    with open(path, "rb") as file:
+        return f'"{FORMAT}"'.encode() in file.read(4096)
 
 
 def lock(file: IO[bytes]) -> bool:
@@ -476,16 +380,12 @@ def header(kind: str, shape: tuple[int, ...]) -> bytes:
 
 
 def _write_new(path: Path, *content: bytes | memoryview) -> None:
-    """Write a new file, synced; what is at `path` goes, and so does a file that has no room."""
+    """Write a new file, synced; a link or second name of what was at `path` is not written to."""
     path.unlink(missing_ok=True)
-    try:
-        with open(path, "xb") as file:
-            for part in content:
-                file.write(part)
-            _sync(file)
-    except BaseException:  # Ctrl-C too
-        path.unlink(missing_ok=True)
-        raise
+    with open(path, "xb") as file:
+        for part in content:
+            file.write(part)
+        _sync(file)
 
 
 def _sync(file: IO[bytes]) -> None:
@@ -503,22 +403,20 @@ def sync_folder(folder: Path) -> None:
             os.close(opened)
 
 
-def _sha256_of(content: Iterable[bytes | memoryview]) -> str:
+def sha256(path: Path, size: int = 2**63) -> Any:
+    """Return the running sha256 of the first `size` bytes of a file."""
     digest = hashlib.sha256()
-    for part in content:
-        digest.update(part)
-    return digest.hexdigest()
-
-
-def sha256(path: Path) -> str:
-    """Return the sha256 of a file's bytes."""
     with open(path, "rb", buffering=0) as file:
-        return _sha256_of(iter(lambda: file.read(2**20), b""))
+        while piece := file.read(min(size, 2**20)):
+            digest.update(piece)
+            size -= len(piece)
+    return digest
 
 
 def ends(path: Path) -> str:
     """Return the sha256 of a file's first and last 64 KB."""
+    digest = sha256(path, END)
     with open(path, "rb", buffering=0) as file:
-        first = file.read(END)
         file.seek(max(os.fstat(file.fileno()).st_size - END, 0))
-        return _sha256_of((first, file.read(END)))
+        digest.update(file.read(END))
+    return str(digest.hexdigest())

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numbers
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, final
@@ -22,14 +23,13 @@ from dmsgd.designs.html import frequency_range, html_repr
 from dmsgd.designs.stream import FIXED_K, Stream
 from dmsgd.errors import ClusterError, InputError
 from dmsgd.features.cluster import check_client, map_on_workers
-from dmsgd.files.arrays import load_npy
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import memory_limit
 from dmsgd.inputs.progress import progress_bar
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
-from dmsgd.schedules.files import Record, ScheduleFiles, ends, read_record, sha256, short
+from dmsgd.schedules.files import HEADER, Record, ScheduleFiles, ends, read_record, sha256, short
 
 #: Draws are made in chunks of about this many seconds, so that progress shows and Ctrl-C is heard,
 CHUNK_SECONDS = 0.25
@@ -82,42 +82,42 @@ class Schedule:
         altered, or are not a schedule raise ValueError.
         """
         check, files = as_flag(check, "check"), ScheduleFiles.at(path)
-        while True:  # until no other process has replaced the schedule meanwhile
-            before = files.finished()
-            try:
-                schedule = cls._load(files, check)
-            except (ValueError, FileNotFoundError):
-                if files.finished() == before:
-                    _refuse_unfinished(files)
-                    raise
-            else:
-                if files.finished() == before:
-                    return schedule
+        before = files.finished()
+        try:
+            return cls._load(files, check)
+        except (ValueError, FileNotFoundError):
+            if files.finished() != before:  # another process has replaced it meanwhile
+                return cls.load(path, check=check)
+            found = files.unfinished()
+            if found and (found.ends or not files.exist()):
+                raise ValueError(
+                    f"{files.batches} is unfinished: {found.done} of {found.steps} draws were "
+                    f"made; call presample with the same arguments to go on"
+                ) from None
+            raise
 
     @classmethod
     def _load(cls, files: ScheduleFiles, check: bool) -> Schedule:
-        if not files.batches.exists():
-            raise FileNotFoundError(f"there is no schedule {files.batches}")
-        if not files.record.exists():
-            raise ValueError(
-                f"{files.batches} is not a schedule: there is no {files.record.name} beside it"
+        file, b = files.batches, None
+        if not files.exist():
+            raise FileNotFoundError(
+                f"there is no schedule {file}, which takes {file.name} and {files.record.name}"
             )
         record = read_record(files.record)
-        if not record.ends:
-            raise ValueError(f"{files.record} is damaged: ends is ''")
-        batches = _map(files.batches, "<i8", (record.steps, record.k))
-        if ends(files.batches) != record.ends:
+        size = HEADER + 8 * record.steps * record.k
+        if not file.is_file() or file.stat().st_size != size or ends(file) != record.ends:
             raise ValueError(
-                f"{files.batches} was altered, or is of another schedule: its first and last rows "
-                f"are not the recorded ones"
+                f"{file} was cut short or altered, or is of another schedule: its size, or its "
+                f"first and last rows, are not the recorded ones"
             )
-        if check and sha256(files.batches) != record.checksum:
-            raise ValueError(f"{files.batches} was altered: its checksum is not the recorded one")
-        b = None
+        batches = np.memmap(file, "<i8", "r", offset=HEADER, shape=(record.steps, record.k))
+        if check and sha256(file).hexdigest() != record.checksum:
+            raise ValueError(f"{file} was altered: its checksum is not the recorded one")
         if record.inclusion_checksum:
-            if not (file := files.inclusion).is_file() or sha256(file) != record.inclusion_checksum:
+            file = files.inclusion
+            if not file.is_file() or sha256(file).hexdigest() != record.inclusion_checksum:
                 raise ValueError(f"{file} is missing or was altered")
-            b = np.array(_map(file, "<f8", (record.n,)))
+            b = np.fromfile(file, "<f8", offset=HEADER)
         return cls(batches, b, record, files.batches)
 
     def __len__(self) -> int:
@@ -186,7 +186,7 @@ class Schedule:
         rows = {
             "draws": f"{len(self):,} of {self.k:,} out of {self.n:,} items",
             "seed": str(self.seed),
-            "place": "in memory" if self.path is None else str(self.path),
+            "place": str(self.path or "in memory"),
             "design": self.record.design,
         }
         if b is not None:
@@ -194,7 +194,7 @@ class Schedule:
         return html_repr("Schedule", rows, b)
 
     def __repr__(self) -> str:
-        place = "in memory" if self.path is None else str(self.path)
+        place = self.path or "in memory"
         return f"Schedule({len(self)} draws of {self.k} out of {self.n}, seed {self.seed}, {place})"
 
 
@@ -204,26 +204,6 @@ def _unpickled(path: str, checksum: str) -> Schedule:
     if schedule.checksum != checksum:
         raise ValueError(f"{path} is not the schedule that was pickled: it was replaced since")
     return schedule
-
-
-def _refuse_unfinished(files: ScheduleFiles) -> None:
-    """Raise if the schedule is being drawn, or a process was killed while it did."""
-    found = files.unfinished()
-    if found and (found.ends or not files.exist()):
-        raise ValueError(
-            f"{files.batches} is unfinished: {found.done} of {found.steps} draws were made; call "
-            f"presample with the same arguments to go on"
-        )
-
-
-def _map(path: Path, kind: str, shape: tuple[int, ...]) -> Any:
-    """Return the array in a NumPy file, mapped, which must have this type and shape."""
-    array = load_npy(path)
-    if array.shape != shape or array.dtype.str != kind or not array.flags.c_contiguous:
-        raise ValueError(f"{path} was replaced: it does not hold {shape} numbers of type {kind}")
-    if array.offset + array.nbytes != path.stat().st_size:
-        raise ValueError(f"{path} was altered: there are bytes after its last row")
-    return array
 
 
 def presample(
@@ -267,7 +247,8 @@ def presample(
     if seed is None and files is not None and not overwrite:
         found = files.finished() or files.unfinished()
         seed = found.seed if found else None
-    origin, key = design.provenance(), seed_key(seed)  # raises for anything that is not a seed
+    key = seed_key(seed)  # raises for anything that is not a seed
+    origin: dict[str, Any] = design.provenance()
     record = Record(
         steps=steps,
         k=design.k,
@@ -275,10 +256,7 @@ def presample(
         seed=int(seed) if isinstance(seed, numbers.Integral) else key,
         fingerprint=design.fingerprint(),
         dmsgd=dmsgd.__version__,
-        design=origin["design"],
-        kernel=origin["kernel"],
-        sampler=origin["sampler"],
-        data=origin["data"],
+        **origin,
     )
 
     def draw(start: int) -> Iterator[IntArray]:
@@ -287,38 +265,51 @@ def presample(
                 yield batches
                 advance(len(batches))
 
+    def inclusion() -> FloatArray | None:
+        b: FloatArray | None = design.inclusion() if hasattr(design, "inclusion") else None
+        return b
+
     if files is not None:
-        return _on_disk(files, record, overwrite, draw, design)
+        return _on_disk(files, record, overwrite, draw, inclusion)
     check_range(steps, 0, design.k)
     batches, done = np.empty((steps, design.k), np.int64), 0
     for rows in draw(0):
         batches[done : done + len(rows)] = rows
         done += len(rows)
-    return Schedule(batches, _inclusion(design), record)
+    return Schedule(batches, inclusion(), record)
 
 
 def _on_disk(
-    files: ScheduleFiles, record: Record, overwrite: bool, draw: Any, design: Design
+    files: ScheduleFiles,
+    asked: Record,
+    overwrite: bool,
+    draw: Callable[[int], Iterator[IntArray]],
+    inclusion: Callable[[], FloatArray | None],
 ) -> Schedule:
-    schedule = _finished(files, record, overwrite)
-    if schedule is not None and not files.abandoned():
+    """Return the schedule in these files, drawn as far as it is not there yet."""
+    schedule = _finished(files, asked, overwrite)
+    if schedule is not None and not files.is_abandoned():
         return schedule
-    if not overwrite:
-        files.refuse_another_beginning(record)  # at once, rather than after waiting for it
-    with _clear_errors(files), files.locked() as held:
-        held.refuse_strangers()
-        unfinished = held.unfinished()
-        if unfinished and unfinished.ends:
-            held.publish()  # before another schedule is begun: its record vouches for the batches
-        schedule = _finished(files, record, overwrite)  # perhaps drawn by another process meanwhile
-        if schedule is None:
-            held.check_disk(record.steps, record.k, record.n)
-            held.fill(held.resume(record, overwrite), draw, partial(_inclusion, design))
-            if held is not files:  # there are no locks: another process may have been faster
-                _finished(files, record, overwrite)
-            held.publish()
-            schedule = Schedule.load(files.batches, check=held is not files)  # still under the lock
-    return schedule
+    files.resume(asked, overwrite)  # refuses another beginning now rather than after waiting for it
+    try:
+        with files.locked():
+            files.refuse_strangers()
+            unfinished = files.unfinished()
+            if unfinished and unfinished.ends:
+                files.publish()  # or nothing vouches for the batches when another one is begun
+            schedule = _finished(files, asked, overwrite)  # perhaps another process has drawn it
+            if schedule is None:
+                files.check_disk(asked.steps, asked.k, asked.n)
+                files.fill(files.resume(asked, overwrite), draw, inclusion)
+                files.publish()
+                schedule = Schedule.load(files.batches, check=False)  # still under the lock
+            return schedule
+    except OSError as error:
+        kept = f"; the draws so far are kept in {files.work}" if files.unfinished() else ""
+        if isinstance(error, ClusterError):
+            raise ClusterError(f"{error}{kept}") from error
+        why = f"cannot write the schedule {files.batches}: {error.strerror or error}{kept}"
+        raise OSError(error.errno, why) from error
 
 
 def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule | None:
@@ -326,18 +317,16 @@ def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule 
     if not files.exist():
         return None
     try:
-        for check in (False, True):  # a cheap look first, after which it may have been replaced
-            schedule = Schedule.load(files.batches, check=check)
-            difference = schedule.record.difference(asked)
-            if difference:
-                break
-        else:
-            return schedule
+        schedule = Schedule.load(files.batches)
     except (ValueError, FileNotFoundError) as error:
         unfinished = files.unfinished()
         if overwrite or not files.exist() or (unfinished and unfinished.ends):
             return None
         raise InputError(f"{error}; draw it again to replace it", overwrite=True) from None
+    # Finished draws of another version of dmsgd are the same schedule.
+    difference = schedule.record.difference(replace(asked, dmsgd=schedule.record.dmsgd))
+    if not difference:
+        return schedule
     if overwrite:
         return None
     raise InputError(
@@ -346,61 +335,34 @@ def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule 
     )
 
 
-@contextmanager
-def _clear_errors(files: ScheduleFiles) -> Iterator[None]:
-    """Add to errors what could not be written, and where the draws so far are kept."""
-    try:
-        yield
-    except OSError as error:
-        kept = f"; the draws so far are kept in {files.work}" if files.unfinished() else ""
-        if isinstance(error, ClusterError):
-            raise ClusterError(f"{error}{kept}") from error
-        raise OSError(
-            error.errno,
-            f"cannot write the schedule {files.batches}: {error.strerror or error}{kept}",
-        ) from error
-
-
-def _inclusion(design: Design) -> FloatArray | None:
-    """Return b, or None for a design whose inclusion probabilities have no closed form."""
-    b: FloatArray | None = design.inclusion() if hasattr(design, "inclusion") else None
-    return b
-
-
 def draw_chunks(
     design: Design, record: Record, start: int, workers: int, client: Any
 ) -> Iterator[IntArray]:
     """Yield the draws from `start` to the end: from threads here, or from the workers of a cluster.
 
-    A design that reads its data once per call draws here, from data on the cluster.
+    Chunks take about CHUNK_SECONDS, or are as large as the design asks for. A design that reads its
+    data once per call draws here, from data on the cluster.
     """
-    if client is None:
-        yield from _by_threads(design, record, start, workers)
-    elif design.chunk == 1:
+    if client is not None and design.chunk == 1:
         sample = partial(_sample, stop=record.steps, seed=record.seed)
         starts = range(start, record.steps, CLUSTER_DRAWS)
         name = f"{record.fingerprint[:8]}-{record.seed}"
         yield from map_on_workers(client, sample, starts, design, name)
-    else:
-        with client.as_current():
-            for batches in _by_threads(design, record, start, workers):
-                yield batches
+        return
+    stream = design.stream(record.seed)
+    most = max(1, min(CHUNK_NUMBERS, memory_limit() // 64) // record.k)
+    size = stream.call_size(min(16 * workers, most))
+    with nullcontext() if client is None else client.as_current():
+        while start < record.steps:
+            began = time.monotonic()
+            size = min(size, record.steps - start)
+            yield stream.sample(size, start, workers)
+            start += size
+            if time.monotonic() - began < CHUNK_SECONDS / 2:
+                size = stream.call_size(min(2 * size, most))
+            if client is not None:
                 check_client(client)  # Dask would go on here, in one process
 
 
 def _sample(start: int, shared: Design, stop: int, seed: int) -> IntArray:
     return shared.sample(min(CLUSTER_DRAWS, stop - start), seed, start=start)
-
-
-def _by_threads(design: Design, record: Record, start: int, workers: int) -> Iterator[IntArray]:
-    """Draw in chunks that take about CHUNK_SECONDS, or as large as the design asks for."""
-    stream = design.stream(record.seed)
-    most = max(1, min(CHUNK_NUMBERS, memory_limit() // 64) // record.k)
-    size = stream.call_size(min(16 * workers, most))
-    while start < record.steps:
-        began = time.monotonic()
-        size = min(size, record.steps - start)
-        yield stream.sample(size, start, workers)
-        start += size
-        if time.monotonic() - began < CHUNK_SECONDS / 2:
-            size = stream.call_size(min(2 * size, most))
