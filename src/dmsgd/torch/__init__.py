@@ -10,9 +10,8 @@ from dmsgd.inputs.messages import require
 
 require("torch", "dmsgd.torch")
 
-from dmsgd.torch.embedding import embed
-from dmsgd.torch.gradients import item_gradients
 from dmsgd.torch.loader import Loader, WithLossWeights, loader
+from dmsgd.torch.per_item import embed, item_gradients
 from dmsgd.torch.sampler import DiverseSampler
 
 __all__ = ["DiverseSampler", "Loader", "WithLossWeights", "embed", "item_gradients", "loader"]

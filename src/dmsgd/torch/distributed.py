@@ -1,7 +1,7 @@
-"""Which part of each draw this process takes, what processes must agree on, and Accelerate's ways.
+"""Which part of each draw this process takes, what processes must agree on, and Accelerate.
 
 The Hugging Face Trainer, TRL and sentence-transformers train through Accelerate, which deals out
-or splits the batches itself, and keeps the epoch itself.
+or splits the batches and keeps the epoch itself.
 """
 
 from __future__ import annotations
@@ -48,27 +48,17 @@ def part_of_draw(shard: Shard, rank: int | None, num_replicas: int | None) -> tu
         return 0, 1
     if rank is not None and num_replicas is not None:
         return rank, num_replicas
-    return (torch.distributed.get_rank(), process_count()) if _initialized() else (0, 1)
+    return (torch.distributed.get_rank(), _world_size()) if _initialized() else (0, 1)
 
 
 def process_count() -> int:
     """Return how many processes train together, as far as Accelerate or torch know."""
     accelerate = _accelerate()
-    if accelerate is not None:
-        return int(accelerate.PartialState().num_processes)
-    return int(torch.distributed.get_world_size()) if _initialized() else 1
-
-
-def ranks_per_draw(shard: Shard, num_replicas: int | None) -> int:
-    """Return how many processes share each draw: as given, or all that train."""
-    return process_count() if shard is False or num_replicas is None else num_replicas
+    return _world_size() if accelerate is None else int(accelerate.PartialState().num_processes)
 
 
 def check_initialized(shard: Shard, num_replicas: int | None) -> None:
-    """Raise if this is one of several processes, and torch.distributed does not run yet.
-
-    Each of them would take whole draws, and all of them the same.
-    """
+    """Raise if this is one of several processes, and torch.distributed does not run yet."""
     world = os.environ.get("WORLD_SIZE", "1")
     alone = not _initialized() and _accelerate() is None
     if alone and shard is not False and num_replicas is None and world not in ("", "0", "1"):
@@ -92,9 +82,7 @@ def check_batch_size(
         return
     fix = f"choose batch_size = {k} / ({ranks} ranks x accumulation steps)"
     if split:
-        fix = (
-            f"leave out Accelerate's split_batches=True, or use a DataLoader with {pass_size or k}"
-        )
+        fix = f"leave out Accelerate's split_batches=True, or give a DataLoader {pass_size or k}"
     elif pass_size is not None:
         fix = "make the loader once all processes run (in Lightning, in train_dataloader)"
     raise ValueError(
@@ -103,13 +91,13 @@ def check_batch_size(
     )
 
 
-def check_accelerate(sampler: Any, k: int, n: int, pass_size: int | None) -> int | None:
+def check_accelerate(sampler: Any) -> int | None:
     """Return the epoch of the Accelerate loader that reads `sampler` now, None if none does.
 
     Raises ValueError for a set-up in which steps would not be draws. Accelerate calls `set_epoch`
     before each pass, but not through `skip_first_batches` over several processes.
     """
-    accelerate = _accelerate()
+    accelerate, design, pass_size = _accelerate(), sampler.design, sampler.pass_size
     if accelerate is None:
         return None
     loader = accelerate.GradientState().active_dataloader
@@ -130,11 +118,11 @@ def check_accelerate(sampler: Any, k: int, n: int, pass_size: int | None) -> int
             "on with batches of epoch 0; leave it out, and resume with loader.set_epoch(epoch) and "
             "accelerator.skip_first_batches(loader, batches)"
         )
-    if len(loader.dataset) != n:
+    if len(loader.dataset) != design.n:
         raise ValueError(
-            f"the dataset has {len(loader.dataset)} items, the design {n}; build the design from "
-            f"the very items that are trained on: TRL's packing joins texts, so leave it out, and "
-            f"a loader for evaluation needs a sampler of its own"
+            f"the dataset has {len(loader.dataset)} items, the design {design.n}; build the design "
+            f"from the very items that are trained on: TRL's packing joins texts, so leave it out, "
+            f"and a loader for evaluation needs a sampler of its own"
         )
     dispatcher = sys.modules["accelerate.data_loader"].DataLoaderDispatcher
     processes = process_count()
@@ -146,8 +134,28 @@ def check_accelerate(sampler: Any, k: int, n: int, pass_size: int | None) -> int
             "they are put together, so that draws would be cut; leave out dispatch_batches: the "
             "batches are the same without"
         )
-    check_batch_size(k, batches.batch_size, 1 if split else processes, pass_size, split)
+    check_batch_size(design.k, batches.batch_size, 1 if split else processes, pass_size, split)
     return int(loader.iteration)
+
+
+def broadcast_from_rank_0(value: Any) -> Any:
+    """Return rank 0's value on every rank; all of them must call it."""
+    box = [value]
+    if _world_size() > 1:
+        torch.distributed.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+def check_same_design(fingerprint: str) -> None:
+    """Raise on every rank if they hold different designs; all of them must call it."""
+    found = [fingerprint] * _world_size()
+    if len(found) > 1:
+        torch.distributed.all_gather_object(found, fingerprint)
+    if len(set(found)) > 1:
+        raise ValueError(
+            "the ranks hold different designs, so that no step would be a draw; build the design "
+            "from the same features on every rank, or pass update() features: rank 0's count"
+        )
 
 
 def _accelerate() -> Any:
@@ -156,31 +164,9 @@ def _accelerate() -> Any:
     return module if module is not None and module.is_initialized() else None
 
 
-def broadcast_from_rank_0(value: Any) -> Any:
-    """Return rank 0's value on every rank; all of them must call it."""
-    if not _several():
-        return value
-    box = [value]
-    torch.distributed.broadcast_object_list(box, src=0)
-    return box[0]
-
-
-def check_same_design(fingerprint: str) -> None:
-    """Raise on every rank if they hold different designs; all of them must call it."""
-    if not _several():
-        return
-    found = [""] * torch.distributed.get_world_size()
-    torch.distributed.all_gather_object(found, fingerprint)
-    if len(set(found)) > 1:
-        raise ValueError(
-            "the ranks hold different designs, so that no step would be a draw; build the design "
-            "from the same features on every rank, or pass update() features: rank 0's count"
-        )
-
-
-def _several() -> bool:
-    return _initialized() and torch.distributed.get_world_size() > 1
-
-
 def _initialized() -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
+def _world_size() -> int:
+    return int(torch.distributed.get_world_size()) if _initialized() else 1

@@ -13,8 +13,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from dmsgd.inputs.scalars import as_count
-from dmsgd.torch.sampler import DiverseSampler
-from dmsgd.torch.state import as_state
+from dmsgd.torch.sampler import DiverseSampler, as_state
 
 
 class UpdateFeatures(Callback):

@@ -6,21 +6,14 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from copy import copy
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
 from dmsgd.designs.design import unbiased_weights
-from dmsgd.designs.stream import Source, check_design
+from dmsgd.designs.stream import Source, Stream, check_design
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
-from dmsgd.torch.distributed import (
-    Shard,
-    as_shard,
-    check_batch_size,
-    process_count,
-    ranks_per_draw,
-)
-from dmsgd.torch.embedding import check_numbered
+from dmsgd.torch.distributed import Shard, as_shard, check_batch_size, process_count
+from dmsgd.torch.per_item import check_numbered
 from dmsgd.torch.sampler import DiverseSampler
 
 
@@ -28,13 +21,12 @@ class Loader(DataLoader[Any]):
     """A DataLoader over a `DiverseSampler` that can be checkpointed, with any number of workers.
 
     `state_dict()` counts the batches handed to the training loop, not those fetched ahead. `len` is
-    of a whole epoch, also for the rest of one that is resumed, as progress bars and Trainers expect
-    it. A copy begins the next epoch. Made by `loader`.
+    of a whole epoch, also when one is resumed. A copy begins the next epoch. Made by `loader`.
     """
 
     sampler: DiverseSampler
     batch_size: int
-    _place: tuple[int, int] | None = None  # epoch, and how many of its items training has got
+    _pass: tuple[int, int, Stream] | None = None  # epoch, items that training has got, draws
 
     def __init__(self, dataset: Dataset[Any], **options: Any) -> None:
         super().__init__(dataset, **options)
@@ -50,18 +42,20 @@ class Loader(DataLoader[Any]):
         check_batch_size(sampler.design.k, self.batch_size, sampler.num_replicas, sampler.pass_size)
         if isinstance(self.dataset, WithLossWeights):
             self.dataset.check_design(sampler.stream.fingerprint)
-        epoch, consumed = self._place = sampler.next_place
+        (epoch, consumed), stream = sampler.next_place, sampler.stream
+        self._pass = epoch, consumed, stream
         for batch in super().__iter__():
             consumed += self.batch_size
-            self._place = epoch, consumed
+            self._pass = epoch, consumed, stream
             yield batch
-        self._place = None
+        self._pass = None
 
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands: epoch, consumed items, and of which design; plain."""
-        # Another epoch may have been named since.
-        under_way = self._place if self.sampler.last_pass is not None else None
-        return self.sampler.state(*(under_way or self.sampler.next_place))
+        sampler = self.sampler
+        if self._pass is None or sampler.last_pass is None:  # another epoch was named since
+            return sampler.state(*sampler.next_place, sampler.stream)
+        return sampler.state(*self._pass)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state` at the next pass over the loader."""
@@ -73,7 +67,7 @@ class Loader(DataLoader[Any]):
                 f"saved with, or save between draws"
             )
         self.sampler.resume(state)
-        self._place = None
+        self._pass = None
 
 
 def loader(
@@ -107,11 +101,11 @@ def loader(
     """
     loss_weights, shard = as_flag(loss_weights, "loss_weights"), as_shard(shard)
     if isinstance(design, DiverseSampler):
-        sampler, design = design, design.design
+        sampler = design
         _check_same(sampler, steps, seed, shard)
     else:
-        sampler = None
-    _check_fits(dataset, design)
+        sampler = DiverseSampler(design, steps, seed, shard=shard)
+    _check_fits(dataset, sampler.design)
     for name in ("sampler", "batch_sampler", "shuffle", "drop_last"):
         if name in options:
             raise TypeError(f"{name} is decided by the design; leave it out")
@@ -120,37 +114,33 @@ def loader(
             "in_order=False hands out batches as workers finish them, so that ranks and "
             "accumulation steps would mix draws, and a state would skip some; leave it out"
         )
-    accumulation = as_count(accumulation, "accumulation")
-    ranks = (
-        process_count() if sampler is None else ranks_per_draw(sampler.shard, sampler.replica[1])
-    )
-    local, rest = divmod(design.k, ranks * accumulation)
+    k, accumulation = sampler.design.k, as_count(accumulation, "accumulation")
+    ranks = sampler.replica[1] if sampler.shard is not False else None
+    ranks = process_count() if ranks is None else ranks
+    local, rest = divmod(k, ranks * accumulation)
     if rest or (batch_size is not None and as_count(batch_size, "batch_size") != local):
         given = f"batch_size {batch_size} x " if batch_size is not None else ""
         raise ValueError(
             f"{given}{ranks} ranks x {accumulation} accumulation steps does not multiply out to "
-            f"k={design.k}; every global step must be exactly one draw"
+            f"k={k}; every global step must be exactly one draw"
             + ("" if rest else f", so batch_size is {local}")
         )
-    data = WithLossWeights(dataset, design) if loss_weights else dataset
-    sampler = sampler or DiverseSampler(design, steps, seed, shard=shard)
-    sampler.pass_size = design.k // accumulation
+    data = WithLossWeights(dataset, sampler.design) if loss_weights else dataset
+    sampler.pass_size = k // accumulation
     return Loader(data, batch_size=local, sampler=sampler, drop_last=True, **options)
 
 
 def _check_same(sampler: DiverseSampler, steps: int | None, seed: Seed, shard: Shard) -> None:
     """Raise if a sampler that is ready is asked to be another one."""
     seed_key(seed)  # raises for anything that is not a seed
-    same = {
-        "steps": steps is None or as_count(steps, "steps") == sampler.steps,
-        "seed": isinstance(seed, int | np.integer) and seed in (0, sampler.seed),
-        "shard": shard in ("auto", sampler.shard),
-    }
-    for name, agreed in same.items():
-        if not agreed:
+    steps = None if steps is None else as_count(steps, "steps")
+    defaults = {"steps": (steps, None), "seed": (seed, 0), "shard": (shard, "auto")}
+    for name, (given, default) in defaults.items():
+        own = getattr(sampler, name)
+        if given not in (default, own):
             raise ValueError(
-                f"this sampler has its own {name}, {getattr(sampler, name)}; leave {name} out, or "
-                f"pass the design instead of the sampler"
+                f"this sampler has its own {name}, {own}; leave {name} out, or pass the design "
+                f"instead of the sampler"
             )
 
 
@@ -162,12 +152,11 @@ def _check_fits(dataset: Any, design: Source) -> None:
 class WithLossWeights(Dataset[Any]):
     """A dataset that adds each item's loss weight, k / (n b_i), as the last field.
 
-    It is k times `dmsgd.unbiased_weights`, for losses that are averaged over a batch rather than
-    summed: (loss_weights * losses).mean() is an unbiased estimate of the mean loss over the data,
-    also when ranks or accumulation steps average their parts. A tuple or list gets one more
-    element, a mapping (a dict, a BatchEncoding) a "loss_weight", anything else, a namedtuple too,
-    becomes a pair; what the dataset returned keeps its type. `loss_weights` has all n of them, in
-    torch's default type when the dataset is made, so that losses keep theirs. O(n).
+    It is k times `dmsgd.unbiased_weights`: (loss_weights * losses).mean() over a batch is an
+    unbiased estimate of the mean loss over the data, also when ranks or accumulation steps average
+    their parts. A tuple or list gets one more element, a mapping (a dict, a BatchEncoding) a
+    "loss_weight", and anything else, a namedtuple too, becomes a pair. `loss_weights` has all n of
+    them, in torch's default type.
 
     >>> import dmsgd
     >>> WithLossWeights(["a", "b", "c"], dmsgd.Uniform(n=3, k=2))[1]

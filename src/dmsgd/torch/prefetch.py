@@ -1,15 +1,15 @@
 """Draws made before training asks for them, a chunk at a time.
 
 Where torch leaves cores free, they draw the next chunk in the background. Where it does not, a
-chunk is drawn while training waits, a large one on all cores: torch's threads wait for each other,
-so that a draw beside them would cost several times its own time. They also spin for some 10 ms
-before they leave their cores, so that a chunk should be long and not end with a short epoch.
+chunk is drawn while training waits, a large one on all cores: a draw beside torch's threads, which
+wait for each other, would cost several times its own time. They also spin for some 10 ms before
+they leave their cores, so that a chunk should be long and not end with a short epoch.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -78,26 +78,21 @@ class Prefetcher:
         coming, self._coming = self._coming, None
         if coming is not None and self._process == os.getpid():  # threads do not survive a fork
             return coming.result()
-        return self._draw(*self._chunk_until(last))
+        return self._plan(last)()
 
     def _prepare(self, last: int) -> None:
         """Draw the next chunk in the background, if cores are free and no rows are left."""
-        if not self._free or self._coming is not None or len(self._rows):
-            return
-        start, count = self._chunk_until(last)
-        if count > 0:
-            self._process, self._coming = os.getpid(), Background(partial(self._draw, start, count))
+        at_end = self.first == last and self._stream.steps is not None
+        if self._free and self._coming is None and not len(self._rows) and not at_end:
+            self._process, self._coming = os.getpid(), Background(self._plan(last))
 
-    def _chunk_until(self, last: int) -> tuple[int, int]:
-        """Return the first draw of the next chunk and how many it has."""
+    def _plan(self, last: int) -> Callable[[], IntArray]:
+        """Return the call that draws the next chunk."""
         beyond = self._made if self._stream.steps is None else 0
         count = min(self._size, last - self.first + beyond)
         self._size, self._made = min(4 * self._size, self._most), self._made + count
-        return self.first, count
-
-    def _draw(self, start: int, count: int) -> IntArray:
         workers = max(1, min(self._threads, count * self._stream.k**3 // THREAD_OPERATIONS))
-        return self._stream.sample(count, start, workers)
+        return partial(self._stream.sample, count, self.first, workers)
 
 
 def _free_cores() -> int:

@@ -6,7 +6,7 @@ It is flat, and not a batch sampler, because that is what training frameworks wr
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
@@ -29,7 +29,6 @@ from dmsgd.torch.distributed import (
     part_of_draw,
 )
 from dmsgd.torch.prefetch import Prefetcher
-from dmsgd.torch.state import place_in
 
 
 class DiverseSampler(DistributedSampler[Any]):
@@ -45,16 +44,14 @@ class DiverseSampler(DistributedSampler[Any]):
     num_replicas, rank: number of processes and number of this one, by default as
             torch.distributed knows them whenever they are needed.
 
-    Every pass over the sampler is the next epoch, chosen when its first index is asked for;
-    `set_epoch` names the epoch of the next pass, and without it one that follows a pass left early
-    warns. A pass is steps * k / num_replicas ints, the draws' rows one after the other, each cut
-    in num_replicas equal parts. The cost is that of the draws, made ahead in the background, on
-    the cores that torch leaves free if there are any; memory is that of some 65,000 indices.
+    Every pass over the sampler is the next epoch; `set_epoch` names the epoch of the next pass, and
+    without it one that follows a pass left early warns. A pass is steps * k / num_replicas ints,
+    the draws' rows one after the other, each cut in num_replicas equal parts. Draws are made ahead,
+    on the cores that torch leaves free if there are any; memory is that of some 65,000 indices.
 
-    What torch's DistributedSampler has is there, in its words: `dataset` (a stand-in with the
-    length of the data), `num_replicas`, `rank`, `epoch`, `seed`, `num_samples` (indices of this
-    process in an epoch), `total_size` (of all), `shuffle` and `drop_last` (true: the order is
-    random, and there are only whole draws).
+    It has the attributes of torch's DistributedSampler: `dataset` (a stand-in with the length of
+    the data), `num_replicas`, `rank`, `epoch`, `seed`, `num_samples` (indices of this process in an
+    epoch), `total_size` (of all), `shuffle` and `drop_last` (both true).
 
     >>> import dmsgd
     >>> sampler = DiverseSampler(dmsgd.Uniform(n=100, k=8), steps=5, num_replicas=2, rank=0)
@@ -77,9 +74,8 @@ class DiverseSampler(DistributedSampler[Any]):
         check_design(design)
         self.design, self.stream = design, design.stream(seed)
         own = self.stream.seed
-        if self.stream.steps is not None and not (
-            isinstance(seed, int | np.integer) and seed in (0, own)
-        ):
+        given = isinstance(seed, int | np.integer) and seed in (0, own)
+        if self.stream.steps is not None and not given:
             raise ValueError(
                 f"this schedule is already drawn, with seed {own}; leave the seed out, or "
                 f"presample another schedule"
@@ -89,11 +85,7 @@ class DiverseSampler(DistributedSampler[Any]):
         self.dataset: Any = range(design.n)
         self.shuffle = self.drop_last = True
         self.steps = as_count(max(design.n // design.k, 1) if steps is None else steps, "steps")
-        self.total_size = self.steps * design.k
-        if self.total_size > MOST:
-            raise ValueError(
-                f"steps={steps} draws of k={design.k} are more items than 63 bits count"
-            )
+        self.total_size = as_count(self.steps * design.k, "steps x k")
         self.shard: Shard = as_shard(shard)
         #: Number of this process and of all, where the user has said so.
         self.replica = as_replica(rank, num_replicas)
@@ -105,7 +97,6 @@ class DiverseSampler(DistributedSampler[Any]):
         self.last_pass: EpochIterator | None = None
         self._named = False  # whether the epoch of the next pass was named, or only counted up
         self._loaded = False  # whether the next pass goes on from a loaded state
-        self._epoch = 0
         self._prefetcher: Prefetcher | None = None
         self.part()
         self._check_end(0)
@@ -146,7 +137,8 @@ class DiverseSampler(DistributedSampler[Any]):
     @property
     def epoch(self) -> int:
         """The epoch of the pass under way or, once it is named or loaded, of the next one."""
-        return self._epoch
+        last = None if self._named else self.last_pass
+        return self.next_place[0] if last is None else last.epoch
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
@@ -157,24 +149,18 @@ class DiverseSampler(DistributedSampler[Any]):
 
         An epoch before that of a state just loaded raises ValueError: it would undo the load.
         """
-        self._check_accelerate()
-        epoch = as_count(epoch, "epoch", least=0)
-        if (epoch + 1) * self.steps > MOST:
-            raise ValueError(
-                f"epoch {epoch} has draws beyond number 2**63, as an epoch is {self.steps} draws; "
-                f"count epochs from 0"
-            )
-        planned = self.next_place[0]
+        check_accelerate(self)
+        epoch, planned = as_epoch(epoch, self.steps), self.next_place[0]
         if self._loaded and epoch < planned:
             raise ValueError(
-                f"the loaded state stands in epoch {planned}, and now epoch {epoch} is "
-                f"named; go on with set_epoch({planned}), in Accelerate that of the "
-                f"prepared loader. Fabric counts from 0 in every run: there, go through the loader "
-                f"itself, without setup_dataloaders"
+                f"the loaded state stands in epoch {planned}, and now epoch {epoch} is named; go "
+                f"on with set_epoch({planned}), in Accelerate that of the prepared loader. Fabric "
+                f"counts from 0 in every run: there, go through the loader itself, without "
+                f"setup_dataloaders"
             )
         if epoch != planned:
             self.next_place = epoch, 0
-        self._epoch, self._named = epoch, True
+        self._named = True
         if self.last_pass is not None and self.last_pass.epoch != epoch:
             self.last_pass = None  # what is saved from now on is the epoch that was named
 
@@ -182,8 +168,7 @@ class DiverseSampler(DistributedSampler[Any]):
         """Begin the next pass where `state`, of a `Loader` or an iterator, stands; O(1)."""
         epoch, position = self.place_in(state)
         finished = position >= len(self)
-        self._epoch = epoch + finished
-        self.next_place = self._epoch, 0 if finished else position
+        self.next_place = (epoch + 1, 0) if finished else (epoch, position)
         self._named = self._loaded = True
         self.last_pass = None
 
@@ -207,11 +192,9 @@ class DiverseSampler(DistributedSampler[Any]):
         check_same_design(stream.fingerprint)
         self.design, self.stream = new, stream
 
-    def state(self, epoch: int, position: int) -> dict[str, Any]:
-        """Return the state of a place: epoch, and indices of it that this process has consumed."""
-        now = self.last_pass
-        within = now is not None and epoch == now.epoch and 0 < position < len(self)
-        stream = now.stream if now and within else self.stream  # `update` counts from the next pass
+    def state(self, epoch: int, position: int, stream: Stream) -> dict[str, Any]:
+        """Return the state of a pass: its epoch, this process's indices consumed, its draws."""
+        within = 0 < position < len(self)  # else `update` counts already
         return {
             "epoch": epoch,
             "consumed": position * self.part()[1],  # over all ranks
@@ -219,29 +202,40 @@ class DiverseSampler(DistributedSampler[Any]):
             "k": int(self.design.k),
             "n": int(self.design.n),
             "seed": self._key,
-            "design": stream.fingerprint,
+            "design": (stream if within else self.stream).fingerprint,
         }
 
-    def place_in(self, state: dict[str, Any]) -> tuple[int, int]:
+    def place_in(self, value: Any) -> tuple[int, int]:
         """Return (epoch, position) of a state of this very sampler; raise for any other."""
-        epoch, consumed = place_in(state, self.state(*self.next_place))
-        ranks = self.part()[1]
-        if consumed % ranks:
+        mine = self.state(0, 0, self.stream)
+        state = as_state(value, mine)
+        for name, own in mine.items():
+            if type(state[name]) is not type(own):
+                raise TypeError(f"{name} of the state must be like {own!r}, got {state[name]!r}")
+            if name not in ("epoch", "consumed") and state[name] != own:
+                raise ValueError(
+                    f"the state is of another sampler or design: {name} is {state[name]}, not "
+                    f"{own}; build the design from the same data, and after an update() of the "
+                    f"features, update() with those of that time before loading"
+                )
+        epoch, parts = as_epoch(state["epoch"], self.steps), self.part()[1]
+        consumed = as_count(state["consumed"], "consumed of the state", least=0)
+        if consumed > self.total_size or consumed % parts:
             raise ValueError(
-                f"the state is {consumed} items into an epoch, which {ranks} ranks do not divide; "
-                f"go on with as many as it was saved with, or save between draws"
+                f"the state's consumed is {consumed} items into an epoch, which {parts} ranks do "
+                f"not divide, or which is beyond its {self.total_size}; go on with as many ranks "
+                f"as it was saved with, or save between draws"
             )
-        return epoch, consumed // ranks
+        return epoch, consumed // parts
 
-    def begin(self, new: EpochIterator) -> tuple[int, int]:
+    def begin(self) -> tuple[int, int]:
         """Return the place where a pass begins, now that its first index is asked for."""
-        epoch = self._check_accelerate()
+        epoch = check_accelerate(self)
         if epoch is not None:
             self.set_epoch(epoch)
         check_initialized(self.shard, self.replica[1])
-        place = self.next_place
+        place, last = self.next_place, self.last_pass
         self._check_end(place[0])
-        last = self.last_pass
         # Accelerate repeats an epoch that was left early, so its naming one means nothing.
         if last and last.position < len(self) and (epoch is not None or not self._named):
             warnings.warn(
@@ -250,17 +244,14 @@ class DiverseSampler(DistributedSampler[Any]):
                 f"epochs too. Call set_epoch before each pass to say which epoch it is",
                 stacklevel=4,
             )
-        self._began(new, place[0])
+        self._named = self._loaded = False
         return place
 
-    def loaded(self, new: EpochIterator) -> None:
-        """Note that a pass goes on from a state; another epoch named for the next one stays."""
+    def began(self, new: EpochIterator) -> None:
+        """Note the pass under way; another epoch named for the next one stays."""
         if not self._named or self.next_place[0] == new.epoch:
-            self._began(new, new.epoch)
-
-    def _began(self, new: EpochIterator, epoch: int) -> None:
-        self.last_pass, self._epoch, self.next_place = new, epoch, (epoch + 1, 0)
-        self._named = self._loaded = False
+            self.last_pass, self.next_place = new, (new.epoch + 1, 0)
+            self._named = self._loaded = False
 
     def rows(self, stream: Stream, first: int, last: int, width: int) -> Iterator[IntArray]:
         """Yield draws first..last; of each, this process uses `width` columns."""
@@ -271,9 +262,6 @@ class DiverseSampler(DistributedSampler[Any]):
             if prefetcher.first == last:
                 self._prefetcher = prefetcher  # what is left goes on in the next epoch
             yield rows
-
-    def _check_accelerate(self) -> int | None:
-        return check_accelerate(self, self.design.k, self.design.n, self.pass_size)
 
     def _check_end(self, epoch: int) -> None:
         """Raise if a schedule does not have all draws of this epoch."""
@@ -296,20 +284,18 @@ class EpochIterator(Iterator[int]):
     """
 
     def __init__(self, sampler: DiverseSampler) -> None:
-        self._sampler = sampler
-        self._indices: Iterator[int] | None = None  # None: no epoch yet
-        self.stream = sampler.stream
+        self._sampler, self.stream = sampler, sampler.stream
+        self._indices: Iterator[int] | None = None  # None: no epoch is chosen yet
         self.epoch = self.position = 0
 
     def __next__(self) -> int:
-        if self._indices is None:
-            self._indices = self._from(*self._sampler.begin(self))
-        index = next(self._indices)
+        indices = self._indices or self._begin(*self._sampler.begin())
+        index = next(indices)
         self.position += 1
         return index
 
-    def _from(self, epoch: int, position: int) -> Iterator[int]:
-        """Return the indices from a place on."""
+    def _begin(self, epoch: int, position: int) -> Iterator[int]:
+        """Set and return the indices from this place on."""
         sampler = self._sampler
         self.stream, self.epoch, self.position = sampler.stream, epoch, position
         part, parts = sampler.part()
@@ -319,15 +305,41 @@ class EpochIterator(Iterator[int]):
         mine = slice(part * width, (part + 1) * width)
         rows = sampler.rows(self.stream, first, last, width)
         indices = chain.from_iterable(chunk[:, mine].ravel().tolist() for chunk in rows)
-        return islice(indices, skip, None) if skip else indices
+        self._indices = islice(indices, skip, None) if skip else indices
+        sampler.began(self)
+        return self._indices
 
     def state_dict(self) -> dict[str, Any]:
         """Return where this pass stands: epoch, consumed items, and of which design."""
-        sampler = self._sampler
-        here = (self.epoch, self.position) if self._indices is not None else sampler.next_place
-        return sampler.state(*here)
+        if self._indices is None:
+            return self._sampler.state(*self._sampler.next_place, self._sampler.stream)
+        return self._sampler.state(self.epoch, self.position, self.stream)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Stand exactly where `state` says, also at the end of an epoch."""
-        self._indices = self._from(*self._sampler.place_in(state))
-        self._sampler.loaded(self)
+        self._begin(*self._sampler.place_in(state))
+
+
+def as_state(value: Any, names: Iterable[str]) -> Mapping[str, Any]:
+    """Return `value`, a dict in which these names are."""
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            f"the state must be a dict that state_dict() has returned, got a {type(value).__name__}"
+        )
+    missing = [name for name in names if name not in value]
+    if missing:
+        raise ValueError(
+            f"the state has no {', '.join(missing)}; pass what state_dict() has returned"
+        )
+    return value
+
+
+def as_epoch(value: Any, steps: int) -> int:
+    """Return the number of an epoch whose draws, `steps` of them, have numbers below 2^63."""
+    epoch = as_count(value, "epoch", least=0)
+    if (epoch + 1) * steps > MOST:
+        raise ValueError(
+            f"epoch {epoch} has draws beyond number 2**63, as an epoch is {steps} draws; count "
+            f"epochs from 0"
+        )
+    return epoch

@@ -1,18 +1,20 @@
-"""A model's own view of the data, as features for the next design."""
+"""What a model makes of each item: features for the next design, and gradients of the loss."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch.func import functional_call, grad, vmap
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
 
 from dmsgd.designs.stream import is_numbered
-from dmsgd.inputs.scalars import as_count
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.scalars import as_count, as_function
 
 
 def embed(
@@ -20,19 +22,18 @@ def embed(
 ) -> npt.NDArray[np.float32]:
     """Return model(x) for every item in the order of the dataset, shape (n, d), float32.
 
-    `data` is a map-style dataset or a DataLoader that goes through one in order; the first field
-    of a batch is the model's input, in the model's own floating-point type. Pass the part of a
-    network whose output you want, for example model.features; of a model that returns a mapping or
-    a tuple, `output` says which field. The model is put in evaluation mode and every part of it
-    back into the mode it had, and no gradients are kept. One forward pass over the data; batch_size
-    is how many items at a time.
+    model:      for example model.features, the part of a network whose output you want. It runs in
+                evaluation mode without gradients; its parts get back the modes they had.
+    data:       a map-style dataset, or a DataLoader that goes through one in order. The first field
+                of a batch is the model's input.
+    batch_size: items per forward pass.
+    output:     which field, if the model returns a mapping or a tuple.
 
     >>> from torch.utils.data import TensorDataset
     >>> embed(torch.nn.Linear(5, 3), TensorDataset(torch.randn(10, 5))).shape
     (10, 3)
     """
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model must be a torch module, got {type(model).__name__}")
+    _check_model(model)
     batch_size = as_count(batch_size, "batch_size")
     if not isinstance(data, DataLoader):
         check_numbered(data, "data")
@@ -51,7 +52,13 @@ def embed(
             for batch in batches:
                 inputs = _inputs(batch).to(like.device)
                 inputs = inputs.to(like.dtype) if inputs.is_floating_point() else inputs
-                parts.append(_rows(_field(model(inputs), output), inputs).float().cpu())
+                result = _field(model(inputs), output)
+                if result.shape[:1] != inputs.shape[:1]:
+                    raise ValueError(
+                        f"the model must return one row per item, got shape {tuple(result.shape)} "
+                        f"for inputs of shape {tuple(inputs.shape)}"
+                    )
+                parts.append(result.reshape(len(result), -1).float().cpu())
     finally:
         for module, mode in modes.items():
             module.training = mode
@@ -89,16 +96,6 @@ def _inputs(batch: Any) -> torch.Tensor:
     return batch
 
 
-def _rows(result: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
-    """Return a model's result as one row per item."""
-    if result.shape[:1] != inputs.shape[:1]:
-        raise ValueError(
-            f"the model must return one row per item, got shape {tuple(result.shape)} for inputs "
-            f"of shape {tuple(inputs.shape)}"
-        )
-    return result.reshape(len(result), -1)
-
-
 def _field(result: Any, output: str | int | None) -> torch.Tensor:
     """Return the one tensor of a model's result, or the one that `output` names."""
     if isinstance(result, torch.Tensor):
@@ -112,3 +109,54 @@ def _field(result: Any, output: str | int | None) -> torch.Tensor:
             f"the model returns several things; pass output= one of {', '.join(map(repr, tensors))}"
         )
     return tensors[output]
+
+
+def item_gradients(
+    model: Any, loss: Callable[[Any, Any], Any], inputs: Any, targets: Any, chunk: int = 256
+) -> FloatArray:
+    """Return the gradient of each item's loss in all trainable parameters, shape (n, p).
+
+    inputs, targets: tensors with a row per item.
+    loss:  (outputs, targets) -> a single number for a batch of one, such as
+           torch.nn.functional.cross_entropy.
+    chunk: items differentiated at a time.
+
+    Every item is a batch of its own (`torch.func`), so the model must not mix items: put batch
+    normalisation and dropout in evaluation mode. n p numbers are kept; for large models pass the
+    last layer alone, with its inputs. One forward and backward pass over the data.
+
+    >>> model, loss = torch.nn.Linear(5, 3), torch.nn.functional.cross_entropy
+    >>> item_gradients(model, loss, torch.randn(10, 5), torch.randint(3, (10,))).shape
+    (10, 18)
+    """
+    _check_model(model)
+    as_function(loss, "loss", "(outputs, targets) -> number")
+    for name, rows in (("inputs", inputs), ("targets", targets)):
+        if not isinstance(rows, torch.Tensor) or rows.ndim == 0:
+            raise TypeError(f"{name} must be a tensor with a row per item, got {rows!r}")
+    step = as_count(chunk, "chunk")
+    named = dict(model.named_parameters())
+    parameters = {name: each.detach() for name, each in named.items() if each.requires_grad}
+    if not parameters:
+        raise ValueError("the model has no parameters that require gradients")
+    rest: dict[str, Any] = named | dict(model.named_buffers())
+    if len(inputs) != len(targets):
+        raise ValueError(f"inputs has {len(inputs)} items, targets {len(targets)}")
+
+    def single(trained: dict[str, Any], x: Any, y: Any) -> Any:
+        outputs = functional_call(model, {**rest, **trained}, (x.unsqueeze(0),))
+        return loss(outputs, y.unsqueeze(0)).sum()
+
+    each = vmap(grad(single), in_dims=(None, 0, 0))
+    parts = []
+    for start in range(0, len(inputs), step):
+        part = slice(start, start + step)
+        found = each(parameters, inputs[part], targets[part])
+        rows = [found[name].flatten(1).to(torch.float64).cpu() for name in parameters]
+        parts.append(torch.cat(rows, dim=1).numpy())
+    return np.concatenate(parts)
+
+
+def _check_model(model: Any) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch module, got {type(model).__name__}")
