@@ -142,7 +142,7 @@ def test_report_says_what_was_done(folder):
 def test_many_classes_make_a_short_table(folder):
     np.save("many.npy", np.arange(300) // 3)
     result = run("sample features.npy --labels many.npy -k 8 -n 5 -o out.npy")
-    assert "100, here the largest and the rarest" in result.stdout
+    assert "100, here the commonest and the rarest" in result.stdout
     assert result.stdout.count("%") == 2 * 12
 
 
@@ -321,8 +321,8 @@ def test_a_finished_run_says_so_and_draws_nothing(folder):
         ("iris.csv --labels kind.txt -k 3 -n 5", "column 'species' is not numeric"),
         ("features.npy --labels kind.txt -k 3 -n 5", "there is no file kind.txt"),
         ("features.npy --labels short.npy -k 8 -n 5", "3 entries for 300 items"),
-        ("features.npy -w 0.5 -k 8 -n 5", "-w 0.5 mixes in labels; give them with --labels"),
-        ("features.npy --batches stratified -k 8 -n 5", "by class; give them with --labels"),
+        ("features.npy -w 0.5 -k 8 -n 5", "-w 0.5 needs labels; give them with --labels"),
+        ("features.npy --batches stratified -k 8 -n 5", "stratified needs labels; give"),
         ("features.npy --labels y.npy -w 1.5 -k 8 -n 5", r"w must lie in \[0, 1\], got 1.5"),
         ("features.npy --labels y.npy -w 1 -k 8 -n 5", "k=8 exceeds the kernel's rank 3"),
         ("features.npy -k 301 -n 5", "k=301 exceeds the number of items, 300"),

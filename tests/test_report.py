@@ -472,7 +472,7 @@ def test_command_writes_the_table_of_items(folder):
     ("command", "message"),
     [
         ("features.npy -k 10 -o out.txt", "must end in .html or .htm"),
-        ("features.npy -k 10 -o features.html -w 0.5", "-w 0.5 mixes in labels"),
+        ("features.npy -k 10 -o features.html -w 0.5", "-w 0.5 needs labels"),
         ("features.npy -k 10 -o none/out.html", "there is no folder none"),
         ("none.npy -k 10 -o out.html", "there is no file none.npy"),
         ("features.npy -k 10 -o out.html --texts y.csv", "there is no file y.csv"),

@@ -114,7 +114,7 @@ def test_labels_are_counted(folder):
     assert set(counts) == {"a", "b", "<i>c"}
     assert sum(map(int, counts.values())) == 9
     assert "did not count" not in said
-    assert "did not count for the set" in run("x.npy --labels y.txt -k 9 -o other.csv")
+    assert "did not count; -w" in run("x.npy --labels y.txt -k 9 -o other.csv")
 
 
 @pytest.mark.parametrize(

@@ -58,12 +58,6 @@ def one_line(error: BaseException) -> str:
     return " ".join(message.split()) or type(error).__name__
 
 
-def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        click.echo(f"dmsgd {__version__}")
-        ctx.exit()
-
-
 def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
         from dmsgd.commands.versions import versions
@@ -72,31 +66,21 @@ def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
         ctx.exit()
 
 
-@click.group(cls=Commands, context_settings={"show_default": True})
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    show_default=False,
-    help="Show the version and exit.",
+@click.group(
+    cls=Commands,
+    commands=[inspect, report, sample, select, demo],
+    context_settings={"show_default": True},
 )
+@click.version_option(__version__, message="dmsgd %(version)s")
 @click.option(
     "--versions",
     is_flag=True,
     is_eager=True,
     expose_value=False,
     callback=_print_versions,
-    show_default=False,
     help="Show versions, processor, BLAS and GPU, for questions, and exit.",
 )
-@click.option(
-    "--debug",
-    is_flag=True,
-    show_default=False,
-    help="Show the traceback of errors (before the command).",
-)
+@click.option("--debug", is_flag=True, help="Show the traceback of errors (before the command).")
 def app(debug: bool) -> None:
     """Draw mini-batches from a k-DPP: diverse batches that see rare data.
 
@@ -110,10 +94,6 @@ def app(debug: bool) -> None:
       dmsgd select features.npy -k 50 -o chosen.csv
       dmsgd sample --help
     """
-
-
-for command in (inspect, report, sample, select, demo):
-    app.add_command(command)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -44,14 +44,17 @@ def inspect(files: DataFiles, k: int, options: DesignOptions, seed: int) -> None
     (noise removed: the variance of a batch's features). All but noise and times are closed forms,
     of a random sample where the data is large. Nothing is written.
     """
-    from dmsgd.diagnostics import compare, recommend
+    from dmsgd.diagnostics.compare import WS, compare
+    from dmsgd.diagnostics.recommend import recommend
 
     X, y = files.load()
+    ws = list(WS)
+    if options.w not in ws:  # in place of the nearest, so that the table fits the screen
+        ws[min(range(1, len(ws)), key=lambda i: abs(ws[i] - options.w))] = options.w
     with progress_bar("Eigendecompositions (the first run compiles the sampler)") as progress:
-        found = compare(X, k, y, options, ws=_ws(options.w), seed=seed, progress=progress)
+        found = compare(X, k, y, options, ws=tuple(ws), seed=seed, progress=progress)
     advice = recommend(found)
-    for line in _summary(files.features, found):
-        echo(line)
+    _echo_summary(files.features, found)
     echo()
     echo_table(_table(found, advice))
     for sentence in found.warnings():
@@ -60,21 +63,15 @@ def inspect(files: DataFiles, k: int, options: DesignOptions, seed: int) -> None
     echo(f"Recommended: {advice.name}. Reason: {advice.reason}.", wrapped=True)
     echo(f"  {advice.code(k)}")
     if advice.options.batches != "uniform":
-        echo(f"  {_command(advice.options, k, files)}")
+        named = {name: getattr(files, name) for name in ("labels", "columns", "drop")}
+        given = {name: value for name, value in named.items() if value is not None}
+        words = as_options({**advice.options.changed(), **given})
+        name = shlex.quote(files.features)
+        echo(f"  dmsgd sample {name} -k {k} -n 1000 {words} -o batches.npy")
 
 
-def _ws(w: float) -> tuple[float, ...]:
-    """Return the w that the table shows: the usual ones, with the nearest replaced by `w`."""
-    from dmsgd.diagnostics.compare import WS
-
-    if w in WS:
-        return WS
-    nearest = min(WS[1:], key=lambda each: abs(each - w))
-    return tuple(w if each == nearest else each for each in WS)
-
-
-def _summary(features: str, found: Comparison) -> list[str]:
-    """Return the first lines: size of the data, the kernel, its rank against k."""
+def _echo_summary(features: str, found: Comparison) -> None:
+    """Print the first lines: size of the data, the kernel, its rank against k."""
     from dmsgd.diagnostics.compare import WORD_POWER
 
     data, sizes = found.data, sorted(found.data.classes.values())
@@ -87,17 +84,13 @@ def _summary(features: str, found: Comparison) -> list[str]:
         fit = "more kinds of items than places in a batch"
     else:
         fit = f"{crowding:.1f} places for each kind of item"
-    lines = [
-        f"data      {features}: {counted(data.n, 'item')} x {data.d:,}{classes}",
-        f"kernel    {found.options.describe()}",
-        f"rank      {found.rank:,}, effective {found.effective_rank:.1f}, k {found.k}: {fit}",
-    ]
+    echo(f"data      {features}: {counted(data.n, 'item')} x {data.d:,}{classes}")
+    echo(f"kernel    {found.options.describe()}")
+    echo(f"rank      {found.rank:,}, effective {found.effective_rank:.1f}, k {found.k}: {fit}")
     if found.rows.size < data.n:
-        lines.append(f"sample    of {counted(found.rows.size, 'item')}, for all predictions below")
+        echo(f"sample    of {counted(found.rows.size, 'item')}, for all predictions below")
     if data.has_counts and found.options.rho is None:
-        like = "sparse and not negative, like counts of words"
-        lines.append(f"features  {like}: try --rho {WORD_POWER}")
-    return lines
+        echo(f"features  sparse and not negative, like counts of words: try --rho {WORD_POWER}")
 
 
 def _table(found: Comparison, advice: Recommendation) -> Table:
@@ -108,6 +101,8 @@ def _table(found: Comparison, advice: Recommendation) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
+
+    from dmsgd.diagnostics.data import commonest_and_rarest
 
     table = Table(
         title=f"What a batch of {found.k} would hold",
@@ -124,23 +119,19 @@ def _table(found: Comparison, advice: Recommendation) -> Table:
         shown["advised" if advice.options.batches == "k-DPP" else "advised b"] = candidate
     for heading in shown:
         table.add_column(heading, justify="right", no_wrap=True)
-    summaries, labels = shown.values(), _listed(classes)
-    for label in labels:
-        name = f"{visible(label, NAME)} ({classes[label]:,})"
-        shares = (f"{each.shares.get(label, 0.0):.1%}" for each in summaries)
+    summaries, labels = shown.values(), list(classes)
+    for c in commonest_and_rarest(list(classes.values()), CLASSES_SHOWN):
+        name = f"{visible(labels[c], NAME)} ({classes[labels[c]]:,})"
+        shares = (f"{each.shares.get(labels[c], 0.0):.1%}" for each in summaries)
         table.add_row(Text(name, overflow="ellipsis"), *shares)
-    if len(labels) < len(classes):
+    if len(classes) > CLASSES_SHOWN:
         table.caption = f"of {len(classes)} classes the commonest and the rarest"
-    if labels:
+    if classes:
         table.add_section()
         table.add_row("evenness, 1 is even", *(f"{each.evenness:.2f}" for each in summaries))
-    for name, cell in FIGURES:
+    for name, cell in FIGURES.items():
         table.add_row(name, *(cell(each) for each in summaries))
     return table
-
-
-def _noise(each: DesignSummary) -> str:
-    return f"{max(each.repulsion.value, 0.0):.0%}" if each.repulsion.draws else ""
 
 
 def _microseconds(each: DesignSummary) -> str:
@@ -149,25 +140,12 @@ def _microseconds(each: DesignSummary) -> str:
 
 
 #: The rows below the classes: sampling frequency, repulsion, cost.
-FIGURES: tuple[tuple[str, Callable[[DesignSummary], str]], ...] = (
-    ("effective items", lambda each: f"{each.effective_items:.0%}"),
-    ("seen in one epoch", lambda each: f"{each.coverage:.0%}"),
-    ("size if unbiased", lambda each: f"{each.effective_batch:.0f}"),
-    ("noise removed", _noise),
-    ("µs per batch", _microseconds),
-)
-
-
-def _listed(classes: dict[Any, int]) -> list[Any]:
-    ordered = sorted(classes, key=lambda label: -classes[label])
-    if len(ordered) <= CLASSES_SHOWN:
-        return ordered
-    return ordered[: CLASSES_SHOWN // 2] + ordered[-CLASSES_SHOWN // 2 :]
-
-
-def _command(options: DesignOptions, k: int, files: DataFiles) -> str:
-    """Return the command that draws the recommended batches."""
-    named = {name: getattr(files, name) for name in ("labels", "columns", "drop")}
-    given = {name: value for name, value in named.items() if value is not None}
-    words = as_options({**options.changed(), **given})
-    return f"dmsgd sample {shlex.quote(files.features)} -k {k} -n 1000 {words} -o batches.npy"
+FIGURES: dict[str, Callable[[DesignSummary], str]] = {
+    "effective items": lambda each: f"{each.effective_items:.0%}",
+    "seen in one epoch": lambda each: f"{each.coverage:.0%}",
+    "size if unbiased": lambda each: f"{each.effective_batch:.0f}",
+    "noise removed": lambda each: (
+        f"{max(each.repulsion.value, 0.0):.0%}" if each.repulsion.draws else ""
+    ),
+    "µs per batch": _microseconds,
+}

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import click
 
+from dmsgd.errors import as_options
 from dmsgd.inputs.messages import few
 
-if TYPE_CHECKING:
-    from dmsgd.designs.options import DesignOptions
-
 SEED = click.option("--seed", type=int, default=0, help="The same seed gives the same result.")
-FORCE = click.option(
-    "--force", is_flag=True, show_default=False, help="Replace an existing output."
-)
-
-
-def output_option(help: str) -> Callable[[Any], Any]:
-    """Return the option --output of a command."""
-    return click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help=help)
+FORCE = click.option("--force", is_flag=True, help="Replace an existing output.")
+#: A file to write.
+OUTPUT = click.Path(path_type=Path)
 
 
 @final
@@ -37,25 +30,23 @@ class DataFiles:
     columns: str | None = None
     drop: str | None = None
 
-    def load(self) -> tuple[Any, Any]:
+    def load(self, on_cluster: bool = False) -> tuple[Any, Any]:
         """Return X and y; labels that name a column of the features are taken out of them."""
         from dmsgd.features.convert import open_features
         from dmsgd.files.columns import COLUMN_FILES, column_names, read_column
         from dmsgd.inputs.labels import as_labels
 
-        names = column_names(self.features)
+        names, labels = column_names(self.features), self.labels
         drop = self.dropped(names)
-        if self.labels is None:
-            return open_features(self.features, drop), None
-        if self.labels in names:
-            labels = read_column(f"{self.features}:{self.labels}")
-            return open_features(self.features, drop), labels
-        if names and not any(suffix in self.labels.lower() for suffix in COLUMN_FILES):
+        if labels in names:
+            labels = f"{self.features}:{labels}"
+        elif labels and names and not any(suffix in labels.lower() for suffix in COLUMN_FILES):
             raise ValueError(
-                f"{self.features} has no column {self.labels!r} for --labels; it has {few(names)}"
+                f"{self.features} has no column {labels!r} for --labels; it has {few(names)}"
             )
-        X = open_features(self.features, drop)
-        return X, as_labels(read_column(self.labels, n=X.shape[0]), X.shape[0])
+        X = open_features(self.features, drop, on_cluster=on_cluster)
+        n = X.shape[0]
+        return X, None if labels is None else as_labels(read_column(labels, n), n)
 
     def dropped(self, names: list[str]) -> frozenset[str]:
         """Return which of the table's columns, with these names, are no features.
@@ -75,24 +66,16 @@ class DataFiles:
         """Return the columns that an option names, between commas, or one whose name has commas."""
         if text is None:
             return []
-        found = [each.strip() for each in text.split(",") if each.strip()]
-        if not found:
-            raise ValueError(f"{option} names no column; write names between commas, as a,b")
         if not names:
-            from dmsgd.files.paths import TABLES
-
-            raise ValueError(
-                f"{option} is for tables ({', '.join(TABLES)}); {self.features} has no named "
-                f"columns"
-            )
+            raise ValueError(f"{option} is for tables; {self.features} has no named columns")
         known = set(names)
-        if text in known:
-            return [text]
-        unknown = [each for each in found if each not in known]
-        if unknown:
-            raise ValueError(
-                f"{self.features} has no column {unknown[0]!r} for {option}; it has {few(names)}"
-            )
+        found = [each.strip() for each in text.split(",") if each.strip()] or [""]
+        found = [text] if text in known else found
+        for each in found:
+            if each not in known:
+                raise ValueError(
+                    f"{self.features} has no column {each!r} for {option}; it has {few(names)}"
+                )
         return found
 
 
@@ -101,10 +84,6 @@ FEATURES = (
     "FEATURES has items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .tsv, "
     ".parquet, .zarr (or store.zarr:NAME), or a folder of sparse .npz files."
 )
-#: The options that are fields of DesignOptions; `sample` alone has --batches.
-DESIGN_FIELDS = (
-    "batches", "w", "kernel", "scale", "rho", "standardize", "normalize", "target",
-)  # fmt: skip
 #: What describes a design, the same in all commands.
 DESIGN = (
     click.argument("features"),
@@ -145,13 +124,11 @@ DESIGN = (
     click.option(
         "--standardize",
         is_flag=True,
-        show_default=False,
         help="Scale columns to mean 0 and standard deviation 1: for columns in different units.",
     ),
     click.option(
         "--normalize",
         is_flag=True,
-        show_default=False,
         help="Scale rows to length 1: for embeddings, counts and images.",
     ),
     click.option(
@@ -168,26 +145,18 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def called(**given: Any) -> None:
+        from dmsgd.designs.options import DesignOptions
+
         files = DataFiles(*(given.pop(name) for name in ("features", "labels", "columns", "drop")))
-        design = {name: given.pop(name) for name in DESIGN_FIELDS if name in given}
-        command(files, given.pop("k"), _checked(files.labels, design), **given)
+        names = [each.name for each in fields(DesignOptions) if each.name in given]
+        options = DesignOptions(**{name: given.pop(name) for name in names})
+        if files.labels is None and options.uses_labels:
+            of_labels = {"w", "target", "batches"} & set(options.changed())
+            needed = as_options({name: getattr(options, name) for name in sorted(of_labels)})
+            raise ValueError(f"{needed} needs labels; give them with --labels")
+        command(files, given.pop("k"), options, **given)
 
     called.__doc__ = f"{cleandoc(command.__doc__ or '')}\n\n{FEATURES}"
     for option in reversed(DESIGN):
         called = option(called)
     return called
-
-
-def _checked(labels: str | None, given: dict[str, Any]) -> DesignOptions:
-    """Return the options of the design; raise where they need labels that are not there."""
-    from dmsgd.designs.options import DesignOptions
-
-    options = DesignOptions(**given)
-    if labels is None and options.uses_labels:
-        why = {
-            options.w > 0: f"-w {options.w:g} mixes in labels",
-            options.target == "balanced": "--target balanced gives classes equal shares",
-            options.batches == "stratified": "--batches stratified draws by class",
-        }[True]
-        raise ValueError(f"{why}; give them with --labels")
-    return options

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmsgd.commands.options import FORCE, SEED, DataFiles, design_options, output_option
+from dmsgd.commands.options import FORCE, OUTPUT, SEED, DataFiles, design_options
 from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, progress_bar
 from dmsgd.inputs.messages import counted
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @design_options
-@output_option("Page to write: .html.")
+@click.option("-o", "--output", type=OUTPUT, required=True, help="Page to write: .html.")
 @click.option("--texts", help="Text of each item: a file as for --labels (.txt: one per line).")
 @click.option("--images", help="Picture of each item: .npy or .npz, (items, height, width[, 3]).")
 @click.option(
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--csv",
     "table",
-    type=click.Path(path_type=Path),
+    type=OUTPUT,
     help="Table of the items to write: number, class, times uniform, first of its near-duplicates.",
 )
 @click.option("--title", help="Title of the page.  [default: the name of FEATURES]")
@@ -67,49 +67,49 @@ def report(
     check_output(output, (".html", ".htm"), inputs, force)
     if table is not None:
         check_output(table, (".csv",), inputs, force)
+    from dmsgd.features.convert import open_features
+    from dmsgd.files.arrays import load_array
+    from dmsgd.files.paths import find_file
     from dmsgd.inputs.scalars import seed_key
     from dmsgd.report import build
 
     seed_key(seed)
     began = time.perf_counter()
     X, y = files.load()
-    extras = _extras(texts, images, gradients, X.shape[0])
+    n, more = X.shape[0], {}
+    if texts is not None:
+        more["texts"] = _texts(texts, n)
+    if images is not None:
+        more["images"] = load_array(*find_file(images, (".npy", ".npz")), ("images", "X", "x"))
+    if gradients is not None:
+        more["gradients"] = open_features(gradients)
     with progress_bar("Eigendecompositions (the first run compiles the sampler)") as progress:
-        made = build(X, k, y, options, **extras, seed=seed, progress=progress)
+        made = build(X, k, y, options, **more, seed=seed, progress=progress)
     page, sampled = made.html(title or Path(files.features).name).encode(), made.content["sampled"]
     with atomic_write(output, force) as file:
         file.write(page)
     if table is not None:
         with atomic_write(table, force) as file:
             file.write(made.csv().encode())
-    echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
-    if sampled < X.shape[0]:
+    echo(f"features  {files.features}: {counted(n, 'item')} x {X.shape[1]:,}")
+    if sampled < n:
         echo(f"sample    of {sampled:,} items, which the page shows")
     if y is not None and not options.uses_labels:
         how = "-w 0.7 would mix them in" if options.target else "the slider over w mixes them in"
         echo(f"labels    do not count where the page begins; {how}")
-    seconds = time.perf_counter() - began
     if table is not None:
         echo(f"table     {table}: {sampled:,} items")
+    seconds = time.perf_counter() - began
     echo(f"written   {output}: {len(page) / 1e6:.1f} MB in {seconds:.1f} s")
 
 
-def _extras(texts: str | None, images: str | None, gradients: str | None, n: int) -> dict[str, Any]:
-    """Return the arrays in the optional files; unlike labels, lines of a .txt file may be empty."""
-    from dmsgd.features.convert import open_features
-    from dmsgd.files.arrays import load_array
+def _texts(path: str, n: int) -> Any:
+    """Return the texts in a file; unlike labels, lines of a .txt file may be empty."""
     from dmsgd.files.columns import read_column
     from dmsgd.files.csv_tables import open_text
     from dmsgd.files.paths import find_file
 
-    found: dict[str, Any] = {}
-    if texts is not None and texts.lower().endswith(".txt"):
-        with open_text(find_file(texts, (".txt",))[0]) as stream:
-            found["texts"] = stream.read().removesuffix("\n").split("\n")
-    elif texts is not None:
-        found["texts"] = read_column(texts, n)
-    if images is not None:
-        found["images"] = load_array(*find_file(images, (".npy", ".npz")), ("images", "X", "x"))
-    if gradients is not None:
-        found["gradients"] = open_features(gradients)
-    return found
+    if not path.lower().endswith(".txt"):
+        return read_column(path, n)
+    with open_text(find_file(path, (".txt",))[0]) as stream:
+        return stream.read().removesuffix("\n").split("\n")

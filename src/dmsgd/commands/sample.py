@@ -5,29 +5,21 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmsgd.commands.options import FORCE, DataFiles, design_options, output_option
+from dmsgd.commands.options import FORCE, OUTPUT, DataFiles, design_options
 from dmsgd.commands.output import atomic_write, check_output
-from dmsgd.commands.terminal import (
-    CLASSES_SHOWN,
-    class_table,
-    echo,
-    echo_error,
-    echo_table,
-    spinner,
-)
+from dmsgd.commands.terminal import echo, echo_classes, echo_error, spinner
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
     from dmsgd.designs.design import Design
     from dmsgd.designs.options import DesignOptions
-    from dmsgd.inputs.arrays import IntArray
-    from dmsgd.schedules import Schedule
+    from dmsgd.schedules.files import ScheduleFiles
 
 
 @click.command()
@@ -40,7 +32,13 @@ if TYPE_CHECKING:
     "all items alike.",
 )
 @click.option("-n", "--steps", type=int, required=True, help="Number of batches.")
-@output_option("File to write: .npy (int64, one row per batch) or .csv.")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT,
+    required=True,
+    help="File to write: .npy (int64, one row per batch) or .csv.",
+)
 @click.option("--seed", type=int, default=0, help="The same seed gives the same file.")
 @click.option(
     "--workers", type=int, default=-1, help="Threads, -1 for all cores; the result is the same."
@@ -77,97 +75,97 @@ def sample(
     An .npy output is a schedule: batches.json beside it records the design, and the same command
     goes on where a run was stopped. If the schedule is finished, nothing is drawn.
     """
-    there = _check_output(output, [files.features, files.labels], steps, k, seed, force)
+    import numpy as np
+
+    from dmsgd import presample
     from dmsgd.features.cluster import connected
-    from dmsgd.features.convert import open_features
-    from dmsgd.files.columns import column_names
     from dmsgd.inputs.scalars import as_count, seed_key
     from dmsgd.inputs.threads import thread_count
+    from dmsgd.schedules.files import ScheduleFiles
 
-    # Checked here so that bad values are refused before the work.
-    as_count(k, "k")
-    as_count(steps, "steps")
+    # All that can be refused is refused before the work.
+    inputs = [files.features, files.labels]
+    check_output(output, (".npy", ".csv"), inputs, force=True)
+    k, steps = as_count(k, "k"), as_count(steps, "steps")
     seed_key(seed)
     threads = thread_count(workers)
+    stored = ScheduleFiles.at(output) if output.suffix.lower() == ".npy" else None
+    finished = stored is not None and _is_finished(stored, inputs, steps, k, seed, force)
+    if not finished:
+        check_output(output, (".npy", ".csv"), inputs, force)
     began = time.perf_counter()
-    with ExitStack() as stack:
-        client = None if cluster is None else stack.enter_context(connected(cluster))
-        X, y = files.load()
-        if client is not None:
-            drop = files.dropped(column_names(files.features))
-            X = open_features(files.features, drop, on_cluster=True)
+    with connected(cluster) if cluster is not None else nullcontext() as client:
+        X, y = files.load(on_cluster=client is not None)
         echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
         design = _set_up(X, k, y, options)
         echo(f"set-up    {time.perf_counter() - began:.2f} s")
-        kept = 0 if there else _echo_kept(output, design, steps, seed)
-        began = time.perf_counter()
-        with _stopped(output, steps):
-            schedule = _draw_to(output, design, steps, seed, threads, force, client)
+        kept = 0 if finished or stored is None else _echo_kept(stored, design, steps, seed)
+        began, shown = time.perf_counter(), sys.stderr.isatty()
+        path = None if stored is None else output
+        with _stopped(stored, steps):
+            schedule = presample(
+                design, steps, seed, path, threads, shown, overwrite=force, client=client
+            )
+    if stored is None:
+        with atomic_write(output, force) as file:
+            np.savetxt(file, schedule.batches, fmt="%d", delimiter=",")
     seconds = time.perf_counter() - began
-    if there:
+    if finished:
         echo(f"finished  {output} holds these {steps:,} batches already: nothing is drawn")
     else:
-        drawn, each = steps - kept, 1000 * seconds / max(steps - kept, 1)
-        echo(f"draws     {drawn:,} in {seconds:.2f} s, {each:.3g} ms per batch")
+        each = 1000 * seconds / max(steps - kept, 1)
+        echo(f"draws     {steps - kept:,} in {seconds:.2f} s, {each:.3g} ms per batch")
         echo(f"written   {output}: {steps:,} x {k} item numbers, seed {seed}")
     if y is not None:
-        if not options.uses_labels:
-            echo("labels    did not count for the draws; -w 0.7 would mix them in")
-        _echo_shares(y, schedule.batches)
+
+        def shares(items: int, drawn: int) -> tuple[str, ...]:
+            return f"{items:,}", f"{items / len(y):.2%}", f"{drawn / (steps * k):.2%}"
+
+        headings = "items", "share of items", "share of draws"
+        echo_classes(y, schedule.batches, options.uses_labels, headings, shares)
 
 
-def _check_output(
-    output: Path, inputs: list[str | None], steps: int, k: int, seed: int, force: bool
+def _is_finished(
+    stored: ScheduleFiles, inputs: list[str | None], steps: int, k: int, seed: int, force: bool
 ) -> bool:
-    """Raise unless all files of the schedule can be written without losing anything.
+    """Return whether a schedule of that many batches of k with this seed is finished there.
 
-    Return whether a schedule of that many batches of k with this seed is finished there: it is left
-    as it is, and refused later if it is of another design.
+    It is left as it is, and refused later if it is of another design. Raise if another file would
+    be lost.
     """
     from dmsgd.schedules import Schedule
-    from dmsgd.schedules.files import ScheduleFiles
 
-    check_output(output, (".npy", ".csv"), inputs, force=True)
-    if output.suffix.lower() == ".npy":
-        files = ScheduleFiles.at(output)
-        for file in (files.record, files.inclusion):
-            check_output(file, (".json", ".npy"), inputs, force=True)
-        files.refuse_strangers()  # also with --force, which replaces schedules
-        if not force and files.exist():
-            try:
-                found = Schedule.load(files.batches, check=False).record
-            except (ValueError, OSError):
-                found = None
-            if found and (found.steps, found.k, found.seed) == (steps, k, seed):
-                return True
-        files.check_disk(max(steps, 1), max(k, 1), n=0)
-    check_output(output, (".npy", ".csv"), inputs, force)
+    for file in (stored.record, stored.inclusion):
+        check_output(file, (".json", ".npy"), inputs, force=True)
+    stored.refuse_strangers()  # also with --force, which replaces schedules
+    if not force and stored.exist():
+        try:
+            found = Schedule.load(stored.batches, check=False).record
+        except (ValueError, OSError):
+            found = None
+        if found and (found.steps, found.k, found.seed) == (steps, k, seed):
+            return True
+    stored.check_disk(steps, k, n=0)
     return False
 
 
-def _echo_kept(output: Path, design: Design, steps: int, seed: int) -> int:
+def _echo_kept(stored: ScheduleFiles, design: Design, steps: int, seed: int) -> int:
     """Return how many batches a stopped run has left, and print it."""
-    from dmsgd.schedules.files import ScheduleFiles
-
-    found = ScheduleFiles.at(output).unfinished() if output.suffix.lower() == ".npy" else None
-    if found is None or found.done == 0:
-        return 0
-    if (found.fingerprint, found.steps, found.seed) != (design.fingerprint(), steps, seed):
+    found, same = stored.unfinished(), (design.fingerprint(), steps, seed)
+    if found is None or (found.fingerprint, found.steps, found.seed) != same or found.done == 0:
         return 0
     echo(f"resumes   after the {found.done:,} batches of {steps:,} that a stopped run has left")
     return found.done
 
 
 @contextmanager
-def _stopped(output: Path, steps: int) -> Iterator[None]:
+def _stopped(stored: ScheduleFiles | None, steps: int) -> Iterator[None]:
     """Print that the same command goes on, if the block is stopped after some draws."""
-    from dmsgd.schedules.files import ScheduleFiles
-
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        if output.suffix.lower() == ".npy":
-            found = ScheduleFiles.at(output).unfinished()
+        if stored is not None:
+            found = stored.unfinished()
             kept = 0 if found is None else found.done
             line = f"stopped: {kept:,} of {steps:,} batches are kept, and the same command goes on"
             echo_error(f"{line} from there")
@@ -189,35 +187,3 @@ def _set_up(X: Any, k: int, y: Any, options: DesignOptions) -> Design:
         of = f", frequencies of the {options.kernel} kernel" * (options.batches == "weighted")
         echo(f"batches   {options.batches}{of}, k {k}")
     return design
-
-
-def _draw_to(
-    output: Path, design: Design, steps: int, seed: int, workers: int, force: bool, client: Any
-) -> Schedule:
-    """Return the schedule, written to `output`."""
-    import numpy as np
-
-    from dmsgd import presample
-
-    shown = sys.stderr.isatty()
-    if output.suffix.lower() == ".npy":
-        return presample(
-            design, steps, seed, output, workers, shown, overwrite=force, client=client
-        )
-    schedule = presample(design, steps, seed, workers=workers, progress=shown, client=client)
-    with atomic_write(output, force) as file:
-        np.savetxt(file, schedule.batches, fmt="%d", delimiter=",")
-    return schedule
-
-
-def _echo_shares(y: Any, batches: IntArray) -> None:
-    """Print the table of each class's share of the items and of the draws."""
-    import numpy as np
-
-    def cells(items: int, drawn: int) -> tuple[str, ...]:
-        return f"{items:,}", f"{items / len(y):.2%}", f"{drawn / batches.size:.2%}"
-
-    classes = np.unique(y).size
-    some = ", here the largest and the rarest" * (classes > CLASSES_SHOWN)
-    echo(f"classes   {classes:,}{some}")
-    echo_table(class_table(y, batches, ("items", "share of items", "share of draws"), cells))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import time
 from pathlib import Path
@@ -11,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmsgd.commands.options import FORCE, SEED, DataFiles, design_options, output_option
+from dmsgd.commands.options import FORCE, OUTPUT, SEED, DataFiles, design_options
 from dmsgd.commands.output import atomic_write, check_output
-from dmsgd.commands.terminal import class_table, echo, echo_table, spinner
+from dmsgd.commands.terminal import echo, echo_classes, spinner
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
-    from dmsgd.designs.conditioned import Conditioned
-    from dmsgd.designs.kdpp import KDPP
     from dmsgd.designs.options import DesignOptions
-    from dmsgd.inputs.arrays import FloatArray, IntArray
+    from dmsgd.inputs.arrays import IntArray
 
 #: Item numbers, as --given takes them.
 NUMBERS = re.compile(r"\s*\d{1,18}\s*(,\s*\d{1,18}\s*)*", re.ASCII)
@@ -28,7 +24,13 @@ NUMBERS = re.compile(r"\s*\d{1,18}\s*(,\s*\d{1,18}\s*)*", re.ASCII)
 
 @click.command()
 @design_options
-@output_option("File to write: .csv, .txt (one number per line) or .npy.")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT,
+    required=True,
+    help="File to write: .csv, .txt (one number per line) or .npy.",
+)
 @click.option(
     "--given",
     metavar="ITEMS",
@@ -38,16 +40,14 @@ NUMBERS = re.compile(r"\s*\d{1,18}\s*(,\s*\d{1,18}\s*)*", re.ASCII)
 @click.option(
     "--most",
     is_flag=True,
-    show_default=False,
     help="The most likely set, found greedily, best first, instead of a draw.",
 )
 @click.option(
     "--weights",
     is_flag=True,
-    show_default=False,
     help="Add a column with which sums over the set estimate means over all items (.csv).",
 )
-@click.option("--page", type=click.Path(path_type=Path), help="Page to write about the set: .html.")
+@click.option("--page", type=OUTPUT, help="Page to write about the set: .html.")
 @SEED
 @FORCE
 def select(
@@ -89,49 +89,57 @@ def select(
         )
     if weights and output.suffix.lower() != ".csv":
         raise ValueError(f"--weights are a column of a table; write to {output.stem}.csv")
-    from dmsgd.inputs.scalars import as_count, seed_key
+    import numpy as np
 
-    # Checked here so that bad values are refused before the work.
-    as_count(k, "k")
+    from dmsgd.designs.build import make_kdpp
+    from dmsgd.designs.design import unbiased_weights
+    from dmsgd.inputs.scalars import as_count, seed_key
+    from dmsgd.report.selection import selection_page
+
+    k = as_count(k, "k")
     seed_key(seed)
     began = time.perf_counter()
     X, y = files.load()
     echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
-    known = None if given is None else _given(given, X.shape[0], k)
+    known = np.array([], dtype=np.int64) if given is None else _given(given, X.shape[0], k)
     with spinner("set-up (the first run of all compiles the sampler)"):
-        from dmsgd.designs.build import make_kdpp
-
         whole = make_kdpp(options, X, k, y)
-        design: KDPP | Conditioned = whole if known is None else whole.given(known)
-        chosen = _chosen(design, known, most, seed)
+        design = whole.given(known) if known.size else whole
+        chosen = design.greedy_map() if most else design.sample(1, seed)[0]
+        chosen = np.concatenate([known, chosen[~np.isin(chosen, known)]])
     spectrum = whole.spectrum
     echo(f"kernel    {options.kernel}: rank {spectrum.rank:,} by the {spectrum.route} route, k {k}")
-    if known is not None:
+    columns = {"item": chosen.tolist()}
+    if weights:
+        columns["weight"] = unbiased_weights(design)[chosen].tolist()
+    if known.size:
+        columns["given"] = [1] * known.size + [0] * (k - known.size)
         echo(f"given     {counted(known.size, 'item')}, first in the set; {k - known.size:,} new")
     how = "the most likely set, greedily" if most else f"a draw from the k-DPP, seed {seed}"
-    written = _as_bytes(output, _columns(design, chosen, known, weights))
     if page is not None:
-        from dmsgd.report.selection import selection_page
-
         facts = {"chosen by": how, "kernel": options.describe()}
         if y is not None:
-            facts["labels"] = _use_of_labels(options)
-        count = 0 if known is None else known.size
+            used = f"count, w = {options.w:g}" if options.uses_labels else "did not count"
+            facts["labels"] = used
         with spinner("the page"), atomic_write(page, force) as file:
-            html = selection_page(whole.spectrum, chosen, count, y, facts, output.name, seed)
+            html = selection_page(spectrum, chosen, known.size, y, facts, output.name, seed)
             file.write(html.encode())
     with atomic_write(output, force) as file:
-        file.write(written)
+        if output.suffix.lower() == ".npy":
+            np.save(file, chosen)
+        elif output.suffix.lower() == ".txt":
+            np.savetxt(file, chosen, fmt="%d")
+        else:
+            lines = [columns, *zip(*columns.values(), strict=True)]
+            file.writelines(f"{','.join(map(str, line))}\n".encode() for line in lines)
     echo(f"chosen    {how}: {counted(k, 'item')} in {time.perf_counter() - began:.2f} s")
     echo(f"written   {output}" + (f" and {page}" if page else ""))
     if y is not None:
-        if not options.uses_labels:
-            echo("labels    did not count for the set; -w 0.7 would mix them in")
 
-        def cells(items: int, drawn: int) -> tuple[str, ...]:
+        def counts(items: int, drawn: int) -> tuple[str, ...]:
             return f"{items:,}", f"{drawn:,}", f"{k * items / len(y):,.1f}"
 
-        echo_table(class_table(y, chosen, ("items", "chosen", "at random"), cells))
+        echo_classes(y, chosen, options.uses_labels, ("items", "chosen", "at random"), counts)
 
 
 def _given(text: str, n: int, k: int) -> IntArray:
@@ -149,55 +157,3 @@ def _given(text: str, n: int, k: int) -> IntArray:
     else:
         items = read_column(f"{text}:item" if "item" in column_names(text) else text)
     return as_given(as_items(items, n, f"--given {text}", 1), n, k)
-
-
-def _chosen(design: KDPP | Conditioned, known: IntArray | None, most: bool, seed: int) -> IntArray:
-    """Return the items of the set, given ones first."""
-    import numpy as np
-
-    if most:
-        return design.greedy_map()
-    drawn: IntArray = design.sample(1, seed)[0]
-    if known is None:
-        return drawn
-    return np.concatenate([known, drawn[~np.isin(drawn, known)]])
-
-
-def _columns(
-    design: KDPP | Conditioned, chosen: IntArray, known: IntArray | None, weights: bool
-) -> dict[str, IntArray | FloatArray]:
-    """Return the columns of the table that is written."""
-    import numpy as np
-
-    from dmsgd.designs.design import unbiased_weights
-
-    columns: dict[str, IntArray | FloatArray] = {"item": chosen}
-    if weights:
-        columns["weight"] = unbiased_weights(design)[chosen]
-    if known is not None:
-        columns["given"] = np.isin(chosen, known).astype(np.int64)
-    return columns
-
-
-def _as_bytes(output: Path, columns: dict[str, IntArray | FloatArray]) -> bytes:
-    """Return the file: all columns in a .csv, the items alone in others."""
-    import numpy as np
-
-    file, kind = io.BytesIO(), output.suffix.lower()
-    if kind == ".npy":
-        np.save(file, columns["item"])
-    elif kind == ".txt":
-        np.savetxt(file, columns["item"], fmt="%d")
-    else:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-        file.write(text.getvalue().encode())
-    return file.getvalue()
-
-
-def _use_of_labels(options: DesignOptions) -> str:
-    if options.w > 0:
-        return f"mixed in with w = {options.w:g}"
-    return "count for the target" if options.uses_labels else "did not count"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dmsgd.inputs.arrays import IntArray
 
-#: With more classes than this, tables show the largest and the rarest only.
+#: With more classes than this, tables show the commonest and the rarest only.
 CLASSES_SHOWN = 12
 #: Characters of a class's name that are shown.
 NAME = 40
@@ -48,33 +48,37 @@ def _console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
-def class_table(
+def echo_classes(
     y: Any,
     drawn: IntArray,
+    used: bool,
     headings: tuple[str, ...],
     cells: Callable[[int, int], tuple[str, ...]],
-) -> Table:
-    """Return a row for each class of the labels y: its name, and cells(items, how many are drawn).
+) -> None:
+    """Print a row for each class of the labels y: its name, and cells(items, how many are drawn).
 
     drawn: item numbers, in an array of any shape.
+    used:  whether their distribution depends on the labels.
     """
     import numpy as np
     from rich.table import Table
     from rich.text import Text
 
+    from dmsgd.diagnostics.data import commonest_and_rarest
+
     names, codes, items = np.unique(y, return_inverse=True, return_counts=True)
     counts = np.bincount(codes[drawn].ravel(), minlength=names.size)
-    shown = np.arange(names.size)
-    if names.size > CLASSES_SHOWN:
-        shown = np.argsort(-items, kind="stable")
-        shown = np.concatenate([shown[: CLASSES_SHOWN // 2], shown[-CLASSES_SHOWN // 2 :]])
     table = Table(box=None, pad_edge=False)
     table.add_column("class", no_wrap=True, max_width=NAME)
     for heading in headings:
         table.add_column(heading, justify="right")
-    for c in shown:
+    for c in commonest_and_rarest(items, CLASSES_SHOWN):
         table.add_row(Text(visible(names[c], NAME)), *cells(int(items[c]), int(counts[c])))
-    return table
+    if not used:
+        echo("labels    did not count; -w 0.7 would mix them in")
+    some = ", here the commonest and the rarest" * (names.size > CLASSES_SHOWN)
+    echo(f"classes   {names.size:,}{some}")
+    echo_table(table)
 
 
 @contextmanager
@@ -101,9 +105,7 @@ def spinner(description: str) -> Iterator[None]:
 class Lasting(io.FileIO):
     """A stream that takes whatever is written; `error` is why it could not be passed on."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(number, "w", closefd=False)
-        self.error: OSError | None = None
+    error: OSError | None = None
 
     def write(self, data: Any) -> int:
         """Return how many bytes were written, or dropped after an error."""
@@ -127,14 +129,11 @@ def open_streams() -> Lasting:
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)
     os.close(number)
-    output = Lasting(1)
-    for name, below in (("stdout", output), ("stderr", Lasting(2))):
-        text = io.TextIOWrapper(
-            io.BufferedWriter(below),
-            encoding=getattr(getattr(sys, name), "encoding", "utf-8"),
-            errors="backslashreplace",
-            line_buffering=True,
-        )
+    output, errors = (Lasting(number, "w", closefd=False) for number in (1, 2))
+    for name, below in (("stdout", output), ("stderr", errors)):
+        encoding = getattr(getattr(sys, name), "encoding", "utf-8")
+        writer = io.BufferedWriter(below)
+        text = io.TextIOWrapper(writer, encoding, errors="backslashreplace", line_buffering=True)
         setattr(sys, name, text)
     return output
 

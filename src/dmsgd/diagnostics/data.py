@@ -177,3 +177,9 @@ def take_rows(X: Features, rows: IntArray) -> Features:
     if rows.size == X.n:
         return X.to_memory()
     return as_features(X.take(rows), allow_tiny=True).to_memory()
+
+
+def commonest_and_rarest(sizes: Any, most: int) -> IntArray:
+    """Return the numbers of the classes, the commonest first; of more than `most` the two ends."""
+    order = np.argsort(-np.asarray(sizes, dtype=np.int64), kind="stable")
+    return order if order.size <= most else np.append(order[: most // 2], order[-(most // 2) :])
