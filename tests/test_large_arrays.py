@@ -24,7 +24,7 @@ LABELS = np.random.default_rng(12).integers(4, size=200)
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every array is large, and read in blocks of 64 rows."""
-    monkeypatch.setattr("dmsgd.features.large_array.is_large", lambda raw: raw.dtype.kind in "fiu")
+    monkeypatch.setattr("dmsgd.features.convert.is_large", lambda raw: raw.dtype.kind in "fiu")
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 1)
 
 
@@ -141,7 +141,7 @@ def test_a_change_of_the_array_is_noticed_by_passes() -> None:
 
 def test_nothing_as_large_as_the_array_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rows(60_000, 96)
-    monkeypatch.setattr("dmsgd.features.large_array.is_large", lambda raw: True)
+    monkeypatch.setattr("dmsgd.features.convert.is_large", lambda raw: True)
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**19)
     dmsgd.diversify(X[:500], 16).sample(1, seed=0)  # compiled
     tracemalloc.start()

@@ -450,7 +450,7 @@ def test_dask_chunks_that_are_not_what_they_say(tmp_path: Path) -> None:
         ([dask.delayed(3)], TypeError, "a delayed part of X is a int"),
         ([part, X], TypeError, "delay them all"),
         ([part, dask.delayed(X[:, :5])], ValueError, "have 5 to 20 columns"),
-        ([dask.delayed(X[:0])], ValueError, "are empty"),
+        ([dask.delayed(X[:0])], ValueError, "is empty"),
         (da.from_delayed(part, (300, 20), dtype=float), TypeError, r"meta=scipy\.sparse"),
         (da.from_delayed(part, (299, 20), meta=csr), ValueError, r"and should have \(299, 20\)"),
     ):

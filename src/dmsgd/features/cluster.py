@@ -12,7 +12,6 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import islice
 from time import monotonic, sleep
 from typing import Any
 from uuid import uuid4
@@ -33,7 +32,10 @@ TASKS_AHEAD = 512
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Yield a client of the Dask scheduler at `address`, or of a cluster started here ("local")."""
+    """Yield a client of the Dask scheduler at `address`, or of a cluster started here ("local").
+
+    Dask's own log stays silent from then on: a lost scheduler is reported by ClusterError.
+    """
     require("dask", "a cluster")
     from distributed import Client, LocalCluster
 
@@ -41,21 +43,15 @@ def connected(address: str) -> Iterator[Any]:
         with LocalCluster(dashboard_address=None) as cluster, Client(cluster) as client:
             yield client
         return
-    logs = [logging.getLogger(f"distributed{name}") for name in ("", ".client", ".comm.tcp")]
-    levels = [log.level for log in logs]
-    for log in logs:  # a lost scheduler is reported by ClusterError
-        log.setLevel(logging.CRITICAL)
+    for name in ("distributed", "distributed.client", "distributed.comm.tcp"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    client = _connect(address)
     try:
-        client = _connect(address)
-        try:
-            with client.as_current():
-                yield client
-        finally:
-            with suppress(Exception):
-                client.close(CONNECT_SECONDS)
+        with client.as_current():
+            yield client
     finally:
-        for log, level in zip(logs, levels, strict=True):
-            log.setLevel(level)
+        with suppress(Exception):
+            client.close(CONNECT_SECONDS)
 
 
 def _connect(address: str) -> Any:
@@ -83,13 +79,10 @@ def _connect(address: str) -> Any:
 
 def check_client(client: Any) -> None:
     """Raise if this is no Dask client, or one that is not connected."""
-    if not (hasattr(client, "scheduler") and hasattr(client, "status")):
+    if not hasattr(client, "scheduler") or client.asynchronous:
         raise TypeError(
-            f"client must be a dask.distributed Client, got {client!r}; use Client(address)"
-        )
-    if client.asynchronous:
-        raise TypeError(
-            "client is asynchronous, and draws wait for it; use a plain Client(address)"
+            f"client must be a dask.distributed Client, got {client!r}; use Client(address), which "
+            f"is not asynchronous"
         )
     if client.status != "running":
         raise ClusterError(
@@ -109,18 +102,17 @@ def cluster_errors(client: Any) -> Iterator[None]:
 
     from distributed import CancelledError, KilledWorker
 
-    address = _address(client)
     try:
         yield
     except KilledWorker as error:
         raise ClusterError(
-            f"several workers of the Dask cluster at {address} died on the same task, probably for "
-            f"lack of memory; give them more, or more threads to fewer workers"
+            f"several workers of the Dask cluster at {_address(client)} died on the same task, "
+            f"probably for lack of memory; give them more, or more threads to fewer workers"
         ) from error
     except (CancelledError, CommClosedError) as error:
         raise ClusterError(
-            f"the Dask scheduler at {address} was lost, or the work there was cancelled; see that "
-            f"it runs, and call again"
+            f"the Dask scheduler at {_address(client)} was lost, or the work there was cancelled; "
+            f"see that it runs, and call again"
         ) from error
 
 
@@ -131,7 +123,9 @@ def wait_for(future: Any, client: Any) -> Any:
     with cluster_errors(client):
         while True:
             try:
-                return future.result(timeout=CHECK_SECONDS)
+                found = future.result(timeout=CHECK_SECONDS)
+                future.release()
+                return found
             except DaskTimeout:
                 if future.status == "error":
                     raise  # the task's own
@@ -169,19 +163,15 @@ def map_on_workers(
     with warnings.catch_warnings(), cluster_errors(client):
         warnings.filterwarnings("ignore", message="Sending large graph")
         there = client.submit(_same, shared, key=f"dmsgd-shared-{name}-{uuid4().hex}")
-    rest, waiting = iter(starts), deque[Any]()
-    while True:
-        if len(waiting) <= TASKS_AHEAD // 2:
-            more = list(islice(rest, TASKS_AHEAD - len(waiting)))
-            with cluster_errors(client):
-                key = f"dmsgd-{name}"
-                if more:
-                    waiting += client.map(function, more, shared=there, key=key, pure=False)
-        if not waiting:
-            return
-        future = waiting.popleft()
-        yield wait_for(future, client)
-        future.release()
+    waiting = deque[Any]()
+    for start in starts:
+        with cluster_errors(client):
+            key = f"dmsgd-{name}-{uuid4().hex}"
+            waiting.append(client.submit(function, start, shared=there, key=key, pure=False))
+        if len(waiting) == TASKS_AHEAD:
+            yield wait_for(waiting.popleft(), client)
+    while waiting:
+        yield wait_for(waiting.popleft(), client)
 
 
 def _same(shared: Any) -> Any:

@@ -16,7 +16,22 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.features.array import in_memory
+from dmsgd.features.blocks import Blocks
+from dmsgd.features.dask import SharedFileReader, dask_reader
 from dmsgd.features.features import Features
+from dmsgd.features.large_array import in_blocks, is_large
+from dmsgd.features.readers import (
+    FileReader,
+    NpyReader,
+    ParquetReader,
+    SparseReader,
+    ZarrReader,
+    sparse_files,
+)
+from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes, open_zarr
+from dmsgd.files.columns import read_column
+from dmsgd.files.csv_tables import read_numbers
+from dmsgd.files.paths import FEATURE_NAMES, TABLES, TEXT_TABLES, find_file
 from dmsgd.inputs.arrays import as_matrix, to_numpy
 from dmsgd.inputs.memory import fits_in_memory, reserve
 from dmsgd.inputs.messages import few
@@ -39,29 +54,22 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
             raise ValueError(f"{name} is an empty path; pass an (n, d) array, or a file of one")
         return open_features(value, allow_tiny=allow_tiny)
     module = type(value).__module__.partition(".")[0]
+    parts = value if isinstance(value, list | tuple) else ()
     if module == "zarr":
-        from dmsgd.features.readers import ZarrReader
-
         return _read_or_block(ZarrReader(value), "the Zarr array", allow_tiny)
-    if module in ("dask", "dask_expr") or _any_delayed(value):
-        from dmsgd.features.blocks import Blocks
-        from dmsgd.features.dask import dask_reader
-
+    if module in ("dask", "dask_expr") or any(
+        type(part).__module__ == "dask.delayed" for part in parts
+    ):
         return Blocks(dask_reader(value))
     if module == "torch" and getattr(value, "is_cuda", False):
         from dmsgd.features.cuda import cuda_features
 
         return cuda_features(value, name, allow_tiny)
     if isinstance(value, np.memmap) and _is_large_file(value):
-        from dmsgd.features.blocks import Blocks
-        from dmsgd.features.readers import NpyReader
-
         return Blocks(NpyReader(value))
-    if isinstance(value, np.ndarray) or module == "torch":
-        from dmsgd.features.large_array import in_blocks, is_large
-
-        if is_large(raw := to_numpy(value, name)):
-            return in_blocks(raw)
+    array = isinstance(value, np.ndarray) or module == "torch"
+    if array and is_large(raw := to_numpy(value, name)):
+        return in_blocks(raw)
     try:
         matrix = as_matrix(value, name, allow_tiny=allow_tiny)
     except TypeError:
@@ -85,65 +93,50 @@ def open_features(
     name:       NAME, if it is not in the path.
     on_cluster: let the workers of a Dask cluster read blocks; they must have the file, too.
     """
-    from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes
-    from dmsgd.files.csv_tables import read_numbers
-    from dmsgd.files.paths import FEATURE_NAMES, TABLES, TEXT_TABLES, find_file
-
     file, in_path = find_file(os.fspath(path), FEATURE_FILES, folders=True)
     file, name, suffix = file.absolute(), name or in_path, file.suffix.lower()
     if suffix in TABLES and name is not None:
         raise ValueError(f"{path}: features are all columns of a table; give the file alone")
     if drop and suffix not in TABLES:
         raise ValueError(f"{path} has no columns to drop {', '.join(drop)} from; only tables do")
-    value: Any = None
+    found: Any
     if suffix in TEXT_TABLES:
-        value = read_numbers(file, drop)
-    elif suffix == ".npz" and (name is not None or not holds_sparse(npz_sizes(file))):
-        value = load_npz(file, name, FEATURE_NAMES)
+        found = read_numbers(file, drop)
+    elif suffix == ".parquet":
+        found = ParquetReader(file, drop)
+    elif suffix == ".zarr":
+        array = open_zarr(file, name, FEATURE_NAMES)
+        found = ZarrReader(array, str(file) + f":{name}" * (name is not None))
     elif suffix == ".npy":
-        array = load_npy(file)
-        if not (array.ndim == 2 and array.size and array.flags.c_contiguous):
-            advice = "save it in C order: np.save(path, np.ascontiguousarray(X))"
-            reserve(array.size, f"all of {path}", advice)
-            value = np.load(file, allow_pickle=False)
-    if value is None:
-        return _read_or_block(_open_reader(file, drop, name), str(path), allow_tiny, on_cluster)
+        found = _open_npy(file)
+    elif suffix == ".npz" and (name is not None or not holds_sparse(npz_sizes(file))):
+        found = load_npz(file, name, FEATURE_NAMES)
+    else:
+        found = SparseReader(sparse_files(file) if file.is_dir() else [file], str(file))
+    if isinstance(found, FileReader):
+        return _read_or_block(found, str(path), allow_tiny, on_cluster)
     if on_cluster:
         raise ValueError(
             f"{path}: a cluster reads .npy files in C order, .zarr, .parquet, and sparse .npz files"
         )
-    return in_memory(as_matrix(value, str(path), allow_tiny=allow_tiny))
+    return in_memory(as_matrix(found, str(path), allow_tiny=allow_tiny))
 
 
-def _open_reader(file: Path, drop: Collection[str], name: str | None) -> Any:
-    from dmsgd.features.readers import (
-        NpyReader,
-        ParquetReader,
-        SparseReader,
-        ZarrReader,
-        sparse_files,
-    )
-    from dmsgd.files.arrays import load_npy, open_zarr
-    from dmsgd.files.paths import FEATURE_NAMES
-
-    suffix = file.suffix.lower()
-    if suffix == ".npy":
-        return NpyReader(load_npy(file))
-    if suffix == ".zarr":
-        array = open_zarr(file, name, FEATURE_NAMES)
-        return ZarrReader(array, str(file) + f":{name}" * (name is not None))
-    if suffix == ".parquet":
-        return ParquetReader(file, drop)
-    return SparseReader(sparse_files(file) if file.is_dir() else [file], str(file))
+def _open_npy(file: Path) -> Any:
+    """Return the reader of a matrix in C order, and any other array itself."""
+    array = load_npy(file)
+    if array.ndim == 2 and array.size and array.flags.c_contiguous:
+        return NpyReader(array)
+    advice = "save it in C order: np.save(path, np.ascontiguousarray(X))"
+    reserve(array.size, f"all of {file}", advice)
+    return np.load(file, allow_pickle=False)
 
 
-def _read_or_block(reader: Any, name: str, allow_tiny: bool, on_cluster: bool = False) -> Features:
+def _read_or_block(
+    reader: FileReader, name: str, allow_tiny: bool, on_cluster: bool = False
+) -> Features:
     """Return the rows of a reader: in memory if they fit, otherwise in blocks."""
-    from dmsgd.features.blocks import Blocks
-
     if on_cluster:
-        from dmsgd.features.dask import SharedFileReader
-
         return Blocks(SharedFileReader(reader))
     if not fits_in_memory(reader.bytes):
         return Blocks(reader)
@@ -160,9 +153,6 @@ def split_label_column(X: Any, labels: Any) -> tuple[Any, Any]:
     if not isinstance(labels, str):
         return X, labels
     if isinstance(X, str | os.PathLike):
-        from dmsgd.files.columns import read_column
-        from dmsgd.files.paths import TABLES
-
         if Path(X).suffix.lower() not in TABLES:
             raise ValueError(
                 f"labels={labels!r} names a column, but {os.fspath(X)} is no table "
@@ -202,12 +192,6 @@ def _check_text(frame: Any, name: str) -> None:
             ) from None
 
 
-def _any_delayed(value: Any) -> bool:
-    """Return whether this is a list of Dask's delayed objects."""
-    parts = value if isinstance(value, list | tuple) else ()
-    return any(type(part).__module__ == "dask.delayed" for part in parts)
-
-
 def _is_large_file(array: np.memmap[Any, Any]) -> bool:
     """Return whether this is all of a .npy file in C order that is read in blocks."""
     whole = array.base is None or not isinstance(array.base, np.memmap)
@@ -219,7 +203,5 @@ def _shared(matrix: Any, value: Any) -> bool:
     """Return whether a conversion may have left the caller's memory in use."""
     if isinstance(value, np.ndarray):
         return np.may_share_memory(matrix, value)
-    if getattr(value, "format", "") != "csr":  # other kinds of sparse matrices are converted
-        return not (isinstance(value, list | tuple) or sparse.issparse(value))
-    parts = ("data", "indices", "indptr")
-    return any(np.may_share_memory(getattr(matrix, p), getattr(value, p)) for p in parts)
+    converted = sparse.issparse(value) and value.format != "csr"
+    return not (converted or isinstance(value, list | tuple))

@@ -7,9 +7,10 @@ before the call sends the work there. Tasks are named dmsgd-gram, dmsgd-norms, d
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
+from functools import partial, reduce
+from itertools import pairwise
 from typing import Any, final
 from uuid import uuid4
 
@@ -24,13 +25,29 @@ from dmsgd.inputs.threads import thread_count
 
 
 class DaskReader(Reader):
-    """Rows whose blocks are Dask's."""
+    """Delayed arrays or CSR arrays that follow each other, of these numbers of rows."""
 
     kind = "distributed"
 
-    @abstractmethod
-    def chunks(self, bounds: IntArray, arguments: Sequence[Any]) -> list[Any]:
-        """Return the blocks, delayed; those whose argument is None may be None."""
+    def __init__(self, parts: list[Any], sizes: Sequence[int], d: int, sparse_rows: bool) -> None:
+        self.parts, self.sparse_rows = parts, sparse_rows
+        self.edges = np.cumsum([0, *sizes]).astype(np.int64)
+        self._set_shape((int(self.edges[-1]), int(d)), "the Dask array")
+
+    def bounds(self, width: int) -> IntArray:
+        """Return the edges of the parts, and equal parts of those that maps make too large."""
+        if width not in (0, self.d):
+            even = even_bounds(self.n, width)
+            if np.diff(self.edges).max() > 4 * even[1]:
+                return np.unique(np.append(self.edges, even))
+        return np.unique(self.edges)
+
+    def chunk(self, start: int, stop: int) -> Any:
+        """Return these rows, delayed; they lie in one part."""
+        number = int(np.searchsorted(self.edges, start, side="right")) - 1
+        first, end = self.edges[number : number + 2].tolist()
+        part = self.parts[number]
+        return part if (first, end) == (start, stop) else part[start - first : stop - first]
 
     def compute(
         self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
@@ -45,8 +62,9 @@ class DaskReader(Reader):
         import dask
 
         everywhere, call = dask.delayed(piece), named(_call, name)
-        chunks = zip(self.chunks(bounds, arguments), arguments, strict=True)
-        return [call(everywhere, chunk, *given) for chunk, given in chunks if given is not None]
+        blocks = zip(pairwise(bounds.tolist()), arguments, strict=True)
+        wanted = ((ends, given) for ends, given in blocks if given is not None)
+        return [call(everywhere, self.chunk(*ends), *given) for ends, given in wanted]
 
     def sparse_gram(
         self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], width: int
@@ -55,89 +73,18 @@ class DaskReader(Reader):
 
         Totals are large and rows are small: rows are sent to totals.
         """
-        import dask
-
         client = current_client()
         if client is None:
             return super().sparse_gram(bounds, piece, arguments, width)
         tasks = self._tasks(bounds, piece, arguments, "gram")
-        lanes = max(1, min(sum(client.nthreads().values()), len(tasks)))
-        first, add, join = dask.delayed(width), named(_add_rows, "add"), named(_join, "add")
-        totals = []
-        for lane in np.array_split(np.arange(len(tasks)), lanes):
-            total = None
-            for number in lane.tolist():
-                total = add(first, total, tasks[number])
-            totals.append(total)
-        while len(totals) > 1:
-            pairs = [totals[at : at + 2] for at in range(0, len(totals), 2)]
-            totals = [join(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        threads = max(1, min(sum(client.nthreads().values()), len(tasks)))
+        add: Any = partial(named(_add_rows, "add"), width)
+        lanes = np.array_split(np.arange(len(tasks)), threads)
+        totals = [reduce(add, (tasks[number] for number in lane), None) for lane in lanes]
         hashes = named(_second, "hashes")
-        *rest, total = results_of([*(hashes(task) for task in tasks), totals[0]])
-        return total, rest
-
-
-@final
-class DaskArrayReader(DaskReader):
-    """An (n, d) Dask array or frame in its own blocks of rows, cut up where they are too large."""
-
-    def __init__(self, value: Any) -> None:
-        _wait_for_cluster()
-        array = value.to_dask_array(lengths=True) if hasattr(value, "to_dask_array") else value
-        if array.ndim != 2:
-            raise ValueError(f"the Dask array must have two dimensions, got shape {array.shape}")
-        if any(np.isnan(size) for size in array.chunks[0]):
-            array = array.compute_chunk_sizes()
-        if 0 in array.shape:
-            raise ValueError(f"the Dask array is empty: shape {array.shape}")
-        self.array = array.rechunk({1: -1})
-        self.n, self.d = (int(size) for size in array.shape)
-
-    def bounds(self, width: int) -> IntArray:
-        """Return the edges of chunks, and equal parts of those that are too large."""
-        sizes = np.array(self.array.chunks[0], dtype=np.int64)
-        edges, even = np.concatenate([[0], np.cumsum(sizes)]), even_bounds(self.n, width)
-        if width == self.d or sizes.max() <= 4 * even[1]:  # the user's choice, if it is possible
-            return edges
-        return np.unique(np.append(edges, even))
-
-    def chunks(self, bounds: IntArray, arguments: Sequence[Any]) -> list[Any]:
-        """Return the blocks, delayed."""
-        sizes = tuple(int(size) for size in np.diff(bounds))
-        array = self.array if self.array.chunks[0] == sizes else self.array.rechunk({0: sizes})
-        return list(array.to_delayed().ravel())
-
-
-@final
-class DelayedReader(DaskReader):
-    """Delayed sparse matrices that follow each other, each of them a block as it is."""
-
-    sparse_rows = True
-
-    def __init__(self, parts: Sequence[Any], shapes: Sequence[tuple[int, int]] | None) -> None:
-        _wait_for_cluster()
-        if shapes is None:  # a pass of its own: the number of rows must be known first
-            shape = named(_shape, "shape")
-            shapes = list(results_of([shape(part) for part in parts]))
-        widths = sorted({d for _, d in shapes})
-        if len(widths) > 1:
-            raise ValueError(
-                f"the delayed matrices have {widths[0]} to {widths[-1]} columns; they are rows of "
-                f"one matrix and need the same columns"
-            )
-        self.parts, self.d = list(parts), widths[0]
-        self.edges = np.cumsum([0, *(n for n, _ in shapes)])
-        self.n = int(self.edges[-1])
-        if 0 in (self.n, self.d):
-            raise ValueError(f"the delayed matrices are empty: shape {(self.n, self.d)}")
-
-    def bounds(self, width: int) -> IntArray:
-        """Return where the matrices begin and end."""
-        return self.edges
-
-    def chunks(self, bounds: IntArray, arguments: Sequence[Any]) -> list[Any]:
-        """Return the matrices."""
-        return self.parts
+        total = reduce(named(SparseGram.plus, "add"), totals)
+        *rest, found = results_of([*(hashes(task) for task in tasks), total])
+        return found, rest
 
 
 @final
@@ -145,44 +92,48 @@ class SharedFileReader(DaskReader):
     """A file that the workers of a cluster read, each its own blocks."""
 
     def __init__(self, reader: FileReader) -> None:
-        self.reader, self.n, self.d = reader, reader.n, reader.d
-        self.name, self.sparse_rows = reader.name, reader.sparse_rows
-
-    def bounds(self, width: int) -> IntArray:
-        """Return the bounds of the file's blocks."""
-        return self.reader.bounds(width)
-
-    def chunks(self, bounds: IntArray, arguments: Sequence[Any]) -> list[Any]:
-        """Return the reading of each block, delayed."""
         import dask
 
-        everywhere, read = dask.delayed(self.reader.read), named(_call, "read")
-        ends = zip(bounds[:-1].tolist(), bounds[1:].tolist(), arguments, strict=True)
-        return [
-            None if given is None else read(everywhere, start, stop) for start, stop, given in ends
-        ]
+        self.reader, self.n, self.d = reader, reader.n, reader.d
+        self.name, self.sparse_rows = reader.name, reader.sparse_rows
+        self._read = dask.delayed(reader.read)
+
+    def bounds(self, width: int) -> IntArray:
+        return self.reader.bounds(width)
 
     def check_unchanged(self) -> None:
-        """Raise if the file has changed."""
         self.reader.check_unchanged()
+
+    def chunk(self, start: int, stop: int) -> Any:
+        return named(_call, "read")(self._read, start, stop)
 
 
 def dask_reader(value: Any) -> DaskReader:
     """Return the rows of a Dask array or frame, or of delayed sparse matrices, one or a list."""
-    parts = value if isinstance(value, list | tuple) else [value]
+    if (client := current_client()) is not None:
+        wait_for_worker(client)  # Dask itself would wait for ever
+    parts = list(value) if isinstance(value, list | tuple) else [value]
     if all(type(part).__module__ == "dask.delayed" for part in parts):
-        return DelayedReader(parts, None)
+        shape = named(_shape, "shape")  # a pass of its own: the number of rows must be known first
+        shapes = list(results_of([shape(part) for part in parts]))
+        widths = sorted({d for _, d in shapes})
+        if len(widths) > 1:
+            raise ValueError(
+                f"the delayed matrices have {widths[0]} to {widths[-1]} columns; they are rows of "
+                f"one matrix and need the same columns"
+            )
+        return DaskReader(parts, [n for n, _ in shapes], widths[0], True)
     if isinstance(value, list | tuple):
         raise TypeError("X is a list in which some are delayed and some are not; delay them all")
-    if not sparse.issparse(getattr(value, "_meta", None)):
-        return DaskArrayReader(value)
-    if value.ndim != 2:
-        raise ValueError(f"the Dask array must have two dimensions, got shape {value.shape}")
+    array = value.to_dask_array(lengths=True) if hasattr(value, "to_dask_array") else value
+    if array.ndim != 2:
+        raise ValueError(f"the Dask array must have two dimensions, got shape {array.shape}")
+    if np.isnan([*array.chunks[0], *array.chunks[1]]).any():
+        array = array.compute_chunk_sizes()
     stack = named(_stack_columns, "stack")
-    parts = [row[0] if len(row) == 1 else stack(list(row)) for row in value.to_delayed()]
-    sizes, d = value.chunks[0], value.shape[1]
-    known = not np.isnan([*sizes, d]).any()
-    return DelayedReader(parts, [(int(size), int(d)) for size in sizes] if known else None)
+    parts = [row[0] if len(row) == 1 else stack(list(row)) for row in array.to_delayed()]
+    sparse_rows = sparse.issparse(getattr(array, "_meta", None))
+    return DaskReader(parts, array.chunks[0], array.shape[1], sparse_rows)
 
 
 def _call(piece: Callable[..., Any], *arguments: Any) -> Any:
@@ -194,16 +145,12 @@ def _add_rows(width: int, total: SparseGram | None, found: Any) -> SparseGram:
     return (SparseGram(width) if total is None else deepcopy(total)).add(found[0])
 
 
-def _join(one: SparseGram, other: SparseGram) -> SparseGram:
-    return one.plus(other)
-
-
 def _second(found: Any) -> Any:
     return found[1]
 
 
 def _stack_columns(parts: list[Any]) -> Any:
-    return sparse.hstack(parts, format="csr")
+    return sparse.hstack(parts, "csr") if sparse.issparse(parts[0]) else np.hstack(parts)
 
 
 def _shape(part: Any) -> tuple[int, int]:
@@ -248,13 +195,6 @@ def results_of(tasks: list[Any]) -> Iterator[Any]:
             future.release()  # unlike cancel it does not wait for a lost scheduler
 
 
-def _wait_for_cluster() -> None:
-    """Return once the cluster, if there is one, has a worker; Dask itself would wait for ever."""
-    client = current_client()
-    if client is not None:
-        wait_for_worker(client)
-
-
 def current_client() -> Any:
     """Return the client that Dask would use now, if it is connected.
 
@@ -262,10 +202,8 @@ def current_client() -> Any:
     """
     try:
         from distributed import get_client
-    except ImportError:
-        return None
-    try:
+
         client = get_client()
-    except ValueError:
+    except (ImportError, ValueError):
         return None
     return client if client.status == "running" else None

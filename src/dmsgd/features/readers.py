@@ -19,15 +19,13 @@ from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.files.arrays import SparseFile, check_chunks
 from dmsgd.files.parquet_tables import as_numbers, feature_columns, group_sizes, open_parquet
 from dmsgd.files.paths import readable
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.inputs.arrays import IntArray, Matrix
 from dmsgd.inputs.memory import memory_limit, reserve
 from dmsgd.inputs.progress import Progress
 from dmsgd.inputs.threads import one_blas_thread, thread_count
 
 #: Blocks take at most this many bytes (as float64), or a 32nd of the memory that is free.
 BLOCK_BYTES = 2**25
-#: Advice where there are too many rows to count.
-PART = "use a part of the data"
 #: Bytes of an entry of a sparse block (a number and its column), and of a row beside its entries.
 ENTRY, ROW = 12, 32
 
@@ -47,6 +45,16 @@ class Reader(ABC):
     name: str = ""
     sparse_rows: bool = False
     fingerprint: str | None = None
+
+    def _set_shape(self, shape: tuple[int, ...], name: str) -> None:
+        """Set n and d, if there are rows and columns, and memory for a number for each."""
+        if len(shape) != 2:
+            raise ValueError(f"{name} must have two dimensions, got shape {shape}")
+        if 0 in shape:
+            raise ValueError(f"{name} is empty: shape {shape}")
+        what = f"a number for each row and column of {name}"
+        reserve(sum(shape), what, "use a part of the data")
+        self.n, self.d = shape
 
     @abstractmethod
     def bounds(self, width: int) -> IntArray:
@@ -88,9 +96,27 @@ def even_bounds(n: int, width: int, step: int = 1) -> IntArray:
     return np.append(np.arange(0, n, rows), n).astype(np.int64)
 
 
+def bounds_along(edges: IntArray, width: int) -> IntArray:
+    """Return bounds of blocks that begin at these edges, and between those that are far apart."""
+    even = even_bounds(int(edges[-1]), width)
+    if np.diff(edges).max() > even[1]:
+        return np.unique(np.append(edges, even))
+    return _grouped(edges, 8 * width * edges)
+
+
+def _grouped(edges: IntArray, costs: npt.NDArray[Any]) -> IntArray:
+    """Return those of the edges at which blocks begin and end, by the bytes before each edge."""
+    chosen, at, most = [0], 0, block_bytes()
+    while at < edges.size - 1:
+        at = max(at + 1, int(np.searchsorted(costs, costs[at] + most, side="right")) - 1)
+        chosen.append(at)
+    return np.unique(edges[chosen])
+
+
 class FileReader(Reader):
     """Rows that this process reads. Each core works on a block that it reads by itself."""
 
+    kind = "streamed"
     #: Size, time and inode of the files when they were opened.
     states: dict[Path, tuple[int, ...]]
 
@@ -103,16 +129,18 @@ class FileReader(Reader):
     def read(self, start: int, stop: int) -> Matrix:
         """Return the rows start..stop, in the type they are stored in."""
 
+    def bounds(self, width: int) -> IntArray:
+        return even_bounds(self.n, width)
+
     def compute(
         self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
     ) -> Iterator[Any]:
-        """Yield the results. Only the main thread uses all cores; others run beside training."""
-
         def work(block: int) -> Any:
             start, stop = bounds[block : block + 2].tolist()
             return piece(self.read(start, stop), *arguments[block])
 
         wanted = [block for block, given in enumerate(arguments) if given is not None]
+        # Only the main thread uses all cores; others run beside training.
         here = threading.current_thread() is threading.main_thread()
         threads = thread_count(-1) if here else 1
         pending: deque[Future[Any]] = deque()
@@ -128,7 +156,6 @@ class FileReader(Reader):
                 yield pending.popleft().result()
 
     def check_unchanged(self) -> None:
-        """Raise if a file is not the one that was opened."""
         for file, state in self.states.items():
             if file_state(file) != state:
                 raise ValueError(
@@ -153,21 +180,14 @@ class NpyReader(FileReader):
     They are read, not mapped: a mapped file that is cut short would end the process.
     """
 
-    kind = "streamed"
-
     def __init__(self, array: np.memmap[Any, np.dtype[Any]]) -> None:
         self.path = Path(str(array.filename))
         self.name = str(self.path)
         self.states = {self.path: file_state(self.path)}
-        self.n, self.d = (int(size) for size in array.shape)
+        self._set_shape(array.shape, self.name)
         self.dtype, self.offset = array.dtype, int(array.offset)
 
-    def bounds(self, width: int) -> IntArray:
-        """Return bounds of equal blocks."""
-        return even_bounds(self.n, width)
-
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Return rows start..stop, in the type they are stored in."""
         place, count = self.offset + start * self.d * self.dtype.itemsize, (stop - start) * self.d
         block = np.fromfile(self.path, self.dtype, count, offset=place)
         if block.size != count:
@@ -179,29 +199,17 @@ class NpyReader(FileReader):
 class ZarrReader(FileReader):
     """The rows of a Zarr array, in blocks that follow its chunks."""
 
-    kind = "streamed"
-
     def __init__(self, array: Any, name: str = "the Zarr array") -> None:
-        if array.ndim != 2:
-            raise ValueError(f"{name} must have two dimensions, got shape {array.shape}")
-        if 0 in array.shape:
-            raise ValueError(f"{name} is empty: shape {array.shape}")
         self.array, self.name = array, name
         self.states = {}  # chunks are many files, or none; passes compare hashes
-        self.n, self.d = (int(size) for size in array.shape)
-        reserve(self.n + self.d, f"a number for each row and column of {name}", PART)
+        self._set_shape(array.shape, name)
         check_chunks(array, name)
 
     def bounds(self, width: int) -> IntArray:
-        """Return bounds at the edges of chunks, so that none is read twice."""
-        even, chunk = even_bounds(self.n, width), int(self.array.chunks[0])
-        if even.size > 1 and even[1] < chunk:  # chunks are larger than blocks may be
-            return even
-        edges = np.round(even[:-1] / chunk).astype(np.int64) * chunk
-        return np.unique(np.append(edges, [0, self.n]))
+        edges = np.append(np.arange(0, self.n, self.array.chunks[0]), self.n)
+        return bounds_along(edges, width)
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Return rows start..stop."""
         with readable(Path(self.name), "Zarr"):
             return np.asarray(self.array[start:stop])
 
@@ -210,30 +218,21 @@ class ZarrReader(FileReader):
 class ParquetReader(FileReader):
     """The numeric columns of a Parquet file, in blocks that follow its row groups."""
 
-    kind = "streamed"
-
     def __init__(self, path: Path, drop: Collection[str] = ()) -> None:
         self.path, self.name = path, str(path)
         self.states = {path: file_state(path)}
         source = open_parquet(path)
         self.columns = feature_columns(path, source, drop)
         sizes = group_sizes(path, source)
-        self.groups = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.n, self.d = int(self.groups[-1]), sum(self.columns.values())
-        if 0 in (self.n, self.d):
-            raise ValueError(f"{path} is empty: shape {(self.n, self.d)}")
-        reserve(self.n, f"a number for each row of {path}", PART)
+        self.groups = np.cumsum([0, *sizes])
+        self._set_shape((int(self.groups[-1]), sum(self.columns.values())), self.name)
         largest = f"the largest row group of {path}"
         reserve(max(sizes) * self.d, largest, "write it in smaller row groups")
 
     def bounds(self, width: int) -> IntArray:
-        """Return the bounds of row groups, and more where these are too large."""
-        even = even_bounds(self.n, width)
-        too_large = np.diff(self.groups).max() > 2 * even[1]
-        return np.unique(np.append(self.groups, even) if too_large else self.groups)
+        return bounds_along(self.groups, width)
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Return the rows start..stop, from the row groups that hold them."""
         source, parts = open_parquet(self.path), []
         first = int(np.searchsorted(self.groups, start, side="right")) - 1
         for group in range(first, int(np.searchsorted(self.groups, stop))):
@@ -263,18 +262,15 @@ class SparseReader(FileReader):
         self.name = name
         self.states = {path: file_state(path) for path in paths}
         self.files = [SparseFile.open(path) for path in paths]
-        self.d = self.files[0].d
+        d = self.files[0].d
         for file in self.files:
-            if file.d != self.d:
+            if file.d != d:
                 raise ValueError(
-                    f"{file.file} has {file.d} columns and {self.files[0].file} has {self.d}; all "
+                    f"{file.file} has {file.d} columns and {self.files[0].file} has {d}; all "
                     f"files of a folder are rows of one matrix and need the same columns"
                 )
-        self.n = sum(file.n for file in self.files)
-        if 0 in (self.n, self.d):
-            raise ValueError(f"{name} is empty: shape {(self.n, self.d)}")
-        reserve(self.n + self.d, f"a number for each row and column of {name}", PART)
         self.edges = np.cumsum([0, *(file.n for file in self.files)])
+        self._set_shape((int(self.edges[-1]), d), name)
         for file in self.files:
             if self._is_cut(file):
                 file.check()
@@ -292,26 +288,22 @@ class SparseReader(FileReader):
         return file.parts is not None and ENTRY * file.entries + ROW * file.n > block_bytes()
 
     def bounds(self, width: int) -> IntArray:
-        """Return bounds of blocks of about as many bytes, where files allow it."""
         self.check_unchanged()
-        most, row = block_bytes(), ROW + 8 * width
+        row = ROW + 8 * width
         edges, costs = [np.zeros(1)], [np.zeros(1)]
         for first, file in zip(self.edges[:-1], self.files, strict=True):
-            size = ENTRY * file.entries + row * file.n
             if self._is_cut(file):
-                sums = ENTRY * file.starts() + row * np.arange(file.n + 1)
-                rows = np.append(np.searchsorted(sums, np.arange(most, size, most)), file.n)
-                shares = sums[rows]
+                rows = np.arange(1, file.n + 1)
+                sums: Any = ENTRY * file.starts()[1:] + row * rows
             else:  # to read a part of it, all of it is read
-                parts = 1 + 8 * width * file.n // (2 * most)
+                parts = 1 + 8 * width * file.n // (2 * block_bytes())
                 rows = np.linspace(0, file.n, parts + 1)[1:].astype(np.int64)
-                shares = np.linspace(0, size, parts + 1)[1:]
+                sums = np.linspace(0, ENTRY * file.entries + row * file.n, parts + 1)[1:]
             edges.append(first + rows)
-            costs.append(costs[-1][-1] + shares)
-        return _grouped(np.concatenate(edges).astype(np.int64), np.concatenate(costs), most)
+            costs.append(costs[-1][-1] + sums)
+        return _grouped(np.concatenate(edges).astype(np.int64), np.concatenate(costs))
 
     def read(self, start: int, stop: int) -> Any:
-        """Return the rows start..stop, CSR."""
         parts = []
         begin, end = np.searchsorted(self.edges, (start + 1, stop)).tolist()
         for number in range(begin - 1, end):
@@ -319,18 +311,7 @@ class SparseReader(FileReader):
             low, high = max(start - first, 0), min(stop - first, file.n)
             if low < high:
                 parts.append(file.rows(low, high, whole=not self._is_cut(file)))
-        if len(parts) == 1:
-            return parts[0]
-        return sparse.vstack(parts, format="csr") if parts else sparse.csr_array((0, self.d))
-
-
-def _grouped(edges: IntArray, costs: FloatArray, most: int) -> IntArray:
-    """Return those of the edges at which blocks of about `most` begin and end."""
-    chosen, at = [0], 0
-    while at < edges.size - 1:
-        at = max(at + 1, int(np.searchsorted(costs, costs[at] + most, side="right")) - 1)
-        chosen.append(at)
-    return np.unique(edges[chosen])
+        return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
 
 def sparse_files(folder: Path) -> list[Path]:
