@@ -19,7 +19,7 @@ from contracts import (
     kdpp_law,
 )
 from dmsgd.features import array
-from dmsgd.features.large_array import in_blocks
+from dmsgd.features.blocks import in_blocks
 from dmsgd.samplers import reference
 from dmsgd.spectra.conditional import conditional
 from test_kdpp import DUPLICATED, FEATURES, KERNELS, matrix

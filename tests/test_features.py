@@ -14,7 +14,7 @@ from scipy import sparse
 import dmsgd
 from dmsgd.diagnostics import gradient_variance
 from dmsgd.features import as_features
-from dmsgd.features.large_array import in_blocks
+from dmsgd.features.blocks import in_blocks
 from dmsgd.inputs.arrays import on_host
 from dmsgd.samplers import reference
 
@@ -345,7 +345,7 @@ def test_maps_leave_their_source_alone(tmp_path):
 def test_the_gram_of_sparse_rows_is_that_of_the_array_however_full_they_are(monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(90, 70)) * (rng.random((90, 70)) < rng.choice([0.01, 0.3, 1.0], (90, 1)))
-    monkeypatch.setattr("dmsgd.features.sparse_gram.BLOCK", 1)  # several blocks of full rows
+    monkeypatch.setattr("dmsgd.features.rows.BLOCK", 1)  # several blocks of full rows
     for rows in (X, X.T, X[(X != 0).sum(axis=1) < 3], np.abs(X) + 1):
         F = as_features(sparse.csr_array(rows))
         np.testing.assert_allclose(F.gram(), rows.T @ rows, rtol=1e-12, atol=1e-12)

@@ -13,9 +13,8 @@ import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
 from dmsgd.compiled.computed_rows import DENSE_ROW_BLOCK
 from dmsgd.compiled.microkernels import DOT_STEP
-from dmsgd.features.blocks import Blocks
+from dmsgd.features.blocks import Blocks, LargeArray
 from dmsgd.features.convert import as_features
-from dmsgd.features.large_array import LargeArray
 from dmsgd.spectra.eigenvectors import Projected
 
 LABELS = np.random.default_rng(12).integers(4, size=200)

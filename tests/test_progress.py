@@ -19,7 +19,7 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.features import sparse_gram
+from dmsgd.features import rows
 from dmsgd.features.features import SHORTER
 from dmsgd.inputs import progress
 from dmsgd.kernels import pivoted_cholesky
@@ -114,7 +114,7 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 from scipy import sparse
-from dmsgd.features import sparse_gram
+from dmsgd.features import rows
 from dmsgd.inputs import progress
 progress.LONG, progress.EVERY = 1e-3, 0.2
 X = sparse.random_array((5000, 5000), density=1e-3, rng=np.random.default_rng(0), format="csr")
@@ -279,10 +279,10 @@ def test_the_tables_of_texts_say_how_far_they_are(
 def test_the_gram_matrix_does_not_depend_on_its_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     X = sparse.random_array((300, 40), density=0.1, rng=np.random.default_rng(0), format="csr")
     X = sparse.csr_array(sparse.vstack([X, np.ones((3, 40))]))
-    whole = sparse_gram.SparseGram(40).add(X).matrix()
+    whole = rows.SparseGram(40).add(X).matrix()
     for name in ("WORK", "PIECE", "COLUMNS"):
-        monkeypatch.setattr(sparse_gram, name, 7)
-    np.testing.assert_allclose(sparse_gram.SparseGram(40).add(X).matrix(), whole, rtol=1e-14)
+        monkeypatch.setattr(rows, name, 7)
+    np.testing.assert_allclose(rows.SparseGram(40).add(X).matrix(), whole, rtol=1e-14)
     np.testing.assert_allclose(whole, (X.T @ X).toarray(), rtol=1e-12)
 
 

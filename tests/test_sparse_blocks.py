@@ -25,7 +25,7 @@ from dmsgd.features import blocks as blocks_module
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import open_features
 from dmsgd.features.readers import SparseReader
-from dmsgd.features.sparse_gram import SparseGram
+from dmsgd.features.rows import SparseGram
 from dmsgd.files.arrays import SparseFile
 from dmsgd.spectra.eigenvectors import Projected
 from test_words import texts
@@ -406,7 +406,7 @@ def test_the_command_line(tmp_path: Path) -> None:
 def test_one_total_has_the_same_bits_however_rows_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     X = texts(500, 60)
     whole = SparseGram(60).add(X).matrix()
-    monkeypatch.setattr("dmsgd.features.sparse_gram.SHARED", 0)
+    monkeypatch.setattr("dmsgd.features.rows.SHARED", 0)
     parts, one, other = SparseGram(60), SparseGram(60), SparseGram(60)
     for first, last in pairwise([0, 1, 1, 77, 400, 500]):
         parts.add(X[first:last])

@@ -248,8 +248,8 @@ def _dominating_part(X: Features, w: float, values: FloatArray) -> KernelWarning
         )
     if X.d == 1 or values.max() < WHOLE * trace:
         return None
-    origin, found = column_moments(X)
-    squares = (origin + found.means) ** 2 + found.deviations**2
+    origin, means, deviations = column_moments(X)
+    squares = (origin + means) ** 2 + deviations**2
     widest = int(np.argmax(squares))
     if squares[widest] < WHOLE * squares.sum():
         return None

@@ -64,7 +64,7 @@ def summarize(X: Features, n: int, labels: Any, has_counts: bool) -> DataSummary
     check_nonzero(bool(squares[-1] > 0))
     with np.errstate(over="ignore"):
         norm_ratio = squares[-tenth:].mean() / squares[squares > 0][:tenth].mean()
-    deviations = column_moments(X)[1].deviations
+    *_, deviations = column_moments(X)
     varying = deviations[deviations > 0]
     names, counts = ([], []) if labels is None else np.unique(labels, return_counts=True)
     return DataSummary(

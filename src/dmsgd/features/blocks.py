@@ -12,18 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from operator import attrgetter, getitem
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.features.array import Stored, in_memory
+from dmsgd.features.array import BLOCK, Stored, in_memory
 from dmsgd.features.features import Features, RowMap
-from dmsgd.features.readers import Reader
-from dmsgd.features.row_maps import ScaleRows
+from dmsgd.features.readers import FileReader, Reader, even_bounds
+from dmsgd.features.row_maps import ConcatLabels, Normalize, ScaleRows, row_lengths
 from dmsgd.features.rows import add_up, gram
 from dmsgd.inputs.arrays import (
+    TINY,
     FloatArray,
     IntArray,
     Matrix,
@@ -33,12 +35,15 @@ from dmsgd.inputs.arrays import (
     check_vanishing,
 )
 from dmsgd.inputs.fingerprint import canonical, digest, fingerprint_rows, row_hashes
-from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.memory import fits_in_memory, reserve
 from dmsgd.inputs.progress import Progress
+from dmsgd.samplers.computed_rows import ComputedRows, DenseRows
 
 #: Gram matrices of single blocks are kept if they take no more bytes: sums over blocks follow from
 #: them without a pass.
 KEPT_BYTES = 2**26
+#: Blocks begin at multiples of this many rows, as `samplers/computed_rows.py` expects.
+ALIGNED = 64
 
 
 class Blocks(Features):
@@ -61,10 +66,7 @@ class Blocks(Features):
     def map_blocks(
         self, work: Callable[..., Any], name: str, arguments: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        """Yield work(rows, *arguments[i]) of block i in order; a block may be empty.
-
-        Blocks whose arguments are None are skipped: None is yielded.
-        """
+        """Yield work(rows, *arguments[i]) of each block i; None where arguments[i] is None."""
         piece, tasks, full = self._tasks(work, arguments)
         results = self.reader.compute(self.bounds, piece, tasks, name)
         hashes: list[npt.NDArray[np.uint64]] = []
@@ -107,7 +109,7 @@ class Blocks(Features):
         self.reader.fingerprint = found
 
     def blocks(self) -> Iterator[Matrix]:
-        return (part for part in self.map_blocks(_itself, "load") if part.shape[0])
+        return self.map_blocks(_itself, "load")
 
     def take(self, items: IntArray) -> Matrix:
         items = np.asarray(items)
@@ -117,10 +119,8 @@ class Blocks(Features):
             (items[order[a:b]] - start,) if b > a else None
             for (a, b), start in zip(pairwise(cuts.tolist()), self.bounds[:-1], strict=True)
         ]
-        found = [part for part in self.map_blocks(_rows_at, "take", arguments) if part is not None]
-        positions = np.empty(items.size, dtype=np.int64)
-        positions[order] = np.arange(items.size)
-        return self._stack(found)[positions]
+        found = [part for part in self.map_blocks(getitem, "take", arguments) if part is not None]
+        return self._stack(found)[np.argsort(order)]
 
     def _stack(self, parts: list[Matrix]) -> Matrix:
         if any(sparse.issparse(part) for part in parts):
@@ -167,8 +167,7 @@ class Blocks(Features):
 
     def fingerprint(self) -> str:
         if self.reader.fingerprint is None:
-            for _ in Blocks(self.reader).map_blocks(_nothing, "fingerprint"):
-                pass
+            list(Blocks(self.reader).map_blocks(attrgetter("shape"), "fingerprint"))
         found = str(self.reader.fingerprint)
         for map in self.maps:
             found = digest(found, map.fingerprint())
@@ -199,12 +198,10 @@ def process_block(
             f"{name} is sparse and the Dask array is not declared so; make it with "
             f"meta=scipy.sparse.csr_array((0, 0))"
         )
-    block: Any = np.zeros((0, d))
-    if start < stop:
-        try:
-            block = as_matrix(raw, name, allow_tiny=True)
-        except ValueError as error:
-            raise ValueError(f"{error} (rows count from the block's first, {start})") from None
+    try:
+        block = as_matrix(raw, name, allow_tiny=True)
+    except ValueError as error:
+        raise ValueError(f"{error} (rows count from the block's first, {start})") from None
     if sparse_rows:
         block = canonical(block if sparse.issparse(block) else sparse.csr_array(block))
     hashes = row_hashes(block) if full else None
@@ -217,9 +214,78 @@ def _itself(rows: Matrix) -> Matrix:
     return rows
 
 
-def _nothing(rows: Matrix) -> None:
+def is_large(raw: npt.NDArray[Any]) -> bool:
+    """Return whether an (n, d) array is read in blocks: there is no memory for a copy of it."""
+    ordered = raw.ndim == 2 and raw.flags.c_contiguous and raw.dtype.kind in "fiu"
+    return ordered and 8 * raw.size > 2**24 and not fits_in_memory(8 * raw.size)
+
+
+@final
+class ArrayReader(FileReader):
+    """The rows of an array, which must not change while it is in use: passes notice it."""
+
+    kind = "in slices"
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self.array, self.states = array, {}
+        self.n, self.d = array.shape
+
+    def bounds(self, width: int) -> IntArray:
+        return even_bounds(self.n, width, ALIGNED)
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        return self.array[start:stop]
+
+
+def in_blocks(array: npt.NDArray[Any]) -> Blocks:
+    """Return features that read an array in memory block by block."""
+    reader = ArrayReader(array)
+    if array.dtype not in (np.float32, np.float64):
+        return Blocks(reader)
+    return LargeArray(reader, DenseRows(array, np.ones(reader.n)))
+
+
+@final
+class LargeArray(Blocks):
+    """A large array in memory, in the type it was given in: nothing of its size is made.
+
+    Row i is scale_i X_i, and a label column: as long as maps do no more than that, single rows are
+    computed without reading a block.
+    """
+
+    basis_order = "F"
+
+    def __init__(self, reader: Reader, rows: DenseRows, maps: tuple[RowMap, ...] = ()) -> None:
+        super().__init__(reader, maps)
+        self.rows = rows
+
+    def take(self, items: IntArray) -> Matrix:
+        return self.rows.take(np.asarray(items), self.d)
+
+    def mapped(self, map: RowMap) -> Blocks:
+        rows, maps = _mapped_rows(self.rows, map), (*self.maps, map)
+        return Blocks(self.reader, maps) if rows is None else LargeArray(self.reader, rows, maps)
+
+    def gram_masses(self, B: FloatArray) -> None:
+        return None  # Gram matrices are of blocks, and masses here of 64 rows
+
+    def computed_rows(self, B: FloatArray) -> ComputedRows:
+        return ComputedRows(self, self.rows, np.ascontiguousarray(B.T))
+
+
+def _mapped_rows(rows: DenseRows, map: RowMap) -> DenseRows | None:
+    """Return what `map` makes of the rows, if compiled loops can compute it."""
+    if isinstance(map, ScaleRows):
+        return rows.scaled(map.factors)
+    if isinstance(map, ConcatLabels) and map.w < 1:
+        return rows.labelled(map.codes, map.w)
+    if isinstance(map, Normalize):
+        step = max(1, BLOCK // rows.X.shape[1])
+        parts = (rows.X[first : first + step] for first in range(0, rows.X.shape[0], step))
+        found = [row_lengths(part.astype(np.float64)) for part in parts]
+        lengths = np.concatenate([length / stretch for length, stretch in found])
+        lengths = np.hypot(rows.scale * lengths, 0.0 if rows.extra is None else rows.extra)
+        if ((lengths > 0) & (lengths < TINY)).any():
+            return None  # no number makes the shortest rows long at once
+        return rows.scaled(1 / np.where(lengths > 0, lengths, 1.0))
     return None
-
-
-def _rows_at(rows: Matrix, items: IntArray) -> Matrix:
-    return rows[items]

@@ -16,18 +16,10 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.features.array import in_memory
-from dmsgd.features.blocks import Blocks
-from dmsgd.features.dask import SharedFileReader, dask_reader
+from dmsgd.features.blocks import Blocks, in_blocks, is_large
+from dmsgd.features.dask import dask_reader, shared_file
 from dmsgd.features.features import Features
-from dmsgd.features.large_array import in_blocks, is_large
-from dmsgd.features.readers import (
-    FileReader,
-    NpyReader,
-    ParquetReader,
-    SparseReader,
-    ZarrReader,
-    sparse_files,
-)
+from dmsgd.features.readers import FileReader, NpyReader, ParquetReader, SparseReader, ZarrReader
 from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes, open_zarr
 from dmsgd.files.columns import read_column
 from dmsgd.files.csv_tables import read_numbers
@@ -112,7 +104,7 @@ def open_features(
     elif suffix == ".npz" and (name is not None or not holds_sparse(npz_sizes(file))):
         found = load_npz(file, name, FEATURE_NAMES)
     else:
-        found = SparseReader(sparse_files(file) if file.is_dir() else [file], str(file))
+        found = SparseReader(file)
     if isinstance(found, FileReader):
         return _read_or_block(found, str(path), allow_tiny, on_cluster)
     if on_cluster:
@@ -137,7 +129,7 @@ def _read_or_block(
 ) -> Features:
     """Return the rows of a reader: in memory if they fit, otherwise in blocks."""
     if on_cluster:
-        return Blocks(SharedFileReader(reader))
+        return Blocks(shared_file(reader))
     if not fits_in_memory(reader.bytes):
         return Blocks(reader)
     advice = "free some; with a smaller DMSGD_MEMORY it is read in blocks"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial, reduce
 from itertools import pairwise
-from typing import Any, final
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -19,18 +19,29 @@ from scipy import sparse
 
 from dmsgd.features.cluster import cluster_errors, wait_for, wait_for_worker
 from dmsgd.features.readers import FileReader, Reader, even_bounds
-from dmsgd.features.sparse_gram import SparseGram
+from dmsgd.features.rows import SparseGram
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.threads import thread_count
 
 
 class DaskReader(Reader):
-    """Delayed arrays or CSR arrays that follow each other, of these numbers of rows."""
+    """Delayed arrays or CSR arrays that follow each other, of these numbers of rows.
+
+    file: what they are read from, if it is a file that all workers have.
+    """
 
     kind = "distributed"
 
-    def __init__(self, parts: list[Any], sizes: Sequence[int], d: int, sparse_rows: bool) -> None:
-        self.parts, self.sparse_rows = parts, sparse_rows
+    def __init__(
+        self,
+        parts: list[Any],
+        sizes: Sequence[int],
+        d: int,
+        sparse_rows: bool,
+        file: FileReader | None = None,
+    ) -> None:
+        self.parts, self.sparse_rows, self.file = parts, sparse_rows, file
+        self.name = "" if file is None else file.name
         self.edges = np.cumsum([0, *sizes]).astype(np.int64)
         self._set_shape((int(self.edges[-1]), int(d)), "the Dask array")
 
@@ -48,6 +59,10 @@ class DaskReader(Reader):
         first, end = self.edges[number : number + 2].tolist()
         part = self.parts[number]
         return part if (first, end) == (start, stop) else part[start - first : stop - first]
+
+    def check_unchanged(self) -> None:
+        if self.file is not None:
+            self.file.check_unchanged()
 
     def compute(
         self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
@@ -87,25 +102,14 @@ class DaskReader(Reader):
         return found, rest
 
 
-@final
-class SharedFileReader(DaskReader):
-    """A file that the workers of a cluster read, each its own blocks."""
+def shared_file(reader: FileReader) -> DaskReader:
+    """Return the rows of a file that the workers of a cluster read, each its own blocks."""
+    import dask
 
-    def __init__(self, reader: FileReader) -> None:
-        import dask
-
-        self.reader, self.n, self.d = reader, reader.n, reader.d
-        self.name, self.sparse_rows = reader.name, reader.sparse_rows
-        self._read = dask.delayed(reader.read)
-
-    def bounds(self, width: int) -> IntArray:
-        return self.reader.bounds(width)
-
-    def check_unchanged(self) -> None:
-        self.reader.check_unchanged()
-
-    def chunk(self, start: int, stop: int) -> Any:
-        return named(_call, "read")(self._read, start, stop)
+    bounds = reader.bounds(0 if reader.sparse_rows else reader.d)
+    everywhere, read = dask.delayed(reader.read), named(_call, "read")
+    parts = [read(everywhere, start, stop) for start, stop in pairwise(bounds.tolist())]
+    return DaskReader(parts, np.diff(bounds).tolist(), reader.d, reader.sparse_rows, reader)
 
 
 def dask_reader(value: Any) -> DaskReader:

@@ -6,9 +6,8 @@ are mapped when their blocks are read. What a map does to rows is in row_maps.py
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +18,10 @@ from dmsgd.features.row_maps import Anneal, ConcatLabels, Normalize, Standardize
 from dmsgd.inputs.arrays import TINY, FloatArray, Matrix, as_array
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import as_fraction, as_positive
+
+#: Number of some rows, means of their columns, and roots of the summed squares of distances from
+#: these means.
+Moments = tuple[int, FloatArray, FloatArray]
 
 
 def one_hot(labels: Any) -> Matrix:
@@ -79,30 +82,27 @@ def standardize(X: Any) -> Matrix | Features:
 
 def standardize_map(F: Features) -> Standardize:
     """Return the map that makes columns of mean 0 and standard deviation 1 of these features."""
-    origin, found = column_moments(F)
-    deviations = found.deviations
+    origin, means, deviations = column_moments(F)
     small = np.flatnonzero((deviations > 0) & (deviations < TINY))
     if small.size:
         raise ValueError(
             f"column {small[0]} of X has a standard deviation of {deviations[small[0]]:.0e}, of "
             f"which too few digits are known to divide by it; rescale the column, or leave it out"
         )
-    return Standardize(origin, found.means, np.where(deviations > 0, deviations, np.inf))
+    return Standardize(origin, means, np.where(deviations > 0, deviations, np.inf))
 
 
 def concat(X: Any, labels: Any, w: float) -> Matrix | Features:
     """Return F = [(1-w)X, wH]: features and one-hot labels side by side (the paper's eq. for F).
 
     w = 0 uses the features alone, w = 1 the labels alone (stratified sampling); a part of weight
-    zero is left out, not stored as zeros. The shape is (n, d + classes); O(stored
-    entries).
+    zero is left out, not stored as zeros. The shape is (n, d + classes); O(stored entries).
 
     >>> concat(np.array([[2.0], [4.0]]), ["a", "b"], 0.5)
     array([[1. , 0.5, 0. ],
            [2. , 0. , 0.5]])
     """
-    F = as_features(X)
-    return concat_labels(F, labels, as_fraction(w, "w")).unwrap()
+    return concat_labels(as_features(X), labels, as_fraction(w, "w")).unwrap()
 
 
 def concat_labels(F: Features, labels: Any, w: float) -> Features:
@@ -115,51 +115,28 @@ def _applied(X: Any, map: RowMap) -> Matrix | Features:
     return as_features(X, allow_tiny=True).mapped(map).unwrap()
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Means and standard deviations of the columns of some rows, each less the same origin.
-
-    Parts of the rows are merged by root sums of squares, which neither overflow nor vanish.
-
-    count:  rows.
-    means:  of the columns, shape (d,).
-    spread: root of the summed squares of distances from the means, shape (d,).
-    """
-
-    count: int
-    means: FloatArray
-    spread: FloatArray
-
-    @property
-    def deviations(self) -> FloatArray:
-        """Standard deviations of the columns."""
-        return np.asarray(self.spread / np.sqrt(self.count))
-
-    def with_others(self, other: Moments) -> Moments:
-        """Return the moments of both parts together."""
-        count = self.count + other.count
-        apart = other.means - self.means
-        between = np.abs(apart) * np.sqrt(self.count * (other.count / count))
-        means = self.means + apart * (other.count / count)
-        return Moments(count, means, np.hypot(np.hypot(self.spread, other.spread), between))
-
-
-def column_moments(F: Features) -> tuple[FloatArray, Moments]:
-    """Return the first row, and the moments of all rows less that one, in one pass.
+def column_moments(F: Features) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the first row, and means and standard deviations of all rows less that one.
 
     So a column far from 0 keeps its digits, and a constant column has deviation exactly 0.
     """
     origin = as_array(F.take(np.zeros(1, dtype=np.int64)))[0].astype(np.float64)
     parts = F.map_blocks(partial(_moments, origin=origin), "moments")
-    return origin, reduce(Moments.with_others, (part for part in parts if part.count))
+    count, means, spread = reduce(_merged, parts)
+    return origin, means, spread / np.sqrt(count)
+
+
+def _merged(one: Moments, other: Moments) -> Moments:
+    """Return the moments of two parts of the rows together."""
+    (n, means, spread), (m, others, another) = one, other
+    apart = others - means
+    between = np.abs(apart) * np.sqrt(n * (m / (n + m)))
+    spread = np.hypot(np.hypot(spread, another), between)  # neither overflows nor vanishes
+    return n + m, means + apart * (m / (n + m)), spread
 
 
 def _moments(rows: Matrix, origin: FloatArray) -> Moments:
     """Return the moments of a block of rows less `origin`."""
-    n, d = rows.shape
-    if n == 0:
-        return Moments(0, np.zeros(d), np.zeros(d))
     if sparse.issparse(rows):
         return _sparse_moments(rows, origin)
     shifted = rows - origin
@@ -167,7 +144,7 @@ def _moments(rows: Matrix, origin: FloatArray) -> Moments:
     shifted -= means
     size = np.abs(shifted).max(axis=0)
     shifted /= np.where(size > 0, size, 1.0)
-    return Moments(n, means, size * np.sqrt(np.einsum("ij,ij->j", shifted, shifted)))
+    return len(rows), means, size * np.sqrt(np.einsum("ij,ij->j", shifted, shifted))
 
 
 def _sparse_moments(rows: Matrix, origin: FloatArray) -> Moments:
@@ -181,4 +158,4 @@ def _sparse_moments(rows: Matrix, origin: FloatArray) -> Moments:
     np.maximum.at(size, columns, np.abs(entries))
     scale = np.where(size > 0, size, 1.0)
     squares = np.bincount(columns, weights=(entries / scale[columns]) ** 2, minlength=d)
-    return Moments(n, means, size * np.sqrt(squares + empty * (apart / scale) ** 2))
+    return n, means, size * np.sqrt(squares + empty * (apart / scale) ** 2)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.features.sparse_gram import SparseGram
+from dmsgd.features.rows import SparseGram
 from dmsgd.files.arrays import SparseFile, check_chunks
 from dmsgd.files.parquet_tables import as_numbers, feature_columns, group_sizes, open_parquet
 from dmsgd.files.paths import readable
@@ -60,7 +60,7 @@ class Reader(ABC):
     def bounds(self, width: int) -> IntArray:
         """Return where blocks begin and end, from 0 to n, for rows that become `width` numbers.
 
-        Where rows are sparse, `width` counts those that maps make dense, beside their entries.
+        No block is empty. Where rows are sparse, `width` counts those that maps make dense.
         """
 
     @abstractmethod
@@ -258,8 +258,8 @@ class SparseReader(FileReader):
     kind = "sparse, streamed"
     sparse_rows = True
 
-    def __init__(self, paths: Sequence[Path], name: str) -> None:
-        self.name = name
+    def __init__(self, path: Path) -> None:
+        self.name, paths = str(path), _sparse_files(path)
         self.states = {path: file_state(path) for path in paths}
         self.files = [SparseFile.open(path) for path in paths]
         d = self.files[0].d
@@ -270,7 +270,7 @@ class SparseReader(FileReader):
                     f"files of a folder are rows of one matrix and need the same columns"
                 )
         self.edges = np.cumsum([0, *(file.n for file in self.files)])
-        self._set_shape((int(self.edges[-1]), d), name)
+        self._set_shape((int(self.edges[-1]), d), self.name)
         for file in self.files:
             if self._is_cut(file):
                 file.check()
@@ -314,16 +314,18 @@ class SparseReader(FileReader):
         return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
 
-def sparse_files(folder: Path) -> list[Path]:
-    """Return the .npz files of a folder in the order of their names; raise if there are none."""
+def _sparse_files(path: Path) -> list[Path]:
+    """Return the file, or the .npz files of a folder in the order of their names."""
+    if not path.is_dir():
+        return [path]
     found = sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix.lower() == ".npz" and not path.name.startswith(".") and path.is_file()
+        each
+        for each in path.iterdir()
+        if each.suffix.lower() == ".npz" and not each.name.startswith(".") and each.is_file()
     )
     if not found:
         raise ValueError(
-            f"{folder} is a folder without .npz files; a folder of features holds files of "
+            f"{path} is a folder without .npz files; a folder of features holds files of "
             f"scipy.sparse.save_npz, whose rows follow each other in the order of the names"
         )
     return found

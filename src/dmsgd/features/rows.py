@@ -5,16 +5,20 @@ Of sparse rows nothing is made that has a number for every row and column.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from typing import Any
+from itertools import pairwise
+from typing import Any, final
 
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.sparse_gram import SparseGram
 from dmsgd.inputs.arrays import FloatArray, Matrix, as_array
-from dmsgd.inputs.progress import run_interruptible
+from dmsgd.inputs.fingerprint import canonical
+from dmsgd.inputs.progress import Progress, run_interruptible
+from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.computed_rows import SparseRows, tiles
+from dmsgd.samplers.parallel import parallel_map
 from dmsgd.spectra.decompose import like
 from dmsgd.spectra.rounding import EPS
 
@@ -24,6 +28,14 @@ SPARSE = 20
 PRODUCT = 2**21
 #: Distances that are computed at a time.
 DISTANCES = 2**20
+#: Products of entries that `SparseGram` adds in one go, a second or two, so that Ctrl-C works;
+#: rows, if these are fewer; columns that are transposed in one go.
+WORK, PIECE, SQUARE = 2**31, 2**14, 256
+#: Rows with more than this share of entries that are not zero are multiplied as arrays, in blocks
+#: of so many numbers, and added to so many rows of the result in one go.
+FULL, BLOCK, COLUMNS = 1 / 4, 2**20, 2**12
+#: Fewer entries than this are added on one core.
+SHARED = 2**17
 
 
 def product(A: Matrix, B: Matrix) -> Any:
@@ -138,3 +150,76 @@ def similarity(A: Matrix, B: Matrix, scale: float) -> Any:
     L = squared_distances(A, B)
     L *= -0.5 / scale**2
     return np.exp(L, out=L) if isinstance(L, np.ndarray) else L.exp_()
+
+
+@final
+class SparseGram:
+    """XᵀX of the CSR arrays X that are added, (d, d): one total, whatever is added.
+
+    The bits do not depend on how rows are cut into parts, unless some are full, nor on the cores.
+    """
+
+    def __init__(self, d: int) -> None:
+        self._total = np.zeros((d, d))  # what is below the diagonal does not count
+
+    def add(self, X: Matrix) -> SparseGram:
+        """Add XᵀX. Rows with many entries are multiplied as arrays, which is faster."""
+        d = X.shape[1]
+        full = np.diff(X.indptr) > d * FULL
+        self._add_short_rows(canonical(X[~full] if full.any() else X))
+        rows, step = np.flatnonzero(full), max(BLOCK // d, d // 4)
+        for start in range(0, rows.size, step):
+            block = X[rows[start : start + step]].toarray()
+            for first in range(0, d, COLUMNS):
+                part = slice(first, first + COLUMNS)
+                self._total[part] += block[:, part].T @ block
+        return self
+
+    def _add_short_rows(self, X: Matrix) -> None:
+        """Add XᵀX, one entry times another at a time; cores share the rows of the result."""
+        from dmsgd.compiled.sparse_gram import add_gram
+
+        (n, d), entries, counts = X.shape, SparseRows.of(X), np.diff(X.indptr)
+        if n == 0:
+            return
+        alone = threading.current_thread() is not threading.main_thread() or X.nnz < SHARED
+        cores = 1 if alone else thread_count(-1)
+        work = counts.astype(float) ** 2
+        pieces = _equal_parts(work, max(-(-n // PIECE), int(work.sum() / WORK) + 1))
+        shares = [(0, d)]
+        if cores > 1:  # by the products of the first rows
+            few = min(n, PIECE // 4)
+            ends = np.repeat(X.indptr[1 : few + 1], counts[:few])
+            rest = ends - np.arange(ends.size)
+            shares = _equal_parts(np.bincount(X.indices[: ends.size], rest, minlength=d), cores)
+        tell = Progress(f"the Gram matrix of {n:,} items x {d:,} features")
+        for rows in pieces:
+
+            def add(share: tuple[int, int], rows: tuple[int, int] = rows) -> None:
+                add_gram(*entries.arrays, *rows, *share, d, self._total)
+
+            parallel_map(add, shares, cores)
+            tell(rows[1] / n)
+
+    def plus(self, other: SparseGram) -> SparseGram:
+        """Return the Gram matrix of what both were given."""
+        both = SparseGram(0)
+        both._total = self._total + other._total
+        return both
+
+    def matrix(self) -> FloatArray:
+        """Return XᵀX of all; nothing can be added after it."""
+        total = self._total
+        for first in range(0, len(total), SQUARE):  # in parts that stay in the cache
+            last = first + SQUARE
+            square = np.triu(total[first:last, first:last])
+            total[first:last, first:last] = square + np.triu(square, 1).T
+            total[last:, first:last] = total[first:last, last:].T
+        return total
+
+
+def _equal_parts(work: Any, parts: int) -> list[tuple[int, int]]:
+    """Return the bounds of parts of about as much work."""
+    sums = np.cumsum(work)
+    inner = np.searchsorted(sums, sums[-1] * np.arange(1, parts) / parts)
+    return list(pairwise(sorted({0, *inner.tolist(), len(work)})))
