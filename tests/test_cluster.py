@@ -472,7 +472,7 @@ def test_what_is_no_client_is_refused_before_any_work(tmp_path: Path) -> None:
     ) as cluster:
         closed = distributed.Client(cluster)
         closed.close()
-    with pytest.raises(ClusterError, match=r"is lost .the client is closed.*connect again"):
+    with pytest.raises(ClusterError, match=r"was lost .the client is closed.*connect again"):
         dmsgd.presample(design, 5, path=path, client=closed)
     assert not list(tmp_path.iterdir())
 

@@ -71,7 +71,7 @@ def test_columns_that_do_not_overlap_are_not_diagonalised():
 
 @every_setting
 def test_large_features_in_memory_are_not_copied(settings, monkeypatch):
-    monkeypatch.setattr("dmsgd.features.large_array.is_large", lambda raw: raw.dtype.kind in "fiu")
+    monkeypatch.setattr("dmsgd.features.convert.is_large", lambda raw: raw.dtype.kind in "fiu")
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**17)
     monkeypatch.setattr("dmsgd.features.blocks.BLOCK", 2**14)
     big, n = np.tile(X, (400, 1)), 36_000

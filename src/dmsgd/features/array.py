@@ -95,21 +95,34 @@ class Stored(Features):
     def readable_rows(self, limit: int) -> int:
         return self.n
 
+    def _stores_vectors(self) -> bool:
+        return not self.sparse_rows or self.n * self.d <= STORED
+
+    def plan_spectrum(self, advice: str) -> None:
+        super().plan_spectrum(advice)
+        if self.d < self.n and self._stores_vectors():
+            size = self.n * self.d + 3 * self.d**2
+            reserve(size, f"the eigenvectors of {self.n} items", advice)
+
     def eigenpairs(
         self, values: FloatArray, U: FloatArray, overwrite: bool = False
     ) -> tuple[FloatArray, Any]:
+        if not self._stores_vectors():
+            return values, Projected.of(self.copied(), values, U)
         V = self._product(U / np.sqrt(values), overwrite)
         return correct_left_vectors(V, values), V
 
     def _product(self, basis: FloatArray, overwrite: bool) -> FloatArray:
-        return self.times(basis)
+        if self.sparse_rows or not overwrite or basis.shape[0] != basis.shape[1]:
+            return self.times(basis)
+        step = max(1, 2**24 // self.d)
+        for first in range(0, self.n, step):  # halves the peak memory of nystrom
+            self.matrix[first : first + step] = self.matrix[first : first + step] @ basis
+        return np.asarray(self.matrix)
 
     @cached_property
     def _fingerprint(self) -> str:
         return self.origin or fingerprint(self.matrix)
-
-    def fingerprint(self) -> str:
-        return self._fingerprint
 
 
 @final
@@ -117,20 +130,6 @@ class Array(Stored):
     """An array in memory."""
 
     kind = "dense"
-
-    def plan_spectrum(self, advice: str) -> None:
-        super().plan_spectrum(advice)
-        if self.d < self.n:
-            size = self.n * self.d + 3 * self.d**2
-            reserve(size, f"the eigenvectors of {self.n} items", advice)
-
-    def _product(self, basis: FloatArray, overwrite: bool) -> FloatArray:
-        if not overwrite or basis.shape[0] != basis.shape[1]:
-            return self.times(basis)
-        step = max(1, 2**24 // self.d)
-        for first in range(0, self.n, step):  # halves the peak memory of nystrom
-            self.matrix[first : first + step] = self.matrix[first : first + step] @ basis
-        return np.asarray(self.matrix)
 
 
 @final
@@ -158,19 +157,6 @@ class Sparse(Stored):
     def _is_disjoint(self) -> bool:
         """Return whether rows have one entry each, as labels: then columns are orthogonal."""
         return self.matrix.format == "csr" and bool(np.diff(self.matrix.indptr).max() <= 1)
-
-    def plan_spectrum(self, advice: str) -> None:
-        super().plan_spectrum(advice)
-        if self.d < self.n and self.n * self.d <= STORED:
-            size = self.n * self.d + 3 * self.d**2
-            reserve(size, f"the eigenvectors of {self.n} items", advice)
-
-    def eigenpairs(
-        self, values: FloatArray, U: FloatArray, overwrite: bool = False
-    ) -> tuple[FloatArray, Any]:
-        if self.n * self.d <= STORED:
-            return super().eigenpairs(values, U)
-        return values, Projected.of(self.copied(), values, U)
 
     def computed_rows(self, B: FloatArray) -> ComputedSparseRows:
         return ComputedSparseRows.of(self.matrix, B.T)

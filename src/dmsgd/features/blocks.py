@@ -10,7 +10,7 @@ later ones raise an error if the data have changed since.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from operator import attrgetter, getitem
 from typing import Any, final
@@ -165,7 +165,8 @@ class Blocks(Features):
                 reserve(2 * sum(part.nnz for part in parts) + self.n, what, advice)
         return in_memory(self._stack(parts), self.fingerprint())
 
-    def fingerprint(self) -> str:
+    @cached_property
+    def _fingerprint(self) -> str:
         if self.reader.fingerprint is None:
             list(Blocks(self.reader).map_blocks(attrgetter("shape"), "fingerprint"))
         found = str(self.reader.fingerprint)

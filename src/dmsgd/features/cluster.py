@@ -85,14 +85,18 @@ def check_client(client: Any) -> None:
             f"is not asynchronous"
         )
     if client.status != "running":
-        raise ClusterError(
-            f"the connection to the Dask scheduler at {_address(client)} is lost (the client is "
-            f"{client.status}); see that it runs, connect again, and call again"
-        )
+        raise _lost(client, f"the client is {client.status}")
 
 
 def _address(client: Any) -> str:
     return str(getattr(client.scheduler, "address", None) or "an unknown address")
+
+
+def _lost(client: Any, why: str) -> ClusterError:
+    return ClusterError(
+        f"the Dask scheduler at {_address(client)} was lost ({why}); see that it runs, connect "
+        f"again, and call again"
+    )
 
 
 @contextmanager
@@ -110,10 +114,7 @@ def cluster_errors(client: Any) -> Iterator[None]:
             f"probably for lack of memory; give them more, or more threads to fewer workers"
         ) from error
     except (CancelledError, CommClosedError) as error:
-        raise ClusterError(
-            f"the Dask scheduler at {_address(client)} was lost, or the work there was cancelled; "
-            f"see that it runs, and call again"
-        ) from error
+        raise _lost(client, "or the work there was cancelled") from error
 
 
 def wait_for(future: Any, client: Any) -> Any:
@@ -134,21 +135,18 @@ def wait_for(future: Any, client: Any) -> Any:
 
 def wait_for_worker(client: Any) -> None:
     """Return once the cluster has a worker; raise if none comes, or the scheduler is lost."""
-    since, address = monotonic(), _address(client)
+    since = monotonic()
     while True:
         try:
             workers = Background(client.nthreads, daemon=True).result(CONNECT_SECONDS)
         except (TimeoutError, asyncio.TimeoutError):
-            raise ClusterError(
-                f"the Dask scheduler at {address} was lost (no answer in {CONNECT_SECONDS:g} "
-                f"seconds); see that it runs, and call again"
-            ) from None
+            raise _lost(client, f"no answer in {CONNECT_SECONDS:g} seconds") from None
         if workers:
             return
         if monotonic() - since > WORKERLESS_SECONDS:
             raise ClusterError(
-                f"the Dask cluster at {address} has had no workers for {WORKERLESS_SECONDS:g} "
-                f"seconds; start some (`dask worker {address}`) and call again"
+                f"the Dask cluster at {_address(client)} has had no workers for "
+                f"{WORKERLESS_SECONDS:g} seconds; start some (`dask worker`) and call again"
             )
         sleep(1)
 

@@ -73,7 +73,6 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
 def open_features(
     path: str | os.PathLike[str],
     drop: Collection[str] = frozenset(),
-    name: str | None = None,
     *,
     on_cluster: bool = False,
     allow_tiny: bool = False,
@@ -82,11 +81,10 @@ def open_features(
 
     path:       `archive.npz:NAME` and `store.zarr:NAME` are one array of several.
     drop:       columns of a table that are no features, as labels are.
-    name:       NAME, if it is not in the path.
     on_cluster: let the workers of a Dask cluster read blocks; they must have the file, too.
     """
-    file, in_path = find_file(os.fspath(path), FEATURE_FILES, folders=True)
-    file, name, suffix = file.absolute(), name or in_path, file.suffix.lower()
+    file, name = find_file(os.fspath(path), FEATURE_FILES, folders=True)
+    file, suffix = file.absolute(), file.suffix.lower()
     if suffix in TABLES and name is not None:
         raise ValueError(f"{path}: features are all columns of a table; give the file alone")
     if drop and suffix not in TABLES:

@@ -22,6 +22,7 @@ from dmsgd.inputs.arrays import (
     Matrix,
     as_array,
     check_nonzero,
+    check_shape,
     check_vanishing,
     on_host,
 )
@@ -49,9 +50,9 @@ class Cuda(Features):
         self.n, self.d = (int(size) for size in tensor.shape)
         self.kind = f"on {tensor.device}"
 
-    def slices(self) -> Iterator[tuple[int, Tensor]]:
+    def slices(self, numbers: int = SLICE) -> Iterator[tuple[int, Tensor]]:
         """Yield (number of the first row, rows as float64) on the GPU."""
-        step = max(1, SLICE // self.d)
+        step = max(1, numbers // self.d)
         for start in range(0, self.n, step):
             yield start, self.tensor[start : start + step].to(torch.float64)
 
@@ -59,9 +60,7 @@ class Cuda(Features):
         return on_host(self.tensor[like(self.tensor, items)].to(torch.float64))
 
     def blocks(self) -> Iterator[Matrix]:
-        step = max(1, BLOCK // self.d)
-        for start in range(0, self.n, step):
-            yield on_host(self.tensor[start : start + step].to(torch.float64))
+        return (on_host(part) for _, part in self.slices(BLOCK))
 
     def _each(self, function: Callable[..., Any], name: str, **arguments: Any) -> Iterator[Any]:
         there = {
@@ -127,9 +126,6 @@ class Cuda(Features):
         factors = like(self.tensor, hash_factors(self.d).view(np.int64))
         return fingerprint_rows(self.shape, (_hashes(part, factors) for _, part in self.slices()))
 
-    def fingerprint(self) -> str:
-        return self._fingerprint
-
 
 def cuda_features(tensor: Any, name: str, allow_tiny: bool) -> Cuda:
     """Return a CUDA tensor as features, after the checks that arrays in memory get."""
@@ -137,21 +133,13 @@ def cuda_features(tensor: Any, name: str, allow_tiny: bool) -> Cuda:
         raise TypeError(f"{name} is a {tensor.layout} tensor; pass {name}.to_dense()")
     if tensor.is_complex():
         raise TypeError(f"{name} must hold real numbers, got dtype {tensor.dtype}")
-    if tensor.ndim != 2:
-        raise ValueError(
-            f"{name} must have two dimensions (items, features), got shape {tuple(tensor.shape)}; "
-            f"images become rows by X.flatten(1)"
-        )
-    if tensor.numel() == 0:
-        raise ValueError(f"{name} is empty: shape {tuple(tensor.shape)}")
+    check_shape(tuple(tensor.shape), name)
     features = Cuda(tensor.detach().resolve_neg())
     squares = sum(float(part.square().sum()) for _, part in features.slices())
     if not np.isfinite(squares):
         bad = int((~torch.isfinite(tensor)).sum())
         if bad:
-            raise ValueError(
-                f"{name} has {counted(bad, 'NaN or infinite value')}; remove or impute them"
-            )
+            raise ValueError(f"{name} has {counted(bad, 'NaN or infinite value')}; remove them")
         raise ValueError(f"{name} has values so large that their squares overflow; rescale it")
     if not allow_tiny:
         check_nonzero(bool(tensor.any()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -100,9 +100,13 @@ class Features(ABC):
     def to_memory(self) -> Features:
         """Return the same rows in memory (`matrix`), or raise MemoryError."""
 
+    @cached_property
     @abstractmethod
+    def _fingerprint(self) -> str: ...
+
     def fingerprint(self) -> str:
         """Return a hash of the source and its maps, equal for equal numbers in any kind."""
+        return self._fingerprint
 
     @abstractmethod
     def gram(self, weights: FloatArray | None = None) -> Any:

@@ -224,8 +224,8 @@ class ParquetReader(FileReader):
         source = open_parquet(path)
         self.columns = feature_columns(path, source, drop)
         sizes = group_sizes(path, source)
+        self._set_shape((sum(sizes), sum(self.columns.values())), self.name)
         self.groups = np.cumsum([0, *sizes])
-        self._set_shape((int(self.groups[-1]), sum(self.columns.values())), self.name)
         largest = f"the largest row group of {path}"
         reserve(max(sizes) * self.d, largest, "write it in smaller row groups")
 
@@ -269,8 +269,8 @@ class SparseReader(FileReader):
                     f"{file.file} has {file.d} columns and {self.files[0].file} has {d}; all "
                     f"files of a folder are rows of one matrix and need the same columns"
                 )
+        self._set_shape((sum(file.n for file in self.files), d), self.name)
         self.edges = np.cumsum([0, *(file.n for file in self.files)])
-        self._set_shape((int(self.edges[-1]), d), self.name)
         for file in self.files:
             if self._is_cut(file):
                 file.check()

@@ -85,7 +85,7 @@ def as_matrix(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Matri
     if value is None:
         raise TypeError(f"{name} is None; pass an (n, d) array of features")
     if sparse.issparse(value):
-        _check_shape(value.shape, name)
+        check_shape(value.shape, name)
         matrix = _as_csr(value, name)
         entries = matrix.data
     else:
@@ -96,14 +96,15 @@ def as_matrix(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Matri
                 f"the path of a file"
             )
         entries = matrix = np.ascontiguousarray(as_floats(raw, name)).reshape(raw.shape)
-        _check_shape(matrix.shape, name)
+        check_shape(matrix.shape, name)
     squares = _finite_squares(entries, name)
     if not allow_tiny and squares < VANISHING and entries.any():
         check_vanishing(squares, name)
     return matrix
 
 
-def _check_shape(shape: tuple[int, ...], name: str) -> None:
+def check_shape(shape: tuple[int, ...], name: str) -> None:
+    """Raise if this is not the shape of a matrix that has rows and columns."""
     if len(shape) != 2:
         raise ValueError(
             f"{name} must have two dimensions (items, features), got shape {shape}"
