@@ -231,7 +231,7 @@ def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
     bounds = table[RNG.integers(0, table.shape[0], count), chosen, ROW_BLOCK - 1]
     exactly = (bounds > 0) & (bounds < totals[chosen]) & (np.arange(count) % 2 == 1)
     targets[exactly] = bounds[exactly]  # where one group ends and the next begins
-    locate(tables.arguments(1)[0], chosen, targets, items, count)
+    locate(tables.arguments(1).numbers, chosen, targets, items, count)
     assert (items >= 0).all()
     assert (items < n).all()
     assert (sums[items, chosen] > targets * (1 - 1e-12)).all()

@@ -14,7 +14,7 @@ from contracts import check_closed_forms, check_determinism, check_draws, kdpp_l
 from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK
 from dmsgd.features import array
 from dmsgd.features.rows import gram
-from dmsgd.samplers.computed_rows import ComputedSparseRows
+from dmsgd.samplers.computed_rows import SparseRows
 from dmsgd.spectra.eigenvectors import Projected
 
 RNG = np.random.default_rng(11)
@@ -103,7 +103,7 @@ def test_draws_are_those_of_eigenvectors_in_memory(
 
 def test_sums_and_weighted_squares_are_those_of_the_product() -> None:
     X, B, weights = texts(5 * SPARSE_ROW_BLOCK + 7, 30), RNG.normal(size=(45, 30)), RNG.random(45)
-    sums, weighed = ComputedSparseRows.of(X, B).block_sums(weights)
+    sums, weighed = SparseRows.of(X).block_sums(B, weights)
     V = X @ B.T
     ends = [*range(0, X.shape[0], SPARSE_ROW_BLOCK), X.shape[0]]
     expected = np.array([(V[:end] ** 2).sum(axis=0) for end in ends]).T

@@ -241,3 +241,20 @@ def sparse_block_sums(
         for t in range(count):
             sums[t * width + block + 1] = mass[t]
     return 0
+
+
+@callback(int64(int64_ptr, uint32_ptr, float64_ptr, *5 * [int64], float64_ptr))
+def add_gram(indptr, indices, data, first, last, low, high, d, G):
+    """G[low:high] += (F[first:last].T @ F[first:last])[low:high], on and above the diagonal.
+
+    F is a CSR matrix with columns in order and none twice in a row; G is (d, d).
+    """
+    for i in range(first, last):
+        for e in range(indptr[i], indptr[i + 1]):
+            if indices[e] >= high:
+                break
+            if indices[e] >= low:
+                row, x = shift(G, indices[e] * d), data[e]
+                for f in range(e, indptr[i + 1]):
+                    row[indices[f]] += x * data[f]
+    return 0

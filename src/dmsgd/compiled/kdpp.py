@@ -16,34 +16,10 @@ from math import log
 import numpy as np
 from numba.types import int64, uint64
 
+from dmsgd.compiled import projection as at
 from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined, int64_ptr
 from dmsgd.compiled.philox import fill_uniforms
 from dmsgd.compiled.pointers import call, doubles_at, ints_at, shift
-from dmsgd.compiled.projection import (
-    ACCEPT,
-    BEGIN_DRAW,
-    COLUMNS,
-    FIRST_BLOCK,
-    GATHER,
-    ITEMS,
-    LOCATE,
-    LOG_E,
-    NEXT_ITEMS,
-    NEXT_THRESHOLDS,
-    OUT,
-    PREFILTER,
-    RANDOM,
-    RANK,
-    SIZE,
-    SOURCE,
-    TARGETS,
-    THRESHOLDS,
-    UNIFORMS,
-    J,
-    K,
-    X,
-    begin,
-)
 from dmsgd.compiled.simd import BLOCK
 
 #: Proposals are prefiltered once fewer than one in this many is accepted: then it saves time.
@@ -84,21 +60,21 @@ def choose_eigenvectors(log_e, rank, k, key, start, size, uniforms, chosen):
 
 
 @helper
-def propose(fields, key, draw, at, thresholds, items):
+def propose(fields, key, draw, block, thresholds, items):
     """Make the next block of proposals: items, and a threshold below 1 for each.
 
     From three uniforms each: a column j of J, a target below the sum of V_:j², and the threshold.
     Return the next block of random numbers.
     """
-    k, chosen, source = fields[K], ints_at(fields[J]), ints_at(fields[SOURCE])
-    uniforms, totals = doubles_at(fields[UNIFORMS]), doubles_at(source[0])
-    columns, targets = ints_at(fields[COLUMNS]), doubles_at(fields[TARGETS])
-    after = call(fields[RANDOM], key, draw, at, uniforms, 3 * BLOCK)
+    k, chosen, source = fields[at.K], ints_at(fields[at.J]), ints_at(fields[at.SOURCE])
+    uniforms, totals = doubles_at(fields[at.UNIFORMS]), doubles_at(source[0])
+    columns, targets = ints_at(fields[at.COLUMNS]), doubles_at(fields[at.TARGETS])
+    after = call(fields[at.RANDOM], key, draw, block, uniforms, 3 * BLOCK)
     for p in range(BLOCK):
         columns[p] = chosen[np.int64(uniforms[3 * p] * k)]
         targets[p] = uniforms[3 * p + 1] * totals[columns[p]]
         thresholds[p] = uniforms[3 * p + 2]
-    call(fields[LOCATE], source, columns, targets, items, BLOCK)
+    call(fields[at.LOCATE], source, columns, targets, items, BLOCK)
     return after
 
 
@@ -112,38 +88,62 @@ def draw(fields, key, start):
     start + t go on at FIRST_BLOCK. The bound on proposals is one that an orthonormal V exceeds with
     probability below e^-90.
     """
-    k, chosen, source = fields[K], ints_at(fields[J]), ints_at(fields[SOURCE])
-    coordinates, scratch = doubles_at(fields[X]), ints_at(fields[COLUMNS])
-    items, next_items = ints_at(fields[ITEMS]), ints_at(fields[NEXT_ITEMS])
+    k, chosen, source = fields[at.K], ints_at(fields[at.J]), ints_at(fields[at.SOURCE])
+    coordinates, scratch = doubles_at(fields[at.X]), ints_at(fields[at.COLUMNS])
+    items, next_items = ints_at(fields[at.ITEMS]), ints_at(fields[at.NEXT_ITEMS])
     thresholds, next_thresholds = (
-        doubles_at(fields[THRESHOLDS]),
-        doubles_at(fields[NEXT_THRESHOLDS]),
+        doubles_at(fields[at.THRESHOLDS]),
+        doubles_at(fields[at.NEXT_THRESHOLDS]),
     )
-    for t in range(fields[SIZE]):
-        number, left, row = start + np.uint64(t), k, shift(ints_at(fields[OUT]), t * k)
-        if fields[LOG_E] != 0:
-            uniforms = doubles_at(fields[UNIFORMS])
-            call(fields[RANDOM], key, number, 0, uniforms, k)
-            select_eigenvectors(doubles_at(fields[LOG_E]), fields[RANK], k, uniforms, chosen)
-        begin(fields)
-        if fields[BEGIN_DRAW] != 0:
-            call(fields[BEGIN_DRAW], source, chosen, k)
-        at = propose(fields, key, number, fields[FIRST_BLOCK], thresholds, items)
+    for t in range(fields[at.SIZE]):
+        number, left, row = start + np.uint64(t), k, shift(ints_at(fields[at.OUT]), t * k)
+        if fields[at.LOG_E] != 0:
+            uniforms = doubles_at(fields[at.UNIFORMS])
+            call(fields[at.RANDOM], key, number, 0, uniforms, k)
+            select_eigenvectors(doubles_at(fields[at.LOG_E]), fields[at.RANK], k, uniforms, chosen)
+        at.begin(fields)
+        if fields[at.BEGIN_DRAW] != 0:
+            call(fields[at.BEGIN_DRAW], source, chosen, k)
+        block = propose(fields, key, number, fields[at.FIRST_BLOCK], thresholds, items)
         for _ in range(100 * k // BLOCK + 100):
             # The next proposals are found first, so that memory has time to bring their rows.
-            at = propose(fields, key, number, at, next_thresholds, next_items)
+            block = propose(fields, key, number, block, next_thresholds, next_items)
             count = BLOCK
-            if fields[PREFILTER] != 0 and PREFILTER_BELOW * left <= k:
+            if fields[at.PREFILTER] != 0 and PREFILTER_BELOW * left <= k:
                 count = call(
-                    fields[PREFILTER], source, fields, chosen, items, thresholds, next_items
+                    fields[at.PREFILTER], source, fields, chosen, items, thresholds, next_items
                 )
             if count > 0:
-                call(fields[GATHER], source, chosen, k, items, coordinates, scratch, count)
-                left = call(fields[ACCEPT], fields, items, coordinates, thresholds, count, row)
+                call(fields[at.GATHER], source, chosen, k, items, coordinates, scratch, count)
+                left = call(fields[at.ACCEPT], fields, items, coordinates, thresholds, count, row)
                 if left == 0:
                     break
             items, next_items = next_items, items
             thresholds, next_thresholds = next_thresholds, thresholds
         if left > 0:
             return t
-    return fields[SIZE]
+    return fields[at.SIZE]
+
+
+@callback(int64(int64_ptr, int64, int64, int64_ptr, *2 * [float64_ptr], *2 * [int64_ptr]))
+def decide(fields, size, count, items, coordinates, thresholds, left, out):
+    """Decide on proposals that were found elsewhere: of `size` draws in order, `count` blocks each.
+
+    left[t] becomes how many items draw t lacks. `coordinates` has rows of k.
+    """
+    k, part = fields[at.K], doubles_at(fields[at.X])
+    for t in range(size):
+        at.begin(fields)
+        left[t] = k
+        for q in range(count):
+            first = (t * count + q) * BLOCK
+            for p in range(BLOCK):
+                for c in range(k):
+                    part[c * BLOCK + p] = coordinates[(first + p) * k + c]
+            left[t] = call(
+                fields[at.ACCEPT], fields, shift(items, first), part, shift(thresholds, first),
+                BLOCK, shift(out, t * k),
+            )  # fmt: skip
+            if left[t] == 0:
+                break
+    return 0

@@ -8,32 +8,10 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import config
 from numba.core import cgutils
-from numba.extending import intrinsic
 from numba.types import boolean, float64, int64, void
 
 from dmsgd.compiled.jit import float32_ptr, float64_ptr, int8_ptr, int64_ptr, uint32_ptr
-from dmsgd.compiled.simd import (
-    BLOCK,
-    DOUBLE,
-    DOUBLE_VECTOR,
-    INDEX,
-    INT32,
-    LANES,
-    SINGLE,
-    SINGLE_LANES,
-    SINGLE_VECTOR,
-    accumulate,
-    broadcast,
-    constant,
-    element,
-    fma,
-    integer,
-    load,
-    opaque,
-    store,
-    vectors_at,
-    zeros,
-)
+from dmsgd.compiled.simd import BLOCK, DOUBLES, INDEX, INT32, LANES, SINGLES, Code, instructions
 
 
 def _has_wide_vectors() -> bool:
@@ -51,42 +29,33 @@ SINGLE_COLUMNS = 2 * TILE_COLUMNS
 #: Numbers that `dot` takes in a step: four vectors, so that none waits for the one before.
 DOT_STEP = 4 * LANES
 
+#: Rows of V in a row block and in a group; numbers of a search table for a group and column.
+ROW_BLOCK, GROUP, LINE = 8, 64, 16
 
-def _tile(rows: int, columns: int, vector: Any = DOUBLE_VECTOR) -> Any:
+
+def _tile(rows: int, columns: int, vector: Any = DOUBLES) -> Any:
     """Return the product of a tile of `rows` by `columns`, whole vectors."""
     width, kind = columns // vector.count, vector.element
-    pointer = float32_ptr if kind == SINGLE else float64_ptr
+    pointer = float32_ptr if vector == SINGLES else float64_ptr
 
-    @intrinsic
-    def tile(typing, A, a_row, a_step, B, b_step, C, c_row, inner, add):
+    @instructions(void(pointer, int64, int64, pointer, int64, pointer, int64, int64, boolean))
+    def tile(code: Code, A, a_row, a_step, B, b_step, C, c_row, inner, add):
         """C[i c_row + j] = Σ_t A[i a_row + t a_step] B[t b_step + j], added to C if `add`."""
-        return void(pointer, int64, int64, pointer, int64, pointer, int64, int64, boolean), code
-
-    def code(context, builder, signature, arguments):
-        A, a_row, a_step, B, b_step, C, c_row, inner, add = arguments
-        A, B, C = opaque(builder, A, B, C)
-        starts = [element(builder, A, integer(i), a_row, kind) for i in range(rows)]
-        places = [
-            place
-            for i in range(rows)
-            for place in vectors_at(builder, element(builder, C, integer(i), c_row, kind), width,
-                                    vector)
-        ]  # fmt: skip
-        sums = zeros(builder, rows * width, vector)
-        with builder.if_then(add):
+        starts = [code.element(A, i, a_row, kind) for i in range(rows)]
+        ends = [code.element(C, i, c_row, kind) for i in range(rows)]
+        places = [place for end in ends for place in code.vectors(end, width, vector)]
+        sums = code.sums(rows * width, vector)
+        with code.builder.if_then(add):
             for place, variable in zip(places, sums, strict=True):
-                builder.store(load(builder, place, vector), variable)
-        with cgutils.for_range(builder, inner) as loop:
-            row = element(builder, B, loop.index, b_step, kind)
-            values = [load(builder, at, vector) for at in vectors_at(builder, row, width, vector)]
+                code.builder.store(code.load(place, vector), variable)
+        with code.loop(inner) as loop:
+            row = code.element(B, loop.index, b_step, kind)
+            values = [code.load(at, vector) for at in code.vectors(row, width, vector)]
             for i in range(rows):
-                at = element(builder, starts[i], loop.index, a_step, kind)
-                factor = broadcast(builder, builder.load(at, typ=kind), vector)
+                factor = code.broadcast(code.number(starts[i], loop.index, a_step, kind), vector)
                 for q in range(width):
-                    accumulate(builder, factor, values[q], sums[i * width + q])
-        for place, variable in zip(places, sums, strict=True):
-            store(builder, builder.load(variable, typ=vector), place)
-        return context.get_dummy_value()
+                    code.accumulate(factor, values[q], sums[i * width + q])
+        code.store_sums(sums, places, vector)
 
     return tile
 
@@ -94,68 +63,52 @@ def _tile(rows: int, columns: int, vector: Any = DOUBLE_VECTOR) -> Any:
 #: Tiles of a product and of its right edge, one row of BLOCK columns, half of it, and of singles.
 wide_tile, narrow_tile = _tile(TILE_ROWS, TILE_COLUMNS), _tile(TILE_ROWS, LANES)
 row_tile, half_row_tile = _tile(1, BLOCK), _tile(1, BLOCK // 2)
-single_tile = _tile(TILE_ROWS, SINGLE_COLUMNS, SINGLE_VECTOR)
+single_tile = _tile(TILE_ROWS, SINGLE_COLUMNS, SINGLES)
 
 
-def _down_rows(builder: Any, Z: Any, rows: Any, squares: Any, count: int, change: Any) -> None:
+def _down_rows(code: Code, Z: Any, rows: Any, squares: Any, count: int, change: Any) -> None:
     """Change the first `count` vectors of each row of Z; write the sums of their squares."""
-    sums = zeros(builder, count)
-    with cgutils.for_range(builder, rows) as loop:
-        row = vectors_at(builder, element(builder, Z, loop.index, integer(BLOCK)), count)
+    sums = code.sums(count)
+    with code.loop(rows) as loop:
+        row = code.vectors(code.element(Z, loop.index, INDEX(BLOCK)), count)
         for variable, new in zip(sums, change(loop.index, row), strict=True):
-            accumulate(builder, new, new, variable)
-    for place, variable in zip(vectors_at(builder, squares, count), sums, strict=True):
-        store(builder, builder.load(variable, typ=DOUBLE_VECTOR), place)
+            code.accumulate(new, new, variable)
+    code.store_sums(sums, code.vectors(squares, count))
 
 
-@intrinsic
-def column_squares(typing, Z, rows, squares):
+@instructions(void(float64_ptr, int64, float64_ptr))
+def column_squares(code: Code, Z, rows, squares):
     """squares = (Z[:rows]**2).sum(axis=0); Z has rows of BLOCK."""
-
-    def code(context, builder, signature, arguments):
-        (Z, squares), rows = opaque(builder, arguments[0], arguments[2]), arguments[1]
-        _down_rows(builder, Z, rows, squares, BLOCK // LANES,
-                   lambda i, row: [load(builder, at) for at in row])  # fmt: skip
-        return context.get_dummy_value()
-
-    return void(float64_ptr, int64, float64_ptr), code
+    _down_rows(code, Z, rows, squares, BLOCK // LANES, lambda i, row: [*map(code.load, row)])
 
 
 def _add_outer(columns: int) -> Any:
     width = min(columns, OUTER_COLUMNS)
 
-    @intrinsic
-    def add_outer(typing, Z, rows, v, factor, y, squares):
+    @instructions(void(float64_ptr, int64, float64_ptr, float64, float64_ptr, float64_ptr))
+    def add_outer(code: Code, Z, rows, v, factor, y, squares):
         """Z[i] += factor * v[i] * y for i < rows; squares = (Z[:rows]**2).sum(axis=0).
 
         In the first columns; Z has rows of BLOCK.
         """
-        kinds = float64_ptr, int64, float64_ptr, float64, float64_ptr, float64_ptr
-        return void(*kinds), code
-
-    def code(context, builder, signature, arguments):
-        Z, rows, v, factor, y, squares = arguments
-        Z, v, y, squares = opaque(builder, Z, v, y, squares)
         for first in range(0, columns, width):
-            parts = [element(builder, part, integer(first)) for part in (Z, y, squares)]
-            change_columns(builder, rows, v, factor, *parts)
-        return context.get_dummy_value()
+            part = [code.element(each, first) for each in (Z, y, squares)]
+            change_columns(code, rows, v, factor, *part)
 
-    def change_columns(builder, rows, v, factor, Z, y, squares):
-        vectors = [load(builder, at) for at in vectors_at(builder, y, width // LANES)]
+    def change_columns(code, rows, v, factor, Z, y, squares):
+        vectors = [code.load(at) for at in code.vectors(y, width // LANES)]
 
         def change(i: Any, row: list[Any]) -> list[Any]:
-            scale = builder.fmul(factor, builder.load(element(builder, v, i), typ=DOUBLE))
-            scale = broadcast(builder, scale)
+            scale = code.broadcast(code.builder.fmul(factor, code.number(v, i)))
             new = [
-                fma(builder, scale, vector, load(builder, at))
+                code.fma(scale, vector, code.load(at))
                 for vector, at in zip(vectors, row, strict=True)
             ]
             for vector, at in zip(new, row, strict=True):
-                store(builder, vector, at)
+                code.store(vector, at)
             return new
 
-        _down_rows(builder, Z, rows, squares, len(vectors), change)
+        _down_rows(code, Z, rows, squares, len(vectors), change)
 
     return add_outer
 
@@ -163,60 +116,43 @@ def _add_outer(columns: int) -> Any:
 add_outer, half_add_outer = _add_outer(BLOCK), _add_outer(BLOCK // 2)
 
 
-@intrinsic
-def sparse_row_tile(typing, data, indices, count, B, b_row, out):
+@instructions(void(float64_ptr, uint32_ptr, int64, float64_ptr, int64, float64_ptr))
+def sparse_row_tile(code: Code, data, indices, count, B, b_row, out):
     """out[j] = Σ_e data[e] B[indices[e] b_row + j] for j < BLOCK, over e < count."""
-
-    def code(context, builder, signature, arguments):
-        data, indices, count, B, b_row, out = arguments
-        data, indices, B, out = opaque(builder, data, indices, B, out)
-        sums = zeros(builder, BLOCK // LANES)
-        with cgutils.for_range(builder, count) as loop:
-            index = builder.load(element(builder, indices, loop.index, kind=INT32), typ=INT32)
-            row = element(builder, B, builder.zext(index, INDEX), b_row)
-            factor = builder.load(element(builder, data, loop.index), typ=DOUBLE)
-            factor = broadcast(builder, factor)
-            for at, variable in zip(vectors_at(builder, row, len(sums)), sums, strict=True):
-                accumulate(builder, factor, load(builder, at), variable)
-        for at, variable in zip(vectors_at(builder, out, len(sums)), sums, strict=True):
-            store(builder, builder.load(variable, typ=DOUBLE_VECTOR), at)
-        return context.get_dummy_value()
-
-    return void(float64_ptr, uint32_ptr, int64, float64_ptr, int64, float64_ptr), code
+    sums = code.sums(BLOCK // LANES)
+    with code.loop(count) as loop:
+        index = code.builder.zext(code.number(indices, loop.index, kind=INT32), INDEX)
+        factor = code.broadcast(code.number(data, loop.index))
+        row = code.vectors(code.element(B, index, b_row), len(sums))
+        for at, variable in zip(row, sums, strict=True):
+            code.accumulate(factor, code.load(at), variable)
+    code.store_sums(sums, code.vectors(out, len(sums)))
 
 
 def _dot(numbers: Any) -> Any:
     """Return the dot product of a row of doubles or singles with doubles."""
-    kind = SINGLE if numbers is float32_ptr else DOUBLE
+    kind = (SINGLES if numbers is float32_ptr else DOUBLES).element
     vector = ir.VectorType(kind, LANES)
 
-    @intrinsic
-    def dot(typing, row, column, steps):
+    @instructions(float64(numbers, float64_ptr, int64))
+    def dot(code: Code, row, column, steps):
         """Return Σ row[j] column[j] over the first steps * DOT_STEP numbers.
 
         Number j is added to sum j mod DOT_STEP by a fused multiply-add, then these are added up.
         """
-        return float64(numbers, float64_ptr, int64), code
-
-    def code(context, builder, signature, arguments):
-        (row, column), steps = opaque(builder, *arguments[:2]), arguments[2]
-        sums = zeros(builder, DOT_STEP // LANES)
-        with cgutils.for_range(builder, steps) as loop:
-            at = builder.mul(loop.index, integer(DOT_STEP))
-            places = zip(
-                vectors_at(builder, element(builder, row, at, kind=kind), len(sums), vector),
-                vectors_at(builder, element(builder, column, at), len(sums)),
-                sums,
-                strict=True,
-            )
-            for mine, other, variable in places:
-                values = load(builder, mine, vector)
-                if kind == SINGLE:
-                    values = builder.fpext(values, DOUBLE_VECTOR)
-                accumulate(builder, values, load(builder, other), variable)
-        a, b, c, d = (builder.load(variable, typ=DOUBLE_VECTOR) for variable in sums)
+        builder, sums = code.builder, code.sums(DOT_STEP // LANES)
+        with code.loop(steps) as loop:
+            at = builder.mul(loop.index, INDEX(DOT_STEP))
+            mine = code.vectors(code.element(row, at, kind=kind), len(sums), vector)
+            others = code.vectors(code.element(column, at), len(sums))
+            for one, other, variable in zip(mine, others, sums, strict=True):
+                values = code.load(one, vector)
+                if vector != DOUBLES:
+                    values = builder.fpext(values, DOUBLES)
+                code.accumulate(values, code.load(other), variable)
+        a, b, c, d = (builder.load(variable, typ=DOUBLES) for variable in sums)
         total = builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
-        entries = [builder.extract_element(total, ir.Constant(INT32, q)) for q in range(LANES)]
+        entries = [code.lane(total, q) for q in range(LANES)]
         while len(entries) > 1:
             half = len(entries) // 2
             entries = [builder.fadd(entries[q], entries[q + half]) for q in range(half)]
@@ -228,38 +164,59 @@ def _dot(numbers: Any) -> Any:
 dot, dot_of_singles = _dot(float64_ptr), _dot(float32_ptr)
 
 
-@intrinsic
-def gather_bytes(typing, numbers, places, offset, out):
+@instructions(void(int8_ptr, int64_ptr, int64, float32_ptr))
+def gather_bytes(code: Code, numbers, places, offset, out):
     """out[p] = numbers[places[p] + offset] for p < BLOCK, as singles.
 
     Three bytes more are read behind each.
     """
+    builder, count = code.builder, SINGLES.count
+    words, indices = ir.VectorType(INT32, count), ir.VectorType(INDEX, count)
+    flags = ir.VectorType(ir.IntType(1), count)
+    pointers = ir.VectorType(ir.PointerType(), count)
+    name, kinds = f"llvm.masked.gather.v{count}i32.v{count}p0", [pointers, INT32, flags, words]
+    options = INT32(1), code.constant(flags, 1), code.constant(words, 0)
+    start = code.broadcast(builder.add(builder.ptrtoint(numbers, INDEX), offset), indices)
+    byte = code.constant(words, 24)
+    for first in range(0, BLOCK, count):
+        at = builder.add(start, code.load(code.element(places, first), indices))
+        found = code.call(name, words, kinds, builder.inttoptr(at, pointers), *options)
+        found = builder.ashr(builder.shl(found, byte), byte)
+        place = code.element(out, first, kind=SINGLES.element)
+        code.store(builder.sitofp(found, SINGLES), place)
 
-    def code(context, builder, signature, arguments):
-        base, places, offset, out = arguments
-        places, out = opaque(builder, places, out)
-        count = SINGLE_LANES
-        words, indices = ir.VectorType(INT32, count), ir.VectorType(INDEX, count)
-        pointers, flags = (
-            ir.VectorType(ir.PointerType(), count),
-            ir.VectorType(ir.IntType(1), count),
-        )
-        kind = ir.FunctionType(words, [pointers, INT32, flags, words])
-        name = f"llvm.masked.gather.v{count}i32.v{count}p0"
-        function = cgutils.get_or_insert_function(builder.module, kind, name)
-        start = builder.add(builder.ptrtoint(base, INDEX), offset)
-        start = broadcast(builder, start, indices)
-        byte = constant(words, 24)
-        for q in range(BLOCK // count):
-            at = builder.add(
-                start, load(builder, element(builder, places, integer(q * count)), indices)
-            )
-            at = builder.inttoptr(at, pointers)
-            mask = [ir.Constant(INT32, 1), constant(flags, 1), constant(words, 0)]
-            found = builder.call(function, [at, *mask])
-            found = builder.ashr(builder.shl(found, byte), byte)
-            place = element(builder, out, integer(q * count), kind=SINGLE)
-            store(builder, builder.sitofp(found, SINGLE_VECTOR), place)
-        return context.get_dummy_value()
 
-    return void(int8_ptr, int64_ptr, int64, float32_ptr), code
+@instructions(void(float64_ptr, int64, float64_ptr, float64_ptr, float64_ptr))
+def group_line(code: Code, V, r, before, after, table):
+    """Fill the search table of GROUP rows of V, of r columns each, for the first LANES columns.
+
+    after = before + (V**2).sum(axis=0). The table has LINE numbers for each column: the running
+    sums at the end of each row block, and for each row block a word, whose byte s is the fraction
+    of its first s + 1 rows in its sum, in 256ths rounded down and at most 255.
+    """
+    builder, words = code.builder, ir.VectorType(INDEX, LANES)
+    limit = code.constant(DOUBLES, 255.0)
+    running = cgutils.alloca_once_value(builder, code.load(before))
+    with code.loop(INDEX(GROUP // ROW_BLOCK)) as loop:
+        first = code.element(V, builder.mul(loop.index, INDEX(ROW_BLOCK)), r)
+        partial, parts = code.constant(DOUBLES, 0.0), []
+        for s in range(ROW_BLOCK):
+            row = code.load(code.element(first, s, r))
+            partial = code.fma(row, row, partial)
+            parts.append(partial)
+        total = builder.fadd(builder.load(running, typ=DOUBLES), partial)
+        builder.store(total, running)
+        scale = builder.fdiv(code.constant(DOUBLES, 256.0), partial)
+        word = code.constant(words, 0)
+        for s, part in enumerate(parts[:-1]):
+            fraction = builder.fmul(part, scale)
+            below = builder.fcmp_ordered("<", fraction, limit)  # false if all squares are 0
+            fraction = builder.select(below, fraction, limit)
+            number = builder.zext(builder.fptosi(fraction, ir.VectorType(INT32, LANES)), words)
+            word = builder.or_(word, builder.shl(number, code.constant(words, 8 * s)))
+        word = builder.bitcast(word, DOUBLES)
+        for lane in range(LANES):
+            for offset, vector in ((0, total), (LANES, word)):
+                place = builder.add(loop.index, INDEX(LINE * lane + offset))
+                builder.store(code.lane(vector, lane), code.element(table, place))
+    code.store(builder.load(running, typ=DOUBLES), after)

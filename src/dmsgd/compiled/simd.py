@@ -6,82 +6,125 @@ same bits on every processor.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, final
 
 from llvmlite import ir
 from numba.core import cgutils
+from numba.extending import intrinsic
 
 INDEX, INT32, DOUBLE, SINGLE = ir.IntType(64), ir.IntType(32), ir.DoubleType(), ir.FloatType()
 
-#: Numbers in a vector of the code; LLVM cuts it into what the processor has.
-LANES, SINGLE_LANES = 8, 16
-DOUBLE_VECTOR = ir.VectorType(DOUBLE, LANES)
-SINGLE_VECTOR = ir.VectorType(SINGLE, SINGLE_LANES)
+#: Doubles in a vector of the code; LLVM cuts it into what the processor has.
+LANES = 8
+DOUBLES, SINGLES = ir.VectorType(DOUBLE, LANES), ir.VectorType(SINGLE, 2 * LANES)
 
 #: Columns that microkernels work on together, and proposals of a draw that are decided together.
 BLOCK = 32
 
 
-def integer(value: int) -> Any:
-    """Return a constant index."""
-    return ir.Constant(INDEX, value)
+def instructions(signature: Any) -> Callable[[Any], Any]:
+    """Return the decorator of a function (code: Code, *arguments) that writes instructions.
+
+    Compiled code calls it with arguments of this signature. Pointers reach it without a type, so
+    that vectors and scalars can be read from them and written to them.
+    """
+
+    def decorate(write: Any) -> Any:
+        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
+            untyped = [
+                builder.inttoptr(builder.ptrtoint(value, INDEX), ir.PointerType())
+                if isinstance(value.type, ir.PointerType)
+                else value
+                for value in values
+            ]
+            result = write(Code(builder), *untyped)
+            return context.get_dummy_value() if result is None else result
+
+        @wraps(write)
+        def typed(*_: Any) -> Any:
+            return signature, generate
+
+        return intrinsic(typed)
+
+    return decorate
 
 
-def constant(kind: Any, value: float) -> Any:
-    """Return a constant vector of one number."""
-    return ir.Constant(kind, [value] * kind.count)
+@final
+class Code:
+    """Writes instructions by a `builder` of llvmlite."""
 
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
 
-def opaque(builder: Any, *pointers: Any) -> list[Any]:
-    """Return pointers without a type, which vectors and scalars can be read from and written to."""
-    return [builder.inttoptr(builder.ptrtoint(each, INDEX), ir.PointerType()) for each in pointers]
+    @staticmethod
+    def constant(kind: Any, value: float) -> Any:
+        """Return a vector of one constant."""
+        return kind([value] * kind.count)
 
+    def loop(self, count: Any) -> Any:
+        """Return the context of a loop, whose `index` goes from 0 to count."""
+        return cgutils.for_range(self.builder, count)
 
-def element(builder: Any, pointer: Any, index: Any, stride: Any = None, kind: Any = DOUBLE) -> Any:
-    """Return a pointer to pointer[index * stride]."""
-    place = index if stride is None else builder.mul(index, stride)
-    return builder.gep(pointer, [place], source_etype=kind)
+    def element(self, pointer: Any, index: Any, stride: Any = None, kind: Any = DOUBLE) -> Any:
+        """Return a pointer to pointer[index * stride]."""
+        index = INDEX(index) if isinstance(index, int) else index
+        place = index if stride is None else self.builder.mul(index, stride)
+        return self.builder.gep(pointer, [place], source_etype=kind)
 
+    def vectors(self, pointer: Any, count: int, kind: Any = DOUBLES) -> list[Any]:
+        """Return pointers to `count` vectors that follow each other."""
+        return [self.element(pointer, q, kind=kind) for q in range(count)]
 
-def vectors_at(builder: Any, pointer: Any, count: int, kind: Any = DOUBLE_VECTOR) -> list[Any]:
-    """Return pointers to `count` vectors that follow each other."""
-    return [element(builder, pointer, integer(q), kind=kind) for q in range(count)]
+    def number(self, pointer: Any, index: Any, stride: Any = None, kind: Any = DOUBLE) -> Any:
+        """Return pointer[index * stride]."""
+        return self.builder.load(self.element(pointer, index, stride, kind), typ=kind)
 
+    def load(self, pointer: Any, kind: Any = DOUBLES) -> Any:
+        """Return the vector at a pointer."""
+        return self.builder.load(pointer, align=4 if kind.element == SINGLE else 8, typ=kind)
 
-def load(builder: Any, pointer: Any, kind: Any = DOUBLE_VECTOR) -> Any:
-    """Return the vector at a pointer."""
-    return builder.load(pointer, align=4 if kind.element == SINGLE else 8, typ=kind)
+    def store(self, vector: Any, pointer: Any) -> None:
+        """Write a vector to a pointer."""
+        self.builder.store(vector, pointer, align=4 if vector.type.element == SINGLE else 8)
 
+    def lane(self, vector: Any, lane: int) -> Any:
+        """Return one number of a vector."""
+        return self.builder.extract_element(vector, INT32(lane))
 
-def store(builder: Any, vector: Any, pointer: Any) -> None:
-    """Write a vector to a pointer."""
-    builder.store(vector, pointer, align=4 if vector.type.element == SINGLE else 8)
+    def broadcast(self, scalar: Any, kind: Any = DOUBLES) -> Any:
+        """Return a vector of one number."""
+        empty = ir.Constant(kind, ir.Undefined)
+        first = self.builder.insert_element(empty, scalar, INT32(0))
+        zeros = self.constant(ir.VectorType(INT32, kind.count), 0)
+        return self.builder.shuffle_vector(first, empty, zeros)
 
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
+        """Return a * b + c, rounded once."""
+        kind = a.type
+        bits = 32 if kind.element == SINGLE else 64
+        return self.call(f"llvm.fma.v{kind.count}f{bits}", kind, [kind] * 3, a, b, c)
 
-def broadcast(builder: Any, scalar: Any, kind: Any = DOUBLE_VECTOR) -> Any:
-    """Return a vector of one number."""
-    empty = ir.Constant(kind, ir.Undefined)
-    first = builder.insert_element(empty, scalar, ir.Constant(INT32, 0))
-    return builder.shuffle_vector(first, empty, constant(ir.VectorType(INT32, kind.count), 0))
+    def call(self, name: str, result: Any, kinds: list[Any], *values: Any) -> Any:
+        """Return the result of an intrinsic function of LLVM."""
+        signature = ir.FunctionType(result, kinds)
+        function = cgutils.get_or_insert_function(self.builder.module, signature, name)
+        return self.builder.call(function, values)
 
+    def sums(self, count: int, kind: Any = DOUBLES) -> list[Any]:
+        """Return `count` vector variables, which LLVM puts into registers, set to zero."""
+        variables = [cgutils.alloca_once(self.builder, kind) for _ in range(count)]
+        for variable in variables:
+            self.builder.store(self.constant(kind, 0.0), variable)
+        return variables
 
-def fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    """Return a * b + c, rounded once."""
-    kind = a.type
-    name = f"llvm.fma.v{kind.count}f{32 if kind.element == SINGLE else 64}"
-    function_type = ir.FunctionType(kind, [kind] * 3)
-    function = cgutils.get_or_insert_function(builder.module, function_type, name)
-    return builder.call(function, [a, b, c])
+    def accumulate(self, a: Any, b: Any, variable: Any) -> None:
+        """variable += a * b, rounded once."""
+        total = self.builder.load(variable, typ=a.type)
+        self.builder.store(self.fma(a, b, total), variable)
 
-
-def zeros(builder: Any, count: int, kind: Any = DOUBLE_VECTOR) -> list[Any]:
-    """Return `count` vector variables, which LLVM puts into registers, set to zero."""
-    variables = [cgutils.alloca_once(builder, kind) for _ in range(count)]
-    for variable in variables:
-        builder.store(constant(kind, 0.0), variable)
-    return variables
-
-
-def accumulate(builder: Any, a: Any, b: Any, variable: Any) -> None:
-    """variable += a * b, rounded once."""
-    builder.store(fma(builder, a, b, builder.load(variable, typ=a.type)), variable)
+    def store_sums(self, sums: list[Any], pointers: list[Any], kind: Any = DOUBLES) -> None:
+        """Write vector variables to pointers."""
+        for variable, pointer in zip(sums, pointers, strict=True):
+            self.store(self.builder.load(variable, typ=kind), pointer)

@@ -12,31 +12,13 @@ exact.
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.types import int64, void
+from numba.types import int64
 
 from dmsgd.compiled.jit import callback, float64_ptr, inlined, int64_ptr
+from dmsgd.compiled.microkernels import GROUP, LINE, ROW_BLOCK, group_line
 from dmsgd.compiled.pointers import doubles_at, prefetch, shift, uint32s_at, uint64s_at
-from dmsgd.compiled.simd import (
-    BLOCK,
-    DOUBLE,
-    DOUBLE_VECTOR,
-    INDEX,
-    INT32,
-    LANES,
-    constant,
-    element,
-    fma,
-    integer,
-    load,
-    opaque,
-    store,
-)
+from dmsgd.compiled.simd import BLOCK, LANES
 
-#: Rows of V in a row block and in a group; numbers of the table for a group and column.
-ROW_BLOCK, GROUP, LINE = 8, 64, 16
 #: Bytes of a cache line.
 LINE_BYTES = 64
 #: A fraction this close to the end of a 256th is looked up in V: far above rounding.
@@ -52,50 +34,6 @@ HINT_MARGIN = 1.0 - 2.0**-40
 TOTALS, N, R, GROUPS, WIDTH, LAST, V, SUMS, HINTS, INT8_ROWS = range(10)
 
 
-@intrinsic
-def _group_line(typing, V, r, before, after, table):
-    """Fill the table of 64 rows of V, of r columns each, for the first LANES columns.
-
-    after = before + (V**2).sum(axis=0). The table has LINE numbers for each column: the running
-    sums at the end of each row block, and for each row block a word, whose byte s is the fraction
-    of its first s + 1 rows in its sum, in 256ths rounded down and at most 255.
-    """
-
-    def code(context, builder, signature, arguments):
-        V, r, before, after, table = arguments
-        V, before, after, table = opaque(builder, V, before, after, table)
-        words, limit = ir.VectorType(INDEX, LANES), constant(DOUBLE_VECTOR, 255.0)
-        running = cgutils.alloca_once_value(builder, load(builder, before))
-        with cgutils.for_range(builder, integer(GROUP // ROW_BLOCK)) as loop:
-            first = element(builder, V, builder.mul(loop.index, integer(ROW_BLOCK)), r)
-            partial, parts = constant(DOUBLE_VECTOR, 0.0), []
-            for s in range(ROW_BLOCK):
-                row = load(builder, element(builder, first, integer(s), r))
-                partial = fma(builder, row, row, partial)
-                parts.append(partial)
-            total = builder.fadd(builder.load(running, typ=DOUBLE_VECTOR), partial)
-            builder.store(total, running)
-            scale = builder.fdiv(constant(DOUBLE_VECTOR, 256.0), partial)
-            word = constant(words, 0)
-            for s, part in enumerate(parts[:-1]):
-                fraction = builder.fmul(part, scale)
-                below = builder.fcmp_ordered("<", fraction, limit)  # false if all squares are 0
-                fraction = builder.select(below, fraction, limit)
-                number = builder.fptosi(fraction, ir.VectorType(INT32, LANES))
-                number = builder.zext(number, words)
-                word = builder.or_(word, builder.shl(number, constant(words, 8 * s)))
-            word = builder.bitcast(word, DOUBLE_VECTOR)
-            for lane in range(LANES):
-                for part, vector in ((0, total), (LANES, word)):
-                    place = builder.add(loop.index, integer(LINE * lane + part))
-                    number = builder.extract_element(vector, ir.Constant(INT32, lane))
-                    builder.store(number, element(builder, table, place, kind=DOUBLE))
-        store(builder, builder.load(running, typ=DOUBLE_VECTOR), after)
-        return context.get_dummy_value()
-
-    return void(float64_ptr, int64, float64_ptr, float64_ptr, float64_ptr), code
-
-
 @callback(int64(float64_ptr, int64, int64, float64_ptr, float64_ptr))
 def fill_sums(V, groups, width, ends, sums):
     """Fill the sums and fractions of whole groups of rows of V, which has this width.
@@ -107,9 +45,8 @@ def fill_sums(V, groups, width, ends, sums):
         before, after = shift(ends, group * width), shift(ends, (group + 1) * width)
         for j in range(0, width, LANES):
             c = j if j < width - LANES else width - LANES
-            _group_line(
-                shift(rows, c), width, shift(before, c), shift(after, c), shift(table, c * LINE)
-            )
+            ends_here = shift(before, c), shift(after, c)
+            group_line(shift(rows, c), width, *ends_here, shift(table, c * LINE))
     return 0
 
 

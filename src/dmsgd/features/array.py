@@ -15,7 +15,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero
 from dmsgd.inputs.fingerprint import digest, fingerprint
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.progress import Progress
-from dmsgd.samplers.computed_rows import ComputedSparseRows
+from dmsgd.samplers.computed_rows import ComputedRows, SparseRows
 from dmsgd.spectra.decompose import correct_left_vectors
 from dmsgd.spectra.eigenvectors import Projected
 from dmsgd.spectra.rounding import Rounding
@@ -158,8 +158,8 @@ class Sparse(Stored):
         """Return whether rows have one entry each, as labels: then columns are orthogonal."""
         return self.matrix.format == "csr" and bool(np.diff(self.matrix.indptr).max() <= 1)
 
-    def computed_rows(self, B: FloatArray) -> ComputedSparseRows:
-        return ComputedSparseRows.of(self.matrix, B.T)
+    def computed_rows(self, B: FloatArray) -> ComputedRows:
+        return ComputedRows(self, SparseRows.of(self.matrix), np.ascontiguousarray(B.T))
 
 
 def in_memory(matrix: Matrix, origin: str | None = None, shared: bool = False) -> Stored:

@@ -18,7 +18,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, on_host
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.progress import EIGH, plan_work
 from dmsgd.samplers.blocks import block_sampler
-from dmsgd.samplers.computed_rows import ComputedRows, ComputedSparseRows
+from dmsgd.samplers.computed_rows import ComputedRows
 from dmsgd.samplers.protocol import PreparedSampler
 from dmsgd.samplers.rejection import dense_tables, dpp_sampler, kdpp_sampler
 from dmsgd.spectra.decompose import like, right_singular_vectors
@@ -230,7 +230,7 @@ class Features(ABC):
         """
         return values, Projected.of(self, values, U)
 
-    def computed_rows(self, B: FloatArray) -> ComputedRows | ComputedSparseRows | None:
+    def computed_rows(self, B: FloatArray) -> ComputedRows | None:
         """Return V = F B for draws that compute single rows; None where a row takes a pass."""
         return None
 

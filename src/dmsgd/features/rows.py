@@ -112,7 +112,7 @@ def column_masses(X: Matrix, B: FloatArray, weights: FloatArray) -> tuple[FloatA
     rows = SparseRows.of(X)
     masses, weighted = np.empty(B.shape[1]), np.zeros(rows.n)
     for tile in tiles(B.shape[1]):
-        masses[tile] = rows.block_sums(B[:, tile].T, weights[tile], weighted)[:, -1]
+        masses[tile] = rows.tile_sums(B[:, tile].T, weights[tile], weighted)[:, -1]
     return masses, weighted
 
 
@@ -177,7 +177,7 @@ class SparseGram:
 
     def _add_short_rows(self, X: Matrix) -> None:
         """Add XᵀX, one entry times another at a time; cores share the rows of the result."""
-        from dmsgd.compiled.sparse_gram import add_gram
+        from dmsgd.compiled.computed_rows import add_gram
 
         (n, d), entries, counts = X.shape, SparseRows.of(X), np.diff(X.indptr)
         if n == 0:
@@ -196,7 +196,7 @@ class SparseGram:
         for rows in pieces:
 
             def add(share: tuple[int, int], rows: tuple[int, int] = rows) -> None:
-                add_gram(*entries.arrays, *rows, *share, d, self._total)
+                add_gram(*entries, *rows, *share, d, self._total)
 
             parallel_map(add, shares, cores)
             tell(rows[1] / n)

@@ -3,8 +3,8 @@
 Proposals are independent given the eigenvectors of a draw (see `compiled/kdpp.py`), so the
 proposals of many draws are made together. The masses of blocks tell which block of the data a
 proposal falls into; each block then returns the row numbers of its proposals and their k
-coordinates, which is all that `compiled/blocks.py` needs. One round is one pass. The first round
-has enough proposals for nearly all draws; those that lack an item go on in the next.
+coordinates, which is all that `decide` of `compiled/kdpp.py` needs. One round is one pass. The
+first round has enough proposals for nearly all draws; those that lack an item go on in the next.
 
 The draws are those from the same features in memory, up to rounding.
 """
@@ -25,7 +25,7 @@ from dmsgd.inputs.memory import memory_limit
 from dmsgd.polynomials import eigenvector_inclusion, log_polynomials, weighted_squares
 from dmsgd.samplers.computed_rows import find_sparse
 from dmsgd.samplers.parallel import parallel_map
-from dmsgd.samplers.protocol import BlockEigenvectors, PreparedSampler
+from dmsgd.samplers.protocol import PreparedSampler
 from dmsgd.samplers.rejection import dense_tables
 
 #: The proposals of a call take at most this many bytes, or an 8th of the memory.
@@ -39,11 +39,12 @@ EXTRA = (8, 30, 60)
 STEP = 1024
 
 
-def block_sampler(V: BlockEigenvectors, values: FloatArray, k: int) -> PreparedSampler:
-    """Return the sampler of the k-DPP with eigenvectors V that are computed block by block.
+def block_sampler(V: Any, values: FloatArray, k: int) -> PreparedSampler:
+    """Return the sampler of the k-DPP with eigenvectors V = F basis for features F in blocks.
 
-    Every call reads the data once or twice, however many draws it makes, as long as their proposals
-    fit in memory (`draws_per_pass`); the first call also finds the inclusion probabilities.
+    V is a `dmsgd.spectra.eigenvectors.Projected`. Every call reads the data once or twice, however
+    many draws it makes, as long as their proposals fit in memory (`draws_per_pass`); the first call
+    also finds the inclusion probabilities.
     """
     log_e, pi = log_polynomials(values, k), eigenvector_inclusion(values, k)
     masses = V.masses(pi)
@@ -75,7 +76,7 @@ def _proposals(k: int, extra: float) -> int:
 
 
 def _draw(
-    V: BlockEigenvectors,
+    V: Any,
     pi: FloatArray,
     log_e: FloatArray,
     sums: FloatArray,
@@ -84,20 +85,19 @@ def _draw(
     workers: int,
 ) -> IntArray:
     """Return the draws with these numbers, in a few rounds of proposals."""
-    from dmsgd.compiled.blocks import STRIDE, fill_proposal_uniforms
     from dmsgd.compiled.kdpp import choose_eigenvectors
-    from dmsgd.compiled.simd import BLOCK
+    from dmsgd.compiled.philox import fill_uniform
 
     k, rank = log_e.shape[0] - 1, log_e.shape[1] - 1
     J, out = np.empty((draws.size, k), dtype=np.int64), np.empty((draws.size, k), dtype=np.int64)
     choose_eigenvectors(log_e, rank, k, key, int(draws[0]), draws.size, np.empty(k), J)
     pending = np.arange(draws.size)
     known: list[Any] = []
-    first = (k + 1) // 2  # after the random numbers that chose J
+    after = (k + 1) // 2  # the random numbers that chose J
     for extra in EXTRA:
-        count = _proposals(k, extra)
-        uniforms = np.empty((pending.size, count, 3))
-        fill_proposal_uniforms(key, draws[pending], pending.size, first, count // BLOCK, uniforms)
+        first, uniforms = after, np.empty((pending.size, _proposals(k, extra), 3))
+        for part, number in zip(uniforms, draws[pending].tolist(), strict=True):
+            after = fill_uniform(key, number, first, part)
         found = (*_find_rows(V, pi, sums, J[pending], uniforms), uniforms[:, :, 2].copy())
         known = [*map(_joined, known, found)] if known else [*found]
         rows, left = out[pending], np.empty(pending.size, dtype=np.int64)
@@ -107,7 +107,6 @@ def _draw(
         out[pending] = rows
         lacking = left > 0
         pending, known = pending[lacking], [each[lacking] for each in known]
-        first += count // BLOCK * STRIDE
         if not pending.size:
             return out
     raise SamplingError(
@@ -122,7 +121,7 @@ def _joined(before: Any, after: Any) -> Any:
 
 def _decide(k: int, arrays: tuple[Any, ...], part: slice) -> None:
     """Decide on the proposals of these draws, from the first on."""
-    from dmsgd.compiled.blocks import decide
+    from dmsgd.compiled.kdpp import decide
     from dmsgd.compiled.projection import Workspace
     from dmsgd.compiled.simd import BLOCK
 
@@ -131,7 +130,7 @@ def _decide(k: int, arrays: tuple[Any, ...], part: slice) -> None:
 
 
 def _find_rows(
-    V: BlockEigenvectors, pi: FloatArray, sums: FloatArray, J: IntArray, uniforms: FloatArray
+    V: Any, pi: FloatArray, sums: FloatArray, J: IntArray, uniforms: FloatArray
 ) -> tuple[IntArray, FloatArray]:
     """Return the items of the proposals with these uniforms, and their coordinates."""
     (size, count, _), k = uniforms.shape, J.shape[1]
@@ -186,10 +185,10 @@ def answer_block(block: Matrix, question: Any, basis: FloatArray, pi: FloatArray
     rests, columns, J, draw = question
     columns, V = columns.astype(np.int64), np.ascontiguousarray(block @ basis)
     items, X = np.empty(columns.size, dtype=np.int64), np.empty((columns.size, J.shape[1]))
-    arguments, _ = (tables := dense_tables(V)).arguments(J.shape[1])
+    numbers = (tables := dense_tables(V)).arguments(J.shape[1]).numbers
     for first in range(0, columns.size, STEP):
         part = slice(first, first + STEP)
-        locate(arguments, columns[part], rests[part], items[part], items[part].size)
+        locate(numbers, columns[part], rests[part], items[part], items[part].size)
         X[part] = V[items[part, None], J[draw[part]]]
     del tables
     return items, X, None if pi is None else weighted_squares(V, pi)

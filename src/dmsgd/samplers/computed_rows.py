@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.progress import Progress
 from dmsgd.inputs.threads import thread_count
 from dmsgd.samplers.parallel import SHARES, parallel_map
-from dmsgd.samplers.protocol import BlockRows, RowCallbacks, RowSource
+from dmsgd.samplers.protocol import RowArguments
 
 
 @final
@@ -53,8 +53,7 @@ class DenseRows:
 
 
 @final
-@dataclass(frozen=True)
-class SparseRows:
+class SparseRows(NamedTuple):
     """The three arrays of a CSR matrix F, (n, d), in the types that compiled loops read."""
 
     indptr: IntArray
@@ -74,12 +73,7 @@ class SparseRows:
         """Number of rows."""
         return self.indptr.size - 1
 
-    @property
-    def arrays(self) -> tuple[IntArray, npt.NDArray[np.uint32], FloatArray]:
-        """The three arrays."""
-        return self.indptr, self.indices, self.data
-
-    def block_sums(
+    def tile_sums(
         self, columns: FloatArray, weights: FloatArray, weighted: FloatArray, workers: int = 1
     ) -> FloatArray:
         """Return the sums of V² before each row block, V = F columns.T for at most BLOCK columns.
@@ -94,19 +88,29 @@ class SparseRows:
         tile[:, :count], factors[:count] = columns.T, weights
 
         def work(part: tuple[int, int]) -> None:
-            sparse_block_sums(
-                *self.arrays, self.n, tile, count, factors, *part, sums, weighted,
-                np.empty(2 * BLOCK),
-            )  # fmt: skip
+            scratch = np.empty(2 * BLOCK)
+            sparse_block_sums(*self, self.n, tile, count, factors, *part, sums, weighted, scratch)
 
         parts = 1 if workers == 1 else min(SHARES * workers, max(blocks, 1))
         bounds = np.linspace(0, blocks, parts + 1).astype(int).tolist()
         parallel_map(work, list(pairwise(bounds)), workers)
         return np.cumsum(sums, axis=1, out=sums)
 
+    def block_sums(self, columns: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `ComputedRows.block_sums`, a few columns at a time."""
+        from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK
+
+        n, r, cores = self.n, len(columns), thread_count(-1)
+        sums, weighted = np.empty((r, -(-n // SPARSE_ROW_BLOCK) + 1)), np.zeros(n)
+        tell = Progress(f"the tables of {n:,} items x {r:,} eigenvectors")
+        for tile in tiles(r):
+            sums[tile] = self.tile_sums(columns[tile], weights[tile], weighted, cores)
+            tell(min(1.0, tile.stop / r))
+        return sums, weighted
+
 
 def tiles(r: int) -> list[slice]:
-    """Return slices of range(r) that `SparseRows.block_sums` takes."""
+    """Return slices of range(r) that `SparseRows.tile_sums` takes."""
     from dmsgd.compiled.simd import BLOCK
 
     return [slice(first, min(first + BLOCK, r)) for first in range(0, r, BLOCK)]
@@ -114,141 +118,85 @@ def tiles(r: int) -> list[slice]:
 
 @final
 @dataclass(frozen=True, eq=False)
-class ComputedRows(RowSource):
-    """V = F B for dense F: `rows` gives single rows, `features` all of them in blocks.
+class ComputedRows:
+    """V = F B.
 
-    columns: the columns of B, one after the other, (r, D).
-    sums:    of V² before each row block and at the end, (r, row blocks + 1); see `block_sums`.
-
-    Blocks of `features` begin at multiples of `compiled.computed_rows.DENSE_ROW_BLOCK` rows.
+    features: F, of which dense blocks begin at multiples of DENSE_ROW_BLOCK rows.
+    rows:     F, for single rows.
+    columns:  the columns of B, one after the other, (r, D).
+    sums:     of V² before each row block and at the end, (r, row blocks + 1); see `block_sums`.
     """
 
-    features: BlockRows
-    rows: DenseRows
+    features: Any
+    rows: DenseRows | SparseRows
     columns: FloatArray
     sums: FloatArray | None = None
-
-    def block_sums(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return `sums` and V² @ weights, (n,): one product F B, block by block."""
-        from dmsgd.compiled.computed_rows import DENSE_ROW_BLOCK
-
-        n, r = self.features.n, self.columns.shape[0]
-        sums, weighted = np.zeros((r, -(-n // DENSE_ROW_BLOCK) + 1)), np.empty(n)
-        work = partial(_dense_block_sums, B=self.columns.T, weights=weights, step=DENSE_ROW_BLOCK)
-        for start, (part, b) in zip(
-            self.features.bounds.tolist(),
-            self.features.map_blocks(work, "block_sums"),
-            strict=False,
-        ):
-            first = start // DENSE_ROW_BLOCK + 1
-            sums[:, first : first + part.shape[0]] = part.T
-            weighted[start : start + b.size] = b
-        return np.cumsum(sums, axis=1, out=sums), weighted
 
     def with_sums(self, sums: FloatArray) -> ComputedRows:
         """Return the same, ready for draws."""
         return replace(self, sums=sums)
 
-    def callbacks(self) -> RowCallbacks:
-        """Return the compiled functions."""
-        from dmsgd.compiled.computed_rows import begin_dense, gather_dense, locate
+    def block_sums(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return `sums` and V² @ weights, (n,): one product F B."""
+        if isinstance(self.rows, SparseRows):
+            return self.rows.block_sums(self.columns, weights)
+        return _dense_block_sums(self.features, self.columns.T, weights)
 
-        return RowCallbacks(locate.address, gather_dense.address, begin_dense.address)
-
-    def arguments(self, k: int) -> tuple[IntArray, Any]:
-        """Return sizes and addresses, and the scratch that they point into."""
-        from dmsgd.compiled.computed_rows import DENSE_ROW_BLOCK
+    def arguments(self, k: int) -> RowArguments:
+        """Return what `compiled.kdpp.draw` needs; see compiled/computed_rows.py."""
+        from dmsgd.compiled import computed_rows as loops
         from dmsgd.compiled.jit import address
         from dmsgd.compiled.linear_algebra import PANEL, product
         from dmsgd.compiled.simd import BLOCK
 
-        rows, (n, d) = self.rows, self.rows.X.shape
-        chosen, transposed = np.zeros((k + PANEL, self.columns.shape[1])), np.zeros((d, BLOCK))
-        common, totals = _common_arguments(n, self.columns, self.sums, chosen, DENSE_ROW_BLOCK)
-        labels = (0, 0)
-        if rows.extra is not None and rows.codes is not None:
-            labels = address(rows.extra, float), address(rows.codes, np.int64)
-        numbers = [
-            *common, 0, 0, 0, d, int(rows.X.dtype == np.float32), address(rows.X, rows.X.dtype),
-            address(rows.scale, float), *labels, address(transposed, float), product.address,
-        ]  # fmt: skip
-        return np.array(numbers, dtype=np.int64), (chosen, transposed, totals)
-
-
-def _common_arguments(
-    n: int, columns: FloatArray, sums: FloatArray | None, chosen: FloatArray, row_block: int
-) -> tuple[list[int], FloatArray]:
-    """Return the first arguments of `compiled/computed_rows.py`, and the totals in them."""
-    from dmsgd.compiled.jit import address
-
-    assert sums is not None
-    totals = sums[:, -1].copy()
-    where = (address(array, float) for array in (columns, sums, chosen))
-    sizes = n, columns.shape[1], row_block, sums.shape[1] - 1
-    return [address(totals, float), *sizes, *where], totals
+        assert self.sums is not None
+        rows, width, totals = self.rows, self.columns.shape[1], self.sums[:, -1].copy()
+        if isinstance(rows, SparseRows):
+            callbacks = loops.locate, loops.gather_sparse, loops.begin_sparse
+            n, row_block, scratch = rows.n, loops.SPARSE_ROW_BLOCK, None
+            chosen = np.zeros((width + 1, -(-k // BLOCK) * BLOCK))
+            own = [address(array, array.dtype) for array in rows]
+        else:
+            callbacks = loops.locate, loops.gather_dense, loops.begin_dense
+            (n, d), row_block = rows.X.shape, loops.DENSE_ROW_BLOCK
+            chosen, scratch = np.zeros((k + PANEL, width)), np.zeros((d, BLOCK))
+            single, arrays = (
+                rows.X.dtype == np.float32,
+                (rows.X, rows.scale, rows.extra, rows.codes),
+            )
+            where = (0 if each is None else address(each, each.dtype) for each in arrays)
+            own = [0, 0, 0, d, int(single), *where, address(scratch, float), product.address]
+        first, *others = (
+            address(each, float) for each in (totals, self.columns, self.sums, chosen)
+        )
+        numbers = [first, n, width, row_block, self.sums.shape[1] - 1, *others, *own]
+        addresses = (*(each.address for each in callbacks), 0)
+        return RowArguments(addresses, np.array(numbers, np.int64), (self, chosen, scratch, totals))
 
 
 def _dense_block_sums(
+    features: Any, B: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return `ComputedRows.block_sums`, block by block of F."""
+    from dmsgd.compiled.computed_rows import DENSE_ROW_BLOCK
+
+    step, weighted = DENSE_ROW_BLOCK, np.empty(features.n)
+    sums = np.zeros((B.shape[1], -(-features.n // step) + 1))
+    blocks = features.map_blocks(partial(_squares, B=B, weights=weights, step=step), "block_sums")
+    for start, (part, b) in zip(features.bounds.tolist(), blocks, strict=False):
+        first = start // step + 1
+        sums[:, first : first + part.shape[0]] = part.T
+        weighted[start : start + b.size] = b
+    return np.cumsum(sums, axis=1, out=sums), weighted
+
+
+def _squares(
     block: FloatArray, B: FloatArray, weights: FloatArray, step: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the sums of (F B)² over every `step` rows of a block, and (F B)² @ weights.
-
-    The last sum may be over fewer rows.
-    """
+    """Return the sums of (F B)² over every `step` rows of a block, and (F B)² @ weights."""
     squares = block @ B
     squares *= squares
     return np.add.reduceat(squares, np.arange(0, len(block), step), axis=0), squares @ weights
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class ComputedSparseRows(RowSource):
-    """V = F B for sparse F; `columns` and `sums` are as in `ComputedRows`."""
-
-    rows: SparseRows
-    columns: FloatArray
-    sums: FloatArray | None = None
-
-    @classmethod
-    def of(cls, F: Matrix, columns: FloatArray) -> ComputedSparseRows:
-        """Return V = F B; the entries of F are not copied."""
-        return cls(SparseRows.of(F), np.ascontiguousarray(columns))
-
-    def block_sums(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return `sums` and V² @ weights, (n,): one product F B, a few columns at a time."""
-        from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK
-
-        n, r, cores = self.rows.n, len(self.columns), thread_count(-1)
-        sums, weighted = np.empty((r, -(-n // SPARSE_ROW_BLOCK) + 1)), np.zeros(n)
-        tell = Progress(f"the tables of {n:,} items x {r:,} eigenvectors")
-        for tile in tiles(r):
-            part = self.columns[tile], weights[tile], weighted
-            sums[tile] = self.rows.block_sums(*part, cores)
-            tell(min(1.0, tile.stop / r))
-        return sums, weighted
-
-    def with_sums(self, sums: FloatArray) -> ComputedSparseRows:
-        """Return the same, ready for draws."""
-        return replace(self, sums=sums)
-
-    def callbacks(self) -> RowCallbacks:
-        """Return the compiled functions."""
-        from dmsgd.compiled.computed_rows import begin_sparse, gather_sparse, locate
-
-        return RowCallbacks(locate.address, gather_sparse.address, begin_sparse.address)
-
-    def arguments(self, k: int) -> tuple[IntArray, Any]:
-        """Return sizes and addresses, and the scratch that they point into."""
-        from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK
-        from dmsgd.compiled.jit import address
-        from dmsgd.compiled.simd import BLOCK
-
-        chosen = np.zeros((self.columns.shape[1] + 1, -(-k // BLOCK) * BLOCK))
-        common, totals = _common_arguments(
-            self.rows.n, self.columns, self.sums, chosen, SPARSE_ROW_BLOCK
-        )
-        numbers = [*common, *(address(array, array.dtype) for array in self.rows.arrays)]
-        return np.array(numbers, dtype=np.int64), (chosen, totals)
 
 
 def find_sparse(
@@ -271,14 +219,15 @@ def find_sparse(
     found, items = np.empty(numbers.size, dtype=np.int64), np.empty(numbers.size, dtype=np.int64)
     for tile in tiles(needed.size):
         mine = needed[tile]
-        sums = rows.block_sums(columns[mine], weights[mine], weighted)
+        sums = rows.tile_sums(columns[mine], weights[mine], weighted)
         first, last = np.searchsorted(ordered, (mine[0], mine[-1] + 1)).tolist()
         which = np.searchsorted(mine, ordered[first:last])
-        source = ComputedSparseRows(rows, columns[mine], sums)
-        arguments, _buffers = source.arguments(0)
-        locate(arguments, which, targets[first:last], found[first:last], last - first)
+        source = ComputedRows(F, rows, columns[mine], sums).arguments(0)
+        locate(source.numbers, which, targets[first:last], found[first:last], last - first)
     items[order] = found
-    X, source = np.empty((items.size, k)), ComputedSparseRows(rows, columns, np.empty((r, 1)))
-    arguments, _buffers = source.arguments(k)
-    sparse_rows(arguments, J, k, draw, items, np.full(d, -1), X, items.size)
+    X, source = (
+        np.empty((items.size, k)),
+        ComputedRows(F, rows, columns, np.empty((r, 1))).arguments(k),
+    )
+    sparse_rows(source.numbers, J, k, draw, items, np.full(d, -1), X, items.size)
     return items, X, None if pi is None else weighted

@@ -1,9 +1,8 @@
-"""The interface of samplers, and of the eigenvectors that they draw from."""
+"""The interface of samplers."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
@@ -28,75 +27,25 @@ class PreparedSampler:
     chunk: int = 1
 
 
-class RowCallbacks(NamedTuple):
-    """Addresses of the compiled functions that find rows of V, called by `compiled.kdpp.draw`.
+class RowArguments(NamedTuple):
+    """What `compiled.kdpp.draw` needs to find rows of V.
 
-    `begin_draw` is called at the start of a draw and `prefilter` late in it, unless they are 0.
+    callbacks: addresses of locate, gather, begin_draw (called at the start of a draw) and prefilter
+               (called late in it); the last two may be 0.
+    numbers:   what the callbacks take: sizes, and addresses of arrays.
+    buffers:   what holds these arrays, so that they live as long.
     """
 
-    locate: int
-    gather: int
-    begin_draw: int = 0
-    prefilter: int = 0
+    callbacks: tuple[int, ...]
+    numbers: IntArray
+    buffers: Any
 
 
-class RowSource(ABC):
+class RowSource(Protocol):
     """Finds rows of V in compiled loops."""
 
-    @abstractmethod
-    def callbacks(self) -> RowCallbacks:
-        """Return the compiled functions."""
-
-    @abstractmethod
-    def arguments(self, k: int) -> tuple[IntArray, Any]:
-        """Return their sizes and addresses for batches of k, and the buffers these point into."""
-
-
-class BlockRows(Protocol):
-    """Features that are read block by block.
-
-    bounds: row numbers at which blocks begin and end, from 0 to n.
-    """
-
-    n: int
-    bounds: IntArray
-
-    def map_blocks(
-        self,
-        work: Callable[..., Any],
-        name: str,
-        arguments: Sequence[Any] | None = None,
-    ) -> Iterator[Any]:
-        """Yield work(rows, *arguments) for each block in order, None where its arguments are."""
-
-
-class BlockEigenvectors(Protocol):
-    """Eigenvectors V = F basis, computed block by block of the features F."""
-
-    basis: FloatArray
-
-    @property
-    def features(self) -> BlockRows:
-        """F."""
-
-    def masses(self, pi: FloatArray) -> FloatArray:
-        """Return Σ_{i in block} V_in², shape (blocks, rank)."""
-
-    def knows(self, pi: FloatArray) -> bool:
-        """Return whether Σ_n V_in² π_n is known."""
-
-    def remember(self, pi: FloatArray, weighed: FloatArray) -> None:
-        """Keep Σ_n V_in² π_n."""
-
-
-class Eigenvectors(Protocol):
-    """The eigenvectors of a spectrum."""
-
-    def columns(self, J: Any) -> FloatArray:
-        """Return V[:, J] in memory."""
-
-    def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
-        """Return the default sampler of the k-DPP with these eigenvalues."""
+    def arguments(self, k: int) -> RowArguments:
+        """Return the compiled functions and what they take, for batches of k."""
 
 
 class Eigenpairs(Protocol):
@@ -107,8 +56,8 @@ class Eigenpairs(Protocol):
         """Eigenvalues, largest first."""
 
     @property
-    def eigenvectors(self) -> Eigenvectors:
-        """Their eigenvectors."""
+    def eigenvectors(self) -> Any:
+        """Their eigenvectors, `dmsgd.spectra.eigenvectors.Eigenvectors`."""
 
 
 #: sampler(spectrum, k): does the set-up once.

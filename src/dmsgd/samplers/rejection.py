@@ -14,7 +14,7 @@ from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.polynomials import log_polynomials
 from dmsgd.samplers.parallel import draw_in_parallel
-from dmsgd.samplers.protocol import Eigenpairs, PreparedSampler, RowCallbacks, RowSource
+from dmsgd.samplers.protocol import Eigenpairs, PreparedSampler, RowArguments, RowSource
 
 #: Why a draw may not be completed.
 NOT_ORTHONORMAL = (
@@ -31,7 +31,8 @@ def rejection(spectrum: Eigenpairs, k: int) -> PreparedSampler:
     Set-up is O(n r + r k); a batch takes about 3k³ operations and k² log k look-ups, whatever n is.
     For features that are read in blocks, many batches are drawn together (`samplers/blocks.py`).
     """
-    return spectrum.eigenvectors.sampler(spectrum.values, k)
+    sampler: PreparedSampler = spectrum.eigenvectors.sampler(spectrum.values, k)
+    return sampler
 
 
 def kdpp_sampler(source: RowSource, values: FloatArray, k: int) -> PreparedSampler:
@@ -83,11 +84,11 @@ def _fill_rows(
     from dmsgd.compiled.kdpp import draw
     from dmsgd.compiled.projection import FIRST_ARRAY, LOCATE, Workspace
 
-    (size, k), (arguments, _buffers) = out.shape, source.arguments(out.shape[1])
+    (size, k), rows = out.shape, source.arguments(out.shape[1])
     workspace = Workspace(k)
     table, rank = (0, 0) if log_e is None else (address(log_e, float), log_e.shape[1] - 1)
     workspace.fields[LOCATE:FIRST_ARRAY] = (
-        *source.callbacks(), address(arguments, np.int64), table, rank, block,
+        *rows.callbacks, address(rows.numbers, np.int64), table, rank, block,
         address(out, np.int64), size,
     )  # fmt: skip
     if J is not None:
@@ -97,7 +98,7 @@ def _fill_rows(
 
 @final
 @dataclass(frozen=True)
-class DenseTables(RowSource):
+class DenseTables:
     """V in memory with its search tables (`compiled/tables.py`), up to 3/8 of V in size."""
 
     V: FloatArray
@@ -106,33 +107,30 @@ class DenseTables(RowSource):
     hints: Any
     int8_rows: Any
 
-    def callbacks(self) -> RowCallbacks:
-        """Return the compiled functions."""
-        from dmsgd.compiled.sieve import prefilter
-        from dmsgd.compiled.tables import gather, locate
-
-        sieve = 0 if self.int8_rows is None else prefilter.address
-        return RowCallbacks(locate.address, gather.address, prefilter=sieve)
-
-    def arguments(self, k: int) -> tuple[IntArray, None]:
-        """Return sizes and addresses."""
-        return self._arguments, None
+    def arguments(self, k: int) -> RowArguments:
+        """Return what `compiled.kdpp.draw` needs."""
+        return self._arguments
 
     @cached_property
-    def _arguments(self) -> IntArray:
+    def _arguments(self) -> RowArguments:
         from dmsgd.compiled.jit import address
+        from dmsgd.compiled.projection import prefilter
+        from dmsgd.compiled.tables import gather, locate
 
         (groups, width), last = self.sums.shape[:2], self.hints.shape[1] - 1
         arrays = (self.totals, self.V, self.sums, self.hints, self.int8_rows)
         totals, *where = (0 if array is None else address(array, array.dtype) for array in arrays)
         numbers = [totals, *self.V.shape, groups, width, last, *where]
-        return np.array(numbers, dtype=np.int64)
+        sieve = 0 if self.int8_rows is None else prefilter.address
+        callbacks = locate.address, gather.address, 0, sieve
+        return RowArguments(callbacks, np.array(numbers, dtype=np.int64), arrays)
 
 
 def dense_tables(V: FloatArray) -> DenseTables:
     """Return the tables of V, which is contiguous."""
+    from dmsgd.compiled.microkernels import GROUP, LINE
     from dmsgd.compiled.simd import LANES
-    from dmsgd.compiled.tables import GROUP, LINE, LINE_BYTES, fill_sums
+    from dmsgd.compiled.tables import LINE_BYTES, fill_sums
 
     n, r = V.shape
     F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
