@@ -136,7 +136,7 @@ def test_no_loss_above_1e_9_is_silent(decades, k):
     design, message = told(dmsgd.kernels.Linear(X), k)
     if design is None:
         assert decades == 15
-        assert "rounding cannot tell them from zero" in message
+        assert "rounding cannot tell" in message
         return
     off = np.abs(design.inclusion() - precise.inclusion(X, k)).max()
     assert (
@@ -152,7 +152,7 @@ def test_rbf_on_a_line(k, scale):
     X = np.linspace(-3, 3, 25)[:, None]
     design, message = told(dmsgd.kernels.RBF(X, scale), k)
     if design is None:
-        assert "rounding cannot tell them from zero" in message
+        assert "rounding cannot tell" in message
         return
     off = np.abs(design.inclusion() - precise.rbf_inclusion(X, scale, k)).max()
     assert off <= 10 * design.spectrum.inclusion_error(k) + 1e-12

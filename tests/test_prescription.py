@@ -284,7 +284,7 @@ def test_bad_calls_are_refused() -> None:
     with pytest.raises(ValueError, match="same 10 items"):
         prescribe(Linear(features(10, 4)), 2, "uniform", start=Linear(features(9, 4)))
     empty = Linear(np.vstack([features(9, 4), np.zeros(4)]))
-    with pytest.raises(ValueError, match=r"start has no features for item 9 .* or no start"):
+    with pytest.raises(ValueError, match="same 10 items"):
         prescribe(Linear(features(10, 4)), 2, "uniform", start=empty)
     with pytest.raises(ValueError, match="pass labels="):
         dmsgd.diversify(features(10, 4), 2, target="balanced")

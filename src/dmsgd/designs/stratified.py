@@ -13,7 +13,7 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
-from dmsgd.kernels.nystrom import k_means
+from dmsgd.kernels.landmarks import k_means
 from dmsgd.polynomials import log_binomial
 from dmsgd.samplers.parallel import draw_in_parallel
 

@@ -238,7 +238,6 @@ class Features(ABC):
         """Return the default sampler of the k-DPP with these eigenvectors over these features."""
         if (source := self.computed_rows(vectors.basis)) is None:
             return block_sampler(vectors, values, k)
-        vectors.log_computed_rows(k)
         return kdpp_sampler(source.with_sums(vectors.masses_for(values, k)), values, k)
 
     def sampler_any_size(

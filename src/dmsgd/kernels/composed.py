@@ -50,20 +50,16 @@ class Product(Kernel):
             raise ValueError("the product of A and B has values that overflow; rescale one of them")
 
     def diag(self) -> FloatArray:
-        """Return A_ii B_ii."""
         return self.parts[0].diag() * self.parts[1].diag()
 
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
-        """Return A_IJ B_IJ."""
         return self.parts[0].block(I, J) * self.parts[1].block(I, J)
 
     def columns(self, J: Any) -> Any:
-        """Return A[:, J] B[:, J], on the GPU if both are there."""
         one, two = (part.columns(J) for part in self.parts)
         return one * two if type(one) is type(two) else on_host(one) * on_host(two)
 
     def factor(self) -> Features | None:
-        """Return the products of the features of both, if there are fewer of them than items."""
         return self._factor
 
     @cached_property
@@ -78,15 +74,12 @@ class Product(Kernel):
         return in_memory(np.einsum("ij,ik->ijk", *rows).reshape(self.n, one.d * two.d))
 
     def on_gpu(self) -> bool:
-        """Return whether both kernels are on a GPU."""
         return all(part.on_gpu() for part in self.parts)
 
     def subset(self, items: Any) -> Product:
-        """Return the product of both kernels over these items."""
         return Product(*(part.subset(items) for part in self.parts))
 
     def fingerprint(self) -> str:
-        """Return the hash of both kernels."""
         return digest("Product", *(part.fingerprint() for part in self.parts))
 
     def __repr__(self) -> str:

@@ -19,8 +19,8 @@ from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import EIGH, LONG, format_seconds, plan_work
 from dmsgd.inputs.scalars import as_share
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.decompose import like, spectrum_of_matrix
-from dmsgd.spectra.spectrum import changed
+from dmsgd.spectra.decompose import like
+from dmsgd.spectra.spectrum import changed, spectrum_of_matrix
 
 log = logging.getLogger("dmsgd")
 
@@ -81,8 +81,7 @@ class Kernel(ABC):
         tol = as_share(tol, "tol")
         factor = self.factor()
         found = self._spectrum_of_entries(tol) if factor is None else factor.spectrum(tol)
-        method = f"exact(tol={tol.hex()})"
-        return changed(found, kernel=repr(self), data=self.fingerprint(), method=method)
+        return recorded(found, self, f"exact(tol={tol.hex()})")
 
     def _spectrum_of_entries(self, tol: float) -> Spectrum:
         what, everything = f"the full matrix of {self!r} with its eigenvectors", np.arange(self.n)
@@ -115,6 +114,12 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     array([4., 2.])
     """
     return as_kernel(kernel, "exact").spectrum(tol)
+
+
+def recorded(spectrum: Spectrum, kernel: Kernel, method: str, **parts: Any) -> Spectrum:
+    """Return the spectrum with these parts, the kernel it stands for and how it was computed."""
+    names = {"kernel": repr(kernel), "data": kernel.fingerprint(), "method": method}
+    return changed(spectrum, **names, **parts)
 
 
 def as_kernel(value: Any, caller: str) -> Kernel:

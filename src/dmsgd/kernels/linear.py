@@ -38,29 +38,23 @@ class Linear(Kernel):
         return made
 
     def diag(self) -> FloatArray:
-        """Return the squared norms of the feature rows."""
         return self.features.row_norms2()
 
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
-        """Return B_I B_Jᵀ."""
         rows, columns = as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1)
         return as_array(self.features.take(rows) @ self.features.take(columns).T)
 
     def columns(self, J: Any) -> Any:
-        """Return B B_Jᵀ."""
         return self.features.times(self.features.take(as_items(J, self.n, "J", 1)).T)
 
     def factor(self) -> Features:
-        """Return B."""
         return self.features
 
     def subset(self, items: Any) -> Linear:
-        """Return Linear(B_items)."""
         part = self.features.take(as_subset(items, self.n))
         return Linear(as_features(part, allow_tiny=True))
 
     def fingerprint(self) -> str:
-        """Return the hash of the features, or of what they were computed from."""
         return self._origin or digest("Linear", self.features.fingerprint())
 
     def __repr__(self) -> str:

@@ -19,9 +19,9 @@ from dmsgd.features.rows import row_norms2
 from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
 from dmsgd.inputs.progress import Progress, plan_work
 from dmsgd.inputs.scalars import Seed, as_count, as_positive, as_share, seed_key
-from dmsgd.kernels.kernel import Kernel, as_kernel
+from dmsgd.kernels.kernel import Kernel, as_kernel, recorded
 from dmsgd.spectra.decompose import empty, like, solve_triangular
-from dmsgd.spectra.spectrum import Spectrum, changed
+from dmsgd.spectra.spectrum import Spectrum
 
 #: Proposals at a time.
 BLOCK = 128
@@ -62,13 +62,9 @@ def pivoted_cholesky(
         raise ValueError(f"oversampling must be at least 1, got {oversampling}")
     most = int(min(np.ceil(oversampling * rank), kernel.n))
     key, block = seed_key(seed), as_count(block, "block")
-    F, _, _ = factor(kernel, most, share, key, block)
-    method = (
-        f"pivoted_cholesky(rank={rank}, tol={share.hex()}, columns={most}, block={block}, "
-        f"seed={key})"
-    )
-    F = as_features(F, allow_tiny=True)
-    return low_rank_spectrum(kernel, F, "pivoted Cholesky", method, rank)
+    F = as_features(factor(kernel, most, share, key, block)[0], allow_tiny=True)
+    options = f"rank={rank}, tol={share.hex()}, columns={most}, block={block}, seed={key}"
+    return low_rank_spectrum(kernel, F, "pivoted Cholesky", f"pivoted_cholesky({options})", rank)
 
 
 def factor(
@@ -144,15 +140,8 @@ def low_rank_spectrum(
     It records the kernel, the method and the trace error. An array F is overwritten.
     """
     whole = F.spectrum(overwrite=True, advice="a lower rank, or fewer landmarks, take less")
-    values = whole.values[:rank]
-    trace = kernel.diag().sum()
-    return changed(
-        whole,
-        values=values,
-        vectors=whole.eigenvectors.select(np.arange(values.size)),
-        route=route,
-        trace_error=float(max(trace - values.sum(), 0.0) / trace),
-        kernel=repr(kernel),
-        data=kernel.fingerprint(),
-        method=method,
-    )
+    values, trace = whole.values[:rank], kernel.diag().sum()
+    vectors = whole.eigenvectors.select(np.arange(values.size))
+    error = float(max(trace - values.sum(), 0.0) / trace)
+    parts = {"values": values, "vectors": vectors, "route": route, "trace_error": error}
+    return recorded(whole, kernel, method, **parts)

@@ -52,19 +52,15 @@ class Precomputed(Kernel):
             ) from None
 
     def diag(self) -> FloatArray:
-        """Return the diagonal of L."""
         return self.matrix.diagonal().copy()
 
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
-        """Return L[I, J]."""
         return self.matrix[np.ix_(as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1))]
 
     def columns(self, J: Any) -> FloatArray:
-        """Return L[:, J]."""
         return self.matrix[:, as_items(J, self.n, "J", 1)]
 
     def fingerprint(self) -> str:
-        """Return the hash of the matrix."""
         return digest("Precomputed", fingerprint(self.matrix))
 
     def __repr__(self) -> str:

@@ -48,11 +48,9 @@ class RBF(Kernel):
         self._named_scale = "median" if given is None else given.hex()
 
     def diag(self) -> FloatArray:
-        """Return ones."""
         return np.ones(self.n)
 
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
-        """Return exp(-distance² / (2 scale²)) between the items I and J."""
         rows, columns = as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1)
         L: FloatArray = similarity(
             self.features.take(rows), self.features.take(columns), self.scale
@@ -61,27 +59,21 @@ class RBF(Kernel):
         return L
 
     def columns(self, J: Any) -> Any:
-        """Return exp(-distance² / (2 scale²)) between all items and the items J."""
         columns = as_items(J, self.n, "J", 1)
         L = self.features.similarities(self.features.take(columns), self.scale)
         L[like(L, columns), like(L, np.arange(columns.size))] = 1.0
         return L
 
     def landmark_features(self, items: IntArray, whitening: FloatArray) -> Features:
-        """Return the features C W, computed where and when X is read."""
         landmarks = self.features.take(items)
         return self.features.mapped(NystromFeatures(landmarks, self.scale, whitening))
 
     def subset(self, items: Any) -> RBF:
-        """Return the RBF kernel of the same scale over these items."""
         part = self.features.take(as_subset(items, self.n))
         return RBF(as_features(part, allow_tiny=True), self.scale)
 
     def fingerprint(self) -> str:
-        """Return the hash of the features and the scale, or of how it is found.
-
-        The last digits of a median distance differ between processors.
-        """
+        # Not the median distance itself, whose last digits differ between processors.
         return digest("RBF", self.features.fingerprint(), self._named_scale)
 
     def __repr__(self) -> str:

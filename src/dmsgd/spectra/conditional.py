@@ -1,11 +1,10 @@
 """The spectrum of the other items, given that some items are in the batch.
 
 P(Y | G ⊂ Y) ∝ det(L_Y) = det(L_G) det(L'_{Y∖G}), L' being the Schur complement of L_G in L, so the
-other items are a k-DPP again. With L = A Aᵀ, A = V Λ^(1/2), its features are those of A, projected
-onto the complement of those of G. With P a basis of that, and N one of the complement of the rows
-of V at G, L' = (A P)(A P)ᵀ = V N C Cᵀ Nᵀ Vᵀ for C = Nᵀ Λ^(1/2) P, and where
-C = W S Tᵀ, the eigenvalues are S² and the eigenvectors V (N W). No matrix over pairs of items is
-formed, wherever V is; N keeps the rows of G at zero, however small an eigenvalue.
+other items are a k-DPP again. Let A = V Λ^(1/2), L = A Aᵀ; P a basis of the complement of the rows
+of A at G, and N one of the complement of the rows of V at G. Then L' = (A P)(A P)ᵀ = V N C Cᵀ Nᵀ Vᵀ
+for C = Nᵀ Λ^(1/2) P = W S Tᵀ: the eigenvalues are S² and the eigenvectors V (N W). No matrix over
+pairs of items is formed; N keeps the rows of G at zero, however small an eigenvalue.
 """
 
 from __future__ import annotations
@@ -41,10 +40,11 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Conditional:
     what = f"the eigenvectors of {spectrum.n:,} items given {given:,} of them"
     plan_work(2 * EIGH * rank**3 + spectrum.n * float(rank) ** 2, size, what, advice)
     V, roots = spectrum.eigenvectors.rows(items), np.sqrt(spectrum.values)
-    Q, left = _complete_basis(V * roots)
+    Q, R = linalg.qr((V * roots).T, check_finite=False)  # a basis whose first vectors span the rows
+    left = np.abs(R.diagonal())  # of each row, by the rows before it
     lengths = np.linalg.norm(V * roots, axis=1)
     _check_independent(left, lengths, items)
-    P, N = Q[:, given:], _complete_basis(V)[0][:, given:]
+    P, N = Q[:, given:], linalg.qr(V.T, check_finite=False)[0][:, given:]
     W, S, _ = linalg.svd(N.T @ (roots[:, None] * P), check_finite=False)
     values, turn = S**2, N @ W
     settle(values, turn, Rounding(0.5, 4 * rank))  # a square has twice the relative error
@@ -67,15 +67,6 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Conditional:
         method=f"{spectrum.method} given {digest(np.sort(items))}" if spectrum.data else "",
     )
     return Conditional(found, 2 * float(np.log(left).sum()))
-
-
-def _complete_basis(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return an orthonormal basis, (r, r), whose first vectors span the rows, and |R_jj|.
-
-    |R_jj| is the length that the rows before j leave of row j.
-    """
-    Q, R = linalg.qr(rows.T, check_finite=False)
-    return Q, np.abs(R.diagonal())
 
 
 def _check_independent(left: FloatArray, lengths: FloatArray, items: IntArray) -> None:

@@ -17,7 +17,7 @@ from dmsgd.samplers.cuda.sampler import cuda_sampler
 from dmsgd.samplers.protocol import PreparedSampler
 from dmsgd.samplers.rejection import dense_tables, dpp_sampler
 from dmsgd.spectra.decompose import eigh, empty, like, qr, solve_triangular
-from dmsgd.spectra.eigenvectors import Eigenvectors, as_eigenvectors
+from dmsgd.spectra.eigenvectors import Dense, Eigenvectors, as_eigenvectors
 
 #: Numbers of V that are squared at a time.
 SLICE = 2**27
@@ -59,31 +59,18 @@ def _(vectors: Tensor) -> Eigenvectors:
 
 
 @final
-class CudaVectors(Eigenvectors):
+class CudaVectors(Dense):
     """A float64 tensor on a GPU."""
 
-    def __init__(self, V: Tensor) -> None:
-        self.V = V
-        self.shape = (int(V.shape[0]), int(V.shape[1]))
-
-    def rows(self, items: IntArray) -> FloatArray:
-        return on_host(self.V[like(self.V, items)])
-
-    def columns(self, J: Any) -> FloatArray:
-        return on_host(self.V[:, like(self.V, J)])
+    stored = False
 
     def select(self, order: IntArray) -> CudaVectors:
         if np.array_equal(order, np.arange(self.shape[1])):
             return self
         return CudaVectors(self.V[:, like(self.V, order)].contiguous())
 
-    def times(self, x: FloatArray) -> FloatArray:
-        return on_host(self.V @ like(self.V, x))
-
     def rotate(self, U: FloatArray, zero: IntArray) -> CudaVectors:
-        V = self.V @ like(self.V, U)
-        V[like(V, zero)] = 0.0  # exact zeros; the product leaves rounding noise here
-        return CudaVectors(V)
+        return CudaVectors(super().rotate(U, zero))
 
     def weighted_squares(self, pi: FloatArray) -> FloatArray:
         weights, step = like(self.V, pi), max(1, SLICE // self.shape[1])

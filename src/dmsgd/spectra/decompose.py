@@ -1,11 +1,4 @@
-"""Eigendecompositions: of F Fᵀ from Gram matrices, in rounds, and of a full matrix.
-
-FᵀF = U Λ Uᵀ has the squared singular values of F, but eigenvalues below 1e-6 of the largest drown
-in rounding, and so do their directions. Each round takes what the rounds before could not resolve,
-the span of the columns S of U, and squares it alone, so that three more decades of singular values
-come out. Before that S is turned so that F S is orthogonal to what is resolved: with W the resolved
-columns, S <- S - W Λ_W^-1 Wᵀ FᵀF S, whose last term was hidden by rounding in FᵀF. It ends where
-all is resolved, or where only rounding in F S itself is left.
+"""Eigendecompositions, of symmetric matrices and of F Fᵀ from Gram matrices in rounds.
 
 The same code runs on NumPy arrays and on tensors: what they spell differently is dispatched on
 their type (`eigh`, `qr`, `solve_triangular`, `empty`, `like`), by dmsgd.spectra.cuda for tensors.
@@ -16,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import singledispatch
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -24,7 +17,6 @@ from scipy import linalg
 from dmsgd.inputs.arrays import FloatArray, on_host
 from dmsgd.inputs.progress import EIGH, run_interruptible
 from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
-from dmsgd.spectra.spectrum import Spectrum, truncate
 
 #: Eigenvalues above this fraction of the largest come out of the Gram matrix accurate to 1e-12.
 ACCURATE_LIMIT = 1e-3
@@ -113,24 +105,18 @@ def canonical_basis(basis: Any) -> Any:
     return run_interruptible(find, 2.0 * (n + m) * m**2, what)
 
 
-class Squared(Protocol):
-    """Features F whose products are arrays or tensors, as what they are given is."""
+def right_singular_vectors(F: Any) -> tuple[FloatArray, Any]:
+    """Return the squared singular values of features F above rounding, and their right vectors.
 
-    def gram(self) -> Any:
-        """Return FᵀF."""
+    FᵀF = U Λ Uᵀ has the squared singular values of F, but eigenvalues below 1e-6 of the largest
+    drown in rounding, and so do their directions. Each round takes what the rounds before could not
+    resolve, the span of the columns S of U, and squares it alone, so that three more decades of
+    singular values come out. Before that S is turned so that F S is orthogonal to what is resolved:
+    with W the resolved columns, S <- S - W Λ_W^-1 Wᵀ FᵀF S, whose last term was hidden by rounding
+    in FᵀF. It ends where all is resolved, or where only rounding in F S itself is left.
 
-    def gram_of(self, S: Any) -> Any:
-        """Return (F S)ᵀ(F S)."""
-
-    def gram_times(self, S: Any) -> tuple[Any, float]:
-        """Return FᵀF S and |F S|²."""
-
-
-def right_singular_vectors(F: Squared) -> tuple[FloatArray, Any]:
-    """Return the squared singular values of F that are above rounding, and their right vectors.
-
-    O(n d² + d³) per round. There is one round unless the condition number of F is above 1000; for
-    features in blocks a round is one or two passes over the data.
+    O(n d² + d³) per round, one or two passes over features in blocks. There is one round unless
+    the condition number of F is above 1000.
     """
     values, U = eigh(F.gram())
     size = len(values)
@@ -179,22 +165,10 @@ def correct_left_vectors(V: Any, values: FloatArray) -> FloatArray:
     return values
 
 
-def spectrum_of_matrix(L: Any, tol: float = 0.0) -> Spectrum:
-    """Return the spectrum of a full kernel matrix, which is overwritten."""
-    nothing = L.diagonal() == 0
-    values, V = eigh(L)
-    V[nothing] = 0.0  # exact zeros; eigh leaves rounding noise here
-    rounding = Rounding(1.0, len(values))
-    rank = int(np.count_nonzero(values > rounding.cutoff * values[0]))
-    settle(values[:rank], V[:, :rank], rounding)
-    return truncate(values[:rank], V[:, :rank], "primal", rounding, tol)
-
-
 def principal(C: FloatArray, count: int) -> FloatArray:
     """Return the first principal directions of rows with mean 0, shape (d, count).
 
-    From the inner products of columns or of rows, whichever are fewer: O(n d min(n, d)), a tenth of
-    the time of a singular value decomposition.
+    From the inner products of columns or of rows, whichever are fewer: O(n d min(n, d)).
     """
     if C.shape[0] >= C.shape[1]:
         return leading(C.T @ C, count)

@@ -10,12 +10,13 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_array
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, on_host
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import format_bytes
 from dmsgd.polynomials import eigenvector_inclusion, weighted_squares
 from dmsgd.samplers.protocol import PreparedSampler
 from dmsgd.samplers.rejection import dense_tables, dpp_sampler, kdpp_sampler
+from dmsgd.spectra.decompose import like
 from dmsgd.spectra.rounding import GRAM_LIMIT
 
 log = logging.getLogger("dmsgd")
@@ -36,7 +37,7 @@ class Eigenvectors(ABC):
         """Return V[items], shape (*items.shape, rank)."""
 
     @abstractmethod
-    def columns(self, J: Any) -> FloatArray:
+    def columns(self, J: IntArray) -> FloatArray:
         """Return V[:, J] in memory, shape (n, len(J))."""
 
     @abstractmethod
@@ -67,43 +68,42 @@ class Eigenvectors(ABC):
         return f"{type(self).__name__}({self.shape[0]:,} items, rank {self.shape[1]})"
 
 
-@final
 class Dense(Eigenvectors):
     """An array."""
 
     stored = True
 
-    def __init__(self, array: FloatArray) -> None:
-        self.array = array
-        self.shape = (int(array.shape[0]), int(array.shape[1]))
+    def __init__(self, V: Any) -> None:
+        self.V = V
+        self.shape = (int(V.shape[0]), int(V.shape[1]))
 
     def rows(self, items: IntArray) -> FloatArray:
-        return self.array[items]
+        return on_host(self.V[like(self.V, items)])
 
-    def columns(self, J: Any) -> FloatArray:
-        return self.array[:, J]
+    def columns(self, J: IntArray) -> FloatArray:
+        return on_host(self.V[:, like(self.V, J)])
 
-    def select(self, order: IntArray) -> FloatArray:
+    def select(self, order: IntArray) -> Any:
         if np.array_equal(order, np.arange(order.size)):  # sorted already: cut without a copy
-            return np.ascontiguousarray(self.array[:, : order.size])
-        return np.ascontiguousarray(self.array[:, order])
+            return np.ascontiguousarray(self.V[:, : order.size])
+        return np.ascontiguousarray(self.V[:, order])
 
     def times(self, x: FloatArray) -> FloatArray:
-        return self.array @ x
+        return on_host(self.V @ like(self.V, x))
 
-    def rotate(self, U: FloatArray, zero: IntArray) -> FloatArray:
-        V = self.array @ U
-        V[zero] = 0.0  # exact zeros; the product leaves rounding noise here
+    def rotate(self, U: FloatArray, zero: IntArray) -> Any:
+        V = self.V @ like(self.V, U)
+        V[like(V, zero)] = 0.0  # exact zeros; the product leaves rounding noise here
         return V
 
     def weighted_squares(self, pi: FloatArray) -> FloatArray:
-        return weighted_squares(self.array, pi)
+        return weighted_squares(self.V, pi)
 
     def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
-        return kdpp_sampler(dense_tables(self.array), values, k)
+        return kdpp_sampler(dense_tables(self.V), values, k)
 
     def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        return dpp_sampler(dense_tables(self.array), probabilities)
+        return dpp_sampler(dense_tables(self.V), probabilities)
 
 
 @final
@@ -119,7 +119,7 @@ class Projected(Eigenvectors):
         self.basis: FloatArray = np.asarray(basis, order=features.basis_order)
         self.shape = (features.n, int(basis.shape[1]))
         self._masses: FloatArray | None = None
-        self._weighted: tuple[bytes, FloatArray] | None = None
+        self._weighted: tuple[bytes, FloatArray] = b"", np.empty(0)
 
     @classmethod
     def of(cls, features: Any, values: FloatArray, U: FloatArray) -> Projected:
@@ -131,7 +131,7 @@ class Projected(Eigenvectors):
         found = as_array(self.features.take(items.ravel().astype(np.int64)) @ self.basis)
         return found.reshape(*items.shape, self.shape[1])
 
-    def columns(self, J: Any) -> FloatArray:
+    def columns(self, J: IntArray) -> FloatArray:
         return np.asarray(self.features.times(self.basis[:, J]))
 
     def select(self, order: IntArray) -> Projected:
@@ -151,47 +151,40 @@ class Projected(Eigenvectors):
         return np.asarray(self.features.times(self.basis)).astype(dtype or np.float64)
 
     def masses(self, pi: FloatArray) -> FloatArray:
-        """Return the sums of V² over row blocks; a pass over F, unless they are known."""
+        """Return the sums of V² over row blocks; a pass over F, which finds b too, unless known."""
         if self._masses is None and not self.precise:
             self._masses = self.features.gram_masses(self.basis)
-        if self._masses is None:
-            self._find_masses(pi)
-        assert self._masses is not None
-        return self._masses
-
-    def masses_for(self, values: FloatArray, k: int) -> FloatArray:
-        """Return `masses`; the pass also finds b of the k-DPP with these eigenvalues."""
-        return self.masses(eigenvector_inclusion(values, k))
+        return self._find_masses(pi) if self._masses is None else self._masses
 
     def weighted_squares(self, pi: FloatArray) -> FloatArray:
         """Return Σ_n V_in² π_n, shape (n,); a pass over F, unless π is the one asked for last."""
         if not self.knows(pi):
             self._find_masses(pi)
-        assert self._weighted is not None
         return self._weighted[1]
 
     def knows(self, pi: FloatArray) -> bool:
         """Return whether `weighted_squares(pi)` needs no pass."""
-        return self._weighted is not None and self._weighted[0] == pi.tobytes()
+        return self._weighted[0] == pi.tobytes()
 
     def remember(self, pi: FloatArray, weighted: FloatArray) -> None:
         """Keep Σ_n V_in² π_n, which a pass for something else has found."""
         self._weighted = pi.tobytes(), weighted
 
-    def _find_masses(self, pi: FloatArray) -> None:
+    def _find_masses(self, pi: FloatArray) -> FloatArray:
         masses, weighted = self.features.column_masses(self.basis, pi)
-        if self._masses is None:
-            self._masses = masses
         self.remember(pi, weighted)
+        self._masses = masses if self._masses is None else self._masses
+        return self._masses
 
-    def log_computed_rows(self, k: int) -> None:
-        """Log that draws compute rows of V again."""
+    def masses_for(self, values: FloatArray, k: int) -> FloatArray:
+        """Return `masses` for draws of the k-DPP that compute rows of V again, and log that."""
         (n, rank), rows = self.shape, k * (1 / np.arange(1, k + 1)).sum()
         log.info(
             "the eigenvectors of %r, %s, are not stored; a batch of %d computes about %.0f of "
             "their %s rows, at %d columns",
             self.features, format_bytes(8 * n * rank), k, rows, f"{n:,}", k,
         )  # fmt: skip
+        return self.masses(eigenvector_inclusion(values, k))
 
     def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
         found: PreparedSampler = self.features.sampler(self, values, k)

@@ -1,11 +1,9 @@
 """The one rule for rounding: which eigenvalues are zero or equal, how wrong b is, when to warn.
 
-Rounding disturbs every eigenvalue λ_n and turns its eigenvector by about as much towards directions
-outside of the kernel. Either way the inclusion probabilities b change by at most about
-π_n (relative error of λ_n), where π_n is the probability that a batch uses eigenvector n: large
-batches use small eigenvalues. An eigenvalue λ that was cut off as zero would be used with
-probability λ e_{k-1} / e_k or less. Measured in 70 digits, the estimate is 10 to 100 times the
-error where it matters (docs/guarantees.md).
+Rounding of λ_n and of its eigenvector changes inclusion probabilities by at most about
+π_n (relative error of λ_n), π_n being the probability that a batch uses eigenvector n. An
+eigenvalue λ that was cut off as zero would be used with probability λ e_{k-1} / e_k or less.
+Measured in 70 digits, the estimate is 10 to 100 times the error (docs/guarantees.md).
 """
 
 from __future__ import annotations
@@ -24,12 +22,10 @@ EPS = float(np.finfo(float).eps)
 #: Eigenvalues below this share of the largest are too small for a Gram matrix to resolve.
 GRAM_LIMIT = 1e-6
 
-#: Equal eigenvalues differ by at most this share of their size. A basis of the wrong vectors moves
-#: inclusion probabilities by about as much.
+#: Equal eigenvalues differ by at most this share of their size; b moves by about as much.
 WIDEST = 1e-9
 
-#: An item of which other items leave no more than this share is dependent on them; rounding leaves
-#: 1e-15 of one that is.
+#: An item of which others leave no more than this share is dependent on them.
 DEPENDENT = 1e-14
 
 #: A larger estimated error of an inclusion probability raises a KernelWarning.
@@ -46,8 +42,7 @@ class Rounding:
     size:   rows of the matrix that was diagonalised.
     scale:  the eigenvalue that errors are relative to, as a multiple of the largest: above 1 where
             the spectrum is what remains of a larger one (`dmsgd.spectra.conditional`).
-    hidden: bound on the sum of the eigenvalues that were cut off as zero, as a share of the
-            largest.
+    hidden: bound on the sum of the eigenvalues cut off as zero, as a share of the largest.
     """
 
     power: float = 0.0
@@ -57,11 +52,7 @@ class Rounding:
 
     @property
     def noise(self) -> float:
-        """Error of the largest eigenvalue, as a share of it.
-
-        A bound: spurious values of matrices of deficient rank were 0.2 to 10 eps, for sizes from 8
-        to 4,000.
-        """
+        """Bound on the error of the largest eigenvalue, as a share of it; it is 0.2 to 10 eps."""
         return 4 * EPS * float(np.sqrt(self.size))
 
     @property
@@ -98,19 +89,16 @@ class Rounding:
                 stop = start + int(np.count_nonzero(values[start:] >= least[start]))
                 yield slice(start, stop)
 
-    def inclusion_error(self, values: FloatArray, k: int) -> float:
-        """Return an upper estimate of the error of the k-DPP's inclusion probabilities.
+    def inclusion_error(self, values: FloatArray, k: int | None) -> float:
+        """Return an upper estimate of the error of b of the k-DPP (None: the DPP).
 
         O(r) where the kernel is well conditioned, O(rk) where it is not.
         """
         errors, hidden = self.relative_error(values), self.hidden * float(values[0])
+        if k is None:
+            return float(np.max(values / (1 + values) * errors)) + hidden
         at_most = float(errors[-1]) + hidden * k / float(values[k - 1])
         if at_most < WARN_ABOVE:
             return at_most
         used, lost = eigenvector_inclusion(values, k), hidden / float(ratios(values, k)[-1, k])
         return float(np.max(used * errors)) + lost
-
-    def inclusion_error_any_size(self, values: FloatArray) -> float:
-        """Return the same for the DPP, whose batches have any size."""
-        used = values / (1 + values)
-        return float(np.max(used * self.relative_error(values)) + self.hidden * values[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -23,11 +23,9 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.fingerprint import fingerprint as fingerprint_of
 from dmsgd.inputs.scalars import as_count, as_share, as_text
 from dmsgd.polynomials import log_binomial, log_polynomial, ratios
+from dmsgd.spectra.decompose import eigh, settle
 from dmsgd.spectra.eigenvectors import Eigenvectors, as_eigenvectors
 from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE, Rounding
-
-#: The route of a spectrum that the user made.
-GIVEN = "given"
 
 #: How far VᵀV of a spectrum that the user made may be from the identity.
 ORTHONORMAL = 1e-8
@@ -60,7 +58,7 @@ class Spectrum:
 
     values: FloatArray
     vectors: Any
-    route: str = field(default=GIVEN, kw_only=True)
+    route: str = field(default="given", kw_only=True)
     tol: float = field(default=0.0, kw_only=True)
     trace_error: float = field(default=0.0, kw_only=True)
     rounding: Rounding = field(default=Rounding(), kw_only=True)
@@ -74,13 +72,12 @@ class Spectrum:
         if not isinstance(self.rounding, Rounding):
             raise TypeError(f"rounding must be that of another Spectrum, got {self.rounding!r}")
         values = _checked_values(self.values)
-        for name, checked in (
-            ("tol", as_share(self.tol, "tol")),
-            ("trace_error", as_share(self.trace_error, "trace_error")),
-            ("values", values),
-            ("vectors", _checked_vectors(self.vectors, values.size)),
-        ):
-            object.__setattr__(self, name, checked)
+        vars(self).update(
+            tol=as_share(self.tol, "tol"),
+            trace_error=as_share(self.trace_error, "trace_error"),
+            values=values,
+            vectors=_checked_vectors(self.vectors, values.size),
+        )
 
     @cached_property
     def eigenvectors(self) -> Eigenvectors:
@@ -102,39 +99,28 @@ class Spectrum:
         if as_count(k, "k") <= self.rank:
             return
         cutoff = max(self.rounding.cutoff, TINY / float(self.values[0]))
+        cut = "a batch of more items has determinant zero"
         if self.tol > cutoff:
-            cut = (
-                f"eigenvalues up to tol={self.tol:.1g} of the largest were left out; a smaller tol "
-                f"keeps more"
-            )
+            cut = f"eigenvalues up to tol={self.tol:.1g} of the largest were left out; lower it"
         elif self.rounding.hidden:
-            cut = (
-                f"all others are below {cutoff:.0e} of the largest, where rounding cannot tell "
-                f"them from zero"
-            )
-        else:
-            cut = "a batch of more items has determinant zero"
+            cut = f"rounding cannot tell eigenvalues below {cutoff:.0e} of the largest from zero"
         raise RankError(k, self.rank, cut)
 
     def inclusion_error(self, k: int | None = None) -> float:
         """Return an upper estimate of the error of b of the k-DPP (None: the DPP) by rounding."""
-        if k is None:
-            return self.rounding.inclusion_error_any_size(self.values)
         return self.rounding.inclusion_error(self.values, k)
 
     def warn_rounding(self, k: int | None = None) -> None:
         """Warn if rounding may move inclusion probabilities of the k-DPP (None: the DPP)."""
         error = self.inclusion_error(k)
-        if error <= WARN_ABOVE:
-            return
-        span, batch = self.values[0] / self.values[-1], "a batch" + f" of {k}" * (k is not None)
-        problem = (
-            f"rounding may move the inclusion probabilities by up to {min(error, 1.0):.1g}: the "
-            f"kernel's eigenvalues span a factor of {span:.0e} and {batch} uses the small ones; "
-            f"use a smaller k, an RBF kernel of smaller scale, or features without near duplicates "
-            f"and of similar size (normalize)"
-        )
-        warn_kernel(problem)
+        if error > WARN_ABOVE:
+            span, batch = self.values[0] / self.values[-1], "a batch" + f" of {k}" * (k is not None)
+            warn_kernel(
+                f"rounding may move the inclusion probabilities by up to {min(error, 1.0):.1g}: "
+                f"the kernel's eigenvalues span a factor of {span:.0e} and {batch} uses the small "
+                f"ones; use a smaller k, an RBF kernel of smaller scale, or features without near "
+                f"duplicates and of similar size (normalize)"
+            )
 
     def total_variation_bound(self, k: int) -> float:
         """Return a bound on the total variation between the k-DPPs of L and of this L̂ <= L.
@@ -178,9 +164,7 @@ class Spectrum:
             left = np.abs(np.einsum("sii->si", R))
             precise = (left > PLAIN * np.abs(A).max(axis=2)).all(axis=1)
             logs = 2 * np.log(np.where(precise[:, None], left, 1.0)).sum(axis=1)
-            logs[~precise] = [
-                _log_det_pivoted(each, self.rounding.power > 0) for each in A[~precise]
-            ]
+            logs[~precise] = [_log_det(each, self.rounding.power > 0) for each in A[~precise]]
             out[first : first + step] = logs
         return out
 
@@ -208,7 +192,7 @@ def entropy(values: FloatArray) -> float:
     return float(-np.sum(share * np.log(share)))
 
 
-def _log_det_pivoted(A: FloatArray, rounded: bool) -> float:
+def _log_det(A: FloatArray, rounded: bool) -> float:
     """Return log det(A Aᵀ) for columns of any sizes, -inf where rows are dependent.
 
     With columns of A sorted and rows pivoted, the error in each column is relative to that column,
@@ -221,6 +205,17 @@ def _log_det_pivoted(A: FloatArray, rounded: bool) -> float:
     left = np.abs(R.diagonal())
     whole = np.linalg.norm(A[rows], axis=1) if rounded else sizes[order[: left.size]]
     return -np.inf if (left <= DEPENDENT * whole).any() else 2 * float(np.log(left).sum())
+
+
+def spectrum_of_matrix(L: Any, tol: float = 0.0) -> Spectrum:
+    """Return the spectrum of a full kernel matrix, which is overwritten."""
+    nothing = L.diagonal() == 0
+    values, V = eigh(L)
+    V[nothing] = 0.0  # exact zeros; eigh leaves rounding noise here
+    rounding = Rounding(1.0, len(values))
+    rank = int(np.count_nonzero(values > rounding.cutoff * values[0]))
+    settle(values[:rank], V[:, :rank], rounding)
+    return truncate(values[:rank], V[:, :rank], "primal", rounding, tol)
 
 
 def truncate(
@@ -240,25 +235,23 @@ def truncate(
     seen = values > cutoff * largest
     kept = seen & (values > tol * largest)
     size = max(rounding.size, values.size) if rounding.power else values.size
-    hidden = (size - int(np.count_nonzero(seen))) * cutoff
-    rounding = replace(rounding, hidden=rounding.hidden + hidden)
-    share = float(values[seen & ~kept].sum() / values[seen].sum())
-    return _unchecked(
-        values=np.ascontiguousarray(values[kept]), route=route, tol=tol, trace_error=share,
-        vectors=as_eigenvectors(vectors).select(order[kept]), rounding=rounding,
-    )  # fmt: skip
+    hidden = rounding.hidden + (size - int(np.count_nonzero(seen))) * cutoff
+    return changed(
+        None,
+        values=np.ascontiguousarray(values[kept]),
+        vectors=as_eigenvectors(vectors).select(order[kept]),
+        route=route,
+        tol=tol,
+        trace_error=float(values[seen & ~kept].sum() / values[seen].sum()),
+        rounding=replace(rounding, hidden=hidden),
+    )
 
 
-def changed(spectrum: Spectrum, **parts: Any) -> Spectrum:
-    """Return the spectrum with these parts instead of its own, unchecked."""
-    own = {each.name: getattr(spectrum, each.name) for each in fields(spectrum)}
-    return _unchecked(**(own | parts))
-
-
-def _unchecked(**parts: Any) -> Spectrum:
-    made = object.__new__(Spectrum)  # the constructor is for users, and checks
-    for name, part in parts.items():
-        object.__setattr__(made, name, part)
+def changed(spectrum: Spectrum | None, **parts: Any) -> Spectrum:
+    """Return the spectrum, or an empty one, with these parts; nothing is checked."""
+    made = object.__new__(Spectrum)
+    vars(made).update(vars(spectrum) if spectrum else {}, **parts)
+    vars(made).pop("eigenvectors", None)  # those of the old vectors
     return made
 
 

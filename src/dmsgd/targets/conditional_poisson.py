@@ -36,11 +36,9 @@ SMALL = 1 / 16
 NUMBERS = 2**16
 #: exp(-TAIL) is negligible beside a probability of S.
 TAIL = 50.0
-#: Relative error of b (relative to 0.001 for smaller b) at which the search ends, and the largest
-#: that is accepted after STEPS steps.
+#: Relative error of b (to 0.001 for smaller b) that ends the search, or is accepted after STEPS.
 TOLERANCE, ACCEPTED = 1e-12, 1e-10
-#: Most steps to find w (three to twelve are usual); plain steps before extrapolation begins, and
-#: the number of earlier steps that it uses.
+#: Most steps to find w (3 to 12 are usual), plain ones before extrapolation, those that it uses.
 STEPS, PLAIN, MEMORY = 100, 8, 3
 
 Complex = npt.NDArray[np.complex128]
@@ -65,6 +63,7 @@ class ConditionalPoisson:
         angles = 2 * np.pi / size * np.arange(size // 2 + 1)  # the others are their conjugates
         angles = angles[variance * (1 - np.cos(angles)) <= TAIL]
         self._u: Complex = np.expm1(1j * angles)
+        self._step = max(1, NUMBERS // angles.size)
         reach = max(largest * float(np.abs(self._u).max()), 1e-9)
         #: (-u)^j for the powers that an item of small p needs, shape (powers, nodes).
         self._powers: Complex = (-self._u) ** np.arange(int(-TAIL / np.log(reach)) + 2)[:, None]
@@ -83,7 +82,7 @@ class ConditionalPoisson:
             for j in range(1, sums.size):
                 power *= light
                 sums[j] += power.sum()
-            for part in _parts(p[p > SMALL], self._u.size):
+            for _, part in _slices(p[p > SMALL], self._step):
                 heavy += np.log1p(part[:, None] * self._u).sum(axis=0)
         sums[1:] /= np.arange(1, sums.size)
         return heavy - sums @ self._powers
@@ -97,34 +96,26 @@ class ConditionalPoisson:
             total *= small
             total += coefficient
         out[light] = total
-        rest = [(terms / (1 + x[:, None] * self._u)).sum(axis=1).real
-                for x in _parts(p[~light], self._u.size)]  # fmt: skip
+        rest = [
+            (terms / (1 + x[:, None] * self._u)).sum(axis=1).real
+            for _, x in _slices(p[~light], self._step)
+        ]
         out[~light] = np.concatenate([np.empty(0), *rest])
         return out
 
-    @property
-    def _one_less(self) -> Complex:
-        """The terms of P(S = k - 1)."""
-        return self._phi * (1 + self._u)
+    def _inclusion(self, p: FloatArray) -> FloatArray:
+        return p * self._without(p, self._phi * (1 + self._u) / self._p_k)
 
     def inclusion(self) -> FloatArray:
         """Return b_i = p_i P(S without i = k - 1) / P(S = k), shape (n,). O(n)."""
-        b = np.empty(self.odds.size)
-        for part, p in _probabilities(self.odds):
-            b[part] = p * self._without(p, self._one_less / self._p_k)
-        return b
+        return np.concatenate([self._inclusion(p) for _, p in _probabilities(self.odds)])
 
     def joint(self, i: IntArray, j: IntArray) -> FloatArray:
         """Return P(i and j are in the set) for items i ≠ j. O(√k) per pair, less for large k."""
         terms = self._phi * (1 + self._u) ** 2 / self._p_k
         out = np.empty(i.size)
-        step = max(1, NUMBERS // self._u.size)
-        for start in range(0, i.size, step):
-            part = slice(start, start + step)
-            p, q = (
-                as_probability(self.odds[i[part]])[:, None],
-                as_probability(self.odds[j[part]])[:, None],
-            )
+        for part, _ in _slices(out, self._step):
+            p, q = (as_probability(self.odds[items[part]])[:, None] for items in (i, j))
             both = terms / ((1 + p * self._u) * (1 + q * self._u))
             out[part] = np.maximum((p * q)[:, 0] * both.sum(axis=1).real, 0.0)
         return out
@@ -138,14 +129,10 @@ class ConditionalPoisson:
         terms = self._phi * (1 + self._u) ** 2 / self._p_k
         T = np.zeros((self._u.size, Y.shape[1]), np.complex128)
         own, squares = 0.0, np.einsum("ip,ip->i", Y, Y)
-        step = max(1, NUMBERS // self._u.size)
-        for start in range(0, Y.shape[0], step):
-            part = slice(start, start + step)
-            p = as_probability(self.odds[part])
+        for part, p in _probabilities(self.odds, self._step):
             a = p[:, None] / (1 + p[:, None] * self._u)
             T += a.T @ Y[part]
-            b = p * self._without(p, self._one_less / self._p_k)
-            own += float(squares[part] @ (b - (a**2 @ terms).real))
+            own += float(squares[part] @ (self._inclusion(p) - (a**2 @ terms).real))
         return own + float((terms @ np.einsum("mp,mp->m", T, T)).real)
 
     def log_prob(self, batches: IntArray) -> FloatArray:
@@ -167,7 +154,8 @@ class ConditionalPoisson:
         out, error = np.empty(self.odds.size), 0.0
         for part, p in _probabilities(self.odds):
             w, wanted = self.odds[part], b[part]
-            more, less = self._without(p, self._one_less), self._without(p, self._phi)
+            more = self._without(p, self._phi * (1 + self._u))
+            less = self._without(p, self._phi)
             found = p * more / self._p_k
             gap = np.abs(found - wanted) / np.maximum(wanted, 1e-3)
             error = max(error, float(gap.max()))
@@ -208,9 +196,8 @@ def _strength(b: FloatArray) -> float:
     most = max(4 * float((part * (1 - part)).max()) for _, part in _slices(b))
     C = max(sum(float(part @ (1 - part)) for _, part in _slices(b)), most, 1e-300)
     for _ in range(20):
-        rest = 0.0
-        for _, part in _slices(b):
-            rest += float(np.sum(1 - np.sqrt(np.maximum(1 - 4 * part * (1 - part) / C, 0.0)))) / 2
+        roots = (np.sqrt(np.maximum(1 - 4 * x * (1 - x) / C, 0.0)) for _, x in _slices(b))
+        rest = sum(float(np.sum(1 - root)) / 2 for root in roots)
         C = max(C * rest, most, 1e-300)
         if abs(rest - 1) < 1e-3:
             break
@@ -224,19 +211,14 @@ def as_probability(odds: FloatArray) -> FloatArray:
     return np.where(p > 0, p, odds)  # 1 / odds is infinite for the smallest, which p equals
 
 
-def _slices(values: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    for start in range(0, values.size, NUMBERS):
-        part = slice(start, start + NUMBERS)
+def _slices(values: FloatArray, step: int = NUMBERS) -> Iterator[tuple[slice, FloatArray]]:
+    for start in range(0, values.size, step):
+        part = slice(start, start + step)
         yield part, values[part]
 
 
-def _probabilities(odds: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    return ((part, as_probability(w)) for part, w in _slices(odds))
-
-
-def _parts(p: FloatArray, nodes: int) -> Iterator[FloatArray]:
-    step = max(1, NUMBERS // nodes)
-    return (p[start : start + step] for start in range(0, p.size, step))
+def _probabilities(odds: FloatArray, step: int = NUMBERS) -> Iterator[tuple[slice, FloatArray]]:
+    return ((part, as_probability(w)) for part, w in _slices(odds, step))
 
 
 def _scale(weights: FloatArray, k: int) -> float:

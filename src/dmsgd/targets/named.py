@@ -34,35 +34,27 @@ def as_target(value: Any, n: int, k: int, name: str = "target") -> FloatArray:
             )
         value = np.ones(n)
     weights = as_numbers(value, name, n)
-    bad = np.flatnonzero(weights <= 0)
-    if bad.size:
+    if (bad := np.flatnonzero(weights <= 0)).size:
         raise ValueError(
             f"{name} must be positive and finite, but is {weights[bad[0]]:g} for item {bad[0]} "
             f"({counted(bad.size, 'such item')}); remove items that are never to be drawn"
         )
     weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # sums stay within range
     b: FloatArray = weights * (k / weights.sum())
-    _check_below_one(b, k, name)
+    if b.max() >= 1:
+        fits = int(np.ceil(k / b.max()) - 1)
+        advice = f"use k <= {fits}, or " if fits else ""
+        raise ValueError(
+            f"{name} asks for item {b.argmax()} {b.max():.3g} times in a batch of {k} "
+            f"({counted(int((b >= 1).sum()), 'such item')}), but an item is in a batch at "
+            f"most once; {advice}lower the largest values (np.minimum)"
+        )
     if b.min() < TINY:
         raise ValueError(
             f"{name} asks for item {b.argmin()} in a share of {b.min():.0e} of the batches, which "
             f"is as good as never; leave it out of the data, or raise the smallest values"
         )
     return b
-
-
-def _check_below_one(b: FloatArray, k: int, name: str) -> None:
-    above = np.flatnonzero(b >= 1)
-    if not above.size:
-        return
-    first = above[np.argmax(b[above])]
-    fits = int(np.ceil(k / b.max()) - 1)
-    advice = f"use k <= {fits}, or " if fits else ""
-    raise ValueError(
-        f"{name} asks for item {first} {b[first]:.3g} times in a batch of {k} "
-        f"({counted(above.size, 'such item')}), but an item is in a batch at most once; "
-        f"{advice}lower the largest values (np.minimum)"
-    )
 
 
 def named_target(name: str, X: Any, labels: Any, n: int, k: int) -> FloatArray:
@@ -85,15 +77,12 @@ def named_target(name: str, X: Any, labels: Any, n: int, k: int) -> FloatArray:
 def balanced_target(labels: Any, k: int) -> FloatArray:
     """Return b* that gives every class k/C expected items of a batch, equal within a class."""
     names, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    share = k / names.size
-    small = np.flatnonzero(sizes <= share)
-    if small.size:
-        rarest = small[np.argmin(sizes[small])]
-        fits = int(np.ceil(names.size * sizes[rarest]) - 1)
+    share, rarest = k / names.size, int(np.argmin(sizes))
+    if sizes[rarest] <= share:
         raise ValueError(
             f"a balanced batch of {k} has {share:.3g} items of each of {names.size} classes, but "
-            f"class {names[rarest]!s} has {sizes[rarest]} in all; use k <= {fits}, or a target "
-            f"array that asks for less of it"
+            f"class {names[rarest]!s} has {sizes[rarest]} in all; use "
+            f"k <= {names.size * sizes[rarest] - 1}, or a target array that asks for less of it"
         )
     return np.asarray(share / sizes[codes])
 
@@ -141,8 +130,7 @@ def density(
     distances = np.concatenate([search.kneighbors(part)[0] for part in X.blocks()])
     found = np.isin(np.arange(n), rows)[:, None]  # items that are their own first neighbour
     log_density = _log_density(np.where(found, distances[:, 1:], distances[:, :-1]))
-    low, high = 0.0, strength
-    b = _flattened(log_density, high, k)
+    b, low, high = _flattened(log_density, strength, k), 0.0, strength
     if _effective(b) >= least:
         return b
     for _ in range(40):

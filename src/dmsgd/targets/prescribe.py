@@ -16,7 +16,7 @@ from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.decompose import spectrum_of_matrix
+from dmsgd.spectra.spectrum import spectrum_of_matrix
 from dmsgd.targets.named import as_target
 from dmsgd.targets.solver import ScaledInclusion, solve
 
@@ -38,10 +38,10 @@ def prescribe(
 ) -> Linear:
     """Return a kernel whose k-DPP includes item i with probability b*_i.
 
-    It is the kernel with row and column i scaled by a factor q_i, q_i L_ij q_j, given by features:
-    the kernel's own with row i scaled, or those of V Λ^(1/2) for a kernel without any. Of all
-    distributions over batches with these inclusion probabilities, its k-DPP is the closest to the
-    given one (in relative entropy), and there is only one.
+    It is q_i L_ij q_j for factors q, given by features: the kernel's own with row i scaled, or
+    those of V Λ^(1/2) for a kernel without any. Of all distributions over batches with these
+    inclusion probabilities, its k-DPP is the closest to the given one (in relative entropy), and
+    there is only one.
 
     target: one positive number per item, scaled to sum to k (then b*_i < 1 must hold), or
             "uniform". `dmsgd.diversify` also takes "balanced" and "density".
@@ -65,11 +65,6 @@ def prescribe(
             f"use prescribe(Linear(X), k, target)"
         )
     k, tol = as_batch_size(k, kernel.n), as_positive(tol, "tol")
-    if start is not None and (not isinstance(start, Kernel) or start.n != kernel.n):
-        raise ValueError(
-            f"start must be a kernel over the same {kernel.n} items, as returned by prescribe; "
-            f"got {start!r}"
-        )
     b = as_target(target, kernel.n, k)
     identity = target if isinstance(target, str) else digest(as_numbers(target, "target"))
     return scale_to_target(kernel, k, b, identity, tol, start)
@@ -88,26 +83,21 @@ def scale_to_target(
     identity: the name of the target, or a hash of what was given. The fingerprint of the result is
               made of it, because the last digits of the scale differ between processors.
     """
-    origin = kernel.fingerprint()
-    begun = "" if start is None else start.fingerprint()
-    _check_not_empty(kernel)
-    unit, narrow = _unit_rows(kernel, k)
-    root = np.exp(_log_scale(narrow, k, b, _initial_scale(kernel.n, start), tol) / 2)
-    origin = digest("prescribe", origin, k, identity, tol.hex(), begun)
-    return Linear.computed(unit.mapped(ScaleRows(root)), origin)
-
-
-def _check_not_empty(kernel: Kernel | Spectrum) -> None:
+    initial, origin = _initial_scale(kernel.n, start), kernel.fingerprint()
     if isinstance(kernel, Spectrum):
         squares = kernel.eigenvectors.weighted_squares(kernel.values)
     else:
         squares = kernel.diag()
-    empty = np.flatnonzero(squares <= 0)
-    if empty.size:
+    if (empty := np.flatnonzero(squares <= 0)).size:
         raise TargetError(
             f"item {empty[0]} has no features at all ({counted(empty.size, 'such item')}), so no "
             f"batch holds it; give it features or leave it out"
         )
+    unit, narrow = _unit_rows(kernel, k)
+    root = np.exp(_log_scale(narrow, k, b, initial, tol) / 2)
+    begun = "" if start is None else start.fingerprint()
+    origin = digest("prescribe", origin, k, identity, tol.hex(), begun)
+    return Linear.computed(unit.mapped(ScaleRows(root)), origin)
 
 
 def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
@@ -144,12 +134,10 @@ def _initial_scale(n: int, start: Kernel | None) -> FloatArray:
     """Return the log scale that leads from unit rows to those of `start`, by default 0."""
     if start is None:
         return np.zeros(n)
-    squares = start.diag()
-    empty = np.flatnonzero(squares <= 0)
-    if empty.size:
+    squares = start.diag() if isinstance(start, Kernel) else np.zeros(n)
+    if squares.size != n or not (squares > 0).all():
         raise ValueError(
-            f"start has no features for item {empty[0]} ({counted(empty.size, 'such item')}), but "
-            f"what prescribe returns has; pass such a kernel, or no start"
+            f"start must be a kernel that prescribe returned for the same {n} items; got {start!r}"
         )
     return np.log(squares)
 
@@ -175,15 +163,15 @@ def _raise_if_infeasible(F: Features, target: FloatArray, b: FloatArray) -> None
     """Raise TargetError if the target asks for more of some items than their features allow.
 
     A batch holds at most rank(F_A) items of any set A, because more would be linearly dependent.
-    The iteration scales up the items of which the target asks for more than that, and still b falls
-    short there: so A is found by the shortfall.
+    Where the target asks for more, b falls short: A is found by the shortfall.
     """
     shortfall = np.log(target / b)
     for level in LEVELS:
         items = np.flatnonzero(shortfall > level * max(shortfall.max(), 0.0))
         if not items.size:
             continue
-        asked, rank = float(target[items].sum()), _rank(F, items)
+        asked = float(target[items].sum())
+        rank = as_features(F.take(items), allow_tiny=True).spectrum().rank
         if asked < rank * (1 - 1e-9):
             continue
         shown = ", ".join(map(str, items[:8])) + (", ..." if items.size > 8 else "")
@@ -193,7 +181,3 @@ def _raise_if_infeasible(F: Features, target: FloatArray, b: FloatArray) -> None
             f"items {shown}; ask for less than {rank} of them in all, give them more features, or "
             f"use a smaller k"
         )
-
-
-def _rank(F: Features, items: Any) -> int:
-    return as_features(F.take(items), allow_tiny=True).spectrum().rank

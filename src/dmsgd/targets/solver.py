@@ -25,9 +25,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -48,16 +47,8 @@ MEMORY = 6
 InclusionOf = Callable[[FloatArray], tuple[FloatArray, float]]
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Where the iteration ended.
-
-    log_scale: θ.
-    b:         its inclusion probabilities.
-    error:     max_i |b_i / b*_i - 1|.
-    steps:     how often b(θ) was evaluated.
-    """
+class Solution(NamedTuple):
+    """Where the iteration ended: θ, its b, max_i |b_i / b*_i - 1|, and how often b was computed."""
 
     log_scale: FloatArray
     b: FloatArray
@@ -68,10 +59,7 @@ class Solution:
 def solve(
     inclusion: InclusionOf, target: FloatArray, start: FloatArray, tol: float, max_steps: int
 ) -> Solution:
-    """Return the log scale with inclusion probabilities within `tol` of the target, or the last.
-
-    `Solution.error` tells whether the target was reached.
-    """
+    """Return the log scale with inclusion probabilities within `tol` of the target, or the last."""
     past: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=MEMORY + 1)
     reached, theta, guaranteed = -np.inf, start, start
     solution = Solution(theta, target, np.inf, 0)
@@ -94,10 +82,10 @@ def solve(
         with np.errstate(over="ignore"):
             error = float(np.abs(np.expm1(-gap)).max())
         solution = Solution(theta, b, error, step)
-        if solution.error <= tol:
+        if error <= tol:
             break
-        most = max(most, solution.error)  # errors fall by about the same factor in every step
-        report(max(0.01, float(np.log(most / solution.error) / np.log(most / tol))))
+        most = max(most, error)  # errors fall by about the same factor in every step
+        report(max(0.01, float(np.log(most / error) / np.log(most / tol))))
         reached, guaranteed = phi, _centred(theta + gap)
         past.append((theta, gap))
         theta = _centred(extrapolate(past, target))

@@ -1,4 +1,4 @@
-"""The Nyström approximation of a kernel from a few landmark items (Affandi et al. 2013)."""
+"""Approximations of a kernel by a few of its items: `nystrom` and `coreset`."""
 
 from __future__ import annotations
 
@@ -14,25 +14,21 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted, require
 from dmsgd.inputs.progress import announce, run_interruptible
 from dmsgd.inputs.scalars import Seed, as_choice, as_count, seed_key
-from dmsgd.kernels.kernel import Kernel, as_kernel
+from dmsgd.kernels.kernel import Kernel, as_kernel, recorded
 from dmsgd.kernels.pivoted_cholesky import factor, low_rank_spectrum
-from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.rounding import Rounding
+from dmsgd.spectra.spectrum import Spectrum, truncate
 
 #: Pivots are chosen among this many items, or four per pivot if that is more.
 SAMPLE = 20_000
-
 #: Passes of k-means over all items, and over three items per cluster before it begins, about.
 PASSES, STARTS = 5, 9
-
-#: `how` of landmarks that the caller chose.
-GIVEN = "given"
-
 #: Directions of the landmarks' block below this share of its largest eigenvalue are left out.
 WHITENED = 1e-12
 
 
 def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0) -> Spectrum:
-    """Return the spectrum of L̂ = C W⁺ Cᵀ, with its relative trace error.
+    """Return the spectrum of L̂ = C W⁺ Cᵀ, with its relative trace error (Affandi et al. 2013).
 
     landmarks: how many items, or their numbers; C holds their columns of L, W their block.
     how:       "uniform" at random; "pivots" of a randomly pivoted Cholesky of 20,000 items, which
@@ -46,37 +42,72 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
     Spectrum(9 items, rank 3, route='Nyström, 3 landmarks (given)', trace error 15.53%)
     """
     as_kernel(kernel, "nystrom")
+    as_choice(how, "how", ("pivots", "uniform", "kmeans"))
     key = seed_key(seed)
-    items, how = _choose_landmarks(kernel, landmarks, how, key)
-    route = f"Nyström, {items.size} landmarks ({how})"
-    choice = digest(items) if how == GIVEN else f"{landmarks}, {how}, seed={key}"
-    values, vectors = linalg.eigh(landmark_block(kernel, items), check_finite=False)
+    if isinstance(landmarks, numbers.Integral):
+        count = _as_part(landmarks, "landmarks", kernel.n)
+        items = np.unique(_choose_landmarks(kernel, count, how, key))
+        choice = f"{landmarks}, {how}, seed={key}"
+    else:
+        items, how = np.unique(as_items(landmarks, kernel.n, "landmarks", ndim=1)), "given"
+        if items.size == 0:
+            raise ValueError("landmarks is empty; give at least one item")
+        choice = digest(items)
+    values, vectors = linalg.eigh(_landmark_block(kernel, items), check_finite=False)
     kept = values > WHITENED * values[-1]
     F = kernel.landmark_features(items, vectors[:, kept] / np.sqrt(values[kept]))
+    route = f"Nyström, {items.size} landmarks ({how})"
     return low_rank_spectrum(kernel, F, route, f"nystrom({choice})")
 
 
-def _choose_landmarks(kernel: Kernel, landmarks: Any, how: str, key: int) -> tuple[IntArray, str]:
-    """Return distinct item numbers and how they were chosen."""
-    as_choice(how, "how", ("pivots", "uniform", "kmeans"))
-    if not isinstance(landmarks, numbers.Integral):
-        items = np.unique(as_items(landmarks, kernel.n, "landmarks", ndim=1))
-        if items.size == 0:
-            raise ValueError("landmarks is empty; give at least one item")
-        return items, GIVEN
-    count = as_count(landmarks, "landmarks")
-    if count > kernel.n:
-        raise ValueError(f"landmarks={count} exceeds the number of items, {kernel.n}")
+def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
+    """Return the spectrum of L̂ = Z L_core Zᵀ, where row i of Z says which core item i stands for.
+
+    The cores are the items nearest to k-means centres of the features (Li et al. 2015). L̂ is
+    block-constant, so its spectrum comes from a matrix of size `cores`, which is also the largest
+    possible rank: items of one cluster never share a batch. Its `trace_error` is
+    Σ_i |φ_i - φ_core(i)|² / trace(L), by how far items are moved in feature space.
+
+    >>> import dmsgd
+    >>> coreset(dmsgd.kernels.RBF(np.repeat([[0.0], [1.0], [3.0]], 5, axis=0)), cores=3).rank
+    3
+    """
+    count, key = _as_part(cores, "cores", as_kernel(kernel, "coreset").n), seed_key(seed)
+    code, core = _cluster(kernel, count, key)
+    sizes = np.bincount(code)
+    L = _landmark_block(kernel, core)
+    values, vectors = linalg.eigh(np.sqrt(np.outer(sizes, sizes)) * L, check_finite=False)
+    V = (vectors / np.sqrt(sizes)[:, None])[code]
+    to_core, diagonal = np.empty(kernel.n), kernel.diag()  # L[i, core(i)], by clusters
+    for c, item in enumerate(core):
+        members = np.flatnonzero(code == c)
+        to_core[members] = kernel.block(members, [item])[:, 0]
+    moved = np.maximum(diagonal - 2 * to_core + L.diagonal()[code], 0.0)
+    spectrum = truncate(values, V, f"coreset, {core.size} cores", Rounding(1.0, core.size))
+    method, error = f"coreset(cores={count}, seed={key})", float(moved.sum() / diagonal.sum())
+    return recorded(spectrum, kernel, method, trace_error=error)
+
+
+def _as_part(value: Any, name: str, n: int) -> int:
+    count = as_count(value, name)
+    if count > n:
+        raise ValueError(f"{name}={count} exceeds the number of items, {n}")
+    return count
+
+
+def _choose_landmarks(kernel: Kernel, count: int, how: str, key: int) -> IntArray:
+    rng = np.random.default_rng(key)
     if how == "uniform":
-        items = np.random.default_rng(key).choice(kernel.n, count, replace=False)
-    elif how == "pivots":
-        items = _pivots(kernel, count, key)
-    else:
-        items = cluster(kernel, count, key)[1]
-    return np.unique(items), how
+        return rng.choice(kernel.n, count, replace=False)
+    if how == "kmeans":
+        return _cluster(kernel, count, key)[1]
+    most, items = max(SAMPLE, 4 * count), np.arange(kernel.n)
+    if kernel.n > most:
+        items = np.sort(rng.choice(kernel.n, most, replace=False))
+    return items[factor(kernel.subset(items), count, 0.0, int(rng.integers(2**63)))[1]]
 
 
-def landmark_block(kernel: Kernel, items: IntArray) -> FloatArray:
+def _landmark_block(kernel: Kernel, items: IntArray) -> FloatArray:
     """Return L at the landmarks, which must not all be zero."""
     L = kernel.block(items, items)
     if not L.diagonal().any():
@@ -87,18 +118,7 @@ def landmark_block(kernel: Kernel, items: IntArray) -> FloatArray:
     return L
 
 
-def _pivots(kernel: Kernel, count: int, key: int) -> IntArray:
-    """Return the pivots of a randomly pivoted Cholesky of (a sample of) the kernel."""
-    rng = np.random.default_rng(key)
-    most = max(SAMPLE, 4 * count)
-    items = np.arange(kernel.n)
-    if kernel.n > most:
-        items = np.sort(rng.choice(kernel.n, most, replace=False))
-    part = kernel.subset(items)
-    return items[factor(part, count, 0.0, int(rng.integers(2**63)))[1]]
-
-
-def cluster(kernel: Kernel, count: int, key: int) -> tuple[IntArray, IntArray]:
+def _cluster(kernel: Kernel, count: int, key: int) -> tuple[IntArray, IntArray]:
     """Return (cluster of each item, item nearest to each centre) of k-means on the features."""
     require("sklearn", "k-means")
     from sklearn.metrics import pairwise_distances_argmin
