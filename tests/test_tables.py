@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 
 import dmsgd
 from dmsgd.diagnostics import compare, recommend, suggest_w
-from dmsgd.files import csv_tables, parquet_tables
+from dmsgd.files import parquet_tables, tables
 from test_commands import fails, run
 
 WINE = load_wine(as_frame=True)
@@ -129,7 +129,7 @@ def test_columns_are_chosen_on_the_command_line(folder, file):
 
 @pytest.mark.parametrize(
     ("file", "read"),
-    [("x.csv", (csv_tables, "read_layout")), ("x.parquet", (parquet_tables, "open_parquet"))],
+    [("x.csv", (tables, "read_layout")), ("x.parquet", (parquet_tables, "open_parquet"))],
 )
 def test_a_header_is_not_read_again_for_each_column(tmp_path, monkeypatch, file, read):
     monkeypatch.chdir(tmp_path)

@@ -21,7 +21,7 @@ from scipy import sparse
 import dmsgd
 from dmsgd.features import as_features, readers
 from dmsgd.features.convert import open_features
-from dmsgd.files.columns import column_names, read_column
+from dmsgd.files.tables import column_names, read_column
 from dmsgd.schedules import files as schedule_files
 from dmsgd.schedules import schedule as schedules
 

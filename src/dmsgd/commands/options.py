@@ -33,7 +33,7 @@ class DataFiles:
     def load(self, on_cluster: bool = False) -> tuple[Any, Any]:
         """Return X and y; labels that name a column of the features are taken out of them."""
         from dmsgd.features.convert import open_features
-        from dmsgd.files.columns import COLUMN_FILES, column_names, read_column
+        from dmsgd.files.tables import COLUMN_FILES, column_names, read_column
         from dmsgd.inputs.labels import as_labels
 
         names, labels = column_names(self.features), self.labels

@@ -105,9 +105,8 @@ def report(
 
 def _texts(path: str, n: int) -> Any:
     """Return the texts in a file; unlike labels, lines of a .txt file may be empty."""
-    from dmsgd.files.columns import read_column
-    from dmsgd.files.csv_tables import open_text
     from dmsgd.files.paths import find_file
+    from dmsgd.files.tables import open_text, read_column
 
     if not path.lower().endswith(".txt"):
         return read_column(path, n)

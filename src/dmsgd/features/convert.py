@@ -21,9 +21,8 @@ from dmsgd.features.dask import dask_reader, shared_file
 from dmsgd.features.features import Features
 from dmsgd.features.readers import FileReader, NpyReader, ParquetReader, SparseReader, ZarrReader
 from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes, open_zarr
-from dmsgd.files.columns import read_column
-from dmsgd.files.csv_tables import read_numbers
 from dmsgd.files.paths import FEATURE_NAMES, TABLES, TEXT_TABLES, find_file
+from dmsgd.files.tables import read_column, read_numbers
 from dmsgd.inputs.arrays import as_matrix, to_numpy
 from dmsgd.inputs.memory import fits_in_memory, reserve
 from dmsgd.inputs.messages import few

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -80,31 +80,26 @@ class SparseFile:
     @classmethod
     def open(cls, file: Path) -> SparseFile:
         """Return the shape and layout of the matrix, from the headers of the file."""
-        sizes = npz_sizes(file)
-        if not holds_sparse(sizes):
+        if not holds_sparse(npz_sizes(file)):
             raise ValueError(
                 f"{file} is no SciPy sparse matrix, and no other .npz file is read in blocks; "
                 f"write it with scipy.sparse.save_npz, or an array with np.save"
             )
-        reserve((sizes["shape"] + sizes["format"]) // 8, f"the shape of {file}", "write it again")
-        with readable(file, "SciPy sparse"):
-            with np.load(file, allow_pickle=False) as archive:
-                n, d = (int(size) for size in archive["shape"])
-                is_csr = archive["format"].item() in (b"csr", "csr")
+        shape, kind = (load_npz(file, name, ()) for name in ("shape", "format"))
+        with readable(file, "SciPy sparse"), zipfile.ZipFile(file) as archive:
+            (n, d), is_csr = (int(size) for size in shape), kind.item() in (b"csr", "csr")
             if min(n, d) < 0:
                 raise ValueError(f"its shape is {(n, d)}")
-            with zipfile.ZipFile(file) as archive:
-                entries = math.prod(_part(archive, "data")[0])
-                if not is_csr:
-                    return cls(file, n, d, entries, None)
-                found = [_part(archive, part) for part in _CSR]
-                infos = [archive.getinfo(f"{part}.npy") for part in _CSR]
-            if [each[0] for each in found] != [(entries,), (entries,), (n + 1,)]:
-                raise ValueError(f"its arrays have shapes {[each[0] for each in found]}")
-            if any(dtype.kind not in "iu" for _, _, dtype in found[1:]):
+            names = ("data", "indices", "indptr") if is_csr else ("data",)
+            parts = [_part(archive, name) for name in names]
+            entries = math.prod(parts[0].shape)
+            if is_csr and [part.shape for part in parts] != [(entries,), (entries,), (n + 1,)]:
+                raise ValueError(f"its arrays have shapes {[part.shape for part in parts]}")
+            if any(part.dtype.kind not in "iu" for part in parts[1:]):
                 raise ValueError("its indices are no integers")
-            stored = all(info.compress_type == zipfile.ZIP_STORED for info in infos)
-            return cls(file, n, d, entries, tuple(each[1:] for each in found) if stored else None)
+        cut = is_csr and all(part.stored for part in parts)
+        places = tuple((part.offset, part.dtype) for part in parts)
+        return cls(file, n, d, entries, places if cut else None)
 
     def check(self) -> None:
         """Raise if the checksums of the archive are wrong."""
@@ -144,16 +139,19 @@ class SparseFile:
         return found
 
 
-#: The arrays of a CSR matrix.
-_CSR = ("data", "indices", "indptr")
+class _Part(NamedTuple):
+    """An array in an archive: where it begins in the file, and whether it is not compressed."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int
+    stored: bool
 
 
-def _part(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], int, np.dtype[Any]]:
-    """Return the shape of an array in an archive, its offset in the file, and its dtype."""
-    info = archive.getinfo(f"{name}.npy")
+def _part(archive: zipfile.ZipFile, name: str) -> _Part:
+    info, form = archive.getinfo(f"{name}.npy"), np.lib.format
     with archive.open(info) as stream:
-        version = np.lib.format.read_magic(stream)
-        form = np.lib.format
+        version = form.read_magic(stream)
         read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
         shape, _, dtype = read(stream)
         header = stream.tell()
@@ -164,7 +162,7 @@ def _part(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], int, np
     with open(str(archive.filename), "rb") as file:
         file.seek(info.header_offset + 26)  # a header of 30 bytes, then its name and extra field
         begin = info.header_offset + 30 + sum(struct.unpack("<HH", file.read(4)))
-    return shape, begin + header, dtype
+    return _Part(shape, dtype, begin + header, info.compress_type == zipfile.ZIP_STORED)
 
 
 def open_zarr(file: Path, name: str | None, defaults: Sequence[str]) -> Any:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
-from warnings import warn
 
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.errors import KernelWarning
+from dmsgd.errors import InputError, warn_kernel
 from dmsgd.files.paths import column_number, kept_columns, not_numeric, readable
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.memory import reserve
@@ -43,8 +42,11 @@ def feature_columns(file: Path, source: Any, drop: Collection[str] = ()) -> dict
 
     Columns in `drop` and the index of a pandas frame are no features; others must be numeric.
     """
-    fields, names = list(source.schema_arrow), list(source.schema_arrow.names)
-    index = _pandas_index(file, source)
+    with readable(file, "Parquet"):
+        fields, names = list(source.schema_arrow), list(source.schema_arrow.names)
+        metadata = source.schema_arrow.pandas_metadata or {}
+        named = [name for name in metadata.get("index_columns", ()) if isinstance(name, str)]
+    index = {*named, *(name for name in names if "__index_level_" in name)}
     used = [fields[j] for j in kept_columns(file, names, drop) if names[j] not in index]
     if not used:
         raise ValueError(f"{file} has no column of features")
@@ -53,24 +55,13 @@ def feature_columns(file: Path, source: Any, drop: Collection[str] = ()) -> dict
             raise ValueError(f"{file} has two columns {field.name!r}; name them apart")
         if not _is_number(field.type.value_type if _is_list(field.type) else field.type):
             raise not_numeric(file, field.name, f"it holds {field.type}")
-    for name in index:
+    for name in named:
         if name not in drop and "__index_level_" not in name:
-            warn(
+            warn_kernel(
                 f"{file}: column {name!r} is the index of the pandas frame it was written from and "
-                f"left out; write frame.reset_index() if it is a feature",
-                KernelWarning,
-                stacklevel=2,
+                f"left out; write frame.reset_index() if it is a feature"
             )
     return {field.name: _width(file, source, field) for field in used}
-
-
-def _pandas_index(file: Path, source: Any) -> list[str]:
-    """Return the columns that hold the index of a pandas frame."""
-    with readable(file, "Parquet"):
-        metadata = source.schema_arrow.pandas_metadata or {}
-        named = [each for each in metadata.get("index_columns", ()) if isinstance(each, str)]
-        plain = [each for each in source.schema_arrow.names if "__index_level_" in each]
-        return list(dict.fromkeys([*named, *plain]))
 
 
 def _is_list(kind: Any) -> bool:
@@ -88,12 +79,8 @@ def _is_number(kind: Any) -> bool:
 
 def _width(file: Path, source: Any, field: Any) -> int:
     """Return how many numbers a column has in a row; of lists, those of the first row."""
-    from pyarrow import types
-
     if not _is_list(field.type):
         return 1
-    if types.is_fixed_size_list(field.type):
-        return int(field.type.list_size)
     with readable(file, "Parquet"):
         for batch in source.iter_batches(1, columns=[field.name]):
             return len(batch.column(0)[0].as_py() or ())
@@ -101,44 +88,40 @@ def _width(file: Path, source: Any, field: Any) -> int:
 
 
 def as_numbers(file: Path, table: Any, columns: dict[str, int]) -> FloatArray:
-    """Return the columns of a table side by side, a list as one column per entry."""
+    """Return the columns of a table side by side, a list as one column per entry.
+
+    Each number becomes the nearest float64; NaN where it is missing.
+    """
+    from pyarrow import compute, types
+
     out, first = np.empty((table.num_rows, sum(columns.values()))), 0
-    for name, width in columns.items():
-        with readable(file, "Parquet"):
+    with readable(file, "Parquet"):
+        for name, width in columns.items():
             column = table[name]
-            is_list = _is_list(column.type)
-        if is_list:
-            column = _flattened(file, name, column, width)
-        with readable(file, "Parquet"):
-            out[:, first : first + width] = _as_floats(column).reshape(-1, width)
-        first += width
+            if _is_list(column.type):
+                _check_lists(file, name, column, width)
+                column = compute.list_flatten(column)
+            if types.is_decimal(column.type):
+                column = column.cast("string")  # Arrow's cast of decimals is not always the nearest
+            numbers = np.asarray(column.cast("float64", safe=False).to_numpy())
+            out[:, first : first + width] = numbers.reshape(-1, width)
+            first += width
     return out
 
 
-def _flattened(file: Path, name: str, column: Any, width: int) -> Any:
-    """Return the numbers of a column of lists, which must all have `width`."""
+def _check_lists(file: Path, name: str, column: Any, width: int) -> None:
+    """Raise unless all lists of a column have `width` entries."""
     from pyarrow import compute
 
     if column.null_count:
         rows = counted(column.null_count, "row")
-        raise ValueError(f"{file}: column {name!r} is missing in {rows}; fill or drop them")
+        raise InputError(f"{file}: column {name!r} is missing in {rows}; fill or drop them")
     lengths = compute.unique(compute.list_value_length(column)).to_pylist()
     if lengths not in ([], [width]):
-        raise ValueError(
+        raise InputError(
             f"{file}: column {name!r} holds lists of different lengths ({min(lengths)} to "
             f"{max(lengths)}); features need as many numbers in each row"
         )
-    with readable(file, "Parquet"):
-        return compute.list_flatten(column)
-
-
-def _as_floats(column: Any) -> FloatArray:
-    """Return a column of numbers as the nearest float64 of each; NaN where it is missing."""
-    from pyarrow import types
-
-    if types.is_decimal(column.type):
-        column = column.cast("string")  # Arrow's cast of decimals is not always the nearest
-    return np.asarray(column.cast("float64", safe=False).to_numpy())
 
 
 def read_values(file: Path, name: str | None) -> npt.NDArray[Any]:
@@ -152,11 +135,7 @@ def read_values(file: Path, name: str | None) -> npt.NDArray[Any]:
     with readable(file, "Parquet"):
         column = source.read(columns=[name])[name]
         column.validate(full=True)
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)  # to_numpy makes a category of nulls
-    if column.null_count:
-        raise ValueError(
-            f"{file} has {counted(column.null_count, 'missing label')}; drop or fill them"
-        )
+        if types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)  # to_numpy makes a category of nulls
     values = column.to_numpy()
     return np.array(values.tolist()) if values.dtype == object else np.asarray(values)

@@ -24,17 +24,16 @@ SHOWN = 80
 
 def check_path(path: str | Path) -> None:
     """Raise if no file can have this path: it is too long, or has a null character."""
+    why = ""
     try:
         os.lstat(path)
     except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            return
-        why = f"it is too long ({len(os.fsencode(path)):,} bytes)"
+        if error.errno == errno.ENAMETOOLONG:
+            why = f"it is too long ({len(os.fsencode(path)):,} bytes)"
     except ValueError as error:
         why = str(error)
-    else:
-        return
-    raise ValueError(f"no file can have the path {visible(path, SHOWN)}: {why}; use another")
+    if why:
+        raise ValueError(f"no file can have the path {visible(path, SHOWN)}: {why}; use another")
 
 
 def split_path(path: str | Path) -> tuple[Path, str | None]:
@@ -78,11 +77,11 @@ def find_file(
 def readable(file: Path, kind: str) -> Iterator[None]:
     """Turn what a library raises about broken content into one message that names the file.
 
-    Errors of the disk go on as they are.
+    Errors of the disk, `InputError` and what is said about memory go on as they are.
     """
     try:
         yield
-    except ImportError:
+    except (ImportError, InputError):
         raise
     except MemoryError as error:
         if str(file) in str(error):

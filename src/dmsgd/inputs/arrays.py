@@ -26,8 +26,6 @@ VANISHING = 1e-250
 #: Numbers below this lose digits, or vanish, when they are divided.
 TINY = 1e-290
 
-_TEXT = "{name} holds text; encode it as numbers first (one_hot, tf-idf, ...)"
-
 
 def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
     """Return `value` as a NumPy array, without a copy where the source allows it."""
@@ -37,34 +35,21 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
             f"{name} is masked at {counted(count, 'entry')}, without a value; fill them "
             f"({name}.filled(...)) or leave those items out"
         )
+    is_instance = not isinstance(value, type)
     try:
-        if hasattr(value, "detach") and hasattr(value, "device") and not isinstance(value, type):
-            return _tensor_to_numpy(value, name)
-        if hasattr(value, "to_numpy") and not isinstance(value, type):  # pandas, polars
+        if is_instance and hasattr(value, "detach") and hasattr(value, "device"):  # a tensor
+            tensor = value.detach().cpu().resolve_neg()
+            short = tensor.is_floating_point() and tensor.element_size() < 4
+            return np.asarray((tensor.float() if short else tensor).numpy())  # no bfloat16 in NumPy
+        if is_instance and hasattr(value, "to_numpy"):  # pandas, polars
             value = value.to_numpy()
         return np.asarray(value)
-    except _WrongTensor as error:
-        raise TypeError(str(error)) from None
     except Exception as error:  # of any framework: its message names what it does not support
         if isinstance(value, list | tuple):
             raise ValueError(f"{name} is not a rectangular array of numbers: {error}") from None
         raise TypeError(
             f"{name} is a {type(value).__name__} that does not become an array: {error}"
         ) from None
-
-
-class _WrongTensor(Exception):
-    """A tensor that must be converted by the user."""
-
-
-def _tensor_to_numpy(tensor: Any, name: str) -> npt.NDArray[Any]:
-    if tensor.device.type not in ("cpu", "cuda"):
-        raise _WrongTensor(f"{name} is a tensor on {tensor.device}; pass {name}.cpu()")
-    if repr(tensor.layout) != "torch.strided":
-        raise _WrongTensor(f"{name} is a {tensor.layout} tensor; pass {name}.to_dense()")
-    tensor = tensor.detach().cpu().resolve_neg()
-    short = tensor.is_floating_point() and tensor.element_size() < 4  # NumPy has no bfloat16
-    return np.asarray((tensor.float() if short else tensor).numpy())
 
 
 def on_host(array: Any) -> npt.NDArray[Any]:
@@ -149,10 +134,13 @@ def as_floats(raw: npt.NDArray[Any], name: str) -> FloatArray:
     """Return real numbers of any dtype as float64, without a copy if they are that already."""
     if raw.dtype == object:
         check_missing(raw, name)
-        for kind in set(map(type, raw.flat)):
-            _check_type(kind, name)
     else:
         _check_dtype(raw.dtype, name)
+    for kind in set(map(type, raw.flat)) if raw.dtype == object else ():
+        if issubclass(kind, str | bytes | np.generic):
+            _check_dtype(np.dtype(kind), name)
+        elif issubclass(kind, np.ndarray) or not hasattr(kind, "__float__"):
+            raise TypeError(f"{name} holds objects that are not numbers, such as a {kind.__name__}")
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(raw, dtype=np.float64)
@@ -162,18 +150,9 @@ def as_floats(raw: npt.NDArray[Any], name: str) -> FloatArray:
         raise TypeError(f"{name} holds objects that are not numbers") from None
 
 
-def _check_type(kind: type, name: str) -> None:
-    if issubclass(kind, str | bytes):
-        raise TypeError(_TEXT.format(name=name))
-    if issubclass(kind, np.generic):
-        _check_dtype(np.dtype(kind), name)
-    elif issubclass(kind, np.ndarray) or not hasattr(kind, "__float__"):
-        raise TypeError(f"{name} holds objects that are not numbers, such as a {kind.__name__}")
-
-
 def _check_dtype(dtype: np.dtype[Any], name: str) -> None:
     if dtype.kind in "UST":
-        raise TypeError(_TEXT.format(name=name))
+        raise TypeError(f"{name} holds text; encode it as numbers first (one_hot, tf-idf, ...)")
     if dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {dtype}")
 
@@ -189,10 +168,9 @@ def check_missing(values: npt.NDArray[Any], name: str) -> None:
 
 
 def _is_missing(entry: Any) -> bool:
-    if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
-        return True
+    missing = entry is None or type(entry).__name__ in ("NAType", "NaTType")
     compares = isinstance(entry, numbers.Number | np.datetime64 | np.timedelta64)
-    return compares and bool(entry != entry)
+    return missing or (compares and bool(entry != entry))
 
 
 def _finite_squares(values: FloatArray, name: str) -> float:
@@ -257,11 +235,9 @@ def describe(value: Any, array: npt.NDArray[Any]) -> str:
 def as_items(value: Any, n: int, name: str, ndim: int | None = None) -> IntArray:
     """Return `value` as int64 item numbers in [0, n), with `ndim` dimensions if given."""
     items = to_numpy(value, name)
-    if items.dtype == object and items.ndim and all(map(_is_integer, items.flat)):
-        beyond = [entry for entry in items.flat if not 0 <= entry < n]
-        if beyond:
-            raise ValueError(f"{name} must lie in 0..{n - 1}, got {beyond[0]}")
-    elif items.dtype.kind not in "iu" and (items.size or items.dtype == object):
+    if items.dtype == object and not {bool, np.bool_} & set(map(type, items.flat)):
+        items = np.asarray(items.tolist())
+    if items.dtype.kind not in "iu" and (items.size or items.dtype == object):
         raise TypeError(f"{name} must hold item numbers (integers), got dtype {items.dtype}")
     if ndim is not None and items.ndim != ndim:
         raise ValueError(f"{name} must be a {ndim}-D list of items, got {describe(value, items)}")
@@ -281,7 +257,3 @@ def as_pairs(i: Any, j: Any, n: int) -> tuple[IntArray, IntArray]:
             f"of two lists are i[:, None], j"
         ) from None
     return i, j
-
-
-def _is_integer(entry: Any) -> bool:
-    return isinstance(entry, numbers.Integral) and not isinstance(entry, bool)

@@ -16,10 +16,8 @@ from dmsgd.inputs.messages import counted
 
 #: More different numbers with a fraction than this are measurements, not classes.
 FRACTIONS = 20
-#: What missing labels become when a column is cast to text.
-MISSING_WORDS = ("nan", "NaN", "NaT", "<NA>")
-#: Numbers that divisions by zero leave behind.
-INFINITE = (float("inf"), float("-inf"))
+#: What missing labels become when a column is cast to text, and what divisions by zero leave.
+MISSING, INFINITE = ("nan", "NaN", "NaT", "<NA>"), (float("inf"), float("-inf"))
 
 
 def as_labels(value: Any, n: int | None = None, name: str = "labels") -> npt.NDArray[Any]:
@@ -78,13 +76,12 @@ def _as_one_type(value: Any, name: str) -> npt.NDArray[Any]:
             f"{name} mixes {' and '.join(sorted(examples))} ({shown}); make them one kind, for "
             f"example text: [str(label) for label in {name}]"
         )
-    for entry in examples.values():
-        if isinstance(entry, list | tuple | np.ndarray):
-            raise ValueError(
-                f"{name} must be a 1-D array with one class per item, got a list of lists"
+    for kind in set(map(type, examples.values())):
+        if kind.__hash__ is None or issubclass(kind, tuple | complex | np.complexfloating):
+            raise TypeError(
+                f"{name} must have one class per item, text or a number, got {kind.__name__} "
+                f"objects"
             )
-        if type(entry).__hash__ is None or isinstance(entry, complex | np.complexfloating):
-            raise TypeError(f"{name} must be text or numbers, got {type(entry).__name__} objects")
     native = np.asarray(labels.tolist())
     same = native.shape == labels.shape and all(map(eq, native.tolist(), labels.tolist()))
     return native if same else labels
@@ -100,7 +97,7 @@ def _type_name(kind: type) -> str:
 
 def _check_classes(names: npt.NDArray[Any], codes: IntArray, name: str) -> None:
     """Raise if a class is what remains of a missing label or a division, or is a measurement."""
-    for kinds, wrong, what in (("UO", MISSING_WORDS, "missing"), ("fO", INFINITE, "infinite")):
+    for kinds, wrong, what in (("UO", MISSING, "missing"), ("fO", INFINITE, "infinite")):
         found = [c for c, each in enumerate(names.tolist()) if each in wrong]
         if names.dtype.kind in kinds and found:
             count = counted(int(np.isin(codes, found).sum()), f"{what} entry")

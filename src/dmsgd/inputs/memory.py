@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from dmsgd.inputs.messages import format_bytes
@@ -81,48 +80,39 @@ def _setting() -> int | None:
 
 def _machine(entry: str) -> int:
     """Return an entry of /proc/meminfo, or the physical memory where there is none."""
-    try:
-        with open("/proc/meminfo") as lines:
-            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(entry))
-    except (OSError, StopIteration):
-        pass
+    for line in _read(Path("/proc/meminfo")).splitlines():
+        if line.startswith(entry):
+            return int(line.split()[1]) * 1024
     if hasattr(os, "sysconf"):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return UNKNOWN
 
 
 def _cgroups(free: bool, root: Path = Path("/sys/fs/cgroup"), own: str | None = None) -> int:
-    """Return the least limit of the control groups around this process.
+    """Return the least limit of the control groups that this process is in, and those around them.
 
     free: less what each of them uses and cannot give back.
     own:  the text of /proc/self/cgroup, which says where this process is in the hierarchy.
     """
-    least = UNKNOWN
-    for group in _groups_around(root, own):
+    groups, least = {root, root / "memory"}, UNKNOWN  # all that a container sees of its own
+    for line in (_read(Path("/proc/self/cgroup")) if own is None else own).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers or "memory" in controllers.split(","):
+            top = root / "memory" if controllers else root
+            inner = top / path.lstrip("/")
+            groups.update(each for each in (inner, *inner.parents) if top in each.parents)
+    for group in groups:
         for limit, used, cache in _CGROUP_FILES:
-            try:
-                most = int((group / limit).read_text())
-                if free:
-                    stat = dict(map(str.split, (group / "memory.stat").read_text().splitlines()))
-                    most += int(stat.get(cache, 0)) - int((group / used).read_text())
-            except (OSError, ValueError):  # no such group, or "max": no limit
-                continue
-            least = min(least, max(most, 0))
+            most = _read(group / limit).strip()
+            if most.isdigit():  # there is such a group, and it has a limit
+                stat = dict(map(str.split, _read(group / "memory.stat").splitlines()))
+                taken = int(_read(group / used) or 0) - int(stat.get(cache, 0)) if free else 0
+                least = min(least, max(int(most) - taken, 0))
     return least
 
 
-def _groups_around(root: Path, own: str | None) -> Iterator[Path]:
-    """Yield the folders of the control groups that this process is in, and of those around them."""
-    if own is None:
-        try:
-            own = Path("/proc/self/cgroup").read_text()
-        except OSError:
-            own = ""
-    yield from (root, root / "memory")  # all that a container sees of its own
-    for line in own.splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        top = root / "memory" if controllers else root
-        inner = top / path.lstrip("/")
-        yield from (each for each in (inner, *inner.parents) if top in each.parents)
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

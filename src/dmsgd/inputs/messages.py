@@ -87,14 +87,9 @@ def visible(text: object, length: int | None = None) -> str:
     shown = str(text)
     if length is not None and len(shown) > length:
         shown = shown[: length - 1] + "…"
-    if shown.isprintable():
-        return shown
-    return "".join(
-        each
-        if each.isprintable() or each in HARMLESS
-        else each.encode("unicode_escape").decode("ascii")
-        for each in shown
-    )
+    harmless = (each.isprintable() or each in HARMLESS for each in shown)
+    pairs = zip(shown, harmless, strict=True)
+    return "".join(each if good else ascii(each)[1:-1] for each, good in pairs)
 
 
 def cell(value: object) -> str:

@@ -51,11 +51,9 @@ def as_count(value: Any, name: str, least: int = 1) -> int:
     """Return `value` as an int that is at least `least` and has 64 bits."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, got {value!r}")
-    count = int(value)
-    if count < least:
-        raise ValueError(f"{name} must be at least {least}, got {count}")
-    if count > MOST:
-        raise ValueError(f"{name} must be below 2^63, got {count}")
+    if not least <= (count := int(value)) <= MOST:
+        limits = f"at least {least}" if count < least else "below 2^63"
+        raise ValueError(f"{name} must be {limits}, got {count}")
     return count
 
 
@@ -69,7 +67,7 @@ def as_batch_size(value: Any, n: int) -> int:
 
 def as_fraction(value: Any, name: str) -> float:
     """Return `value` as a float in [0, 1]."""
-    if not 0.0 <= (number := _as_real(value, name, "a number in [0, 1]")) <= 1.0:
+    if not 0.0 <= (number := _as_real(value, name)) <= 1.0:
         raise ValueError(f"{name} must lie in [0, 1], got {value}")
     return number
 
@@ -83,18 +81,18 @@ def as_share(value: Any, name: str) -> float:
 
 def as_positive(value: Any, name: str) -> float:
     """Return `value` as a finite float above zero."""
-    if not 0.0 < (number := _as_real(value, name, "a positive number")) < np.inf:
+    if not 0.0 < (number := _as_real(value, name)) < np.inf:
         raise ValueError(f"{name} must be positive and finite, got {value}")
     return number
 
 
-def _as_real(value: Any, name: str, needed: str) -> float:
+def _as_real(value: Any, name: str) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be {needed}, got {value!r}")
+        raise TypeError(f"{name} must be a number, got {value!r}")
     try:
         return float(value)
     except OverflowError:
-        return float("inf") * (1 if value >= 0 else -1)  # type: ignore[operator]
+        return np.inf if value > 0 else -np.inf  # type: ignore[operator]
 
 
 #: What `seed` may be, everywhere in the package.

@@ -1,4 +1,4 @@
-"""Columns of .csv and .tsv files, and lines of .txt files."""
+"""Columns of .csv and .tsv files, lines of .txt files, and one column of any file."""
 
 from __future__ import annotations
 
@@ -9,16 +9,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
-from warnings import warn
 
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.errors import KernelWarning
-from dmsgd.files.paths import column_number, kept_columns, not_numeric
+from dmsgd.errors import warn_kernel
+from dmsgd.files.arrays import load_array
+from dmsgd.files.parquet_tables import open_parquet, read_values
+from dmsgd.files.paths import (
+    LABEL_NAMES,
+    TABLES,
+    TEXT_TABLES,
+    column_number,
+    find_file,
+    kept_columns,
+    not_numeric,
+)
 from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.messages import counted, few
+from dmsgd.inputs.messages import few
+
+#: Suffixes of files that `read_column` reads.
+COLUMN_FILES = (".npy", ".npz", *TABLES, ".zarr", ".txt")
 
 
 @dataclass(frozen=True)
@@ -99,7 +112,7 @@ def read_numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
     if not layout.first:
         raise ValueError(f"{file} has a header ({few(layout.names)}) but no rows")
     for j in kept:
-        cell = layout.first[j] if j < len(layout.first) else "0"
+        cell = layout.first[j] if j < len(layout.first) else ""
         if cell.strip() and not _is_number(cell):
             raise not_numeric(file, layout.names[j], f"the first row has {cell[:40]!r}")
     dropped = set(range(len(layout.names))) - set(kept)
@@ -126,13 +139,10 @@ def read_numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
     found = np.ascontiguousarray(found[:, kept])
     if kept[0] == 0 and layout.skip and _counts_up(found[:, 0]):
         name = layout.names[0]
-        warn(
-            KernelWarning(
-                f"{file}: column {name!r} counts upwards, as row numbers and ids do, and is used "
-                f"as a feature; drop it if it is none",
-                drop=name,
-            ),
-            stacklevel=2,
+        warn_kernel(
+            f"{file}: column {name!r} counts upwards, as row numbers and ids do, and is used as a "
+            f"feature; drop it if it is none",
+            drop=name,
         )
     return found
 
@@ -176,14 +186,41 @@ def as_column(file: Path, cells: list[str]) -> npt.NDArray[Any]:
     advice = f"shorten the longest, of {longest:,} characters"
     reserve(len(cells) * longest, f"two tables of the {len(cells):,} labels in {file}", advice)
     text = np.char.strip(np.array(cells, dtype=np.str_))
-    missing = np.flatnonzero(np.isin(text, ["", "nan", "NaN"]))
-    if missing.size:
-        raise ValueError(
-            f"{file} has {counted(missing.size, 'missing label')} (the first is number "
-            f"{missing[0] + 1}); drop or fill them"
-        )
     try:
         whole = text.astype(np.int64)
     except (ValueError, OverflowError):
-        return text
+        return np.where(text == "", "nan", text)  # missing, as for `as_labels`
     return whole if np.array_equal(whole.astype(np.str_), text) else text  # "07" is not "7"
+
+
+def column_names(path: str | Path) -> list[str]:
+    """Return the names of the columns of a table, and none for other kinds of file.
+
+    The columns of a CSV file without a header are named by their numbers, from 1.
+    """
+    if Path(path).suffix.lower() not in TABLES:
+        return []
+    file, _ = find_file(path, TABLES)
+    if file.suffix.lower() in TEXT_TABLES:
+        return read_layout(file).names
+    return list(open_parquet(file).schema_arrow.names)
+
+
+def read_column(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
+    """Return one label per item from the file at `path`: whole numbers or text.
+
+    path: `table:NAME` is a column, `archive.npz:NAME` and `store.zarr:NAME` an array.
+    n:    how many there should be; tells a header from a label where a CSV file has one column.
+    """
+    file, name = find_file(path, COLUMN_FILES)
+    suffix = file.suffix.lower()
+    if suffix == ".txt":
+        with open_text(file) as text:
+            value: Any = as_column(file, text.read().rstrip().splitlines())
+    elif suffix in TEXT_TABLES:
+        value = read_cells(file, name, n)
+    elif suffix == ".parquet":
+        value = read_values(file, name)
+    else:
+        value = load_array(file, name, LABEL_NAMES)
+    return as_labels(value, name=str(path))
