@@ -313,7 +313,7 @@ def test_estimated_similarity_agrees_with_enumeration():
 
 def test_similarity_needs_a_kernel_and_pairs():
     spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(np.repeat(np.eye(4), 2, axis=0)))
-    with pytest.raises(TypeError, match="no kernel of its own"):
+    with pytest.raises(TypeError, match="spectrum must be a Spectrum"):
         diagnostics.estimate_similarity(dmsgd.Uniform(8, 2))
     with pytest.raises(ValueError, match="no pairs"):
         diagnostics.estimate_similarity(dmsgd.Uniform(8, 1), spectrum)

@@ -307,7 +307,7 @@ def test_thumbnails_fit_their_budget(monkeypatch):
         ({"texts": ["one"]}, r"texts must be one per item \(150\)"),
         ({"images": np.zeros((150, 8))}, r"images must have shape \(150, height, width\)"),
         ({"images": np.zeros((150, 8, 8, 4))}, "images must have shape"),
-        ({"images": np.zeros((150, 0, 8))}, r"images have no pixels: .* \(150, 0, 8\)"),
+        ({"images": np.zeros((150, 0, 8))}, r"images must have shape .* \(150, 0, 8\)"),
         ({"images": np.full((150, 2, 2), np.nan)}, "images have 600 pixels that are NaN or inf"),
         ({"images": np.full((150, 2, 2), -np.inf)}, "images have 600 pixels that are NaN or inf"),
         ({"images": np.full((150, 2, 2), np.longdouble("1e400"))}, "images have 600 pixels"),

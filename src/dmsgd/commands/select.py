@@ -94,7 +94,8 @@ def select(
     from dmsgd.designs.build import make_kdpp
     from dmsgd.designs.design import unbiased_weights
     from dmsgd.inputs.scalars import as_count, seed_key
-    from dmsgd.report.selection import selection_page
+    from dmsgd.report.page import render
+    from dmsgd.report.selection import build_selection
 
     k = as_count(k, "k")
     seed_key(seed)
@@ -122,8 +123,8 @@ def select(
             used = f"count, w = {options.w:g}" if options.uses_labels else "did not count"
             facts["labels"] = used
         with spinner("the page"), atomic_write(page, force) as file:
-            html = selection_page(spectrum, chosen, known.size, y, facts, output.name, seed)
-            file.write(html.encode())
+            content = build_selection(spectrum, chosen, known.size, y, facts, seed)
+            file.write(render("selection.html", output.name, content).encode())
     with atomic_write(output, force) as file:
         if output.suffix.lower() == ".npy":
             np.save(file, chosen)

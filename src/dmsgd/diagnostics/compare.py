@@ -25,15 +25,9 @@ from dmsgd.errors import KernelWarning, RankError
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
-from dmsgd.inputs.labels import as_classes, as_labels
+from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.scalars import (
-    OF_A_FRACTION,
-    Seed,
-    as_batch_size,
-    as_fraction,
-    as_function,
-)
+from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_fraction, as_function
 from dmsgd.spectra import Spectrum
 
 #: The label weights that are compared beside the requested one.
@@ -42,8 +36,6 @@ WS = (0.0, 0.3, 0.5, 0.7, 0.9)
 WORD_POWER = 0.1
 #: Classes with this evenness need no help, and items drawn this evenly are drawn evenly.
 EVEN = 0.95
-#: Columns are in different units where the largest standard deviation is this many medians.
-UNITS = 10.0
 #: A linear kernel with fewer dimensions than this times k leaves the batch no choice.
 SPARE_RANK = 1.25
 #: Draws that are timed and that repulsion is estimated from: at most, and at least.
@@ -67,8 +59,7 @@ class DesignSummary:
 
     name:      "uniform", "w = 0.7", "target density" or "stratified".
     inclusion: probability that an item is in a batch, by item that was compared.
-    shares:    expected share of a batch by class, {} without labels; `evenness` is 1 if all are
-               equal.
+    shares:    expected share of a batch by class, {} without labels.
     coverage:  expected fraction of the items that occur in one epoch of n/k batches.
     effective_items: (Σ b)² / Σ b² as a share of the items, 1 if all are equally likely.
     effective_batch: effective size of a batch with unbiased weights, at most k.
@@ -99,8 +90,7 @@ class Comparison:
 
     data:        facts about all items.
     rows:        numbers of the items that designs were made of, sorted; all or a random sample.
-    names, codes: the classes of these items: their names, and for each item the number of its own
-                 (None without labels).
+    names, codes: the classes of these items, and for each item the number of its own (or None).
     summaries:   uniform batches, k-DPPs with several w (those that exist), targets, stratified
                  batches if there are labels; for k, then for the other sizes.
     requested:   the summary of the requested design, None if it does not exist.
@@ -127,11 +117,6 @@ class Comparison:
     design: KDPP | None = field(repr=False)
 
     @property
-    def uniform(self) -> DesignSummary:
-        """The summary of uniform batches of k."""
-        return self.summaries[0]
-
-    @property
     def rank(self) -> int:
         """The rank of the requested kernel without labels: the largest possible k."""
         return self.spectrum.rank
@@ -148,59 +133,49 @@ class Comparison:
         >>> compare(X, 4).warnings()[-1]
         '1 item with only zeros as features: never drawn by a linear kernel'
         """
-        data, k = self.data, self.k
-        linear = self.options.kernel == "linear"
-        by_norm = linear and not self.options.normalize and self.options.target is None
+        return list(self._warnings())
+
+    def _warnings(self) -> Iterator[str]:
+        data, k, linear = self.data, self.k, self.options.kernel == "linear"
         crowding = k / self.effective_rank
-        checks = [
-            (
-                self.rank < k,
+        by_norm = linear and not self.options.normalize and self.options.target is None
+        if self.rank < k:
+            yield (
                 f"rank too small: the features have {self.rank} independent directions, fewer than "
-                f"k = {k}; a linear kernel has no such batch, an RBF kernel has",
-            ),
-            (
-                k <= self.rank and crowding > 5,
+                f"k = {k}; a linear kernel has no such batch, an RBF kernel has"
+            )
+        elif crowding > 5:
+            yield (
                 f"k = {k} is {crowding:.0f} times the effective rank {self.effective_rank:.1f}: "
-                f"most items of a batch are chosen by directions that hardly matter",
-            ),
-            (
-                not self.options.standardize and different_units(data),
+                f"most items of a batch are chosen by directions that hardly matter"
+            )
+        if data.different_units and not self.options.standardize:
+            yield (
                 f"columns in different units: the largest standard deviation is "
                 f"{data.column_scale_ratio:.3g} times the median one, so the kernel sees few "
-                f"columns; standardize, or drop columns that are no features",
-            ),
-            (
-                by_norm and data.norm_ratio > NORMS,
+                f"columns; standardize, or drop columns that are no features"
+            )
+        if by_norm and data.norm_ratio > NORMS:
+            yield (
                 f"norms dominate: squared row norms differ {data.norm_ratio:.3g}-fold between the "
                 f"longest and the shortest tenth, and a linear kernel favours long rows; "
-                f"normalize, unless the norm is importance",
-            ),
-            (
-                1 < k <= self.rank and self.spectrum.repulsion(k) < NEARLY_UNIFORM,
-                "near-uniform kernel: no two items are similar, so batches are nearly uniform",
-            ),
-            (
-                data.duplicates > DUPLICATES * data.counted,
-                f"duplicates: {counted(data.duplicates, 'item')} "
-                f"({data.duplicates / data.counted:.1%}) equal to others; a k-DPP never puts two "
-                f"of them in a batch, uniform sampling counts each",
-            ),
-            (
-                linear and data.empty > 0,
-                f"{counted(data.empty, 'item')} with only zeros as features: never drawn by a "
-                f"linear kernel",
-            ),
-            (
-                min(data.classes.values(), default=data.n) == 1,
-                "at least one class has a single item, which balanced batches repeat again and "
-                "again",
-            ),
-            (
-                len(data.classes) > k,
-                f"{len(data.classes)} classes and k = {k}: no batch can hold them all",
-            ),
-        ]
-        return [sentence for holds, sentence in checks if holds]
+                f"normalize, unless the norm is importance"
+            )
+        if 1 < k <= self.rank and self.spectrum.repulsion(k) < NEARLY_UNIFORM:
+            yield "near-uniform kernel: no two items are similar, so batches are nearly uniform"
+        share = data.duplicates / data.counted
+        if share > DUPLICATES:
+            yield (
+                f"duplicates: {counted(data.duplicates, 'item')} ({share:.1%}) equal to others; a "
+                f"k-DPP never puts two of them in a batch, uniform sampling counts each"
+            )
+        if linear and data.empty:
+            empty = counted(data.empty, "item")
+            yield f"{empty} with only zeros as features: never drawn by a linear kernel"
+        if 1 in data.classes.values():
+            yield "at least one class has a single item, which balanced batches often repeat"
+        if len(data.classes) > k:
+            yield f"{len(data.classes)} classes and k = {k}: no batch can hold them all"
 
 
 def compare(
@@ -224,9 +199,8 @@ def compare(
     ks:        other batch sizes, for all but the targets; those beyond a kernel's rank are dropped.
     targets:   beside that of the options, None for none, on at most 5,000 of the items.
 
-    One eigendecomposition for each w, and one more where classes are even or there are none and
-    the options are not those of the candidate. Where that would take long they are made of a random
-    sample of the items.
+    One eigendecomposition for each w, and one for the candidate. Where that would take long they
+    are made of a random sample of the items, and figures are those of the sample.
 
     >>> X = np.random.default_rng(0).normal(size=(200, 20))
     >>> y = np.repeat(["common", "rare"], [190, 10])
@@ -275,7 +249,7 @@ def compare(
                 raise
             unavailable[each] = error
         progress(0.2 + 0.6 * (number + 1) / len(everyone))
-    rows = [_baselines("uniform", sample, y, sizes, seed)]
+    rows = [_baselines("uniform", sample, data, sizes, seed)]
     rows += [found[each] for each in wanted if each in found]
     for target in targets:
         each = replace(options, target=target)
@@ -285,7 +259,7 @@ def compare(
             except (ValueError, ImportError) as error:  # infeasible, or of a missing extra
                 unavailable[each] = error
     if y is not None:
-        rows.append(_baselines("stratified", sample, y, sizes, seed))
+        rows.append(_baselines("stratified", sample, data, sizes, seed))
     progress(1.0)
     summaries = [each for size in sizes for row in rows for each in row if each.k == size]
     return Comparison(
@@ -304,39 +278,12 @@ def compare(
     )
 
 
-def as_comparison(value: Any) -> Comparison:
-    """Return `value`, which `compare` has returned."""
-    if not isinstance(value, Comparison):
-        raise TypeError(
-            f"comparison must be what dmsgd.diagnostics.compare returns, got {type(value).__name__}"
-        )
-    return value
-
-
 @contextmanager
 def quiet_kernel_warnings() -> Iterator[None]:
     """Silence warnings about designs that the user did not request."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KernelWarning)
         yield
-
-
-def different_units(data: DataSummary) -> bool:
-    """Return whether columns look as if they were in different units; word counts never do."""
-    return data.column_scale_ratio > UNITS and not data.has_counts
-
-
-def _baseline_classes(sample: Sample, labels: Any) -> tuple[list[Any], IntArray | None]:
-    """Return the classes of all items, or of the sample if it misses one.
-
-    Baselines need no kernel, so they can count all items, as long as the classes are the same.
-    """
-    if labels is None or sample.rows.size == len(labels):
-        return sample.names, sample.codes
-    names, codes = as_classes(labels)
-    if names.size > len(sample.names):
-        return sample.names, sample.codes
-    return names.tolist(), codes
 
 
 def _candidate(
@@ -351,13 +298,12 @@ def _candidate(
     """Return the options of the candidate, and the items to compare: fewer for an RBF kernel."""
     if options.target is not None:
         return options, sample
-    codes = _baseline_classes(sample, y)[1]
-    if codes is not None and evenness(dict(enumerate(np.bincount(codes)))) < EVEN:
+    if data.classes and evenness(data.classes) < EVEN:
         return None, sample
     if options.kernel == "rbf":
         return replace(options, w=0.0), sample
     rho = WORD_POWER if data.has_counts and options.rho is None else options.rho
-    units = options.standardize or different_units(data)
+    units = options.standardize or data.different_units
     unit = DesignOptions(normalize=True, rho=rho, standardize=units)
     if data.duplicates == data.counted - 1:  # all items are equal
         return (unit if k == 1 else None), sample
@@ -370,15 +316,15 @@ def _candidate(
 
 
 def _baselines(
-    batches: Batches, sample: Sample, labels: Any, sizes: tuple[int, ...], seed: Seed
+    batches: Batches, sample: Sample, data: DataSummary, sizes: tuple[int, ...], seed: Seed
 ) -> list[DesignSummary]:
-    """Return the summaries of uniform or stratified batches of all sizes, with examples."""
-    options, (names, codes) = DesignOptions(batches=batches), _baseline_classes(sample, labels)
-    found = []
-    for k in sizes:
-        part = make_design(options, sample.X, k, sample.codes)
-        whole = part if codes is sample.codes else make_design(options, None, k, codes)
-        found.append(_summary(batches, options, whole, sample, seed, part, (names, codes)))
+    """Return the summaries of uniform or stratified batches of all sizes."""
+    options = DesignOptions(batches=batches)
+    designs = [make_design(options, sample.X, k, sample.codes) for k in sizes]
+    found = [_summary(batches, options, each, sample, seed) for each in designs]
+    if batches == "uniform" and 0 < len(data.classes) == len(sample.names):
+        shares = {name: size / data.n for name, size in data.classes.items()}  # of all items
+        found = [replace(each, shares=shares, evenness=evenness(shares)) for each in found]
     return found
 
 
@@ -392,41 +338,32 @@ def _target_summary(options: DesignOptions, sample: Sample, k: int, seed: Seed) 
 
 
 def _summary(
-    name: str,
-    options: DesignOptions,
-    design: Any,
-    sample: Sample,
-    seed: Seed,
-    drawn: Any = None,
-    classes: tuple[list[Any], IntArray | None] | None = None,
+    name: str, options: DesignOptions, design: Any, sample: Sample, seed: Seed
 ) -> DesignSummary:
-    """Return the summary of a design.
-
-    drawn, classes: the design that gives examples, and the classes to count, where these are not
-                    those of the sample.
-    """
+    """Return the summary of a design of the sample's items."""
     from threadpoolctl import threadpool_limits
 
-    drawn, noise, b = drawn or design, Estimate(0.0, 0.0, 0), design.inclusion()
+    noise, b = Estimate(0.0, 0.0, 0), design.inclusion()
     draws = int(np.clip(OPERATIONS / (4 * design.k**3), DRAWS[1], DRAWS[0]))
     with threadpool_limits(1):  # draws are timed on one thread; small matrices need no more
-        drawn.sample(1, seed)  # compiles, and makes tables
+        design.sample(1, seed)  # compiles, and makes tables
         began = time.perf_counter()
-        batches = on_host(drawn.sample(draws, seed))
+        batches = on_host(design.sample(draws, seed))
         seconds = (time.perf_counter() - began) / draws
         if isinstance(design, KDPP):
             control = Weighted.like(design).sample(draws, seed)
             noise = removed_noise(design.spectrum, batches, control)
-    names, codes = classes or (sample.names, sample.codes)
-    shares = [] if codes is None else np.bincount(codes, b, minlength=len(names)) / b.sum()
-    by_class = dict(zip(names, map(float, shares), strict=True))
+    shares: dict[Any, float] = {}
+    if sample.codes is not None:
+        by_class = np.bincount(sample.codes, b, minlength=len(sample.names)) / b.sum()
+        shares = dict(zip(sample.names, by_class.tolist(), strict=True))
     return DesignSummary(
         name=name,
         options=options,
         k=design.k,
         inclusion=b,
-        shares=by_class,
-        evenness=evenness(by_class) if by_class else 1.0,
+        shares=shares,
+        evenness=evenness(shares) if shares else 1.0,
         coverage=float(coverage(design, math.ceil(design.n / design.k))),
         effective_items=effective_items(design) / design.n,
         effective_batch=effective_batch(design),

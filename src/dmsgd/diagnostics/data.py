@@ -19,6 +19,8 @@ from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.kernels import Linear, exact
 from dmsgd.spectra import Spectrum
 
+#: Columns are in different units where the largest standard deviation is this many medians.
+UNITS = 10.0
 #: About as many floating point operations are spent on one eigendecomposition.
 OPERATIONS = 2.5e10
 #: Sizes of samples to choose from; of data that is not in memory no more rows than the first.
@@ -56,6 +58,11 @@ class DataSummary:
     empty: int
     has_counts: bool
 
+    @property
+    def different_units(self) -> bool:
+        """Whether columns look as if they were in different units; word counts never do."""
+        return self.column_scale_ratio > UNITS and not self.has_counts
+
 
 def summarize(X: Features, n: int, labels: Any, has_counts: bool) -> DataSummary:
     """Return facts about X, which are all or some of n items."""
@@ -66,25 +73,20 @@ def summarize(X: Features, n: int, labels: Any, has_counts: bool) -> DataSummary
         norm_ratio = squares[-tenth:].mean() / squares[squares > 0][:tenth].mean()
     *_, deviations = column_moments(X)
     varying = deviations[deviations > 0]
-    names, counts = ([], []) if labels is None else np.unique(labels, return_counts=True)
+    names, counts = np.unique([] if labels is None else labels, return_counts=True)
+    blocks = X.to_memory().blocks()  # of a GPU's features too
+    hashes = [row_hashes(rows + 0.0) for rows in blocks]  # -0.0 equals 0.0
     return DataSummary(
         n=n,
         d=int(X.d),
         counted=int(X.n),
-        classes=dict(zip(np.asarray(names).tolist(), np.asarray(counts).tolist(), strict=True)),
+        classes=dict(zip(names.tolist(), counts.tolist(), strict=True)),
         norm_ratio=float(norm_ratio),
         column_scale_ratio=float(varying.max() / np.median(varying)) if varying.size else 1.0,
-        duplicates=_duplicates(X),
+        duplicates=int(X.n - np.unique(np.concatenate(hashes)).size),
         empty=int(np.sum(squares == 0)),
         has_counts=has_counts,
     )
-
-
-def _duplicates(X: Features) -> int:
-    """Return how many rows equal an earlier one, by their hashes."""
-    blocks = X.to_memory().blocks()  # of a GPU's features too
-    hashes = [row_hashes(rows + 0.0) for rows in blocks]  # -0.0 equals 0.0
-    return int(X.n - np.unique(np.concatenate(hashes)).size)
 
 
 @final
@@ -106,8 +108,23 @@ class Sample:
 
     @classmethod
     def of(cls, X: Features, k: int, labels: Any, options: DesignOptions, seed: Seed) -> Sample:
-        """Return the items to compare designs with these options on."""
-        rows = sample_items(X, k, labels, options, seed)
+        """Return the items to compare designs with these options on: all, or a random sample.
+
+        A sample has about the class shares and the eigenvectors' distribution of the data. Every
+        class adds a direction to the kernel where w > 0, so that thousands of classes are as costly
+        as thousands of columns.
+        """
+        mixed = labels is not None and (options.target is None or options.w > 0)
+        classes = np.unique(labels).size if mixed else 0
+        most = X.readable_rows(SAMPLES[0])
+        if options.target is not None and options.kernel == "rbf":
+            most = min(most, max(PRESCRIBED, 5 * k))
+        if options.target == "density":
+            most = min(most, NEIGHBOURS)
+        if classes > MANY_CLASSES:
+            most = min(most, max(MANY_CLASSES, 5 * k))
+        size = sample_size(X.n, X.n if options.kernel == "rbf" else X.d + classes, k, most)
+        rows = _random_rows(X.n, size, seed)
         if labels is None:
             return cls(rows, take_rows(X, rows), None, [], None)
         names, codes = as_classes(labels[rows])
@@ -133,33 +150,17 @@ class Sample:
         """Return a random part of the items, at most `most`, sorted."""
         if self.rows.size <= most:
             return self
-        rng = np.random.default_rng(seed_key(seed))
-        kept: IntArray = np.sort(rng.choice(self.rows.size, most, replace=False))
+        kept = _random_rows(self.rows.size, most, seed)
         labels = None if self.labels is None else self.labels[kept]
         codes = None if self.codes is None else self.codes[kept]
         return Sample(self.rows[kept], take_rows(self.X, kept), labels, self.names, codes)
 
 
-def sample_items(X: Features, k: int, labels: Any, options: DesignOptions, seed: Seed) -> IntArray:
-    """Return the items to decompose kernels of: all, or a random sample where that takes long.
-
-    A sample has about the class shares and the eigenvectors' distribution of the data. Every class
-    adds a direction to the kernel where w > 0, so that thousands of classes are as costly as
-    thousands of columns.
-    """
-    mixed = labels is not None and (options.target is None or options.w > 0)
-    classes = np.unique(labels).size if mixed else 0
-    most = X.readable_rows(SAMPLES[0])
-    if options.target is not None and options.kernel == "rbf":
-        most = min(most, max(PRESCRIBED, 5 * k))
-    if options.target == "density":
-        most = min(most, NEIGHBOURS)
-    if classes > MANY_CLASSES:
-        most = min(most, max(MANY_CLASSES, 5 * k))
-    size = sample_size(X.n, X.n if options.kernel == "rbf" else X.d + classes, k, most)
-    if size >= X.n:
-        return np.arange(X.n)
-    return np.sort(np.random.default_rng(seed_key(seed)).choice(X.n, size, replace=False))
+def _random_rows(n: int, size: int, seed: Seed) -> IntArray:
+    """Return `size` of n row numbers, sorted, or all if there are no more."""
+    if size >= n:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed_key(seed)).choice(n, size, replace=False))
 
 
 def sample_size(n: int, directions: int, k: int, most: int) -> int:

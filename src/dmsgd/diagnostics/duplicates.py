@@ -11,6 +11,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from dmsgd.diagnostics.repulsion import as_spectrum
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.spectra import Spectrum
@@ -58,12 +59,7 @@ def near_duplicates(spectrum: Spectrum, seed: Seed = 0) -> NearDuplicates:
     >>> near_duplicates(dmsgd.diversify(X, k=2).spectrum).representative.tolist()
     [0, 1, 2, 3, 0]
     """
-    if not isinstance(spectrum, Spectrum):
-        raise TypeError(
-            f"spectrum must be a Spectrum, such as design.spectrum of a k-DPP, got "
-            f"{type(spectrum).__name__}"
-        )
-    U = _units(spectrum)
+    U = _units(as_spectrum(spectrum))
     representative, searched = _search(U, np.random.default_rng(seed_key(seed)))
     return NearDuplicates(representative, searched, _similarity(U))
 

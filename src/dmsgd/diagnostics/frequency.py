@@ -62,12 +62,10 @@ def suggest_w(
 ) -> float:
     """Return the smallest label weight w of 0, 0.1, ..., 1 whose class shares are even enough.
 
-    balance: the least `evenness` of the expected class shares. A larger w than needed costs
-             diversity within classes.
+    balance: the least `evenness` of the expected class shares.
 
-    The w is for `diversify` with the same `standardize` and `normalize`. Labels have as many
-    directions as classes, so w = 1 is tried only for k up to that number; with k far above it no w
-    may be enough, and `Stratified` is the alternative. At most eleven set-ups of `diversify`.
+    The w is for `diversify` with the same `standardize` and `normalize`. With k far above the
+    number of classes no w may be enough: use `Stratified`. At most eleven set-ups.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 8))
     >>> y = np.repeat(["common", "rare"], [90, 10])
@@ -96,9 +94,8 @@ def coverage(design: Source, steps: Any) -> FloatArray:
 
     steps: a number or an array of numbers; the result has its shape.
 
-    Batches are independent, so item i has occurred after t of them with probability
-    1 - (1 - b_i)^t. In an epoch of a `Partition` no item occurs twice, so e epochs of m batches and
-    t more batches miss it with probability (1 - m b_i)^e (1 - t b_i). O(n) for each number.
+    Item i has occurred after t independent batches with probability 1 - (1 - b_i)^t; e epochs of m
+    batches of a `Partition` and t more batches miss it with probability (1 - m b_i)^e (1 - t b_i).
 
     >>> import dmsgd
     >>> coverage(dmsgd.Uniform(100, 10), [0, 1, 22]).round(2).tolist()
@@ -122,16 +119,15 @@ def _refuse_stored_partitions(source: Any, what: str) -> None:
     """Raise if this is a schedule of a Partition, whose batches depend on each other."""
     if getattr(getattr(source, "record", None), "sampler", "") == EXCHANGE:
         raise ValueError(
-            f"{what} assumes independent batches, and this schedule was drawn from a Partition, in "
-            f"which no item occurs twice per epoch; pass the Partition itself, or count items in "
-            f"schedule.batches"
+            f"{what} assumes independent batches, and this schedule was drawn from a Partition; "
+            f"pass the Partition itself, or count items in schedule.batches"
         )
 
 
 def effective_items(design: Source) -> float:
     """Return (Σ b)² / Σ b²: how many equally likely items would give batches as uneven as these.
 
-    It is n for uniform batches. Biased training optimises an objective of that many items. O(n).
+    It is n for uniform batches. O(n).
 
     >>> import dmsgd
     >>> round(effective_items(dmsgd.Stratified(["a"] * 6 + ["b"] * 2, 2)), 6)
@@ -144,8 +140,7 @@ def effective_items(design: Source) -> float:
 def effective_batch(design: Source) -> float:
     """Return n² / Σ (1/b_i): the effective size of a batch with unbiased weights.
 
-    Kish's (E Σ w)² / E Σ w² over the batch. It is k for uniform batches and 0 if an item is never
-    drawn; far below k, unbiased weights add more variance than diversity removes. O(n).
+    Kish's (E Σ w)² / E Σ w² over the batch: k if uniform, 0 if an item is never drawn. O(n).
 
     >>> import dmsgd
     >>> round(effective_batch(dmsgd.Stratified(["a"] * 6 + ["b"] * 2, 2)), 6)
@@ -158,10 +153,8 @@ def effective_batch(design: Source) -> float:
 def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
     """Return C_ij = E[m_i m_j] / (b_i b_j) - 1 for broadcast item numbers (the paper's eq. for C).
 
-    Negative: the two items avoid each other. The paper allows for positive C_ij between dissimilar
-    items, but k-DPPs and DPPs are strongly Rayleigh measures (Borcea, Brändén, Liggett 2009), so
-    that C_ij <= 0 for all i != j. Items that are never drawn give NaN. The shape is that of i and j
-    broadcast; the cost is that of `design.joint`.
+    Negative: the two items avoid each other. k-DPPs and DPPs are strongly Rayleigh (Borcea,
+    Brändén, Liggett 2009), so that C_ij <= 0 for all i != j. Items that are never drawn give NaN.
 
     >>> import dmsgd
     >>> float(correlation(dmsgd.Uniform(3, 2), 0, 1))
@@ -169,8 +162,7 @@ def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
     """
     if not isinstance(design, ClosedForm | DPP):
         raise TypeError(
-            f"correlation needs a design with joint probabilities, got {type(design).__name__}; "
-            f"for other designs count pairs in sample(draws, seed)"
+            f"correlation needs a design with joint probabilities, got {type(design).__name__}"
         )
     joint, b = design.joint(i, j), design.inclusion()
     product = b[as_items(i, design.n, "i")] * b[as_items(j, design.n, "j")]
@@ -183,8 +175,7 @@ def estimate_inclusion(
     """Return how often each item is in a batch among `draws` batches, shape (n,); sums to k.
 
     For designs without closed forms, such as `SwapChain`. With independent draws the standard error
-    is sqrt(b (1 - b) / draws). An item that did not occur gets 0, which is no proof that it never
-    does.
+    is sqrt(b (1 - b) / draws).
 
     >>> import dmsgd
     >>> estimate_inclusion(dmsgd.Uniform(4, 2), draws=1000, seed=0).round(1).tolist()
@@ -224,7 +215,6 @@ def check_schedule(schedule: Schedule) -> ScheduleCheck:
 
     Each count is binomial, because batches are independent. The p-value is the smallest two-sided
     binomial one times n (Bonferroni), which holds although items of a batch depend on each other.
-    O(steps k + n).
 
     >>> import dmsgd
     >>> found = check_schedule(dmsgd.presample(dmsgd.Uniform(n=20, k=4), steps=50))
@@ -234,10 +224,8 @@ def check_schedule(schedule: Schedule) -> ScheduleCheck:
     from scipy.stats import binom
 
     if not isinstance(schedule, Schedule):
-        raise TypeError(
-            f"check_schedule takes a Schedule, got {type(schedule).__name__}; make one with "
-            f"dmsgd.presample(design, steps)"
-        )
+        kind = type(schedule).__name__
+        raise TypeError(f"check_schedule takes what dmsgd.presample returns, got {kind}")
     _refuse_stored_partitions(schedule, "check_schedule")
     steps, b = len(schedule), np.clip(schedule.inclusion(), 0.0, 1.0)
     counts = np.bincount(schedule.batches.ravel(), minlength=schedule.n)

@@ -7,10 +7,7 @@ with y_i = a_i g_i:
     Σ_i (b_i - b_i²) |y_i|²  +  Σ_{i≠j} C_ij b_i b_j y_iᵀy_j.
 
 The first is the variance of *independent* inclusion with the same b_i, whose batches have random
-sizes and which nobody trains with. So three more baselines of the same k are given: uniform batches
-without replacement, as in plain SGD; uniform batches on losses weighted by n a_i b_i, whose
-expected gradient is that of g* (with unbiased weights it is plain SGD again); and
-`Weighted.like(design)`, which has the sampling frequencies of the design without its repulsion.
+sizes; so baselines of the same k are given, too.
 """
 
 from __future__ import annotations
@@ -42,13 +39,10 @@ class GradientVariance:
     correlation:       the theorem's second term; negative where diversity helps.
                        independent + correlation = variance.
     frequency_matched: of `Weighted.like(design)`: the same b_i and coefficients, no repulsion.
-    uniform:           of plain SGD: a uniform batch's mean gradient.
-    reweighted:        of uniform batches weighted so that their expected gradient is the design's.
+    uniform:           of plain SGD: a uniform batch's mean gradient, without replacement.
+    reweighted:        of uniform batches on losses weighted by n a_i b_i: the mean gradient of g*.
     signal:            |E g*|², to compare with.
     error:             standard error of `variance`; 0 where it is exact.
-
-    From uniform batches to the design there are two steps: reweighted -> frequency_matched is the
-    effect of sampling frequency, frequency_matched -> variance that of repulsion.
     """
 
     n: int
@@ -73,12 +67,12 @@ class GradientVariance:
     @property
     def frequency_factor(self) -> float:
         """The variance with the design's sampling frequencies over that of `reweighted`."""
-        return _factor(self.frequency_matched, self.reweighted)
+        return self.frequency_matched / self.reweighted if self.reweighted > 0 else 1.0
 
     @property
     def repulsion_factor(self) -> float:
         """The design's variance over that of its frequency-matched control."""
-        return _factor(self.variance, self.frequency_matched)
+        return self.variance / self.frequency_matched if self.frequency_matched > 0 else 1.0
 
     def __str__(self) -> str:
         return (
@@ -123,10 +117,8 @@ def gradient_variance(
     shifted, error = y - mean / design.k, 0.0
     if draws is None:
         if not isinstance(design, ClosedForm):
-            raise TypeError(
-                f"{type(design).__name__} has no joint probabilities for an exact variance; pass "
-                f"draws=1000 to estimate it"
-            )
+            kind = type(design).__name__
+            raise TypeError(f"{kind} has no exact variance; pass draws=1000 to estimate it")
         variance = max(design.second_moment(shifted), 0.0)
     else:
         batches = stream.batches(0, as_count(draws, "draws", least=2))
@@ -149,12 +141,11 @@ def gradient_variance(
 
 
 def _checked(design: Source, gradients: Any, coefficients: Any) -> tuple[FloatArray, FloatArray]:
+    """Return the gradients and the coefficients as arrays."""
     g = as_array(as_features(gradients, "gradients").to_memory().matrix)
     check_design(design, g.shape[0], "gradients")
-    if coefficients is None:
-        a = np.full(design.n, 1 / design.k)
-    else:
-        a = as_numbers(coefficients, "coefficients", design.n)
+    given = np.full(design.n, 1 / design.k) if coefficients is None else coefficients
+    a = as_numbers(given, "coefficients", design.n)
     with np.errstate(over="ignore"):
         largest = max(np.abs(g).max(), (np.abs(a) * np.abs(g).max(axis=1)).max())
     if not largest <= LARGEST:
@@ -163,10 +154,6 @@ def _checked(design: Source, gradients: Any, coefficients: Any) -> tuple[FloatAr
             f"their squares overflows; rescale them"
         )
     return g, a
-
-
-def _factor(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else 1.0
 
 
 def _uniform_variance(g: FloatArray, k: int) -> float:

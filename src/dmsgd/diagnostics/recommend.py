@@ -14,7 +14,8 @@ from dmsgd.designs.design import Design
 from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.partition import Partition
 from dmsgd.designs.stratified import Uniform
-from dmsgd.diagnostics.compare import EVEN, Comparison, DesignSummary, as_comparison
+from dmsgd.diagnostics.compare import EVEN, Comparison, DesignSummary
+from dmsgd.diagnostics.frequency import evenness
 from dmsgd.diagnostics.gradients import GradientVariance
 from dmsgd.inputs.scalars import as_count
 
@@ -68,26 +69,36 @@ def recommend(comparison: Comparison, variance: GradientVariance | None = None) 
     >>> recommend(compare(X, 8)).code(8)
     'design = dmsgd.Weighted.like(dmsgd.diversify(X, k=8, normalize=True))'
     """
-    found = as_comparison(comparison)
-    if variance is not None and not isinstance(variance, GradientVariance):
-        raise TypeError(
-            f"variance must be what gradient_variance returns, got {type(variance).__name__}"
-        )
+    found = comparison
+    if not isinstance(found, Comparison):
+        raise TypeError(f"comparison must be what compare returns, got {type(found).__name__}")
+    if not isinstance(variance, GradientVariance | None):
+        kind = type(variance).__name__
+        raise TypeError(f"variance must be what gradient_variance returns, got {kind}")
     if found.options.target is not None:
         return Recommendation(
             found.options, f"target {found.options.target} fixes how often items are drawn"
         )
-    uniform, candidate = found.uniform, found.candidate
-    if found.data.classes and uniform.evenness < EVEN:
+    uniform, candidate = found.summaries[0], found.candidate
+    if found.data.classes and evenness(found.data.classes) < EVEN:
         return _stratified(found)
     shuffled = DesignOptions(batches="uniform")
     why = "the classes are even" if found.data.classes else "there are no labels"
     if candidate is None:
         return Recommendation(shuffled, f"{why}, and there is no k-DPP of {found.k} of these items")
     strong, effect = _repulsion(candidate, variance)
-    loss = _loss(found, uniform, candidate)
-    if loss:
-        return Recommendation(shuffled, f"{why}, and {loss}; {effect}")
+    if found.data.classes and candidate.evenness < uniform.evenness - SAME:
+        return Recommendation(
+            shuffled,
+            f"{why}, and a k-DPP would make them less even ({candidate.evenness:.2f} instead of "
+            f"{uniform.evenness:.2f}); {effect}",
+        )
+    if found.data.classes and candidate.effective_batch < EVEN * found.k:
+        return Recommendation(
+            shuffled,
+            f"{why}, and a k-DPP draws items so unevenly that with unbiased weights a batch of "
+            f"{found.k} would count as {candidate.effective_batch:.1f}; {effect}",
+        )
     if strong:
         return Recommendation(candidate.options, f"{why}, and {effect}{_scaling(found)}")
     items = f"batches rest on {candidate.effective_items:.0%} of the items"
@@ -105,44 +116,28 @@ def recommend(comparison: Comparison, variance: GradientVariance | None = None) 
     )
 
 
-def _loss(found: Comparison, uniform: DesignSummary, candidate: DesignSummary) -> str:
-    """Return what known classes or the batch would lose by the candidate, "" for nothing."""
-    if not found.data.classes:
-        return ""
-    if candidate.evenness < uniform.evenness - SAME:
-        return (
-            f"a k-DPP would make them less even ({candidate.evenness:.2f} instead of "
-            f"{uniform.evenness:.2f})"
-        )
-    if candidate.effective_batch < EVEN * found.k:
-        return (
-            f"a k-DPP draws items so unevenly that with unbiased weights a batch of {found.k} "
-            f"would count as {candidate.effective_batch:.1f}"
-        )
-    return ""
-
-
 def _stratified(found: Comparison) -> Recommendation:
     of_k = [each for each in found.summaries if each.k == found.k]
     best = [each for each in of_k if each.name.startswith("w = ")]
     reach = f", where k-DPPs reach {max(each.evenness for each in best):.2f}" if best else ""
     return Recommendation(
         DesignOptions(batches="stratified"),
-        f"labels are known and classes uneven ({found.uniform.evenness:.2f}, where 1 is even); "
-        f"stratified batches are as even as possible ({of_k[-1].evenness:.2f}{reach}) and cost "
-        f"nothing",
+        f"labels are known and classes uneven ({evenness(found.data.classes):.2f}, where 1 is "
+        f"even); stratified batches are as even as possible ({of_k[-1].evenness:.2f}{reach}) and "
+        f"cost nothing",
     )
 
 
 def _repulsion(candidate: DesignSummary, variance: GradientVariance | None) -> tuple[bool, str]:
     """Return whether repulsion significantly pays for a k-DPP, and its effect in words."""
     if variance is not None:
-        removed = 1 - variance.repulsion_factor
-        what = f"{removed:.0%} of the variance of these gradients"
-        return removed >= STRONG, f"repulsion removes {what}"
-    removed, error = candidate.repulsion.value, candidate.repulsion.error
-    what = f"{max(removed, 0.0):.0%} (± {2 * error:.0%}) of the variance of a batch's features"
-    return removed - 2 * error >= STRONG, f"repulsion removes {what}"
+        removed, error, margin = 1 - variance.repulsion_factor, 0.0, ""
+        what = "these gradients"
+    else:
+        removed, error = candidate.repulsion.value, candidate.repulsion.error
+        margin, what = f" (± {2 * error:.0%})", "a batch's features"
+    share = f"{max(removed, 0.0):.0%}{margin}"
+    return removed - 2 * error >= STRONG, f"repulsion removes {share} of the variance of {what}"
 
 
 def _scaling(found: Comparison) -> str:

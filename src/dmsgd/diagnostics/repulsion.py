@@ -44,10 +44,7 @@ def estimate_similarity(
 ) -> Estimate:
     """Return the mean cosine over the pairs of a batch, estimated from `draws` batches.
 
-    spectrum: of the kernel whose cosines are meant; by default the design's own. For uniform
-              batches by the same kernel: estimate_similarity(Uniform(n, k), design.spectrum).
-
-    O(draws k r).
+    spectrum: of the kernel whose cosines are meant; by default the design's own.
 
     >>> import dmsgd, numpy as np
     >>> design = dmsgd.diversify(np.repeat(np.eye(3), 4, axis=0), k=3)
@@ -66,8 +63,7 @@ def estimate_repulsion(
     """Return the share of the variance of a batch's features that repulsion removes.
 
     That is 1 - Tr Cov(Σ f) / Tr Cov(Σ f in batches of `Weighted.like(design)`), where f_i are the
-    features of the kernel, L_ij = f_iᵀf_j: the result of `gradient_variance` for gradients that
-    follow the features. The arguments are those of `estimate_similarity`. O(draws k r).
+    features of the kernel, L_ij = f_iᵀf_j. The arguments are those of `estimate_similarity`.
 
     >>> import dmsgd, numpy as np
     >>> design = dmsgd.diversify(np.repeat(np.eye(3), 4, axis=0), k=3)
@@ -104,17 +100,10 @@ def _feature_variance(spectrum: Spectrum, batches: IntArray) -> Estimate:
     return Estimate(found.value * found.draws / (found.draws - 1), found.error, found.draws)
 
 
-def _drawn(
-    design: Source, spectrum: Spectrum | None, draws: int, seed: Seed
-) -> tuple[Spectrum, IntArray]:
+def _drawn(design: Source, given: Any, draws: int, seed: Seed) -> tuple[Spectrum, IntArray]:
     """Return the spectrum, by default the design's, and the batches drawn."""
     check_design(design)
-    spectrum = _spectrum_of(design) if spectrum is None else spectrum
-    if not isinstance(spectrum, Spectrum):
-        raise TypeError(
-            f"spectrum must be a Spectrum, such as design.spectrum of a k-DPP, got "
-            f"{type(spectrum).__name__}"
-        )
+    spectrum = as_spectrum(getattr(design, "spectrum", None) if given is None else given)
     check_design(design, spectrum.n, "the spectrum")
     if design.k < 2:
         raise ValueError("a batch of one item has no pairs; use k >= 2")
@@ -135,11 +124,9 @@ def _cosines(spectrum: Spectrum, batches: IntArray) -> FloatArray:
     return out
 
 
-def _spectrum_of(design: Any) -> Spectrum:
-    spectrum = getattr(design, "spectrum", None)
-    if not isinstance(spectrum, Spectrum):
-        raise TypeError(
-            f"design is a {type(design).__name__}, which has no kernel of its own; pass the "
-            f"spectrum of one, such as design.spectrum of a k-DPP"
-        )
-    return spectrum
+def as_spectrum(value: Any) -> Spectrum:
+    """Return `value`, which must be a Spectrum."""
+    if not isinstance(value, Spectrum):
+        kind = type(value).__name__
+        raise TypeError(f"spectrum must be a Spectrum, as design.spectrum of a k-DPP, got {kind}")
+    return value

@@ -9,11 +9,11 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.diagnostics.compare import Comparison, DesignSummary
+from dmsgd.diagnostics.data import commonest_and_rarest
 from dmsgd.diagnostics.duplicates import NearDuplicates
-from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import visible
 from dmsgd.inputs.scalars import Seed, seed_key
-from dmsgd.report.items import NAME, packed, small_images, snippet, thumbnails
+from dmsgd.report.items import NAME, inclusion_ratio, packed, small_images, snippet, thumbnails
 from dmsgd.report.maps import map_rows, positions
 
 #: Classes whose shares are listed; of more, the commonest and the rarest.
@@ -26,11 +26,6 @@ EXTENT = 20.0
 REASON = 200
 
 
-def inclusion_ratio(summary: DesignSummary) -> FloatArray:
-    """Return how often items are drawn, over uniform batches."""
-    return np.asarray(summary.inclusion * summary.inclusion.size / summary.k)
-
-
 @final
 class PageContent:
     """Turns a comparison into what the page's script reads."""
@@ -40,34 +35,42 @@ class PageContent:
     ) -> None:
         self.found, self.duplicates, self.texts, self.images = found, duplicates, texts, images
         self.rng = np.random.default_rng(seed_key(seed))
-        self.codes, self.names = None, []
+        self.codes, self.names, self.sizes = None, [], np.array([], dtype=np.int64)
         if found.codes is not None:  # the commonest class is number 0
-            order = np.argsort(-np.bincount(found.codes), kind="stable")
-            self.codes, self.names = np.argsort(order)[found.codes], [found.names[c] for c in order]
+            sizes = np.bincount(found.codes)
+            order = np.argsort(-sizes, kind="stable")
+            self.codes, self.sizes = np.argsort(order)[found.codes], sizes[order]
+            self.names = [found.names[c] for c in order]
             if order.size > 2**16:
                 raise ValueError(f"{order.size:,} classes are too many for a report")
-        numbers = np.arange(len(self.names))
-        many = numbers.size > CLASSES
-        half = CLASSES // 2
-        self.listed = np.concatenate([numbers[:half], numbers[-half:]]) if many else numbers
+        self.listed = commonest_and_rarest(self.sizes, CLASSES)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all but what `build` adds."""
         found, n = self.found, self.found.rows.size
+        baselines = {(each.options.batches, each.k): each for each in found.summaries}
         ws, ks, choices = self._choices()
         curation = self._curation()
         uniform = [
-            self._figures(self._only("uniform", k)) | self._curve(np.full(n, k / n), k) for k in ks
+            self._figures(each) | self._curve(each)
+            for each in (baselines["uniform", k] for k in ks)
         ]
+        batches = [each["batches"] for each in chain(*choices)]
         lists = [each[name] for each in chain(*choices) for name in ("most", "least")]
         named = {row for each in (*lists, curation["outliers"]) for row, _ in each}
         named |= {row for group in curation["listed"] for row in group["rows"]}
-        named |= {row for each in chain(*choices) for row in chain(*each["batches"])}
-        listed = np.array(sorted(named), dtype=np.int64)
-        shown = map_rows(n, listed, self.rng)
+        named |= {row for each in chain(*batches) for row in each}
+        shown = map_rows(n, np.array(sorted(named), dtype=np.int64), self.rng)
         plane = 65535 * positions(found.spectrum)[shown]
         named |= {row for each in uniform for row in chain(*each["batches"])}
         listed = np.array(sorted(named), dtype=np.int64)
+        texts = images = None
+        if self.texts is not None:
+            places = np.union1d(shown, listed)
+            several = [snippet(text) for text in self.texts[found.rows[places]].tolist()]
+            texts = {"of": packed(places, "u4"), "text": several}
+        if self.images is not None:
+            images = thumbnails(small_images(self.images, found.rows), listed, shown)
         return {
             "n": found.data.n,
             "d": found.data.d,
@@ -80,12 +83,17 @@ class PageContent:
             "kernel": found.options.describe(),
             "rank": found.rank,
             "effective_rank": found.effective_rank,
-            "classes": self._classes(),
+            "classes": [
+                {"name": visible(name, NAME), "items": size}
+                for name, size in zip(self.names, self.sizes.tolist(), strict=True)
+            ],
             "all_classes": len(found.data.classes),
             "listed": self.listed.tolist(),
             "choices": choices,
             "uniform": uniform,
-            "stratified": [self._figures(self._only("stratified", k)) for k in ks if self.names],
+            "stratified": [
+                self._figures(baselines["stratified", k]) for k in ks if self.codes is not None
+            ],
             "targets": list(self._targets()),
             "curation": curation,
             "points": {
@@ -95,26 +103,10 @@ class PageContent:
             },
             "ids": None if n == found.data.n else packed(found.rows, "u4"),
             "codes": None if self.codes is None else packed(self.codes, "u2"),
-            "texts": self._snippets(np.union1d(shown, listed)),
-            "images": self._thumbnails(listed, shown),
+            "texts": texts,
+            "images": images,
             "variance": None,
         }
-
-    def _snippets(self, places: IntArray) -> dict[str, Any] | None:
-        if self.texts is None:
-            return None
-        texts = [snippet(text) for text in self.texts[self.found.rows[places]].tolist()]
-        return {"of": packed(places, "u4"), "text": texts}
-
-    def _thumbnails(self, listed: IntArray, shown: IntArray) -> dict[str, Any] | None:
-        if self.images is None:
-            return None
-        return thumbnails(small_images(self.images, self.found.rows), listed, shown)
-
-    def _only(self, batches: str, k: int) -> DesignSummary:
-        return next(
-            each for each in self.found.summaries if each.options.batches == batches and each.k == k
-        )
 
     def _choices(self) -> tuple[list[float], list[int], list[list[dict[str, Any]]]]:
         """Return the w and k of the sliders, and for each w and k what is shown."""
@@ -141,17 +133,15 @@ class PageContent:
         logs = np.log2(np.clip(ratio, 2**-EXTENT, 2**EXTENT))
         low, high = float(logs.min()), float(logs.max())
         steps = np.rint(254 * (logs - low) / (high - low)) if high > low else np.zeros(logs.size)
-        return (
-            self._figures(summary)
-            | self._curve(summary.inclusion, summary.k)
-            | {
-                "ratio": packed(np.where(ratio > 0, 1 + steps, 0), "u1"),
-                "range": [low, high],
-                "quantiles": np.quantile(ratio, np.linspace(0, 1, 51)).round(4).tolist(),
-                "most": [[i, float(ratio[i])] for i in most],
-                "least": [[i, float(ratio[i])] for i in least],
-            }
-        )
+        return {
+            **self._figures(summary),
+            **self._curve(summary),
+            "ratio": packed(np.where(ratio > 0, 1 + steps, 0), "u1"),
+            "range": [low, high],
+            "quantiles": np.quantile(ratio, np.linspace(0, 1, 51)).round(4).tolist(),
+            "most": [[i, float(ratio[i])] for i in most],
+            "least": [[i, float(ratio[i])] for i in least],
+        }
 
     def _figures(self, summary: DesignSummary) -> dict[str, Any]:
         """Return what tables show of any design, and example batches."""
@@ -167,9 +157,10 @@ class PageContent:
             "batches": summary.examples.tolist(),
         }
 
-    def _curve(self, b: FloatArray, k: int) -> dict[str, Any]:
+    def _curve(self, summary: DesignSummary) -> dict[str, Any]:
         """Return the expected share of the items seen, over five epochs."""
-        steps = np.unique(np.linspace(0, 5 * b.size / k, 41).round().astype(np.int64)).tolist()
+        b = summary.inclusion
+        steps = np.unique(np.linspace(0, 5 * b.size / summary.k, 41).round().astype(int)).tolist()
         seen = [round(float(1 - np.mean((1 - b) ** t)), 4) for t in steps]
         return {"steps": steps, "coverage": seen}
 
@@ -185,35 +176,20 @@ class PageContent:
                 reason = visible(" ".join(str(error).split()), REASON)
                 yield {"name": name, "of": found.rows.size, "reason": reason}
 
-    def _classes(self) -> list[dict[str, Any]]:
-        """Return name and number of items of each class, the commonest first."""
-        if self.codes is None:
-            return []
-        counts = np.bincount(self.codes, minlength=len(self.names)).tolist()
-        return [
-            {"name": visible(name, NAME), "items": count}
-            for name, count in zip(self.names, counts, strict=True)
-        ]
-
     def _curation(self) -> dict[str, Any]:
         """Return groups of near-duplicates and the items least like others.
 
         The largest groups, those with several classes before others: one label may be wrong.
         """
-        first, similarity, codes = (
-            self.duplicates.representative,
-            self.duplicates.similarity,
-            self.codes,
-        )
+        first, similarity = self.duplicates.representative, self.duplicates.similarity
+        codes = np.zeros(first.size, dtype=np.int64) if self.codes is None else self.codes
         others = np.flatnonzero(first != np.arange(first.size))
         leaders, sizes = np.unique(first[others], return_counts=True)
-        mixed = np.zeros(first.size, dtype=bool)
-        if codes is not None:
-            mixed[first[codes != codes[first]]] = True
+        mixed = np.isin(leaders, first[codes != codes[first]])
         groups = []
-        for leader in leaders[np.lexsort([-sizes, ~mixed[leaders]])[:LISTED]]:
+        for leader in leaders[np.lexsort([-sizes, ~mixed])[:LISTED]]:
             rows = np.flatnonzero(first == leader)
-            classes = 0 if codes is None else int(np.unique(codes[rows]).size)
+            classes = int(np.unique(codes[rows]).size)
             shown = rows[:MEMBERS].tolist()
             groups.append({"size": int(rows.size), "rows": shown, "classes": classes})
         outliers = np.argsort(similarity, kind="stable")[: min(LISTED, similarity.size // 2)]

@@ -1,4 +1,4 @@
-"""What pages show of items: their texts and pictures, and arrays packed for the page's script."""
+"""What pages show of items: texts, pictures, how often they are drawn; arrays for the script."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dmsgd.diagnostics.compare import DesignSummary
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_floats, to_numpy
 from dmsgd.inputs.messages import visible
 
@@ -15,6 +16,11 @@ from dmsgd.inputs.messages import visible
 SNIPPET, NAME = 120, 80
 #: Side of a thumbnail in pixels, at most, and bytes of all of them together.
 THUMBNAIL, THUMBNAIL_BYTES = 32, 2_000_000
+
+
+def inclusion_ratio(summary: DesignSummary) -> FloatArray:
+    """Return how often items are drawn, over uniform batches."""
+    return np.asarray(summary.inclusion * summary.inclusion.size / summary.k)
 
 
 def packed(values: Any, dtype: str) -> str:
@@ -39,48 +45,41 @@ def checked_images(images: Any, n: int) -> npt.NDArray[Any]:
     """Return one picture per item, shape (n, height, width[, 3])."""
     values = to_numpy(images, "images")
     colour = values.ndim == 4 and values.shape[3] == 3
-    if values.shape[:1] != (n,) or not (values.ndim == 3 or colour):
+    if values.shape[:1] != (n,) or not (values.ndim == 3 or colour) or 0 in values.shape:
         raise ValueError(
             f"images must have shape ({n}, height, width) or ({n}, height, width, 3), got "
             f"{values.shape}"
         )
-    if 0 in values.shape:
-        raise ValueError(f"images have no pixels: their shape is {values.shape}")
     if values.dtype.kind not in "buif":
         raise TypeError(f"images must be numbers, 0 to 255 or any others, got {values.dtype}")
     return values
 
 
 def small_images(images: npt.NDArray[Any], rows: IntArray) -> npt.NDArray[np.uint8]:
-    """Return images of these items as bytes, (rows, h, w, 1 or 3), of at most 32 pixels a side."""
+    """Return images of these items as bytes, (rows, h, w, 1 or 3), of at most 32 pixels a side.
+
+    Unless they are bytes already, the smallest value is black and the largest white.
+    """
     step = -(-max(images.shape[1:3]) // THUMBNAIL)
     values = images[rows, ::step, ::step]
     if values.dtype != np.uint8:
-        values = _as_bytes(as_floats(values, "images"))
+        values = as_floats(values, "images")
+        missing = int((~np.isfinite(values)).sum())
+        if missing:
+            raise ValueError(f"images have {missing:,} pixels that are NaN or infinite; fill them")
+        low, high = values.min() / 256, values.max() / 256  # differences of the largest overflow
+        span = high - low if high > low else 1.0
+        values = (255 * ((values / 256 - low) / span)).astype(np.uint8)
     return values[..., None] if values.ndim == 3 else values
-
-
-def _as_bytes(values: FloatArray) -> npt.NDArray[np.uint8]:
-    """Return pixels from 0 to 255: the smallest value is black, the largest white."""
-    missing = int((~np.isfinite(values)).sum())
-    if missing:
-        raise ValueError(
-            f"images have {missing:,} pixels that are NaN or infinite; fill them, with "
-            f"np.nan_to_num(images) for one, or leave the images out"
-        )
-    low, high = values.min() / 256, values.max() / 256  # the largest floats' difference overflows
-    span = high - low if high > low else 1.0
-    return np.asarray(255 * ((values / 256 - low) / span)).astype(np.uint8)
 
 
 def thumbnails(images: npt.NDArray[np.uint8], first: IntArray, rest: IntArray) -> dict[str, Any]:
     """Return the pixels of the items `first` and of as many others as there is room for."""
-    size = int(np.prod(images.shape[1:]))
+    height, width, channels = images.shape[1:]
     others = np.setdiff1d(rest, first)
-    room = max(THUMBNAIL_BYTES // size - first.size, 0)
+    room = max(THUMBNAIL_BYTES // (height * width * channels) - first.size, 0)
     kept = others[:: max(1, -(-others.size // max(room, 1)))] if room else others[:0]
     rows = np.concatenate([first, kept])
-    height, width, channels = images.shape[1:]
     return {
         "height": height,
         "width": width,

@@ -21,14 +21,14 @@ from dmsgd.diagnostics.compare import Comparison, quiet_kernel_warnings
 from dmsgd.diagnostics.data import take_rows
 from dmsgd.diagnostics.duplicates import NearDuplicates
 from dmsgd.diagnostics.gradients import GradientVariance
-from dmsgd.features import Features, as_features
+from dmsgd.features import as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.arrays import FloatArray, as_array
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.messages import cell
 from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function
-from dmsgd.report.content import PageContent, inclusion_ratio
-from dmsgd.report.items import checked_images, checked_texts
+from dmsgd.report.content import PageContent
+from dmsgd.report.items import checked_images, checked_texts, inclusion_ratio
 from dmsgd.report.page import render
 
 #: Batch sizes on the slider, as multiples of the requested one.
@@ -36,6 +36,11 @@ SIZES = (0.25, 0.5, 1.0, 2.0)
 TARGETS: tuple[TargetName | None, ...] = ("uniform", "balanced", "density", None)
 #: Operations that an exact variance may take; beyond, it is estimated from this many draws.
 OPERATIONS, DRAWS = 1e11, 2000
+#: Fields of a `GradientVariance` that the page shows.
+VARIANCES = (
+    "uniform", "reweighted", "frequency_matched", "variance", "error", "independent",
+    "correlation", "frequency_factor", "repulsion_factor", "equivalent_batch_size",
+)  # fmt: skip
 
 
 @final
@@ -65,16 +70,18 @@ class Report:
         """
         found, first = self.comparison, self.duplicates.representative
         assert found.requested is not None
+        columns: dict[str, list[Any]] = {"item": found.rows.tolist()}
+        if found.codes is not None:
+            names = [cell(name) for name in found.names]
+            columns["class"] = [names[code] for code in found.codes]
+        columns["times_uniform"] = [f"{each:.6g}" for each in inclusion_ratio(found.requested)]
+        columns["near_duplicate_of"] = [
+            "" if j == i else int(found.rows[j]) for i, j in enumerate(first.tolist())
+        ]
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        named = found.codes is not None
-        writer.writerow(["item", *["class"] * named, "times_uniform", "near_duplicate_of"])
-        names = [cell(name) for name in found.names]
-        ratio = inclusion_ratio(found.requested).tolist()
-        for i, (row, times) in enumerate(zip(found.rows.tolist(), ratio, strict=True)):
-            name = [] if found.codes is None else [names[found.codes[i]]]
-            of = "" if first[i] == i else int(found.rows[first[i]])
-            writer.writerow([row, *name, f"{times:.6g}", of])
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
         return file.getvalue()
 
 
@@ -117,7 +124,9 @@ def build(
     seed, y = fixed_seed(seed), None if labels is None else as_labels(labels, n)
     texts = None if texts is None else checked_texts(texts, n)
     images = None if images is None else checked_images(images, n)
-    g = None if gradients is None else _as_gradients(gradients, n)
+    g = None if gradients is None else as_features(gradients, "gradients")
+    if g is not None and g.n != n:
+        raise ValueError(f"gradients has {g.n} items, the features {n}")
     ks = sorted({min(max(round(each * k), 2), max(n // 2, k)) for each in SIZES} | {k})
     found = compare(
         X,
@@ -129,53 +138,29 @@ def build(
         seed=seed,
         progress=lambda fraction: progress(0.9 * fraction),
     )
-    if found.requested is None:
+    if found.requested is None or found.design is None:
         raise found.unavailable[options]
     duplicates = near_duplicates(found.spectrum, seed)
     content = PageContent(found, duplicates, texts, images, seed).as_dict()
     variance = None
     if g is not None:
-        assert found.design is not None
         sampled = as_array(take_rows(g, found.rows).matrix)
         content["variance"] = _variance_section(found.design, sampled, seed)
-        variance = _of_candidate(found, X, sampled, seed)
-    content["advice"] = _advice(found, variance)
-    progress(1.0)
-    return Report(found, content, duplicates)
-
-
-def _as_gradients(gradients: Any, n: int) -> Features:
-    if len(getattr(gradients, "shape", (n, 1))) != 2:
-        raise ValueError("gradients must have two dimensions, (items, parameters)")
-    g = as_features(gradients)
-    if g.n != n:
-        raise ValueError(f"gradients has {g.n} items, the features {n}")
-    return g
-
-
-def _advice(found: Comparison, variance: GradientVariance | None) -> dict[str, Any]:
-    """Return the recommendation of `dmsgd inspect`, which gradients may change."""
+        if found.candidate is not None:
+            design = found.design
+            if found.candidate.options != options:
+                with quiet_kernel_warnings():
+                    design = make_kdpp(found.candidate.options, take_rows(X, found.rows), k)
+            variance = _variance(design, sampled, None, seed)
     advice = recommend(found, variance)
-    return {
+    content["advice"] = {
         "name": advice.name,
         "reason": advice.reason,
-        "code": advice.code(found.k),
+        "code": advice.code(k),
         "warnings": found.warnings(),
     }
-
-
-def _of_candidate(
-    found: Comparison, X: Features, gradients: FloatArray, seed: Seed
-) -> GradientVariance | None:
-    """Return the variance of the gradients in batches of the k-DPP that `recommend` judges."""
-    if found.candidate is None:
-        return None
-    options, design = found.candidate.options, found.design
-    if options != found.options:
-        with quiet_kernel_warnings():
-            design = make_kdpp(options, take_rows(X, found.rows), found.k)
-    assert design is not None
-    return _variance(design, gradients, None, seed)
+    progress(1.0)
+    return Report(found, content, duplicates)
 
 
 def _variance(
@@ -193,13 +178,9 @@ def _variance_section(design: KDPP, gradients: FloatArray, seed: Seed) -> dict[s
     coefficients: dict[str, Any] = {"biased": None}
     if (design.inclusion() > 0).all():
         coefficients["unbiased"] = unbiased_weights(design)
-    names = (
-        "uniform", "reweighted", "frequency_matched", "variance", "error", "independent",
-        "correlation", "frequency_factor", "repulsion_factor", "equivalent_batch_size",
-    )  # fmt: skip
     rows = []
     for name, a in coefficients.items():
         found = _variance(design, gradients, a, seed)
-        rows.append({"name": name} | {each: getattr(found, each) for each in names})
+        rows.append({"name": name} | {each: getattr(found, each) for each in VARIANCES})
     parameters = int(gradients.shape[1])
     return {"rows": rows, "draws": DRAWS, "k": design.k, "parameters": parameters}

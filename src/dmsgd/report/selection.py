@@ -1,4 +1,4 @@
-"""One page about one chosen set: what it holds, what it covers, and what random sets would."""
+"""The page about one chosen set: what it holds, what it covers, and what random sets would."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, final
 import numpy as np
 from scipy import linalg
 
+from dmsgd.diagnostics.data import commonest_and_rarest
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import visible
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.report.items import NAME
 from dmsgd.report.maps import scaled
-from dmsgd.report.page import render
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.decompose import principal
 from dmsgd.spectra.rounding import DEPENDENT
@@ -39,35 +39,13 @@ FIGURES = {
 class Covered:
     """What a set covers of the measured items.
 
-    spread:  share of their variance that lies in the span of the set.
-    cosines: of each item with the most similar item of the set.
-    nearest: the place of that one in the set.
-    pairs:   mean cosine between two items of the set.
+    figures: those of FIGURES.
+    cosines: of each item with the most similar item of the set, whose place is in `nearest`.
     """
 
-    spread: float
+    figures: tuple[float, ...]
     cosines: FloatArray
     nearest: IntArray
-    pairs: float
-
-    def figures(self) -> dict[str, float]:
-        """Return the numbers of the table, by the names in FIGURES."""
-        low, middle = np.quantile(self.cosines, (0.05, 0.5)).tolist()
-        return dict(zip(FIGURES, (self.spread, middle, low, self.pairs), strict=True))
-
-
-def selection_page(
-    spectrum: Spectrum,
-    chosen: IntArray,
-    given: int,
-    labels: Any,
-    facts: dict[str, str],
-    title: str,
-    seed: Seed = 0,
-) -> str:
-    """Return the page about the items `chosen`, of which the first were `given`."""
-    content = build_selection(spectrum, chosen, given, labels, facts, seed)
-    return render("selection.html", title, content)
 
 
 def build_selection(
@@ -78,7 +56,7 @@ def build_selection(
     facts: dict[str, str],
     seed: Seed = 0,
 ) -> dict[str, Any]:
-    """Return the content of the page.
+    """Return what the page shows about the items `chosen`, of which the first were `given`.
 
     labels: (n,) classes, or None; facts: for the top of the page.
 
@@ -91,22 +69,19 @@ def build_selection(
         measured = np.sort(rng.choice(spectrum.n, most, replace=False))
     count = 4 * measured.size * spectrum.rank
     reserve(count, f"what a page measures of {measured.size:,} items", "leave the page out")
-    A = _features(spectrum, measured)
+    A, F = _features(spectrum, measured), _features(spectrum, chosen)
     others = np.setdiff1d(np.arange(spectrum.n), chosen[:given])
-    random = [
-        _covered(
-            spectrum,
-            A,
-            np.append(chosen[:given], rng.choice(others, chosen.size - given, replace=False)),
-        )
-        for _ in range(SETS)
-    ]
-    found = _covered(spectrum, A, chosen)
+    random = []
+    for _ in range(SETS):
+        drawn = rng.choice(others, chosen.size - given, replace=False)
+        items = np.append(chosen[:given], drawn)
+        random.append(_covered(A, _features(spectrum, items)).figures)
+    found = _covered(A, F)
     counts = np.bincount(found.nearest, minlength=chosen.size)
     stands = np.argsort(-counts, kind="stable")[:LISTED]
     far = np.argsort(found.cosines, kind="stable")
     far = far[~np.isin(measured[far], chosen)][:LISTED]
-    share = counts / max(counts.sum(), 1)
+    share = counts / counts.sum()
     return {
         "n": spectrum.n,
         "measured": int(measured.size),
@@ -114,9 +89,19 @@ def build_selection(
         "given": given,
         "facts": facts,
         "sets": SETS,
-        "figures": _figures(found, random),
-        "classes": _classes(chosen, labels),
-        "dots": _dots(A, _features(spectrum, chosen), given, rng),
+        "figures": [
+            {
+                "name": name,
+                "chosen": form.format(ours),
+                "random": form.format(float(np.mean(theirs))),
+                "range": f"{form.format(min(theirs))} to {form.format(max(theirs))}",
+            }
+            for (name, form), ours, theirs in zip(
+                FIGURES.items(), found.figures, zip(*random, strict=True), strict=True
+            )
+        ],
+        "classes": [] if labels is None else _classes(chosen, labels),
+        "dots": _dots(A, F, given, rng),
         "stands_for": [_entry(chosen[j], labels, f"{share[j]:.1%}") for j in stands],
         "farthest": [_entry(measured[i], labels, f"{found.cosines[i]:.3f}") for i in far],
     }
@@ -127,25 +112,27 @@ def _features(spectrum: Spectrum, items: IntArray) -> FloatArray:
     return spectrum.eigenvectors.rows(items) * np.sqrt(spectrum.values)
 
 
-def _covered(spectrum: Spectrum, A: FloatArray, items: IntArray) -> Covered:
-    F = _features(spectrum, items)
+def _covered(A: FloatArray, F: FloatArray) -> Covered:
+    """Return what a set with features F covers of items with features A."""
     Q, R, _ = linalg.qr(F.T, mode="economic", pivoting=True, check_finite=False)
     left = np.abs(R.diagonal())
     centred = A - A.mean(axis=0)
     inside = centred @ Q[:, left > DEPENDENT * left[0]]
     total = float(np.einsum("ij,ij->", centred, centred))
     spread = float(np.einsum("ij,ij->", inside, inside)) / total if total > 0 else 1.0
-    units = _units(F)
+    units, count = _units(F), len(F)
     cosines, nearest = np.empty(len(A)), np.empty(len(A), dtype=np.int64)
-    step = max(1, PIECE // items.size)
+    step = max(1, PIECE // count)
     for first in range(0, len(A), step):
         part = slice(first, first + step)
         similar = _units(A[part]) @ units.T
         nearest[part] = similar.argmax(axis=1)
         cosines[part] = similar.max(axis=1)
-    sum_, count = units.sum(axis=0), items.size
-    pairs = float(sum_ @ sum_ - np.einsum("ij,ij->", units, units))
-    return Covered(min(spread, 1.0), cosines, nearest, pairs / max(count * (count - 1), 1))
+    total_unit = units.sum(axis=0)
+    pairs = float(total_unit @ total_unit - np.einsum("ij,ij->", units, units))
+    low, middle = np.quantile(cosines, (0.05, 0.5)).tolist()
+    figures = min(spread, 1.0), middle, low, pairs / max(count * (count - 1), 1)
+    return Covered(figures, cosines, nearest)
 
 
 def _units(rows: FloatArray) -> FloatArray:
@@ -153,32 +140,11 @@ def _units(rows: FloatArray) -> FloatArray:
     return np.asarray(rows / np.where(lengths > 0, lengths, 1.0))
 
 
-def _figures(found: Covered, random: list[Covered]) -> list[dict[str, Any]]:
-    """Return the rows of the table: a name, the chosen set, random ones and their range."""
-    table, chosen = [], found.figures()
-    for name, form in FIGURES.items():
-        others = [each.figures()[name] for each in random]
-        table.append(
-            {
-                "name": name,
-                "chosen": form.format(chosen[name]),
-                "random": form.format(float(np.mean(others))),
-                "range": f"{form.format(min(others))} to {form.format(max(others))}",
-            }
-        )
-    return table
-
-
 def _classes(chosen: IntArray, labels: Any) -> list[dict[str, Any]]:
     """Return the classes, commonest first: items, how many are chosen, how many would be."""
-    if labels is None:
-        return []
     names, codes, items = np.unique(labels, return_inverse=True, return_counts=True)
     drawn = np.bincount(codes[chosen], minlength=names.size)
     expected = chosen.size * items / codes.size
-    order = np.argsort(-items, kind="stable")
-    if order.size > CLASSES:
-        order = np.concatenate([order[: CLASSES // 2], order[-CLASSES // 2 :]])
     widest = float(max(drawn.max(), expected.max()))
     return [
         {
@@ -188,7 +154,7 @@ def _classes(chosen: IntArray, labels: Any) -> list[dict[str, Any]]:
             "random": float(expected[c]),
             "widths": (70 * drawn[c] / widest, 70 * expected[c] / widest),
         }
-        for c in order
+        for c in commonest_and_rarest(items, CLASSES)
     ]
 
 
