@@ -114,7 +114,7 @@ def test_blocks_have_the_law_of_single_pivots():
     for block in (1, 3):
         spans: dict[tuple[float, ...], int] = {}
         for seed in range(3000):
-            F, pivots, _ = factor(kernel, 2, 0.0, 10_000 * block + seed, block)
+            F, pivots = factor(kernel, 2, 0.0, 10_000 * block + seed, block)
             np.testing.assert_allclose(F @ F[pivots].T, kernel.columns(pivots), atol=1e-12)
             key = tuple(np.round(np.einsum("ij,ij->i", F, F), 6))
             spans[key] = spans.get(key, 0) + 1

@@ -104,7 +104,7 @@ def test_items_in_blocks_and_of_texts_are_the_same(monkeypatch):
     monkeypatch.setattr(array, "STORED", 0)
     texts = dmsgd.diversify(sparse.csr_array(CLOUD), 6).given([3, 250])
     for each in (blocks, texts):
-        assert not each._parts.left.spectrum.eigenvectors.stored
+        assert not each._parts.left.eigenvectors.stored
         np.testing.assert_allclose(each.inclusion(), whole.inclusion(), atol=1e-12)
         draws = each.sample(20, seed=1)
         assert np.isin([3, 250], draws).all()
@@ -187,7 +187,7 @@ def test_rounding_is_small_or_told(condition, near, centre):
         b = given.inclusion()
         error = np.abs(b - precise.enumerated(F, k, items)).max()
         assert error < 1e-8 or told, (k, items, error)
-        estimate = given._parts.left.spectrum.inclusion_error(k - len(items))
+        estimate = given._parts.left.inclusion_error(k - len(items))
         assert error < max(estimate, 1e-12)
 
 
@@ -239,7 +239,7 @@ def test_hard_spectra_equal_enumeration(first):
 
 def test_what_is_left_of_the_spectrum_is_the_schur_complement():
     F = CLOUD[:60]
-    left = conditional(dmsgd.kernels.exact(dmsgd.kernels.Linear(F)), np.array([3, 9])).spectrum
+    left = conditional(dmsgd.kernels.exact(dmsgd.kernels.Linear(F)), np.array([3, 9]))
     L, G = F @ F.T, [3, 9]
     schur = L - L[:, G] @ np.linalg.solve(L[np.ix_(G, G)], L[G])
     V = np.asarray(left.vectors)

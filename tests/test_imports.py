@@ -213,7 +213,7 @@ KINDS = {
         "FileReader",
         "Reader",
     },
-    "spectra": {"Eigenvectors", "Dense", "Projected", "CudaVectors"},
+    "spectra": {"Eigenvectors", "Projected", "CudaVectors"},
 }
 
 

@@ -1,7 +1,6 @@
 """Elementary symmetric polynomials e_l of eigenvalues: normaliser and eigenvector probabilities.
 
-e_l itself leaves the floating point range at once (e_200 of 400 values of 10⁶ is 10^1319), so it is
-never formed. Computed is the ratio
+e_l itself leaves the floating point range at once, so it is never formed. Computed is the ratio
 
     R[n, l] = e_l(λ_1..λ_n) / e_{l-1}(λ_1..λ_n),
 
@@ -9,9 +8,8 @@ which has the size of an eigenvalue. From e_l^n = e_l^{n-1} + λ_n e_{l-1}^{n-1}
 
     R[n, l] = (R[n-1, l] + λ_n) / (1 + λ_n / R[n-1, l-1]).
 
-All terms are positive, and R decreases in l (Newton's inequality), so the relative errors of the
-two predecessors enter with weights that sum to at most 1: about 3 roundings per step, which add up
-and never grow. (The supplement's `e_0^l <- 1` is meant as e_l^0 <- 0 for l >= 1.)
+All terms are positive, and R decreases in l (Newton's inequality), so rounding errors add up and
+never grow. (The supplement's `e_0^l <- 1` is meant as e_l^0 <- 0 for l >= 1.)
 
 The eigenvectors of a k-DPP batch form a Markov chain: going from the last eigenvector to the first
 with l still to choose, eigenvector n is chosen with probability
@@ -43,11 +41,9 @@ def ratios(values: FloatArray, k: int) -> FloatArray:
 
 def log_polynomials(values: FloatArray, k: int) -> FloatArray:
     """Return log e_l(λ_1..λ_n), shape (k + 1, r + 1) indexed [l, n]; -inf where l > n. O(rk)."""
-    R = ratios(values, k)
-    logs = np.full((k + 1, values.size + 1), -np.inf)
-    logs[0] = 0.0
-    for level in range(1, k + 1):
-        logs[level, level:] = logs[level - 1, level:] + np.log(R[level:, level])
+    logs = np.zeros((k + 1, values.size + 1))
+    with np.errstate(divide="ignore"):
+        np.cumsum(np.log(ratios(values, k)[:, 1:].T), axis=0, out=logs[1:])
     return logs
 
 

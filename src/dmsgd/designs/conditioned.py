@@ -14,7 +14,6 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.polynomials import log_polynomial
-from dmsgd.spectra.conditional import Conditional
 from dmsgd.spectra.rounding import WARN_ABOVE
 from dmsgd.spectra.spectrum import Spectrum
 
@@ -45,7 +44,7 @@ class Parts(NamedTuple):
 
     whole: ClosedForm
     spectrum: Spectrum
-    left: Conditional
+    left: Spectrum
     rest: ClosedForm
 
 
@@ -94,7 +93,7 @@ class Conditioned(ClosedForm):
         """b of the other items; exactly 0 for duplicates of given ones, where rounding remains."""
         whole, _, left, rest = self._parts
         b = rest.inclusion()
-        error = min(MARGIN * left.spectrum.inclusion_error(rest.k), WARN_ABOVE)
+        error = min(MARGIN * left.inclusion_error(rest.k), WARN_ABOVE)
         b[b <= error**2 * whole.inclusion()] = 0.0
         b[self.given] = 1.0
         return b
@@ -113,12 +112,12 @@ class Conditioned(ClosedForm):
         _, spectrum, left, rest = self._parts
         held = np.isin(batches, self.given).sum(axis=1) == self.given.size
         logs = np.full(len(batches), -np.inf)
-        logs[held] = spectrum.log_det(batches[held]) - left.log_determinant
-        return logs - log_polynomial(left.spectrum.values, rest.k)
+        logs[held] = spectrum.log_det(batches[held]) - spectrum.log_det(self.given[None])
+        return logs - log_polynomial(left.values, rest.k)
 
     def greedy_map(self) -> IntArray:
         """Return the given items and k - |given| others added greedily, as `KDPP.greedy_map`."""
-        others = greedy_set(self._parts.left.spectrum, self._parts.rest.k, self.given)
+        others = greedy_set(self._parts.left, self._parts.rest.k, self.given)
         return np.concatenate([self.given, others])
 
     def fingerprint(self) -> str:

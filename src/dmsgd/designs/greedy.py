@@ -29,7 +29,7 @@ def greedy_set(spectrum: Spectrum, k: int, without: IntArray | None = None) -> I
     progress = Progress(what)
     done = 0
     while done < k:  # start again from the conditional kernel when little is left of every item
-        here = conditional(spectrum, chosen[:done]).spectrum if done else spectrum
+        here = conditional(spectrum, chosen[:done]) if done else spectrum
         taken = np.concatenate([chosen[:done], [] if without is None else without]).astype(np.int64)
         roots = np.sqrt(here.values)
         left = here.eigenvectors.weighted_squares(here.values).copy()

@@ -125,7 +125,7 @@ class KDPP(ClosedForm):
         """
         known = as_given(items, self.n, self.k)
         left = conditional(self.spectrum, known)
-        rest = KDPP(left.spectrum, self.k - known.size, self.sampler)
+        rest = KDPP(left, self.k - known.size, self.sampler)
         return Conditioned(Parts(self, self.spectrum, left, rest), known)
 
     def greedy_map(self) -> IntArray:

@@ -1,12 +1,10 @@
 """Kernels: how similar items are, and their spectra, exact or approximate."""
 
-from dmsgd.kernels.composed import Product
-from dmsgd.kernels.kernel import Kernel, exact
+from dmsgd.kernels.kernel import Kernel, Precomputed, exact
 from dmsgd.kernels.kernel import as_kernel as as_kernel
 from dmsgd.kernels.landmarks import coreset, nystrom
-from dmsgd.kernels.linear import Linear
+from dmsgd.kernels.linear import Linear, Product
 from dmsgd.kernels.pivoted_cholesky import pivoted_cholesky
-from dmsgd.kernels.precomputed import Precomputed
 from dmsgd.kernels.rbf import RBF, median_scale
 
 __all__ = [

@@ -1,14 +1,25 @@
-"""L = B Bᵀ, and the special cases of it that are sampling designs of their own."""
+"""`Linear`, L = B Bᵀ, and `Product` of two kernels, which is linear if both are."""
 
 from __future__ import annotations
 
 from typing import Any, final
 
+import numpy as np
+
 from dmsgd.features import Features, as_features
+from dmsgd.features.array import in_memory
 from dmsgd.features.convert import as_frozen_features
-from dmsgd.inputs.arrays import FloatArray, as_array, as_items
+from dmsgd.inputs.arrays import (
+    FloatArray,
+    as_array,
+    as_items,
+    check_nonzero,
+    check_vanishing,
+    on_host,
+)
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.kernels.kernel import Kernel, as_subset
+from dmsgd.inputs.memory import reserve
+from dmsgd.kernels.kernel import Kernel, as_kernel, as_subset
 
 
 @final
@@ -59,3 +70,63 @@ class Linear(Kernel):
 
     def __repr__(self) -> str:
         return f"Linear({self.n} items, {self.features.d} {self.features.kind} features)"
+
+
+@final
+class Product(Kernel):
+    """L_ij = A_ij B_ij for two kernels over the same items: similar are items that are so in both.
+
+    Product(Linear(P), Linear(H)) is the linear kernel of the products p_i ⊗ h_i. With P = p - y,
+    the residuals of a classifier, and H the inputs of its last layer, these are the gradients of
+    that layer's weights: batches are then diverse in how items would change the model. The products
+    are formed where there are fewer of them than items, and otherwise never.
+
+    >>> from dmsgd.kernels import Linear
+    >>> Product(Linear([[1.0], [2.0]]), Linear([[1.0, 1.0], [0.0, 3.0]])).diag()
+    array([ 2., 36.])
+    """
+
+    def __init__(self, A: Kernel, B: Kernel) -> None:
+        self.parts = as_kernel(A, "Product"), as_kernel(B, "Product")
+        if A.n != B.n:
+            raise ValueError(f"A and B must be over the same items, got {A.n} and {B.n}")
+        self.n = A.n
+        one, two = A.diag(), B.diag()
+        check_nonzero(bool((one.astype(bool) & two.astype(bool)).any()))
+        with np.errstate(over="ignore"):
+            trace = float(one @ two)
+        check_vanishing(trace, "the product of A and B")
+        if not np.isfinite(trace):
+            raise ValueError("the product of A and B has values that overflow; rescale one of them")
+
+    def diag(self) -> FloatArray:
+        return self.parts[0].diag() * self.parts[1].diag()
+
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
+        return self.parts[0].block(I, J) * self.parts[1].block(I, J)
+
+    def columns(self, J: Any) -> Any:
+        one, two = (part.columns(J) for part in self.parts)
+        return one * two if type(one) is type(two) else on_host(one) * on_host(two)
+
+    def factor(self) -> Features | None:
+        one, two = (part.factor() for part in self.parts)
+        if one is None or two is None or one.d * two.d >= self.n:
+            return None
+        if self.on_gpu():
+            return one.products(two)  # type: ignore[attr-defined, no-any-return]
+        reserve(self.n * one.d * two.d, f"the features of {self!r}", "use fewer features")
+        rows = [as_array(features.to_memory().matrix) for features in (one, two)]
+        return in_memory(np.einsum("ij,ik->ijk", *rows).reshape(self.n, one.d * two.d))
+
+    def on_gpu(self) -> bool:
+        return all(part.on_gpu() for part in self.parts)
+
+    def subset(self, items: Any) -> Product:
+        return Product(*(part.subset(items) for part in self.parts))
+
+    def fingerprint(self) -> str:
+        return digest("Product", *(part.fingerprint() for part in self.parts))
+
+    def __repr__(self) -> str:
+        return f"Product({self.parts[0]!r}, {self.parts[1]!r})"

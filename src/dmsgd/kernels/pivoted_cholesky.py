@@ -25,7 +25,6 @@ from dmsgd.spectra.spectrum import Spectrum
 
 #: Proposals at a time.
 BLOCK = 128
-
 #: Rank reached when neither rank nor tol is given.
 DEFAULT_RANK = 1000
 
@@ -41,9 +40,9 @@ def pivoted_cholesky(
 ) -> Spectrum:
     """Return the spectrum of L̂ <= L, of at most `rank`, with its relative trace error.
 
-    rank:         the factor gets `oversampling` times as many columns, of whose span the best
-                  `rank` directions are kept: about the error of the best L̂ of that rank.
-    tol:          stop as soon as the factor leaves out at most this share of trace(L).
+    rank: the factor gets `oversampling` times as many columns, of whose span the best `rank`
+          directions are kept: about the error of the best L̂ of that rank. 1,000 if there is no tol.
+    tol:  stop as soon as the factor leaves out at most this share of trace(L).
 
     For p columns: n p kernel entries, O(n p²) operations, one (n, p) factor; L is never formed.
     Draws are exact for L̂, and `trace_error` says how far that is from L.
@@ -54,9 +53,8 @@ def pivoted_cholesky(
     True
     """
     as_kernel(kernel, "pivoted_cholesky")
-    if rank is None and tol is None:
-        rank = DEFAULT_RANK
-    rank = kernel.n if rank is None else min(as_count(rank, "rank"), kernel.n)
+    rank = (DEFAULT_RANK if tol is None else kernel.n) if rank is None else as_count(rank, "rank")
+    rank = min(rank, kernel.n)
     share = 0.0 if tol is None else as_share(tol, "tol")
     if as_positive(oversampling, "oversampling") < 1:
         raise ValueError(f"oversampling must be at least 1, got {oversampling}")
@@ -69,14 +67,10 @@ def pivoted_cholesky(
 
 def factor(
     kernel: Kernel, rank: int, tol: float, key: int, block: int = BLOCK
-) -> tuple[Any, IntArray, float]:
-    """Return F, shape (n, at most rank), its pivots, and the share of the trace it leaves out.
-
-    F is where the kernel's columns are: an array or a tensor.
-    """
-    rng = np.random.default_rng(key)
-    diagonal = kernel.diag()
-    residual, trace = diagonal.copy(), diagonal.sum()
+) -> tuple[Any, IntArray]:
+    """Return F, shape (n, at most rank), an array or tensor as the columns are, and its pivots."""
+    rng, residual = np.random.default_rng(key), kernel.diag().copy()
+    trace = residual.sum()
     # Below this the residual is rounding, and a pivot would add noise.
     noise = 10 * kernel.n * np.finfo(float).eps * trace
     advice = "lower rank (or oversampling), or set a tol with a lower rank"
@@ -104,8 +98,7 @@ def factor(
         np.maximum(residual, 0.0, out=residual)
         report((done / rank) ** 2)  # later columns take longer
     F = F[:, :done]
-    left = float(residual.sum() / trace)
-    return (np.ascontiguousarray(F) if isinstance(F, np.ndarray) else F), chosen[:done], left
+    return (np.ascontiguousarray(F) if isinstance(F, np.ndarray) else F), chosen[:done]
 
 
 def _accept(
@@ -116,9 +109,7 @@ def _accept(
     Proposal i is accepted with probability (its diagonal entry now) / (its entry when proposed).
     The first always is, and none is accepted twice: its entry is then rounding noise.
     """
-    size = H.shape[0]
-    columns = np.zeros((size, size))
-    now = H.diagonal().copy()
+    size, columns, now = len(H), np.zeros_like(H), H.diagonal().copy()
     kept: list[int] = []
     thresholds = rng.random(size=(size,)) * bounds
     thresholds[0] = 0.0

@@ -9,12 +9,10 @@ pairs of items is formed; N keeps the rows of G at zero, however small an eigenv
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy import linalg
 
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import EIGH, plan_work
@@ -23,18 +21,11 @@ from dmsgd.spectra.rounding import DEPENDENT, Rounding
 from dmsgd.spectra.spectrum import Spectrum, changed
 
 
-class Conditional(NamedTuple):
-    """The spectrum of L', and log det(L_G) of the given items."""
-
-    spectrum: Spectrum
-    log_determinant: float
-
-
-def conditional(spectrum: Spectrum, items: IntArray) -> Conditional:
+def conditional(spectrum: Spectrum, items: IntArray) -> Spectrum:
     """Return the spectrum of L' for distinct `items`, fewer than the rank. O(r³ + n r²)."""
     rank, given = spectrum.rank, items.size
     if not given:
-        return Conditional(spectrum, 0.0)
+        return spectrum
     advice = "a kernel of lower rank (nystrom, pivoted_cholesky) takes less"
     size = 5 * rank**2 + spectrum.eigenvectors.stored * spectrum.n * (rank - given)
     what = f"the eigenvectors of {spectrum.n:,} items given {given:,} of them"
@@ -43,7 +34,11 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Conditional:
     Q, R = linalg.qr((V * roots).T, check_finite=False)  # a basis whose first vectors span the rows
     left = np.abs(R.diagonal())  # of each row, by the rows before it
     lengths = np.linalg.norm(V * roots, axis=1)
-    _check_independent(left, lengths, items)
+    for j in np.flatnonzero(left <= DEPENDENT * lengths)[:1]:
+        why = "is never drawn (all its features are zero)"
+        if lengths[j] > 0:
+            why = "is a duplicate or a combination of the others, so that the determinant is zero"
+        raise ValueError(f"no batch contains all given items: item {items[j]} {why}; leave it out")
     P, N = Q[:, given:], linalg.qr(V.T, check_finite=False)[0][:, given:]
     W, S, _ = linalg.svd(N.T @ (roots[:, None] * P), check_finite=False)
     values, turn = S**2, N @ W
@@ -52,7 +47,7 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Conditional:
     before = values[0] + np.cumsum((spectrum.values @ Q[:, :given] ** 2)[::-1])[::-1]
     largest = max(spectrum.values[0], float(np.max((lengths / left) ** 2 * before)))
     rounding, shrunk = spectrum.rounding, float(spectrum.values[0] / values[0])
-    found = changed(
+    return changed(
         spectrum,
         values=values,
         vectors=spectrum.eigenvectors.rotate(turn, items),
@@ -66,12 +61,3 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Conditional:
         kernel=f"{spectrum.kernel} given {counted(given, 'item')}" if spectrum.kernel else "",
         method=f"{spectrum.method} given {digest(np.sort(items))}" if spectrum.data else "",
     )
-    return Conditional(found, 2 * float(np.log(left).sum()))
-
-
-def _check_independent(left: FloatArray, lengths: FloatArray, items: IntArray) -> None:
-    for j in np.flatnonzero(left <= DEPENDENT * lengths)[:1]:
-        why = "is never drawn (all its features are zero)"
-        if lengths[j] > 0:
-            why = "is a duplicate or a combination of the others, so that the determinant is zero"
-        raise ValueError(f"no batch contains all given items: item {items[j]} {why}; leave it out")

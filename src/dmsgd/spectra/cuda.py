@@ -17,7 +17,7 @@ from dmsgd.samplers.cuda.sampler import cuda_sampler
 from dmsgd.samplers.protocol import PreparedSampler
 from dmsgd.samplers.rejection import dense_tables, dpp_sampler
 from dmsgd.spectra.decompose import eigh, empty, like, qr, solve_triangular
-from dmsgd.spectra.eigenvectors import Dense, Eigenvectors, as_eigenvectors
+from dmsgd.spectra.eigenvectors import Eigenvectors, as_eigenvectors
 
 #: Numbers of V that are squared at a time.
 SLICE = 2**27
@@ -59,7 +59,7 @@ def _(vectors: Tensor) -> Eigenvectors:
 
 
 @final
-class CudaVectors(Dense):
+class CudaVectors(Eigenvectors):
     """A float64 tensor on a GPU."""
 
     stored = False

@@ -28,10 +28,9 @@ SLICE = 2**22
 def eigh(symmetric: Any) -> tuple[FloatArray, Any]:
     """Return eigenvalues, largest first, as a NumPy array, and eigenvectors; overwrites the matrix.
 
-    By divide and conquer, in five times the memory of the matrix. Of the negated matrix, so that
-    vectors come in order: products copy reversed columns.
+    By divide and conquer, in five times the memory of the matrix.
     """
-    np.negative(symmetric, out=symmetric)
+    np.negative(symmetric, out=symmetric)  # so that vectors come in order, not reversed
     values, vectors = _interruptible(np.linalg.eigh, symmetric)
     return -values, vectors
 

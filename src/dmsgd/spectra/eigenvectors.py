@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import singledispatch
 from typing import Any, final
@@ -22,88 +21,58 @@ from dmsgd.spectra.rounding import GRAM_LIMIT
 log = logging.getLogger("dmsgd")
 
 
-class Eigenvectors(ABC):
-    """V, shape (n, rank), with orthonormal columns.
+class Eigenvectors:
+    """V, shape (n, rank), with orthonormal columns: here an array; other kinds derive from it.
 
     stored: whether V itself is in memory.
     """
 
     shape: tuple[int, int]
-    stored = False
-    ndim = 2
-
-    @abstractmethod
-    def rows(self, items: IntArray) -> FloatArray:
-        """Return V[items], shape (*items.shape, rank)."""
-
-    @abstractmethod
-    def columns(self, J: IntArray) -> FloatArray:
-        """Return V[:, J] in memory, shape (n, len(J))."""
-
-    @abstractmethod
-    def select(self, order: IntArray) -> Any:
-        """Return the `vectors` of a spectrum with these columns alone, in this order."""
-
-    @abstractmethod
-    def times(self, x: FloatArray) -> FloatArray:
-        """Return V x, shape (n,)."""
-
-    @abstractmethod
-    def rotate(self, U: FloatArray, zero: IntArray) -> Any:
-        """Return the `vectors` V U of a spectrum; U has orthonormal columns and V[zero] U = 0."""
-
-    @abstractmethod
-    def weighted_squares(self, pi: FloatArray) -> FloatArray:
-        """Return Σ_n V_in² π_n for every item, shape (n,)."""
-
-    @abstractmethod
-    def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
-        """Return the default sampler of the k-DPP with these eigenvalues."""
-
-    @abstractmethod
-    def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        """Return (key, t) -> items of batch t of the DPP that chooses eigenvectors so."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.shape[0]:,} items, rank {self.shape[1]})"
-
-
-class Dense(Eigenvectors):
-    """An array."""
-
     stored = True
+    ndim = 2
 
     def __init__(self, V: Any) -> None:
         self.V = V
         self.shape = (int(V.shape[0]), int(V.shape[1]))
 
     def rows(self, items: IntArray) -> FloatArray:
+        """Return V[items], shape (*items.shape, rank)."""
         return on_host(self.V[like(self.V, items)])
 
     def columns(self, J: IntArray) -> FloatArray:
+        """Return V[:, J] in memory, shape (n, len(J))."""
         return on_host(self.V[:, like(self.V, J)])
 
     def select(self, order: IntArray) -> Any:
+        """Return the `vectors` of a spectrum with these columns alone, in this order."""
         if np.array_equal(order, np.arange(order.size)):  # sorted already: cut without a copy
             return np.ascontiguousarray(self.V[:, : order.size])
         return np.ascontiguousarray(self.V[:, order])
 
     def times(self, x: FloatArray) -> FloatArray:
+        """Return V x, shape (n,)."""
         return on_host(self.V @ like(self.V, x))
 
     def rotate(self, U: FloatArray, zero: IntArray) -> Any:
+        """Return the `vectors` V U of a spectrum; U has orthonormal columns and V[zero] U = 0."""
         V = self.V @ like(self.V, U)
         V[like(V, zero)] = 0.0  # exact zeros; the product leaves rounding noise here
         return V
 
     def weighted_squares(self, pi: FloatArray) -> FloatArray:
+        """Return Σ_n V_in² π_n for every item, shape (n,)."""
         return weighted_squares(self.V, pi)
 
     def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
+        """Return the default sampler of the k-DPP with these eigenvalues."""
         return kdpp_sampler(dense_tables(self.V), values, k)
 
     def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
+        """Return (key, t) -> items of batch t of the DPP that chooses eigenvectors so."""
         return dpp_sampler(dense_tables(self.V), probabilities)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.shape[0]:,} items, rank {self.shape[1]})"
 
 
 @final
@@ -113,6 +82,8 @@ class Projected(Eigenvectors):
     basis:   U Λ^(-1/2), shape (d, rank).
     precise: whether eigenvalues are so small that Gram matrices do not determine column masses.
     """
+
+    stored = False
 
     def __init__(self, features: Any, basis: FloatArray, precise: bool) -> None:
         self.features, self.precise = features, precise
@@ -198,4 +169,4 @@ class Projected(Eigenvectors):
 @singledispatch
 def as_eigenvectors(vectors: Any) -> Eigenvectors:
     """Return the `vectors` of a spectrum as `Eigenvectors`; tensors by dmsgd.spectra.cuda."""
-    return vectors if isinstance(vectors, Eigenvectors) else Dense(vectors)
+    return vectors if isinstance(vectors, Eigenvectors) else Eigenvectors(vectors)

@@ -18,16 +18,12 @@ from dmsgd.inputs.arrays import FloatArray
 from dmsgd.polynomials import eigenvector_inclusion, ratios
 
 EPS = float(np.finfo(float).eps)
-
 #: Eigenvalues below this share of the largest are too small for a Gram matrix to resolve.
 GRAM_LIMIT = 1e-6
-
 #: Equal eigenvalues differ by at most this share of their size; b moves by about as much.
 WIDEST = 1e-9
-
 #: An item of which others leave no more than this share is dependent on them.
 DEPENDENT = 1e-14
-
 #: A larger estimated error of an inclusion probability raises a KernelWarning.
 WARN_ABOVE = 1e-8
 
@@ -65,15 +61,10 @@ class Rounding:
         with np.errstate(over="ignore"):
             return np.asarray(EPS * (self.scale * values.max() / values) ** self.power)
 
-    def tolerance(self, values: FloatArray) -> FloatArray:
-        """Return how far rounding may move each eigenvalue; the largest must be among `values`."""
-        top = self.scale * float(values.max())
-        return np.asarray(self.noise * top**self.power * values ** (1 - self.power))
-
     def equal_groups(self, values: FloatArray) -> Iterator[slice]:
         """Yield the slices of two or more eigenvalues, largest first, that cannot be told apart.
 
-        All values of a group lie within the tolerance of its first, and within WIDEST of it:
+        Rounding may move all values of a group to its first, which is no farther than WIDEST:
         neighbours do not chain.
 
         >>> list(Rounding(1.0).equal_groups(np.array([2.0, 1.0, 1.0, 0.5])))
@@ -81,7 +72,9 @@ class Rounding:
         """
         if not values.size:
             return
-        least = values - np.minimum(self.tolerance(values), WIDEST * values)
+        top = self.scale * float(values[0])
+        moved = self.noise * top**self.power * values ** (1 - self.power)
+        least = values - np.minimum(moved, WIDEST * values)
         begun = np.flatnonzero(values[1:] >= least[:-1])
         stop = 0
         for start in begun.tolist():

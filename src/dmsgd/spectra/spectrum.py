@@ -29,7 +29,6 @@ from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE, Rounding
 
 #: How far VᵀV of a spectrum that the user made may be from the identity.
 ORTHONORMAL = 1e-8
-
 #: Where items leave less than this share of another, a plain QR loses more than nine digits.
 PLAIN = 1e-7
 
@@ -157,7 +156,7 @@ class Spectrum:
         Aᵀ = QR; A Aᵀ is not formed, which would lose half of the digits.
         """
         (size, k), scale = batches.shape, np.sqrt(self.values)
-        out, step = np.empty(size), max(1, 2**22 // (k * self.rank))
+        out, step = np.empty(size), max(1, 2**22 // max(k * self.rank, 1))
         for first in range(0, size, step):
             A = self.eigenvectors.rows(batches[first : first + step]) * scale
             R = np.linalg.qr(A.transpose(0, 2, 1), mode="r")
@@ -257,16 +256,11 @@ def changed(spectrum: Spectrum | None, **parts: Any) -> Spectrum:
 
 def _checked_values(given: Any) -> FloatArray:
     values = as_numbers(given, "values", of="eigenvector")
-    if not (values > 0).all():
-        raise ValueError(
-            f"values must be positive and finite, got {values.min()} to {values.max()}; leave out "
-            f"what is zero, with its vectors"
-        )
     if values.min() < TINY:
         raise ValueError(
-            f"values must be at least {TINY:g}, below which numbers lose digits, got "
-            f"{values.min():g}; multiply all by a constant (a k-DPP stays the same), or leave out "
-            f"the small ones, with their vectors"
+            f"values must be positive, and at least {TINY:g}, below which numbers lose digits, got "
+            f"{values.min():g}; leave out the small ones, with their vectors, or multiply all by a "
+            f"constant (a k-DPP stays the same)"
         )
     with np.errstate(over="ignore"):
         if not np.isfinite(values.sum()):

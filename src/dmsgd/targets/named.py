@@ -61,17 +61,11 @@ def named_target(name: str, X: Any, labels: Any, n: int, k: int) -> FloatArray:
     """Return the target that `name` stands for, over n items with features X and labels."""
     if name == "uniform":
         return as_target(name, n, k)
-    if name == "balanced":
-        if labels is None:
-            raise ValueError("target='balanced' gives every class the same share; pass labels=")
-        return balanced_target(labels, k)
     if name == "density":
-        if X is None:
-            raise ValueError("target='density' needs distances between items; pass X")
         return density(X, k)
-    raise ValueError(
-        f"unknown target {name!r}; use 'uniform', 'balanced', 'density' or one number per item"
-    )
+    if labels is None:
+        raise ValueError("target='balanced' gives every class the same share; pass labels=")
+    return balanced_target(labels, k)
 
 
 def balanced_target(labels: Any, k: int) -> FloatArray:
@@ -97,14 +91,12 @@ def density(
 ) -> FloatArray:
     """Return b* ∝ density^(-strength): larger where items are sparse in feature space.
 
-    The density at an item is that of a nearest-neighbour estimate, distance^(-m) with the distance
-    to the neighbour number `neighbours` and the data's own dimension m (Levina and Bickel's
-    estimate from the same distances, its inverse averaged over items).
+    The density at an item is distance^(-m), with the distance to the neighbour number `neighbours`
+    and the data's own dimension m (Levina and Bickel's estimate, its inverse averaged over items).
 
     strength:        0 is uniform, 1 flattens the density completely.
-    least_effective: the effective share of items, (Σb)² / (n Σb²), is at least this; where the
-                     strength would push it below (a few outliers taking all the batches), the
-                     strength is lowered until it does not.
+    least_effective: the effective share of items, (Σb)² / (n Σb²), is at least this: the strength
+                     is lowered where a few outliers would take all the batches.
     seed:            chooses the 20,000 items in which neighbours are searched if there are more.
 
     No b is above 0.9, or above (1 + k/n) / 2 where that is more: batches that take nearly all

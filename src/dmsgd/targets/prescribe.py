@@ -46,8 +46,8 @@ def prescribe(
     target: one positive number per item, scaled to sum to k (then b*_i < 1 must hold), or
             "uniform". `dmsgd.diversify` also takes "balanced" and "density".
     tol:    largest relative error of an inclusion probability.
-    start:  a kernel that an earlier call returned for the same kernel: the search begins there,
-            which saves most of it when the target has moved a little.
+    start:  what an earlier call returned for the same kernel and a similar target: the search
+            begins there, which saves most of it.
 
     A target that no scaling reaches raises TargetError, which names the items in the way. A
     Spectrum stands for the kernel V diag(λ) Vᵀ; use one for kernels whose matrix is too large.
@@ -103,8 +103,7 @@ def scale_to_target(
 def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
     """Return features of the kernel with rows of length 1, and such with fewer columns than items.
 
-    The lengths of rows are what is solved for, so those given do not matter. A kernel without
-    features gets them from its spectrum: F = V Λ^(1/2).
+    The lengths of rows are what is solved for. A kernel without features gets V Λ^(1/2).
     """
     if isinstance(kernel, Spectrum):
         F = _factor(kernel, k).mapped(Normalize())

@@ -14,11 +14,9 @@ The θ' that is best under this bound is the fixed-point step
 
     θ'_i = θ_i + log(b*_i / b_i(θ)),
 
-hence every step raises φ by at least Σ_i b*_i log(b*_i / b_i), the divergence of b from b*. The
-divergences of all steps together are at most what φ has to climb: the iteration converges.
-
-Anderson acceleration extrapolates from the last few steps, about halving their number. An
-extrapolation that lowers φ is undone by the step that is guaranteed to raise it.
+hence every step raises φ by at least Σ_i b*_i log(b*_i / b_i), the divergence of b from b*: the
+iteration converges. Anderson acceleration extrapolates from the last few steps, about halving their
+number. An extrapolation that lowers φ is undone by the step that is guaranteed to raise it.
 """
 
 from __future__ import annotations
@@ -42,7 +40,6 @@ from dmsgd.spectra.spectrum import Spectrum
 
 #: Earlier steps that an extrapolation uses.
 MEMORY = 6
-
 #: θ -> b(θ) and log Z(θ).
 InclusionOf = Callable[[FloatArray], tuple[FloatArray, float]]
 
