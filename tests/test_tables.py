@@ -192,7 +192,7 @@ def test_lists_of_different_lengths_are_refused(folder):
     parquet.write_table(pa.table({"v": [[1.0, 2.0], None, [5.0, 1.0]]}), "holes.parquet")
     parquet.write_table(pa.table({"v": [["a"], ["b"]]}), "words.parquet")
     for file, message in {
-        "ragged": r"'v' holds lists of different lengths \(1 to 2\); features need as many",
+        "ragged": r"'v' holds lists of different lengths \(1 to 2\)",
         "holes": "column 'v' is missing in 1 row; fill or drop them",
         "words": "column 'v' is not numeric",
     }.items():

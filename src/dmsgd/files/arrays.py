@@ -81,10 +81,7 @@ class SparseFile:
     def open(cls, file: Path) -> SparseFile:
         """Return the shape and layout of the matrix, from the headers of the file."""
         if not holds_sparse(npz_sizes(file)):
-            raise ValueError(
-                f"{file} is no SciPy sparse matrix, and no other .npz file is read in blocks; "
-                f"write it with scipy.sparse.save_npz, or an array with np.save"
-            )
+            raise ValueError(f"{file} is no SciPy sparse matrix; write it with sparse.save_npz")
         shape, kind = (load_npz(file, name, ()) for name in ("shape", "format"))
         with readable(file, "SciPy sparse"), zipfile.ZipFile(file) as archive:
             (n, d), is_csr = (int(size) for size in shape), kind.item() in (b"csr", "csr")

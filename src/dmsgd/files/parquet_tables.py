@@ -118,10 +118,8 @@ def _check_lists(file: Path, name: str, column: Any, width: int) -> None:
         raise InputError(f"{file}: column {name!r} is missing in {rows}; fill or drop them")
     lengths = compute.unique(compute.list_value_length(column)).to_pylist()
     if lengths not in ([], [width]):
-        raise InputError(
-            f"{file}: column {name!r} holds lists of different lengths ({min(lengths)} to "
-            f"{max(lengths)}); features need as many numbers in each row"
-        )
+        span = f"{min(lengths)} to {max(lengths)}"
+        raise InputError(f"{file}: column {name!r} holds lists of different lengths ({span})")
 
 
 def read_values(file: Path, name: str | None) -> npt.NDArray[Any]:

@@ -59,9 +59,8 @@ def find_file(
     if folders and file.is_dir() and suffix not in suffixes:
         return file, name
     if suffix not in suffixes and (suffix or not folders):
-        raise ValueError(
-            f"{file}: cannot read files ending in {file.suffix!r}; use {', '.join(suffixes)}"
-        )
+        known = ", ".join(suffixes)
+        raise ValueError(f"{file}: cannot read files ending in {file.suffix!r}; use {known}")
     if not file.exists():
         raise FileNotFoundError(f"there is no file {file}")
     if file.is_dir() and suffix != ".zarr":
@@ -92,14 +91,11 @@ def readable(file: Path, kind: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno not in of_content:
             raise
         if "pickle" in str(error) or "Python objects" in str(error):
-            raise ValueError(
-                f"{file} is not a NumPy file, or holds Python objects, which are not loaded "
-                f"because they can run code; save numbers: np.save(path, X.astype(float))"
-            ) from None
+            what = "is not a NumPy file, or holds Python objects, which can run code"
+            raise ValueError(f"{file} {what}; save numbers: np.save(path, numbers)") from None
         told = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ValueError(
-            f"{file} is damaged, cut short or not a {kind} file ({told}); write it again"
-        ) from None
+        what = f"damaged, cut short or not a {kind} file ({told})"
+        raise ValueError(f"{file} is {what}; write it again") from None
 
 
 def choose_array(
@@ -118,10 +114,9 @@ def choose_array(
 def column_number(file: Path, names: list[str], name: str | None) -> int:
     """Return where the column `name` is, or raise if there is none or more than one."""
     if name not in names:
-        raise ValueError(
-            f"{file} has the columns {few(names)}"
-            f"{'' if name is None else f' and no column {name!r}'}; select one as {file.name}:NAME"
-        )
+        lacks = "" if name is None else f" and no column {name!r}"
+        there = f"{few(names)}{lacks}; select one as {file.name}:NAME"
+        raise ValueError(f"{file} has the columns {there}")
     if names.count(name) > 1:
         raise ValueError(f"{file} has {names.count(name)} columns {name!r}; name them apart")
     return names.index(name)

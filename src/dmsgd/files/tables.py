@@ -66,10 +66,8 @@ def read_layout(file: Path) -> Layout:
         return Layout([str(j + 1) for j in range(len(first))], delimiter, 0, first)
     names = [cell.strip() for cell in first]
     if "" in names:
-        raise ValueError(
-            f"{file}: column {names.index('') + 1} has no name; name it, or leave it out (pandas: "
-            f"to_csv(..., index=False))"
-        )
+        where = names.index("") + 1
+        raise ValueError(f"{file}: column {where} has no name (pandas: to_csv(..., index=False))")
     return Layout(names, delimiter, skip, second)
 
 
@@ -99,10 +97,7 @@ def open_text(file: Path) -> Iterator[TextIO]:
         except UnicodeDecodeError:
             raise ValueError(f"{file} is not UTF-8 text; convert it, or save .npy") from None
         except csv.Error as error:
-            raise ValueError(
-                f"{file} is not a CSV file, or has a quote that never ends ({error}); mend it, or "
-                f"save .parquet"
-            ) from None
+            raise ValueError(f"{file} is not a CSV file ({error}); save .parquet") from None
 
 
 def read_numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
@@ -132,10 +127,7 @@ def read_numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
     if found.shape[1] != len(layout.names):
-        raise ValueError(
-            f"{file} has {len(layout.names)} names and {found.shape[1]} columns; every line needs "
-            f"the same number"
-        )
+        raise ValueError(f"{file} has {len(layout.names)} names and {found.shape[1]} columns")
     found = np.ascontiguousarray(found[:, kept])
     if kept[0] == 0 and layout.skip and _counts_up(found[:, 0]):
         name = layout.names[0]
@@ -168,10 +160,8 @@ def read_cells(file: Path, name: str | None, n: int | None) -> npt.NDArray[Any]:
             if not row or (reader.line_num <= layout.skip and not single):
                 continue
             if len(row) != len(layout.names):
-                raise ValueError(
-                    f"{file}: line {reader.line_num} has {len(row)} cells, the first line "
-                    f"{len(layout.names)}; every line needs the same number"
-                )
+                cells = f"{len(row)} cells, the first line {len(layout.names)}"
+                raise ValueError(f"{file}: line {reader.line_num} has {cells}")
             cells.append(row[column])
     first, rest = cells[0], cells[1:]
     if single and not _is_number(first) and rest:

@@ -31,10 +31,7 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
     """Return `value` as a NumPy array, without a copy where the source allows it."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         count = int(np.ma.getmaskarray(value).sum())
-        raise ValueError(
-            f"{name} is masked at {counted(count, 'entry')}, without a value; fill them "
-            f"({name}.filled(...)) or leave those items out"
-        )
+        raise ValueError(f"{name} is masked at {counted(count, 'entry')}; fill or drop them")
     is_instance = not isinstance(value, type)
     try:
         if is_instance and hasattr(value, "detach") and hasattr(value, "device"):  # a tensor
@@ -47,9 +44,8 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
     except Exception as error:  # of any framework: its message names what it does not support
         if isinstance(value, list | tuple):
             raise ValueError(f"{name} is not a rectangular array of numbers: {error}") from None
-        raise TypeError(
-            f"{name} is a {type(value).__name__} that does not become an array: {error}"
-        ) from None
+        kind = type(value).__name__
+        raise TypeError(f"{name} is a {kind} that does not become an array: {error}") from None
 
 
 def on_host(array: Any) -> npt.NDArray[Any]:
@@ -76,10 +72,8 @@ def as_matrix(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Matri
     else:
         raw = to_numpy(value, name)
         if raw.ndim == 0 and raw.dtype == object:
-            raise TypeError(
-                f"{name} is a {type(value).__name__}; pass an (n, d) array, a frame, a tensor or "
-                f"the path of a file"
-            )
+            kind = type(value).__name__
+            raise TypeError(f"{name} is a {kind}; pass an (n, d) array, frame, tensor or path")
         entries = matrix = np.ascontiguousarray(as_floats(raw, name)).reshape(raw.shape)
         check_shape(matrix.shape, name)
     squares = _finite_squares(entries, name)
@@ -182,10 +176,8 @@ def _finite_squares(values: FloatArray, name: str) -> float:
     bad = ~np.isfinite(values)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(
-            f"{name} has {counted(int(bad.sum()), 'NaN or infinite value')} (the first at "
-            f"{where}); remove or impute them"
-        )
+        count = counted(int(bad.sum()), "NaN or infinite value")
+        raise ValueError(f"{name} has {count} (the first at {where}); remove or impute them")
     raise ValueError(f"{name} has values so large that their squares overflow; rescale it")
 
 
@@ -198,32 +190,23 @@ def check_nonzero(any_entry: bool) -> None:
 def check_vanishing(squares: float, name: str) -> None:
     """Raise if the sum of squares of a nonzero matrix is too small for float64."""
     if squares < VANISHING:
-        raise ValueError(
-            f"{name} has values so small that their squares vanish; rescale it (multiply by a "
-            f"constant: no batch changes its probability)"
-        )
+        raise ValueError(f"{name} has values so small that their squares vanish; rescale it")
 
 
 def as_numbers(value: Any, name: str, n: int | None = None, of: str = "item") -> FloatArray:
     """Return `value`, one finite real number per item (or per `of`), as a new array, shape (n,)."""
     given = to_numpy(value, name)
     if given.ndim != 1 or given.size == 0 or given.size != (n or given.size):
-        needed = "" if n is None else f", shape ({n},)"
-        raise ValueError(
-            f"{name} must have one number per {of}{needed}, got {describe(value, given)}"
-        )
+        needed = f"one number per {of}" + ("" if n is None else f", shape ({n},)")
+        raise ValueError(f"{name} must have {needed}, got {describe(value, given)}")
     types = set(map(type, given.flat)) if given.dtype == object else ()
     if given.dtype.kind == "b" or any(issubclass(kind, bool | np.bool_) for kind in types):
-        raise TypeError(
-            f"{name} holds booleans; if 0 and 1 are meant, pass them as numbers (astype(float))"
-        )
+        raise TypeError(f"{name} holds booleans; if 0 and 1 are meant, pass numbers")
     found = np.array(as_floats(given, name))
     bad = np.flatnonzero(~np.isfinite(found))
     if bad.size:
-        raise ValueError(
-            f"{name} must be finite, but is {found[bad[0]]:g} for {of} {bad[0]} "
-            f"({counted(bad.size, f'such {of}')})"
-        )
+        count = counted(bad.size, f"such {of}")
+        raise ValueError(f"{name} is {found[bad[0]]:g} for {of} {bad[0]} ({count}), not finite")
     return found
 
 
@@ -252,8 +235,6 @@ def as_pairs(i: Any, j: Any, n: int) -> tuple[IntArray, IntArray]:
     try:
         i, j = np.broadcast_arrays(i, j)
     except ValueError:
-        raise ValueError(
-            f"i and j must have shapes that fit each other, got {i.shape} and {j.shape}; all pairs "
-            f"of two lists are i[:, None], j"
-        ) from None
+        shapes = f"{i.shape} and {j.shape}; all pairs of two lists are i[:, None], j"
+        raise ValueError(f"i and j must have shapes that fit each other, got {shapes}") from None
     return i, j

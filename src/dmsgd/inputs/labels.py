@@ -37,9 +37,8 @@ def as_classes(
     """
     labels = _as_one_type(value, name)
     if labels.ndim != 1:
-        raise ValueError(
-            f"{name} must be a 1-D array with one class per item, got {describe(value, labels)}"
-        )
+        got = describe(value, labels)
+        raise ValueError(f"{name} must be a 1-D array with one class per item, got {got}")
     if labels.size == 0:
         raise ValueError(f"{name} is empty")
     if n is not None and labels.size != n:
@@ -47,10 +46,8 @@ def as_classes(
     try:
         names, codes = np.unique(labels, return_inverse=True)
     except TypeError:
-        raise TypeError(
-            f"{name} holds {type(labels[0]).__name__} objects, which have no order; pass text or "
-            f"numbers"
-        ) from None
+        kind = type(labels[0]).__name__
+        raise TypeError(f"{name} holds {kind} objects, which have no order; pass text") from None
     _check_classes(names, codes, name)
     return names, codes.astype(np.int64)
 
@@ -72,16 +69,11 @@ def _as_one_type(value: Any, name: str) -> npt.NDArray[Any]:
     examples = {_type_name(type(entry)): entry for entry in labels.flat}
     if len(examples) > 1:
         shown = ", ".join(repr(examples[each]) for each in sorted(examples))
-        raise TypeError(
-            f"{name} mixes {' and '.join(sorted(examples))} ({shown}); make them one kind, for "
-            f"example text: [str(label) for label in {name}]"
-        )
+        kinds = " and ".join(sorted(examples))
+        raise TypeError(f"{name} mixes {kinds} ({shown}); make them one kind, such as text")
     for kind in set(map(type, examples.values())):
         if kind.__hash__ is None or issubclass(kind, tuple | complex | np.complexfloating):
-            raise TypeError(
-                f"{name} must have one class per item, text or a number, got {kind.__name__} "
-                f"objects"
-            )
+            raise TypeError(f"{name} must be text or numbers, got {kind.__name__} objects")
     native = np.asarray(labels.tolist())
     same = native.shape == labels.shape and all(map(eq, native.tolist(), labels.tolist()))
     return native if same else labels
@@ -104,7 +96,6 @@ def _check_classes(names: npt.NDArray[Any], codes: IntArray, name: str) -> None:
             raise ValueError(f"{name} has {count} ({names[found[0]]!s}); drop or replace them")
     if names.dtype.kind == "f" and names.size > FRACTIONS and (names % 1).any():
         raise ValueError(
-            f"{name} has {names.size:,} different numbers with fractions, which are measurements "
-            f"and no classes; cut them into bins (np.digitize, pd.cut), or pass them as text if "
-            f"each is a class of its own"
+            f"{name} has {names.size:,} different numbers with fractions, which are no classes; "
+            f"cut them into bins (np.digitize), or pass them as text"
         )

@@ -41,9 +41,8 @@ def as_choice(value: Any, name: str, choices: Sequence[str], more: str = "") -> 
         words = ", ".join(map(repr, choices))
         if not more:  # the last of them ends the list
             words = " or ".join(words.rsplit(", ", 1))
-        raise (ValueError if isinstance(value, str) else TypeError)(
-            f"unknown {name} {value!r}; use {words}{more}"
-        )
+        kind = ValueError if isinstance(value, str) else TypeError
+        raise kind(f"unknown {name} {value!r}; use {words}{more}")
     return value
 
 
@@ -127,7 +126,7 @@ def seed_key(seed: Seed) -> int:
         if seed < 0:
             raise ValueError(f"seed must not be negative, got {seed}")
         return seed_key(np.random.SeedSequence(int(seed)))
+    kind = type(seed).__name__
     raise TypeError(
-        f"seed must be None, an int, or a numpy SeedSequence, Generator or RandomState, "
-        f"got {type(seed).__name__}"
+        f"seed must be None, an int, SeedSequence, Generator or RandomState, got {kind}"
     )

@@ -115,11 +115,8 @@ def read_record(path: Path) -> Record:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path} is damaged, or not the record of a schedule")
     if content.get("version") != FORMAT_VERSION:
-        raise ValueError(
-            f"{path} has format version {short(content.get('version'))}, written by dmsgd "
-            f"{short(content.get('dmsgd'))}; this one reads version {FORMAT_VERSION}: use that "
-            f"dmsgd, or draw the schedule again"
-        )
+        written = f"{short(content.get('version'))}, written by dmsgd {short(content.get('dmsgd'))}"
+        raise ValueError(f"{path} has format version {written}; this one reads {FORMAT_VERSION}")
     if content.pop("json_checksum", None) != json_checksum(content):
         raise ValueError(f"{path} was altered, or is damaged: its checksum is wrong")
     values: dict[str, Any] = {field.name: content.get(field.name) for field in fields(Record)}
@@ -151,9 +148,7 @@ class ScheduleFiles:
         name = given.removesuffix(".npy")
         named = os.path.basename(name) not in ("", ".", "..")
         if not named or name.lower().endswith((".npy", ".inclusion")):
-            raise ValueError(
-                f"{given!r} cannot be the path of a schedule; use another, such as batches.npy"
-            )
+            raise ValueError(f"{given!r} cannot be the path of a schedule, as batches.npy can")
         name = os.path.abspath(name)
         files = cls(*(Path(name + end) for end in (".npy", ".inclusion.npy", ".json", ".part")))
         check_path(files.inclusion)  # the longest name
@@ -195,11 +190,8 @@ class ScheduleFiles:
                 continue
             with file:
                 if not lock(file) and not created:
-                    raise OSError(
-                        errno.ENOLCK,
-                        f"the file system has no locks, and another process may be drawing in "
-                        f"{self.work}; remove that folder if none is, or write to a local disk",
-                    )
+                    why = f"the disk has no locks; unless another process draws, remove {self.work}"
+                    raise OSError(errno.ENOLCK, why)
                 if not _has_name(self.work / LOCK, file):
                     continue  # it was removed while this process waited
                 try:
@@ -242,11 +234,8 @@ class ScheduleFiles:
             needed -= (self.work / BATCHES).stat().st_size
         free = shutil.disk_usage(self.batches.parent).free
         if needed > free:
-            raise OSError(
-                errno.ENOSPC,
-                f"{steps:,} batches of {k:,} need {format_bytes(needed)}, and "
-                f"{format_bytes(free)} are free; ask for fewer steps, or write to another disk",
-            )
+            sizes = f"{format_bytes(needed)}, and {format_bytes(free)} are free; ask for fewer"
+            raise OSError(errno.ENOSPC, f"{steps:,} batches of {k:,} need {sizes}")
 
     def resume(self, asked: Record, overwrite: bool) -> Record:
         """Return `asked` with the batches that are on disk in `done`.
@@ -256,11 +245,8 @@ class ScheduleFiles:
         found = self.unfinished()
         difference = found.difference(asked) if found else ""
         if difference and not overwrite:
-            raise InputError(
-                f"{self.work} is the beginning of another schedule: {difference}; choose another "
-                f"path, or replace it",
-                overwrite=True,
-            )
+            what = f"the beginning of another schedule: {difference}"
+            raise InputError(f"{self.work} is {what}; choose another path", overwrite=True)
         return found if found and not difference else asked
 
     # --- writing
@@ -331,9 +317,7 @@ class ScheduleFiles:
 
 
 def _stranger(file: Path) -> ValueError:
-    return ValueError(
-        f"{file} is not part of a schedule, and would be lost; move it away, or choose another path"
-    )
+    return ValueError(f"{file} is not part of a schedule, and would be lost; choose another path")
 
 
 def _names_format(path: Path) -> bool:

@@ -90,26 +90,19 @@ class Schedule:
                 return cls.load(path, check=check)
             found = files.unfinished()
             if found and (found.ends or not files.exist()):
-                raise ValueError(
-                    f"{files.batches} is unfinished: {found.done} of {found.steps} draws were "
-                    f"made; call presample with the same arguments to go on"
-                ) from None
+                made = f"{found.done} of {found.steps} draws were made; call presample to go on"
+                raise ValueError(f"{files.batches} is unfinished: {made}") from None
             raise
 
     @classmethod
     def _load(cls, files: ScheduleFiles, check: bool) -> Schedule:
         file, b = files.batches, None
         if not files.exist():
-            raise FileNotFoundError(
-                f"there is no schedule {file}, which takes {file.name} and {files.record.name}"
-            )
+            raise FileNotFoundError(f"there is no schedule {file} with {files.record.name}")
         record = read_record(files.record)
         size = HEADER + 8 * record.steps * record.k
         if not file.is_file() or file.stat().st_size != size or ends(file) != record.ends:
-            raise ValueError(
-                f"{file} was cut short or altered, or is of another schedule: its size, or its "
-                f"first and last rows, are not the recorded ones"
-            )
+            raise ValueError(f"{file} was cut short or altered, or is of another schedule")
         batches = np.memmap(file, "<i8", "r", offset=HEADER, shape=(record.steps, record.k))
         if check and sha256(file).hexdigest() != record.checksum:
             raise ValueError(f"{file} was altered: its checksum is not the recorded one")
@@ -129,15 +122,11 @@ class Schedule:
         size, start = as_count(size, "size", least=0), as_count(start, "start", least=0)
         thread_count(workers)
         if seed is not None and (not isinstance(seed, int | np.integer) or seed != self.seed):
-            raise ValueError(
-                f"this schedule is already drawn, with seed {self.seed}; leave the seed out, or "
-                f"presample another schedule"
-            )
+            raise ValueError(f"this schedule is already drawn, with seed {self.seed}; leave it out")
         if start + size > len(self):
             raise ValueError(
                 f"draws {start}..{start + size} were asked for, but the schedule has {len(self)}; "
-                f"presample {start + size} steps with seed {self.seed} to a new path: it begins "
-                f"with the same draws"
+                f"presample {start + size} steps with seed {self.seed}: it begins with the same"
             )
         return np.array(self.batches[start : start + size])
 
@@ -157,9 +146,8 @@ class Schedule:
         """
         if self._inclusion is None:
             raise ValueError(
-                f"inclusion probabilities have no closed form under {self.record.design}, which "
-                f"this schedule was drawn from; dmsgd.diagnostics.estimate_inclusion estimates "
-                f"those of a design, and KDPP(kernel, k) has closed forms"
+                f"inclusion probabilities have no closed form under {self.record.design}; use "
+                f"dmsgd.diagnostics.estimate_inclusion, or draw from KDPP(kernel, k)"
             )
         return self._inclusion.copy()
 
@@ -329,10 +317,8 @@ def _finished(files: ScheduleFiles, asked: Record, overwrite: bool) -> Schedule 
         return schedule
     if overwrite:
         return None
-    raise InputError(
-        f"{files.batches} is another schedule: {difference}; choose another path, or replace it",
-        overwrite=True,
-    )
+    what = f"{files.batches} is another schedule: {difference}"
+    raise InputError(f"{what}; choose another path", overwrite=True)
 
 
 def draw_chunks(
