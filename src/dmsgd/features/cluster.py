@@ -11,6 +11,7 @@ import logging
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import Any
@@ -18,8 +19,10 @@ from uuid import uuid4
 
 from dmsgd.errors import ClusterError
 from dmsgd.inputs.messages import require
-from dmsgd.inputs.threads import Background
+from dmsgd.inputs.threads import in_background
 
+#: Before Python 3.11 these are different.
+TIMEOUTS = (TimeoutError, asyncio.TimeoutError, futures.TimeoutError)
 #: Seconds in which a scheduler must answer.
 CONNECT_SECONDS = 10.0
 #: Seconds between two checks that the scheduler answers, while a result is awaited.
@@ -66,8 +69,8 @@ def _connect(address: str) -> Any:
         return OwnClient(address, timeout=CONNECT_SECONDS, set_as_default=False)
 
     try:
-        return Background(connect, daemon=True).result(CONNECT_SECONDS + 1)
-    except (TimeoutError, asyncio.TimeoutError):
+        return in_background(connect, daemon=True).result(CONNECT_SECONDS + 1)
+    except TIMEOUTS:
         why = f"no answer in {CONNECT_SECONDS:g} seconds"
     except Exception as error:  # of any other protocol that answers there
         why = type(error).__name__
@@ -138,8 +141,8 @@ def wait_for_worker(client: Any) -> None:
     since = monotonic()
     while True:
         try:
-            workers = Background(client.nthreads, daemon=True).result(CONNECT_SECONDS)
-        except (TimeoutError, asyncio.TimeoutError):
+            workers = in_background(client.nthreads, daemon=True).result(CONNECT_SECONDS)
+        except TIMEOUTS:
             raise _lost(client, f"no answer in {CONNECT_SECONDS:g} seconds") from None
         if workers:
             return

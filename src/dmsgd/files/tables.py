@@ -160,8 +160,8 @@ def read_cells(file: Path, name: str | None, n: int | None) -> npt.NDArray[Any]:
             if not row or (reader.line_num <= layout.skip and not single):
                 continue
             if len(row) != len(layout.names):
-                cells = f"{len(row)} cells, the first line {len(layout.names)}"
-                raise ValueError(f"{file}: line {reader.line_num} has {cells}")
+                counts = f"{len(row)} cells, the first line {len(layout.names)}"
+                raise ValueError(f"{file}: line {reader.line_num} has {counts}")
             cells.append(row[column])
     first, rest = cells[0], cells[1:]
     if single and not _is_number(first) and rest:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager
 from typing import TypeVar, final
 
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import format_bytes
-from dmsgd.inputs.threads import Background
+from dmsgd.inputs.threads import in_background
 
 Result = TypeVar("Result")
 
@@ -83,11 +84,11 @@ def run_interruptible(call: Callable[[], Result], products: float, what: str) ->
     seconds = expected_seconds(products)
     if not seconds:
         return call()
-    progress, work = Progress(what), Background(call, daemon=True)
+    progress, work = Progress(what), in_background(call, daemon=True)
     while True:
-        work.join(TICK)
+        done, _ = wait([work], TICK)
         progress((time.monotonic() - progress.began) / seconds)
-        if not work.is_alive():
+        if done:
             return work.result()
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Callable
+from concurrent.futures import Future
 from threading import Lock, Thread
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from dmsgd.inputs.scalars import as_count
 
@@ -54,33 +55,18 @@ class _OneBlasThread:
 one_blas_thread = _OneBlasThread()
 
 
-class Background(Thread, Generic[Result]):
-    """Runs `work` in a new thread; `daemon`: the process may end before the work does.
+def in_background(work: Callable[[], Result], daemon: bool | None = None) -> Future[Result]:
+    """Return the future of work(), run in a new thread; `daemon`: the process may end before it.
 
     Executors take no work once the main thread has ended, though training in another may go on.
     """
+    future: Future[Result] = Future()
 
-    def __init__(self, work: Callable[[], Result], daemon: bool | None = None) -> None:
-        super().__init__(name="dmsgd", daemon=daemon)
-        self._work = work
-        self._result: Result | None = None
-        self._error: BaseException | None = None
-        self.start()
-
-    def run(self) -> None:
-        """Do the work."""
+    def run() -> None:
         try:
-            self._result = self._work()
+            future.set_result(work())
         except BaseException as error:
-            self._error = error
-        finally:
-            del self._work  # it may refer to the object that waits for it
+            future.set_exception(error)
 
-    def result(self, timeout: float | None = None) -> Result:
-        """Return what the work returned, or raise what it raised; TimeoutError after `timeout`."""
-        self.join(timeout)
-        if self.is_alive():
-            raise TimeoutError(f"no result in {timeout:g} seconds")
-        if self._error is not None:
-            raise self._error
-        return self._result  # type: ignore[return-value]
+    Thread(target=run, name="dmsgd", daemon=daemon).start()
+    return future

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from itertools import pairwise
 from threading import Event, Lock
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ import numpy as np
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.threads import Background
+from dmsgd.inputs.threads import in_background
 
 #: Pieces of work per thread, and the most items in one, so that Ctrl-C works.
 SHARES, PIECE = 4, 2**20
@@ -69,15 +70,14 @@ def parallel_map(
             raise
 
     others = min(workers, len(items)) - 1  # this thread works, too
-    helpers: list[Background[None]] = []
+    helpers: list[Future[None]] = []
     try:
         for _ in range(others):
-            helpers.append(Background(take))
+            helpers.append(in_background(take))
         take()
         for helper in helpers:
             helper.result()
     finally:
         over.set()
-        for helper in helpers:
-            helper.join()
+        wait(helpers)
     return results

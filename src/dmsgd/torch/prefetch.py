@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from functools import partial
 
 import numpy as np
@@ -17,7 +18,7 @@ import torch
 
 from dmsgd.designs.stream import Stream
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.threads import Background, thread_count
+from dmsgd.inputs.threads import in_background, thread_count
 
 #: Indices in a chunk at most, and draws in a chunk for each thread at least.
 MAX_INDICES, MIN_DRAWS_PER_THREAD = 2**16, 2
@@ -54,7 +55,7 @@ class Prefetcher:
         self._most, self._size = stream.call_size(most), stream.call_size(soon)
         self._made = 0
         self._rows = np.empty((0, stream.k), dtype=np.int64)
-        self._coming: Background[IntArray] | None = None  # the rows after those
+        self._coming: Future[IntArray] | None = None  # the rows after those
         self._process = 0  # the one that makes them
 
     def goes_on(self, stream: Stream, first: int) -> bool:
@@ -84,7 +85,7 @@ class Prefetcher:
         """Draw the next chunk in the background, if cores are free and no rows are left."""
         at_end = self.first == last and self._stream.steps is not None
         if self._free and self._coming is None and not len(self._rows) and not at_end:
-            self._process, self._coming = os.getpid(), Background(self._plan(last))
+            self._process, self._coming = os.getpid(), in_background(self._plan(last))
 
     def _plan(self, last: int) -> Callable[[], IntArray]:
         """Return the call that draws the next chunk."""
