@@ -104,12 +104,12 @@ def test_items_in_blocks_and_of_texts_are_the_same(monkeypatch):
     monkeypatch.setattr(array, "STORED", 0)
     texts = dmsgd.diversify(sparse.csr_array(CLOUD), 6).given([3, 250])
     for each in (blocks, texts):
-        assert not each._parts.left.eigenvectors.stored
+        assert not each._rest.spectrum.eigenvectors.stored
         np.testing.assert_allclose(each.inclusion(), whole.inclusion(), atol=1e-12)
         draws = each.sample(20, seed=1)
         assert np.isin([3, 250], draws).all()
         np.testing.assert_allclose(each.log_prob(draws), whole.log_prob(draws), atol=1e-9)
-        assert not np.isin(each._parts.rest.sample(200, seed=2), [3, 250]).any()
+        assert not np.isin(each._rest.sample(200, seed=2), [3, 250]).any()
     assert np.mean(blocks.sample(20, seed=1) == whole.sample(20, seed=1)) == 1.0
 
 
@@ -187,7 +187,7 @@ def test_rounding_is_small_or_told(condition, near, centre):
         b = given.inclusion()
         error = np.abs(b - precise.enumerated(F, k, items)).max()
         assert error < 1e-8 or told, (k, items, error)
-        estimate = given._parts.left.inclusion_error(k - len(items))
+        estimate = given._rest.spectrum.inclusion_error(k - len(items))
         assert error < max(estimate, 1e-12)
 
 

@@ -207,7 +207,7 @@ BAD = {
         lambda: lda.GensimCorpus(DOCUMENTS, dmsgd.presample(DESIGN, 3), 4), ValueError,
         "the schedule has 3"),
     "gensim stream": (
-        lambda: lda.GensimCorpus(iter(DOCUMENTS), DESIGN, 1), TypeError, "by document number"),
+        lambda: lda.GensimCorpus(iter(DOCUMENTS), DESIGN, 1), TypeError, "indexed corpus"),
     "gensim matrix": (
         lambda: lda.GensimCorpus(sparse.csr_array(COUNTS), DESIGN, 1), TypeError, "Sparse2Corpus"),
     "gensim list": (

@@ -246,9 +246,7 @@ def test_coverage_knows_that_no_item_comes_twice_in_an_epoch():
 
 
 def test_what_it_is_not_made_of():
-    with pytest.raises(
-        TypeError, match="must be a k-DPP, Stratified, Uniform or a Spectrum, got int"
-    ):
+    with pytest.raises(TypeError, match="got int"):
         dmsgd.Partition(3)
     with pytest.raises(TypeError, match="needs k for a Spectrum, and for nothing else"):
         dmsgd.Partition(dmsgd.kernels.exact(dmsgd.kernels.Linear(np.eye(9))))

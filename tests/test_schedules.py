@@ -798,7 +798,7 @@ SLOW = """
 import sys, time
 import numpy as np
 import dmsgd
-from dmsgd.samplers import rejection
+from dmsgd.samplers import PreparedSampler, rejection
 from dmsgd.schedules import files
 
 files.SAVE_SECONDS = -1.0
@@ -811,7 +811,7 @@ def slow(spectrum, k):
         drawn += size
         time.sleep(0.002 * size if drawn <= most else 1e6)
         return draw.sample(key, start, size, workers)
-    return slowly
+    return PreparedSampler("slow", slowly)
 
 X = np.random.default_rng(11).normal(size=(60, 8))
 design = dmsgd.KDPP(dmsgd.kernels.Linear(X), 5, sampler=slow)

@@ -124,5 +124,5 @@ def test_what_cannot_be_is_said():
         model(epochs=0).fit(X, y)
     with pytest.raises(ValueError, match="batches='stratified' needs y"):
         Diversified(MiniBatchKMeans(3), batches="stratified").fit(X)
-    with pytest.raises(ValueError, match="X is empty"):
+    with pytest.raises(ValueError, match="X must have one row per item"):
         model(batches="uniform").fit(X[:0], y[:0])

@@ -299,7 +299,7 @@ def test_there_are_no_closed_forms(method):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"kernel": FEATURES}, TypeError, "needs a Kernel, got ndarray"),
+        ({"kernel": FEATURES}, TypeError, "needs a kernel, got ndarray"),
         ({"k": 9}, ValueError, "exceeds the number of items"),
         ({"burn_in": -1}, ValueError, "burn_in must be at least 0"),
         ({"thin": 0}, ValueError, "thin must be at least 1"),

@@ -18,12 +18,13 @@ if TYPE_CHECKING:  # the same names, for type checkers
         sklearn as sklearn, spectra as spectra, targets as targets, torch as torch,
     )  # fmt: skip
     from dmsgd.designs.build import diversify as diversify
-    from dmsgd.designs.cells import cells as cells
     from dmsgd.designs.design import Design as Design, unbiased_weights as unbiased_weights
     from dmsgd.designs.dpp import DPP as DPP
     from dmsgd.designs.kdpp import KDPP as KDPP
     from dmsgd.designs.partition import Partition as Partition
-    from dmsgd.designs.stratified import Stratified as Stratified, Uniform as Uniform
+    from dmsgd.designs.stratified import (
+        Stratified as Stratified, Uniform as Uniform, cells as cells,
+    )  # fmt: skip
     from dmsgd.designs.weighted import Weighted as Weighted
     from dmsgd.errors import (
         ClusterError as ClusterError, DeviceError as DeviceError, KernelWarning as KernelWarning,
@@ -36,12 +37,11 @@ __version__ = "0.2.0.dev0"
 #: The public names by the module that defines them, which is loaded when one is first used.
 _HOMES = {
     "designs.build": ("diversify",),
-    "designs.cells": ("cells",),
     "designs.design": ("Design", "unbiased_weights"),
     "designs.dpp": ("DPP",),
     "designs.kdpp": ("KDPP",),
     "designs.partition": ("Partition",),
-    "designs.stratified": ("Stratified", "Uniform"),
+    "designs.stratified": ("Stratified", "Uniform", "cells"),
     "designs.weighted": ("Weighted",),
     "errors": (
         "ClusterError", "DeviceError", "KernelWarning", "RankError", "SamplingError", "TargetError",

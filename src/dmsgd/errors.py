@@ -14,14 +14,7 @@ COMMAND_LINE = frozenset({"drop"})
 
 
 class HasFixes(Exception):
-    """A problem in plain words, and arguments that would each solve it.
-
-    >>> error = InputError("labels are ignored at w=0", w=0.7, target="balanced")
-    >>> str(error)
-    "labels are ignored at w=0; pass w=0.7, or target='balanced'"
-    >>> error.message("use", as_options)
-    'labels are ignored at w=0; use -w 0.7, or --target balanced'
-    """
+    """A problem in plain words, and arguments that would each solve it."""
 
     def __init__(self, problem: str, **fixes: object) -> None:
         super().__init__(problem)
@@ -44,11 +37,7 @@ def as_python(arguments: Mapping[str, object]) -> str:
 
 
 def as_options(arguments: Mapping[str, object]) -> str:
-    """Return arguments as options of the command line.
-
-    >>> as_options({"w": 0.7, "normalize": True, "labels": "my class"})
-    "-w 0.7 --normalize --labels 'my class'"
-    """
+    """Return arguments as options of the command line."""
     words = []
     for name, value in arguments.items():
         option = OPTIONS.get(name, "--" + name.replace("_", "-"))
@@ -61,10 +50,9 @@ class InputError(HasFixes, ValueError):
 
 
 class RankError(InputError):
-    """The kernel has too few independent directions for a batch of size k.
+    """The kernel has too few independent directions: a k-DPP needs k <= rank(L).
 
-    A k-DPP needs k <= rank(L): every set of more items has determinant zero. `cut` says which
-    eigenvalues were taken for zero, because a computed rank depends on that.
+    cut: which eigenvalues were taken for zero, on which a computed rank depends.
 
     >>> import dmsgd
     >>> try:
@@ -81,71 +69,35 @@ class RankError(InputError):
             k=rank,
             kernel="rbf",
         )
-        self.k = k
-        self.rank = rank
-        self.cut = cut
+        self.k, self.rank, self.cut = k, rank, cut
 
     def __reduce__(self) -> tuple[type[RankError], tuple[int, int, str]]:
         return RankError, (self.k, self.rank, self.cut)
 
 
 class TargetError(ValueError):
-    """No k-DPP over these features has the prescribed inclusion probabilities.
-
-    >>> import dmsgd
-    >>> try:
-    ...     dmsgd.diversify([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], k=2, target="uniform")
-    ... except dmsgd.TargetError:
-    ...     print("items 0 and 1 never meet, so that item 2 is in every batch")
-    items 0 and 1 never meet, so that item 2 is in every batch
-    """
+    """No k-DPP over these features has the prescribed inclusion probabilities."""
 
 
 class KernelWarning(HasFixes, UserWarning):
-    """The kernel, or its approximation, is unlikely to be what was meant.
-
-    >>> import dmsgd, warnings
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     _ = dmsgd.diversify([[1000.0, 0.1], [2000.0, 0.3], [3000.0, 0.2]], k=2)
-    >>> issubclass(caught[0].category, dmsgd.KernelWarning), "standardize" in str(caught[0].message)
-    (True, True)
-    """
+    """The kernel, or its approximation, is unlikely to be what was meant."""
 
 
-def warn_kernel(problem: str | KernelWarning, **fixes: object) -> None:
+def warn_kernel(problem: str, **fixes: object) -> None:
     """Warn with a KernelWarning that names the line outside this package that led to it."""
-    warning = problem if isinstance(problem, KernelWarning) else KernelWarning(problem, **fixes)
     frame, level = inspect.currentframe(), 1
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "dmsgd":
         frame, level = frame.f_back, level + 1
-    warnings.warn(warning, stacklevel=level)
+    warnings.warn(KernelWarning(problem, **fixes), stacklevel=level)
 
 
 class SamplingError(RuntimeError):
-    """A draw could not be completed, or no weights give the inclusion probabilities asked for.
-
-    Rounding can do that where the eigenvalues of a kernel span too much for `KDPP.given`.
-
-    >>> import dmsgd
-    >>> try:
-    ...     batch = dmsgd.Uniform(9, 3).sample(1, seed=0)
-    ... except dmsgd.SamplingError as error:
-    ...     print(error)  # which draw, and why
-    """
+    """A draw could not be completed, or no weights give the inclusion probabilities asked for."""
 
 
 class ClusterError(ConnectionError):
-    """No Dask cluster answers at an address, or it was lost; batches on disk are kept.
-
-    >>> issubclass(ClusterError, ConnectionError)
-    True
-    """
+    """No Dask cluster answers at an address, or it was lost; batches on disk are kept."""
 
 
 class DeviceError(RuntimeError):
-    """A GPU or its driver is missing, or an operation on it failed.
-
-    >>> issubclass(DeviceError, RuntimeError)
-    True
-    """
+    """A GPU or its driver is missing, or an operation on it failed."""

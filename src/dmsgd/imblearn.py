@@ -1,12 +1,10 @@
-"""Diverse under-sampling for imbalanced-learn; importing this module loads imbalanced-learn.
-
-model = imblearn.pipeline.make_pipeline(DiverseUnderSampler(), LogisticRegression())
-"""
+"""Diverse under-sampling for imbalanced-learn; importing this module loads imbalanced-learn."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from dmsgd.inputs.messages import require
@@ -19,43 +17,36 @@ from sklearn.utils import check_random_state
 
 from dmsgd import features
 from dmsgd.designs.kdpp import KDPP
-from dmsgd.designs.options import DesignOptions, KernelName
+from dmsgd.designs.options import CHECKS, DesignOptions, KernelName
 from dmsgd.designs.stratified import Stratified
-from dmsgd.errors import InputError
 from dmsgd.inputs.arrays import IntArray, Matrix
 from dmsgd.inputs.scalars import as_count
 from dmsgd.kernels import RBF, Kernel, Linear, exact, median_scale
 
-#: Batches are at most as large as the number of eigenvalues above this share of the largest: in
-#: thinner directions rounding would decide.
+#: Eigenvalues below this share of the largest do not count: rounding would decide there.
 THIN = 1e-6
 
 
 class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
     """Keeps a diverse part of the data: k-DPP draws over features and labels, F = [(1-w)X, wH].
 
-    There are two routes; `route_` names the one taken.
-
-    "per class": every class gives a number of items, drawn with the same kernel restricted to the
-                 class. A k-DPP draws at most as many items as its kernel has rank, so a class is a
-                 union of draws of at most that size. Items drawn twice count once, and are replaced
-                 by draws from the remaining items; items that are zero in F come last, at random.
-    "k-DPP":     one draw with k = n_samples over all items. The class counts are random; with w > 0
-                 they are closer to balance.
-
     sampling_strategy: imbalanced-learn's: {class: number of items}, a function from y to that, a
                        name ("majority", "all", ...) or, for two classes, the ratio of the smaller
                        to the larger. Other classes are kept whole. By default every class is cut to
                        the size of the smallest.
-    n_samples:         instead of it, how many items to keep in all. Takes the route "k-DPP"; above
-                       the rank (linear kernel: features + classes) classes give equal numbers (one
-                       that has fewer gives all), "per class".
+    n_samples:         instead of it, how many items to keep in all, by one draw with that k; the
+                       class counts are random. Above the rank (linear kernel: features + classes)
+                       classes give equal numbers (one that has fewer gives all).
     w:                 weight of the labels, for a number n_samples; 0 ignores them, 1 ignores X.
     kernel, scale, standardize, normalize: as in `dmsgd.diversify`; "rbf" takes O(n³) time.
     random_state:      int, RandomState or None, as in scikit-learn.
 
+    Where classes have their numbers, each is a union of draws with the kernel restricted to it,
+    each draw of at most its rank. Items drawn twice are replaced by draws from the remaining items;
+    items that are zero in F come last, at random.
+
     After `fit_resample`: `sample_indices_`, the items kept, in increasing order;
-    `sampling_strategy_`, how many of each class; `route_`.
+    `sampling_strategy_`, how many of each class; `route_`, "per class" or "k-DPP" (one draw).
 
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> y = np.repeat(["common", "rare"], [90, 10])
@@ -88,37 +79,29 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
 
     def _fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
         random = check_random_state(self.random_state)
-        DesignOptions(  # raises for bad parameters
-            w=self.w, kernel=self.kernel, scale=self.scale, standardize=self.standardize,
-            normalize=self.normalize,
-        )  # fmt: skip
-        F = features.standardize(X) if self.standardize else X
+        given = self.get_params()
+        DesignOptions(**{name: given[name] for name in CHECKS if name in given})  # raises if bad
+        F: Matrix = features.standardize(X) if self.standardize else X
         F = features.concat(features.normalize(F) if self.normalize else F, y, self.w)
-        kernel = self._kernel(F)
-        kept = self._one_draw(F, kernel, random)
+        scale = median_scale(F) if self.kernel == "rbf" and self.scale is None else self.scale
+        kernel = Linear if self.kernel == "linear" else partial(RBF, scale=scale)  # of any rows
+        kept = None if self.n_samples == "auto" else self._one_draw(F, kernel, random)
         self.route_ = "per class" if kept is None else "k-DPP"
         if kept is None:
-            kept = _per_class(F, y, self._counts(y, random), kernel, random)
+            counts = self._counts(y, random)
+            members = {label: np.flatnonzero(y == label) for label in sorted(counts)}
+            kept = np.concatenate(
+                [at[_union(F[at], counts[label], kernel, random)] for label, at in members.items()]
+            )
         self.sample_indices_ = np.sort(kept)
         y_kept = y[self.sample_indices_]
         self.sampling_strategy_ = dict(sorted(Counter(y_kept.tolist()).items()))
         return X[self.sample_indices_], y_kept
 
-    def _kernel(self, F: Matrix) -> Callable[[Matrix], Kernel]:
-        """Return the function from rows of F to their kernel, the same one for any of its rows."""
-        if self.kernel == "linear":
-            if self.scale is not None:
-                raise InputError("scale changes nothing in a linear kernel", kernel="rbf")
-            return Linear
-        scale = median_scale(F) if self.scale is None else self.scale
-        return lambda rows: RBF(rows, scale)
-
     def _one_draw(
         self, F: Matrix, kernel: Callable[[Matrix], Kernel], random: np.random.RandomState
     ) -> IntArray | None:
         """Return the draw of the k-DPP with k = n_samples, or None if there is no such k-DPP."""
-        if self.n_samples == "auto":
-            return None
         k = as_count(self.n_samples, "n_samples")
         if self.sampling_strategy != "auto":
             raise ValueError(
@@ -126,10 +109,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
                 f"of each class; leave one of them 'auto'"
             )
         if k > F.shape[0]:
-            raise ValueError(
-                f"n_samples={k} exceeds the number of items, {F.shape[0]}; "
-                f"an under-sampler keeps at most all of them"
-            )
+            raise ValueError(f"n_samples={k} exceeds the number of items, {F.shape[0]}")
         if self.kernel == "linear" and k > F.shape[1]:
             return None  # the rank is at most the number of columns
         spectrum = exact(kernel(F))
@@ -139,28 +119,12 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         """Return how many items each class gives."""
         if self.n_samples == "auto":
             return {**Counter(y.tolist()), **self.sampling_strategy_}
-        drawn = Stratified(y, int(self.n_samples)).sample(1, random)[0]
-        return Counter(y[drawn].tolist())
+        return Counter(y[Stratified(y, int(self.n_samples)).sample(1, random)[0]].tolist())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.sampler_tags.sample_indices = True
         return tags
-
-
-def _per_class(
-    F: Matrix,
-    y: Any,
-    counts: dict[Any, int],
-    kernel: Callable[[Matrix], Kernel],
-    random: np.random.RandomState,
-) -> IntArray:
-    """Return counts[c] items of each class c, drawn by k-DPPs."""
-    parts = []
-    for label in sorted(counts):
-        members = np.flatnonzero(y == label)
-        parts.append(members[_union(F[members], counts[label], kernel, random)])
-    return np.concatenate(parts)
 
 
 def _union(

@@ -4,15 +4,8 @@ Each batch of S = k documents out of D = n makes one update of the topics λ,
 
     λ~ = η + (D/S) Σ_{s in batch} n_sw φ_swk,      λ <- (1 - ρ_t) λ + ρ_t λ~,   ρ_t = (τ0 + t)^-κ.
 
-The inference is scikit-learn's or gensim's. Both make exactly this update with the settings that
-`sklearn_settings` and `gensim_settings` return:
-
-    model = LatentDirichletAllocation(30, **dmsgd.lda.sklearn_settings(design))
-    for record in dmsgd.lda.train(model, counts, design, steps=69):
-        ...
-
-    model = LdaModel(id2word=words, num_topics=30, **dmsgd.lda.gensim_settings(design))
-    dmsgd.lda.train_gensim(model, dmsgd.lda.GensimCorpus(corpus, design, steps=69))
+scikit-learn and gensim make exactly this update with the settings that `sklearn_settings` and
+`gensim_settings` return.
 """
 
 from __future__ import annotations
@@ -23,20 +16,15 @@ from typing import Any, final
 
 from scipy import sparse
 
-from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, take
+from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, kind_of, take
 from dmsgd.inputs.arrays import IntArray, as_matrix
-from dmsgd.inputs.scalars import Seed, as_count
+from dmsgd.inputs.scalars import Seed
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Update:
-    """One update of the topics that has been made.
-
-    step:  number of the batch; start=step+1 continues after it.
-    batch: the documents it used, shape (k,).
-    rate:  ρ_t, the share of this batch's topics in the new λ.
-    """
+    """One update of the topics: number of the batch, its documents, and ρ_t."""
 
     step: int
     batch: IntArray
@@ -60,12 +48,9 @@ def train(
     """Return an iterator that calls `partial_fit` once per batch and yields an `Update` after it.
 
     model:  a scikit-learn LatentDirichletAllocation, new or already trained, with
-            `sklearn_settings(design)`: a batch_size below k would split a batch into several
-            updates, and total_samples is D (its default is a million).
+            `sklearn_settings(design)`. It counts t from 1 over its life (`n_batch_iter_`), whatever
+            `start` is, so further training continues with the learning rates where it stopped.
     counts: (n, words) document-word counts: array, CSR, pandas or polars.
-
-    scikit-learn counts t from 1 over the model's life (`n_batch_iter_`), whatever `start` is, so
-    further training continues with the learning rates where it stopped.
 
     >>> import dmsgd, numpy as np
     >>> from sklearn.decomposition import LatentDirichletAllocation
@@ -79,7 +64,14 @@ def train(
     check_design(design, counts.shape[0], "counts")
     if as_matrix(counts, "counts", allow_tiny=True).min() < 0:  # now, not in mid-training
         raise ValueError("counts has negative entries; word counts are at least 0")
-    _check_settings(model, design)
+    if not hasattr(model, "partial_fit") or not hasattr(model, "total_samples"):
+        raise TypeError(f"model must be a LatentDirichletAllocation, got {kind_of(model)}")
+    if model.batch_size < design.k or model.total_samples != design.n:
+        raise ValueError(
+            f"the model has batch_size={model.batch_size} and total_samples="
+            f"{model.total_samples:g}; one update per batch needs batch_size >= {design.k} and "
+            f"total_samples = {design.n}: use model.set_params(**sklearn_settings(design))"
+        )
     batches = design.stream(seed).batches(start, steps)
 
     def updates() -> Iterator[Update]:
@@ -92,24 +84,8 @@ def train(
     return updates()
 
 
-def _check_settings(model: Any, design: Source) -> None:
-    if not hasattr(model, "partial_fit") or not hasattr(model, "total_samples"):
-        raise TypeError(
-            f"model must be scikit-learn's LatentDirichletAllocation, got {type(model).__name__}"
-        )
-    if model.batch_size < design.k or model.total_samples != design.n:
-        raise ValueError(
-            f"the model has batch_size={model.batch_size} and total_samples="
-            f"{model.total_samples:g}; one update per batch needs batch_size >= {design.k} and "
-            f"total_samples = {design.n}: use model.set_params(**sklearn_settings(design))"
-        )
-
-
 def gensim_settings(design: Source) -> dict[str, int]:
     """Return the arguments of gensim's LdaModel for one update per batch.
-
-    gensim also evaluates the perplexity of every tenth batch for its log; eval_every=None saves
-    that time.
 
     >>> from dmsgd import Uniform
     >>> gensim_settings(Uniform(n=5485, k=80))
@@ -123,18 +99,12 @@ def gensim_settings(design: Source) -> dict[str, int]:
 class GensimCorpus:
     """The documents of `steps` batches, one after the other: a corpus for gensim's LdaModel.
 
-    It is the same each time it is iterated. Its length is steps * k, the number of documents that
-    it yields, as gensim requires. gensim takes that length, plus those of all updates before, for
-    D. So
-
-        LdaModel(GensimCorpus(...), **gensim_settings(design))     has D = steps * k,
-        train_gensim(model, GensimCorpus(...))                     has D = n, as in Algorithm 2.
-
-    Pass id2word: without it gensim takes the vocabulary from the documents drawn. LdaMulticore
-    makes one update for several chunks, so it is not DM-SVI.
-
     corpus: n documents [(word, count), ...] that can be indexed: a list, an indexed MmCorpus, a
             Sparse2Corpus.
+
+    gensim takes the length of its corpus, here steps * k, for D; use `train_gensim`, which has
+    D = n. Pass id2word to LdaModel: without it gensim takes the vocabulary from the documents
+    drawn. LdaMulticore makes one update for several chunks, so it is not DM-SVI.
 
     >>> from dmsgd import Uniform
     >>> documents = [[(i, 1)] for i in range(9)]
@@ -147,22 +117,14 @@ class GensimCorpus:
         self, corpus: Any, design: Source, steps: int, seed: Seed = 0, start: int = 0
     ) -> None:
         if sparse.issparse(corpus):
-            raise TypeError(
-                "corpus is a sparse matrix; pass gensim.matutils.Sparse2Corpus(counts, "
-                "documents_columns=False) for one with a row per document"
-            )
+            advice = "gensim.matutils.Sparse2Corpus(counts, documents_columns=False)"
+            raise TypeError(f"corpus is a sparse matrix; pass {advice}")
         if not is_numbered(corpus):
-            raise TypeError(
-                f"corpus is a {type(corpus).__name__}, which cannot be read by document number; "
-                f"pass a list or an indexed corpus"
-            )
+            raise TypeError(f"corpus must be a list or an indexed corpus, got {kind_of(corpus)}")
         check_design(design, len(corpus), "corpus")
-        self.corpus = corpus
-        self.design = design
-        self.steps = as_count(steps, "steps", least=0)
-        self.start = as_count(start, "start", least=0)
+        self.corpus, self.design, self.steps, self.start = corpus, design, steps, start
         self._stream = design.stream(seed)
-        self._stream.batches(self.start, self.steps)  # raises now if a schedule is too short
+        self._stream.batches(start, steps)  # raises now if they are no counts, or too many
 
     def __len__(self) -> int:
         return self.steps * self.design.k
@@ -176,8 +138,7 @@ class GensimCorpus:
 def train_gensim(model: Any, corpus: GensimCorpus) -> None:
     """Make one update of gensim's `model` for every batch of `corpus`, each with D = n.
 
-    `LdaModel.update` sets D = model.state.numdocs + len(corpus), so numdocs is first set to
-    n - len(corpus). gensim counts t from 0 over the model's life: ρ_t = (offset + t)^-decay.
+    gensim counts t from 0 over the model's life: ρ_t = (offset + t)^-decay.
 
     >>> from dmsgd import Uniform
     >>> from gensim.models import LdaModel
@@ -193,5 +154,5 @@ def train_gensim(model: Any, corpus: GensimCorpus) -> None:
         raise TypeError(f"model must be gensim's LdaModel, got {type(model).__name__}")
     if not len(corpus):
         return  # gensim would return before it adds anything to numdocs
-    model.state.numdocs = corpus.design.n - len(corpus)
+    model.state.numdocs = corpus.design.n - len(corpus)  # `update` adds len(corpus) to get D
     model.update(corpus, **gensim_settings(corpus.design))

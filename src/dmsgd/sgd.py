@@ -1,18 +1,12 @@
 """DM-SGD, the paper's Algorithm 1: one update per batch of a design.
 
-    for record in dmsgd.sgd.train_torch(model, loss, optimizer, (X, y), design, steps=1000):
-        scheduler.step()                        # whatever the caller wants after an update
-        print(record.step, record.loss)
-
-The functions check their arguments at once and return an iterator; each `next` makes one update,
-so stopping, evaluating, changing the learning rate and saving are the caller's own loop body.
-
+The functions check their arguments at once and return an iterator; each `next` makes one update.
 Biased (the default) follows the gradient of the diversified risk (Proposition 3),
 
     J* = (1/k) Σ_i b_i l_i,       estimated by the mean of l_i over the batch;
 
-unbiased follows the empirical risk. Proposition 4 prints the weight 1/(k b_i), whose expectation
-is n/k times the mean gradient; the weight that estimates the mean itself is 1/(n b_i):
+unbiased that of the empirical risk. Proposition 4 prints the weight 1/(k b_i), whose expectation is
+n/k times the mean gradient; the weight that estimates the mean itself is 1/(n b_i):
 
     J = (1/n) Σ_i l_i,            estimated by the sum of l_i / (n b_i) over the batch.
 """
@@ -28,7 +22,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.design import unbiased_weights
-from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, take
+from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, kind_of, take
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.messages import require
 from dmsgd.inputs.scalars import Seed, as_flag
@@ -37,12 +31,10 @@ from dmsgd.inputs.scalars import Seed, as_flag
 @final
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One update that has been made.
+    """One update that has been made: number and items of its batch; start=step+1 continues.
 
-    step:  number of the batch; start=step+1 continues after it.
-    batch: the items it used, shape (k,).
-    loss:  the batch's estimate of J* (biased) or J (unbiased) before the update; None from
-           scikit-learn, whose estimators do not return it.
+    loss: the batch's estimate of J* (biased) or J (unbiased) before the update, None from
+          scikit-learn, whose estimators do not return it.
     """
 
     step: int
@@ -67,8 +59,7 @@ def train_torch(
     data: a tuple of tensors (X, ..., y), or a map-style dataset of such tuples; the model gets all
           fields but the last, which are the targets. Batches go to the model's device.
 
-    The batches are the rows of design.sample(steps, seed, start=start). The caller puts the model
-    into training mode.
+    The batches are the rows of design.sample(steps, seed, start=start).
 
     >>> import dmsgd, torch
     >>> X, y = torch.randn(100, 5), torch.randint(3, (100,))
@@ -93,23 +84,18 @@ def train_torch(
     check_design(design, n, "data")
     batches = design.stream(seed).batches(start, steps)
     weights = torch.from_numpy(unbiased_weights(design)) if unbiased else None
-    parameter = next(model.parameters(), None)
-    device = None if parameter is None else parameter.device
+    device = getattr(next(model.parameters(), None), "device", None)
 
     def updates() -> Iterator[Step]:
         for t, batch in batches:
             items = torch.from_numpy(batch)
             *inputs, targets = (field.to(device) for field in fetch(items))
             losses = loss(model(*inputs), targets)
-            if tuple(losses.shape) != (design.k,):
-                raise ValueError(
-                    f"loss must return one value per item, shape ({design.k},), got "
-                    f"{tuple(losses.shape)}; use reduction='none', and average over all but items"
-                )
-            if weights is None:
-                objective = losses.mean()
-            else:
-                objective = (losses * weights[items].to(losses)).sum()
+            if (shape := tuple(losses.shape)) != (design.k,):
+                needed = f"one value per item (reduction='none'), shape ({design.k},)"
+                raise ValueError(f"loss must return {needed}, got {shape}")
+            weighted = losses if weights is None else losses * weights[items].to(losses)
+            objective = weighted.mean() if weights is None else weighted.sum()
             optimizer.zero_grad()
             objective.backward()
             optimizer.step()
@@ -126,18 +112,16 @@ def _reader(data: Any) -> tuple[int, Callable[[Any], Any]]:
     if type(data) is TensorDataset:  # rows at once; a subclass may change what items are
         data = data.tensors
     if isinstance(data, tuple):
-        kinds = [type(field).__name__ for field in data]
         if len(data) < 2 or not all(isinstance(field, torch.Tensor) for field in data):
+            kinds = [type(field).__name__ for field in data]
             raise TypeError(f"data must be two or more tensors, inputs then targets, got {kinds}")
         lengths = [len(field) for field in data]
         if len(set(lengths)) != 1:
             raise ValueError(f"the tensors of data have different lengths: {lengths}")
         return lengths[0], lambda items: [field[items.to(field.device)] for field in data]
     if isinstance(data, IterableDataset) or not is_numbered(data):
-        raise TypeError(
-            f"data that is a {type(data).__name__} cannot be read by item number; "
-            f"pass a tuple of tensors (X, y) or a map-style dataset"
-        )
+        kind = kind_of(data)
+        raise TypeError(f"data must be a tuple of tensors or a map-style dataset, got {kind}")
 
     def collate(items: Any) -> Any:
         numbers, several = items.tolist(), getattr(data, "__getitems__", None)
@@ -145,10 +129,8 @@ def _reader(data: Any) -> tuple[int, Callable[[Any], Any]]:
         fields = torch.utils.data.default_collate(rows)
         tensors = isinstance(fields, list | tuple) and len(fields) > 1
         if not (tensors and all(isinstance(field, torch.Tensor) for field in fields)):
-            raise TypeError(
-                f"items of the dataset must be tuples (inputs..., target) of arrays or numbers, "
-                f"got {type(rows[0]).__name__}"
-            )
+            kind = type(rows[0]).__name__
+            raise TypeError(f"items of data must be tuples (inputs..., target), got {kind}")
         return fields
 
     return len(data), collate
@@ -170,25 +152,20 @@ def train_sklearn(
     X, y:     array, CSR, pandas or polars; rows are taken by position. y is None for estimators
               that need none (MiniBatchKMeans).
     classes:  passed at the first call if partial_fit takes it; by default the values of y.
-    unbiased: pass sample_weight = k / (n b_i), the unbiased weight 1/(n b_i) scaled so that its
-              mean over batches is 1, which leaves learning rates unchanged.
+    unbiased: pass sample_weight = k / (n b_i), whose mean over batches is 1.
 
-    Estimators treat a batch in their own way: SGDClassifier makes k updates of one item each, and
-    MLPClassifier divides by the sum of the batch's weights, so that its "unbiased" gradient is a
-    ratio of two unbiased estimates. Use `train_torch` where that matters.
+    SGDClassifier makes k updates of one item each, and MLPClassifier divides by the sum of the
+    batch's weights, a ratio of two unbiased estimates. Use `train_torch` where that matters.
 
     >>> import dmsgd, numpy as np
     >>> from sklearn.linear_model import SGDClassifier
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> y, model = X[:, 0] > 0, SGDClassifier(random_state=0)
-    >>> design = dmsgd.diversify(X, k=4, labels=y, w=0.5)
-    >>> for record in train_sklearn(model, X, y, design, steps=50):
-    ...     pass
+    >>> records = list(train_sklearn(model, X, y, dmsgd.diversify(X, k=4), steps=50))
     >>> bool(model.score(X, y) > 0.8)
     True
     """
-    unbiased = as_flag(unbiased, "unbiased")
-    X = as_indexable(X, "X")
+    unbiased, X = as_flag(unbiased, "unbiased"), as_indexable(X, "X")
     check_design(design, X.shape[0], "X")
     if y is not None:
         y = as_indexable(y, "y")
@@ -219,10 +196,7 @@ def _first_call(estimator: Any, y: Any, classes: Any, unbiased: bool) -> dict[st
     if y is None and "y" in takes and takes["y"].default is inspect.Parameter.empty:
         raise TypeError(f"{name}.partial_fit needs y, got None")
     if unbiased and "sample_weight" not in takes:
-        raise TypeError(
-            f"{name}.partial_fit takes no sample_weight, which unbiased=True needs; "
-            f"use unbiased=False or another estimator"
-        )
+        raise TypeError(f"{name}.partial_fit takes no sample_weight, which unbiased=True needs")
     if "classes" not in takes:
         if classes is not None:
             raise TypeError(f"{name}.partial_fit takes no classes; leave them out")

@@ -1,13 +1,8 @@
-"""A scikit-learn estimator that learns from diverse batches; its parameters can be searched.
-
-model = dmsgd.sklearn.Diversified(SGDClassifier(), k=32, w=0.7)
-GridSearchCV(model, {"k": [16, 64], "w": [0, 0.5, 0.9], "batches": ["uniform", "k-DPP"]}).fit(X, y)
-"""
+"""A scikit-learn estimator that learns from diverse batches; its parameters can be searched."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 from typing import Any
 
 from dmsgd.inputs.messages import require
@@ -20,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dmsgd.designs.build import make_design
-from dmsgd.designs.options import Batches, DesignOptions, KernelName, TargetName
+from dmsgd.designs.options import CHECKS, Batches, DesignOptions, KernelName, TargetName
 from dmsgd.designs.stream import as_indexable
 from dmsgd.inputs.scalars import as_flag, as_positive
 from dmsgd.sgd import train_sklearn
@@ -80,8 +75,8 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> Diversified:
         """Learn from ceil(epochs n / k) batches; y is None for estimators that need none."""
         epochs, unbiased = as_positive(self.epochs, "epochs"), as_flag(self.unbiased, "unbiased")
-        given, names = self.get_params(deep=False), {each.name for each in fields(DesignOptions)}
-        options = DesignOptions(**{name: given[name] for name in given if name in names})
+        given = self.get_params(deep=False)
+        options = DesignOptions(**{name: given[name] for name in CHECKS if name in given})
         rows = as_indexable(X, "X")
         if options.batches == "stratified" and y is None:
             raise ValueError("batches='stratified' needs y")
@@ -97,11 +92,10 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> Any:
         """Return a method or attribute of the fitted estimator: predict, score, classes_, ..."""
-        if name.startswith("_") or name in ("estimator", "estimator_", "design_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        if "estimator_" in vars(self):
+        own = name.startswith("_") or name in ("estimator", "estimator_", "design_")
+        if not own and "estimator_" in vars(self):
             return getattr(self.estimator_, name)
-        if name.endswith("_") or not hasattr(self.estimator, name):
+        if own or name.endswith("_") or not hasattr(self.estimator, name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return lambda *_, **__: check_is_fitted(self, "estimator_")  # raises NotFittedError
 

@@ -145,7 +145,7 @@ def select(
 
 def _given(text: str, n: int, k: int) -> IntArray:
     """Return the items that --given names, or that its file holds."""
-    from dmsgd.designs.conditioned import as_given
+    from dmsgd.designs.kdpp import as_given
     from dmsgd.files.tables import column_names, read_column
     from dmsgd.inputs.arrays import as_items
 

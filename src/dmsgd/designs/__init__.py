@@ -1,7 +1,4 @@
-"""Designs besides those of `dmsgd` itself, and `DesignOptions`.
-
-A design is a distribution over batches (a word of survey sampling).
-"""
+"""Designs, distributions over batches, besides those of `dmsgd` itself."""
 
 from dmsgd.designs.accept_reject import AcceptReject
 from dmsgd.designs.design import ClosedForm

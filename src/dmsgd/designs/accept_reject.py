@@ -1,9 +1,8 @@
 """The exact k-DPP without its spectrum, by rejection.
 
-Hadamard's inequality says that det(L_Y) <= Π_{i∈Y} L_ii. So a set drawn with probability
-proportional to Π L_ii, as `Weighted` batches are, and accepted with probability det(L_Y) / Π L_ii,
-has exactly the distribution of the k-DPP. A share e_k(λ) / e_k(L_11, ..., L_nn) of the proposals is
-accepted: nearly all where items hardly repel each other, and almost none where they do.
+By Hadamard's inequality det(L_Y) <= Π_{i∈Y} L_ii. So a set drawn with probability proportional to
+Π L_ii and accepted with probability det(L_Y) / Π L_ii has exactly the distribution of the k-DPP. A
+share e_k(λ) / e_k(L_11, ..., L_nn) of the proposals is accepted.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from dmsgd.designs.design import Design
-from dmsgd.errors import RankError
+from dmsgd.errors import RankError, SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import as_batch_size
@@ -28,8 +27,7 @@ from dmsgd.targets.conditional_poisson import ConditionalPoisson
 TRIED, TOGETHER = 400, 16
 #: Most proposals expected per batch; a batch that needs PATIENCE times as many is an error.
 MAX_PROPOSALS, PATIENCE = 20_000, 100
-#: The first items of a proposal have a larger acceptance probability than all, so that a proposal
-#: rejected for these need not be looked at further; fewer items than this save nothing.
+#: A proposal whose first items are rejected is rejected; fewer of them than this save no time.
 SMALL = 8
 #: The batch number whose random numbers decide about acceptance; no proposal has it.
 DECISIONS = 2**64 - 1
@@ -41,11 +39,9 @@ class AcceptReject(Design):
 
     For kernels that are too large to be diagonalised and whose items hardly repel each other at
     this k, as texts at k = 64. The expected number of proposals per batch grows like exp(k²) and is
-    estimated at once (`proposals`); more than 20,000 raise an error.
-
-    Cost: k² kernel entries and O(k³) operations per proposal; set-up is the kernel's diagonal.
-    KDPP(kernel, k) is as exact and faster wherever its set-up is affordable. There is no
-    `inclusion`, `joint` or `log_prob`; `dmsgd.diagnostics.estimate_inclusion` counts.
+    estimated at once (`proposals`); more than 20,000 raise ValueError. A proposal takes k² kernel
+    entries and O(k³) operations. KDPP(kernel, k) is as exact and faster wherever its set-up is
+    affordable. There is no `inclusion`; `dmsgd.diagnostics.estimate_inclusion` counts.
 
     >>> from dmsgd.kernels import RBF
     >>> AcceptReject(RBF(np.arange(900.0)[:, None], scale=1.0), k=8).sample(100, seed=0).shape
@@ -60,8 +56,11 @@ class AcceptReject(Design):
         there = int(np.count_nonzero(self._diagonal))
         if there < self.k:
             raise RankError(self.k, there, "all other items have length 0")
+        tried = np.empty((TRIED, self.k), dtype=np.int64)
+        self._propose(0, 0, tried)
+        accepted = np.mean([self._acceptance_probability(Y) for Y in tried])
         #: Expected number of proposals per batch, estimated from 400 of them.
-        self.proposals = 1 / max(self._acceptance(), 1e-300)
+        self.proposals = 1 / max(float(accepted), 1e-300)
         if self.proposals > MAX_PROPOSALS:
             raise ValueError(
                 f"items repel each other too much for AcceptReject at k={self.k}: a batch takes "
@@ -75,14 +74,8 @@ class AcceptReject(Design):
 
         middle = np.partition(self._diagonal, -self.k)[-self.k]  # so that about k odds are above 1
         with np.errstate(over="ignore"):  # infinite odds: in every batch
-            return conditional_poisson_sampler(
-                ConditionalPoisson(self._diagonal / middle, self.k).odds, self.k
-            )
-
-    def _acceptance(self) -> float:
-        tried = np.empty((TRIED, self.k), dtype=np.int64)
-        self._propose(0, 0, tried)
-        return float(np.mean([self._acceptance_probability(Y) for Y in tried]))
+            odds = ConditionalPoisson(self._diagonal / middle, self.k).odds
+            return conditional_poisson_sampler(odds, self.k)
 
     def _acceptance_probability(self, Y: IntArray) -> float:
         """Return det(L_Y) / Π L_ii."""
@@ -92,22 +85,14 @@ class AcceptReject(Design):
         return 0.0 if failed else float(np.prod(triangle.diagonal() ** 2))
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
-        failure = (
-            f"none of {PATIENCE * MAX_PROPOSALS:,} proposals was accepted; items repel each other "
-            f"too much for AcceptReject, use SwapChain(kernel, k)"
-        )
-
         def draw(first: int, out: IntArray) -> int:
-            for row, batch in enumerate(out):
-                found = self._first_accepted(key, first + row)
-                if found is None:
-                    return row
-                batch[:] = found
+            for t, batch in enumerate(out, start=first):
+                batch[:] = self._first_accepted(key, t)
             return len(out)
 
-        return draw_in_parallel(draw, start, size, self.k, workers, failure)
+        return draw_in_parallel(draw, start, size, self.k, workers)
 
-    def _first_accepted(self, key: int, t: int) -> IntArray | None:
+    def _first_accepted(self, key: int, t: int) -> IntArray:
         """Return batch t: the first accepted proposal of the stream of (key, t)."""
         from dmsgd.compiled.philox import fill_uniform
 
@@ -120,16 +105,16 @@ class AcceptReject(Design):
             for Y, uniform in zip(proposals, uniforms, strict=True):
                 if all(uniform < self._acceptance_probability(Y[:size]) for size in sizes):
                     return Y
-        return None
+        raise SamplingError(
+            f"draw {t} was not completed: none of {PATIENCE * MAX_PROPOSALS:,} proposals was "
+            f"accepted; items repel each other too much, use SwapChain(kernel, k)"
+        )
 
     def fingerprint(self) -> str:
-        """Return the hash of the kernel and k."""
         return digest("Trials", self.k, self.kernel.fingerprint())
 
     def provenance(self) -> dict[str, str]:
-        """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
-        origin = {"kernel": repr(self.kernel), "data": self.kernel.fingerprint()}
-        return {"design": repr(self), **origin, "sampler": "accept-reject"}
+        return self._origin(repr(self.kernel), self.kernel.fingerprint(), "accept-reject")
 
     def __repr__(self) -> str:
         return f"AcceptReject(k={self.k}, {self.kernel!r})"

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.html import frequency_range, html_repr
-from dmsgd.designs.stream import Stream, fixed_seed
+from dmsgd.designs.html import html_repr
+from dmsgd.designs.stream import Stream, fixed_seed, kind_of
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_items, as_pairs
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
@@ -44,16 +44,15 @@ class Design(ABC):
 
     @property
     def chunk(self) -> int:
-        """Number of batches that `sample` makes for the price of one; 1 if each has its own."""
+        """Number of batches that `sample` makes for the price of one."""
         return 1
 
     def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
         """Return batches start..start+size, shape (size, k), int64, distinct within a row.
 
-        Batch t depends on (seed, t) only: it is the same for any number of workers (threads, at
-        most one per core; -1 for all cores) and however batches are split into calls. The order
-        within a row is random, so any part of a row is a fair share of it. For features on a GPU
-        the result is a CUDA tensor there.
+        Batch t depends on (seed, t) only, however batches are split into calls and over `workers`
+        (threads, at most one per core; -1 for all cores). The order within a row is random, so any
+        part of a row is a fair share of it. For features on a GPU the result is a CUDA tensor.
         """
         size, start = check_range(size, start, self.k)
         return self._draw(seed_key(seed), start, size, thread_count(workers))
@@ -72,21 +71,28 @@ class Design(ABC):
 
     def provenance(self) -> dict[str, str]:
         """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
-        return {"design": repr(self), "kernel": "", "data": "", "sampler": ""}
+        return self._origin()
+
+    def _origin(self, kernel: str = "", data: str = "", sampler: str = "") -> dict[str, str]:
+        return {"design": repr(self), "kernel": kernel, "data": data, "sampler": sampler}
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show: size and origin."""
-        return html_repr(type(self).__name__, self._facts())
+        """Return what notebooks show: size, origin and, if known, how evenly items are drawn."""
+        b = self.inclusion() if hasattr(self, "inclusion") else None
+        return html_repr(type(self).__name__, self._facts(), b)
 
     def _facts(self) -> dict[str, str]:
         rows = {"items": f"{self.n:,}", "batch size k": f"{self.k:,}"}
         return rows | {name: text for name, text in self.provenance().items() if text}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle what defines the distribution; cached tables are made again when needed."""
-        defined = {name: value for kind in type(self).__mro__ for name, value in vars(kind).items()}
-        cached = {name for name, each in defined.items() if isinstance(each, cached_property)}
-        return {name: value for name, value in vars(self).items() if name not in cached}
+        """Pickle what defines the distribution, without cached tables and the latest state."""
+        made_again = {
+            name
+            for name in vars(self)
+            if name == "_latest" or isinstance(getattr(type(self), name, None), cached_property)
+        }
+        return {name: value for name, value in vars(self).items() if name not in made_again}
 
 
 class ClosedForm(Design):
@@ -94,8 +100,6 @@ class ClosedForm(Design):
 
     >>> import dmsgd
     >>> design = dmsgd.Stratified(["a", "a", "b"], k=2)  # one of each
-    >>> isinstance(design, ClosedForm), design.inclusion().tolist()
-    (True, [0.5, 0.5, 1.0])
     >>> design.joint(0, [1, 2]).tolist(), np.exp(design.log_prob([0, 2])).round(6).tolist()
     ([0.0, 0.5], 0.5)
     """
@@ -125,30 +129,23 @@ class ClosedForm(Design):
         """
         Y = as_items(batches, self.n, "batches")
         if Y.ndim not in (1, 2) or Y.shape[-1] != self.k:
-            raise ValueError(
-                f"batches must be rows of k={self.k} item numbers, got shape {Y.shape}"
-            )
+            raise ValueError(f"batches must be rows of k={self.k} items, got shape {Y.shape}")
         rows = np.atleast_2d(Y)
-        logs = self._log_prob(rows)
         ordered = np.sort(rows, axis=1)
-        logs = np.where((ordered[:, 1:] == ordered[:, :-1]).any(axis=1), -np.inf, logs)
-        return logs.reshape(Y.shape[:-1])
+        twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        return np.where(twice, -np.inf, self._log_prob(rows)).reshape(Y.shape[:-1])
 
     @abstractmethod
     def _log_prob(self, batches: IntArray) -> FloatArray:
         """Return log P(Y) for each row of a (size, k) array of distinct items."""
 
     def second_moment(self, Y: FloatArray) -> float:
-        """Return E|Σ_{i in batch} y_i|² for the rows y_i of Y, shape (n, p).
-
-        It is Σ_i b_i |y_i|² + Σ_{i≠j} E[m_i m_j] y_iᵀy_j; no (n, n) matrix is formed.
-        """
+        """Return E|Σ_{i in batch} y_i|² for the rows y_i of Y, shape (n, p)."""
         return float(self.inclusion() @ np.einsum("ip,ip->i", Y, Y)) + self._pair_moment(Y)
 
     def _pair_moment(self, Y: FloatArray) -> float:
         """Return Σ_{i≠j} E[m_i m_j] y_iᵀy_j."""
-        everyone, total = np.arange(self.n), 0.0
-        step = max(1, PAIRS // self.n)
+        everyone, total, step = np.arange(self.n), 0.0, max(1, PAIRS // self.n)
         for start in range(0, self.n, step):
             rows = everyone[start : start + step]
             joint = self.joint(rows[:, None], everyone)
@@ -156,32 +153,25 @@ class ClosedForm(Design):
             total += np.einsum("ip,ip->", joint @ Y, Y[rows])
         return float(total)
 
-    def _repr_html_(self) -> str:
-        """Return what notebooks show: size, origin, and how evenly items are drawn."""
-        b = self.inclusion()
-        facts = {**self._facts(), "items are drawn": frequency_range(b)}
-        return html_repr(type(self).__name__, facts, b)
-
 
 def inclusion_of(design: Any) -> FloatArray:
     """Return b_i of a design or a schedule that knows them, shape (n,)."""
     if isinstance(design, type) or not hasattr(design, "sample"):
-        kind = f"the class {design.__name__}" if isinstance(design, type) else type(design).__name__
-        raise TypeError(f"design must be a design of dmsgd or a Schedule, got {kind}")
+        raise TypeError(f"design must be a design of dmsgd or a Schedule, got {kind_of(design)}")
     if not hasattr(design, "inclusion"):
         raise TypeError(
             f"{type(design).__name__} has no closed form for its inclusion probabilities; use "
             f"KDPP(kernel, k), or count draws: dmsgd.diagnostics.estimate_inclusion(design, draws)"
         )
-    b: FloatArray = design.inclusion()
-    return b
+    return np.asarray(design.inclusion())
 
 
 def unbiased_weights(design: Any) -> FloatArray:
     """Return 1 / (n b_i), so that the weighted sum over a batch estimates the mean over the data.
 
-    E[Σ_{i in batch} weight_i g_i] = (1/n) Σ_i g_i exactly; the paper's 1/(k b_i) is n/k times as
-    large. design: any with `inclusion`, also `DPP` or a schedule. Shape (n,).
+    design: any with `inclusion`, also `DPP` or a schedule.
+
+    E[Σ_{i in batch} weight_i g_i] = (1/n) Σ_i g_i exactly; the paper's 1/(k b_i) is n/k times that.
 
     >>> import dmsgd
     >>> unbiased_weights(dmsgd.Stratified(["a", "a", "b"], k=2))
@@ -192,7 +182,6 @@ def unbiased_weights(design: Any) -> FloatArray:
     if never.size:
         raise ValueError(
             f"b_i is {b[never[0]]:g} for {counted(never.size, 'item')} never drawn (the first is "
-            f"item {never[0]}), so no weights make their gradients count; give them features, or "
-            f"drop them"
+            f"item {never[0]}); give them features, or drop them"
         )
     return np.asarray(1 / (design.n * b))

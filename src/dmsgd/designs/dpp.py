@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.design import check_range
-from dmsgd.designs.html import frequency_range, html_repr
+from dmsgd.designs.html import html_repr
 from dmsgd.designs.kdpp import as_spectrum
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
 from dmsgd.inputs.scalars import Seed, seed_key
@@ -23,30 +23,22 @@ ARRAY = 31
 class DPP:
     """Batches of any size with probability det(L_Y) / det(L + I).
 
-    It has the methods of a `Design`, but no k: `sample` returns a list of arrays and `log_prob`
-    takes one. Scaling L up makes batches larger; `expected_size` is the mean size. A batch of k
-    items costs as much as from a k-DPP, and O(r) more.
+    L: an (n, n) array, a Kernel, or the Spectrum of one; scaling it up makes batches larger.
 
-    L: an (n, n) array, a Kernel, or the Spectrum of one.
+    It has the methods of a `Design`, but no k: `sample` returns a list of arrays and `log_prob`
+    takes one. A batch of k items costs as much as from a k-DPP, and O(r) more.
 
     >>> DPP(np.eye(6)).expected_size
     3.0
     """
 
     def __init__(self, L: Any) -> None:
-        self.spectrum = spectrum = as_spectrum(L)
-        self.n = spectrum.n
-        spectrum.warn_rounding()
-
-    @property
-    def _selection(self) -> FloatArray:
-        """Probability of each eigenvector, λ / (1 + λ)."""
-        return self.spectrum.values / (1 + self.spectrum.values)
-
-    @property
-    def expected_size(self) -> float:
-        """Mean number of items in a batch."""
-        return float(self._selection.sum())
+        self.spectrum = as_spectrum(L)
+        self.n = self.spectrum.n
+        self.spectrum.warn_rounding()
+        #: Probability of each eigenvector, λ / (1 + λ), and mean number of items in a batch.
+        self._selection = self.spectrum.values / (1 + self.spectrum.values)
+        self.expected_size = float(self._selection.sum())
 
     @cached_property
     def _prepared(self) -> Any:
@@ -57,10 +49,8 @@ class DPP:
     ) -> list[IntArray]:
         """Return batches start..start+size, each an int64 array of distinct items, maybe empty."""
         size, start = check_range(size, start, int(self.expected_size + ARRAY))
-        key, draw = seed_key(seed), self._prepared
-        return parallel_map(
-            lambda t: draw(key, t), range(start, start + size), thread_count(workers)
-        )
+        key, draws, draw = seed_key(seed), range(start, start + size), self._prepared
+        return parallel_map(lambda t: draw(key, t), draws, thread_count(workers))
 
     def inclusion(self) -> FloatArray:
         """Return b_i = K_ii with K = L (L + I)^-1, shape (n,)."""
@@ -89,17 +79,11 @@ class DPP:
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: size, origin, and how evenly items are drawn."""
-        b = self.inclusion()
-        rows = {
-            "items": f"{self.n:,}",
-            "expected size": f"{self.expected_size:.3g}",
-            "kernel": self.spectrum.kernel,
-            "items are drawn": frequency_range(b),
-        }
-        return html_repr("DPP", rows, b)
+        rows = {"items": f"{self.n:,}", "expected size": f"{self.expected_size:.3g}"}
+        return html_repr("DPP", rows | {"kernel": self.spectrum.kernel}, self.inclusion())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"spectrum": self.spectrum, "n": self.n}
+        return {name: value for name, value in vars(self).items() if name != "_prepared"}
 
     def __repr__(self) -> str:
         return f"DPP(expected size {self.expected_size:.3g}, {self.spectrum!r})"

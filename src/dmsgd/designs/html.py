@@ -21,45 +21,36 @@ BOX = (
     "line-height:1.45;text-align:left"
 )
 GRID = "display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.1rem 1rem;margin:.35rem 0"
-SOFT = "opacity:.7"
-WRAPPED = "overflow-wrap:anywhere"
-ACCENT = "#3f8fd9"
+SOFT, WRAPPED, ACCENT = "opacity:.7", "overflow-wrap:anywhere", "#3f8fd9"
 
 
 def html_repr(title: str, rows: Mapping[str, str], inclusion: FloatArray | None = None) -> str:
     """Return HTML of a title and facts, all text escaped, as a grid: notebooks restyle tables.
 
     rows:      facts by name; the one named "design" stands below the others, as code.
-    inclusion: b_i, shown as a histogram relative to uniform batches.
+    inclusion: b_i, shown as a range and a histogram relative to uniform batches.
     """
+    shown = {name: escape(value) for name, value in rows.items() if name != "design"}
+    if "data" in rows:
+        data = escape(rows["data"])
+        shown["data"] = f'<span title="{data}">{data[:PREFIX]}…</span>'
+    picture = ""
+    if inclusion is not None:
+        ratio = inclusion * (inclusion.size / inclusion.sum())
+        shown["items are drawn"] = f"{ratio.min():.2g} to {ratio.max():.2g} times uniform"
+        picture = f"<div>{_histogram(ratio, shown['items are drawn'])}</div>"
     cells = "".join(
-        f'<span style="{SOFT}">{escape(name)}</span><span style="{WRAPPED}">{_shown(name, value)}'
-        f"</span>"
-        for name, value in rows.items()
-        if name != "design"
+        f'<span style="{SOFT}">{escape(name)}</span><span style="{WRAPPED}">{value}</span>'
+        for name, value in shown.items()
     )
     code = f'<code style="{SOFT};{WRAPPED};font-size:.85em">{escape(rows.get("design", ""))}</code>'
-    picture = "" if inclusion is None else f"<div>{_histogram(inclusion)}</div>"
     return (
         f'<div><div style="{BOX}"><strong>{escape(title)}</strong><div style="{GRID}">{cells}</div>'
         f"{picture}{code if 'design' in rows else ''}</div></div>"
     )
 
 
-def _shown(name: str, value: str) -> str:
-    if name == "data":
-        return f'<span title="{escape(value)}">{escape(value[:PREFIX])}…</span>'
-    return escape(value)
-
-
-def frequency_range(inclusion: FloatArray) -> str:
-    """Return in words how far inclusion probabilities are from equal."""
-    ratio = inclusion * (inclusion.size / inclusion.sum())
-    return f"{ratio.min():.2g} to {ratio.max():.2g} times uniform"
-
-
-def _histogram(inclusion: FloatArray) -> str:
-    ratio = inclusion * (inclusion.size / inclusion.sum())
+def _histogram(ratio: FloatArray, label: str) -> str:
     logs = np.log2(np.clip(ratio, 2**-OCTAVES, 2**OCTAVES))
     counts, _ = np.histogram(logs, bins=BARS, range=(-OCTAVES, OCTAVES))
     heights = 40 * counts / counts.max()
@@ -68,16 +59,13 @@ def _histogram(inclusion: FloatArray) -> str:
         for i, height in enumerate(heights)
         if height > 0
     )
-    width, middle = 6 * BARS, 3 * BARS
-    label = f"Histogram: items are drawn {frequency_range(inclusion)}"
-    marks = "".join(
-        f'<text x="{x}" y="58" text-anchor="{anchor}">{text}</text>'
-        for x, anchor, text in (
-            (0, "start", "1/16"), (middle, "middle", "uniform"), (width, "end", "16 x")
-        )
-    )  # fmt: skip
+    width = 6 * BARS
+    marks = (
+        f'<text x="0" y="58">1/16</text><text x="{width / 2}" y="58" text-anchor="middle">uniform'
+        f'</text><text x="{width}" y="58" text-anchor="end">16 x</text>'
+    )
     return (
-        f'<svg role="img" aria-label="{escape(label)}" width="{width}" height="62" '
-        f'fill="currentColor" font-size="10"><g fill="{ACCENT}">{bars}</g>'
+        f'<svg role="img" aria-label="Histogram: items are drawn {label}" width="{width}" '
+        f'height="62" fill="currentColor" font-size="10"><g fill="{ACCENT}">{bars}</g>'
         f'<rect x="0" y="45" width="{width}" height="1" opacity=".4"/>{marks}</svg>'
     )

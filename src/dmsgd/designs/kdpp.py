@@ -1,4 +1,4 @@
-"""The k-DPP: P(Y) = det(L_Y) / e_k(λ) over sets of k items (the paper's eq. 2)."""
+"""The k-DPP, P(Y) = det(L_Y) / e_k(λ) over sets of k items (the paper's eq. 2)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,32 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.conditioned import Conditioned, Parts, as_given
 from dmsgd.designs.design import ClosedForm, Design
-from dmsgd.designs.greedy import greedy_set
 from dmsgd.designs.options import DesignOptions
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.errors import SamplingError, as_python
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
 from dmsgd.inputs.fingerprint import digest
+from dmsgd.inputs.messages import counted
+from dmsgd.inputs.progress import Progress, announce
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import Kernel, Precomputed, exact
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
 from dmsgd.samplers import PreparedSampler, Sampler, rejection
 from dmsgd.samplers.protocol import as_sampler, name_of
 from dmsgd.spectra.conditional import conditional
+from dmsgd.spectra.rounding import WARN_ABOVE
 from dmsgd.spectra.spectrum import Spectrum
+
+#: Numbers shuffled at a time.
+PIECE = 2**20
+#: Second word of the Philox key for the order within a row; items use another.
+PLACES = 0x67697665
+#: Safety factor on the estimated rounding error of b.
+MARGIN = 64.0
+#: Relative differences up to this are ties, which go to the first item.
+TIED = 1e-9
+#: Remaining lengths are known to TIED only above this share of the initial ones.
+PRECISE = 1e-4
 
 
 def as_spectrum(L: Any) -> Spectrum:
@@ -35,26 +48,24 @@ def as_spectrum(L: Any) -> Spectrum:
 class KDPP(ClosedForm):
     """Batches of k items with probability proportional to det(L_Y): similar items repel.
 
+    L:       an (n, n) array, a Kernel, or the Spectrum of one.
+    sampler: (spectrum, k) -> PreparedSampler; a function of a module, so that designs pickle.
+
     A batch takes about k log k proposals and 3k³ operations, whatever n is; tables are made at the
     first, in O(n r) for a kernel of rank r. `inclusion` is O(n r), `joint` O(r²) per pair and
     `log_prob` O(r k²) per batch.
-
-    L:       an (n, n) array, a Kernel, or the Spectrum of one.
-    sampler: (spectrum, k) -> Draw; a function of a module, so that designs can be pickled.
 
     >>> KDPP(np.eye(4), k=2).inclusion()
     array([0.5, 0.5, 0.5, 0.5])
     """
 
     def __init__(self, L: Any, k: int, sampler: Sampler = rejection) -> None:
-        spectrum = as_spectrum(L)
-        as_sampler(sampler)
-        self.n = spectrum.n
+        self.spectrum = as_spectrum(L)
+        self.sampler = as_sampler(sampler)
+        self.n = self.spectrum.n
         self.k = as_batch_size(k, self.n)
-        spectrum.require_rank(self.k)
-        spectrum.warn_rounding(self.k)
-        self.spectrum = spectrum
-        self.sampler = sampler
+        self.spectrum.require_rank(self.k)
+        self.spectrum.warn_rounding(self.k)
         #: What `diversify` was called with; None for a k-DPP made by hand.
         self.options: DesignOptions | None = None
         #: Labels, and the target as a name or as numbers, that `diversify` was called with.
@@ -63,32 +74,28 @@ class KDPP(ClosedForm):
 
     @property
     def chunk(self) -> int:
-        """Number of batches that `sample` makes for the price of one; 1 if each has its own."""
         return self._prepared.chunk
 
     @cached_property
     def _prepared(self) -> PreparedSampler:
-        found = self.sampler(self.spectrum, self.k)  # or a plain function
-        if isinstance(found, PreparedSampler):
-            return found
-        if not callable(found):
+        found = self.sampler(self.spectrum, self.k)
+        if not isinstance(found, PreparedSampler):
             raise TypeError(
                 f"sampler {name_of(self.sampler)} returned {found!r}, not a PreparedSampler"
             )
-        return PreparedSampler(name_of(self.sampler), found)
+        return found
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         return self._prepared.sample(key, start, size, workers)
 
     @cached_property
     def _inclusion(self) -> FloatArray:
-        """b_i = Σ_n V_in² π_n."""
+        """b_i = Σ_n V_in² π_n. O(nr + rk)."""
         return self.spectrum.eigenvectors.weighted_squares(
             eigenvector_inclusion(self.spectrum.values, self.k)
         )
 
     def inclusion(self) -> FloatArray:
-        """Return b_i in closed form, shape (n,); they sum to k. O(nr + rk)."""
         return self._inclusion.copy()
 
     @cached_property
@@ -116,32 +123,27 @@ class KDPP(ClosedForm):
         """Return this k-DPP conditioned on `items`, fewer than k, being in every batch.
 
         P(Y | items ⊂ Y) ∝ det(L_Y): k counts the given items, and the others repel them and each
-        other. Set-up is O(n r²) for eigenvectors in memory, and O(r³) for features in blocks.
+        other. O(n r²), or O(r³) for features in blocks.
 
         >>> import dmsgd
         >>> design = dmsgd.diversify([[1.0, 0.0], [1.0, 0.1], [0.0, 3.0]], k=2)
-        >>> float(design.given([0]).inclusion()[2].round(3))
-        0.999
+        >>> design.given([0]).inclusion().round(3)
+        array([1.   , 0.001, 0.999])
         """
-        known = as_given(items, self.n, self.k)
-        left = conditional(self.spectrum, known)
-        rest = KDPP(left, self.k - known.size, self.sampler)
-        return Conditioned(Parts(self, self.spectrum, left, rest), known)
+        return Conditioned(self, as_given(items, self.n, self.k))
 
     def greedy_map(self) -> IntArray:
         """Return one batch with a large det(L_Y), found greedily: k item numbers, best first.
 
-        It is the same every time, and no random draw: it has no inclusion probabilities. Each item
-        is the one that makes the determinant largest together with those before it, and of ties
-        (to 1e-9) the first; so the first j items are the answer for k = j. Finding the largest
-        determinant is NP-hard; this set has at least 1/(k!)² of it (Çivril and Magdon-Ismail 2009),
-        usually far more. O(n r k).
+        Each item is the one that makes the determinant largest together with those before it, and
+        of ties (to 1e-9) the first; so the first j items are the answer for k = j. The determinant
+        is at least 1/(k!)² of the largest (Çivril and Magdon-Ismail 2009). O(n r k).
 
         >>> import dmsgd
         >>> dmsgd.diversify([[1.0, 0.0], [1.0, 0.1], [0.0, 3.0]], k=2).greedy_map()
         array([2, 0])
         """
-        return greedy_set(self.spectrum, self.k)
+        return _greedy_set(self.spectrum, self.k, np.empty(0, dtype=np.int64))
 
     def _pair_moment(self, Y: FloatArray) -> float:
         """Σ_{n≠m} π_nm (u_nᵀu_m - |t_nm|²), u_n = Σ_i V_in² y_i, t_nm = Σ_i V_in V_im y_i.
@@ -163,21 +165,142 @@ class KDPP(ClosedForm):
         return digest("KDPP", self.k, self.spectrum.fingerprint())
 
     def provenance(self) -> dict[str, str]:
-        """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
-        spectrum = self.spectrum
-        origin = {"kernel": spectrum.kernel, "data": spectrum.data}
-        return {"design": repr(self), **origin, "sampler": name_of(self.sampler)}
+        return self._origin(self.spectrum.kernel, self.spectrum.data, name_of(self.sampler))
 
     def _facts(self) -> dict[str, str]:
         facts = {**super()._facts(), "rank": f"{self.spectrum.rank:,}"}
         if self.options is not None:
-            changed = [f"{name}={value!r}" for name, value in self.options.changed().items()]
-            facts["options"] = ", ".join(changed) or "defaults of diversify"
+            facts["options"] = as_python(self.options.changed()) or "defaults of diversify"
         return facts
 
     def __repr__(self) -> str:
-        target = ""
-        if self._target is not None:
-            named = isinstance(self._target, str)
-            target = f", target={self._target!r}" if named else f", target={self.n:,} given numbers"
-        return f"KDPP(k={self.k}, {self.spectrum!r}{target}, sampler={name_of(self.sampler)})"
+        named = self._target is None or isinstance(self._target, str)
+        target = repr(self._target) if named else f"{self.n:,} given numbers"
+        shown = "" if self._target is None else f", target={target}"
+        return f"KDPP(k={self.k}, {self.spectrum!r}{shown}, sampler={name_of(self.sampler)})"
+
+
+def as_given(value: Any, n: int, k: int) -> IntArray:
+    """Return the distinct items of `value`, sorted, fewer than k."""
+    items = np.sort(as_items(value, n, "items", 1))
+    twice = items[1:][items[1:] == items[:-1]]
+    if twice.size:
+        raise ValueError(f"items must be distinct, but {twice[0]} is given more than once")
+    if items.size >= k:
+        raise ValueError(
+            f"k={k} counts the {counted(items.size, 'given item')} too; increase k or give fewer"
+        )
+    return items
+
+
+@final
+class Conditioned(ClosedForm):
+    """A k-DPP conditioned on some items, which are at any place of a row; made by `KDPP.given`."""
+
+    def __init__(self, whole: KDPP, items: IntArray) -> None:
+        self.n, self.k = whole.n, whole.k
+        #: The items that are in every batch, sorted.
+        self.given = items
+        self._whole = whole
+        rest = conditional(whole.spectrum, items)
+        self._rest = KDPP(rest, whole.k - items.size, whole.sampler)
+
+    @property
+    def chunk(self) -> int:
+        return self._rest.chunk
+
+    def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
+        rest = on_host(self._rest._draw(key, start, size, workers))
+        out = np.empty((size, self.k), dtype=np.int64)
+        step = max(1, PIECE // self.k)
+        for first in range(0, size, step):
+            piece = rest[first : first + step]
+            if np.isin(piece, self.given).any():
+                raise SamplingError(
+                    "a given item was drawn again, because of rounding: the kernel's eigenvalues "
+                    "span too much; use a smaller k"
+                )
+            given = np.broadcast_to(self.given, (len(piece), self.given.size))
+            places = _places(key, start + first, len(piece), self.k)
+            out[first : first + step] = np.take_along_axis(np.hstack([given, piece]), places, 1)
+        return out
+
+    @cached_property
+    def _inclusion(self) -> FloatArray:
+        """b of the other items; exactly 0 for duplicates of given ones, where rounding remains."""
+        b = self._rest.inclusion()
+        error = min(MARGIN * self._rest.spectrum.inclusion_error(self._rest.k), WARN_ABOVE)
+        b[b <= error**2 * self._whole.inclusion()] = 0.0
+        b[self.given] = 1.0
+        return b
+
+    def inclusion(self) -> FloatArray:
+        return self._inclusion.copy()
+
+    def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
+        b, always = self._inclusion, np.zeros(self.n, dtype=bool)
+        always[self.given] = True
+        return np.where(always[i] | always[j], b[i] * b[j], self._rest._joint(i, j))
+
+    def _log_prob(self, batches: IntArray) -> FloatArray:
+        """log det(L_Y) - log det(L_G) - log e_{k-|G|}(λ'); -inf without all given items."""
+        complete = np.isin(batches, self.given).sum(axis=1) == self.given.size
+        logs = np.full(len(batches), -np.inf)
+        log_det = self._whole.spectrum.log_det
+        logs[complete] = log_det(batches[complete]) - log_det(self.given[None])
+        return logs - log_polynomial(self._rest.spectrum.values, self._rest.k)
+
+    def greedy_map(self) -> IntArray:
+        """Return the given items and k - |given| others added greedily, as `KDPP.greedy_map`."""
+        others = _greedy_set(self._rest.spectrum, self._rest.k, self.given)
+        return np.concatenate([self.given, others])
+
+    def fingerprint(self) -> str:
+        return digest("Conditioned", self._whole.fingerprint(), self.given)
+
+    def provenance(self) -> dict[str, str]:
+        return {**self._whole.provenance(), "design": repr(self)}
+
+    def __repr__(self) -> str:
+        return f"{self._whole!r}.given({counted(self.given.size, 'item')})"
+
+
+def _places(key: int, start: int, size: int, k: int) -> IntArray:
+    """Return a random order of k places for each of the batches start..start+size."""
+    blocks = -(-k // 4)  # Philox makes four numbers at a time
+    stream = np.random.Philox(key=[key, PLACES], counter=start * blocks)
+    numbers = np.random.Generator(stream).random((size, 4 * blocks))[:, :k]
+    return np.argsort(numbers, axis=1, kind="stable")
+
+
+def _greedy_set(spectrum: Spectrum, k: int, without: IntArray) -> IntArray:
+    """Return k items, each with the largest det(L_Y) that one more item can give, in that order.
+
+    Fast greedy MAP inference (Chen, Zhang, Zhou 2018): with a_i row i of V Λ^(1/2) and q an
+    orthonormal basis of the items taken, item i adds the factor d_i = |a_i|² - Σ_q (a_i q)².
+    O(n r) per item, or a pass over features that are read in blocks.
+    """
+    chosen = np.empty(k, dtype=np.int64)
+    what = f"a greedy set of {k:,} of {spectrum.n:,} items"
+    advice = "design.sample(1) draws a set instead, at once"
+    announce(float(spectrum.n) * spectrum.rank * k, spectrum.n, what, advice)
+    progress, done = Progress(what), 0
+    while done < k:  # start again from the conditional kernel when little is left of every item
+        here = conditional(spectrum, chosen[:done])
+        roots = np.sqrt(here.values)
+        left = here.eigenvectors.weighted_squares(here.values).copy()
+        left[chosen[:done]] = left[without] = 0.0
+        enough, directions = PRECISE * left.max(), np.empty((0, here.rank))
+        while done < k and left.max() > enough:
+            best = int(np.argmax(left >= (1 - TIED) * left.max()))
+            row = here.eigenvectors.rows(np.array([best]))[0] * roots
+            for _ in range(2):  # orthogonalising once leaves rounding errors
+                row -= directions.T @ (directions @ row)
+            row /= np.linalg.norm(row)
+            directions = np.vstack([directions, row])
+            chosen[done] = best
+            done += 1
+            left -= here.eigenvectors.times(roots * row) ** 2
+            left[best] = 0.0
+            progress(done / k)
+    return chosen

@@ -18,10 +18,6 @@ from dmsgd.inputs.scalars import as_batch_size, as_count, as_positive
 from dmsgd.samplers.partition import RandomStream, deal, exchange_items
 from dmsgd.spectra.spectrum import Spectrum
 
-#: Rounds of exchange; in each, batches are paired, and every pair proposes k exchanges.
-ROUNDS = 6
-#: Added to the diagonal of the kernel of unit rows.
-RIDGE = 1e-3
 #: Name of the sampler in the record of a schedule.
 EXCHANGE = "exchange"
 
@@ -36,14 +32,14 @@ class Partition(Design):
             class is spread evenly over batches. `Uniform`: plain shuffling. Or a `Spectrum`, with
             k, where no k-DPP has such batches.
     labels: with a k-DPP, also spread each class evenly: only items of one class are exchanged.
-    rounds: of exchange, from batches dealt at random. That distribution is the limit of many
-            rounds; after six, batches are on average as diverse as independent ones
-            (docs/partitions.md).
+    rounds: of exchange, from batches dealt at random; in each, batches are paired and every pair
+            proposes k exchanges. That distribution is the limit of many rounds; after six, batches
+            are on average as diverse as independent ones.
     ridge:  keeps batches possible that the kernel rules out: duplicates, more items than its rank.
 
-    The n % k leftover items are a random sample, another one in every epoch. Batch t is batch
-    t % (n // k) of epoch t // (n // k). Every item has b = k/n, so plain averages are unbiased, and
-    over an epoch without leftovers they are exact.
+    Batch t is batch t % (n // k) of epoch t // (n // k). The n % k leftover items are another
+    random sample in every epoch: every item has b = k/n, so plain averages are unbiased, and over
+    an epoch without leftovers they are exact.
 
     >>> import dmsgd
     >>> X = np.random.default_rng(0).normal(size=(12, 5))
@@ -52,20 +48,21 @@ class Partition(Design):
     True
     """
 
+    #: Key, number and batches of the latest epoch.
+    _latest: tuple[int, int, IntArray] | None = None
+
     def __init__(
         self,
         design: KDPP | Stratified | Uniform | Spectrum,
         labels: Any = None,
         *,
         k: int | None = None,
-        rounds: int = ROUNDS,
-        ridge: float = RIDGE,
+        rounds: int = 6,
+        ridge: float = 1e-3,
     ) -> None:
         if not isinstance(design, KDPP | Stratified | Uniform | Spectrum):
-            raise TypeError(
-                f"design must be a k-DPP, Stratified, Uniform or a Spectrum, got "
-                f"{type(design).__name__}; use Partition(diversify(X, k))"
-            )
+            kind = type(design).__name__
+            raise TypeError(f"design must be KDPP, Stratified, Uniform or a Spectrum, got {kind}")
         if (k is None) == isinstance(design, Spectrum):
             raise TypeError("Partition needs k for a Spectrum, and for nothing else")
         if labels is not None and isinstance(design, Stratified | Uniform):
@@ -77,17 +74,13 @@ class Partition(Design):
         self.batches = self.n // self.k
         self.rounds = as_count(rounds, "rounds", least=0)
         self.ridge = as_positive(ridge, "ridge")
-        self._kinds: IntArray | None = None
-        if isinstance(design, Stratified):
-            self._kinds = design.stratum
-        elif labels is not None:
+        self._kinds = design.stratum if isinstance(design, Stratified) else None
+        if labels is not None:
             self._kinds = as_classes(labels, self.n)[1]
-        self._latest: tuple[int, int, IntArray] | None = None
 
     @property
     def chunk(self) -> int:
-        """Number of batches in an epoch, which is made as a whole."""
-        return self.batches
+        return self.batches  # an epoch is made as a whole
 
     @cached_property
     def _rows(self) -> FloatArray | None:
@@ -95,8 +88,8 @@ class Partition(Design):
         if isinstance(self.design, Stratified | Uniform):
             return None
         spectrum = self.design if isinstance(self.design, Spectrum) else self.design.spectrum
-        what = f"the rows of {spectrum.n} items"
-        reserve(spectrum.n * spectrum.rank, what, "use a kernel of lower rank")
+        size, what = spectrum.n * spectrum.rank, f"the rows of {spectrum.n} items"
+        reserve(size, what, "use a kernel of lower rank")
         rows = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values)
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         rows /= np.where(lengths > 0, lengths, 1.0)[:, None]
@@ -113,42 +106,28 @@ class Partition(Design):
         return out
 
     def _epoch(self, key: int, epoch: int, workers: int) -> IntArray:
-        """Return the batches of an epoch; the latest epoch is cached."""
-        latest = self._latest
-        if latest is not None and latest[:2] == (key, epoch):
+        if (latest := self._latest) and latest[:2] == (key, epoch):
             return latest[2]
         numbers = RandomStream(key, epoch)
         batches = deal(self._kinds, self.n, self.k, numbers)
         if self._rows is not None:
-            exchange_items(
-                batches, self._rows, self._kinds, self.rounds, self.ridge, numbers, workers
-            )  # fmt: skip
+            how = self.rounds, self.ridge, numbers, workers
+            exchange_items(batches, self._rows, self._kinds, *how)
         batches = np.take_along_axis(batches, numbers.order(*batches.shape), axis=1)
         self._latest = key, epoch, batches
         return batches
 
     def inclusion(self) -> FloatArray:
-        """Return k/n for every item."""
         return np.full(self.n, self.k / self.n)
 
     def fingerprint(self) -> str:
-        """Return the hash of the design, the classes, rounds and ridge."""
-        kinds = "none" if self._kinds is None else self._kinds
-        return digest(
-            "Partition", self.k, self.design.fingerprint(), self.rounds, self.ridge.hex(), kinds
-        )  # fmt: skip
+        how = self.rounds, self.ridge.hex(), "none" if self._kinds is None else self._kinds
+        return digest("Partition", self.k, self.design.fingerprint(), *how)
 
     def provenance(self) -> dict[str, str]:
-        """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
-        design = self.design
-        if isinstance(design, Spectrum):
-            origin = {"kernel": design.kernel, "data": design.data}
-        else:
-            origin = design.provenance()
-        return {**origin, "design": repr(self), "sampler": EXCHANGE}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_latest": None}
+        if isinstance(self.design, Spectrum):
+            return self._origin(self.design.kernel, self.design.data, EXCHANGE)
+        return {**self.design.provenance(), "design": repr(self), "sampler": EXCHANGE}
 
     def __repr__(self) -> str:
         classes = "" if self._kinds is None else f", {self._kinds.max() + 1} classes spread evenly"

@@ -1,9 +1,8 @@
 """Poisson disk sampling: batches whose items keep a distance, without a kernel or a spectrum.
 
-Proposed for mini-batches by Zhang, Öztireli, Mandt, Salvi (AAAI 2019, arXiv 1804.02772). It is dart
-throwing: a dart hits each item with the same probability, and the item is kept if it is at least a
-radius away from all kept before. Where a region is full darts miss, so items of sparse regions are
-drawn more often. The default radius and its relaxation are choices of this package.
+Proposed for mini-batches by Zhang, Öztireli, Mandt, Salvi (AAAI 2019, arXiv 1804.02772). A dart
+hits each item with the same probability, and the item is kept if it is at least a radius away from
+all kept before. The default radius and its relaxation are choices of this package.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, as_positive, seed_key
 from dmsgd.inputs.threads import thread_count
-from dmsgd.samplers.parallel import parallel_map
+from dmsgd.samplers.parallel import draw_in_parallel
 
 #: The default radius is the median of about this many distances to nearest neighbours.
 NEIGHBOURS = 1000
@@ -35,10 +34,9 @@ class PoissonDisk(Design):
             batches of k, so that k items block less than all of the data, in any dimension.
     misses: after this many misses in a row the radius is multiplied by 0.9 for the rest of this
             batch, repeatedly; below 1 % of the first radius it counts as 0, and any item not yet in
-            the batch is taken. So every batch has exactly k distinct items; `radii` returns which
-            were relaxed. docs/approximations.md has measurements.
+            the batch is taken. So every batch has k distinct items; `radii` tells the relaxed ones.
 
-    Cost: O(k² d) per batch, whatever n is; set-up O(1000 k d).
+    O(k² d) per batch, whatever n is; set-up O(1000 k d).
 
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> design = PoissonDisk(X, k=10)
@@ -50,19 +48,13 @@ class PoissonDisk(Design):
         self.features = as_features(X).to_memory().copied()
         array = self.features.unwrap()
         if not isinstance(array, np.ndarray):
-            raise TypeError(
-                "PoissonDisk measures distances between dense rows; pass X.toarray(), or fewer "
-                "features (TruncatedSVD)"
-            )
+            raise TypeError("PoissonDisk needs dense rows; pass X.toarray(), or fewer features")
         self._rows: FloatArray = array
         self.n = self.features.n
         self.k = as_batch_size(k, self.n)
-        self.radius = (
-            neighbour_radius(self._rows, self.k)
-            if radius is None
-            else as_positive(radius, "radius")
-        )
-        self._named_radius = "neighbours" if radius is None else self.radius.hex()
+        given = None if radius is None else as_positive(radius, "radius")
+        self.radius = neighbour_radius(array, self.k) if given is None else given
+        self._named_radius = "neighbours" if given is None else given.hex()
         self.misses = as_count(misses, "misses")
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
@@ -71,50 +63,39 @@ class PoissonDisk(Design):
     def radii(
         self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1
     ) -> FloatArray:
-        """Return the smallest radius used in each of the batches start..start+size, shape (size,).
-
-        It is `radius` where no relaxation was needed. Costs as much as the batches themselves.
-        """
+        """Return the smallest radius used in each of batches start..start+size, shape (size,)."""
         size, start = check_range(size, start, self.k + 1)
         return self._throw(seed_key(seed), start, size, thread_count(workers))[1]
 
     def _throw(self, key: int, start: int, size: int, workers: int) -> tuple[IntArray, FloatArray]:
         from dmsgd.compiled.simple import draw_disks
 
-        out, radii = np.empty((size, self.k), dtype=np.int64), np.empty(size)
-        plan = (self._rows, self.radius, self.misses, SHRINK, LEAST * self.radius)
+        radii = np.empty(size)
+        plan = (self._rows, self.radius, self.misses, SHRINK, LEAST * self.radius, np.uint64(key))
 
-        def work(part: IntArray) -> None:
-            if part.size:
-                rows = slice(part[0], part[-1] + 1)
-                draw_disks(*plan, np.uint64(key), start + rows.start, out[rows], radii[rows])
+        def rows(first: int, out: IntArray) -> int:
+            draw_disks(*plan, first, out, radii[first - start :][: len(out)])
+            return len(out)
 
-        parallel_map(work, np.array_split(np.arange(size), workers), workers)
-        return out, radii
+        return draw_in_parallel(rows, start, size, self.k, workers), radii
 
     def fingerprint(self) -> str:
-        """Return the hash of the features, k, the misses allowed and the radius, if given."""
         data = self.features.fingerprint()
         return digest("PoissonDisk", self.k, self._named_radius, self.misses, data)
 
     def provenance(self) -> dict[str, str]:
-        """Return where batches come from, in words: design, features' fingerprint, sampler."""
-        data = self.features.fingerprint()
-        return {"design": repr(self), "kernel": "", "data": data, "sampler": "dart throwing"}
+        return self._origin(data=self.features.fingerprint(), sampler="dart throwing")
 
     def __repr__(self) -> str:
         return f"PoissonDisk(n={self.n}, k={self.k}, radius={self.radius:.4g})"
 
 
 def neighbour_radius(X: FloatArray, k: int, seed: Seed = 0) -> float:
-    """Return the median distance to the nearest distinct neighbour within uniform batches of k.
-
-    It is 0 for k = 1, when there are no neighbours.
-    """
+    """Return the median distance to the nearest distinct neighbour in uniform batches of k > 1."""
     from scipy.spatial.distance import cdist
 
     if k == 1:
-        return 0.0
+        return 0.0  # there are no neighbours
     nearest = []
     for batch in Uniform(X.shape[0], k).sample(-(-NEIGHBOURS // k), seed):
         distances = cdist(X[batch[:NEIGHBOURS]], X[batch])

@@ -1,8 +1,4 @@
-"""`suggest_scale`: an RBF scale for batches of k, from the eigenvalues of a few hundred items.
-
-With a far smaller scale no two items are similar and the k-DPP is uniform; with a far larger one
-the kernel has fewer than k independent directions.
-"""
+"""`suggest_scale`: an RBF scale for batches of k, from the eigenvalues of a few hundred items."""
 
 from __future__ import annotations
 
@@ -22,11 +18,9 @@ from dmsgd.spectra.decompose import eigenvalues
 from dmsgd.spectra.spectrum import entropy
 
 #: Target of the effective rank, in units of k.
-GROUPS_PER_PLACE = 2.0
-#: Items in the sample, or twice the target rank if that is more.
-SAMPLE = 500
-#: Items of the first guess.
-GUESSED = 200
+RANK_PER_ITEM = 2.0
+#: Items in the sample, or twice the target rank if that is more; items of the first guess.
+SAMPLE, GUESSED = 500, 200
 #: Range below and above the median distance, and tolerance, in logs.
 BELOW, ABOVE, ACCURACY = float(np.log(100)), float(np.log(10)), 0.005
 
@@ -37,8 +31,7 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
     With fewer than 4k items the rank is n/2 instead. The scale is found to 1 % between a hundredth
     of the median distance and ten times it, and is an end of that range where the rank is out of
     reach. Of more than max(500, 4k) items a sample of that size is used, and the rank of all is
-    extrapolated (docs/approximations.md). Distances are computed once, eigenvalues about five
-    times, eigenvectors never.
+    extrapolated (docs/approximations.md).
 
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> 0.3 < suggest_scale(X, k=5) < 3.0
@@ -46,8 +39,8 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
     """
     X = as_features(X)
     k = as_batch_size(k, X.n)
-    target = float(np.log(min(GROUPS_PER_PLACE * k, 0.5 * X.n)))
-    size = min(X.n, max(SAMPLE, int(2 * GROUPS_PER_PLACE * k)))
+    target = float(np.log(min(RANK_PER_ITEM * k, 0.5 * X.n)))
+    size = min(X.n, max(SAMPLE, int(2 * RANK_PER_ITEM * k)))
     reserve(4 * size**2, f"the distances between {size:,} items", "choose a smaller k")
     rng = np.random.default_rng(seed_key(seed))
     sample = X.take(np.sort(rng.choice(X.n, size, replace=False)))
@@ -68,8 +61,8 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
 def _log_rank(D: FloatArray, log_scale: float, n: int) -> float:
     """Return the log of the effective rank of n items, from squared distances between m of them.
 
-    It grows with each doubling of the items, by less each time. The growth from a quarter of the m
-    items to a half, and from the half to all, is continued geometrically from m to n.
+    The growth from a quarter of the m items to a half, and from the half to all, is continued
+    geometrically from m to n.
     """
     L = np.exp(D * (-0.5 * np.exp(-2 * log_scale)))
     m = len(L)
@@ -102,10 +95,7 @@ def _first_guess(D: FloatArray, n: int, target: float, middle: float) -> float:
 
 
 def _falling_root(f: Callable[[float], float], x: float, least: float, most: float) -> float:
-    """Return the zero of the decreasing function f, or the nearest end of the range.
-
-    From x in growing steps until the sign changes, then by Brent's method.
-    """
+    """Return the zero of the decreasing function f, searched from x, or the end of the range."""
     from scipy.optimize import brentq
 
     f, step = cache(f), 0.1

@@ -1,4 +1,4 @@
-"""Designs without a kernel: `Uniform`, `Stratified`, and `clustered`, stratified over k-means."""
+"""Designs without a kernel: `Uniform`, and `Stratified` by labels, k-means clusters or cells."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from dmsgd.designs.design import ClosedForm
 from dmsgd.features import as_features
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
@@ -16,11 +16,18 @@ from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
 from dmsgd.kernels.landmarks import k_means
 from dmsgd.polynomials import log_binomial
 from dmsgd.samplers.parallel import draw_in_parallel
+from dmsgd.spectra.decompose import principal
+
+#: Positions along a direction that differ by less than this share of its length are tied, so that
+#: rounding, which differs between processors, does not order duplicates and grids.
+LEVEL = 1e-9
+#: Directions of larger arrays with more columns are found by iteration.
+LARGE, NARROW = 2**22, 1024
 
 
 @final
 class Uniform(ClosedForm):
-    """Every batch of k out of n items is equally likely: simple random sampling. O(k) per batch.
+    """Every batch of k out of n items is equally likely. O(k) per batch.
 
     >>> Uniform(4, 2).inclusion()
     array([0.5, 0.5, 0.5, 0.5])
@@ -29,6 +36,8 @@ class Uniform(ClosedForm):
     def __init__(self, n: int, k: int) -> None:
         self.n = as_count(n, "n")
         self.k = as_batch_size(k, self.n)
+        #: E[m_i m_j], the same for all pairs.
+        self._pair = self.k * (self.k - 1) / (self.n * max(self.n - 1, 1))
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         from dmsgd.compiled.simple import draw_uniform
@@ -39,24 +48,20 @@ class Uniform(ClosedForm):
         return draw_in_parallel(rows, start, size, self.k, workers)
 
     def inclusion(self) -> FloatArray:
-        """Return k/n for every item."""
         reserve(self.n, f"the probabilities of {self.n:,} items", f"each of them is {self.k}/n")
         return np.full(self.n, self.k / self.n)
 
     def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
-        return np.full(i.size, self.k * (self.k - 1) / (self.n * max(self.n - 1, 1)))
+        return np.full(i.size, self._pair)
 
     def _log_prob(self, batches: IntArray) -> FloatArray:
         return np.full(batches.shape[0], -log_binomial(self.n, self.k))
 
     def _pair_moment(self, Y: FloatArray) -> float:
-        """All pairs have the same joint probability. O(n p)."""
         total = Y.sum(axis=0)
-        pairs = total @ total - np.einsum("ip,ip->", Y, Y)
-        return float(self.k * (self.k - 1) / (self.n * max(self.n - 1, 1)) * pairs)
+        return float(self._pair * (total @ total - np.einsum("ip,ip->", Y, Y)))
 
     def fingerprint(self) -> str:
-        """Return the hash of n and k."""
         return digest("Uniform", self.n, self.k)
 
     def __repr__(self) -> str:
@@ -65,13 +70,11 @@ class Uniform(ClosedForm):
 
 @final
 class Stratified(ClosedForm):
-    """Batches with equal counts per class (stratum), drawn at random within each.
+    """Batches with equal counts per class (stratum), drawn at random within each. O(k) per batch.
 
-    With k = sM for M classes each gives s items; otherwise each gives floor(k/M) and the rest come
-    from classes chosen at random, one each. A class with fewer items than its share gives all it
-    has, and the others share what is missing equally.
-
-    labels: (n,) classes. Set-up O(n log n), O(k) per batch.
+    labels: (n,) classes. With k = sM for M classes each gives s items; otherwise each gives
+            floor(k/M) and the rest come from classes chosen at random, one each. A class with fewer
+            items than its share gives all it has, and the others share what is missing equally.
 
     >>> Stratified(["a", "a", "a", "b"], k=2).inclusion()
     array([0.33333333, 0.33333333, 0.33333333, 1.        ])
@@ -85,11 +88,11 @@ class Stratified(ClosedForm):
         self._sizes = np.bincount(self.stratum)
         self._members = np.argsort(self.stratum, kind="stable")
         self._guaranteed, self._extra = _shares(self._sizes, self.k)
-
-    @property
-    def _not_exhausted(self) -> IntArray:
-        """Strata with more items than their guaranteed count, which an extra item may come from."""
-        return np.flatnonzero(self._guaranteed < self._sizes)
+        #: Strata with more items than their guaranteed count, which an extra item may come from,
+        self._open = self._guaranteed < self._sizes
+        self._open_count = int(self._open.sum())
+        #: and the probability that a stratum gives one.
+        self._extra_probability = np.where(self._open, self._extra / max(self._open_count, 1), 0.0)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         from dmsgd.compiled.simple import draw_stratified
@@ -102,25 +105,14 @@ class Stratified(ClosedForm):
 
         return draw_in_parallel(rows, start, size, self.k, workers)
 
-    @property
-    def _extra_probability(self) -> FloatArray:
-        """Probability that a stratum gives one more than its guaranteed count."""
-        p = np.zeros(self._guaranteed.size)
-        if self._extra:
-            p[self._not_exhausted] = self._extra / self._not_exhausted.size
-        return p
-
     def inclusion(self) -> FloatArray:
-        """Return b_i = (expected count of i's stratum) / (size of i's stratum)."""
         expected = self._guaranteed + self._extra_probability
         return np.asarray((expected / self._sizes)[self.stratum])
 
     def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
         """E[c_a c_b] / (n_a n_b) across strata, E[c (c - 1)] / (n (n - 1)) within one."""
-        base, p, open_strata = (
-            self._guaranteed.astype(float), self._extra_probability, self._not_exhausted.size
-        )  # fmt: skip
-        both = self._extra * (self._extra - 1) / max(open_strata * (open_strata - 1), 1)
+        base, p = self._guaranteed.astype(float), self._extra_probability
+        both = self._extra * (self._extra - 1) / max(self._open_count * (self._open_count - 1), 1)
         a, b = self.stratum[i], self.stratum[j]
         across = base[a] * base[b] + base[a] * p[b] + base[b] * p[a]
         across += np.where((p[a] > 0) & (p[b] > 0), both, 0.0)
@@ -135,24 +127,22 @@ class Stratified(ClosedForm):
         counts = np.zeros((batches.shape[0], self._sizes.size), dtype=np.int64)
         np.add.at(counts, (rows, self.stratum[batches]), 1)
         more = counts - self._guaranteed
-        room = (self._guaranteed < self._sizes).astype(np.int64)
-        possible = np.all((more >= 0) & (more <= room), axis=1)
+        possible = np.all((more >= 0) & (more <= self._open), axis=1)
         ways = log_binomial(self._sizes, np.where(possible, counts.T, 0).T).sum(axis=1)
-        choices = log_binomial(self._not_exhausted.size, self._extra)
+        choices = log_binomial(self._open_count, self._extra)
         return np.where(possible, -ways - choices, -np.inf)
 
     def _pair_moment(self, Y: FloatArray) -> float:
         """Pairs within a stratum have one joint probability, and so have those across two."""
-        order, sizes = self._members, self._sizes
-        first, last = order[np.cumsum(sizes) - sizes], order[np.cumsum(sizes) - 1]
-        sums = np.add.reduceat(Y[order], np.cumsum(sizes) - sizes, axis=0)
+        order, sizes, stops = self._members, self._sizes, np.cumsum(self._sizes)
+        first, last = order[stops - sizes], order[stops - 1]
+        sums = np.add.reduceat(Y[order], stops - sizes, axis=0)
         squares = np.bincount(self.stratum, np.einsum("ip,ip->i", Y, Y))
         joint = self.joint(first[:, None], first)
         np.fill_diagonal(joint, np.where(sizes > 1, self.joint(first, last), 0.0))
         return float(np.einsum("ap,ap->", joint @ sums, sums) - joint.diagonal() @ squares)
 
     def fingerprint(self) -> str:
-        """Return the hash of each item's stratum and k; names of strata are not part of it."""
         return digest("Stratified", self.k, self.stratum)
 
     def __repr__(self) -> str:
@@ -177,8 +167,8 @@ def _shares(sizes: IntArray, k: int) -> tuple[IntArray, int]:
 def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> Stratified:
     """Return stratified sampling over k-means clusters of X: pre-clustering (Proposition 2).
 
-    `clusters` defaults to k, one item of each cluster per batch. The features, shape (n, d), are
-    taken into memory. O(n d clusters) per pass of k-means over the data.
+    `clusters` defaults to k, one item of each cluster per batch. X is taken into memory, and a
+    pass of k-means over it is O(n d clusters).
 
     >>> design = clustered([[0.0], [0.1], [5.0], [5.1], [5.2]], k=2)
     >>> [round(float(b), 3) for b in design.inclusion()]
@@ -190,3 +180,74 @@ def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> St
     if count > X.n:
         raise ValueError(f"clusters={count} exceeds the number of items, {X.n}")
     return Stratified(k_means(X, count, seed_key(seed)).labels_, k)
+
+
+def cells(X: Any, k: int) -> Stratified:
+    """Return stratified sampling over k cells of equal size, one item of each in a batch.
+
+    X: (n, d) features as `diversify` takes them, taken into memory.
+
+    All items are split in two halves along their principal direction, each half along its own, and
+    so on until there are k cells, whose sizes differ by at most one. So b is k/n (up to that
+    difference) and similar items are rarely in one batch. O(n d min(n, d) log k); for sparse X, or
+    large X of more than 1,024 columns, O(n d log k) per step of an iteration.
+
+    >>> design = cells([[0.0], [9.0], [1.0], [8.0], [2.0], [7.0]], k=2)
+    >>> design.stratum.tolist(), design.inclusion().round(3).tolist()
+    ([0, 1, 0, 1, 0, 1], [0.333, 0.333, 0.333, 0.333, 0.333, 0.333])
+    """
+    F = as_features(X).to_memory()
+    k = as_batch_size(k, F.n)
+    cell = np.empty(F.n, dtype=np.int64)
+    for number, group in enumerate(_cut(F.matrix, np.arange(F.n), k)):
+        cell[group] = number
+    return Stratified(cell, k)
+
+
+def _cut(X: Matrix, group: IntArray, count: int) -> list[IntArray]:
+    """Return `count` cells of a group of items, the larger ones first."""
+    if count == 1:
+        return [group]
+    order = group[_order(X[group])]
+    left = (count + 1) // 2
+    size, more = divmod(group.size, count)
+    cut = size * left + min(more, left)
+    return _cut(X, order[:cut], left) + _cut(X, order[cut:], count - left)
+
+
+def _order(rows: Matrix) -> IntArray:
+    """Return the order of rows, centred in place if dense, along their principal direction."""
+    if isinstance(rows, np.ndarray):
+        rows -= rows.mean(axis=0)
+    along = np.asarray(rows @ _direction(rows))
+    along -= along.mean()
+    length = float(np.abs(along).max())
+    return np.argsort(np.round(along / (LEVEL * length or 1.0)), kind="stable")
+
+
+def _direction(rows: Matrix) -> FloatArray:
+    """Return the unit vector along which rows, of mean 0 if dense, vary most.
+
+    Its largest entry is positive.
+    """
+    d, dense = rows.shape[1], isinstance(rows, np.ndarray)
+    if d == 1:
+        return np.ones(1)
+    if dense and (rows.size <= LARGE or d <= NARROW):
+        found = principal(rows, 1)[:, 0]
+    else:
+        from scipy.sparse.linalg import LinearOperator, eigsh
+
+        mean = np.asarray(rows.mean(axis=0)).ravel()
+
+        def covariance(v: FloatArray) -> FloatArray:
+            along = rows @ v - mean @ v
+            return np.asarray(rows.T @ along - mean * along.sum())
+
+        starts = np.ones(d), np.random.default_rng(0).normal(size=d)
+        start = next((each for each in starts if covariance(each).any()), None)
+        if start is None:  # all rows are the same
+            return np.ones(d)
+        operator = LinearOperator((d, d), matvec=covariance, dtype=np.float64)
+        found = eigsh(operator, k=1, v0=start, tol=1e-3)[1][:, 0]
+    return np.asarray(found * np.sign(found[np.argmax(np.abs(found))]))

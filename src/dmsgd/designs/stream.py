@@ -20,28 +20,21 @@ FIXED_K = "a design with a fixed k (diversify makes one; any design of dmsgd but
 
 
 class Source(Protocol):
-    """What a `Stream` reads: a `Design`, or a `Schedule` drawn from one."""
+    """What training reads batches from, with the methods of `Design`: one, or a `Schedule`."""
+
+    n: int
+    k: int
 
     @property
-    def n(self) -> int:
-        """Number of items."""
+    def chunk(self) -> int: ...
 
-    @property
-    def k(self) -> int:
-        """Number of items in a batch."""
+    def sample(
+        self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1
+    ) -> IntArray: ...
 
-    @property
-    def chunk(self) -> int:
-        """Number of batches that `sample` makes for the price of one; 1 if each has its own."""
+    def fingerprint(self) -> str: ...
 
-    def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
-        """Return batches start..start+size, shape (size, k)."""
-
-    def fingerprint(self) -> str:
-        """Return a hash of everything that the batches are a function of, besides the seed."""
-
-    def stream(self, seed: Seed) -> Stream:
-        """Return the batches of one seed in order."""
+    def stream(self, seed: Seed) -> Stream: ...
 
 
 @final
@@ -50,10 +43,6 @@ class Stream:
 
     seed:  design.sample(size, seed) gives these batches, however often it is called.
     steps: how many batches there are: None for a design, which has no last one.
-
-    >>> from dmsgd import Uniform
-    >>> [(t, batch.shape) for t, batch in Uniform(9, 4).stream(0).batches(start=5, steps=2)]
-    [(5, (4,)), (6, (4,))]
     """
 
     def __init__(
@@ -72,11 +61,8 @@ class Stream:
         return on_host(self.design.sample(size, self.seed, start=start, workers=workers))
 
     def call_size(self, limit: int) -> int:
-        """Return how many batches to draw per call: the design's chunk if it has one, or `limit`.
-
-        A smaller call would read a large file again for fewer batches, or cut the epoch of a
-        `Partition`, which is made as a whole.
-        """
+        """Return how many batches to draw per call: the design's chunk, or `limit` if it is 1."""
+        # A smaller call would read a large file again, or cut the epoch of a `Partition`.
         return self.design.chunk if self.design.chunk > 1 else limit
 
     def batches(self, start: int, steps: int) -> Iterator[tuple[int, IntArray]]:
@@ -95,25 +81,22 @@ class Stream:
 
 
 def fixed_seed(seed: Seed) -> int | np.random.SeedSequence:
-    """Return a seed that gives the same batches however often it is used.
-
-    An int or a SeedSequence is returned as it is, so that batches are those of
-    design.sample(steps, seed). A generator is advanced, and None takes fresh entropy.
-    """
+    """Return a seed that gives the same batches however often it is used: a generator advances."""
     key = seed_key(seed)  # raises for anything that is not a seed
     return seed if isinstance(seed, int | np.integer | np.random.SeedSequence) else key
+
+
+def kind_of(value: Any) -> str:
+    """Return what `value` is, for messages."""
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
 def check_design(design: Any, n: int | None = None, data: str = "the data") -> None:
     """Raise unless `design` is a Design or a Schedule and, if n is given, of n items."""
     if isinstance(design, type) or not hasattr(design, "stream"):
-        kind = f"the class {design.__name__}" if isinstance(design, type) else type(design).__name__
-        raise TypeError(f"design must be {FIXED_K} or a Schedule, got {kind}")
+        raise TypeError(f"design must be {FIXED_K} or a Schedule, got {kind_of(design)}")
     if n is not None and design.n != n:
-        raise ValueError(
-            f"{data} has {n} items, the design {design.n}; build the design from the features of "
-            f"this very data"
-        )
+        raise ValueError(f"{data} has {n} items, the design {design.n}; they must be the same")
 
 
 def as_indexable(data: Any, name: str) -> Any:
@@ -121,10 +104,8 @@ def as_indexable(data: Any, name: str) -> Any:
     if data is None:
         raise TypeError(f"{name} is None; pass one row per item")
     rows = data if hasattr(data, "shape") else to_numpy(data, name)
-    if len(rows.shape) == 0:
-        raise ValueError(f"{name} must have one row per item, got a single value")
-    if rows.shape[0] == 0:
-        raise ValueError(f"{name} is empty: shape {tuple(rows.shape)}")
+    if not rows.shape or rows.shape[0] == 0:
+        raise ValueError(f"{name} must have one row per item, got shape {tuple(rows.shape)}")
     return data.tocsr() if sparse.issparse(data) else rows
 
 

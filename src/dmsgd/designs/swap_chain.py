@@ -3,8 +3,7 @@
 An exchange chain (Li, Jegelka, Sra 2016, arXiv 1603.06052; Anari, Oveis Gharan, Rezaei 2016, arXiv
 1602.05242): from a set Y of k items, pick i in Y and j among all n items uniformly; if j is not in
 Y, move to Y' = Y - i + j with probability min(1, det(L_Y') / det(L_Y)). Its stationary distribution
-is exactly the k-DPP. `diagnose` measures how fast it mixes; docs/approximations.md has the theory
-and the error by number of steps.
+is exactly the k-DPP; docs/approximations.md has the theory and the error by number of steps.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
 from dmsgd.inputs.threads import thread_count
-from dmsgd.kernels import RBF, Kernel, Linear, Precomputed
+from dmsgd.kernels import RBF, Kernel, Linear, Precomputed, as_kernel
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.samplers.swap import Advance, block_steps, compiled_steps, pivots
 
@@ -36,8 +35,7 @@ class Mixing:
     acceptance:           share of the steps that were moves.
     autocorrelation_time: batches of one chain that are worth one independent batch (1 is ideal).
     effective_size:       number of independent batches that all batches are worth.
-    r_hat:                Gelman-Rubin ratio of the halves of all chains. With a few hundred batches
-                          noise alone gives up to 1.02; above 1.05 raise burn_in and thin.
+    r_hat:                Gelman-Rubin ratio of half chains; above 1.05 raise burn_in and thin.
     """
 
     acceptance: float
@@ -60,24 +58,22 @@ class State(NamedTuple):
 class SwapChain(Design):
     """Batches of k items with nearly the distribution of the k-DPP, from entries of the kernel.
 
-    burn_in: steps from a chain's first set to its first batch. Default 10 n, so that each item has
-             been proposed about ten times.
+    burn_in: steps from a chain's first set, by a randomly pivoted Cholesky, to its first batch.
+             Default 10 n, so that each item has been proposed about ten times.
     thin:    steps from one batch to the next. Default 10 k, ten proposals for each place.
     chain_length: batches made by one chain. Batch t belongs to chain t // chain_length, which has
              its own first set and its own random numbers: chains run on threads.
 
-    A chain starts from a randomly pivoted Cholesky, whose sets are close to the k-DPP already.
-    After 3 n steps inclusion frequencies could not be told from those of exact draws in our
-    measurements (docs/approximations.md). Cost: k kernel entries and O(k²) operations per step,
-    n k entries and O(n k²) for a chain's start. KDPP(kernel, k) is exact and faster wherever its
-    set-up, O(n³) or O(n d²), is affordable.
-
-    There is no `inclusion`, `joint` or `log_prob`, which need the spectrum;
-    `dmsgd.diagnostics.estimate_inclusion` counts.
+    O(k²) and k kernel entries per step, O(n k²) and n k entries for the start of a chain.
+    KDPP(kernel, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is affordable. There
+    is no `inclusion`; `dmsgd.diagnostics.estimate_inclusion` counts.
 
     >>> SwapChain(Linear(np.eye(9)), k=2).sample(100, seed=0).shape
     (100, 2)
     """
+
+    #: Key, first batch and state of the chain that was drawn from last.
+    _latest: tuple[int, int, State] | None = None
 
     def __init__(
         self,
@@ -87,12 +83,7 @@ class SwapChain(Design):
         thin: int | None = None,
         chain_length: int = 100,
     ) -> None:
-        if not isinstance(kernel, Kernel):
-            raise TypeError(
-                f"SwapChain needs a Kernel, got {type(kernel).__name__}; "
-                f"use SwapChain(Linear(X), k) or SwapChain(RBF(X), k)"
-            )
-        self.kernel = kernel
+        self.kernel = as_kernel(kernel, "SwapChain")
         self.n = kernel.n
         self.k = as_batch_size(k, self.n)
         self.burn_in = 10 * self.n if burn_in is None else as_count(burn_in, "burn_in", least=0)
@@ -100,22 +91,27 @@ class SwapChain(Design):
         self.chain_length = as_count(chain_length, "chain_length")
         self._greedy = pivots(kernel, self.k)
         if self._greedy.size < self.k:
-            raise RankError(
-                self.k, self._greedy.size, "every other item has less than 1e-12 of its own"
-            )
-        self._latest: tuple[int, int, State] | None = None
+            cut = "every other item has less than 1e-12 of its own"
+            raise RankError(self.k, self._greedy.size, cut)
 
     @cached_property
     def _advance(self) -> Advance:
-        return _steps(self.kernel)
+        kernel = self.kernel
+        X = None if kernel.features is None else kernel.features.unwrap()
+        if isinstance(kernel, Precomputed):
+            return compiled_steps("MATRIX", kernel.matrix, 0.0, kernel.diag())
+        if isinstance(kernel, Linear) and isinstance(X, np.ndarray):
+            return compiled_steps("LINEAR", X, 0.0, kernel.diag())
+        if isinstance(kernel, RBF) and isinstance(X, np.ndarray):
+            return compiled_steps("GAUSSIAN", X, 0.5 / kernel.scale**2, kernel.diag())
+        return block_steps(kernel)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
-        out = np.empty((size, self.k), dtype=np.int64)
-        stop = start + size
+        out, stop = np.empty((size, self.k), dtype=np.int64), start + size
         begins = range(start - start % self.chain_length, stop, self.chain_length)
 
         def work(begin: int) -> None:
-            for state in self._resume(key, begin, start, min(stop, begin + self.chain_length)):
+            for state in self._states(key, begin, start, min(stop, begin + self.chain_length)):
                 if state.draw >= start:
                     out[state.draw - start] = state.batch
                 if state.draw == stop - 1:
@@ -124,94 +120,54 @@ class SwapChain(Design):
         parallel_map(work, begins, workers)
         return out
 
-    def _resume(self, key: int, begin: int, start: int, stop: int) -> Iterator[State]:
-        """Yield states of the chain that begins at batch `begin`: those from `start` at least."""
-        latest = self._latest
-        if latest and latest[:2] == (key, begin) and latest[2].draw < start:
-            return self._states(key, begin, stop, latest[2])
-        return self._states(key, begin, stop)
-
-    def _states(
-        self, key: int, begin: int, stop: int, after: State | None = None
-    ) -> Iterator[State]:
-        """Yield the states of batches begin..stop of one chain, or those that follow `after`.
+    def _states(self, key: int, begin: int, start: int, stop: int) -> Iterator[State]:
+        """Yield states of the chain that begins at batch `begin`: start..stop, and some before.
 
         The steps towards batch t use random numbers of (key, t) only, and the factor is computed
-        anew for each batch, so that continuing equals starting from the beginning.
+        anew for each batch, so that continuing the latest state equals starting from `begin`.
         """
         from dmsgd.compiled.philox import fill_uniform
 
-        uniforms = np.empty(2 * self.k)
-        Y = None if after is None else after.items.copy()
-        for t in range(begin if after is None else after.draw + 1, stop):
+        uniforms, first, Y = np.empty(2 * self.k), begin, np.empty(0, dtype=np.int64)
+        if (latest := self._latest) and latest[:2] == (key, begin) and latest[2].draw < start:
+            first, Y = latest[2].draw + 1, latest[2].items.copy()
+        for t in range(first, stop):
             block = fill_uniform(key, t, 0, uniforms)
-            steps = self.thin if t > begin else self.burn_in
-            if Y is None:
-                Y = self._first(uniforms[self.k :])
+            if t == begin:  # random pivots, or greedy ones where these are too few
+                drawn = pivots(self.kernel, self.k, uniforms[self.k :])
+                Y = drawn if drawn.size == self.k else self._greedy.copy()
+            steps = self.burn_in if t == begin else self.thin
             _, moves, log_det = self._advance(Y, key, t, block, steps)
             yield State(t, Y.copy(), Y[np.argsort(uniforms[: self.k])], moves, log_det)
-
-    def _first(self, uniforms: FloatArray) -> IntArray:
-        """Return the first set of a chain: random pivots, or greedy ones if these are too few."""
-        drawn = pivots(self.kernel, self.k, uniforms)
-        return drawn if drawn.size == self.k else self._greedy.copy()
 
     def diagnose(
         self, size: int = 200, seed: Seed = None, *, chains: int = 4, workers: int = 1
     ) -> Mixing:
-        """Return how well `chains` chains of `size` batches each mix.
-
-        It looks at log det(L_Y) only: a good result is necessary, not sufficient.
-        """
+        """Return how well `chains` chains of `size` batches each mix, by log det(L_Y) alone."""
         size, chains = as_count(size, "size", least=4), as_count(chains, "chains", least=2)
-        key = seed_key(seed)
+        key, steps = seed_key(seed), chains * (size - 1) * self.thin
         # a state is two arrays of k and about 60 numbers besides
         reserve(chains * size * (2 * self.k + 60), f"{chains} x {size:,} states", "ask for fewer")
 
         def run(chain: int) -> list[State]:
-            return list(self._states(key, chain * size, (chain + 1) * size))
+            return list(self._states(key, chain * size, chain * size, (chain + 1) * size))
 
         runs = parallel_map(run, range(chains), thread_count(workers))
         trace = np.array([[state.log_det for state in states] for states in runs])
         moves = sum(state.moves for states in runs for state in states[1:])
-        return mixing(trace, moves / (chains * (size - 1) * self.thin))
+        time = autocorrelation_time(trace)
+        return Mixing(moves / steps, time, trace.size / time, r_hat(trace))
 
     def fingerprint(self) -> str:
-        """Return the hash of the kernel, k and how long the chains run."""
-        lengths = (self.burn_in, self.thin, self.chain_length)
+        lengths = self.burn_in, self.thin, self.chain_length
         return digest("SwapChain", self.k, *lengths, self.kernel.fingerprint())
 
     def provenance(self) -> dict[str, str]:
-        """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
-        origin = {"kernel": repr(self.kernel), "data": self.kernel.fingerprint()}
-        return {"design": repr(self), **origin, "sampler": "swap chain"}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_latest": None}
+        return self._origin(repr(self.kernel), self.kernel.fingerprint(), "swap chain")
 
     def __repr__(self) -> str:
-        return (
-            f"SwapChain(k={self.k}, {self.kernel!r}, burn_in={self.burn_in}, thin={self.thin}, "
-            f"chain_length={self.chain_length})"
-        )
-
-
-def _steps(kernel: Kernel) -> Advance:
-    """Return the fastest way to make steps with this kernel."""
-    X = None if kernel.features is None else kernel.features.unwrap()
-    if isinstance(kernel, Precomputed):
-        return compiled_steps("MATRIX", kernel.matrix, 0.0, kernel.diag())
-    if isinstance(kernel, Linear) and isinstance(X, np.ndarray):
-        return compiled_steps("LINEAR", X, 0.0, kernel.diag())
-    if isinstance(kernel, RBF) and isinstance(X, np.ndarray):
-        return compiled_steps("GAUSSIAN", X, 0.5 / kernel.scale**2, kernel.diag())
-    return block_steps(kernel)
-
-
-def mixing(trace: FloatArray, acceptance: float) -> Mixing:
-    """Return the diagnostics of `trace`, shape (chains, batches)."""
-    time = autocorrelation_time(trace)
-    return Mixing(acceptance, time, trace.size / time, r_hat(trace))
+        lengths = f"burn_in={self.burn_in}, thin={self.thin}, chain_length={self.chain_length}"
+        return f"SwapChain(k={self.k}, {self.kernel!r}, {lengths})"
 
 
 def autocorrelation_time(trace: FloatArray) -> float:
@@ -222,8 +178,7 @@ def autocorrelation_time(trace: FloatArray) -> float:
     the first one is not (Geyer 1992).
     """
     length = trace.shape[1]
-    centred = trace - trace.mean()
-    spectrum = np.abs(np.fft.rfft(centred, 2 * length, axis=1)) ** 2
+    spectrum = np.abs(np.fft.rfft(trace - trace.mean(), 2 * length, axis=1)) ** 2
     covariance = np.fft.irfft(spectrum, axis=1).mean(axis=0)[:length] / length
     if covariance[0] <= 0:  # one and the same value throughout, as with k = n
         return 1.0

@@ -19,7 +19,7 @@ import numpy as np
 
 import dmsgd
 from dmsgd.designs.design import Design, check_range
-from dmsgd.designs.html import frequency_range, html_repr
+from dmsgd.designs.html import html_repr
 from dmsgd.designs.stream import FIXED_K, Stream
 from dmsgd.errors import ClusterError, InputError
 from dmsgd.features.cluster import check_client, map_on_workers
@@ -170,16 +170,13 @@ class Schedule:
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: size, origin, and how evenly items are drawn."""
-        b = self._inclusion
         rows = {
             "draws": f"{len(self):,} of {self.k:,} out of {self.n:,} items",
             "seed": str(self.seed),
             "place": str(self.path or "in memory"),
             "design": self.record.design,
         }
-        if b is not None:
-            rows["items are drawn"] = frequency_range(b)
-        return html_repr("Schedule", rows, b)
+        return html_repr("Schedule", rows, self._inclusion)
 
     def __repr__(self) -> str:
         place = self.path or "in memory"
