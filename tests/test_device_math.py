@@ -87,7 +87,7 @@ REFUSED = {
     "complex": (torch.ones(3, 2, dtype=torch.complex64), TypeError, "X must hold real numbers"),
     "images": (torch.ones(3, 2, 2), ValueError, r"got shape \(3, 2, 2\); .*X\.reshape"),
     "empty": (torch.ones(0, 2), ValueError, r"X is empty: shape \(0, 2\)"),
-    "missing": (torch.tensor([[1.0, torch.nan]]), ValueError, "X has 1 NaN or infinite value;"),
+    "missing": (torch.tensor([[1.0, torch.nan]]), ValueError, "X has 1 NaN or infinite value"),
     "too large": (torch.eye(3).double() * 1e200, ValueError, "squares overflow; rescale it"),
     "zero": (torch.zeros(3, 2), ValueError, "all features are zero"),
     "too small": (torch.eye(3).double() * 1e-170, ValueError, "squares vanish; rescale it"),

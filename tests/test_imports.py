@@ -204,11 +204,8 @@ def test_imports_of_experiments_point_one_way() -> None:
 #: Kinds of features and vectors, and the only folder that may ask for each.
 KINDS = {
     "features": {
-        "Stored",
-        "Array",
-        "Sparse",
+        "InMemory",
         "Blocks",
-        "LargeArray",
         "Cuda",
         "FileReader",
         "Reader",

@@ -1,4 +1,4 @@
-"""Features in memory: `Array` and `Sparse`, with one call of a library for each product."""
+"""`InMemory`: features that are an array or a CSR array, with one library call per product."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dmsgd.spectra.spectrum import Spectrum, truncate
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.
 BLOCK = 2**20
-
 #: Eigenvectors of sparse features are stored up to this many numbers, a gigabyte: draws from them
 #: are ten times faster.
 STORED = 2**27
 
 
-class Stored(Features):
+@final
+class InMemory(Features):
     """A matrix in memory.
 
     origin: the fingerprint of what a map made it from, and of the map; its own numbers are rounded.
@@ -39,6 +39,8 @@ class Stored(Features):
     def __init__(self, matrix: Matrix, origin: str | None = None, shared: bool = False) -> None:
         self.matrix, self.origin, self.shared = matrix, origin, shared
         self.n, self.d = (int(size) for size in matrix.shape)
+        self.sparse_rows = sparse.issparse(matrix)
+        self.kind, self.basis_order = ("sparse", "F") if self.sparse_rows else ("dense", "C")
 
     def take(self, items: IntArray) -> Matrix:
         return self.matrix[items]
@@ -73,27 +75,41 @@ class Stored(Features):
         C = self.times(S)
         return np.asarray(rows.product(self.matrix.T, C)), float(rows.row_norms2(C).sum())
 
-    def mapped(self, map: RowMap) -> Features:
-        width = map.width(self.d)
+    def mapped(self, map: RowMap) -> InMemory:
         if map.fills:  # its factors take as much again
-            reserve(2 * self.n * width, "the columns of the landmarks", "use fewer landmarks")
+            size = 2 * self.n * map.width(self.d)
+            reserve(size, "the columns of the landmarks", "use fewer landmarks")
         origin = digest(self.fingerprint(), map.fingerprint())
-        return in_memory(map.part(0, self.n)(self.matrix), origin)
+        return InMemory(map.part(0, self.n)(self.matrix), origin)
 
-    def to_memory(self) -> Stored:
+    def to_memory(self) -> InMemory:
         return self
 
-    def copied(self) -> Stored:
-        return in_memory(self.matrix.copy(), self.origin) if self.shared else self
+    def copied(self) -> InMemory:
+        return InMemory(self.matrix.copy(), self.origin) if self.shared else self
 
-    def transposed(self) -> Stored:
-        return in_memory(self.matrix.T)
+    def transposed(self) -> InMemory:
+        return InMemory(self.matrix.T)
 
     def unwrap(self) -> Matrix:
         return self.matrix
 
     def readable_rows(self, limit: int) -> int:
         return self.n
+
+    def spectrum(
+        self, tol: float = 0.0, *, overwrite: bool = False, advice: str = SHORTER
+    ) -> Spectrum:
+        X, is_csr = self.matrix, self.sparse_rows and self.matrix.format == "csr"
+        if not is_csr or np.diff(X.indptr).max() > 1:
+            return super().spectrum(tol, overwrite=overwrite, advice=advice)
+        squares = X.multiply(X).sum(axis=0)  # one entry per row, as labels: orthogonal columns
+        check_nonzero(bool(squares.any()))
+        used = np.flatnonzero(squares > 0)
+        what = f"the eigenvectors of {self.n} items in {used.size} strata"
+        reserve(self.n * used.size, what, "Uniform and Stratified draw the same without them")
+        V = X[:, used] @ sparse.diags_array(1 / np.sqrt(squares[used]))
+        return truncate(squares[used], V.toarray(), "diagonal", Rounding(), tol)
 
     def _stores_vectors(self) -> bool:
         return not self.sparse_rows or self.n * self.d <= STORED
@@ -120,48 +136,11 @@ class Stored(Features):
             self.matrix[first : first + step] = self.matrix[first : first + step] @ basis
         return np.asarray(self.matrix)
 
+    def computed_rows(self, B: FloatArray) -> ComputedRows | None:
+        if not self.sparse_rows:
+            return None
+        return ComputedRows(self, SparseRows.of(self.matrix), np.ascontiguousarray(B.T))
+
     @cached_property
     def _fingerprint(self) -> str:
         return self.origin or fingerprint(self.matrix)
-
-
-@final
-class Array(Stored):
-    """An array in memory."""
-
-    kind = "dense"
-
-
-@final
-class Sparse(Stored):
-    """A CSR array in memory; large eigenvectors are never stored."""
-
-    kind = "sparse"
-    sparse_rows = True
-    basis_order = "F"
-
-    def spectrum(
-        self, tol: float = 0.0, *, overwrite: bool = False, advice: str = SHORTER
-    ) -> Spectrum:
-        if not self._is_disjoint():
-            return super().spectrum(tol, overwrite=overwrite, advice=advice)
-        squares = self.matrix.multiply(self.matrix).sum(axis=0)
-        check_nonzero(bool(squares.any()))
-        used = np.flatnonzero(squares > 0)
-        values = squares[used]
-        what = f"the eigenvectors of {self.n} items in {used.size} strata"
-        reserve(self.n * used.size, what, "Uniform and Stratified draw the same without them")
-        V = self.matrix[:, used] @ sparse.diags_array(1 / np.sqrt(values))
-        return truncate(values, V.toarray(), "diagonal", Rounding(), tol)
-
-    def _is_disjoint(self) -> bool:
-        """Return whether rows have one entry each, as labels: then columns are orthogonal."""
-        return self.matrix.format == "csr" and bool(np.diff(self.matrix.indptr).max() <= 1)
-
-    def computed_rows(self, B: FloatArray) -> ComputedRows:
-        return ComputedRows(self, SparseRows.of(self.matrix), np.ascontiguousarray(B.T))
-
-
-def in_memory(matrix: Matrix, origin: str | None = None, shared: bool = False) -> Stored:
-    """Return the features that are this array or CSR array."""
-    return (Sparse if sparse.issparse(matrix) else Array)(matrix, origin, shared)

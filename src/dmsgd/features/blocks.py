@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.features.array import BLOCK, Stored, in_memory
+from dmsgd.features.array import BLOCK, InMemory
 from dmsgd.features.features import Features, RowMap
 from dmsgd.features.readers import FileReader, Reader, even_bounds
 from dmsgd.features.row_maps import ConcatLabels, Normalize, ScaleRows, row_lengths
-from dmsgd.features.rows import add_up, gram
+from dmsgd.features.rows import SparseGram, add_up, gram
 from dmsgd.inputs.arrays import (
     TINY,
     FloatArray,
@@ -47,10 +47,16 @@ ALIGNED = 64
 
 
 class Blocks(Features):
-    """The rows of a reader, mapped."""
+    """The rows of a reader, mapped.
 
-    def __init__(self, reader: Reader, maps: tuple[RowMap, ...] = ()) -> None:
-        self.reader, self.maps = reader, maps
+    rows: the same as row factors and a label column beside a large array, if that is all that maps
+          do to it: then single rows are computed without reading a block.
+    """
+
+    def __init__(
+        self, reader: Reader, maps: tuple[RowMap, ...] = (), rows: DenseRows | None = None
+    ) -> None:
+        self.reader, self.maps, self.rows = reader, maps, rows
         self.n, self.d, self.sparse_rows = reader.n, reader.d, reader.sparse_rows
         widest = 0 if reader.sparse_rows else reader.d
         for map in maps:
@@ -58,7 +64,7 @@ class Blocks(Features):
             self.sparse_rows = self.sparse_rows and not map.fills
             widest = max(widest, 0 if self.sparse_rows else self.d)
         self.kind = reader.kind
-        if self.sparse_rows:
+        if self.sparse_rows or rows is not None:
             self.basis_order = "F"
         self.bounds = reader.bounds(widest)
         self._grams: list[FloatArray] | None = None
@@ -113,6 +119,8 @@ class Blocks(Features):
 
     def take(self, items: IntArray) -> Matrix:
         items = np.asarray(items)
+        if self.rows is not None:
+            return self.rows.take(items, self.d)
         order = np.argsort(items, kind="stable")
         cuts = np.searchsorted(items[order], self.bounds)
         arguments = [
@@ -142,19 +150,30 @@ class Blocks(Features):
         if not self.sparse_rows:
             return np.asarray(add_up(self._each(gram, "gram")))
         piece, tasks, _ = self._tasks(_itself)
-        total, hashes = self.reader.sparse_gram(self.bounds, piece, tasks, self.d)
-        self._compare(hashes)
+        found = self.reader.sparse_gram(self.bounds, piece, tasks, self.d)
+        if found is not None:
+            self._compare(found[1])
+            return found[0].matrix()
+        total = SparseGram(self.d)
+        for part in self.map_blocks(_itself, "gram"):
+            total.add(part)
         return total.matrix()
 
     def gram_masses(self, B: FloatArray) -> FloatArray | None:
-        if self._grams is None:
+        if self._grams is None or self.rows is not None:  # whose masses are of 64 rows each
             return None
         return np.array([np.einsum("in,in->n", B, G @ B) for G in self._grams])
 
     def mapped(self, map: RowMap) -> Blocks:
-        return Blocks(self.reader, (*self.maps, map))
+        rows = None if self.rows is None else _mapped_rows(self.rows, map)
+        return Blocks(self.reader, (*self.maps, map), rows)
 
-    def to_memory(self) -> Stored:
+    def computed_rows(self, B: FloatArray) -> ComputedRows | None:
+        if self.rows is None:
+            return None
+        return ComputedRows(self, self.rows, np.ascontiguousarray(B.T))
+
+    def to_memory(self) -> InMemory:
         what, advice = f"all of {self!r} in memory", "use a part of the data, or fewer features"
         if not self.sparse_rows:
             reserve(self.n * self.d, what, advice)
@@ -163,7 +182,7 @@ class Blocks(Features):
             parts.append(block)
             if self.sparse_rows:  # an entry is a number and a column
                 reserve(2 * sum(part.nnz for part in parts) + self.n, what, advice)
-        return in_memory(self._stack(parts), self.fingerprint())
+        return InMemory(self._stack(parts), self.fingerprint())
 
     @cached_property
     def _fingerprint(self) -> str:
@@ -239,39 +258,10 @@ class ArrayReader(FileReader):
 
 
 def in_blocks(array: npt.NDArray[Any]) -> Blocks:
-    """Return features that read an array in memory block by block."""
-    reader = ArrayReader(array)
-    if array.dtype not in (np.float32, np.float64):
-        return Blocks(reader)
-    return LargeArray(reader, DenseRows(array, np.ones(reader.n)))
-
-
-@final
-class LargeArray(Blocks):
-    """A large array in memory, in the type it was given in: nothing of its size is made.
-
-    Row i is scale_i X_i, and a label column: as long as maps do no more than that, single rows are
-    computed without reading a block.
-    """
-
-    basis_order = "F"
-
-    def __init__(self, reader: Reader, rows: DenseRows, maps: tuple[RowMap, ...] = ()) -> None:
-        super().__init__(reader, maps)
-        self.rows = rows
-
-    def take(self, items: IntArray) -> Matrix:
-        return self.rows.take(np.asarray(items), self.d)
-
-    def mapped(self, map: RowMap) -> Blocks:
-        rows, maps = _mapped_rows(self.rows, map), (*self.maps, map)
-        return Blocks(self.reader, maps) if rows is None else LargeArray(self.reader, rows, maps)
-
-    def gram_masses(self, B: FloatArray) -> None:
-        return None  # Gram matrices are of blocks, and masses here of 64 rows
-
-    def computed_rows(self, B: FloatArray) -> ComputedRows:
-        return ComputedRows(self, self.rows, np.ascontiguousarray(B.T))
+    """Return features that read an array in memory, as it is, block by block."""
+    plain = array.dtype in (np.float32, np.float64)
+    rows = DenseRows(array, np.ones(len(array))) if plain else None
+    return Blocks(ArrayReader(array), (), rows)
 
 
 def _mapped_rows(rows: DenseRows, map: RowMap) -> DenseRows | None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.array import in_memory
+from dmsgd.features.array import InMemory
 from dmsgd.features.blocks import Blocks, in_blocks, is_large
 from dmsgd.features.dask import dask_reader, shared_file
 from dmsgd.features.features import Features
@@ -66,7 +66,7 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
     except TypeError:
         _check_text(value, name)
         raise
-    return in_memory(matrix, shared=_shared(matrix, value))
+    return InMemory(matrix, shared=_shared(matrix, value))
 
 
 def open_features(
@@ -108,7 +108,7 @@ def open_features(
         raise ValueError(
             f"{path}: a cluster reads .npy files in C order, .zarr, .parquet, and sparse .npz files"
         )
-    return in_memory(as_matrix(found, str(path), allow_tiny=allow_tiny))
+    return InMemory(as_matrix(found, str(path), allow_tiny=allow_tiny))
 
 
 def _open_npy(file: Path) -> Any:
@@ -131,7 +131,7 @@ def _read_or_block(
         return Blocks(reader)
     advice = "free some; with a smaller DMSGD_MEMORY it is read in blocks"
     reserve(reader.bytes // 8, f"all of {name}", advice)
-    return in_memory(as_matrix(reader.read(0, reader.n), name, allow_tiny=allow_tiny))
+    return InMemory(as_matrix(reader.read(0, reader.n), name, allow_tiny=allow_tiny))
 
 
 def split_label_column(X: Any, labels: Any) -> tuple[Any, Any]:

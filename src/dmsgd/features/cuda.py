@@ -14,13 +14,14 @@ import torch
 from torch import Tensor
 
 from dmsgd.features import rows
-from dmsgd.features.array import Stored, in_memory
+from dmsgd.features.array import InMemory
 from dmsgd.features.features import Features, RowMap
 from dmsgd.inputs.arrays import (
     FloatArray,
     IntArray,
     Matrix,
     as_array,
+    as_matrix,
     check_nonzero,
     check_shape,
     check_vanishing,
@@ -28,7 +29,6 @@ from dmsgd.inputs.arrays import (
 )
 from dmsgd.inputs.fingerprint import digest, fingerprint_rows, hash_factors
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.messages import counted
 from dmsgd.spectra.cuda import reserve_on
 from dmsgd.spectra.decompose import correct_left_vectors, like
 
@@ -109,9 +109,9 @@ class Cuda(Features):
     def transposed(self) -> Cuda:
         return Cuda(self.tensor.T.contiguous())
 
-    def to_memory(self) -> Stored:
+    def to_memory(self) -> InMemory:
         reserve(self.n * self.d, f"{self!r} in memory", "use a part of the data")
-        return in_memory(on_host(self.tensor.to(torch.float64)), self.fingerprint())
+        return InMemory(on_host(self.tensor.to(torch.float64)), self.fingerprint())
 
     def copied(self) -> Cuda:
         return Cuda(self.tensor.clone(), self.origin)
@@ -137,10 +137,7 @@ def cuda_features(tensor: Any, name: str, allow_tiny: bool) -> Cuda:
     features = Cuda(tensor.detach().resolve_neg())
     squares = sum(float(part.square().sum()) for _, part in features.slices())
     if not np.isfinite(squares):
-        bad = int((~torch.isfinite(tensor)).sum())
-        if bad:
-            raise ValueError(f"{name} has {counted(bad, 'NaN or infinite value')}; remove them")
-        raise ValueError(f"{name} has values so large that their squares overflow; rescale it")
+        as_matrix(features.take(np.arange(features.n)), name)  # raises, and says where
     if not allow_tiny:
         check_nonzero(bool(tensor.any()))
         check_vanishing(squares, name)

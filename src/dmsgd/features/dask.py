@@ -31,17 +31,10 @@ class DaskReader(Reader):
     """
 
     kind = "distributed"
+    file: FileReader | None = None
 
-    def __init__(
-        self,
-        parts: list[Any],
-        sizes: Sequence[int],
-        d: int,
-        sparse_rows: bool,
-        file: FileReader | None = None,
-    ) -> None:
-        self.parts, self.sparse_rows, self.file = parts, sparse_rows, file
-        self.name = "" if file is None else file.name
+    def __init__(self, parts: list[Any], sizes: Sequence[int], d: int, sparse_rows: bool) -> None:
+        self.parts, self.sparse_rows = parts, sparse_rows
         self.edges = np.cumsum([0, *sizes]).astype(np.int64)
         self._set_shape((int(self.edges[-1]), int(d)), "the Dask array")
 
@@ -67,7 +60,6 @@ class DaskReader(Reader):
     def compute(
         self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
     ) -> Iterator[Any]:
-        """Yield the results in order; from a cluster, each as soon as it and those before are."""
         return results_of(self._tasks(bounds, piece, arguments, name))
 
     def _tasks(
@@ -83,33 +75,32 @@ class DaskReader(Reader):
 
     def sparse_gram(
         self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], width: int
-    ) -> tuple[SparseGram, list[Any]]:
-        """Return what `Reader.sparse_gram` does; on a cluster each thread has one total.
+    ) -> tuple[SparseGram, list[Any]] | None:
+        """Return the Gram matrix from one total per thread of a cluster, if there is one.
 
         Totals are large and rows are small: rows are sent to totals.
         """
         client = current_client()
         if client is None:
-            return super().sparse_gram(bounds, piece, arguments, width)
+            return None
         tasks = self._tasks(bounds, piece, arguments, "gram")
         threads = max(1, min(sum(client.nthreads().values()), len(tasks)))
         add: Any = partial(named(_add_rows, "add"), width)
         lanes = np.array_split(np.arange(len(tasks)), threads)
         totals = [reduce(add, (tasks[number] for number in lane), None) for lane in lanes]
-        hashes = named(_second, "hashes")
         total = reduce(named(SparseGram.plus, "add"), totals)
-        *rest, found = results_of([*(hashes(task) for task in tasks), total])
-        return found, rest
+        *hashes, found = results_of([*(task[1] for task in tasks), total])
+        return found, hashes
 
 
 def shared_file(reader: FileReader) -> DaskReader:
     """Return the rows of a file that the workers of a cluster read, each its own blocks."""
-    import dask
-
     bounds = reader.bounds(0 if reader.sparse_rows else reader.d)
-    everywhere, read = dask.delayed(reader.read), named(_call, "read")
-    parts = [read(everywhere, start, stop) for start, stop in pairwise(bounds.tolist())]
-    return DaskReader(parts, np.diff(bounds).tolist(), reader.d, reader.sparse_rows, reader)
+    read = named(reader.read, "read")
+    parts = [read(start, stop) for start, stop in pairwise(bounds.tolist())]
+    found = DaskReader(parts, np.diff(bounds).tolist(), reader.d, reader.sparse_rows)
+    found.name, found.file = reader.name, reader
+    return found
 
 
 def dask_reader(value: Any) -> DaskReader:
@@ -134,9 +125,9 @@ def dask_reader(value: Any) -> DaskReader:
         raise ValueError(f"the Dask array must have two dimensions, got shape {array.shape}")
     if np.isnan([*array.chunks[0], *array.chunks[1]]).any():
         array = array.compute_chunk_sizes()
-    stack = named(_stack_columns, "stack")
-    parts = [row[0] if len(row) == 1 else stack(list(row)) for row in array.to_delayed()]
     sparse_rows = sparse.issparse(getattr(array, "_meta", None))
+    stack = named(sparse.hstack if sparse_rows else np.hstack, "stack")
+    parts = [row[0] if len(row) == 1 else stack(list(row)) for row in array.to_delayed()]
     return DaskReader(parts, array.chunks[0], array.shape[1], sparse_rows)
 
 
@@ -147,14 +138,6 @@ def _call(piece: Callable[..., Any], *arguments: Any) -> Any:
 def _add_rows(width: int, total: SparseGram | None, found: Any) -> SparseGram:
     """Return a total with more rows; a copy, because Dask may run a task twice."""
     return (SparseGram(width) if total is None else deepcopy(total)).add(found[0])
-
-
-def _second(found: Any) -> Any:
-    return found[1]
-
-
-def _stack_columns(parts: list[Any]) -> Any:
-    return sparse.hstack(parts, "csr") if sparse.issparse(parts[0]) else np.hstack(parts)
 
 
 def _shape(part: Any) -> tuple[int, int]:

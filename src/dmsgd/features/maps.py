@@ -27,8 +27,6 @@ Moments = tuple[int, FloatArray, FloatArray]
 def one_hot(labels: Any) -> Matrix:
     """Return H, the (n, classes) CSR indicator matrix of the labels, classes in sorted order.
 
-    O(n log n), and n stored numbers.
-
     >>> one_hot(["cat", "ant", "cat"]).toarray()
     array([[0., 1.],
            [1., 0.],
@@ -42,7 +40,7 @@ def anneal(X: Any, rho: float) -> Matrix | Features:
     """Return x^rho element-wise; zeros stay zero, so sparse stays sparse.
 
     The paper's annealed kernel is Linear(anneal(tfidf, 0.1)): a small rho makes every shared word
-    count almost alike. X has shape (n, d), and so has the result; O(stored entries).
+    count almost alike.
 
     >>> anneal(np.array([[0.0, 4.0]]), 0.5)
     array([[0., 2.]])
@@ -54,8 +52,7 @@ def normalize(X: Any) -> Matrix | Features:
     """Return X with rows of Euclidean length 1; zero rows stay zero.
 
     A linear kernel favours items in proportion to their squared norm. Normalize rows whose length
-    means nothing (embeddings, counts); keep the length where it is importance. X and the
-    result have shape (n, d); O(stored entries).
+    means nothing (embeddings, counts); keep the length where it is importance.
 
     >>> normalize(np.array([[3.0, 4.0], [0.0, 0.0]]))
     array([[0.6, 0.8],
@@ -69,8 +66,7 @@ def standardize(X: Any) -> Matrix | Features:
 
     For columns in different units: a linear kernel is otherwise dominated by those with the largest
     numbers. Sparse X is scaled and not centred, so that it stays sparse: its columns have standard
-    deviation 1 and keep their zeros. The means and deviations take one pass over X, shape (n, d),
-    and the result has its shape.
+    deviation 1 and keep their zeros.
 
     >>> standardize(np.array([[1.0, 500.0, 7.0], [3.0, 100.0, 7.0]]))
     array([[-1.,  1.,  0.],

@@ -21,7 +21,6 @@ from dmsgd.files.parquet_tables import as_numbers, feature_columns, group_sizes,
 from dmsgd.files.paths import readable
 from dmsgd.inputs.arrays import IntArray, Matrix
 from dmsgd.inputs.memory import memory_limit, reserve
-from dmsgd.inputs.progress import Progress
 from dmsgd.inputs.threads import one_blas_thread, thread_count
 
 #: Blocks take at most this many bytes (as float64), or a 32nd of the memory that is free.
@@ -71,15 +70,12 @@ class Reader(ABC):
 
     def sparse_gram(
         self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], width: int
-    ) -> tuple[SparseGram, list[Any]]:
-        """Return the Gram matrix of all rows that `piece` returns, and what else it returns."""
-        total, rest = SparseGram(width), []
-        progress = Progress(f"a pass over {self.n:,} items")
-        for rows, other in self.compute(bounds, piece, arguments, "gram"):
-            total.add(rows)
-            rest.append(other)
-            progress(len(rest) / len(arguments))
-        return total, rest
+    ) -> tuple[SparseGram, list[Any]] | None:
+        """Return the Gram matrix of all rows that `piece` returns, and what else it returns.
+
+        None where rows are added up by whoever asks.
+        """
+        return None
 
     def check_unchanged(self) -> None:  # noqa: B027 - not all can tell without reading
         """Raise if the data are not those that were opened."""
@@ -233,18 +229,17 @@ class ParquetReader(FileReader):
         return bounds_along(self.groups, width)
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        source, parts = open_parquet(self.path), []
         first = int(np.searchsorted(self.groups, start, side="right")) - 1
-        for group in range(first, int(np.searchsorted(self.groups, stop))):
-            begin, end = self.groups[group : group + 2].tolist()
-            with readable(self.path, "Parquet"):
-                table = source.read_row_group(group, columns=list(self.columns))
-            rows = as_numbers(self.path, table, self.columns)
-            with readable(self.path, "Parquet"):
-                if rows.shape != (end - begin, self.d):
-                    raise ValueError(f"row group {group} has shape {rows.shape}")
-            parts.append(rows[max(start - begin, 0) : stop - begin])
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        last = int(np.searchsorted(self.groups, stop))
+        source, groups = open_parquet(self.path), list(range(first, last))
+        with readable(self.path, "Parquet"):
+            table = source.read_row_groups(groups, columns=list(self.columns))
+        begin, end = self.groups[[first, last]].tolist()
+        rows = as_numbers(self.path, table, self.columns)
+        with readable(self.path, "Parquet"):
+            if rows.shape != (end - begin, self.d):
+                raise ValueError(f"rows {begin} to {end} have shape {rows.shape}")
+        return rows[start - begin : stop - begin]
 
 
 @final

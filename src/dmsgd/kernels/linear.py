@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.features import Features, as_features
-from dmsgd.features.array import in_memory
+from dmsgd.features.array import InMemory
 from dmsgd.features.convert import as_frozen_features
 from dmsgd.inputs.arrays import (
     FloatArray,
@@ -117,7 +117,7 @@ class Product(Kernel):
             return one.products(two)  # type: ignore[attr-defined, no-any-return]
         reserve(self.n * one.d * two.d, f"the features of {self!r}", "use fewer features")
         rows = [as_array(features.to_memory().matrix) for features in (one, two)]
-        return in_memory(np.einsum("ij,ik->ijk", *rows).reshape(self.n, one.d * two.d))
+        return InMemory(np.einsum("ij,ik->ijk", *rows).reshape(self.n, one.d * two.d))
 
     def on_gpu(self) -> bool:
         return all(part.on_gpu() for part in self.parts)
