@@ -18,7 +18,7 @@ from dmsgd.features import as_features
 from dmsgd.features import blocks as blocks_module
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import open_features
-from dmsgd.features.readers import FileReader, NpyReader, even_bounds
+from dmsgd.features.readers import NpyReader, Reader, even_bounds
 from dmsgd.inputs.threads import one_blas_thread, thread_count
 from dmsgd.kernels import Linear, exact
 from dmsgd.spectra.eigenvectors import Projected
@@ -32,7 +32,7 @@ def all_files_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)
 
 
-class CountedReader(FileReader):
+class CountedReader(Reader):
     """A real .npy file in blocks of any size, that counts how often each is read."""
 
     kind = "in blocks, counted"
@@ -394,7 +394,7 @@ def test_a_change_that_the_file_system_does_not_show_is_found_by_the_hash(
 ) -> None:
     data = cut(features(), 100, 200)
     design = dmsgd.diversify(data, 6)
-    monkeypatch.setattr(FileReader, "check_unchanged", lambda self: None)
+    monkeypatch.setattr(Reader, "check_unchanged", lambda self: None)
     np.save(data.reader.file.path, features(seed=1))
     with pytest.raises(ValueError, match="has changed since it was first read"):
         design.sample(300, seed=0)

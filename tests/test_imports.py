@@ -207,7 +207,6 @@ KINDS = {
         "InMemory",
         "Blocks",
         "Cuda",
-        "FileReader",
         "Reader",
     },
     "spectra": {"Eigenvectors", "Projected", "CudaVectors"},

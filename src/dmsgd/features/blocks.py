@@ -1,15 +1,17 @@
 """Features that are read block by block: larger than memory, or spread over a cluster.
 
-A pass is a function of one block, applied to all of them, where a `Reader` has them: in this
-process, or on the workers of a cluster. Maps are applied to each block when it is read.
-
-A pass over all blocks also hashes the rows as they are stored. The first finds the fingerprint;
-later ones raise an error if the data have changed since.
+A pass is a function of one block, applied to all of them where a `Reader` has them, after maps. A
+pass over all blocks also hashes the rows as they are stored. The first finds the fingerprint; later
+ones raise an error if the data have changed since.
 """
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cached_property, partial
 from itertools import pairwise
 from operator import attrgetter, getitem
@@ -21,7 +23,7 @@ from scipy import sparse
 
 from dmsgd.features.array import BLOCK, InMemory
 from dmsgd.features.features import Features, RowMap
-from dmsgd.features.readers import FileReader, Reader, even_bounds
+from dmsgd.features.readers import Reader, even_bounds
 from dmsgd.features.row_maps import ConcatLabels, Normalize, ScaleRows, row_lengths
 from dmsgd.features.rows import SparseGram, add_up, gram
 from dmsgd.inputs.arrays import (
@@ -37,6 +39,7 @@ from dmsgd.inputs.arrays import (
 from dmsgd.inputs.fingerprint import canonical, digest, fingerprint_rows, row_hashes
 from dmsgd.inputs.memory import fits_in_memory, reserve
 from dmsgd.inputs.progress import Progress
+from dmsgd.inputs.threads import one_blas_thread, thread_count
 from dmsgd.samplers.computed_rows import ComputedRows, DenseRows
 
 #: Gram matrices of single blocks are kept if they take no more bytes: sums over blocks follow from
@@ -74,7 +77,7 @@ class Blocks(Features):
     ) -> Iterator[Any]:
         """Yield work(rows, *arguments[i]) of each block i; None where arguments[i] is None."""
         piece, tasks, full = self._tasks(work, arguments)
-        results = self.reader.compute(self.bounds, piece, tasks, name)
+        results = self._compute(piece, tasks, name)
         hashes: list[npt.NDArray[np.uint64]] = []
         progress = Progress(f"a pass over {self.n:,} items")
         for number, task in enumerate(tasks):
@@ -97,13 +100,36 @@ class Blocks(Features):
         given = [()] * len(ends) if arguments is None else arguments
         full = all(each is not None for each in given)
         tasks = [
-            None
-            if each is None
-            else (start, stop, tuple(map.part(start, stop) for map in self.maps), each)
-            for (start, stop), each in zip(ends, given, strict=True)
+            None if each is None else (*at, [map.part(*at) for map in self.maps], each)
+            for at, each in zip(ends, given, strict=True)
         ]
         about = full, reader.name, reader.sparse_rows, reader.d
         return partial(process_block, work, *about), tasks, full
+
+    def _compute(self, piece: Callable[..., Any], tasks: Sequence[Any], name: str) -> Iterator[Any]:
+        """Yield piece(raw rows, *task) of each block whose task is not None, in order.
+
+        Each core works on a block that it reads by itself.
+        """
+
+        def work(block: int) -> Any:
+            return piece(self.reader.read(*self.bounds[block : block + 2].tolist()), *tasks[block])
+
+        wanted = [block for block, task in enumerate(tasks) if task is not None]
+        # Only the main thread uses all cores; others run beside training.
+        here = threading.current_thread() is threading.main_thread()
+        threads = thread_count(-1) if here else 1
+        pending: deque[Future[Any]] = deque()
+        with (
+            one_blas_thread if threads > 1 else nullcontext(),
+            ThreadPoolExecutor(threads) as pool,
+        ):
+            for block in wanted:
+                pending.append(pool.submit(work, block))
+                if len(pending) > threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
 
     def _compare(self, hashes: list[npt.NDArray[np.uint64]]) -> None:
         found = fingerprint_rows((self.reader.n, self.reader.d), hashes)
@@ -115,7 +141,7 @@ class Blocks(Features):
         self.reader.fingerprint = found
 
     def blocks(self) -> Iterator[Matrix]:
-        return self.map_blocks(_itself, "load")
+        return self.map_blocks(itself, "load")
 
     def take(self, items: IntArray) -> Matrix:
         items = np.asarray(items)
@@ -137,7 +163,7 @@ class Blocks(Features):
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         if weights is not None:
-            return Blocks(self.reader, (*self.maps, ScaleRows(np.sqrt(weights))))._gram()
+            return type(self)(self.reader, (*self.maps, ScaleRows(np.sqrt(weights))))._gram()
         keep = 8 * self.d**2 * (self.bounds.size - 1) <= KEPT_BYTES
         self._grams = list(self._each(gram, "gram")) if keep else None
         total = self._gram() if self._grams is None else np.asarray(sum(self._grams))
@@ -149,13 +175,8 @@ class Blocks(Features):
         """Return FᵀF; of sparse rows from one total, and not one per block."""
         if not self.sparse_rows:
             return np.asarray(add_up(self._each(gram, "gram")))
-        piece, tasks, _ = self._tasks(_itself)
-        found = self.reader.sparse_gram(self.bounds, piece, tasks, self.d)
-        if found is not None:
-            self._compare(found[1])
-            return found[0].matrix()
         total = SparseGram(self.d)
-        for part in self.map_blocks(_itself, "gram"):
+        for part in self.map_blocks(itself, "gram"):
             total.add(part)
         return total.matrix()
 
@@ -166,7 +187,7 @@ class Blocks(Features):
 
     def mapped(self, map: RowMap) -> Blocks:
         rows = None if self.rows is None else _mapped_rows(self.rows, map)
-        return Blocks(self.reader, (*self.maps, map), rows)
+        return type(self)(self.reader, (*self.maps, map), rows)
 
     def computed_rows(self, B: FloatArray) -> ComputedRows | None:
         if self.rows is None:
@@ -195,21 +216,13 @@ class Blocks(Features):
 
 
 def process_block(
-    work: Callable[..., Any],
-    full: bool,
-    name: str,
-    sparse_rows: bool,
-    d: int,
-    raw: Any,
-    start: int,
-    stop: int,
-    maps: Sequence[Callable[[Matrix], Matrix]],
-    arguments: tuple[Any, ...],
+    work: Callable[..., Any], full: bool, name: str, sparse_rows: bool, d: int, raw: Any, *task: Any
 ) -> tuple[Any, Any]:
     """Check a block, map it, and return what `work` makes of it.
 
     Also the hashes of its rows as they are stored, in a `full` pass.
     """
+    start, stop, maps, arguments = task
     name = f"{name}{': ' * bool(name)}the block of rows from {start} on"
     if raw.shape != (stop - start, d):
         raise ValueError(f"{name} has shape {raw.shape} and should have {(stop - start, d)}")
@@ -230,7 +243,8 @@ def process_block(
     return work(block if sparse_rows else as_array(block), *arguments), hashes
 
 
-def _itself(rows: Matrix) -> Matrix:
+def itself(rows: Matrix) -> Matrix:
+    """Return the rows."""
     return rows
 
 
@@ -241,7 +255,7 @@ def is_large(raw: npt.NDArray[Any]) -> bool:
 
 
 @final
-class ArrayReader(FileReader):
+class ArrayReader(Reader):
     """The rows of an array, which must not change while it is in use: passes notice it."""
 
     kind = "in slices"

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from dmsgd.features.array import InMemory
 from dmsgd.features.blocks import Blocks, in_blocks, is_large
-from dmsgd.features.dask import dask_reader, shared_file
+from dmsgd.features.dask import dask_features, shared_file
 from dmsgd.features.features import Features
-from dmsgd.features.readers import FileReader, NpyReader, ParquetReader, SparseReader, ZarrReader
+from dmsgd.features.readers import NpyReader, ParquetReader, Reader, SparseReader, ZarrReader
 from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes, open_zarr
 from dmsgd.files.paths import FEATURE_NAMES, TABLES, TEXT_TABLES, find_file
 from dmsgd.files.tables import read_column, read_numbers
@@ -51,7 +50,7 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
     if module in ("dask", "dask_expr") or any(
         type(part).__module__ == "dask.delayed" for part in parts
     ):
-        return Blocks(dask_reader(value))
+        return dask_features(value)
     if module == "torch" and getattr(value, "is_cuda", False):
         from dmsgd.features.cuda import cuda_features
 
@@ -66,7 +65,8 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
     except TypeError:
         _check_text(value, name)
         raise
-    return InMemory(matrix, shared=_shared(matrix, value))
+    shared = not isinstance(value, np.ndarray) or np.may_share_memory(matrix, value)
+    return InMemory(matrix, shared=shared)
 
 
 def open_features(
@@ -102,7 +102,7 @@ def open_features(
         found = load_npz(file, name, FEATURE_NAMES)
     else:
         found = SparseReader(file)
-    if isinstance(found, FileReader):
+    if isinstance(found, Reader):
         return _read_or_block(found, str(path), allow_tiny, on_cluster)
     if on_cluster:
         raise ValueError(
@@ -122,11 +122,11 @@ def _open_npy(file: Path) -> Any:
 
 
 def _read_or_block(
-    reader: FileReader, name: str, allow_tiny: bool, on_cluster: bool = False
+    reader: Reader, name: str, allow_tiny: bool, on_cluster: bool = False
 ) -> Features:
     """Return the rows of a reader: in memory if they fit, otherwise in blocks."""
     if on_cluster:
-        return Blocks(shared_file(reader))
+        return shared_file(reader)
     if not fits_in_memory(reader.bytes):
         return Blocks(reader)
     advice = "free some; with a smaller DMSGD_MEMORY it is read in blocks"
@@ -186,11 +186,3 @@ def _is_large_file(array: np.memmap[Any, Any]) -> bool:
     whole = array.base is None or not isinstance(array.base, np.memmap)
     rows = array.ndim == 2 and array.flags.c_contiguous and array.filename is not None
     return whole and rows and not fits_in_memory(8 * array.size)
-
-
-def _shared(matrix: Any, value: Any) -> bool:
-    """Return whether a conversion may have left the caller's memory in use."""
-    if isinstance(value, np.ndarray):
-        return np.may_share_memory(matrix, value)
-    converted = sparse.issparse(value) and value.format != "csr"
-    return not (converted or isinstance(value, list | tuple))

@@ -92,13 +92,8 @@ class Cuda(Features):
         return Cuda(made, lambda: digest("products", self.fingerprint(), other.fingerprint()))
 
     def plan_spectrum(self, advice: str) -> None:
-        device = self.tensor.device
-        if self.d >= self.n:
-            what = f"the {self.n} x {self.n} matrix F Fᵀ with its eigenvectors"
-            reserve_on(device, 3 * self.n**2, what)
-        else:
-            what = f"the eigenvectors of {self.n:,} items"
-            reserve_on(device, self.n * self.d + 4 * self.d**2, what)
+        size = 3 * self.n**2 if self.d >= self.n else self.n * self.d + 4 * self.d**2
+        reserve_on(self.tensor.device, size, f"the eigenvectors of {self.n:,} items")
 
     def eigenpairs(
         self, values: FloatArray, U: Tensor, overwrite: bool = False

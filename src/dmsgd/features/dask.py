@@ -11,30 +11,28 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial, reduce
 from itertools import pairwise
-from typing import Any
+from typing import Any, final
 from uuid import uuid4
 
 import numpy as np
 from scipy import sparse
 
+from dmsgd.features.blocks import Blocks, itself
 from dmsgd.features.cluster import cluster_errors, wait_for, wait_for_worker
-from dmsgd.features.readers import FileReader, Reader, even_bounds
+from dmsgd.features.readers import Reader, even_bounds
 from dmsgd.features.rows import SparseGram
-from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.threads import thread_count
 
 
+@final
 class DaskReader(Reader):
-    """Delayed arrays or CSR arrays that follow each other, of these numbers of rows.
-
-    file: what they are read from, if it is a file that all workers have.
-    """
+    """Delayed arrays or CSR arrays that follow each other, of these numbers of rows."""
 
     kind = "distributed"
-    file: FileReader | None = None
 
     def __init__(self, parts: list[Any], sizes: Sequence[int], d: int, sparse_rows: bool) -> None:
-        self.parts, self.sparse_rows = parts, sparse_rows
+        self.parts, self.sparse_rows, self.states = parts, sparse_rows, {}
         self.edges = np.cumsum([0, *sizes]).astype(np.int64)
         self._set_shape((int(self.edges[-1]), int(d)), "the Dask array")
 
@@ -46,65 +44,60 @@ class DaskReader(Reader):
                 return np.unique(np.append(self.edges, even))
         return np.unique(self.edges)
 
-    def chunk(self, start: int, stop: int) -> Any:
-        """Return these rows, delayed; they lie in one part."""
+    def read(self, start: int, stop: int) -> Any:
+        """Return these rows, which lie in one part, delayed."""
         number = int(np.searchsorted(self.edges, start, side="right")) - 1
         first, end = self.edges[number : number + 2].tolist()
         part = self.parts[number]
         return part if (first, end) == (start, stop) else part[start - first : stop - first]
 
-    def check_unchanged(self) -> None:
-        if self.file is not None:
-            self.file.check_unchanged()
 
-    def compute(
-        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
-    ) -> Iterator[Any]:
-        return results_of(self._tasks(bounds, piece, arguments, name))
+@final
+class DaskBlocks(Blocks):
+    """Features in the blocks of a `DaskReader`; passes run where these are."""
 
-    def _tasks(
-        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
-    ) -> list[Any]:
-        """Return a task for each block whose argument is not None; `piece` is sent once."""
+    def _compute(self, piece: Callable[..., Any], tasks: Sequence[Any], name: str) -> Iterator[Any]:
+        return results_of(self._delayed(piece, tasks, name))
+
+    def _delayed(self, piece: Callable[..., Any], tasks: Sequence[Any], name: str) -> list[Any]:
+        """Return each task that is not None, delayed; `piece` is sent once."""
         import dask
 
         everywhere, call = dask.delayed(piece), named(_call, name)
-        blocks = zip(pairwise(bounds.tolist()), arguments, strict=True)
-        wanted = ((ends, given) for ends, given in blocks if given is not None)
-        return [call(everywhere, self.chunk(*ends), *given) for ends, given in wanted]
+        return [call(everywhere, self.reader.read(*task[:2]), *task) for task in tasks if task]
 
-    def sparse_gram(
-        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], width: int
-    ) -> tuple[SparseGram, list[Any]] | None:
-        """Return the Gram matrix from one total per thread of a cluster, if there is one.
+    def _gram(self) -> FloatArray:
+        """Return FᵀF; of sparse rows from one total for each thread of a cluster.
 
         Totals are large and rows are small: rows are sent to totals.
         """
         client = current_client()
-        if client is None:
-            return None
-        tasks = self._tasks(bounds, piece, arguments, "gram")
-        threads = max(1, min(sum(client.nthreads().values()), len(tasks)))
-        add: Any = partial(named(_add_rows, "add"), width)
-        lanes = np.array_split(np.arange(len(tasks)), threads)
-        totals = [reduce(add, (tasks[number] for number in lane), None) for lane in lanes]
+        if not self.sparse_rows or client is None:
+            return super()._gram()
+        piece, tasks, _ = self._tasks(itself)
+        parts = self._delayed(piece, tasks, "gram")
+        threads = max(1, min(sum(client.nthreads().values()), len(parts)))
+        add: Any = partial(named(_add_rows, "add"), self.d)
+        lanes = np.array_split(np.arange(len(parts)), threads)
+        totals = [reduce(add, (parts[number] for number in lane), None) for lane in lanes]
         total = reduce(named(SparseGram.plus, "add"), totals)
-        *hashes, found = results_of([*(task[1] for task in tasks), total])
-        return found, hashes
+        *hashes, found = results_of([*(part[1] for part in parts), total])
+        self._compare(hashes)
+        return np.asarray(found.matrix())
 
 
-def shared_file(reader: FileReader) -> DaskReader:
-    """Return the rows of a file that the workers of a cluster read, each its own blocks."""
+def shared_file(reader: Reader) -> DaskBlocks:
+    """Return the features in a file that the workers of a cluster read, each its own blocks."""
     bounds = reader.bounds(0 if reader.sparse_rows else reader.d)
     read = named(reader.read, "read")
     parts = [read(start, stop) for start, stop in pairwise(bounds.tolist())]
     found = DaskReader(parts, np.diff(bounds).tolist(), reader.d, reader.sparse_rows)
-    found.name, found.file = reader.name, reader
-    return found
+    found.name, found.states = reader.name, reader.states
+    return DaskBlocks(found)
 
 
-def dask_reader(value: Any) -> DaskReader:
-    """Return the rows of a Dask array or frame, or of delayed sparse matrices, one or a list."""
+def dask_features(value: Any) -> DaskBlocks:
+    """Return the features in a Dask array or frame, or in delayed sparse matrices."""
     if (client := current_client()) is not None:
         wait_for_worker(client)  # Dask itself would wait for ever
     parts = list(value) if isinstance(value, list | tuple) else [value]
@@ -117,7 +110,7 @@ def dask_reader(value: Any) -> DaskReader:
                 f"the delayed matrices have {widths[0]} to {widths[-1]} columns; they are rows of "
                 f"one matrix and need the same columns"
             )
-        return DaskReader(parts, [n for n, _ in shapes], widths[0], True)
+        return DaskBlocks(DaskReader(parts, [n for n, _ in shapes], widths[0], True))
     if isinstance(value, list | tuple):
         raise TypeError("X is a list in which some are delayed and some are not; delay them all")
     array = value.to_dask_array(lengths=True) if hasattr(value, "to_dask_array") else value
@@ -128,7 +121,7 @@ def dask_reader(value: Any) -> DaskReader:
     sparse_rows = sparse.issparse(getattr(array, "_meta", None))
     stack = named(sparse.hstack if sparse_rows else np.hstack, "stack")
     parts = [row[0] if len(row) == 1 else stack(list(row)) for row in array.to_delayed()]
-    return DaskReader(parts, array.chunks[0], array.shape[1], sparse_rows)
+    return DaskBlocks(DaskReader(parts, array.chunks[0], array.shape[1], sparse_rows))
 
 
 def _call(piece: Callable[..., Any], *arguments: Any) -> Any:
@@ -176,7 +169,6 @@ def results_of(tasks: list[Any]) -> Iterator[Any]:
     try:
         for future in futures:
             yield wait_for(future, client)
-            future.release()
     finally:
         for future in futures:
             future.release()  # unlike cancel it does not wait for a lost scheduler

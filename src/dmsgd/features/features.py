@@ -31,8 +31,7 @@ SHORTER = (
     "without it dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), k) is as exact, and raises at "
     "once where items repel each other too much; dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), "
     "k) is approximate, and dmsgd.cells(X, k) keeps similar items apart with every item equally "
-    "likely. X are the features of the kernel, after any maps (dmsgd.features). Fewer features "
-    "(PCA) are another kernel"
+    "likely. X are the features of the kernel, after any maps (dmsgd.features)"
 )
 
 
@@ -212,13 +211,11 @@ class Features(ABC):
 
     def plan_spectrum(self, advice: str) -> None:
         """Reserve the memory of `spectrum` and announce its time."""
-        if self.d >= self.n:
-            what, size = f"the eigendecomposition of {self.n:,} items", self.n
-            products = EIGH * self.n**3
-        else:
-            what = f"the eigendecomposition of {self.n:,} items x {self.d:,} features"
-            size, products = self.d, EIGH * self.d**3
-            products += 0.0 if self.sparse_rows else 2.0 * self.n * self.d**2  # FᵀF and F U
+        size = min(self.n, self.d)
+        products = EIGH * size**3
+        if self.d < self.n and not self.sparse_rows:
+            products += 2.0 * self.n * self.d**2  # FᵀF and F U
+        what = f"the eigendecomposition of {self.n:,} items x {self.d:,} features"
         plan_work(products, 5 * size**2, what, advice)
 
     def eigenpairs(
@@ -247,9 +244,6 @@ class Features(ABC):
         if (source := self.computed_rows(vectors.basis)) is None:
             return dpp_sampler(dense_tables(np.asarray(vectors)), probabilities)
         return dpp_sampler(source.with_sums(vectors.masses(probabilities)), probabilities)
-
-    def __len__(self) -> int:
-        return self.n
 
     def __repr__(self) -> str:
         return f"Features({self.n:,} x {self.d:,}, {self.kind})"

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, final
 
@@ -15,13 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from dmsgd.features.rows import SparseGram
 from dmsgd.files.arrays import SparseFile, check_chunks
 from dmsgd.files.parquet_tables import as_numbers, feature_columns, group_sizes, open_parquet
 from dmsgd.files.paths import readable
 from dmsgd.inputs.arrays import IntArray, Matrix
 from dmsgd.inputs.memory import memory_limit, reserve
-from dmsgd.inputs.threads import one_blas_thread, thread_count
 
 #: Blocks take at most this many bytes (as float64), or a 32nd of the memory that is free.
 BLOCK_BYTES = 2**25
@@ -35,14 +29,16 @@ class Reader(ABC):
     kind:        in words, for reprs.
     name:        what the rows are read from, as messages name it, or "".
     sparse_rows: whether blocks are CSR arrays.
+    states:      size, time and inode of the files when they were opened.
     fingerprint: of the rows, once a pass over all of them has found it.
     """
 
     n: int
     d: int
-    kind: str
+    kind: str = "streamed"
     name: str = ""
     sparse_rows: bool = False
+    states: dict[Path, tuple[int, ...]]
     fingerprint: str | None = None
 
     def _set_shape(self, shape: tuple[int, ...], name: str) -> None:
@@ -55,30 +51,30 @@ class Reader(ABC):
         reserve(sum(shape), what, "use a part of the data")
         self.n, self.d = shape
 
+    @property
+    def bytes(self) -> int:
+        """Return what all rows take in memory."""
+        return 8 * self.n * self.d
+
     @abstractmethod
+    def read(self, start: int, stop: int) -> Matrix:
+        """Return the rows start..stop, in the type they are stored in."""
+
     def bounds(self, width: int) -> IntArray:
         """Return where blocks begin and end, from 0 to n, for rows that become `width` numbers.
 
         No block is empty. Where rows are sparse, `width` counts those that maps make dense.
         """
+        return even_bounds(self.n, width)
 
-    @abstractmethod
-    def compute(
-        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
-    ) -> Iterator[Any]:
-        """Yield piece(raw rows, *argument) for each block whose argument is not None, in order."""
-
-    def sparse_gram(
-        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], width: int
-    ) -> tuple[SparseGram, list[Any]] | None:
-        """Return the Gram matrix of all rows that `piece` returns, and what else it returns.
-
-        None where rows are added up by whoever asks.
-        """
-        return None
-
-    def check_unchanged(self) -> None:  # noqa: B027 - not all can tell without reading
-        """Raise if the data are not those that were opened."""
+    def check_unchanged(self) -> None:
+        """Raise if a file is not the one that was opened."""
+        for file, state in self.states.items():
+            if file_state(file) != state:
+                raise ValueError(
+                    f"{file} has changed since it was opened, so that draws would follow neither "
+                    f"what was there nor what is there now; build the design again"
+                )
 
 
 def block_bytes() -> int:
@@ -109,68 +105,14 @@ def _grouped(edges: IntArray, costs: npt.NDArray[Any]) -> IntArray:
     return np.unique(edges[chosen])
 
 
-class FileReader(Reader):
-    """Rows that this process reads. Each core works on a block that it reads by itself."""
-
-    kind = "streamed"
-    #: Size, time and inode of the files when they were opened.
-    states: dict[Path, tuple[int, ...]]
-
-    @property
-    def bytes(self) -> int:
-        """Return what all rows take in memory."""
-        return 8 * self.n * self.d
-
-    @abstractmethod
-    def read(self, start: int, stop: int) -> Matrix:
-        """Return the rows start..stop, in the type they are stored in."""
-
-    def bounds(self, width: int) -> IntArray:
-        return even_bounds(self.n, width)
-
-    def compute(
-        self, bounds: IntArray, piece: Callable[..., Any], arguments: Sequence[Any], name: str
-    ) -> Iterator[Any]:
-        def work(block: int) -> Any:
-            start, stop = bounds[block : block + 2].tolist()
-            return piece(self.read(start, stop), *arguments[block])
-
-        wanted = [block for block, given in enumerate(arguments) if given is not None]
-        # Only the main thread uses all cores; others run beside training.
-        here = threading.current_thread() is threading.main_thread()
-        threads = thread_count(-1) if here else 1
-        pending: deque[Future[Any]] = deque()
-        with (
-            one_blas_thread if threads > 1 else nullcontext(),
-            ThreadPoolExecutor(threads) as pool,
-        ):
-            for block in wanted:
-                pending.append(pool.submit(work, block))
-                if len(pending) > threads:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-
-    def check_unchanged(self) -> None:
-        for file, state in self.states.items():
-            if file_state(file) != state:
-                raise ValueError(
-                    f"{file} has changed since it was opened, so that draws would follow neither "
-                    f"what was there nor what is there now; build the design again"
-                )
-
-
 def file_state(file: Path) -> tuple[int, ...]:
     """Return what tells whether a file has changed: its size, time and inode."""
-    try:
-        found = file.stat()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{file} was there when it was opened, and is gone") from None
+    found = file.stat()
     return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 @final
-class NpyReader(FileReader):
+class NpyReader(Reader):
     """The rows of a .npy file in C order, given as a memory map of all of it.
 
     They are read, not mapped: a mapped file that is cut short would end the process.
@@ -192,7 +134,7 @@ class NpyReader(FileReader):
 
 
 @final
-class ZarrReader(FileReader):
+class ZarrReader(Reader):
     """The rows of a Zarr array, in blocks that follow its chunks."""
 
     def __init__(self, array: Any, name: str = "the Zarr array") -> None:
@@ -211,7 +153,7 @@ class ZarrReader(FileReader):
 
 
 @final
-class ParquetReader(FileReader):
+class ParquetReader(Reader):
     """The numeric columns of a Parquet file, in blocks that follow its row groups."""
 
     def __init__(self, path: Path, drop: Collection[str] = ()) -> None:
@@ -243,7 +185,7 @@ class ParquetReader(FileReader):
 
 
 @final
-class SparseReader(FileReader):
+class SparseReader(Reader):
     """The rows of sparse matrices in files, in blocks of about as many entries.
 
     A block is a file, several small ones, or a part of a large one that is CSR and not compressed;

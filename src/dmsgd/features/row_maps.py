@@ -18,9 +18,6 @@ from dmsgd.spectra.decompose import empty, like
 #: numbers vanish.
 SHORT, STRETCH = 1e-140, 2.0**900
 
-#: The largest float64.
-LARGEST = float(np.finfo(float).max)
-
 
 @final
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class Anneal(RowMap):
             )
         with np.errstate(over="ignore"):
             powers = values**rho
-        if not bool((abs(powers) <= LARGEST).all()):
+        if not bool((abs(powers) <= np.finfo(float).max).all()):
             raise ValueError(
                 f"X has entries whose power rho={rho:g} is beyond 1e308; use a smaller rho"
             )
