@@ -35,7 +35,7 @@ def all_files_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
 class CountedReader(Reader):
     """A real .npy file in blocks of any size, that counts how often each is read."""
 
-    kind = "in blocks, counted"
+    kind, name = "in blocks, counted", "x.npy"
 
     def __init__(self, path: Path, edges: list[int]) -> None:
         self.file = NpyReader(np.load(path, mmap_mode="r"))

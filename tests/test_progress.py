@@ -46,10 +46,8 @@ def test_texts_with_many_words_are_announced(caplog: pytest.LogCaptureFixture) -
     with caplog.at_level(logging.WARNING, "dmsgd"), pytest.raises(Stopped):
         dmsgd.diversify(X, 64)
     (line,) = caplog.messages
-    assert (
-        "20,000 items takes about 40 minutes and 14.9 GB; without it dmsgd.designs.AcceptReject("
-        in line
-    )
+    assert "20,000 items" in line
+    assert " takes about 40 minutes and 14.9 GB; without it dmsgd.designs.AcceptReject(" in line
 
 
 @pytest.mark.usefixtures("nothing_is_done")

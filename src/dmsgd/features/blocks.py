@@ -208,7 +208,7 @@ class Blocks(Features):
     @cached_property
     def _fingerprint(self) -> str:
         if self.reader.fingerprint is None:
-            list(Blocks(self.reader).map_blocks(attrgetter("shape"), "fingerprint"))
+            list(type(self)(self.reader).map_blocks(attrgetter("shape"), "fingerprint"))
         found = str(self.reader.fingerprint)
         for map in self.maps:
             found = digest(found, map.fingerprint())
@@ -223,7 +223,7 @@ def process_block(
     Also the hashes of its rows as they are stored, in a `full` pass.
     """
     start, stop, maps, arguments = task
-    name = f"{name}{': ' * bool(name)}the block of rows from {start} on"
+    name = f"{name}: the block of rows from {start} on"
     if raw.shape != (stop - start, d):
         raise ValueError(f"{name} has shape {raw.shape} and should have {(stop - start, d)}")
     if sparse.issparse(raw) and not sparse_rows:
@@ -258,7 +258,7 @@ def is_large(raw: npt.NDArray[Any]) -> bool:
 class ArrayReader(Reader):
     """The rows of an array, which must not change while it is in use: passes notice it."""
 
-    kind = "in slices"
+    kind, name = "in slices", "X"
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         self.array, self.states = array, {}

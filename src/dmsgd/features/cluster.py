@@ -88,17 +88,17 @@ def check_client(client: Any) -> None:
             f"is not asynchronous"
         )
     if client.status != "running":
-        raise _lost(client, f"the client is {client.status}")
+        raise _lost(_address(client), f"the client is {client.status}")
 
 
 def _address(client: Any) -> str:
     return str(getattr(client.scheduler, "address", None) or "an unknown address")
 
 
-def _lost(client: Any, why: str) -> ClusterError:
+def _lost(address: str, why: str) -> ClusterError:
     return ClusterError(
-        f"the Dask scheduler at {_address(client)} was lost ({why}); see that it runs, connect "
-        f"again, and call again"
+        f"the Dask scheduler at {address} was lost ({why}); see that it runs, connect again, and "
+        f"call again"
     )
 
 
@@ -109,15 +109,16 @@ def cluster_errors(client: Any) -> Iterator[None]:
 
     from distributed import CancelledError, KilledWorker
 
+    address = _address(client)  # a client that is closed has none
     try:
         yield
     except KilledWorker as error:
         raise ClusterError(
-            f"several workers of the Dask cluster at {_address(client)} died on the same task, "
-            f"probably for lack of memory; give them more, or more threads to fewer workers"
+            f"several workers of the Dask cluster at {address} died on the same task, probably for "
+            f"lack of memory; give them more, or more threads to fewer workers"
         ) from error
     except (CancelledError, CommClosedError) as error:
-        raise _lost(client, "or the work there was cancelled") from error
+        raise _lost(address, "or the work there was cancelled") from error
 
 
 def wait_for(future: Any, client: Any) -> Any:
@@ -138,18 +139,18 @@ def wait_for(future: Any, client: Any) -> Any:
 
 def wait_for_worker(client: Any) -> None:
     """Return once the cluster has a worker; raise if none comes, or the scheduler is lost."""
-    since = monotonic()
+    since, address = monotonic(), _address(client)
     while True:
         try:
             workers = in_background(client.nthreads, daemon=True).result(CONNECT_SECONDS)
         except TIMEOUTS:
-            raise _lost(client, f"no answer in {CONNECT_SECONDS:g} seconds") from None
+            raise _lost(address, f"no answer in {CONNECT_SECONDS:g} seconds") from None
         if workers:
             return
         if monotonic() - since > WORKERLESS_SECONDS:
             raise ClusterError(
-                f"the Dask cluster at {_address(client)} has had no workers for "
-                f"{WORKERLESS_SECONDS:g} seconds; start some (`dask worker`) and call again"
+                f"the Dask cluster at {address} has had no workers for {WORKERLESS_SECONDS:g} "
+                f"seconds; start some (`dask worker {address}`) and call again"
             )
         sleep(1)
 

@@ -147,8 +147,7 @@ def split_label_column(X: Any, labels: Any) -> tuple[Any, Any]:
                 f"labels={labels!r} names a column, but {os.fspath(X)} is no table "
                 f"({', '.join(TABLES)}); pass an array with the class of each item"
             )
-        y = read_column(f"{os.fspath(X)}:{labels}")
-        return open_features(X, frozenset((labels,))), y
+        return open_features(X, {labels}), read_column(f"{os.fspath(X)}:{labels}")
     names = _column_names(X)
     if not names:
         raise TypeError(

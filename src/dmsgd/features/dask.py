@@ -21,7 +21,7 @@ from dmsgd.features.blocks import Blocks, itself
 from dmsgd.features.cluster import cluster_errors, wait_for, wait_for_worker
 from dmsgd.features.readers import Reader, even_bounds
 from dmsgd.features.rows import SparseGram
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray, check_shape
 from dmsgd.inputs.threads import thread_count
 
 
@@ -29,12 +29,12 @@ from dmsgd.inputs.threads import thread_count
 class DaskReader(Reader):
     """Delayed arrays or CSR arrays that follow each other, of these numbers of rows."""
 
-    kind = "distributed"
+    kind, name = "distributed", "the Dask array"
 
     def __init__(self, parts: list[Any], sizes: Sequence[int], d: int, sparse_rows: bool) -> None:
         self.parts, self.sparse_rows, self.states = parts, sparse_rows, {}
         self.edges = np.cumsum([0, *sizes]).astype(np.int64)
-        self._set_shape((int(self.edges[-1]), int(d)), "the Dask array")
+        self._set_shape((int(self.edges[-1]), int(d)))
 
     def bounds(self, width: int) -> IntArray:
         """Return the edges of the parts, and equal parts of those that maps make too large."""
@@ -114,9 +114,8 @@ def dask_features(value: Any) -> DaskBlocks:
     if isinstance(value, list | tuple):
         raise TypeError("X is a list in which some are delayed and some are not; delay them all")
     array = value.to_dask_array(lengths=True) if hasattr(value, "to_dask_array") else value
-    if array.ndim != 2:
-        raise ValueError(f"the Dask array must have two dimensions, got shape {array.shape}")
-    if np.isnan([*array.chunks[0], *array.chunks[1]]).any():
+    check_shape(array.shape, "the Dask array")
+    if np.isnan(array.shape).any():
         array = array.compute_chunk_sizes()
     sparse_rows = sparse.issparse(getattr(array, "_meta", None))
     stack = named(sparse.hstack if sparse_rows else np.hstack, "stack")

@@ -14,7 +14,7 @@ from scipy import sparse
 from dmsgd.files.arrays import SparseFile, check_chunks
 from dmsgd.files.parquet_tables import as_numbers, feature_columns, group_sizes, open_parquet
 from dmsgd.files.paths import readable
-from dmsgd.inputs.arrays import IntArray, Matrix
+from dmsgd.inputs.arrays import IntArray, Matrix, check_shape
 from dmsgd.inputs.memory import memory_limit, reserve
 
 #: Blocks take at most this many bytes (as float64), or a 32nd of the memory that is free.
@@ -27,7 +27,7 @@ class Reader(ABC):
     """Rows of an (n, d) matrix, wherever they are, in blocks.
 
     kind:        in words, for reprs.
-    name:        what the rows are read from, as messages name it, or "".
+    name:        what the rows are read from, as messages name it.
     sparse_rows: whether blocks are CSR arrays.
     states:      size, time and inode of the files when they were opened.
     fingerprint: of the rows, once a pass over all of them has found it.
@@ -36,18 +36,15 @@ class Reader(ABC):
     n: int
     d: int
     kind: str = "streamed"
-    name: str = ""
+    name: str
     sparse_rows: bool = False
     states: dict[Path, tuple[int, ...]]
     fingerprint: str | None = None
 
-    def _set_shape(self, shape: tuple[int, ...], name: str) -> None:
+    def _set_shape(self, shape: tuple[int, ...]) -> None:
         """Set n and d, if there are rows and columns, and memory for a number for each."""
-        if len(shape) != 2:
-            raise ValueError(f"{name} must have two dimensions, got shape {shape}")
-        if 0 in shape:
-            raise ValueError(f"{name} is empty: shape {shape}")
-        what = f"a number for each row and column of {name}"
+        check_shape(shape, self.name)
+        what = f"a number for each row and column of {self.name}"
         reserve(sum(shape), what, "use a part of the data")
         self.n, self.d = shape
 
@@ -122,7 +119,7 @@ class NpyReader(Reader):
         self.path = Path(str(array.filename))
         self.name = str(self.path)
         self.states = {self.path: file_state(self.path)}
-        self._set_shape(array.shape, self.name)
+        self._set_shape(array.shape)
         self.dtype, self.offset = array.dtype, int(array.offset)
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
@@ -140,7 +137,7 @@ class ZarrReader(Reader):
     def __init__(self, array: Any, name: str = "the Zarr array") -> None:
         self.array, self.name = array, name
         self.states = {}  # chunks are many files, or none; passes compare hashes
-        self._set_shape(array.shape, name)
+        self._set_shape(array.shape)
         check_chunks(array, name)
 
     def bounds(self, width: int) -> IntArray:
@@ -162,7 +159,7 @@ class ParquetReader(Reader):
         source = open_parquet(path)
         self.columns = feature_columns(path, source, drop)
         sizes = group_sizes(path, source)
-        self._set_shape((sum(sizes), sum(self.columns.values())), self.name)
+        self._set_shape((sum(sizes), sum(self.columns.values())))
         self.groups = np.cumsum([0, *sizes])
         largest = f"the largest row group of {path}"
         reserve(max(sizes) * self.d, largest, "write it in smaller row groups")
@@ -206,7 +203,7 @@ class SparseReader(Reader):
                     f"{file.file} has {file.d} columns and {self.files[0].file} has {d}; all "
                     f"files of a folder are rows of one matrix and need the same columns"
                 )
-        self._set_shape((sum(file.n for file in self.files), d), self.name)
+        self._set_shape((sum(file.n for file in self.files), d))
         self.edges = np.cumsum([0, *(file.n for file in self.files)])
         for file in self.files:
             if self._is_cut(file):
@@ -217,7 +214,6 @@ class SparseReader(Reader):
 
     @property
     def bytes(self) -> int:
-        """Return what all rows take in memory."""
         return sum(ENTRY * file.entries + 8 * file.n for file in self.files)
 
     @staticmethod
