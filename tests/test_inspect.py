@@ -480,7 +480,6 @@ def test_class_names_are_no_markup(folder):
     ("command", "message"),
     [
         ("none.npy -k 8", "there is no file none.npy"),
-        ("features.npy -k 0", "k must be at least 1"),
         ("features.npy -k 251", "k=251 exceeds the number of items, 250"),
         ("features.npy --labels short.npy -k 8", "3 entries for 250 items"),
         ("features.npy -k 8 --rho 0.5", "negative entries"),

@@ -15,8 +15,7 @@ import dmsgd
 from dmsgd.designs import DesignOptions
 from dmsgd.designs.build import make_kdpp
 from dmsgd.diagnostics.duplicates import _search
-from dmsgd.report.items import checked_images, small_images, thumbnails
-from dmsgd.report.maps import map_rows, positions
+from dmsgd.report.items import checked_images, map_rows, positions, small_images, thumbnails
 from test_commands import fails, run
 
 RNG = np.random.default_rng(5)
@@ -251,7 +250,7 @@ def test_the_page_begins_with_the_defaults_of_diversify():
 def test_map_keeps_what_two_components_can_show():
     plane = RNG.normal(size=(60, 2)) * [5, 1]
     F = np.hstack([plane, np.zeros((60, 3))]) @ np.linalg.qr(RNG.normal(size=(5, 5)))[0]
-    place = positions(dmsgd.kernels.exact(dmsgd.kernels.Linear(F + 3)))
+    place = positions(F + 3, F + 3)
     assert place.min() == 0
     assert place.max() == 1
     centred = (F + 3) - (F + 3).mean(axis=0)
@@ -260,7 +259,7 @@ def test_map_keeps_what_two_components_can_show():
 
 
 def test_large_data_is_thinned(monkeypatch):
-    monkeypatch.setattr("dmsgd.report.maps.MAP_POINTS", 100)
+    monkeypatch.setattr("dmsgd.report.items.MAP_POINTS", 100)
     rows = map_rows(5000, np.array([3, 4999]), RNG)
     assert rows.size == 100
     assert {3, 4999} <= set(rows.tolist())

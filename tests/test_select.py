@@ -135,7 +135,6 @@ def test_labels_are_counted(folder):
         ("-k 5 -o c.csv --page there.html", r"there\.html exists; use --force"),
         ("-k 5 -o c.csv --page c.txt", r"must end in \.html"),
         ("-k 5 --given there.csv -o there.csv --force", "is an input of this command"),
-        ("-k 0 -o c.csv", "k must be at least 1"),
     ],
 )
 def test_what_cannot_be_is_one_line_and_writes_nothing(folder, command, message):

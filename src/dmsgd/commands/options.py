@@ -14,10 +14,17 @@ import click
 from dmsgd.errors import as_options
 from dmsgd.inputs.messages import few
 
-SEED = click.option("--seed", type=int, default=0, help="The same seed gives the same result.")
+SEED = click.option(
+    "--seed", type=click.IntRange(0), default=0, help="The same seed gives the same result."
+)
 FORCE = click.option("--force", is_flag=True, help="Replace an existing output.")
 #: A file to write.
 OUTPUT = click.Path(path_type=Path)
+
+
+def output_option(help: str) -> Callable[[Any], Any]:
+    """Return the option --output of a command."""
+    return click.option("-o", "--output", type=OUTPUT, required=True, help=help)
 
 
 @final
@@ -87,7 +94,7 @@ FEATURES = (
 #: What describes a design, the same in all commands.
 DESIGN = (
     click.argument("features"),
-    click.option("-k", type=int, required=True, help="Items in a batch."),
+    click.option("-k", type=click.IntRange(1), required=True, help="Items in a batch."),
     click.option(
         "--labels",
         help="Class of each item: a file (.npy, .npz, .csv, .tsv, .txt, .parquet, .zarr), or a "

@@ -56,7 +56,14 @@ def atomic_write(path: Path, force: bool) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         if not force:
-            _refuse_existing(path, hidden, target)
+            try:
+                os.link(hidden, target)  # claims the name, if no other file has it
+            except OSError:  # the name is taken, or the file system has no links
+                if os.path.lexists(target):
+                    raise FileExistsError(
+                        f"{path} was written by another program meanwhile, and is left as it is; "
+                        f"use --force to replace it, or another name"
+                    ) from None
         os.replace(hidden, target)
     except OSError as error:
         if error.errno is None:  # raised with a message of its own
@@ -65,15 +72,3 @@ def atomic_write(path: Path, force: bool) -> Iterator[IO[bytes]]:
         raise OSError(error.errno, why) from error
     finally:
         hidden.unlink(missing_ok=True)
-
-
-def _refuse_existing(path: Path, hidden: Path, target: Path) -> None:
-    """Claim the name `target` for `hidden` by a hard link; raise if another file has it."""
-    try:
-        os.link(hidden, target)
-    except OSError:  # the name is taken, or the file system has no links
-        if os.path.lexists(target):
-            raise FileExistsError(
-                f"{path} was written by another program meanwhile, and is left as it is; use "
-                f"--force to replace it, or another name"
-            ) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmsgd.commands.options import FORCE, OUTPUT, SEED, DataFiles, design_options
+from dmsgd.commands.options import FORCE, OUTPUT, SEED, DataFiles, design_options, output_option
 from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, progress_bar
 from dmsgd.inputs.messages import counted
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @design_options
-@click.option("-o", "--output", type=OUTPUT, required=True, help="Page to write: .html.")
+@output_option("Page to write: .html.")
 @click.option("--texts", help="Text of each item: a file as for --labels (.txt: one per line).")
 @click.option("--images", help="Picture of each item: .npy or .npz, (items, height, width[, 3]).")
 @click.option(
@@ -70,10 +70,8 @@ def report(
     from dmsgd.features.convert import open_features
     from dmsgd.files.arrays import load_array
     from dmsgd.files.paths import find_file
-    from dmsgd.inputs.scalars import seed_key
     from dmsgd.report import build
 
-    seed_key(seed)
     began = time.perf_counter()
     X, y = files.load()
     n, more = X.shape[0], {}

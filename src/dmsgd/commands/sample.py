@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmsgd.commands.options import FORCE, OUTPUT, DataFiles, design_options
+from dmsgd.commands.options import FORCE, SEED, DataFiles, design_options, output_option
 from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, echo_classes, echo_error, spinner
 from dmsgd.inputs.messages import counted
@@ -31,15 +30,9 @@ if TYPE_CHECKING:
     help="Kind of batches: of the k-DPP; with its sampling frequencies and no repulsion; by class; "
     "all items alike.",
 )
-@click.option("-n", "--steps", type=int, required=True, help="Number of batches.")
-@click.option(
-    "-o",
-    "--output",
-    type=OUTPUT,
-    required=True,
-    help="File to write: .npy (int64, one row per batch) or .csv.",
-)
-@click.option("--seed", type=int, default=0, help="The same seed gives the same file.")
+@click.option("-n", "--steps", type=click.IntRange(1), required=True, help="Number of batches.")
+@output_option("File to write: .npy (int64, one row per batch) or .csv.")
+@SEED
 @click.option(
     "--workers", type=int, default=-1, help="Threads, -1 for all cores; the result is the same."
 )
@@ -79,15 +72,12 @@ def sample(
 
     from dmsgd import presample
     from dmsgd.features.cluster import connected
-    from dmsgd.inputs.scalars import as_count, seed_key
     from dmsgd.inputs.threads import thread_count
     from dmsgd.schedules.files import ScheduleFiles
 
     # All that can be refused is refused before the work.
     inputs = [files.features, files.labels]
     check_output(output, (".npy", ".csv"), inputs, force=True)
-    k, steps = as_count(k, "k"), as_count(steps, "steps")
-    seed_key(seed)
     threads = thread_count(workers)
     stored = ScheduleFiles.at(output) if output.suffix.lower() == ".npy" else None
     finished = stored is not None and _is_finished(stored, inputs, steps, k, seed, force)
@@ -102,10 +92,19 @@ def sample(
         kept = 0 if finished or stored is None else _echo_kept(stored, design, steps, seed)
         began, shown = time.perf_counter(), sys.stderr.isatty()
         path = None if stored is None else output
-        with _stopped(stored, steps):
+        try:
             schedule = presample(
                 design, steps, seed, path, threads, shown, overwrite=force, client=client
             )
+        except (KeyboardInterrupt, SystemExit):
+            if stored is not None:
+                left = stored.unfinished()
+                kept = 0 if left is None else left.done
+                echo_error(
+                    f"stopped: {kept:,} of {steps:,} batches are kept, and the same command goes "
+                    f"on from there"
+                )
+            raise
     if stored is None:
         with atomic_write(output, force) as file:
             np.savetxt(file, schedule.batches, fmt="%d", delimiter=",")
@@ -156,20 +155,6 @@ def _echo_kept(stored: ScheduleFiles, design: Design, steps: int, seed: int) -> 
         return 0
     echo(f"resumes   after the {found.done:,} batches of {steps:,} that a stopped run has left")
     return found.done
-
-
-@contextmanager
-def _stopped(stored: ScheduleFiles | None, steps: int) -> Iterator[None]:
-    """Print that the same command goes on, if the block is stopped after some draws."""
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit):
-        if stored is not None:
-            found = stored.unfinished()
-            kept = 0 if found is None else found.done
-            line = f"stopped: {kept:,} of {steps:,} batches are kept, and the same command goes on"
-            echo_error(f"{line} from there")
-        raise
 
 
 def _set_up(X: Any, k: int, y: Any, options: DesignOptions) -> Design:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmsgd.commands.options import FORCE, OUTPUT, SEED, DataFiles, design_options
+from dmsgd.commands.options import FORCE, OUTPUT, SEED, DataFiles, design_options, output_option
 from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, echo_classes, spinner
 from dmsgd.inputs.messages import counted
@@ -24,13 +24,7 @@ NUMBERS = re.compile(r"\s*\d{1,18}\s*(,\s*\d{1,18}\s*)*", re.ASCII)
 
 @click.command()
 @design_options
-@click.option(
-    "-o",
-    "--output",
-    type=OUTPUT,
-    required=True,
-    help="File to write: .csv, .txt (one number per line) or .npy.",
-)
+@output_option("File to write: .csv, .txt (one number per line) or .npy.")
 @click.option(
     "--given",
     metavar="ITEMS",
@@ -93,12 +87,9 @@ def select(
 
     from dmsgd.designs.build import make_kdpp
     from dmsgd.designs.design import unbiased_weights
-    from dmsgd.inputs.scalars import as_count, seed_key
     from dmsgd.report.page import render
     from dmsgd.report.selection import build_selection
 
-    k = as_count(k, "k")
-    seed_key(seed)
     began = time.perf_counter()
     X, y = files.load()
     echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")

@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -95,10 +95,9 @@ class Comparison:
                  batches if there are labels; for k, then for the other sizes.
     requested:   the summary of the requested design, None if it does not exist.
     candidate:   the k-DPP that `recommend` judges: without labels, rows of norm 1 or, where a
-                 linear kernel has too few dimensions for k, an RBF kernel with `suggest_scale`;
-                 word counts annealed, columns in different units standardized. Options with
-                 kernel="rbf" or a target are kept. None where classes are uneven, and where its
-                 rank is below k.
+                 linear kernel has too few dimensions for k, an RBF kernel; word counts annealed,
+                 columns in different units standardized. Options with kernel="rbf" or a target are
+                 kept. None where classes are uneven, and where its rank is below k.
     unavailable: why designs do not exist, by their options.
     spectrum, design: the kernel without labels, and the requested k-DPP, of the compared items.
     """
@@ -145,10 +144,8 @@ class Comparison:
                 f"k = {k}; a linear kernel has no such batch, an RBF kernel has"
             )
         elif crowding > 5:
-            yield (
-                f"k = {k} is {crowding:.0f} times the effective rank {self.effective_rank:.1f}: "
-                f"most items of a batch are chosen by directions that hardly matter"
-            )
+            rank = f"{self.effective_rank:.1f}"
+            yield f"k = {k} is {crowding:.0f} times the effective rank {rank}: choose a smaller k"
         if data.different_units and not self.options.standardize:
             yield (
                 f"columns in different units: the largest standard deviation is "
@@ -221,7 +218,7 @@ def compare(
     sample = Sample.of(X, k, y, options, seed)
     data = summarize(X if X.readable_rows(0) == X.n else sample.X, X.n, y, X.has_counts())
     plain = replace(options, w=0.0, target=None)
-    with nullcontext() if plain == options else quiet_kernel_warnings():
+    with quiet_kernel_warnings(plain != options):
         sample.unlabelled(plain, k)
         candidate, sample = _candidate(X, k, y, data, sample, options, seed)
         spectrum = sample.unlabelled(plain, k)
@@ -234,11 +231,10 @@ def compare(
     design = None
     for number, each in enumerate(everyone):
         try:
-            with nullcontext() if each == options else quiet_kernel_warnings():
+            with quiet_kernel_warnings(each != options):
                 kdpp = sample.kdpp(each, k)
-                others = [
-                    size for size in sizes[1:] if each in wanted and size <= kdpp.spectrum.rank
-                ]
+                possible = [size for size in sizes[1:] if size <= kdpp.spectrum.rank]
+                others = possible if each in wanted else []
                 designs = [kdpp, *(KDPP(kdpp.spectrum, size) for size in others)]
                 name = f"w = {each.w:g}"
                 found[each] = [_summary(name, each, made, sample, seed) for made in designs]
@@ -251,11 +247,15 @@ def compare(
         progress(0.2 + 0.6 * (number + 1) / len(everyone))
     rows = [_baselines("uniform", sample, data, sizes, seed)]
     rows += [found[each] for each in wanted if each in found]
+    narrow = options.kernel == "linear" and sample.X.d <= PRESCRIBED
+    part = sample.part(max(TARGET_ITEMS if narrow else PRESCRIBED, 5 * k), seed)
     for target in targets:
         each = replace(options, target=target)
+        name = f"target {target}" if target else "no target"
         if each not in found and not (target == "balanced" and y is None):
             try:
-                rows.append([_target_summary(each, sample, k, seed)])
+                with quiet_kernel_warnings():
+                    rows.append([_summary(name, each, part.kdpp(each, k), part, seed)])
             except (ValueError, ImportError) as error:  # infeasible, or of a missing extra
                 unavailable[each] = error
     if y is not None:
@@ -279,10 +279,11 @@ def compare(
 
 
 @contextmanager
-def quiet_kernel_warnings() -> Iterator[None]:
+def quiet_kernel_warnings(quiet: bool = True) -> Iterator[None]:
     """Silence warnings about designs that the user did not request."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KernelWarning)
+        if quiet:
+            warnings.simplefilter("ignore", KernelWarning)
         yield
 
 
@@ -326,15 +327,6 @@ def _baselines(
         shares = {name: size / data.n for name, size in data.classes.items()}  # of all items
         found = [replace(each, shares=shares, evenness=evenness(shares)) for each in found]
     return found
-
-
-def _target_summary(options: DesignOptions, sample: Sample, k: int, seed: Seed) -> DesignSummary:
-    """Return the summary of a k-DPP with a target, on as many items as that is quick for."""
-    narrow = options.kernel == "linear" and sample.X.d <= PRESCRIBED
-    part = sample.part(max(TARGET_ITEMS if narrow else PRESCRIBED, 5 * k), seed)
-    name = f"target {options.target}" if options.target else "no target"
-    with quiet_kernel_warnings():
-        return _summary(name, options, part.kdpp(options, k), part, seed)
 
 
 def _summary(

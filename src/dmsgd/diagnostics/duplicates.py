@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.diagnostics.repulsion import as_spectrum
+from dmsgd.diagnostics.repulsion import as_spectrum, kernel_features, unit_rows
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.spectra import Spectrum
@@ -59,7 +59,8 @@ def near_duplicates(spectrum: Spectrum, seed: Seed = 0) -> NearDuplicates:
     >>> near_duplicates(dmsgd.diversify(X, k=2).spectrum).representative.tolist()
     [0, 1, 2, 3, 0]
     """
-    U = _units(as_spectrum(spectrum))
+    F = kernel_features(as_spectrum(spectrum), np.arange(spectrum.n))
+    U = unit_rows(F).astype(np.float32)
     representative, searched = _search(U, np.random.default_rng(seed_key(seed)))
     return NearDuplicates(representative, searched, _similarity(U))
 
@@ -113,14 +114,6 @@ def _columns(U: Units, rng: np.random.Generator) -> int:
             return columns
         columns *= 2
     return count
-
-
-def _units(spectrum: Spectrum) -> Units:
-    """Return the features of the kernel with rows of norm 1; those of norm 0 stay."""
-    F = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values / spectrum.values[0])
-    lengths = np.linalg.norm(F, axis=1, keepdims=True)
-    F /= np.where(lengths > 0, lengths, 1.0)
-    return np.asarray(F, dtype=np.float32)
 
 
 def _similarity(U: Units) -> FloatArray:

@@ -11,10 +11,19 @@ import numpy as np
 from dmsgd.diagnostics.compare import Comparison, DesignSummary
 from dmsgd.diagnostics.data import commonest_and_rarest
 from dmsgd.diagnostics.duplicates import NearDuplicates
+from dmsgd.diagnostics.repulsion import kernel_features
 from dmsgd.inputs.messages import visible
 from dmsgd.inputs.scalars import Seed, seed_key
-from dmsgd.report.items import NAME, inclusion_ratio, packed, small_images, snippet, thumbnails
-from dmsgd.report.maps import map_rows, positions
+from dmsgd.report.items import (
+    NAME,
+    inclusion_ratio,
+    map_rows,
+    packed,
+    positions,
+    small_images,
+    snippet,
+    thumbnails,
+)
 
 #: Classes whose shares are listed; of more, the commonest and the rarest.
 CLASSES = 200
@@ -61,7 +70,8 @@ class PageContent:
         named |= {row for group in curation["listed"] for row in group["rows"]}
         named |= {row for each in chain(*batches) for row in each}
         shown = map_rows(n, np.array(sorted(named), dtype=np.int64), self.rng)
-        plane = 65535 * positions(found.spectrum)[shown]
+        F = kernel_features(found.spectrum, np.arange(n))
+        plane = 65535 * positions(F, F)[shown]
         named |= {row for each in uniform for row in chain(*each["batches"])}
         listed = np.array(sorted(named), dtype=np.int64)
         texts = images = None

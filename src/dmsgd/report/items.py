@@ -1,4 +1,4 @@
-"""What pages show of items: texts, pictures, how often they are drawn; arrays for the script."""
+"""What pages show of items: text, picture, place on the map, how often they are drawn."""
 
 from __future__ import annotations
 
@@ -11,16 +11,37 @@ import numpy.typing as npt
 from dmsgd.diagnostics.compare import DesignSummary
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_floats, to_numpy
 from dmsgd.inputs.messages import visible
+from dmsgd.spectra.decompose import principal
 
 #: Characters that are shown of a text and of the name of a class.
 SNIPPET, NAME = 120, 80
 #: Side of a thumbnail in pixels, at most, and bytes of all of them together.
 THUMBNAIL, THUMBNAIL_BYTES = 32, 2_000_000
+#: Points on a map; more are neither seen apart nor quick to draw.
+MAP_POINTS = 20_000
 
 
 def inclusion_ratio(summary: DesignSummary) -> FloatArray:
     """Return how often items are drawn, over uniform batches."""
     return np.asarray(summary.inclusion * summary.inclusion.size / summary.k)
+
+
+def positions(A: FloatArray, shown: FloatArray) -> FloatArray:
+    """Return rows on the first two principal components of the rows A, scaled to 0..1."""
+    mean, count = A.mean(axis=0), min(2, *A.shape)
+    plane = np.zeros((len(shown), 2))
+    plane[:, :count] = (shown - mean) @ principal(A - mean, count)
+    low, high = plane.min(axis=0), plane.max(axis=0)
+    return np.asarray((plane - low) / np.where(high > low, high - low, 1.0))
+
+
+def map_rows(n: int, important: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return the items on the map, sorted: all, or the important ones and a random rest."""
+    if n <= MAP_POINTS:
+        return np.arange(n)
+    others = np.setdiff1d(np.arange(n), important)
+    rest = rng.choice(others, max(MAP_POINTS - important.size, 0), replace=False)
+    return np.sort(np.concatenate([important, rest]))
 
 
 def packed(values: Any, dtype: str) -> str:
