@@ -12,8 +12,8 @@ import dmsgd
 from dmsgd.compiled import linear_algebra as la
 from dmsgd.compiled import projection
 from dmsgd.compiled.jit import address, callback, float64_ptr, int64_ptr
+from dmsgd.compiled.llvm import BLOCK
 from dmsgd.compiled.philox import fill_uniform
-from dmsgd.compiled.simd import BLOCK
 from dmsgd.compiled.tables import GROUP, LINE, ROW_BLOCK, locate
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.samplers.rejection import INT8_COLUMNS, dense_tables, kdpp_sampler

@@ -166,7 +166,7 @@ def test_the_updated_factor_equals_a_fresh_one_after_thousands_of_moves(k, scale
     Y, R, rng = pivots(kernel, k), np.zeros((k, k)), np.random.default_rng(1)
     swap.factor(*plan(kernel), Y, R)
     size = 20_000
-    proposals = rng.integers(k, size=size), rng.integers(500, size=size), rng.random(size)
+    proposals = rng.random(3 * size), rng.integers(500, size=size)
     assert swap.walk(*plan(kernel), Y, R, *proposals) > 2000
     assert np.unique(Y).size == k
     L, R = kernel.block(Y, Y), np.triu(R)

@@ -14,8 +14,8 @@ from numba.types import int64
 
 from dmsgd.compiled.jit import callback, float64_ptr, helper, int64_ptr, uint32_ptr
 from dmsgd.compiled.linear_algebra import PANEL
-from dmsgd.compiled.microkernels import DOT_STEP, dot, dot_of_singles, sparse_row_tile
-from dmsgd.compiled.pointers import (
+from dmsgd.compiled.llvm import (
+    BLOCK,
     call,
     doubles_at,
     ints_at,
@@ -24,7 +24,7 @@ from dmsgd.compiled.pointers import (
     singles_at,
     uint32s_at,
 )
-from dmsgd.compiled.simd import BLOCK
+from dmsgd.compiled.microkernels import DOT_STEP, dot, dot_of_singles, sparse_row_tile
 
 #: Items in a row block: fewer make larger tables, more make longer searches.
 DENSE_ROW_BLOCK, SPARSE_ROW_BLOCK = 16, 64
@@ -75,12 +75,8 @@ def locate(source, columns, targets, items, count):
 
     A step of the bisection for all p and then the next, so that they wait for memory together.
     """
-    n, size, width, sums = (
-        source[N],
-        source[ROW_BLOCK],
-        source[BLOCKS] + 1,
-        doubles_at(source[SUMS]),
-    )
+    n, size, width = source[N], source[ROW_BLOCK], source[BLOCKS] + 1
+    sums = doubles_at(source[SUMS])
     for p in range(count):
         items[p] = 0
     left = source[BLOCKS]
@@ -164,10 +160,14 @@ def begin_sparse(source, J, k):
 
 
 @helper
-def _sparse_row(data, indices, size, chosen, width, k, row, out, step):
-    """out[c * step] = (F_i B[:, J])_c for c < k and the entries of row i; `row` is scratch."""
+def _sparse_row(source, i, width, k, out, step):
+    """out[c * step] = (F_i B[:, J])_c for c < k, by `chosen`, which has rows of this width."""
+    at, end = ints_at(source[INDPTR])[i], ints_at(source[INDPTR])[i + 1]
+    data, indices = shift(doubles_at(source[DATA]), at), shift(uint32s_at(source[INDICES]), at)
+    chosen = doubles_at(source[CHOSEN])
+    row = shift(chosen, source[WIDTH] * width)  # scratch
     for first in range(0, k, BLOCK):
-        sparse_row_tile(data, indices, size, shift(chosen, first), width, row)
+        sparse_row_tile(data, indices, end - at, shift(chosen, first), width, row)
         for c in range(first, k if k < first + BLOCK else first + BLOCK):
             out[c * step] = row[c - first]
 
@@ -175,13 +175,9 @@ def _sparse_row(data, indices, size, chosen, width, k, row, out, step):
 @callback(int64(int64_ptr, int64_ptr, int64, int64_ptr, float64_ptr, int64_ptr, int64))
 def gather_sparse(source, J, k, items, out, scratch, count):
     """out[c, p] = V[items[p], J[c]], by `chosen`, which `begin_sparse` has filled for this J."""
-    indptr, chosen = ints_at(source[INDPTR]), doubles_at(source[CHOSEN])
     width = (k + BLOCK - 1) // BLOCK * BLOCK
-    row = shift(chosen, source[WIDTH] * width)
     for p in range(count):
-        at, end = indptr[items[p]], indptr[items[p] + 1]
-        data, indices = shift(doubles_at(source[DATA]), at), shift(uint32s_at(source[INDICES]), at)
-        _sparse_row(data, indices, end - at, chosen, width, k, row, shift(out, p), BLOCK)
+        _sparse_row(source, items[p], width, k, shift(out, p), BLOCK)
     return 0
 
 
@@ -193,18 +189,17 @@ def sparse_rows(source, J, k, draw, items, filled, out, count):
     draw in which column w did, -1 at first.
     """
     d, indptr, chosen = source[WIDTH], ints_at(source[INDPTR]), doubles_at(source[CHOSEN])
-    columns, width = doubles_at(source[COLUMNS]), (k + BLOCK - 1) // BLOCK * BLOCK
-    row = shift(chosen, d * width)
+    columns, indices = doubles_at(source[COLUMNS]), uint32s_at(source[INDICES])
+    width = (k + BLOCK - 1) // BLOCK * BLOCK
     for p in range(count):
-        at, end, mine = indptr[items[p]], indptr[items[p] + 1], shift(J, draw[p] * k)
-        data, indices = shift(doubles_at(source[DATA]), at), shift(uint32s_at(source[INDICES]), at)
-        for e in range(end - at):
+        mine = shift(J, draw[p] * k)
+        for e in range(indptr[items[p]], indptr[items[p] + 1]):
             w = indices[e]
             if filled[w] != draw[p]:
                 filled[w] = draw[p]
                 for c in range(k):
                     chosen[w * width + c] = columns[mine[c] * d + w]
-        _sparse_row(data, indices, end - at, chosen, width, k, row, shift(out, p * k), 1)
+        _sparse_row(source, items[p], width, k, shift(out, p * k), 1)
     return 0
 
 

@@ -1,5 +1,7 @@
 """Conditional Poisson draws: k items, given that k of n independent ones are included.
 
+O(k log k) steps and O(k) look-ups per draw, whatever n is.
+
 Neighbouring items form leaves: one heavy item, or light ones whose odds sum to about 1. Nodes of a
 binary tree over the leaves have the distribution of the number of items below them. A draw begins
 at the root with k and splits counts between children, P(a of c go left) ∝ left[a] right[c - a],
@@ -13,12 +15,15 @@ the probabilities mass[where[h]], mass[where[h] + 1] and so on, sizes[h] of them
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numba.types import int64, uint64
 
 from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined, int64_ptr, uint32_ptr
+from dmsgd.compiled.llvm import shift
 from dmsgd.compiled.philox import fill_uniforms
-from dmsgd.compiled.pointers import shift
 
 #: Odds above this make a leaf of their own; others share one until their sum is 1.
 ALONE = 0.25
@@ -120,36 +125,22 @@ def _join(left, left_low, left_size, right, right_low, right_size, low, out, siz
         for a in range(least, most + 1):
             total += left[a - left_low] * right[c - a - right_low]
         out[s] = total
-    return size
 
 
-@callback(
-    int64(
-        float64_ptr, int64_ptr, *3 * [int64], *3 * [int64_ptr], float64_ptr, *3 * [int64]
-    )
-)  # fmt: skip
-def fill_tree(odds, first, leaves, width, k, where, low, sizes, mass, room, node, end):
-    """Fill the probabilities of counts of nodes from `node` down to the root, at mass[end:room].
-
-    Return the node to go on with if there is not room enough, or 0.
-    """
-    while node > 0:
-        if node >= width:
-            g = node - width
-            size = min(first[g + 1] - first[g], DEEP) + 1 if g < leaves else 1
-            start = 0
-        else:
+@callback(int64(float64_ptr, int64_ptr, *3 * [int64], *3 * [int64_ptr], float64_ptr))
+def fill_tree(odds, first, leaves, width, k, where, low, sizes, mass):
+    """Fill the probabilities of counts of all nodes, from the last leaf to the root."""
+    end = 0
+    for node in range(2 * width - 1, 0, -1):
+        out, start, size = shift(mass, end), 0, 1
+        if node < width:
             a, b = 2 * node, 2 * node + 1
             start = low[a] + low[b]
             size = min(sizes[a] + sizes[b] - 1, k + 1 - start)
-        if end + size > room:
-            where[0] = end
-            return node
-        out = shift(mass, end)
-        if node < width:
             _join(shift(mass, where[a]), low[a], sizes[a],
                   shift(mass, where[b]), low[b], sizes[b], start, out, size)  # fmt: skip
-        elif g < leaves:
+        elif node - width < leaves:
+            g = node - width
             size = _count_leaf(shift(odds, first[g]), first[g + 1] - first[g], out)
         else:
             out[0] = 1.0
@@ -163,8 +154,7 @@ def fill_tree(odds, first, leaves, width, k, where, low, sizes, mass, room, node
             size -= 1
         where[node], low[node], sizes[node] = end + skip, start + skip, size - skip
         end += size
-        node -= 1
-    return 0
+    return end
 
 
 @inlined
@@ -237,3 +227,31 @@ def draw(
             used += 1
             row[i], row[j] = row[j], row[i]
     return size
+
+
+def conditional_poisson_sampler(odds: Any, k: int) -> Callable[[int, int, Any], int]:
+    """Return (key, start, out) -> rows of `out` that were filled with draws start, start + 1, ...
+
+    odds: as `ConditionalPoisson` has them. Tables take 12 bytes per item.
+    """
+    n, light = odds.size, odds <= ALONE
+    first = np.empty(2 * np.count_nonzero(~light) + int(odds.sum(where=light)) + 3, np.int64)
+    leaves = find_leaves(odds, n, first)
+    first = first[: leaves + 1].copy()
+    cut, alias, among = np.empty(n), np.empty(n, np.uint32), np.diff(first)
+    fill_aliases(odds, first, leaves, cut, alias, np.empty(int(among.max()), np.uint32))
+    depth = (leaves - 1).bit_length()
+    width = 1 << depth
+    # A node has fewer counts than its children together, so that no level takes more than leaves.
+    room = (int((np.minimum(among, DEEP) + 1).sum()) + width - leaves) * (depth + 1)
+    tree, mass = np.zeros((3, 2 * width), np.int64), np.empty(room)
+    fill_tree(odds, first, leaves, width, k, *tree, mass)
+
+    def fill_rows(key: int, start: int, out: Any) -> int:
+        uniforms, counts = np.empty(NUMBERS), np.empty(2 * width, np.int64)
+        return int(
+            draw(*tree, mass, first, leaves, width, cut, alias, key, start, k, uniforms, counts,
+                 out, out.shape[0])
+        )  # fmt: skip
+
+    return fill_rows

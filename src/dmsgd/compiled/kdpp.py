@@ -18,9 +18,7 @@ from numba.types import int64, uint64
 
 from dmsgd.compiled import projection as at
 from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined, int64_ptr
-from dmsgd.compiled.philox import fill_uniforms
-from dmsgd.compiled.pointers import call, doubles_at, ints_at, shift
-from dmsgd.compiled.simd import BLOCK
+from dmsgd.compiled.llvm import BLOCK, call, doubles_at, ints_at, shift
 
 #: Proposals are prefiltered once fewer than one in this many is accepted: then it saves time.
 PREFILTER_BELOW = 3
@@ -45,18 +43,6 @@ def select_eigenvectors(log_e, rank, k, uniforms, chosen):
                 below = middle
         n = reached - 1
         chosen[k - left] = n
-
-
-@callback(int64(float64_ptr, int64, int64, uint64, uint64, int64, float64_ptr, int64_ptr))
-def choose_eigenvectors(log_e, rank, k, key, start, size, uniforms, chosen):
-    """Fill row t of `chosen` (size, k) with the eigenvectors of draw start + t of a k-DPP.
-
-    `uniforms` is scratch for k of them.
-    """
-    for t in range(size):
-        fill_uniforms(key, start + np.uint64(t), 0, uniforms, k)
-        select_eigenvectors(log_e, rank, k, uniforms, shift(chosen, t * k))
-    return 0
 
 
 @helper
@@ -91,10 +77,8 @@ def draw(fields, key, start):
     k, chosen, source = fields[at.K], ints_at(fields[at.J]), ints_at(fields[at.SOURCE])
     coordinates, scratch = doubles_at(fields[at.X]), ints_at(fields[at.COLUMNS])
     items, next_items = ints_at(fields[at.ITEMS]), ints_at(fields[at.NEXT_ITEMS])
-    thresholds, next_thresholds = (
-        doubles_at(fields[at.THRESHOLDS]),
-        doubles_at(fields[at.NEXT_THRESHOLDS]),
-    )
+    thresholds = doubles_at(fields[at.THRESHOLDS])
+    next_thresholds = doubles_at(fields[at.NEXT_THRESHOLDS])
     for t in range(fields[at.SIZE]):
         number, left, row = start + np.uint64(t), k, shift(ints_at(fields[at.OUT]), t * k)
         if fields[at.LOG_E] != 0:

@@ -12,25 +12,15 @@ from math import sqrt
 
 from numba.types import int64
 
+from dmsgd.compiled import microkernels as kernels
 from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined
-from dmsgd.compiled.microkernels import (
-    TILE_COLUMNS,
-    TILE_ROWS,
-    add_outer,
-    half_add_outer,
-    half_row_tile,
-    narrow_tile,
-    row_tile,
-    wide_tile,
-)
-from dmsgd.compiled.pointers import outlined, shift
-from dmsgd.compiled.simd import BLOCK, LANES
+from dmsgd.compiled.llvm import BLOCK, LANES, outlined, shift
 
 #: Columns of a panel.
 PANEL = 16
 
 #: Whether there are wide tiles.
-_WIDE = TILE_COLUMNS > LANES
+_WIDE = kernels.TILE_COLUMNS > LANES
 
 
 @callback(int64(float64_ptr, int64, int64, *2 * [float64_ptr, int64, int64], *4 * [int64]))
@@ -42,17 +32,17 @@ def product(
     a_row and a_step lead to the next row and the next column of A, b_panel and c_panel to the next
     panel.
     """
-    for first in range(0, columns, TILE_COLUMNS):
+    for first in range(0, columns, kernels.TILE_COLUMNS):
         b = shift(B, first // PANEL * b_panel + first % PANEL)
         c = shift(C, first // PANEL * c_panel + first % PANEL)
         if _WIDE and columns - first > LANES:
-            for i in range(0, rows, TILE_ROWS):
+            for i in range(0, rows, kernels.TILE_ROWS):
                 a, place = shift(A, i * a_row), shift(c, i * c_row)
-                wide_tile(a, a_row, a_step, b, b_row, place, c_row, inner, add != 0)
+                kernels.wide_tile(a, a_row, a_step, b, b_row, place, c_row, inner, add != 0)
         else:
-            for i in range(0, rows, TILE_ROWS):
+            for i in range(0, rows, kernels.TILE_ROWS):
                 a, place = shift(A, i * a_row), shift(c, i * c_row)
-                narrow_tile(a, a_row, a_step, b, b_row, place, c_row, inner, add != 0)
+                kernels.narrow_tile(a, a_row, a_step, b, b_row, place, c_row, inner, add != 0)
     return 0
 
 
@@ -78,13 +68,13 @@ def reflect(Z, rows, first, last, v, tau, y, squares):
     outlined()
     half = BLOCK // 2
     if first < half < last:
-        row_tile(v, 0, 1, Z, BLOCK, y, 0, rows, False)
-        add_outer(Z, rows - 1, v, -tau, y, squares)
+        kernels.row_tile(v, 0, 1, Z, BLOCK, y, 0, rows, False)
+        kernels.add_outer(Z, rows - 1, v, -tau, y, squares)
     else:
         start = 0 if first < half else half
         part, sums = shift(Z, start), shift(squares, start)
-        half_row_tile(v, 0, 1, part, BLOCK, y, 0, rows, False)
-        half_add_outer(part, rows - 1, v, -tau, y, sums)
+        kernels.half_row_tile(v, 0, 1, part, BLOCK, y, 0, rows, False)
+        kernels.half_add_outer(part, rows - 1, v, -tau, y, sums)
 
 
 @helper
@@ -97,7 +87,7 @@ def compact_wy(gram, taus, first, count, S):
     """
     for i in range(first, count):
         row = shift(S, i * BLOCK)
-        row_tile(shift(gram, i * BLOCK), 0, 1, S, BLOCK, row, 0, i, False)
+        kernels.row_tile(shift(gram, i * BLOCK), 0, 1, S, BLOCK, row, 0, i, False)
         row[i] = 1.0
         for j in range(i + 1):
             row[j] *= -taus[i]

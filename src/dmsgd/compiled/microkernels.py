@@ -1,24 +1,24 @@
-"""Innermost loops that keep their sums in registers, written in the instructions of `simd`."""
+"""Innermost loops that keep their sums in registers, written in the instructions of `llvm`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import llvmlite.binding as llvm
+import llvmlite.binding
 from llvmlite import ir
 from numba import config
 from numba.core import cgutils
 from numba.types import boolean, float64, int64, void
 
 from dmsgd.compiled.jit import float32_ptr, float64_ptr, int8_ptr, int64_ptr, uint32_ptr
-from dmsgd.compiled.simd import BLOCK, DOUBLES, INDEX, INT32, LANES, SINGLES, Code, instructions
+from dmsgd.compiled.llvm import BLOCK, DOUBLES, INDEX, INT32, LANES, SINGLES, Code, instructions
 
 
 def _has_wide_vectors() -> bool:
     """Return whether numba compiles for a processor with 32 registers of 8 doubles."""
     if config.CPU_NAME or config.CPU_FEATURES:
         return "+avx512f" in (config.CPU_FEATURES or "")
-    return bool(llvm.get_host_cpu_features().get("avx512f", False))
+    return bool(llvmlite.binding.get_host_cpu_features().get("avx512f", False))
 
 
 #: Rows and columns of a product that are in registers at a time, and columns that `add_outer` works

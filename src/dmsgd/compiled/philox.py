@@ -12,7 +12,7 @@ import numpy as np
 from numba.types import int64, uint64
 
 from dmsgd.compiled.jit import callback, float64_ptr, helper
-from dmsgd.compiled.pointers import outlined
+from dmsgd.compiled.llvm import outlined
 
 _LOW, _32, _20, _12 = np.uint64(2**32 - 1), np.uint64(32), np.uint64(20), np.uint64(12)
 _MULTIPLIER_0, _MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)

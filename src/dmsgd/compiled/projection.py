@@ -21,15 +21,8 @@ from numba.types import int64
 
 from dmsgd.compiled.jit import address, callback, float64_ptr, helper, inlined, int64_ptr
 from dmsgd.compiled.linear_algebra import PANEL, compact_wy, householder, product, reflect
-from dmsgd.compiled.microkernels import (
-    SINGLE_COLUMNS,
-    TILE_ROWS,
-    column_squares,
-    gather_bytes,
-    single_tile,
-)
-from dmsgd.compiled.philox import uniforms
-from dmsgd.compiled.pointers import (
+from dmsgd.compiled.llvm import (
+    BLOCK,
     bytes_at,
     call,
     doubles_at,
@@ -38,7 +31,14 @@ from dmsgd.compiled.pointers import (
     shift,
     singles_at,
 )
-from dmsgd.compiled.simd import BLOCK
+from dmsgd.compiled.microkernels import (
+    SINGLE_COLUMNS,
+    TILE_ROWS,
+    column_squares,
+    gather_bytes,
+    single_tile,
+)
+from dmsgd.compiled.philox import uniforms
 from dmsgd.compiled.tables import INT8_ROWS, LINE_BYTES, R
 
 #: Reflections in a group before W is updated: fewer would not be worth reading and writing W.
@@ -121,11 +121,8 @@ def begin(fields):
 def project(fields, X, count):
     """Z = W @ X, of the first `count` columns."""
     k, panel = fields[K], fields[HEIGHT] * PANEL
-    rows, W_, Z_ = (
-        fields[ITEMS_LEFT] + fields[PENDING],
-        doubles_at(fields[W]),
-        doubles_at(fields[Z]),
-    )
+    rows = fields[ITEMS_LEFT] + fields[PENDING]
+    W_, Z_ = doubles_at(fields[W]), doubles_at(fields[Z])
     for q in range((rows + PANEL - 1) // PANEL):
         part = rows - q * PANEL if rows - q * PANEL < PANEL else PANEL
         call(

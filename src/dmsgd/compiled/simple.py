@@ -136,8 +136,6 @@ def draw_disks(X, radius, misses, shrink, least, key, start, out, radii):
                 missed, now = 0, now * shrink
                 now = now if now >= least else 0.0
         radii[t] = now
-        for i in range(k - 1, -1, -1):
-            p = np.int64(order[i] * (i + 1))
-            row[i], row[p] = row[p], row[i]
-            taken[row[i]] = False
+        _shuffle(row, order)
+        taken[row] = False
     return out.shape[0]

@@ -146,23 +146,13 @@ def step(kind, X, gamma, diagonal, Y, R, place, j, threshold, e, y):
 
 
 @entry()
-def walk(kind, X, gamma, diagonal, Y, R, places, items, thresholds):
+def walk(kind, X, gamma, diagonal, Y, R, uniforms, items):
     """Make the steps with these proposals, on Y and R in place; return how many were moves."""
     e, y, moves = np.empty(Y.size), np.empty(Y.size), 0
     for t in range(items.size):
-        moves += step(
-            kind, X, gamma, diagonal, Y, R, places[t], items[t], thresholds[t], e, y
-        )  # fmt: skip
+        place, threshold = np.int64(uniforms[3 * t] * Y.size), uniforms[3 * t + 2]
+        moves += step(kind, X, gamma, diagonal, Y, R, place, items[t], threshold, e, y)
     return moves
-
-
-@entry()
-def propose(n, k, uniforms, places, items, thresholds):
-    """places, items, thresholds = k * u[0::3], n * u[1::3], u[2::3], the first two rounded down."""
-    for t in range(items.size):
-        places[t] = np.int64(uniforms[3 * t] * k)
-        items[t] = np.int64(uniforms[3 * t + 1] * n)
-        thresholds[t] = uniforms[3 * t + 2]
 
 
 @entry()
@@ -172,16 +162,13 @@ def advance(kind, X, gamma, diagonal, Y, key, draw, block, steps):
     Return the next block, how many steps were moves, and log det(L[Y, Y]) at the end.
     """
     n, k, moves = diagonal.size, Y.size, 0
-    R, uniforms = np.zeros((k, k)), np.empty(3 * CHUNK)
-    places, items = np.empty(CHUNK, np.int64), np.empty(CHUNK, np.int64)
-    thresholds = np.empty(CHUNK)
+    R, uniforms, items = np.zeros((k, k)), np.empty(3 * CHUNK), np.empty(CHUNK, np.int64)
     for done in range(0, steps, CHUNK):
         if done % REFRESH == 0:
             factor(kind, X, gamma, diagonal, Y, R)
         count = min(CHUNK, steps - done)
         block = fill_uniforms(key, draw, block, uniforms, 3 * count)
-        propose(n, k, uniforms, places[:count], items[:count], thresholds[:count])
-        moves += walk(
-            kind, X, gamma, diagonal, Y, R, places[:count], items[:count], thresholds[:count]
-        )
+        for t in range(count):
+            items[t] = np.int64(uniforms[3 * t + 1] * n)
+        moves += walk(kind, X, gamma, diagonal, Y, R, uniforms, items[:count])
     return block, moves, factor(kind, X, gamma, diagonal, Y, R)

@@ -15,9 +15,8 @@ import numpy as np
 from numba.types import int64
 
 from dmsgd.compiled.jit import callback, float64_ptr, inlined, int64_ptr
+from dmsgd.compiled.llvm import BLOCK, LANES, doubles_at, prefetch, shift, uint32s_at, uint64s_at
 from dmsgd.compiled.microkernels import GROUP, LINE, ROW_BLOCK, group_line
-from dmsgd.compiled.pointers import doubles_at, prefetch, shift, uint32s_at, uint64s_at
-from dmsgd.compiled.simd import BLOCK, LANES
 
 #: Bytes of a cache line.
 LINE_BYTES = 64

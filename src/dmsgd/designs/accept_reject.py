@@ -70,7 +70,7 @@ class AcceptReject(Design):
 
     @cached_property
     def _propose(self) -> Callable[[int, int, IntArray], int]:
-        from dmsgd.samplers.conditional_poisson import conditional_poisson_sampler
+        from dmsgd.compiled.conditional_poisson import conditional_poisson_sampler
 
         middle = np.partition(self._diagonal, -self.k)[-self.k]  # so that about k odds are above 1
         with np.errstate(over="ignore"):  # infinite odds: in every batch

@@ -73,7 +73,7 @@ class Weighted(ClosedForm):
 
     @cached_property
     def _rows(self) -> Any:
-        from dmsgd.samplers.conditional_poisson import conditional_poisson_sampler
+        from dmsgd.compiled.conditional_poisson import conditional_poisson_sampler
 
         return conditional_poisson_sampler(self._odds, self.k)
 

@@ -69,7 +69,7 @@ def draws_per_pass(k: int) -> int:
 
 
 def _proposals(k: int, extra: float) -> int:
-    from dmsgd.compiled.simd import BLOCK
+    from dmsgd.compiled.llvm import BLOCK
 
     expected = k * ((1 / np.arange(1, k + 1)).sum() + extra)
     return -(-int(expected) // BLOCK) * BLOCK
@@ -85,21 +85,18 @@ def _draw(
     workers: int,
 ) -> IntArray:
     """Return the draws with these numbers, in a few rounds of proposals."""
-    from dmsgd.compiled.kdpp import choose_eigenvectors
-    from dmsgd.compiled.philox import fill_uniform
-
-    k, rank = log_e.shape[0] - 1, log_e.shape[1] - 1
-    J, out = np.empty((draws.size, k), dtype=np.int64), np.empty((draws.size, k), dtype=np.int64)
-    choose_eigenvectors(log_e, rank, k, key, int(draws[0]), draws.size, np.empty(k), J)
-    pending = np.arange(draws.size)
-    known: list[Any] = []
-    after = (k + 1) // 2  # the random numbers that chose J
+    k = log_e.shape[0] - 1
+    uniforms, out = np.empty((draws.size, k)), np.empty((draws.size, k), dtype=np.int64)
+    after = _fill(key, draws, 0, uniforms)
+    J, pending = _choose(log_e, uniforms), np.arange(draws.size)
+    known: list[Any] = []  # of the proposals of earlier rounds: items, coordinates, thresholds
     for extra in EXTRA:
-        first, uniforms = after, np.empty((pending.size, _proposals(k, extra), 3))
-        for part, number in zip(uniforms, draws[pending].tolist(), strict=True):
-            after = fill_uniform(key, number, first, part)
-        found = (*_find_rows(V, pi, sums, J[pending], uniforms), uniforms[:, :, 2].copy())
-        known = [*map(_joined, known, found)] if known else [*found]
+        uniforms = np.empty((pending.size, _proposals(k, extra), 3))
+        after = _fill(key, draws[pending], after, uniforms)
+        found = [*_find_rows(V, pi, sums, J[pending], uniforms), uniforms[:, :, 2].copy()]
+        if known:
+            found = [np.concatenate(both, axis=1) for both in zip(known, found, strict=True)]
+        known = found
         rows, left = out[pending], np.empty(pending.size, dtype=np.int64)
         parts = np.linspace(0, pending.size, min(workers, pending.size) + 1).astype(int).tolist()
         work = partial(_decide, k, (*known, left, rows))
@@ -114,16 +111,30 @@ def _draw(
     )
 
 
-def _joined(before: Any, after: Any) -> Any:
-    """Return the proposals of two rounds."""
-    return np.concatenate([before, after], axis=1)
+def _fill(key: int, draws: npt.NDArray[np.uint64], block: int, out: FloatArray) -> int:
+    """Fill out[t] with the uniforms of draw draws[t], from number 2 block on; return the next."""
+    from dmsgd.compiled.philox import fill_uniform
+
+    after = block
+    for number, row in zip(draws.tolist(), out, strict=True):
+        after = fill_uniform(key, number, block, row)
+    return after
+
+
+def _choose(log_e: FloatArray, uniforms: FloatArray) -> IntArray:
+    """Return the eigenvectors of draws, as `select_eigenvectors` of compiled/kdpp.py does."""
+    J, n = np.empty(uniforms.shape, dtype=np.int64), np.int64(log_e.shape[1] - 1)
+    for c, u in enumerate(uniforms.T):
+        row = log_e[len(uniforms.T) - c]
+        J[:, c] = n = np.minimum(np.searchsorted(row, row[n] + np.log(u)), n) - 1
+    return J
 
 
 def _decide(k: int, arrays: tuple[Any, ...], part: slice) -> None:
     """Decide on the proposals of these draws, from the first on."""
     from dmsgd.compiled.kdpp import decide
+    from dmsgd.compiled.llvm import BLOCK
     from dmsgd.compiled.projection import Workspace
-    from dmsgd.compiled.simd import BLOCK
 
     blocks = arrays[0].shape[1] // BLOCK
     decide(Workspace(k).fields, part.stop - part.start, blocks, *(each[part] for each in arrays))

@@ -81,7 +81,7 @@ class SparseRows(NamedTuple):
         Shape (columns, row blocks + 1). V² @ weights is added to `weighted`, (n,).
         """
         from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK, sparse_block_sums
-        from dmsgd.compiled.simd import BLOCK
+        from dmsgd.compiled.llvm import BLOCK
 
         (count, d), blocks = columns.shape, -(-self.n // SPARSE_ROW_BLOCK)
         sums, tile, factors = np.zeros((count, blocks + 1)), np.zeros((d, BLOCK)), np.zeros(BLOCK)
@@ -111,7 +111,7 @@ class SparseRows(NamedTuple):
 
 def tiles(r: int) -> list[slice]:
     """Return slices of range(r) that `SparseRows.tile_sums` takes."""
-    from dmsgd.compiled.simd import BLOCK
+    from dmsgd.compiled.llvm import BLOCK
 
     return [slice(first, min(first + BLOCK, r)) for first in range(0, r, BLOCK)]
 
@@ -147,7 +147,7 @@ class ComputedRows:
         from dmsgd.compiled import computed_rows as loops
         from dmsgd.compiled.jit import address
         from dmsgd.compiled.linear_algebra import PANEL, product
-        from dmsgd.compiled.simd import BLOCK
+        from dmsgd.compiled.llvm import BLOCK
 
         assert self.sums is not None
         rows, width, totals = self.rows, self.columns.shape[1], self.sums[:, -1].copy()
@@ -160,18 +160,15 @@ class ComputedRows:
             callbacks = loops.locate, loops.gather_dense, loops.begin_dense
             (n, d), row_block = rows.X.shape, loops.DENSE_ROW_BLOCK
             chosen, scratch = np.zeros((k + PANEL, width)), np.zeros((d, BLOCK))
-            single, arrays = (
-                rows.X.dtype == np.float32,
-                (rows.X, rows.scale, rows.extra, rows.codes),
-            )
+            arrays = rows.X, rows.scale, rows.extra, rows.codes
             where = (0 if each is None else address(each, each.dtype) for each in arrays)
-            own = [0, 0, 0, d, int(single), *where, address(scratch, float), product.address]
-        first, *others = (
-            address(each, float) for each in (totals, self.columns, self.sums, chosen)
-        )
+            single = int(rows.X.dtype == np.float32)
+            own = [0, 0, 0, d, single, *where, address(scratch, float), product.address]
+        buffers = totals, self.columns, self.sums, chosen
+        first, *others = (address(each, float) for each in buffers)
         numbers = [first, n, width, row_block, self.sums.shape[1] - 1, *others, *own]
         addresses = (*(each.address for each in callbacks), 0)
-        return RowArguments(addresses, np.array(numbers, np.int64), (self, chosen, scratch, totals))
+        return RowArguments(addresses, np.array(numbers, np.int64), (self, scratch, *buffers))
 
 
 def _dense_block_sums(
@@ -225,9 +222,7 @@ def find_sparse(
         source = ComputedRows(F, rows, columns[mine], sums).arguments(0)
         locate(source.numbers, which, targets[first:last], found[first:last], last - first)
     items[order] = found
-    X, source = (
-        np.empty((items.size, k)),
-        ComputedRows(F, rows, columns, np.empty((r, 1))).arguments(k),
-    )
+    X = np.empty((items.size, k))
+    source = ComputedRows(F, rows, columns, np.empty((r, 1))).arguments(k)
     sparse_rows(source.numbers, J, k, draw, items, np.full(d, -1), X, items.size)
     return items, X, None if pi is None else weighted

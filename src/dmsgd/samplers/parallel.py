@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from itertools import pairwise
-from threading import Event, Lock
+from threading import Event
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,24 +55,21 @@ def parallel_map(
     if workers == 1 or len(items) <= 1:
         return [work(item) for item in items]
     results: list[Any] = [None] * len(items)
-    places, lock, over = iter(range(len(items))), Lock(), Event()
+    places, over = iter(range(len(items))), Event()
 
     def take() -> None:
         try:
-            while not over.is_set():
-                with lock:
-                    place = next(places, None)
-                if place is None:
+            for place in places:  # all threads share them
+                if over.is_set():
                     return
                 results[place] = work(items[place])
         except BaseException:
             over.set()
             raise
 
-    others = min(workers, len(items)) - 1  # this thread works, too
     helpers: list[Future[None]] = []
     try:
-        for _ in range(others):
+        for _ in range(min(workers, len(items)) - 1):  # this thread works, too
             helpers.append(in_background(take))
         take()
         for helper in helpers:

@@ -128,8 +128,8 @@ class DenseTables:
 
 def dense_tables(V: FloatArray) -> DenseTables:
     """Return the tables of V, which is contiguous."""
+    from dmsgd.compiled.llvm import LANES
     from dmsgd.compiled.microkernels import GROUP, LINE
-    from dmsgd.compiled.simd import LANES
     from dmsgd.compiled.tables import LINE_BYTES, fill_sums
 
     n, r = V.shape

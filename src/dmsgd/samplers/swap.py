@@ -98,7 +98,7 @@ def compiled_steps(
 def block_steps(kernel: KernelEntries) -> Advance:
     """Return steps for any kernel, by the block of L of the set and its next proposals."""
     from dmsgd.compiled.philox import fill_uniform
-    from dmsgd.compiled.swap import MATRIX, factor, propose, walk
+    from dmsgd.compiled.swap import MATRIX, factor, walk
 
     def advance(Y: IntArray, key: int, draw: int, block: int, steps: int) -> tuple[int, int, float]:
         most = 2 * (max(Y.size, LEAST_STEPS) // 2)  # even, as random numbers come in pairs
@@ -106,16 +106,15 @@ def block_steps(kernel: KernelEntries) -> Advance:
         tell = Progress(f"{steps:,} steps of a chain")
         for done in range(0, steps, most):
             count = min(most, steps - done)
-            uniforms, thresholds = np.empty(3 * count), np.empty(count)
-            places, items = np.empty(count, np.int64), np.empty(count, np.int64)
+            uniforms = np.empty(3 * count)
             block = fill_uniform(key, draw, block, uniforms)
-            propose(kernel.n, Y.size, uniforms, places, items, thresholds)
+            items = (uniforms[1::3] * kernel.n).astype(np.int64)
             known, where = np.unique(np.concatenate([Y, items]), return_inverse=True)
             local, proposals = where[: Y.size].copy(), where[Y.size :]
             L = np.ascontiguousarray(kernel.block(known, known), dtype=np.float64)
             plan = (MATRIX, L, 0.0, L.diagonal().copy(), local, R)
             factor(*plan)
-            moves += walk(*plan, places, proposals, thresholds)
+            moves += walk(*plan, uniforms, proposals)
             Y[:] = known[local]
             tell((done + count) / steps)
         L = np.ascontiguousarray(kernel.block(Y, Y), dtype=np.float64)

@@ -114,7 +114,7 @@ class LargeBatches:
             self.reflect(torch.bmm(C[:, :most], F), counts, rows)
         self.items_left = after
         if 0 < active <= draws // 2:
-            self.keep(torch.nonzero(after > 0)[:, 0], rest)
+            self.keep(torch.nonzero(after > 0)[:, 0])
         return int(rest)
 
     def reflect(self, Y: Tensor, counts: Tensor, rows: int) -> None:
@@ -134,12 +134,9 @@ class LargeBatches:
         self.W[:, :rows].baddbmm_(Y.mT, moved, alpha=-1.0)
         self.kernels("drop", (M, draws), 128, self.W, k, self.items_left, counts)
 
-    def keep(self, chosen: Tensor, rows: int) -> None:
+    def keep(self, chosen: Tensor) -> None:
         """Go on with these draws alone."""
-        self.ids, self.at, self.items_left = (
-            self.ids[chosen],
-            self.at[chosen],
-            self.items_left[chosen],
-        )
+        self.ids, self.at = self.ids[chosen], self.at[chosen]
+        self.items_left = self.items_left[chosen]
         if self.W is not None:
             self.W = self.W.index_select(0, chosen)

@@ -31,19 +31,7 @@ class Program:
         options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17"]
         options += [f"-D{name}={value}" for name, value in constants.items()]
         self._module = _checked(driver.cuModuleLoadData(_compiled(nvrtc, source, options)))
-        self._functions: dict[str, tuple[Any, int]] = {}
-
-    def kernel(self, name: str, shared: int = 0) -> Any:
-        """Return a kernel that may use this many bytes of shared memory."""
-        driver, _ = bindings()
-        found, allowed = self._functions.get(name, (None, 0))
-        if found is None:
-            found = _checked(driver.cuModuleGetFunction(self._module, name.encode()))
-        if shared > allowed:
-            which = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            _checked(driver.cuFuncSetAttribute(found, which, shared))
-        self._functions[name] = found, max(shared, allowed)
-        return found
+        self._functions: dict[str, Any] = {}
 
     def __call__(
         self, name: str, grid: tuple[int, int], threads: int, *arguments: Any, shared: int = 0
@@ -55,6 +43,13 @@ class Program:
         import torch
 
         driver, _ = bindings()
+        if name not in self._functions:
+            found = driver.cuModuleGetFunction(self._module, name.encode())
+            self._functions[name] = _checked(found)
+        kernel = self._functions[name]
+        if shared > 0:
+            which = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            _checked(driver.cuFuncSetAttribute(kernel, which, shared))
         values: list[int] = []
         kinds: list[Any] = []
         for each in arguments:
@@ -68,11 +63,9 @@ class Program:
                 values.append(each.value)
                 kinds.append(type(each))
         stream = torch.cuda.current_stream(self.device).cuda_stream
-        launched = driver.cuLaunchKernel(
-            self.kernel(name, shared), *grid, 1, threads, 1, 1, shared, stream,
-            (tuple(values), tuple(kinds)), 0,
-        )  # fmt: skip
-        _checked(launched)
+        packed = tuple(values), tuple(kinds)
+        size = (*grid, 1, threads, 1, 1, shared)
+        _checked(driver.cuLaunchKernel(kernel, *size, stream, packed, 0))
 
 
 @cache

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, final
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,85 +33,59 @@ SMALL_BATCHES = ("philox.cuh", "tables.cuh", "small_batches.cu")
 
 def cuda_sampler(V: Tensor, values: FloatArray, k: int) -> PreparedSampler:
     """Return the sampler with these eigenpairs; it returns CUDA tensors, int64, (size, k)."""
-    chunk = max(1, min(CHUNK, OPERATIONS // k**3, ITEMS // k))
-    return PreparedSampler("rejection", CudaSampler(V, values, k).sample, chunk)
+    device, chunk = V.device, max(1, min(CHUNK, OPERATIONS // k**3, ITEMS // k))
+    draw = draw_small if is_small(k, device) else draw_large
+    with torch.cuda.device(device):
+        tables = cuda_tables(V)
+        log_e = torch.from_numpy(log_polynomials(values, k)).to(device)
 
-
-@final
-class CudaSampler:
-    """The default sampler on a GPU."""
-
-    def __init__(self, V: Tensor, values: FloatArray, k: int) -> None:
-        self.V, self.values, self.k = V, values, k
-        self.draw = draw_small if is_small(k, V.device) else draw_large
-
-    @cached_property
-    def tables(self) -> CudaTables:
-        """The tables of V."""
-        return cuda_tables(self.V)
-
-    @cached_property
-    def log_e(self) -> Tensor:
-        """log e_l of the first m eigenvalues, shape (k + 1, rank + 1)."""
-        return torch.from_numpy(log_polynomials(self.values, self.k)).to(self.V.device)
-
-    def sample(self, key: int, start: int, size: int, workers: int) -> Any:
-        """Return draws start to start + size of the random stream `key`."""
-        with torch.cuda.device(self.V.device):
-            out = torch.empty((size, self.k), dtype=torch.int64, device=self.V.device)
-            step = max(1, MAX_INDICES // self.k)
+    def sample(key: int, start: int, size: int, workers: int) -> Any:
+        with torch.cuda.device(device):
+            out = torch.empty((size, k), dtype=torch.int64, device=device)
+            step = max(1, MAX_INDICES // k)
             for first in range(0, size, step):
-                part = out[first : first + step]
-                J = self.choose_eigenvectors(key, start + first, len(part))
-                failed = self.draw(self.tables.arguments(), J, key, start + first, part)
+                part, number = out[first : first + step], start + first
+                failed = draw(tables, _choose(log_e, key, number, len(part)), key, number, part)
                 if failed is not None:
-                    at = start + first + failed
+                    at = number + failed
                     raise SamplingError(f"draw {at} was not completed: {NOT_ORTHONORMAL}")
         return out
 
-    def choose_eigenvectors(self, key: int, start: int, size: int) -> Tensor:
-        """Return the eigenvectors of draws, shape (size, k), int32."""
-        J = torch.empty((size, self.k), dtype=torch.int32, device=self.V.device)
-        setup = program(SETUP, int(self.V.device.index))
-        number = ctypes.c_ulonglong(key), ctypes.c_ulonglong(start)
-        sizes = self.values.size, self.k
-        setup("choose", (-(-size // 128), 1), 128, self.log_e, *sizes, *number, size, J)
-        return J
+    return PreparedSampler("rejection", sample, chunk)
 
 
-@final
-@dataclass(frozen=True)
-class CudaTables:
-    """V with its search tables, which take a bit over a quarter of V; see `tables.cuh`."""
+def _choose(log_e: Tensor, key: int, start: int, size: int) -> Tensor:
+    """Return the eigenvectors of draws, shape (size, k), int32.
 
-    V: Tensor
-    totals: Tensor
-    lines: Tensor
-    hints: Tensor
-
-    def arguments(self) -> tuple[Any, ...]:
-        """Return what kernels take: tensors and sizes."""
-        (n, r), last = self.V.shape, self.hints.shape[1] - 1
-        sizes = (n, r, self.lines.shape[0], last)
-        return self.V, self.totals, self.lines, self.hints, *map(ctypes.c_longlong, sizes)
+    log_e: log e_l of the first m eigenvalues, shape (k + 1, rank + 1).
+    """
+    k, rank = log_e.shape[0] - 1, log_e.shape[1] - 1
+    J = torch.empty((size, k), dtype=torch.int32, device=log_e.device)
+    setup = program(SETUP, int(log_e.device.index))
+    number = ctypes.c_ulonglong(key), ctypes.c_ulonglong(start)
+    setup("choose", (-(-size // 128), 1), 128, log_e, rank, k, *number, size, J)
+    return J
 
 
-def cuda_tables(V: Tensor) -> CudaTables:
-    """Return the tables of V, which is contiguous."""
+def cuda_tables(V: Tensor) -> tuple[Any, ...]:
+    """Return V, which is contiguous, its search tables and their sizes; see `tables.cuh`.
+
+    The tables take a bit over a quarter of V.
+    """
     n, r = V.shape
     groups = -(-n // GROUP)
-    setup = program(SETUP, int(V.device.index))
-    size, grid = (ctypes.c_longlong(n), ctypes.c_longlong(r)), (groups, -(-r // THREADS))
+    last, setup = 2 * groups, program(SETUP, int(V.device.index))
+    n_, r_, groups_, last_ = map(ctypes.c_longlong, (n, r, groups, last))
+    grid = groups, -(-r // THREADS)
     ends = torch.empty((groups, r), dtype=torch.float64, device=V.device)
-    setup("group_sums", grid, THREADS, V, *size, ends)
+    setup("group_sums", grid, THREADS, V, n_, r_, ends)
     ends = torch.cumsum(ends, dim=0)
     lines = torch.empty((groups, r, LINE), dtype=torch.float64, device=V.device)
-    setup("fill_lines", grid, THREADS, V, *size, ends, lines)
-    last = 2 * groups
+    setup("fill_lines", grid, THREADS, V, n_, r_, ends, lines)
     hints = torch.empty((r, last + 1), dtype=torch.int32, device=V.device)
-    counts = (ctypes.c_longlong(groups), ctypes.c_longlong(r), ctypes.c_longlong(last))
-    setup("fill_hints", (-(-r * (last + 1) // 256), 1), 256, ends, *counts, hints)
-    return CudaTables(V, ends[-1].clone(), lines, hints)
+    blocks = -(-r * (last + 1) // 256)
+    setup("fill_hints", (blocks, 1), 256, ends, groups_, r_, last_, hints)
+    return V, ends[-1].clone(), lines, hints, n_, r_, groups_, last_
 
 
 def is_small(k: int, device: torch.device) -> bool:

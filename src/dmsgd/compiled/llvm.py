@@ -1,7 +1,8 @@
-"""Vector instructions of LLVM, for loops whose sums must stay in registers.
+"""Instructions of LLVM that numba has no name for: steps of pointers, calls by address, vectors.
 
-Sums are added up in the order of the inner index by fused multiply-adds, so that results have the
-same bits on every processor.
+Loops whose sums must stay in registers are written in vector instructions (`Code`). Sums are added
+up in the order of the inner index by fused multiply-adds, so that results have the same bits on
+every processor.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, final
 from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.types import CPointer, StarArgTuple, float32, float64, int8, int64, uint32, uint64, void
 
 INDEX, INT32, DOUBLE, SINGLE = ir.IntType(64), ir.IntType(32), ir.DoubleType(), ir.FloatType()
 
@@ -22,6 +24,77 @@ DOUBLES, SINGLES = ir.VectorType(DOUBLE, LANES), ir.VectorType(SINGLE, 2 * LANES
 
 #: Columns that microkernels work on together, and proposals of a draw that are decided together.
 BLOCK = 32
+
+
+@intrinsic
+def shift(typing, pointer, count):
+    """Return pointer + count."""
+
+    def code(context, builder, signature, arguments):
+        kind = context.get_value_type(pointer.dtype)
+        return builder.gep(arguments[0], [arguments[1]], source_etype=kind)
+
+    return pointer(pointer, int64), code
+
+
+def _pointer_at(element: Any) -> Any:
+    kind = CPointer(element)
+
+    @intrinsic
+    def pointer_at(typing, address):
+        """Return a pointer to this address."""
+
+        def code(context, builder, signature, arguments):
+            return builder.inttoptr(arguments[0], context.get_value_type(kind))
+
+        return kind(int64), code
+
+    return pointer_at
+
+
+doubles_at, singles_at, bytes_at = map(_pointer_at, (float64, float32, int8))
+ints_at, uint64s_at, uint32s_at = map(_pointer_at, (int64, uint64, uint32))
+
+
+@intrinsic
+def call(typing, address, *arguments):
+    """Return the integer that the function at this address returns; see `jit.Callback`.
+
+    The function is compiled once, and not again within each function that calls it.
+    """
+
+    def code(context, builder, signature, values):
+        kinds = [context.get_value_type(argument) for argument in arguments]
+        kind = ir.FunctionType(ir.IntType(64), kinds)
+        function = builder.inttoptr(values[0], kind.as_pointer())  # llvmlite calls no other kind
+        return builder.call(function, cgutils.unpack_tuple(builder, values[1]))
+
+    return int64(int64, StarArgTuple(arguments)), code
+
+
+@intrinsic
+def prefetch(typing, pointer):
+    """Ask memory for what is at a pointer, which will be read soon."""
+
+    def code(context, builder, signature, arguments):
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [ir.PointerType(), flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [arguments[0], *(ir.Constant(flag, how) for how in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return void(pointer), code
+
+
+@intrinsic
+def outlined(typing):
+    """Keep the machine code of the function that calls this out of its callers."""
+
+    def code(context, builder, signature, arguments):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return void(), code
 
 
 def instructions(signature: Any) -> Callable[[Any], Any]:
