@@ -23,8 +23,8 @@ import dmsgd
 from command_line import CliRunner
 from dmsgd.commands import app
 from dmsgd.errors import ClusterError
-from dmsgd.features.cluster import connected
 from dmsgd.features.convert import open_features
+from dmsgd.features.dask import connected
 from test_words import texts
 
 sys.path.insert(0, str(Path(__file__).parent / "soak"))
@@ -171,7 +171,7 @@ def test_an_error_on_a_worker_is_the_users_error_and_leaves_no_file(
 
 
 def test_no_scheduler_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmsgd.features.cluster.CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr("dmsgd.features.dask.CONNECT_SECONDS", 1.0)
     np.save(tmp_path / "x.npy", features())
     outcome = CliRunner().invoke(
         app,
@@ -278,7 +278,7 @@ def deadly(folder: Path, times: int) -> Any:
 def test_a_task_that_kills_its_workers_is_an_error(
     client: Any, processes: DaskProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dmsgd.features.cluster.CHECK_SECONDS", 0.5)
+    monkeypatch.setattr("dmsgd.features.dask.CHECK_SECONDS", 0.5)
 
     def set_up() -> None:
         with client.as_current():
@@ -342,7 +342,7 @@ def serve(answer: bytes | None) -> socket.socket:
 def test_a_port_of_something_else_is_one_clear_error(
     answer: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dmsgd.features.cluster.CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr("dmsgd.features.dask.CONNECT_SECONDS", 2.0)
     with serve(answer) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
 
@@ -357,7 +357,7 @@ def test_a_port_of_something_else_is_one_clear_error(
 def test_the_address_of_a_worker_is_not_that_of_a_scheduler(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dmsgd.features.cluster.CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr("dmsgd.features.dask.CONNECT_SECONDS", 2.0)
     worker = next(iter(client.scheduler_info()["workers"]))
     with pytest.raises(ClusterError, match="no Dask scheduler"), connected(worker):
         pass
@@ -383,9 +383,9 @@ LONG = 60_000
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return what sets the seconds in which a scheduler must answer."""
     for name in ("CHECK_SECONDS", "WORKERLESS_SECONDS"):
-        monkeypatch.setattr(f"dmsgd.features.cluster.{name}", 2.0)
+        monkeypatch.setattr(f"dmsgd.features.dask.{name}", 2.0)
     monkeypatch.setattr("dmsgd.schedules.files.SAVE_SECONDS", -1.0)
-    return lambda seconds: monkeypatch.setattr("dmsgd.features.cluster.CONNECT_SECONDS", seconds)
+    return lambda seconds: monkeypatch.setattr("dmsgd.features.dask.CONNECT_SECONDS", seconds)
 
 
 def after(path: Path, draws: int, k: int, work: Any) -> threading.Thread:

@@ -19,7 +19,7 @@ from dask_processes import DaskProcesses
 from watch import Progress, announce, finish, options
 
 import dmsgd
-from dmsgd.features.cluster import connected
+from dmsgd.features.dask import connected
 
 K = 8
 

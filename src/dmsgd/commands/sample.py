@@ -71,7 +71,7 @@ def sample(
     import numpy as np
 
     from dmsgd import presample
-    from dmsgd.features.cluster import connected
+    from dmsgd.features.dask import connected
     from dmsgd.inputs.threads import thread_count
     from dmsgd.schedules.files import ScheduleFiles
 

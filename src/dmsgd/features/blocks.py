@@ -243,9 +243,9 @@ def process_block(
     return work(block if sparse_rows else as_array(block), *arguments), hashes
 
 
-def itself(rows: Matrix) -> Matrix:
-    """Return the rows."""
-    return rows
+def itself(value: Any) -> Any:
+    """Return the value."""
+    return value
 
 
 def is_large(raw: npt.NDArray[Any]) -> bool:

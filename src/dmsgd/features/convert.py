@@ -175,8 +175,7 @@ def _check_text(frame: Any, name: str) -> None:
         if entries.dtype.kind in "UST" or any(isinstance(each, str) for each in entries.flat):
             raise TypeError(
                 f"{name} holds text in its column {column!r}; if it is the class of the items, "
-                f"pass labels={column!r}, otherwise encode it as numbers (one-hot, tf-idf) or drop "
-                f"column {column!r}"
+                f"pass labels={column!r}, otherwise encode it as numbers (one_hot) or drop it"
             ) from None
 
 

@@ -19,8 +19,7 @@ from dmsgd.inputs.arrays import TINY, FloatArray, Matrix, as_array
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import as_fraction, as_positive
 
-#: Number of some rows, means of their columns, and roots of the summed squares of distances from
-#: these means.
+#: Number of rows, means of their columns, and roots of the summed squared distances from them.
 Moments = tuple[int, FloatArray, FloatArray]
 
 

@@ -29,15 +29,11 @@ class Anneal(RowMap):
     def __call__(self, X: Matrix) -> Matrix:
         values, rho = X.data if sparse.issparse(X) else X, self.rho
         if rho != int(rho) and bool((values < 0).any()):
-            raise ValueError(
-                f"X has negative entries, whose power {rho} is not real; shift X first"
-            )
+            raise ValueError(f"X has negative entries, whose power {rho} is not real; shift X")
         with np.errstate(over="ignore"):
             powers = values**rho
         if not bool((abs(powers) <= np.finfo(float).max).all()):
-            raise ValueError(
-                f"X has entries whose power rho={rho:g} is beyond 1e308; use a smaller rho"
-            )
+            raise ValueError(f"X has entries whose power rho={rho:g} is beyond 1e308; reduce rho")
         return _with_data(X, powers) if sparse.issparse(X) else powers
 
     def fingerprint(self) -> str:

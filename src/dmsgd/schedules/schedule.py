@@ -22,7 +22,7 @@ from dmsgd.designs.design import Design, check_range
 from dmsgd.designs.html import html_repr
 from dmsgd.designs.stream import FIXED_K, Stream
 from dmsgd.errors import ClusterError, InputError
-from dmsgd.features.cluster import check_client, map_on_workers
+from dmsgd.features.dask import check_client, map_on_workers
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import memory_limit
 from dmsgd.inputs.progress import progress_bar
