@@ -21,6 +21,7 @@ import json
 import logging
 import os
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -215,8 +216,9 @@ class ScheduleFiles:
     # --- what may be replaced
 
     def _check_folder(self) -> None:
-        if self.work.is_symlink() or (self.work.exists() and not self.work.is_dir()):
-            raise _stranger(self.work)
+        with suppress(OSError):  # one call, because another process may remove the folder
+            if not stat.S_ISDIR(os.lstat(self.work).st_mode):
+                raise _stranger(self.work)
 
     def refuse_strangers(self) -> None:
         """Raise if a file that would be replaced is not part of a schedule."""
