@@ -140,7 +140,8 @@ class Features(ABC):
 
     def _join(self, parts: Iterable[Any], columns: int = 1) -> Any:
         """Return parts below each other, where the features live."""
-        reserve(self.n * columns, f"{columns} columns for {self!r}", "ask for fewer")
+        if columns > 1:  # to ask for the free memory takes longer than small sums
+            reserve(self.n * columns, f"{columns} columns for {self!r}", "ask for fewer")
         return np.concatenate(list(parts))
 
     def row_norms2(self) -> FloatArray:
