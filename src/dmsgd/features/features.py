@@ -17,10 +17,7 @@ from dmsgd.features import rows
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, on_host
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.progress import EIGH, plan_work
-from dmsgd.samplers.blocks import block_sampler
 from dmsgd.samplers.computed_rows import ComputedRows
-from dmsgd.samplers.protocol import PreparedSampler
-from dmsgd.samplers.rejection import dense_tables, dpp_sampler, kdpp_sampler
 from dmsgd.spectra.decompose import like, right_singular_vectors
 from dmsgd.spectra.eigenvectors import Projected
 from dmsgd.spectra.rounding import Rounding
@@ -177,7 +174,7 @@ class Features(ABC):
     def column_masses(self, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Σ_i (f_i B)_j² over each block, and Σ_j (f_i B)_j² weights_j for each row.
 
-        The first in the shape that `sampler` of these features takes.
+        The first in the shape that samplers of these features take.
         """
         if (source := self.computed_rows(B)) is not None:
             return source.block_sums(weights)
@@ -231,20 +228,6 @@ class Features(ABC):
     def computed_rows(self, B: FloatArray) -> ComputedRows | None:
         """Return V = F B for draws that compute single rows; None where a row takes a pass."""
         return None
-
-    def sampler(self, vectors: Projected, values: FloatArray, k: int) -> PreparedSampler:
-        """Return the default sampler of the k-DPP with these eigenvectors over these features."""
-        if (source := self.computed_rows(vectors.basis)) is None:
-            return block_sampler(vectors, values, k)
-        return kdpp_sampler(source.with_sums(vectors.masses_for(values, k)), values, k)
-
-    def sampler_any_size(
-        self, vectors: Projected, probabilities: FloatArray
-    ) -> Callable[[int, int], IntArray]:
-        """Return (key, t) -> items of batch t of the DPP with these eigenvectors."""
-        if (source := self.computed_rows(vectors.basis)) is None:
-            return dpp_sampler(dense_tables(np.asarray(vectors)), probabilities)
-        return dpp_sampler(source.with_sums(vectors.masses(probabilities)), probabilities)
 
     def __repr__(self) -> str:
         return f"Features({self.n:,} x {self.d:,}, {self.kind})"

@@ -13,6 +13,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, on_host
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import format_bytes
 from dmsgd.polynomials import eigenvector_inclusion, weighted_squares
+from dmsgd.samplers.blocks import block_sampler
 from dmsgd.samplers.protocol import PreparedSampler
 from dmsgd.samplers.rejection import dense_tables, dpp_sampler, kdpp_sampler
 from dmsgd.spectra.decompose import like
@@ -147,23 +148,22 @@ class Projected(Eigenvectors):
         self._masses = masses if self._masses is None else self._masses
         return self._masses
 
-    def masses_for(self, values: FloatArray, k: int) -> FloatArray:
-        """Return `masses` for draws of the k-DPP that compute rows of V again, and log that."""
+    def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
+        if (source := self.features.computed_rows(self.basis)) is None:
+            return block_sampler(self, values, k)
         (n, rank), rows = self.shape, k * (1 / np.arange(1, k + 1)).sum()
         log.info(
             "the eigenvectors of %r, %s, are not stored; a batch of %d computes about %.0f of "
             "their %s rows, at %d columns",
             self.features, format_bytes(8 * n * rank), k, rows, f"{n:,}", k,
         )  # fmt: skip
-        return self.masses(eigenvector_inclusion(values, k))
-
-    def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
-        found: PreparedSampler = self.features.sampler(self, values, k)
-        return found
+        masses = self.masses(eigenvector_inclusion(values, k))
+        return kdpp_sampler(source.with_sums(masses), values, k)
 
     def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        found: Callable[[int, int], IntArray] = self.features.sampler_any_size(self, probabilities)
-        return found
+        if (source := self.features.computed_rows(self.basis)) is None:
+            return dpp_sampler(dense_tables(np.asarray(self)), probabilities)
+        return dpp_sampler(source.with_sums(self.masses(probabilities)), probabilities)
 
 
 @singledispatch
