@@ -211,7 +211,7 @@ BAD = {
     "n_samples = 0": ({"n_samples": 0}, "n_samples must be at least 1"),
     "two sizes": (
         {"n_samples": 9, "sampling_strategy": {"a": 3}},
-        "n_samples=9 says how many items to keep in all.*leave one of them 'auto'",
+        "n_samples=9 replaces sampling_strategy",
     ),
     "more than there are": ({"sampling_strategy": {"c": 16}}, "should be less or equal"),
     "strategy": ({"sampling_strategy": "none"}, "'sampling_strategy' parameter"),

@@ -104,10 +104,7 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         """Return the draw of the k-DPP with k = n_samples, or None if there is no such k-DPP."""
         k = as_count(self.n_samples, "n_samples")
         if self.sampling_strategy != "auto":
-            raise ValueError(
-                f"n_samples={k} says how many items to keep in all, and sampling_strategy how many "
-                f"of each class; leave one of them 'auto'"
-            )
+            raise ValueError(f"n_samples={k} replaces sampling_strategy; leave one of them 'auto'")
         if k > F.shape[0]:
             raise ValueError(f"n_samples={k} exceeds the number of items, {F.shape[0]}")
         if self.kernel == "linear" and k > F.shape[1]:

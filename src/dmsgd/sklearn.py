@@ -115,11 +115,8 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Return the kind of estimator, which is that of the estimator that it fits."""
         from sklearn.utils import get_tags
 
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
-        tags.transformer_tags, tags.target_tags = inner.transformer_tags, inner.target_tags
-        tags.input_tags.sparse = inner.input_tags.sparse
+        tags = get_tags(self.estimator)
+        tags.input_tags.allow_nan = tags.array_api_support = False
         return tags
 
     @property

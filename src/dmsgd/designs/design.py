@@ -155,7 +155,7 @@ class ClosedForm(Design):
 
 
 def inclusion_of(design: Any) -> FloatArray:
-    """Return b_i of a design or a schedule that knows them, shape (n,)."""
+    """Return b_i of a design or a schedule that has them, shape (n,)."""
     if isinstance(design, type) or not hasattr(design, "sample"):
         raise TypeError(f"design must be a design of dmsgd or a Schedule, got {kind_of(design)}")
     if not hasattr(design, "inclusion"):

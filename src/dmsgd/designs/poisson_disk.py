@@ -34,7 +34,7 @@ class PoissonDisk(Design):
             batches of k, so that k items block less than all of the data, in any dimension.
     misses: after this many misses in a row the radius is multiplied by 0.9 for the rest of this
             batch, repeatedly; below 1 % of the first radius it counts as 0, and any item not yet in
-            the batch is taken. So every batch has k distinct items; `radii` tells the relaxed ones.
+            the batch is taken. So every batch has k distinct items; `radii` shows the relaxed ones.
 
     O(k² d) per batch, whatever n is; set-up O(1000 k d).
 

@@ -20,17 +20,10 @@ FIXED_K = "a design with a fixed k (diversify makes one; any design of dmsgd but
 
 
 class Source(Protocol):
-    """What training reads batches from, with the methods of `Design`: one, or a `Schedule`."""
+    """What training reads batches from: a `Design`, or a `Schedule`."""
 
     n: int
     k: int
-
-    @property
-    def chunk(self) -> int: ...
-
-    def sample(
-        self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1
-    ) -> IntArray: ...
 
     def fingerprint(self) -> str: ...
 
@@ -46,15 +39,16 @@ class Stream:
     """
 
     def __init__(
-        self, design: Source, seed: int | np.random.SeedSequence, steps: int | None = None
+        self, design: Any, seed: int | np.random.SeedSequence, steps: int | None = None
     ) -> None:
         self.design, self.seed, self.steps = design, seed, steps
-        self.n, self.k = design.n, design.k
+        self.n: int = design.n
+        self.k: int = design.k
 
     @cached_property
     def fingerprint(self) -> str:
         """The hash of the design."""
-        return self.design.fingerprint()
+        return str(self.design.fingerprint())
 
     def sample(self, size: int, start: int, workers: int = 1) -> IntArray:
         """Return batches start..start+size as a NumPy array, also those drawn on a GPU."""
