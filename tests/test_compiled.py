@@ -16,7 +16,7 @@ from dmsgd.compiled.llvm import BLOCK
 from dmsgd.compiled.philox import fill_uniform
 from dmsgd.compiled.tables import GROUP, LINE, ROW_BLOCK, locate
 from dmsgd.samplers.parallel import parallel_map
-from dmsgd.samplers.rejection import INT8_COLUMNS, dense_tables, kdpp_sampler
+from dmsgd.samplers.rejection import INT8_COLUMNS, DenseTables, kdpp_sampler
 
 RNG = np.random.default_rng(0)
 
@@ -218,7 +218,7 @@ def columns_to_search(n):
 def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
     V = np.ascontiguousarray(columns_to_search(n)[:, columns])
     count, r = 20_000, V.shape[1]
-    tables, sums = dense_tables(V), np.cumsum(V**2, axis=0)
+    tables, sums = DenseTables(V), np.cumsum(V**2, axis=0)
     table, totals = tables.sums, tables.totals
     np.testing.assert_allclose(totals[:r], sums[-1], rtol=1e-12)
     ends = np.minimum(np.arange(ROW_BLOCK, GROUP * table.shape[0] + 1, ROW_BLOCK), n) - 1
@@ -306,10 +306,10 @@ def test_the_sieve_changes_no_draw(monkeypatch, kind, k):
         X *= np.random.default_rng(1).uniform(size=X.shape) < 0.05
     V, values = np.ascontiguousarray(np.linalg.qr(X)[0]), np.logspace(0, -8, r)
     assert r >= INT8_COLUMNS
-    sifted = kdpp_sampler(dense_tables(V), values, k).sample(5, 0, 200, 1)
-    monkeypatch.setitem(dense_tables.__globals__, "INT8_COLUMNS", r + 1)
+    sifted = kdpp_sampler(DenseTables(V), values, k).sample(5, 0, 200, 1)
+    monkeypatch.setitem(kdpp_sampler.__globals__, "INT8_COLUMNS", r + 1)
     np.testing.assert_array_equal(
-        sifted, kdpp_sampler(dense_tables(V), values, k).sample(5, 0, 200, 1)
+        sifted, kdpp_sampler(DenseTables(V), values, k).sample(5, 0, 200, 1)
     )
 
 
@@ -338,6 +338,6 @@ def test_a_draw_stays_within_its_scratch(monkeypatch, k):
     monkeypatch.setattr(projection.Workspace, "__init__", watched)
     X = np.random.default_rng(k).normal(size=(300, 130))
     V = np.ascontiguousarray(np.linalg.qr(X)[0])
-    kdpp_sampler(dense_tables(V), np.ones(130), k).sample(5, 0, 50, 1)
+    kdpp_sampler(DenseTables(V), np.ones(130), k).sample(5, 0, 50, 1)
     assert made
     assert all((each == 77).all() for one in made for each in guards(one))

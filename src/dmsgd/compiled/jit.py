@@ -39,12 +39,8 @@ inlined = njit(inline="always", error_model="numpy")
 
 def entry(fastmath: Any = False) -> Callable[[Any], Any]:
     """Return the decorator of functions of arrays that Python calls, compiled at the first call."""
-
-    def decorate(function: Any) -> Any:
-        options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
-        return _cached(lambda cache: njit(cache=cache, **options)(function))
-
-    return decorate
+    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+    return lambda function: _cached(lambda cache: njit(cache=cache, **options)(function))
 
 
 @final

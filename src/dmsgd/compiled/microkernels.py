@@ -92,23 +92,18 @@ def _add_outer(columns: int) -> Any:
         In the first columns; Z has rows of BLOCK.
         """
         for first in range(0, columns, width):
-            part = [code.element(each, first) for each in (Z, y, squares)]
-            change_columns(code, rows, v, factor, *part)
+            here, other, sums = (code.element(each, first) for each in (Z, y, squares))
+            vectors = [code.load(at) for at in code.vectors(other, width // LANES)]
 
-    def change_columns(code, rows, v, factor, Z, y, squares):
-        vectors = [code.load(at) for at in code.vectors(y, width // LANES)]
+            def change(i: Any, row: list[Any], vectors: list[Any] = vectors) -> list[Any]:
+                scale = code.broadcast(code.builder.fmul(factor, code.number(v, i)))
+                pairs = zip(vectors, row, strict=True)
+                new = [code.fma(scale, vector, code.load(at)) for vector, at in pairs]
+                for vector, at in zip(new, row, strict=True):
+                    code.store(vector, at)
+                return new
 
-        def change(i: Any, row: list[Any]) -> list[Any]:
-            scale = code.broadcast(code.builder.fmul(factor, code.number(v, i)))
-            new = [
-                code.fma(scale, vector, code.load(at))
-                for vector, at in zip(vectors, row, strict=True)
-            ]
-            for vector, at in zip(new, row, strict=True):
-                code.store(vector, at)
-            return new
-
-        _down_rows(code, Z, rows, squares, len(vectors), change)
+            _down_rows(code, here, rows, sums, len(vectors), change)
 
     return add_outer
 

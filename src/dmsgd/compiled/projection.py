@@ -19,6 +19,7 @@ from typing import Any, final
 import numpy as np
 from numba.types import int64
 
+from dmsgd.compiled import microkernels as kernels
 from dmsgd.compiled.jit import address, callback, float64_ptr, helper, inlined, int64_ptr
 from dmsgd.compiled.linear_algebra import PANEL, compact_wy, householder, product, reflect
 from dmsgd.compiled.llvm import (
@@ -30,13 +31,6 @@ from dmsgd.compiled.llvm import (
     prefetch,
     shift,
     singles_at,
-)
-from dmsgd.compiled.microkernels import (
-    SINGLE_COLUMNS,
-    TILE_ROWS,
-    column_squares,
-    gather_bytes,
-    single_tile,
 )
 from dmsgd.compiled.philox import uniforms
 from dmsgd.compiled.tables import INT8_ROWS, LINE_BYTES, R
@@ -199,7 +193,7 @@ def accept(fields, items, X, thresholds, size, out):
     """
     k, height, left = fields[K], fields[HEIGHT], fields[ITEMS_LEFT]
     squares, norms = doubles_at(fields[SQUARES]), doubles_at(fields[NORMS])
-    column_squares(X, k, norms)
+    kernels.column_squares(X, k, norms)
     Z_, groups = X, fields[GROUPS]
     if fields[FORMED] != 0:
         if fields[PENDING] + size > BLOCK:  # there may be no room for all reflections
@@ -208,7 +202,7 @@ def accept(fields, items, X, thresholds, size, out):
         Z_, groups = doubles_at(fields[Z]), 1 if fields[PENDING] > 0 else 0
     for group in range(groups):
         apply_reflections(fields, group, Z_)
-    column_squares(Z_, left, squares)
+    kernels.column_squares(Z_, left, squares)
     group, first = fields[GROUPS], fields[PENDING]
     V_ = shift(doubles_at(fields[V]), group * height * BLOCK)
     taus, y = doubles_at(fields[TAUS]), doubles_at(fields[Y])
@@ -297,12 +291,12 @@ def prefilter(source, fields, chosen, items, thresholds, next_items):
     for p in range(BLOCK):
         places[p] = items[p] * r
     for c in range(k):
-        gather_bytes(int8_rows, places, chosen[c], shift(q, c * BLOCK))
-    for i in range(0, rows, TILE_ROWS):
+        kernels.gather_bytes(int8_rows, places, chosen[c], shift(q, c * BLOCK))
+    for i in range(0, rows, kernels.TILE_ROWS):
         part = shift(W_, i // PANEL * panel + i % PANEL)
-        for j in range(0, BLOCK, SINGLE_COLUMNS):
+        for j in range(0, BLOCK, kernels.SINGLE_COLUMNS):
             place = shift(Z, i * BLOCK + j)
-            single_tile(part, 1, PANEL, shift(q, j), BLOCK, place, BLOCK, k, False)
+            kernels.single_tile(part, 1, PANEL, shift(q, j), BLOCK, place, BLOCK, k, False)
     _lengths(q, k, full)
     _lengths(Z, rows, rest)
     unit = 2.0**-23 * (k + 8)  # bounds the rounding of a sum of k products, with room to spare

@@ -26,7 +26,7 @@ from dmsgd.polynomials import eigenvector_inclusion, log_polynomials, weighted_s
 from dmsgd.samplers.computed_rows import find_sparse
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.samplers.protocol import PreparedSampler
-from dmsgd.samplers.rejection import dense_tables
+from dmsgd.samplers.rejection import DenseTables
 
 #: The proposals of a call take at most this many bytes, or an 8th of the memory.
 PROPOSAL_BYTES = 2**29
@@ -196,7 +196,7 @@ def answer_block(block: Matrix, question: Any, basis: FloatArray, pi: FloatArray
     rests, columns, J, draw = question
     columns, V = columns.astype(np.int64), np.ascontiguousarray(block @ basis)
     items, X = np.empty(columns.size, dtype=np.int64), np.empty((columns.size, J.shape[1]))
-    numbers = (tables := dense_tables(V)).arguments(J.shape[1]).numbers
+    numbers = (tables := DenseTables(V)).arguments(J.shape[1]).numbers
     for first in range(0, columns.size, STEP):
         part = slice(first, first + STEP)
         locate(numbers, columns[part], rests[part], items[part], items[part].size)

@@ -7,7 +7,6 @@ B, and the sums of V² over blocks of rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, final
 
@@ -179,21 +178,18 @@ def _dense_block_sums(
 
     step, weighted = DENSE_ROW_BLOCK, np.empty(features.n)
     sums = np.zeros((B.shape[1], -(-features.n // step) + 1))
-    blocks = features.map_blocks(partial(_squares, B=B, weights=weights, step=step), "block_sums")
+
+    def squares(block: FloatArray) -> tuple[FloatArray, FloatArray]:
+        V2 = block @ B
+        V2 *= V2
+        return np.add.reduceat(V2, np.arange(0, len(block), step), axis=0), V2 @ weights
+
+    blocks = features.map_blocks(squares, "block_sums")
     for start, (part, b) in zip(features.bounds.tolist(), blocks, strict=False):
         first = start // step + 1
         sums[:, first : first + part.shape[0]] = part.T
         weighted[start : start + b.size] = b
     return np.cumsum(sums, axis=1, out=sums), weighted
-
-
-def _squares(
-    block: FloatArray, B: FloatArray, weights: FloatArray, step: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return the sums of (F B)² over every `step` rows of a block, and (F B)² @ weights."""
-    squares = block @ B
-    squares *= squares
-    return np.add.reduceat(squares, np.arange(0, len(block), step), axis=0), squares @ weights
 
 
 def find_sparse(

@@ -8,7 +8,7 @@ from functools import partial
 from inspect import signature
 from typing import Any, NamedTuple, Protocol, final
 
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import IntArray
 
 
 @final
@@ -48,20 +48,8 @@ class RowSource(Protocol):
         """Return the compiled functions and what they take, for batches of k."""
 
 
-class Eigenpairs(Protocol):
-    """A spectrum."""
-
-    @property
-    def values(self) -> FloatArray:
-        """Eigenvalues, largest first."""
-
-    @property
-    def eigenvectors(self) -> Any:
-        """Their eigenvectors, `dmsgd.spectra.eigenvectors.Eigenvectors`."""
-
-
-#: sampler(spectrum, k): does the set-up once.
-Sampler = Callable[[Eigenpairs, int], PreparedSampler]
+#: sampler(spectrum, k) does the set-up once, for a `dmsgd.spectra.Spectrum`.
+Sampler = Callable[[Any, int], PreparedSampler]
 
 
 def as_sampler(value: Any) -> Sampler:

@@ -5,15 +5,17 @@ Use it to read, to teach and to test; the default sampler has the same distribut
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.polynomials import ratios
 from dmsgd.samplers.parallel import draw_in_parallel
-from dmsgd.samplers.protocol import Eigenpairs, PreparedSampler
+from dmsgd.samplers.protocol import PreparedSampler
 
 
-def reference(spectrum: Eigenpairs, k: int) -> PreparedSampler:
+def reference(spectrum: Any, k: int) -> PreparedSampler:
     """Return the sampler of the k-DPP of `spectrum` by the supplement's algorithm."""
     R = ratios(spectrum.values, k)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any, final
@@ -14,7 +13,7 @@ from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.polynomials import log_polynomials
 from dmsgd.samplers.parallel import draw_in_parallel
-from dmsgd.samplers.protocol import Eigenpairs, PreparedSampler, RowArguments, RowSource
+from dmsgd.samplers.protocol import PreparedSampler, RowArguments, RowSource
 
 #: Why a draw may not be completed.
 NOT_ORTHONORMAL = (
@@ -25,7 +24,7 @@ NOT_ORTHONORMAL = (
 INT8_COLUMNS = 128
 
 
-def rejection(spectrum: Eigenpairs, k: int) -> PreparedSampler:
+def rejection(spectrum: Any, k: int) -> PreparedSampler:
     """Return the default sampler of the k-DPP of `spectrum`.
 
     Set-up is O(n r + r k); a batch takes about 3k³ operations and k² log k look-ups, whatever n is.
@@ -97,15 +96,28 @@ def _fill_rows(
 
 
 @final
-@dataclass(frozen=True)
 class DenseTables:
-    """V in memory with its search tables (`compiled/tables.py`), up to 3/8 of V in size."""
+    """V, contiguous, with its search tables (`compiled/tables.py`), up to 3/8 of V in size."""
 
-    V: FloatArray
-    sums: FloatArray
-    totals: FloatArray
-    hints: Any
-    int8_rows: Any
+    def __init__(self, V: FloatArray) -> None:
+        from dmsgd.compiled.llvm import LANES
+        from dmsgd.compiled.microkernels import GROUP, LINE
+        from dmsgd.compiled.tables import fill_sums
+
+        n, r = V.shape
+        F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
+        width, whole, groups = F.shape[1], n // GROUP, -(-n // GROUP)
+        sums, ends = _aligned((groups, width, LINE), float), np.zeros((groups + 1, width))
+        fill_sums(F, whole, width, ends, sums)
+        if whole < groups:
+            rest = np.zeros((GROUP, width))
+            rest[: n - whole * GROUP] = F[whole * GROUP :]
+            fill_sums(rest, 1, width, ends[whole:], sums[whole:])
+        self.V, self.sums, self.totals, self.hints = V, sums, ends[-1].copy(), _search_hints(ends)
+        self.int8_rows: Any = None
+        if r >= INT8_COLUMNS:
+            self.int8_rows = _aligned((n * r + 3,), np.int8)  # 4 bytes are read at a time
+            _fill_int8(V, self.int8_rows[: n * r].reshape(n, r))
 
     def arguments(self, k: int) -> RowArguments:
         """Return what `compiled.kdpp.draw` needs."""
@@ -124,28 +136,6 @@ class DenseTables:
         sieve = 0 if self.int8_rows is None else prefilter.address
         callbacks = locate.address, gather.address, 0, sieve
         return RowArguments(callbacks, np.array(numbers, dtype=np.int64), arrays)
-
-
-def dense_tables(V: FloatArray) -> DenseTables:
-    """Return the tables of V, which is contiguous."""
-    from dmsgd.compiled.llvm import LANES
-    from dmsgd.compiled.microkernels import GROUP, LINE
-    from dmsgd.compiled.tables import LINE_BYTES, fill_sums
-
-    n, r = V.shape
-    F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
-    width, whole, groups = F.shape[1], n // GROUP, -(-n // GROUP)
-    sums, ends = _aligned((groups, width, LINE), float, LINE_BYTES), np.zeros((groups + 1, width))
-    fill_sums(F, whole, width, ends, sums)
-    if whole < groups:
-        rest = np.zeros((GROUP, width))
-        rest[: n - whole * GROUP] = F[whole * GROUP :]
-        fill_sums(rest, 1, width, ends[whole:], sums[whole:])
-    int8_rows = None
-    if r >= INT8_COLUMNS:
-        int8_rows = _aligned((n * r + 3,), np.int8, LINE_BYTES)  # 4 bytes are read at a time
-        _fill_int8(V, int8_rows[: n * r].reshape(n, r))
-    return DenseTables(V, sums, ends[-1].copy(), _search_hints(ends), int8_rows)
 
 
 def _search_hints(ends: FloatArray) -> Any:
@@ -172,9 +162,11 @@ def _fill_int8(V: FloatArray, out: Any) -> None:
         out[first : first + step] = np.rint(scaled, out=scaled)
 
 
-def _aligned(shape: tuple[int, ...], kind: Any, line: int) -> Any:
+def _aligned(shape: tuple[int, ...], kind: Any) -> Any:
     """Return an array that begins at a cache line, so that look-ups touch as few as possible."""
+    from dmsgd.compiled.tables import LINE_BYTES
+
     size = prod(shape) * np.dtype(kind).itemsize
-    room = np.empty(size + line, np.int8)
-    start = -room.__array_interface__["data"][0] % line
+    room = np.empty(size + LINE_BYTES, np.int8)
+    start = -room.__array_interface__["data"][0] % LINE_BYTES
     return room[start : start + size].view(kind).reshape(shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,23 +20,8 @@ PIECE = 64
 LEAST_STEPS = 128
 
 
-class KernelEntries(Protocol):
-    """A kernel matrix L, read by its entries."""
-
-    n: int
-
-    def diag(self) -> FloatArray:
-        """Return the diagonal of L."""
-
-    def columns(self, items: Any) -> Any:
-        """Return L[:, items], an array or a tensor."""
-
-    def block(self, rows: Any, columns: Any) -> FloatArray:
-        """Return L[rows][:, columns]."""
-
-
-def pivots(kernel: KernelEntries, k: int, uniforms: FloatArray | None = None) -> IntArray:
-    """Return k items with a positive determinant, or as many as the rank allows.
+def pivots(kernel: Any, k: int, uniforms: FloatArray | None = None) -> IntArray:
+    """Return k items with a positive determinant of a `Kernel`, or as many as the rank allows.
 
     A partial Cholesky decomposition: each pivot is drawn in proportion to the residual diagonal, by
     its uniform; without `uniforms` the largest is taken. No determinant is formed, so that it works
@@ -52,22 +37,18 @@ def pivots(kernel: KernelEntries, k: int, uniforms: FloatArray | None = None) ->
         left[left <= noise] = 0.0
         if not left.any():
             return items[:m]
-        items[m] = j = _largest_or_drawn(left, None if uniforms is None else uniforms[m])
+        j = left.argmax()
+        if uniforms is not None:
+            mass = np.cumsum(left)
+            j = np.searchsorted(mass, uniforms[m] * mass[-1], side="right")
+            j = min(j, np.flatnonzero(left)[-1])  # a uniform may round up to the whole mass
+        items[m] = j
         column = on_host(kernel.columns([j]))[:, 0] - F[:, :m] @ F[j, :m]
         F[:, m] = column / np.sqrt(left[j])
         left -= F[:, m] ** 2
         left[j] = 0.0
         tell(((m + 1) / k) ** 2)  # later items take longer
     return items
-
-
-def _largest_or_drawn(weights: FloatArray, uniform: float | None) -> int:
-    if uniform is None:
-        return int(weights.argmax())
-    mass = np.cumsum(weights)
-    # A uniform that rounds up to the whole mass gives the last item that has any.
-    found = np.searchsorted(mass, uniform * mass[-1], side="right")
-    return int(min(found, np.flatnonzero(weights)[-1]))
 
 
 def compiled_steps(
@@ -95,7 +76,7 @@ def compiled_steps(
     return advance
 
 
-def block_steps(kernel: KernelEntries) -> Advance:
+def block_steps(kernel: Any) -> Advance:
     """Return steps for any kernel, by the block of L of the set and its next proposals."""
     from dmsgd.compiled.philox import fill_uniform
     from dmsgd.compiled.swap import MATRIX, factor, walk

@@ -15,7 +15,7 @@ from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import format_bytes
 from dmsgd.samplers.cuda.sampler import cuda_sampler
 from dmsgd.samplers.protocol import PreparedSampler
-from dmsgd.samplers.rejection import dense_tables, dpp_sampler
+from dmsgd.samplers.rejection import DenseTables, dpp_sampler
 from dmsgd.spectra.decompose import eigh, empty, like, qr, solve_triangular
 from dmsgd.spectra.eigenvectors import Eigenvectors, as_eigenvectors
 
@@ -81,7 +81,7 @@ class CudaVectors(Eigenvectors):
         return cuda_sampler(self.V, values, k)
 
     def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        return dpp_sampler(dense_tables(np.asarray(self)), probabilities)
+        return dpp_sampler(DenseTables(np.asarray(self)), probabilities)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         reserve(self.V.numel(), f"all eigenvectors of {self!r}", "sample and inclusion need none")

@@ -15,7 +15,7 @@ from dmsgd.inputs.messages import format_bytes
 from dmsgd.polynomials import eigenvector_inclusion, weighted_squares
 from dmsgd.samplers.blocks import block_sampler
 from dmsgd.samplers.protocol import PreparedSampler
-from dmsgd.samplers.rejection import dense_tables, dpp_sampler, kdpp_sampler
+from dmsgd.samplers.rejection import DenseTables, dpp_sampler, kdpp_sampler
 from dmsgd.spectra.decompose import like
 from dmsgd.spectra.rounding import GRAM_LIMIT
 
@@ -66,11 +66,11 @@ class Eigenvectors:
 
     def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
         """Return the default sampler of the k-DPP with these eigenvalues."""
-        return kdpp_sampler(dense_tables(self.V), values, k)
+        return kdpp_sampler(DenseTables(self.V), values, k)
 
     def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
         """Return (key, t) -> items of batch t of the DPP that chooses eigenvectors so."""
-        return dpp_sampler(dense_tables(self.V), probabilities)
+        return dpp_sampler(DenseTables(self.V), probabilities)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.shape[0]:,} items, rank {self.shape[1]})"
@@ -162,7 +162,7 @@ class Projected(Eigenvectors):
 
     def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
         if (source := self.features.computed_rows(self.basis)) is None:
-            return dpp_sampler(dense_tables(np.asarray(self)), probabilities)
+            return dpp_sampler(DenseTables(np.asarray(self)), probabilities)
         return dpp_sampler(source.with_sums(self.masses(probabilities)), probabilities)
 
 

@@ -1,9 +1,7 @@
 """Diverse batches for PyTorch; importing this module loads torch.
 
-    loader = dmsgd.torch.loader(dataset, design, seed=0)
-
-is a DataLoader that checks that everything fits and can be resumed; `DiverseSampler(design)` is its
-sampler, for frameworks that make their own loader.
+`loader(dataset, design, seed=0)` is a DataLoader that checks that everything fits and can be
+resumed; `DiverseSampler(design)` is its sampler, for frameworks that make their own loader.
 """
 
 from dmsgd.inputs.messages import require

@@ -27,10 +27,10 @@ def as_shard(value: Any) -> Shard:
 
 def as_replica(rank: int | None, num_replicas: int | None) -> tuple[int | None, int | None]:
     """Return a process's number and how many there are, as integers, or None for both."""
-    if (rank is None) != (num_replicas is None):
-        raise ValueError("num_replicas and rank belong together; pass both or neither")
-    if rank is None or num_replicas is None:
+    if rank is None and num_replicas is None:
         return None, None
+    if rank is None or num_replicas is None:
+        raise ValueError("num_replicas and rank belong together; pass both or neither")
     rank, num_replicas = as_count(rank, "rank", least=0), as_count(num_replicas, "num_replicas")
     if rank >= num_replicas:
         raise ValueError(f"rank must be one of 0..{num_replicas - 1}, got {rank}")

@@ -22,8 +22,7 @@ class UpdateFeatures(Callback):
     features: (module) -> (n, d) features in the order of the dataset, for example
               lambda module: dmsgd.torch.embed(module.body, dataset). Rank 0 alone calls it.
 
-    Checkpoints hold the features that are in use (n d numbers), so that a run that is resumed, also
-    in mid-epoch, draws the same batches.
+    Checkpoints hold the features in use, so that a run resumed in mid-epoch draws the same batches.
 
         sampler = dmsgd.torch.DiverseSampler(dmsgd.diversify(X, k=64))
         trainer = Trainer(callbacks=[UpdateFeatures(sampler, lambda m: embed(m.body, dataset))])

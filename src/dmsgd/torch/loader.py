@@ -42,8 +42,7 @@ class Loader(DataLoader[Any]):
         check_batch_size(sampler.design.k, self.batch_size, sampler.num_replicas, sampler.pass_size)
         if isinstance(self.dataset, WithLossWeights):
             self.dataset.check_design(sampler.stream.fingerprint)
-        (epoch, consumed), stream = sampler.next_place, sampler.stream
-        self._pass = epoch, consumed, stream
+        epoch, consumed, stream = self._pass = (*sampler.next_place, sampler.stream)
         for batch in super().__iter__():
             consumed += self.batch_size
             self._pass = epoch, consumed, stream

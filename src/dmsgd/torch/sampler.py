@@ -18,16 +18,7 @@ from dmsgd.designs.design import Design
 from dmsgd.designs.stream import Source, Stream, check_design
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.scalars import MOST, Seed, as_count, seed_key
-from dmsgd.torch.distributed import (
-    Shard,
-    as_replica,
-    as_shard,
-    broadcast_from_rank_0,
-    check_accelerate,
-    check_initialized,
-    check_same_design,
-    part_of_draw,
-)
+from dmsgd.torch import distributed
 from dmsgd.torch.prefetch import Prefetcher
 
 
@@ -44,14 +35,10 @@ class DiverseSampler(DistributedSampler[Any]):
     num_replicas, rank: number of processes and number of this one, by default as
             torch.distributed knows them whenever they are needed.
 
-    Every pass over the sampler is the next epoch; `set_epoch` names the epoch of the next pass, and
-    without it one that follows a pass left early warns. A pass is steps * k / num_replicas ints,
-    the draws' rows one after the other, each cut in num_replicas equal parts. Draws are made ahead,
-    on the cores that torch leaves free if there are any; memory is that of some 65,000 indices.
-
-    It has the attributes of torch's DistributedSampler: `dataset` (a stand-in with the length of
-    the data), `num_replicas`, `rank`, `epoch`, `seed`, `num_samples` (indices of this process in an
-    epoch), `total_size` (of all), `shuffle` and `drop_last` (both true).
+    Every pass over the sampler is the next epoch, unless `set_epoch` names it; one that follows a
+    pass left early warns. A pass is steps * k / num_replicas ints, the draws' rows one after the
+    other, each cut in num_replicas equal parts. Draws are made ahead, some 65,000 indices at most.
+    It has the attributes of torch's DistributedSampler, with a stand-in for `dataset`.
 
     >>> import dmsgd
     >>> sampler = DiverseSampler(dmsgd.Uniform(n=100, k=8), steps=5, num_replicas=2, rank=0)
@@ -65,7 +52,7 @@ class DiverseSampler(DistributedSampler[Any]):
         steps: int | None = None,
         seed: Seed = 0,
         *,
-        shard: Shard = "auto",
+        shard: distributed.Shard = "auto",
         num_replicas: int | None = None,
         rank: int | None = None,
     ) -> None:
@@ -86,9 +73,9 @@ class DiverseSampler(DistributedSampler[Any]):
         self.shuffle = self.drop_last = True
         self.steps = as_count(max(design.n // design.k, 1) if steps is None else steps, "steps")
         self.total_size = as_count(self.steps * design.k, "steps x k")
-        self.shard: Shard = as_shard(shard)
+        self.shard: distributed.Shard = distributed.as_shard(shard)
         #: Number of this process and of all, where the user has said so.
-        self.replica = as_replica(rank, num_replicas)
+        self.replica = distributed.as_replica(rank, num_replicas)
         #: Items of a draw in a forward pass over all ranks, where `loader` has settled it.
         self.pass_size: int | None = None
         #: Epoch and position (indices already consumed by this process) of the next pass.
@@ -107,7 +94,7 @@ class DiverseSampler(DistributedSampler[Any]):
 
     def part(self) -> tuple[int, int]:
         """Return (part, parts): this process takes part number `part` of each draw."""
-        part, parts = part_of_draw(self.shard, *self.replica)
+        part, parts = distributed.part_of_draw(self.shard, *self.replica)
         if self.design.k % parts:
             raise ValueError(
                 f"k={self.design.k} cannot be cut into {parts} equal parts, one per rank; "
@@ -149,7 +136,7 @@ class DiverseSampler(DistributedSampler[Any]):
 
         An epoch before that of a state just loaded raises ValueError: it would undo the load.
         """
-        check_accelerate(self)
+        distributed.check_accelerate(self)
         epoch, planned = as_epoch(epoch, self.steps), self.next_place[0]
         if self._loaded and epoch < planned:
             raise ValueError(
@@ -182,15 +169,16 @@ class DiverseSampler(DistributedSampler[Any]):
         Under torch.distributed all ranks must call it. Rank 0's features count, so that the others
         may pass None; designs are compared, and different ones raise ValueError.
         """
-        new = X if isinstance(X, Design) else remake(self.design, broadcast_from_rank_0(X))
-        if (new.n, new.k) != (self.design.n, self.design.k):
+        if not isinstance(X, Design):
+            X = remake(self.design, distributed.broadcast_from_rank_0(X))
+        n, k = self.design.n, self.design.k
+        if (X.n, X.k) != (n, k):
             raise ValueError(
-                f"the new design has n={new.n}, k={new.k}; this sampler needs n={self.design.n}, "
-                f"k={self.design.k}"
+                f"the new design has n={X.n}, k={X.k}; this sampler needs n={n}, k={k}"
             )
-        stream = new.stream(self.stream.seed)
-        check_same_design(stream.fingerprint)
-        self.design, self.stream = new, stream
+        stream = X.stream(self.stream.seed)
+        distributed.check_same_design(stream.fingerprint)
+        self.design, self.stream = X, stream
 
     def state(self, epoch: int, position: int, stream: Stream) -> dict[str, Any]:
         """Return the state of a pass: its epoch, this process's indices consumed, its draws."""
@@ -230,10 +218,10 @@ class DiverseSampler(DistributedSampler[Any]):
 
     def begin(self) -> tuple[int, int]:
         """Return the place where a pass begins, now that its first index is asked for."""
-        epoch = check_accelerate(self)
+        epoch = distributed.check_accelerate(self)
         if epoch is not None:
             self.set_epoch(epoch)
-        check_initialized(self.shard, self.replica[1])
+        distributed.check_initialized(self.shard, self.replica[1])
         place, last = self.next_place, self.last_pass
         self._check_end(place[0])
         # Accelerate repeats an epoch that was left early, so its naming one means nothing.
@@ -278,15 +266,13 @@ class EpochIterator(Iterator[int]):
 
     The epoch is chosen when the first index is asked for: loaders make iterators that they never
     use, and batches must not depend on it. torchdata saves and loads the state of the iterator.
-
-    epoch, position: the place: how many indices of which epoch this process has taken.
-    stream:          what the epoch is drawn from, whatever `update` brings for the next.
+    `stream` is what the epoch is drawn from, whatever `update` brings for the next.
     """
 
     def __init__(self, sampler: DiverseSampler) -> None:
         self._sampler, self.stream = sampler, sampler.stream
         self._indices: Iterator[int] | None = None  # None: no epoch is chosen yet
-        self.epoch = self.position = 0
+        self.epoch = self.position = 0  # of which epoch how many indices this process has taken
 
     def __next__(self) -> int:
         indices = self._indices or self._begin(*self._sampler.begin())

@@ -28,8 +28,8 @@ class UpdateFeatures(TrainerCallback):
     features: () -> (n, d) features in the order of the dataset, for example
               lambda: dmsgd.torch.embed(model.body, dataset). Rank 0 alone calls it.
 
-    Checkpoints hold the features in use, so that a run that is resumed from its own output folder,
-    also in mid-epoch, draws the same batches. The Trainer must get this very sampler:
+    Checkpoints hold the features in use, so that a run resumed from its own output folder draws the
+    same batches, also in mid-epoch. The Trainer must get this very sampler:
 
         class Diverse(Trainer):
             def get_train_dataloader(self):

@@ -1,4 +1,4 @@
-"""Large batches: many draws in lockstep, with batched matrix products.
+"""Large batches: many draws in lockstep, with batched matrix products (`large_batches.cu`).
 
 A round proposes items until about `block` of them may be accepted, projects them onto the subspace
 that the accepted items leave (the rows of W), decides in order by their Gram matrix, and reflects W
@@ -28,20 +28,12 @@ MOST = 2
 SHARE, DRAWS = 0.4, 8192
 
 
-def draw_large(
-    tables: tuple[Any, ...],
-    J: Tensor,
-    key: int,
-    start: int,
-    out: Tensor,
-    together: int | None = None,
-) -> int | None:
+def draw_large(tables: tuple[Any, ...], J: Tensor, key: int, start: int, out: Tensor) -> int | None:
     """Fill `out` with the draws whose eigenvectors are the rows of J; return the first failure."""
     size, k = out.shape
-    if together is None:
-        free, _ = torch.cuda.mem_get_info(out.device)
-        free += torch.cuda.memory_reserved(out.device) - torch.cuda.memory_allocated(out.device)
-        together = max(1, min(DRAWS, int(SHARE * free) // (8 * k * k * (2 + MOST))))
+    free, _ = torch.cuda.mem_get_info(out.device)
+    free += torch.cuda.memory_reserved(out.device) - torch.cuda.memory_allocated(out.device)
+    together = max(1, min(DRAWS, int(SHARE * free) // (8 * k * k * (2 + MOST))))
     for first in range(0, size, together):
         part = slice(first, first + together)
         failed = LargeBatches(tables, J[part], key, start + first, out[part]).run()

@@ -68,10 +68,8 @@ class Program:
         _checked(driver.cuLaunchKernel(kernel, *size, stream, packed, 0))
 
 
-@cache
-def program(files: tuple[str, ...], device: int, **constants: int) -> Program:
-    """Return a program; it is compiled once per process."""
-    return Program(files, device, **constants)
+#: Program(...), compiled once per process.
+program = cache(Program)
 
 
 @cache

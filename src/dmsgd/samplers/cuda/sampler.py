@@ -1,4 +1,7 @@
-"""The sampler of a k-DPP whose eigenvectors are on a GPU: its tables, and small batches."""
+"""The sampler of a k-DPP whose eigenvectors are on a GPU: its tables, and small batches.
+
+A thread block draws a batch in `small_batches.cu`.
+"""
 
 from __future__ import annotations
 
@@ -112,17 +115,10 @@ def shared_bytes(k: int, warps: int) -> int:
     return 8 * doubles + 4 * (32 * warps + warps + 4 * steps) + 16
 
 
-def draw_small(
-    tables: tuple[Any, ...],
-    J: Tensor,
-    key: int,
-    start: int,
-    out: Tensor,
-    warps: int | None = None,
-) -> int | None:
+def draw_small(tables: tuple[Any, ...], J: Tensor, key: int, start: int, out: Tensor) -> int | None:
     """Fill `out` with the draws whose eigenvectors are the rows of J; return the first failure."""
     size, k = out.shape
-    warps = warps or warps_for(k)
+    warps = warps_for(k)
     kernels = program(SMALL_BATCHES, int(out.device.index), K=k, WARPS=warps)
     failed = torch.zeros(1, dtype=torch.int32, device=out.device)
     limit = (100 * k + 3200) // (8 * warps) + 1
