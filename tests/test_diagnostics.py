@@ -354,9 +354,7 @@ def test_estimated_inclusion_counts():
     assert np.all(np.abs(found - b) < 4.5 * np.sqrt(b * (1 - b) / 4000))
 
 
-@pytest.mark.parametrize(
-    "name", ["compare", "duplicates", "frequency", "gradients", "recommend", "repulsion"]
-)
+@pytest.mark.parametrize("name", ["compare", "frequency", "gradients", "recommend", "similarity"])
 def test_docstring_examples_run(name):
     result = doctest.testmod(import_module(f"dmsgd.diagnostics.{name}"))
     assert result.failed == 0

@@ -14,7 +14,7 @@ from scipy import sparse
 import dmsgd
 from dmsgd.designs import DesignOptions
 from dmsgd.designs.build import make_kdpp
-from dmsgd.diagnostics.duplicates import _search
+from dmsgd.diagnostics.similarity import _search
 from dmsgd.report.items import checked_images, map_rows, positions, small_images, thumbnails
 from test_commands import fails, run
 
@@ -123,7 +123,7 @@ def test_near_duplicates_are_those_of_all_pairs(monkeypatch):
     expected = np.arange(300)
     expected[100:110], expected[200] = 5, 7
     for products in (5e10, 5e5):  # with all columns, and with some of them first
-        monkeypatch.setattr("dmsgd.diagnostics.duplicates.PRODUCTS", products)
+        monkeypatch.setattr("dmsgd.diagnostics.similarity.PRODUCTS", products)
         first, searched = _search(U, rng)
         if searched == 300:
             np.testing.assert_array_equal(first, expected)
@@ -135,10 +135,10 @@ def test_columns_that_tell_nothing_apart_are_not_enough(monkeypatch):
     rng = np.random.default_rng(0)
     U = np.hstack([np.full((400, 8), 3.0), rng.normal(size=(400, 32))]).astype(np.float32)
     U /= np.linalg.norm(U, axis=1, keepdims=True)
-    monkeypatch.setattr("dmsgd.diagnostics.duplicates.COLUMNS", 2)
-    monkeypatch.setattr("dmsgd.diagnostics.duplicates.PRODUCTS", 400**2 * 5)
+    monkeypatch.setattr("dmsgd.diagnostics.similarity.COLUMNS", 2)
+    monkeypatch.setattr("dmsgd.diagnostics.similarity.PRODUCTS", 400**2 * 5)
     assert _search(U, rng)[1] < 400  # the first two columns alone would have been quick
-    monkeypatch.setattr("dmsgd.diagnostics.duplicates.TRIED", 0)
+    monkeypatch.setattr("dmsgd.diagnostics.similarity.TRIED", 0)
     assert _search(U, rng)[1] == 400
 
 

@@ -5,6 +5,7 @@ Nothing heavy is imported until a command runs, so that help is shown at once.
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import signal
@@ -22,7 +23,7 @@ from dmsgd.commands.inspect import inspect
 from dmsgd.commands.report import report
 from dmsgd.commands.sample import sample
 from dmsgd.commands.select import select
-from dmsgd.commands.terminal import echo_error, exit_code, open_streams
+from dmsgd.commands.terminal import echo_error, open_streams
 from dmsgd.errors import HasFixes, as_options
 
 #: What bad input raises; anything else is a bug and keeps its traceback.
@@ -146,4 +147,9 @@ def main() -> None:
     try:
         app(prog_name="dmsgd")
     except SystemExit as end:
-        sys.exit(exit_code(end.code, output))
+        sys.stdout.flush()
+        lost = output.error
+        if lost is None or lost.errno == errno.EPIPE or end.code:
+            raise
+        echo_error(f"error: standard output: {lost.strerror}")  # `| head` loses nothing
+        sys.exit(1)

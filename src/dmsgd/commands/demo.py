@@ -9,7 +9,7 @@ import click
 
 from dmsgd.commands.options import FORCE
 from dmsgd.commands.output import atomic_write
-from dmsgd.commands.terminal import echo, echo_table, progress_bar
+from dmsgd.commands.terminal import echo, progress_bar
 from dmsgd.files.paths import check_path
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def demo(out: Path, seeds: int, force: bool) -> None:
         margin = special.stdtrit(seeds - 1, 0.975) * held.std(ddof=1) / np.sqrt(seeds)
         shares = f"{held.mean():.1f} ± {margin:.1f}"
         table.add_row(name, shares, f"{odd.min():.1f}", f"{odd.max():.1f}")
-    echo_table(table)
+    echo(table)
     echo(
         "A k-DPP draws unusual documents more often; most of that is sampling frequency, which "
         "frequency-matched batches have without its repulsion. Strata of k-means hold the topic "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dmsgd.commands.options import SEED, DataFiles, design_options
-from dmsgd.commands.terminal import NAME, echo, echo_table, progress_bar
+from dmsgd.commands.terminal import NAME, echo, progress_bar
 from dmsgd.errors import as_options
 from dmsgd.inputs.messages import counted, visible
 
@@ -56,7 +56,7 @@ def inspect(files: DataFiles, k: int, options: DesignOptions, seed: int) -> None
     advice = recommend(found)
     _echo_summary(files.features, found)
     echo()
-    echo_table(_table(found, advice))
+    echo(_table(found, advice))
     for sentence in found.warnings():
         echo(f"! {sentence}", wrapped=True)
     echo()

@@ -70,13 +70,17 @@ def report(
     from dmsgd.features.convert import open_features
     from dmsgd.files.arrays import load_array
     from dmsgd.files.paths import find_file
+    from dmsgd.files.tables import read_column
     from dmsgd.report import build
 
     began = time.perf_counter()
     X, y = files.load()
-    n, more = X.shape[0], {}
-    if texts is not None:
-        more["texts"] = _texts(texts, n)
+    n = X.shape[0]
+    more: dict[str, Any] = {}
+    if texts is not None and texts.lower().endswith(".txt"):  # unlike labels, lines may be empty
+        more["texts"] = Path(texts).read_text("utf-8").removesuffix("\n").split("\n")
+    elif texts is not None:
+        more["texts"] = read_column(texts, n)
     if images is not None:
         more["images"] = load_array(*find_file(images, (".npy", ".npz")), ("images", "X", "x"))
     if gradients is not None:
@@ -99,14 +103,3 @@ def report(
         echo(f"table     {table}: {sampled:,} items")
     seconds = time.perf_counter() - began
     echo(f"written   {output}: {len(page) / 1e6:.1f} MB in {seconds:.1f} s")
-
-
-def _texts(path: str, n: int) -> Any:
-    """Return the texts in a file; unlike labels, lines of a .txt file may be empty."""
-    from dmsgd.files.paths import find_file
-    from dmsgd.files.tables import open_text, read_column
-
-    if not path.lower().endswith(".txt"):
-        return read_column(path, n)
-    with open_text(find_file(path, (".txt",))[0]) as stream:
-        return stream.read().removesuffix("\n").split("\n")

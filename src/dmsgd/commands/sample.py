@@ -12,7 +12,7 @@ import click
 
 from dmsgd.commands.options import FORCE, SEED, DataFiles, design_options, output_option
 from dmsgd.commands.output import atomic_write, check_output
-from dmsgd.commands.terminal import echo, echo_classes, echo_error, spinner
+from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _set_up(X: Any, k: int, y: Any, options: DesignOptions) -> Design:
     from dmsgd.designs.build import make_design
     from dmsgd.designs.kdpp import KDPP
 
-    with spinner("set-up (the first run of all compiles the sampler)"):
+    with progress_bar("set-up (the first run of all compiles the sampler)"):
         design = make_design(options, X, k, y)
         design.sample(0)  # tables and compiling are set-up, not part of the first batch
     if isinstance(design, KDPP):

@@ -11,7 +11,7 @@ import click
 
 from dmsgd.commands.options import FORCE, OUTPUT, SEED, DataFiles, design_options, output_option
 from dmsgd.commands.output import atomic_write, check_output
-from dmsgd.commands.terminal import echo, echo_classes, spinner
+from dmsgd.commands.terminal import echo, echo_classes, progress_bar
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def select(
     X, y = files.load()
     echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
     known = np.array([], dtype=np.int64) if given is None else _given(given, X.shape[0], k)
-    with spinner("set-up (the first run of all compiles the sampler)"):
+    with progress_bar("set-up (the first run of all compiles the sampler)"):
         whole = make_kdpp(options, X, k, y)
         design = whole.given(known) if known.size else whole
         chosen = design.greedy_map() if most else design.sample(1, seed)[0]
@@ -113,7 +113,7 @@ def select(
         if y is not None:
             used = f"count, w = {options.w:g}" if options.uses_labels else "did not count"
             facts["labels"] = used
-        with spinner("the page"), atomic_write(page, force) as file:
+        with progress_bar("the page"), atomic_write(page, force) as file:
             content = build_selection(spectrum, chosen, known.size, y, facts, seed)
             file.write(render("selection.html", output.name, content).encode())
     with atomic_write(output, force) as file:

@@ -26,19 +26,17 @@ CLASSES_SHOWN = 12
 NAME = 40
 
 
-def echo(line: str = "", *, wrapped: bool = False) -> None:
-    """Print one line to standard output; `wrapped` breaks it where the terminal ends."""
-    _console().print(visible(line), soft_wrap=not wrapped)
+def echo(what: str | Table = "", *, wrapped: bool = False) -> None:
+    """Print a line or a table to standard output; `wrapped` breaks lines at the terminal's end."""
+    if isinstance(what, str):
+        _console().print(visible(what), soft_wrap=not wrapped)
+    else:
+        _console().print(what)
 
 
 def echo_error(line: str) -> None:
     """Print one line to standard error."""
     click.echo(visible(line), err=True)
-
-
-def echo_table(table: Table) -> None:
-    """Print a table to standard output."""
-    _console().print(table)
 
 
 def _console(stderr: bool = False) -> Console:
@@ -78,28 +76,21 @@ def echo_classes(
         echo("labels    did not count; -w 0.7 would mix them in")
     some = ", here the commonest and the rarest" * (names.size > CLASSES_SHOWN)
     echo(f"classes   {names.size:,}{some}")
-    echo_table(table)
+    echo(table)
 
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[[float], None]]:
     """Show a bar on a terminal while the block runs; call what is yielded with the share done.
 
-    Log lines about long work are printed above it.
+    Until then it pulses. Log lines about long work are printed above it.
     """
     from rich.progress import Progress
 
     shown = sys.stderr.isatty()
     with Progress(console=_console(stderr=True), disable=not shown, transient=True) as progress:
-        task = progress.add_task(description, total=1.0)
-        yield lambda fraction: progress.update(task, completed=fraction)
-
-
-@contextmanager
-def spinner(description: str) -> Iterator[None]:
-    """Show on a terminal that the block is at work."""
-    with _console(stderr=True).status(description):
-        yield
+        task = progress.add_task(description, total=None)
+        yield lambda fraction: progress.update(task, total=1.0, completed=fraction)
 
 
 class Lasting(io.FileIO):
@@ -136,15 +127,3 @@ def open_streams() -> Lasting:
         text = io.TextIOWrapper(writer, encoding, errors="backslashreplace", line_buffering=True)
         setattr(sys, name, text)
     return output
-
-
-def exit_code(code: Any, output: Lasting) -> Any:
-    """Return `code`, or 1 where the work succeeded but the output is lost.
-
-    A reader that stops reading, such as `| head`, has lost nothing.
-    """
-    sys.stdout.flush()
-    if output.error is None or output.error.errno == errno.EPIPE or code:
-        return code
-    echo_error(f"error: standard output: {output.error.strerror}")
-    return 1

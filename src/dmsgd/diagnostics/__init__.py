@@ -10,7 +10,6 @@ Functions named estimate_... work from draws and return their standard error.
 """
 
 from dmsgd.diagnostics.compare import compare
-from dmsgd.diagnostics.duplicates import near_duplicates
 from dmsgd.diagnostics.frequency import (
     check_schedule,
     class_shares,
@@ -24,7 +23,11 @@ from dmsgd.diagnostics.frequency import (
 )
 from dmsgd.diagnostics.gradients import gradient_variance
 from dmsgd.diagnostics.recommend import recommend
-from dmsgd.diagnostics.repulsion import estimate_repulsion, estimate_similarity
+from dmsgd.diagnostics.similarity import (
+    estimate_repulsion,
+    estimate_similarity,
+    near_duplicates,
+)
 
 __all__ = [
     "check_schedule",

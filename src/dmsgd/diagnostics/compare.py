@@ -20,7 +20,7 @@ from dmsgd.designs.stream import fixed_seed
 from dmsgd.designs.weighted import Weighted
 from dmsgd.diagnostics.data import PRESCRIBED, DataSummary, Sample, summarize
 from dmsgd.diagnostics.frequency import coverage, effective_batch, effective_items, evenness
-from dmsgd.diagnostics.repulsion import Estimate, removed_noise
+from dmsgd.diagnostics.similarity import Estimate, removed_noise
 from dmsgd.errors import KernelWarning, RankError
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column

@@ -25,8 +25,7 @@ UNITS = 10.0
 OPERATIONS = 2.5e10
 #: Sizes of samples to choose from; of data that is not in memory no more rows than the first.
 SAMPLES = (100_000, 50_000, 20_000, 10_000, 5000, 3000, 2000, 1500)
-#: Sample size where there are more classes than this: nearly every item has its own class then, and
-#: tied eigenvalues cost more than others.
+#: Sample size where there are more classes than this: tied eigenvalues cost more than others.
 MANY_CLASSES = 1000
 #: Items among which target="density" finds neighbours: it compares all pairs.
 NEIGHBOURS = 10_000
@@ -110,9 +109,8 @@ class Sample:
     def of(cls, X: Features, k: int, labels: Any, options: DesignOptions, seed: Seed) -> Sample:
         """Return the items to compare designs with these options on: all, or a random sample.
 
-        A sample has about the class shares and the eigenvectors' distribution of the data. Every
-        class adds a direction to the kernel where w > 0, so that thousands of classes are as costly
-        as thousands of columns.
+        Every class adds a direction to the kernel where w > 0, so that thousands of classes are as
+        costly as thousands of columns.
         """
         mixed = labels is not None and (options.target is None or options.w > 0)
         classes = np.unique(labels).size if mixed else 0
@@ -131,11 +129,10 @@ class Sample:
         return cls(rows, take_rows(X, rows), labels[rows], names.tolist(), codes)
 
     def kdpp(self, options: DesignOptions, k: int) -> KDPP:
-        """Return the k-DPP of these items; where a message may name a class, it is as given."""
+        """Return the k-DPP of these items; messages name classes as given."""
         if options in self.spectra:
             return KDPP(self.spectra[options], k)
-        labels = self.labels if options.target == "balanced" else self.codes
-        return make_kdpp(options, self.X, k, labels)
+        return make_kdpp(options, self.X, k, self.labels)
 
     def unlabelled(self, options: DesignOptions, k: int) -> Spectrum:
         """Return the spectrum of the kernel without labels; a linear one's rank may be below k."""

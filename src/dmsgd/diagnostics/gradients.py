@@ -20,7 +20,7 @@ import numpy as np
 from dmsgd.designs.design import ClosedForm, inclusion_of
 from dmsgd.designs.stream import Source, check_design
 from dmsgd.designs.weighted import Weighted
-from dmsgd.diagnostics.repulsion import mean_of
+from dmsgd.diagnostics.similarity import mean_of
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import FloatArray, as_array, as_numbers
 from dmsgd.inputs.scalars import Seed, as_count
@@ -40,7 +40,7 @@ class GradientVariance:
                        independent + correlation = variance.
     frequency_matched: of `Weighted.like(design)`: the same b_i and coefficients, no repulsion.
     uniform:           of plain SGD: a uniform batch's mean gradient, without replacement.
-    reweighted:        of uniform batches on losses weighted by n a_i b_i: the mean gradient of g*.
+    reweighted:        of uniform batches on losses weighted by n a_i b_i: its mean is E g*.
     signal:            |E g*|², to compare with.
     error:             standard error of `variance`; 0 where it is exact.
     """
@@ -75,12 +75,11 @@ class GradientVariance:
         return self.variance / self.frequency_matched if self.frequency_matched > 0 else 1.0
 
     def __str__(self) -> str:
+        same = f"a batch of {self.k} has the variance of a uniform one of"
         return (
-            f"a batch of {self.k} has the variance of a uniform one of "
-            f"{self.equivalent_batch_size:.0f} (plain SGD {self.uniform:.3g}; uniform, reweighted "
-            f"to the same gradient {self.reweighted:.3g} -> frequency-matched "
-            f"{self.frequency_matched:.3g} -> with repulsion {self.variance:.3g}; independent "
-            f"inclusion {self.independent:.3g})"
+            f"{same} {self.equivalent_batch_size:.0f} (plain SGD {self.uniform:.3g}; uniform, "
+            f"reweighted to the same gradient {self.reweighted:.3g} -> frequency-matched "
+            f"{self.frequency_matched:.3g} -> with repulsion {self.variance:.3g})"
         )
 
 
@@ -108,7 +107,17 @@ def gradient_variance(
     >>> round(result.equivalent_batch_size, 6), round(result.variance / result.uniform, 6)
     (8.0, 1.0)
     """
-    g, a = _checked(design, gradients, coefficients)
+    g = as_array(as_features(gradients, "gradients").to_memory().matrix)
+    check_design(design, g.shape[0], "gradients")
+    given = np.full(design.n, 1 / design.k) if coefficients is None else coefficients
+    a = as_numbers(given, "coefficients", design.n)
+    with np.errstate(over="ignore"):
+        largest = max(np.abs(g).max(), (np.abs(a) * np.abs(g).max(axis=1)).max())
+    if not largest <= LARGEST:
+        raise ValueError(
+            f"gradients, or gradients times coefficients, reach {largest:.0e}, and the variance of "
+            f"their squares overflows; rescale them"
+        )
     stream = design.stream(seed)
     b = inclusion_of(design)
     y = a[:, None] * g
@@ -138,22 +147,6 @@ def gradient_variance(
         signal=float(mean @ mean),
         error=error,
     )
-
-
-def _checked(design: Source, gradients: Any, coefficients: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the gradients and the coefficients as arrays."""
-    g = as_array(as_features(gradients, "gradients").to_memory().matrix)
-    check_design(design, g.shape[0], "gradients")
-    given = np.full(design.n, 1 / design.k) if coefficients is None else coefficients
-    a = as_numbers(given, "coefficients", design.n)
-    with np.errstate(over="ignore"):
-        largest = max(np.abs(g).max(), (np.abs(a) * np.abs(g).max(axis=1)).max())
-    if not largest <= LARGEST:
-        raise ValueError(
-            f"gradients, or gradients times coefficients, reach {largest:.0e}, and the variance of "
-            f"their squares overflows; rescale them"
-        )
-    return g, a
 
 
 def _uniform_variance(g: FloatArray, k: int) -> float:

@@ -10,8 +10,7 @@ import numpy as np
 
 from dmsgd.diagnostics.compare import Comparison, DesignSummary
 from dmsgd.diagnostics.data import commonest_and_rarest
-from dmsgd.diagnostics.duplicates import NearDuplicates
-from dmsgd.diagnostics.repulsion import kernel_features
+from dmsgd.diagnostics.similarity import NearDuplicates, kernel_features
 from dmsgd.inputs.messages import visible
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.report.items import (

@@ -49,14 +49,6 @@ def packed(values: Any, dtype: str) -> str:
     return base64.b64encode(np.asarray(values).astype(f"<{dtype}").tobytes()).decode()
 
 
-def checked_texts(texts: Any, n: int) -> npt.NDArray[Any]:
-    """Return one text per item, shape (n,)."""
-    values = to_numpy(texts, "texts")
-    if values.shape != (n,):
-        raise ValueError(f"texts must be one per item ({n}), got shape {values.shape}")
-    return values
-
-
 def snippet(text: object) -> str:
     """Return the beginning of a text, on one line; of a very long one no more is looked at."""
     return visible(" ".join(str(text)[: 10 * SNIPPET].split()), SNIPPET)

@@ -15,9 +15,8 @@ TITLE = 200
 def render(template: str, title: str, content: dict[str, Any]) -> str:
     """Return the page that `templates/{template}` makes of `content`.
 
-    All text is escaped: Jinja2 escapes it in the markup, `tojson` in the data, and the page's
-    script inserts text as text. Text of users has been made `visible`: no character of it can
-    change the page. A Content-Security-Policy forbids every request.
+    Jinja2 escapes text in the markup, `tojson` in the data, and the page's script inserts text as
+    text; text of users has been made `visible`. A Content-Security-Policy forbids every request.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 

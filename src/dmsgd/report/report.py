@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, final
 
 from dmsgd.designs.build import make_kdpp
@@ -19,16 +19,16 @@ from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics import compare, gradient_variance, near_duplicates, recommend
 from dmsgd.diagnostics.compare import Comparison, quiet_kernel_warnings
 from dmsgd.diagnostics.data import take_rows
-from dmsgd.diagnostics.duplicates import NearDuplicates
 from dmsgd.diagnostics.gradients import GradientVariance
+from dmsgd.diagnostics.similarity import NearDuplicates
 from dmsgd.features import as_features
 from dmsgd.features.convert import split_label_column
-from dmsgd.inputs.arrays import FloatArray, as_array
+from dmsgd.inputs.arrays import FloatArray, as_array, to_numpy
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.messages import cell
 from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function
 from dmsgd.report.content import PageContent
-from dmsgd.report.items import checked_images, checked_texts, inclusion_ratio
+from dmsgd.report.items import checked_images, inclusion_ratio
 from dmsgd.report.page import render
 
 #: Batch sizes on the slider, as multiples of the requested one.
@@ -36,11 +36,8 @@ SIZES = (0.25, 0.5, 1.0, 2.0)
 TARGETS: tuple[TargetName | None, ...] = ("uniform", "balanced", "density", None)
 #: Operations that an exact variance may take; beyond, it is estimated from this many draws.
 OPERATIONS, DRAWS = 1e11, 2000
-#: Fields of a `GradientVariance` that the page shows.
-VARIANCES = (
-    "uniform", "reweighted", "frequency_matched", "variance", "error", "independent",
-    "correlation", "frequency_factor", "repulsion_factor", "equivalent_batch_size",
-)  # fmt: skip
+#: Properties of a `GradientVariance` that the page shows beside its fields.
+FACTORS = ("frequency_factor", "repulsion_factor", "equivalent_batch_size")
 
 
 @final
@@ -122,7 +119,9 @@ def build(
     if options.w > 0 and labels is None:
         raise ValueError(f"w={options.w:g} mixes in labels, but there are none; pass labels")
     seed, y = fixed_seed(seed), None if labels is None else as_labels(labels, n)
-    texts = None if texts is None else checked_texts(texts, n)
+    texts = None if texts is None else to_numpy(texts, "texts")
+    if texts is not None and texts.shape != (n,):
+        raise ValueError(f"texts must be one per item ({n}), got shape {texts.shape}")
     images = None if images is None else checked_images(images, n)
     g = None if gradients is None else as_features(gradients, "gradients")
     if g is not None and g.n != n:
@@ -181,6 +180,7 @@ def _variance_section(design: KDPP, gradients: FloatArray, seed: Seed) -> dict[s
     rows = []
     for name, a in coefficients.items():
         found = _variance(design, gradients, a, seed)
-        rows.append({"name": name} | {each: getattr(found, each) for each in VARIANCES})
+        shown = asdict(found) | {each: getattr(found, each) for each in FACTORS}
+        rows.append({"name": name} | shown)
     parameters = int(gradients.shape[1])
     return {"rows": rows, "draws": DRAWS, "k": design.k, "parameters": parameters}

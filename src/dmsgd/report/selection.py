@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.diagnostics.data import commonest_and_rarest
-from dmsgd.diagnostics.repulsion import kernel_features, mean_cosine, unit_rows
+from dmsgd.diagnostics.similarity import kernel_features, mean_cosine, unit_rows
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import visible
