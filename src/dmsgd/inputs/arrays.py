@@ -205,8 +205,8 @@ def as_numbers(value: Any, name: str, n: int | None = None, of: str = "item") ->
     found = np.array(as_floats(given, name))
     bad = np.flatnonzero(~np.isfinite(found))
     if bad.size:
-        count = counted(bad.size, f"such {of}")
-        raise ValueError(f"{name} is {found[bad[0]]:g} for {of} {bad[0]} ({count}), not finite")
+        where = f"{of} {bad[0]} ({counted(bad.size, f'such {of}')})"
+        raise ValueError(f"{name} must be finite, but is {found[bad[0]]:g} for {where}")
     return found
 
 
