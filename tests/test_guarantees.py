@@ -285,7 +285,7 @@ def test_a_spectrum_made_by_hand_needs_no_more_than_its_numbers():
     ("values", "vectors", "message"),
     [
         ([2, -1, 1], orthonormal(9, 3), "positive"),
-        ([2, np.nan, 1], orthonormal(9, 3), "finite, but is nan for eigenvector 1"),
+        ([2, np.nan, 1], orthonormal(9, 3), "nan for eigenvector 1"),
         ([1, 2, 3], orthonormal(9, 3), "largest first"),
         ([], np.zeros((9, 0)), "one number per eigenvector"),
         ([2, 1, 1], orthonormal(9, 2), "one column for each of the 3 values"),
