@@ -162,10 +162,6 @@ class Code:
         """Write a vector to a pointer."""
         self.builder.store(vector, pointer, align=4 if vector.type.element == SINGLE else 8)
 
-    def lane(self, vector: Any, lane: int) -> Any:
-        """Return one number of a vector."""
-        return self.builder.extract_element(vector, INT32(lane))
-
     def broadcast(self, scalar: Any, kind: Any = DOUBLES) -> Any:
         """Return a vector of one number."""
         empty = ir.Constant(kind, ir.Undefined)

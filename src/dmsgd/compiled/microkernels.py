@@ -147,7 +147,7 @@ def _dot(numbers: Any) -> Any:
                 code.accumulate(values, code.load(other), variable)
         a, b, c, d = (builder.load(variable, typ=DOUBLES) for variable in sums)
         total = builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
-        entries = [code.lane(total, q) for q in range(LANES)]
+        entries = [builder.extract_element(total, INT32(q)) for q in range(LANES)]
         while len(entries) > 1:
             half = len(entries) // 2
             entries = [builder.fadd(entries[q], entries[q + half]) for q in range(half)]
@@ -213,5 +213,6 @@ def group_line(code: Code, V, r, before, after, table):
         for lane in range(LANES):
             for offset, vector in ((0, total), (LANES, word)):
                 place = builder.add(loop.index, INDEX(LINE * lane + offset))
-                builder.store(code.lane(vector, lane), code.element(table, place))
+                number = builder.extract_element(vector, INT32(lane))
+                builder.store(number, code.element(table, place))
     code.store(builder.load(running, typ=DOUBLES), after)

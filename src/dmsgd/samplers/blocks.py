@@ -196,10 +196,9 @@ def answer_block(block: Matrix, question: Any, basis: FloatArray, pi: FloatArray
     rests, columns, J, draw = question
     columns, V = columns.astype(np.int64), np.ascontiguousarray(block @ basis)
     items, X = np.empty(columns.size, dtype=np.int64), np.empty((columns.size, J.shape[1]))
-    numbers = (tables := DenseTables(V)).arguments(J.shape[1]).numbers
+    tables = DenseTables(V).arguments(J.shape[1])
     for first in range(0, columns.size, STEP):
         part = slice(first, first + STEP)
-        locate(numbers, columns[part], rests[part], items[part], items[part].size)
+        locate(tables.numbers, columns[part], rests[part], items[part], items[part].size)
         X[part] = V[items[part, None], J[draw[part]]]
-    del tables
     return items, X, None if pi is None else weighted_squares(V, pi)

@@ -151,12 +151,12 @@ class ComputedRows:
         assert self.sums is not None
         rows, width, totals = self.rows, self.columns.shape[1], self.sums[:, -1].copy()
         if isinstance(rows, SparseRows):
-            callbacks = loops.locate, loops.gather_sparse, loops.begin_sparse
+            callbacks = loops.locate, loops.gather_sparse, loops.begin_sparse, None
             n, row_block, scratch = rows.n, loops.SPARSE_ROW_BLOCK, None
             chosen = np.zeros((width + 1, -(-k // BLOCK) * BLOCK))
             own = [address(array, array.dtype) for array in rows]
         else:
-            callbacks = loops.locate, loops.gather_dense, loops.begin_dense
+            callbacks = loops.locate, loops.gather_dense, loops.begin_dense, None
             (n, d), row_block = rows.X.shape, loops.DENSE_ROW_BLOCK
             chosen, scratch = np.zeros((k + PANEL, width)), np.zeros((d, BLOCK))
             arrays = rows.X, rows.scale, rows.extra, rows.codes
@@ -166,8 +166,7 @@ class ComputedRows:
         buffers = totals, self.columns, self.sums, chosen
         first, *others = (address(each, float) for each in buffers)
         numbers = [first, n, width, row_block, self.sums.shape[1] - 1, *others, *own]
-        addresses = (*(each.address for each in callbacks), 0)
-        return RowArguments(addresses, np.array(numbers, np.int64), (self, scratch, *buffers))
+        return RowArguments(callbacks, np.array(numbers, np.int64), (self, scratch, *buffers))
 
 
 def _dense_block_sums(

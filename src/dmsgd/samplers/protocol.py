@@ -30,13 +30,13 @@ class PreparedSampler:
 class RowArguments(NamedTuple):
     """What `compiled.kdpp.draw` needs to find rows of V.
 
-    callbacks: addresses of locate, gather, begin_draw (called at the start of a draw) and prefilter
-               (called late in it); the last two may be 0.
+    callbacks: locate, gather, begin_draw (called at the start of a draw) and prefilter (called late
+               in it), compiled when their address is asked for; the last two may be None.
     numbers:   what the callbacks take: sizes, and addresses of arrays.
     buffers:   what holds these arrays, so that they live as long.
     """
 
-    callbacks: tuple[int, ...]
+    callbacks: tuple[Any, Any, Any, Any]
     numbers: IntArray
     buffers: Any
 

@@ -84,10 +84,11 @@ def _fill_rows(
     from dmsgd.compiled.projection import FIRST_ARRAY, LOCATE, Workspace
 
     (size, k), rows = out.shape, source.arguments(out.shape[1])
+    callbacks = (0 if each is None else each.address for each in rows.callbacks)
     workspace = Workspace(k)
     table, rank = (0, 0) if log_e is None else (address(log_e, float), log_e.shape[1] - 1)
     workspace.fields[LOCATE:FIRST_ARRAY] = (
-        *rows.callbacks, address(rows.numbers, np.int64), table, rank, block,
+        *callbacks, address(rows.numbers, np.int64), table, rank, block,
         address(out, np.int64), size,
     )  # fmt: skip
     if J is not None:
@@ -133,8 +134,7 @@ class DenseTables:
         arrays = (self.totals, self.V, self.sums, self.hints, self.int8_rows)
         totals, *where = (0 if array is None else address(array, array.dtype) for array in arrays)
         numbers = [totals, *self.V.shape, groups, width, last, *where]
-        sieve = 0 if self.int8_rows is None else prefilter.address
-        callbacks = locate.address, gather.address, 0, sieve
+        callbacks = locate, gather, None, None if self.int8_rows is None else prefilter
         return RowArguments(callbacks, np.array(numbers, dtype=np.int64), arrays)
 
 

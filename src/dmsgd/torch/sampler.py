@@ -154,8 +154,7 @@ class DiverseSampler(DistributedSampler[Any]):
     def resume(self, state: dict[str, Any]) -> None:
         """Begin the next pass where `state`, of a `Loader` or an iterator, stands; O(1)."""
         epoch, position = self.place_in(state)
-        finished = position >= len(self)
-        self.next_place = (epoch + 1, 0) if finished else (epoch, position)
+        self.next_place = (epoch, position) if position < len(self) else (epoch + 1, 0)
         self._named = self._loaded = True
         self.last_pass = None
 

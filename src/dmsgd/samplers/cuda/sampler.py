@@ -1,7 +1,4 @@
-"""The sampler of a k-DPP whose eigenvectors are on a GPU: its tables, and small batches.
-
-A thread block draws a batch in `small_batches.cu`.
-"""
+"""The sampler of a k-DPP on a GPU: its tables, and small batches, one per thread block."""
 
 from __future__ import annotations
 
