@@ -91,19 +91,15 @@ def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
         with suppress(PackageNotFoundError):
             lines.append((name, version(name)))
     if "torch" in dict(lines):
-        lines += [("cuda", gpu) for gpu in _gpus()]
+        try:
+            from torch import cuda
+
+            gpus = [cuda.get_device_name(number) for number in range(cuda.device_count())]
+        except (ImportError, OSError) as error:  # a damaged torch is what is asked about
+            gpus = [f"torch cannot be imported ({type(error).__name__})"]
+        lines += [("cuda", gpu) for gpu in gpus or ["none that torch sees"]]
     click.echo("\n".join(f"{name:16}  {what}" for name, what in lines))
     ctx.exit()
-
-
-def _gpus() -> list[str]:
-    """Return the GPUs that torch sees."""
-    try:
-        from torch import cuda
-    except (ImportError, OSError) as error:  # a damaged one is what is asked about
-        return [f"torch cannot be imported ({type(error).__name__})"]
-    found = [cuda.get_device_name(number) for number in range(cuda.device_count())]
-    return found or ["none that torch sees"]
 
 
 @click.group(

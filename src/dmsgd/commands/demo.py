@@ -46,8 +46,7 @@ def demo(out: Path, seeds: int, force: bool) -> None:
     from rich.table import Column, Table
     from scipy import sparse, special
 
-    from dmsgd.designs.options import DesignOptions
-    from dmsgd.report import build
+    import dmsgd
 
     out.mkdir(parents=True, exist_ok=True)
     heads = "% of batches\nwith the topic", "odd ones, shuffled\n= 1: least", "most\noften"
@@ -78,10 +77,10 @@ def demo(out: Path, seeds: int, force: bool) -> None:
     )
     with progress_bar("Report") as progress, atomic_write(out / PAGE, force) as file:
         X, topic = documents(0)
-        options = DesignOptions(normalize=True)
+        options = dmsgd.designs.DesignOptions(normalize=True)
         names = np.array([*(f"topic {each}" for each in range(1, 6)), "rare topic", "odd"])
         labels = names[np.minimum(topic, 6)]
-        report = build(sparse.csr_array(X), K, labels, options, progress=progress)
+        report = dmsgd.report.build(sparse.csr_array(X), K, labels, options, progress=progress)
         file.write(report.html("Generated documents").encode())
     echo(f"The report, with sliders: {out / PAGE}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dmsgd.designs.options import DesignOptions
-    from dmsgd.diagnostics.compare import Comparison, DesignSummary
+    from dmsgd.diagnostics.compare import Comparison
     from dmsgd.diagnostics.recommend import Recommendation
 
 #: With more classes than this the table shows the commonest and the rarest only.
@@ -119,7 +118,7 @@ def _table(found: Comparison, advice: Recommendation) -> Table:
         shown["advised" if advice.options.batches == "k-DPP" else "advised b"] = candidate
     for heading in shown:
         table.add_column(heading, justify="right", no_wrap=True)
-    summaries, labels = shown.values(), list(classes)
+    summaries, labels = list(shown.values()), list(classes)
     for c in commonest_and_rarest(list(classes.values()), CLASSES_SHOWN):
         name = f"{visible(labels[c], NAME)} ({classes[labels[c]]:,})"
         shares = (f"{each.shares.get(labels[c], 0.0):.1%}" for each in summaries)
@@ -129,23 +128,14 @@ def _table(found: Comparison, advice: Recommendation) -> Table:
     if classes:
         table.add_section()
         table.add_row("evenness, 1 is even", *(f"{each.evenness:.2f}" for each in summaries))
-    for name, cell in FIGURES.items():
-        table.add_row(name, *(cell(each) for each in summaries))
+    noise = [each.repulsion for each in summaries]
+    times = [1e6 * each.seconds_per_batch for each in summaries]
+    for name, row in {
+        "effective items": [f"{each.effective_items:.0%}" for each in summaries],
+        "seen in one epoch": [f"{each.coverage:.0%}" for each in summaries],
+        "size if unbiased": [f"{each.effective_batch:.0f}" for each in summaries],
+        "noise removed": [f"{max(x.value, 0.0):.0%}" if x.draws else "" for x in noise],
+        "µs per batch": [f"{x:.2g}" if x < 10 else f"{x:.0f}" for x in times],
+    }.items():
+        table.add_row(name, *row)
     return table
-
-
-def _microseconds(each: DesignSummary) -> str:
-    value = 1e6 * each.seconds_per_batch
-    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
-
-
-#: The rows below the classes: sampling frequency, repulsion, cost.
-FIGURES: dict[str, Callable[[DesignSummary], str]] = {
-    "effective items": lambda each: f"{each.effective_items:.0%}",
-    "seen in one epoch": lambda each: f"{each.coverage:.0%}",
-    "size if unbiased": lambda each: f"{each.effective_batch:.0f}",
-    "noise removed": lambda each: (
-        f"{max(each.repulsion.value, 0.0):.0%}" if each.repulsion.draws else ""
-    ),
-    "µs per batch": _microseconds,
-}

@@ -89,7 +89,12 @@ def sample(
         echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
         design = _set_up(X, k, y, options)
         echo(f"set-up    {time.perf_counter() - began:.2f} s")
-        kept = 0 if finished or stored is None else _echo_kept(stored, design, steps, seed)
+        left, same = stored and stored.unfinished(), (design.fingerprint(), steps, seed)
+        kept = 0
+        if left and not finished and (left.fingerprint, left.steps, left.seed) == same:
+            kept = left.done
+            if kept:
+                echo(f"resumes   after the {kept:,} batches of {steps:,} of a stopped run")
         began, shown = time.perf_counter(), sys.stderr.isatty()
         path = None if stored is None else output
         try:
@@ -146,15 +151,6 @@ def _is_finished(
             return True
     stored.check_disk(steps, k, n=0)
     return False
-
-
-def _echo_kept(stored: ScheduleFiles, design: Design, steps: int, seed: int) -> int:
-    """Return how many batches a stopped run has left, and print it."""
-    found, same = stored.unfinished(), (design.fingerprint(), steps, seed)
-    if found is None or (found.fingerprint, found.steps, found.seed) != same or found.done == 0:
-        return 0
-    echo(f"resumes   after the {found.done:,} batches of {steps:,} that a stopped run has left")
-    return found.done
 
 
 def _set_up(X: Any, k: int, y: Any, options: DesignOptions) -> Design:

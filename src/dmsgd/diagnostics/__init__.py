@@ -2,8 +2,6 @@
 
     comparison = dmsgd.diagnostics.compare(X, k=64, labels=y)   # several designs, side by side
     print(dmsgd.diagnostics.recommend(comparison).reason)
-    dmsgd.diagnostics.class_shares(design, y)                   # expected share of a batch by class
-    dmsgd.diagnostics.coverage(design, steps=100)               # fraction of the items drawn so far
     dmsgd.diagnostics.gradient_variance(design, gradients)      # exact, with baselines
 
 Functions named estimate_... work from draws and return their standard error.

@@ -59,15 +59,13 @@ class PageContent:
         baselines = {(each.options.batches, each.k): each for each in found.summaries}
         ws, ks, choices = self._choices()
         curation = self._curation()
-        uniform = [
-            self._figures(each) | self._curve(each)
-            for each in (baselines["uniform", k] for k in ks)
-        ]
-        batches = [each["batches"] for each in chain(*choices)]
-        lists = [each[name] for each in chain(*choices) for name in ("most", "least")]
-        named = {row for each in (*lists, curation["outliers"]) for row, _ in each}
+        plain = [baselines["uniform", k] for k in ks]
+        uniform = [self._figures(each) | self._curve(each) for each in plain]
+        named = {row for row, _ in curation["outliers"]}
         named |= {row for group in curation["listed"] for row in group["rows"]}
-        named |= {row for each in chain(*batches) for row in each}
+        for each in chain(*choices):
+            named |= {row for row, _ in (*each["most"], *each["least"])}
+            named |= set(chain(*each["batches"]))
         shown = map_rows(n, np.array(sorted(named), dtype=np.int64), self.rng)
         F = kernel_features(found.spectrum, np.arange(n))
         plane = 65535 * positions(F, F)[shown]
