@@ -156,10 +156,10 @@ threading.Thread(target=train).start()
 @pytest.mark.long
 @pytest.mark.parametrize("free", [2], indirect=True)
 def test_training_in_a_thread_outlives_the_main_one():
+    drawn = dmsgd.Uniform(40, 6).sample(100, seed=0)  # and compiled, which prints a line
     done = subprocess.run(
         [sys.executable, "-c", TRAINING], capture_output=True, text=True, timeout=60, check=True
     )
-    drawn = dmsgd.Uniform(40, 6).sample(100, seed=0)
     assert (done.stdout.strip(), done.stderr) == (str(drawn.sum()), "")
 
 
