@@ -225,7 +225,7 @@ def check_schedule(schedule: Schedule) -> ScheduleCheck:
 
     if not isinstance(schedule, Schedule):
         kind = type(schedule).__name__
-        raise TypeError(f"check_schedule takes what dmsgd.presample returns, got {kind}")
+        raise TypeError(f"schedule must be what dmsgd.presample returns, got {kind}")
     _refuse_stored_partitions(schedule, "check_schedule")
     steps, b = len(schedule), np.clip(schedule.inclusion(), 0.0, 1.0)
     counts = np.bincount(schedule.batches.ravel(), minlength=schedule.n)

@@ -205,7 +205,8 @@ class DiverseSampler(DistributedSampler[Any]):
                     f"{own}; build the design from the same data, and after an update() of the "
                     f"features, update() with those of that time before loading"
                 )
-        epoch, parts = as_epoch(state["epoch"], self.steps), self.part()[1]
+        epoch = as_epoch(state["epoch"], self.steps, "epoch of the state")
+        parts = self.part()[1]
         consumed = as_count(state["consumed"], "consumed of the state", least=0)
         if consumed > self.total_size or consumed % parts:
             raise ValueError(
@@ -319,12 +320,12 @@ def as_state(value: Any, names: Iterable[str]) -> Mapping[str, Any]:
     return value
 
 
-def as_epoch(value: Any, steps: int) -> int:
+def as_epoch(value: Any, steps: int, name: str = "epoch") -> int:
     """Return the number of an epoch whose draws, `steps` of them, have numbers below 2^63."""
-    epoch = as_count(value, "epoch", least=0)
+    epoch = as_count(value, name, least=0)
     if (epoch + 1) * steps > MOST:
         raise ValueError(
-            f"epoch {epoch} has draws beyond number 2**63, as an epoch is {steps} draws; count "
+            f"{name} {epoch} has draws beyond number 2**63, as an epoch is {steps} draws; count "
             f"epochs from 0"
         )
     return epoch
