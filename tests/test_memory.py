@@ -57,7 +57,7 @@ def test_a_container_has_less_than_its_machine(tmp_path, monkeypatch):
     assert memory.fits_in_memory(250_000)
     assert not memory.fits_in_memory(250_001)
     with pytest.raises(MemoryError, match="635 KB may be used"):
-        memory.reserve(100_000, "this", "do less")
+        memory.reserve(10_000_000, "this", "do less")
 
 
 def test_older_control_groups_and_none(tmp_path):

@@ -27,7 +27,7 @@ def test_damaged_files_are_refused_or_read_truly(
     with quiet():
         assert target.try_out(target.content)
         accepted = sum(target.try_out(content) for content in damaged(target.content, CASES, 0))
-    assert accepted < CASES or name == "unfinished batches"  # whose draws are made again
+    assert accepted < CASES or name.startswith("unfinished")  # whose draws are made again
 
 
 def test_fuzzing_says_that_atheris_is_missing_and_goes_on(

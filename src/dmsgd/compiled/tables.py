@@ -14,12 +14,14 @@ from __future__ import annotations
 import numpy as np
 from numba.types import int64
 
-from dmsgd.compiled.jit import callback, float64_ptr, inlined, int64_ptr
+from dmsgd.compiled.jit import callback, float64_ptr, inlined, int8_ptr, int64_ptr
 from dmsgd.compiled.llvm import BLOCK, LANES, doubles_at, prefetch, shift, uint32s_at, uint64s_at
 from dmsgd.compiled.microkernels import GROUP, LINE, ROW_BLOCK, group_line
 
 #: Bytes of a cache line.
 LINE_BYTES = 64
+#: Added and subtracted again it leaves the nearest whole number.
+TO_EVEN = 1.5 * 2.0**52
 #: A fraction this close to the end of a 256th is looked up in V: far above rounding.
 FRACTION_MARGIN = 2.0**-20
 #: Hints are read for a slightly smaller target, by far more than rounding, so that the group that
@@ -46,6 +48,20 @@ def fill_sums(V, groups, width, ends, sums):
             c = j if j < width - LANES else width - LANES
             ends_here = shift(before, c), shift(after, c)
             group_line(shift(rows, c), width, *ends_here, shift(table, c * LINE))
+    return 0
+
+
+@callback(int64(float64_ptr, int64, int64, int8_ptr), fastmath={"nnan", "nsz"})
+def fill_int8(V, n, r, out):
+    """Fill row i of `out` with V_i scaled so that its largest entry is 127, rounded to even."""
+    for i in range(n):
+        row, largest = shift(V, i * r), 1e-300
+        for j in range(r):
+            size = abs(row[j])
+            largest = size if size > largest else largest
+        scale, bytes_ = 127.0 / largest, shift(out, i * r)
+        for j in range(r):
+            bytes_[j] = np.int8((row[j] * scale + TO_EVEN) - TO_EVEN)
     return 0
 
 

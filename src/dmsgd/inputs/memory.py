@@ -16,7 +16,7 @@ SETTING = "DMSGD_MEMORY"
 #: Allocations from this size on are logged (level INFO).
 ANNOUNCED = 2**30
 #: Below this size only a limit that the user set counts: to ask the system takes longer.
-SMALL = 2**16
+SMALL = 2**24
 #: Data of more bytes than this are read in blocks on every machine.
 LARGE = 2**33
 #: Returned where no limit is known.

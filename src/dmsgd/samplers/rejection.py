@@ -103,7 +103,7 @@ class DenseTables:
     def __init__(self, V: FloatArray) -> None:
         from dmsgd.compiled.llvm import LANES
         from dmsgd.compiled.microkernels import GROUP, LINE
-        from dmsgd.compiled.tables import fill_sums
+        from dmsgd.compiled.tables import fill_int8, fill_sums
 
         n, r = V.shape
         F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
@@ -118,7 +118,7 @@ class DenseTables:
         self.int8_rows: Any = None
         if r >= INT8_COLUMNS:
             self.int8_rows = _aligned((n * r + 3,), np.int8)  # 4 bytes are read at a time
-            _fill_int8(V, self.int8_rows[: n * r].reshape(n, r))
+            fill_int8(V, n, r, self.int8_rows)
 
     def arguments(self, k: int) -> RowArguments:
         """Return what `compiled.kdpp.draw` needs."""
@@ -150,16 +150,6 @@ def _search_hints(ends: FloatArray) -> Any:
     for hint, places in zip(hints, (ends[1:] * scale).T.astype(np.int64), strict=True):
         np.cumsum(np.bincount(places, minlength=last)[:last], out=hint[1:])
     return np.minimum(hints, groups - 1, out=hints)
-
-
-def _fill_int8(V: FloatArray, out: Any) -> None:
-    """Fill each row of `out` with that of V, scaled so that its largest entry is 127."""
-    step = max(1, 2**15 // V.shape[1])
-    for first in range(0, len(V), step):
-        rows = V[first : first + step]
-        largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
-        scaled = rows * (127.0 / np.maximum(largest, 1e-300))[:, None]
-        out[first : first + step] = np.rint(scaled, out=scaled)
 
 
 def _aligned(shape: tuple[int, ...], kind: Any) -> Any:

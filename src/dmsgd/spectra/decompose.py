@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.inputs.arrays import FloatArray, on_host
-from dmsgd.inputs.progress import EIGH, run_interruptible
+from dmsgd.inputs.progress import EIGH, expected_seconds, run_interruptible
 from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
 
 #: Eigenvalues above this fraction of the largest come out of the Gram matrix accurate to 1e-12.
@@ -31,7 +31,11 @@ def eigh(symmetric: Any) -> tuple[FloatArray, Any]:
     By divide and conquer, in five times the memory of the matrix.
     """
     np.negative(symmetric, out=symmetric)  # so that vectors come in order, not reversed
-    values, vectors = _interruptible(np.linalg.eigh, symmetric)
+    if expected_seconds(EIGH * len(symmetric) ** 3):
+        values, vectors = _interruptible(np.linalg.eigh, symmetric)
+    else:  # faster by about 6 %
+        options: Any = {"driver": "evd", "overwrite_a": True, "check_finite": False}
+        values, vectors = linalg.eigh(symmetric.T, **options)
     return -values, vectors
 
 
