@@ -9,7 +9,6 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.compiled.hashes import hash_rows
 from dmsgd.features import rows
 from dmsgd.features.features import SHORTER, Features, RowMap
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero
@@ -146,14 +145,11 @@ class InMemory(Features):
 
     @cached_property
     def _fingerprint(self) -> str:
-        X = self.matrix
-        if (
-            self.origin is not None
-            or self.sparse_rows
-            or X.size < COMPILED
-            or not X.flags.c_contiguous
-        ):
+        X, many = self.matrix, self.matrix.size >= COMPILED
+        if self.origin or self.sparse_rows or not (many and X.flags.c_contiguous):
             return self.origin or fingerprint(X)
+        from dmsgd.compiled.hashes import hash_rows
+
         hashes = np.empty(self.n, np.uint64)
         hash_rows(X.view(np.uint64), hash_factors(self.d), self.n, self.d, hashes)
         return fingerprint_rows(X.shape, [hashes])
