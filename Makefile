@@ -62,8 +62,8 @@ test: $(VENV)/.installed-dev
 test-long: $(VENV)/.installed-dev browser
 	$(BIN)/python -m pytest -n 2 -m "long and not frameworks"
 
-FAST := cards cells compiled designs fingerprints inclusion inputs kdpp kernels maps options spectra stored_draws symmetric \
-        tuning weighted
+FAST := cells compiled designs fingerprints inclusion inputs kdpp kernels maps options spectra stored_draws symmetric \
+        weighted
 
 test-fast: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 $(FAST:%=tests/test_%.py)
