@@ -60,8 +60,8 @@ def report(
     The page opens from disk and loads nothing. It shows the figures of `dmsgd inspect`, begins with
     the design that `dmsgd sample` draws from with the same options, and has sliders for w and k
     (with a --target, none). With --gradients the recommendation follows from these. For curation it
-    lists favoured items, near-duplicates and outliers. Very large data is sampled, and the page
-    says so.
+    lists favoured items, near-duplicates and outliers. Very large data is sampled; the page
+    then gives the number of items that it shows.
     """
     inputs = [files.features, files.labels, texts, images, gradients]
     check_output(output, (".html", ".htm"), inputs, force)

@@ -31,8 +31,8 @@ DISTANCES = 2**20
 #: Products of entries that `SparseGram` adds in one go, a second or two, so that Ctrl-C works;
 #: rows, if these are fewer; columns that are transposed in one go.
 WORK, PIECE, SQUARE = 2**31, 2**14, 256
-#: Rows with more than this share of entries that are not zero are multiplied as arrays, in blocks
-#: of so many numbers, and added to so many rows of the result in one go.
+#: Rows with more than this share of entries that are not zero are multiplied as arrays, BLOCK
+#: numbers at a time, and added to COLUMNS rows of the result at a time.
 FULL, BLOCK, COLUMNS = 1 / 4, 2**20, 2**12
 #: Fewer entries than this are added on one core.
 SHARED = 2**17
