@@ -85,10 +85,13 @@ def _draw(
     workers: int,
 ) -> IntArray:
     """Return the draws with these numbers, in a few rounds of proposals."""
+    from dmsgd.compiled.kdpp import choose_eigenvectors
+
     k = log_e.shape[0] - 1
     uniforms, out = np.empty((draws.size, k)), np.empty((draws.size, k), dtype=np.int64)
     after = _fill(key, draws, 0, uniforms)
-    J, pending = _choose(log_e, uniforms), np.arange(draws.size)
+    J, pending = np.empty(uniforms.shape, dtype=np.int64), np.arange(draws.size)
+    choose_eigenvectors(log_e, log_e.shape[1] - 1, k, uniforms, J, draws.size)
     known: list[Any] = []  # of the proposals of earlier rounds: items, coordinates, thresholds
     for extra in EXTRA:
         uniforms = np.empty((pending.size, _proposals(k, extra), 3))
@@ -119,15 +122,6 @@ def _fill(key: int, draws: npt.NDArray[np.uint64], block: int, out: FloatArray) 
     for number, row in zip(draws.tolist(), out, strict=True):
         after = fill_uniform(key, number, block, row)
     return after
-
-
-def _choose(log_e: FloatArray, uniforms: FloatArray) -> IntArray:
-    """Return the eigenvectors of draws, as `select_eigenvectors` of compiled/kdpp.py does."""
-    J, n = np.empty(uniforms.shape, dtype=np.int64), np.int64(log_e.shape[1] - 1)
-    for c, u in enumerate(uniforms.T):
-        row = log_e[len(uniforms.T) - c]
-        J[:, c] = n = np.minimum(np.searchsorted(row, row[n] + np.log(u)), n) - 1
-    return J
 
 
 def _decide(k: int, arrays: tuple[Any, ...], part: slice) -> None:
