@@ -28,7 +28,7 @@ def test_one_version_everywhere() -> None:
 PUBLIC = {
     "ClusterError", "DPP", "Design", "DeviceError", "KDPP", "KernelWarning", "Partition",
     "RankError", "SamplingError", "Schedule", "Stratified", "TargetError", "Uniform", "Weighted",
-    "cells", "diversify", "presample", "unbiased_weights",
+    "cells", "diversify", "presample", "select", "unbiased_weights",
 }  # fmt: skip
 
 

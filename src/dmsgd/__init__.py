@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd.designs.dpp import DPP as DPP
     from dmsgd.designs.kdpp import KDPP as KDPP
     from dmsgd.designs.partition import Partition as Partition
+    from dmsgd.designs.select import select as select
     from dmsgd.designs.stratified import (
         Stratified as Stratified, Uniform as Uniform, cells as cells,
     )  # fmt: skip
@@ -41,6 +42,7 @@ _HOMES = {
     "designs.dpp": ("DPP",),
     "designs.kdpp": ("KDPP",),
     "designs.partition": ("Partition",),
+    "designs.select": ("select",),
     "designs.stratified": ("Stratified", "Uniform", "cells"),
     "designs.weighted": ("Weighted",),
     "errors": (

@@ -63,6 +63,27 @@ def loaded_schedule(s, **given):
         return dmsgd.Schedule.load(f"{folder}/draws", **given)
 
 
+def is_selection(items, s, arguments):
+    results.is_items(items, s.n)
+    assert len(set(items.tolist())) == items.size == arguments["k"]
+    assert not set(items.tolist()) & {
+        *np.ravel(arguments["given"]),
+        *np.ravel(arguments["exclude"]),
+    }
+
+
+#: How much diversity counts: more than 0.
+POSITIVE_SHARE = Kind(
+    kinds.FRACTION.good,
+    {**kinds.FRACTION.bad, "0": lambda s: 0},
+    {"1": lambda s: 1, "1e-300": lambda s: 1e-300},
+)
+FEW_ITEMS = Kind(
+    {"none": lambda s: (), "one": lambda s: [0], "uint8": lambda s: np.uint8([1])},
+    kinds.ITEMS.bad,
+    {"twice": lambda s: [0, 0], "all": lambda s: range(s.n)},
+)
+
 X, K, LABELS, SEED = kinds.X, kinds.BATCH_SIZE, kinds.LABELS, kinds.SEED
 WIDE = {"X": X, "k": K}
 DRAWS = {"size": kinds.COUNT_OR_ZERO, "seed": SEED, "start": kinds.START, "workers": kinds.WORKERS}
@@ -96,6 +117,24 @@ DESIGN_FUNCTIONS = {
         results.is_design,
     ),
     "cells": Call(plain(dmsgd.cells), WIDE, results.is_design),
+    "select": Call(
+        plain(dmsgd.select),
+        {
+            **WIDE,
+            "quality": kinds.WEIGHTS.optional(),
+            "diversity": POSITIVE_SHARE,
+            "given": FEW_ITEMS,
+            "exclude": FEW_ITEMS,
+            "how": kinds.named("draw", "greedy"),
+            "seed": SEED,
+        },
+        is_selection,
+    ),
+    "with_quality": Call(
+        plain(dmsgd.kernels.with_quality),
+        {"kernel": kinds.KERNEL, "quality": kinds.WEIGHTS, "diversity": POSITIVE_SHARE},
+        results.is_kernel,
+    ),
     "suggest_scale": Call(
         plain(dmsgd.designs.suggest_scale), {**WIDE, "seed": SEED}, results.is_positive
     ),

@@ -18,6 +18,7 @@ from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 #: A dense (n, d) array or its CSR equivalent.
 Matrix = Any

@@ -5,6 +5,7 @@ from dmsgd.kernels.kernel import as_kernel as as_kernel
 from dmsgd.kernels.landmarks import coreset, nystrom
 from dmsgd.kernels.linear import Linear, Product
 from dmsgd.kernels.pivoted_cholesky import pivoted_cholesky
+from dmsgd.kernels.quality import with_quality
 from dmsgd.kernels.rbf import RBF, median_scale
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "median_scale",
     "nystrom",
     "pivoted_cholesky",
+    "with_quality",
 ]

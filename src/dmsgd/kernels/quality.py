@@ -1,0 +1,103 @@
+"""A kernel with a quality for each item: L_ij = q_i S_ij q_j (Kulesza and Taskar 2012)."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.features import Features
+from dmsgd.features.row_maps import ScaleRows
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_numbers, check_nonzero
+from dmsgd.inputs.fingerprint import digest
+from dmsgd.inputs.scalars import as_fraction
+from dmsgd.kernels.kernel import Kernel, as_kernel, as_subset
+from dmsgd.spectra.decompose import like
+
+
+def as_quality(value: Any, n: int, diversity: float = 0.5) -> FloatArray:
+    """Return q^((1-diversity)/diversity) for one number >= 0 per item; the largest is 1.
+
+    With diversity=0.5 that is q itself; with 1 all items are equally good. The scale of q does not
+    matter for sets of a given size.
+    """
+    q = as_numbers(value, "quality", n)
+    if (q < 0).any():
+        raise ValueError(
+            f"quality must not be negative, but item {int(np.argmin(q))} has {q.min():g}; for "
+            f"scores of any sign pass np.exp(scores)"
+        )
+    if not q.any():
+        raise ValueError("quality is zero for all items; give one at least more than 0")
+    diversity = as_fraction(diversity, "diversity")
+    if diversity == 0:
+        raise ValueError("diversity must be more than 0: at 0 the best k items are np.argsort(-q)")
+    return np.asarray((q / q.max()) ** ((1 - diversity) / diversity))
+
+
+def with_quality(kernel: Kernel, quality: Any, diversity: float = 0.5) -> Kernel:
+    """Return the kernel with L_ij = q_i S_ij q_j, where S is `kernel` and q `quality`.
+
+    quality:   (n,) numbers >= 0: how much each item is worth, whatever it is similar to.
+    diversity: in (0, 1], how much similarity counts against quality: q is raised to the power
+               (1 - diversity) / diversity, which is 1 at 0.5 and 0 at 1.
+
+    >>> import dmsgd
+    >>> S = dmsgd.kernels.RBF([[0.0], [0.1], [5.0]], scale=1.0)
+    >>> dmsgd.KDPP(dmsgd.kernels.with_quality(S, [1.0, 2.0, 1.0]), k=2).inclusion().round(2)
+    array([0.21, 0.8 , 0.99])
+    """
+    as_kernel(kernel, "with_quality")
+    q = as_quality(quality, kernel.n, diversity)
+    return Quality(kernel, q)
+
+
+@final
+class Quality(Kernel):
+    """L_ij = q_i S_ij q_j; `with_quality` makes it."""
+
+    def __init__(self, similarity: Kernel, q: FloatArray) -> None:
+        self.similarity, self.q, self.n = similarity, q, similarity.n
+        check_nonzero(bool(self.diag().any()))
+
+    @property
+    def features(self) -> Features | None:  # type: ignore[override]
+        """The features by which items are compared."""
+        return self.similarity.features
+
+    def diag(self) -> FloatArray:
+        """Return q_i² S_ii."""
+        return self.q**2 * self.similarity.diag()
+
+    def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
+        """Return q_i S_ij q_j between the items I and J."""
+        rows, columns = as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1)
+        return self.q[rows, None] * self.similarity.block(rows, columns) * self.q[columns]
+
+    def columns(self, J: Any) -> Any:
+        """Return q_i S_ij q_j between all items and the items J."""
+        items = as_items(J, self.n, "J", 1)
+        S = self.similarity.columns(items)
+        return like(S, self.q)[:, None] * S * like(S, self.q[items])
+
+    def factor(self) -> Features | None:
+        """Return the features of S with row i times q_i, if S has any."""
+        F = self.similarity.factor()
+        return None if F is None else F.mapped(ScaleRows(self.q))
+
+    def landmark_features(self, items: IntArray, whitening: FloatArray) -> Features:
+        """Return the features C W, C being the columns of L at `items`."""
+        inner = self.similarity.landmark_features(items, self.q[items, None] * whitening)
+        return inner.mapped(ScaleRows(self.q))
+
+    def subset(self, items: Any) -> Quality:
+        """Return the same over these items alone."""
+        items = as_subset(items, self.n)
+        return Quality(self.similarity.subset(items), self.q[items])
+
+    def fingerprint(self) -> str:
+        """Return the hash of the similarity and the qualities."""
+        return digest("Quality", self.similarity.fingerprint(), self.q)
+
+    def __repr__(self) -> str:
+        return f"Quality({self.similarity!r})"
