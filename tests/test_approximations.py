@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import dmsgd
 from contracts import check_closed_forms, check_draws, kdpp_law
@@ -233,3 +234,30 @@ def test_the_distance_to_the_exact_law_is_bounded(name):
         nearly = kdpp_law(matrix(spectrum), 3)
         off = sum(abs(nearly[Y] - P) for Y, P in exactly.items()) / 2
         assert 1e-6 < off <= spectrum.total_variation_bound(3) < 20 * off
+
+
+@pytest.mark.parametrize("name", ["nystrom", "pivoted_cholesky"])
+def test_the_share_of_items_that_differ_is_bounded(name):
+    """The least mean number of items that differ, over all ways to draw two batches together."""
+    make = {"nystrom": nystrom, "pivoted_cholesky": partial(pivoted_cholesky, oversampling=1.0)}
+    for seed, scale in enumerate((0.5, 1.0, 2.0, 4.0)):
+        kernel = dmsgd.kernels.RBF(np.random.default_rng(seed).normal(size=(6, 2)), scale)
+        spectrum = make[name](kernel, 4, seed=seed)
+        exactly = kdpp_law(kernel.block(range(6), range(6)), 3)
+        nearly = kdpp_law(matrix(spectrum), 3)
+        differ = np.array([[3 - len({*A} & {*B}) for B in nearly] for A in exactly])
+        first = np.kron(np.eye(20), np.ones(20))
+        second = np.kron(np.ones(20), np.eye(20))
+        laws = [*exactly.values(), *(max(p, 0.0) for p in nearly.values())]
+        found = linprog(differ.ravel(), A_eq=np.vstack([first, second]), b_eq=laws)
+        assert 1e-6 < found.fun / 3 <= spectrum.batch_error(3) < 12 * found.fun / 3
+
+
+def test_the_share_of_items_that_differ_does_not_saturate():
+    kernel = dmsgd.kernels.RBF(CLOUD[:300], 1.0)
+    spectrum = pivoted_cholesky(kernel, 150)
+    b = dmsgd.KDPP(dmsgd.kernels.exact(kernel), 60).inclusion()
+    off = np.abs(dmsgd.KDPP(spectrum, 60).inclusion() - b).sum() / 120
+    assert off < spectrum.batch_error(60) < 4 * off < 0.5
+    assert spectrum.total_variation_bound(60) > 0.99
+    assert dmsgd.kernels.exact(kernel).batch_error(60) == 0
