@@ -83,3 +83,79 @@ def test_products_of_kernels_refuse_what_is_no_kernel():
             dmsgd.kernels.Product(*2 * [dmsgd.kernels.Linear(scale * np.eye(2))])
     with pytest.raises(TypeError, match="Product needs a kernel"):
         dmsgd.kernels.Product(one, np.eye(2))
+
+
+ROWS = np.random.default_rng(3).normal(size=(7, 4))
+GRAPH = (np.add.outer(np.arange(7), np.arange(7)) % 3 == 0) * 1.0
+
+
+@pytest.mark.parametrize(
+    ("X", "found"),
+    [
+        (ROWS @ ROWS.T, True),
+        (np.exp(-((ROWS[:, None] - ROWS) ** 2).sum(axis=2)), True),
+        (sparse.csr_array(ROWS @ ROWS.T), True),
+        ((ROWS @ ROWS.T) * (1 + 1e-15 * np.triu(np.ones((7, 7)))), True),  # rounding of each entry
+        (ROWS, False),
+        (ROWS[:4] @ ROWS[:4].T @ np.diag([1, 2, 3, 4]), False),  # not symmetric
+        (np.abs(ROWS[:, :1] - ROWS[:, :1].T), False),  # distances
+        (GRAPH * (1 - np.eye(7)), False),  # an adjacency matrix
+        (np.maximum(GRAPH, np.eye(7)), False),  # of nodes with loops
+        (np.diag(np.arange(1.0, 6.0)), False),  # one direction for each item
+        (ROWS[:2] @ ROWS[:2].T, False),  # two items
+    ],
+)
+def test_kernel_matrices_are_told_from_features(X, found):
+    from dmsgd.features import as_features
+    from dmsgd.kernels import looks_like_kernel_matrix
+
+    assert looks_like_kernel_matrix(as_features(X)) is found
+
+
+def test_features_in_blocks_are_no_kernel_matrix():
+    from dmsgd.features.blocks import in_blocks
+    from dmsgd.kernels import looks_like_kernel_matrix
+
+    assert not looks_like_kernel_matrix(in_blocks(ROWS @ ROWS.T))
+
+
+@pytest.mark.parametrize(
+    "make", [dmsgd.kernels.Linear, dmsgd.kernels.RBF, lambda X: dmsgd.KDPP(X @ X.T, 2).spectrum]
+)
+def test_diversify_sends_kernels_and_spectra_to_kdpp(make):
+    with pytest.raises(TypeError, match="KDPP"):
+        dmsgd.diversify(make(ROWS), 2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        dmsgd.Uniform(5, 2),
+        dmsgd.presample(dmsgd.Uniform(5, 2), 3, seed=0),
+        dmsgd.DPP(np.eye(3)),
+        dmsgd.KDPP,
+        None,
+        "L.npy",
+        1.0,
+        {1, 2},
+    ],
+    ids=str,
+)
+def test_what_is_no_kernel_matrix_is_named(wrong):
+    for make in (lambda L: dmsgd.KDPP(L, 2), dmsgd.DPP):
+        with pytest.raises(TypeError, match="Kernel"):
+            make(wrong)
+
+
+def test_features_given_as_a_kernel_matrix_are_sent_to_diversify():
+    with pytest.raises(ValueError, match="diversify"):
+        dmsgd.KDPP(ROWS, 2)
+
+
+def test_a_kernel_matrix_of_any_kind_is_the_same():
+    pandas, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
+    L = ROWS @ ROWS.T
+    for kind in (np.asarray, np.ndarray.tolist, sparse.csr_array, pandas.DataFrame, torch.tensor):
+        np.testing.assert_array_equal(
+            dmsgd.KDPP(kind(L), 2).inclusion(), dmsgd.KDPP(L, 2).inclusion()
+        )

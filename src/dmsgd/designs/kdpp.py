@@ -7,8 +7,9 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import ClosedForm, Design
+from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.options import DesignOptions
+from dmsgd.designs.stream import kind_of
 from dmsgd.errors import SamplingError, as_python
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
 from dmsgd.inputs.fingerprint import digest
@@ -39,9 +40,12 @@ def as_spectrum(L: Any) -> Spectrum:
     """Return the spectrum of L: an (n, n) array, a Kernel, or its Spectrum already."""
     if isinstance(L, Spectrum):
         return L
-    if isinstance(L, str | Design) or L is None:
-        raise TypeError(f"a k-DPP needs an (n, n) array, a Kernel or a Spectrum, got {L!r}")
-    return exact(L if isinstance(L, Kernel) else Precomputed(L))
+    if isinstance(L, Kernel):
+        return exact(L)
+    is_matrix = isinstance(L, list | tuple) or hasattr(L, "__array__") or hasattr(L, "toarray")
+    if isinstance(L, type) or not is_matrix:
+        raise TypeError(f"a DPP needs an (n, n) array, a Kernel or a Spectrum, got {kind_of(L)}")
+    return exact(Precomputed(L))
 
 
 @final

@@ -39,6 +39,9 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
     """Return `value` as features; `allow_tiny`: as for `as_matrix`."""
     if isinstance(value, Features):
         return value
+    if hasattr(value, "landmark_features") or hasattr(value, "eigenvectors"):
+        kind = type(value).__name__
+        raise TypeError(f"{name} is a {kind}, not features; pass it to dmsgd.KDPP(L, k)")
     if isinstance(value, str | os.PathLike):
         if not os.fspath(value):
             raise ValueError(f"{name} is an empty path; pass an (n, d) array, or a file of one")

@@ -13,7 +13,15 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.features import Features, as_features
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, as_items, as_matrix, check_nonzero
+from dmsgd.inputs.arrays import (
+    FloatArray,
+    IntArray,
+    as_array,
+    as_items,
+    as_matrix,
+    check_nonzero,
+    on_host,
+)
 from dmsgd.inputs.fingerprint import digest, fingerprint
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
@@ -27,6 +35,10 @@ log = logging.getLogger("dmsgd")
 
 #: Seconds that an eigendecomposition takes on an H200, times n³.
 CUDA_SECONDS = 6e-13
+#: A matrix is symmetric if |L - Lᵀ| is at most this share of its largest entry.
+ASYMMETRIC = 1e-8
+#: Sparse features of more items than this are not made dense to see whether they are a kernel.
+DENSE = 5000
 
 
 class Kernel(ABC):
@@ -155,26 +167,24 @@ class Precomputed(Kernel):
     def __init__(self, L: Any) -> None:
         L = as_array(as_matrix(L, "L"))
         if L.shape[0] != L.shape[1]:
-            raise ValueError(f"L must be square, got shape {L.shape}")
-        size = np.abs(L).max()
-        if size == 0:
+            raise ValueError(
+                f"L must be square, got shape {L.shape}; for features use dmsgd.diversify(X, k), "
+                f"or Linear(X) for L = X Xᵀ"
+            )
+        if not L.any():
             raise ValueError("L is all zeros, so no batch has a positive determinant")
         gap = np.abs(L - L.T).max()
-        if gap > 1e-8 * size:
+        if gap > ASYMMETRIC * np.abs(L).max():
             raise ValueError(
                 f"L is not symmetric: |L - Lᵀ| reaches {gap:.3g}; is (L + L.T) / 2 meant?"
             )
         self.matrix: FloatArray = (L + L.T) / 2
         self.n = int(L.shape[0])
-        raised = self.matrix + 100 * self.n * np.finfo(float).eps * size * np.eye(self.n)
-        check = partial(np.linalg.cholesky, raised)
-        try:
-            run_interruptible(check, self.n**3 / 3, "the check of the matrix")
-        except np.linalg.LinAlgError:
+        if not _is_semidefinite(self.matrix):
             raise ValueError(
                 "L is not positive semi-definite (it has a negative eigenvalue), so its "
                 "determinants are no probabilities; use B Bᵀ or RBF, or clip its eigenvalues"
-            ) from None
+            )
 
     def diag(self) -> FloatArray:
         return self.matrix.diagonal().copy()
@@ -190,6 +200,40 @@ class Precomputed(Kernel):
 
     def __repr__(self) -> str:
         return f"Precomputed({self.n} items)"
+
+
+def looks_like_kernel_matrix(F: Features) -> bool:
+    """Return whether (n, n) features in memory are symmetric and positive semi-definite.
+
+    Features hardly ever are, so an L was probably meant. Adjacency and distance matrices, whose
+    diagonal is zero, are not, and diagonal ones are left alone. O(n²) for features that are not
+    symmetric, otherwise O(n³).
+
+    >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
+    >>> looks_like_kernel_matrix(as_features(X @ X.T)), looks_like_kernel_matrix(as_features(X))
+    (True, False)
+    """
+    X = F.unwrap()
+    if F.n != F.d or F.n < 3 or (F.sparse_rows and F.n > DENSE) or X is F:
+        return False
+    L = as_array(X if F.sparse_rows else on_host(X))
+    largest, diagonal = np.abs(L).max(), L.diagonal()
+    if diagonal.min() < 0 or np.abs(L - L.T).max() > ASYMMETRIC * largest:
+        return False
+    beside = np.abs(L - np.diag(diagonal)).max(axis=1)
+    return bool(beside.any() and (beside[diagonal == 0] == 0).all() and _is_semidefinite(L))
+
+
+def _is_semidefinite(symmetric: FloatArray) -> bool:
+    """Return whether no eigenvalue is negative beyond rounding."""
+    n = len(symmetric)
+    raised = symmetric + 100 * n * np.finfo(float).eps * np.abs(symmetric).max() * np.eye(n)
+    check = partial(np.linalg.cholesky, raised)
+    try:
+        run_interruptible(check, n**3 / 3, "the check of the matrix")
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 @final
