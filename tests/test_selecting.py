@@ -17,10 +17,11 @@ def rng():
     return np.random.default_rng(0)
 
 
-def matrix(X, square=None):
-    """exp(-d² / median d²), formed."""
-    D = ((X[:, None] - X[None]) ** 2).sum(-1)
-    return np.exp(-D / (square or np.median(D[np.triu_indices(len(X), 1)])))
+def matrix(X, of=None):
+    """exp(-d² / median d²), formed, with the median distance of distinct items of `of`."""
+    D, some = (((rows[:, None] - rows[None]) ** 2).sum(-1) for rows in (X, X if of is None else of))
+    pairs = some[np.triu_indices(len(some), 1)]
+    return np.exp(-D / np.median(pairs[pairs > 0]))
 
 
 def greedy(L, k, before=()):
@@ -53,6 +54,26 @@ def test_the_greedy_set_is_the_greedy_set(rng):
     assert found.tolist() == greedy(L, 4, [3, 8])
 
 
+@pytest.mark.parametrize("quality", [False, True])
+def test_a_greedy_set_of_many_items_is_that_of_plain_numpy(rng, monkeypatch, quality):
+    X = rng.normal(size=(700, 5))
+    X[600:] = X[:100]  # copies tie, and the first of them is chosen
+    q = rng.uniform(size=700) if quality else np.ones(700)
+    sample = np.random.default_rng(0).choice(700, 500, replace=False)
+    L = q[:, None] * matrix(X, of=X[sample]) * q
+    known, order, left = [3, 9], [], L.diagonal().copy()
+    for step in range(32):
+        item = known[step] if step < 2 else int(np.argmax(left >= (1 - 1e-9) * left.max()))
+        order.append(item)
+        L = L - np.outer(L[item], L[item]) / L[item, item]
+        left = L.diagonal().copy()
+        left[order] = 0.0
+    monkeypatch.setattr("dmsgd.designs.select.AT_A_TIME", 1e5)  # in several calls
+    for rows in (X, sparse.csr_array(X)):
+        found = dmsgd.select(rows, 30, quality=q, given=known, how="greedy")
+        assert found.tolist() == order[2:]
+
+
 def test_many_items_are_chosen_as_few_are(rng, monkeypatch):
     X, q = rng.normal(size=(300, 4)), rng.uniform(size=300)
     at_once = dmsgd.select(X, 20, quality=q, how="greedy")
@@ -83,6 +104,26 @@ def test_copies_come_last_and_by_quality():
         with pytest.warns(dmsgd.KernelWarning, match="distinct"):
             items = dmsgd.select(X, 3, quality=[1, 2, 1.5, 1], how=how)
         assert items.tolist() == [1, 3, 2]
+
+
+def test_items_that_are_given_twice_count_once(rng):
+    X = rng.normal(size=(30, 3))
+    X[1] = X[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dmsgd.KernelWarning)
+        for how in ("draw", "greedy"):
+            items = dmsgd.select(X, 4, given=[0, 1], how=how, seed=0)
+            assert len({*items.tolist(), 0, 1}) == 6
+
+
+def test_a_draw_from_many_items_looks_at_all_where_a_few_do_not_tell(rng, monkeypatch):
+    monkeypatch.setattr("dmsgd.designs.select.EXACT_ITEMS", 50)
+    copies = np.repeat([[0.0, 0.0]], 400, axis=0)
+    X = np.vstack([copies, rng.normal(size=(9, 2))])
+    assert set(range(400, 409)) <= set(dmsgd.select(X, 10, seed=0).tolist())
+    q = np.r_[np.full(400, 1e-9), np.ones(9)]
+    assert dmsgd.select(X, 9, quality=q, seed=0).min() >= 400
+    assert len(set(dmsgd.select(rng.normal(size=(400, 9)), 20, seed=0).tolist())) == 20
 
 
 def test_few_columns_and_near_duplicates_need_no_argument(rng):

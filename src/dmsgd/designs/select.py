@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Any, Literal, final
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -12,25 +11,21 @@ from dmsgd.designs.kdpp import KDPP
 from dmsgd.errors import warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.features.rows import row_norms2, squared_distances
-from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix, as_items
-from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_items
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.progress import Progress, announce
+from dmsgd.inputs.progress import Progress, plan_work
 from dmsgd.inputs.scalars import Seed, as_choice, as_count, seed_key
 from dmsgd.kernels import RBF, Kernel, exact, nystrom
 from dmsgd.kernels.quality import Quality, as_quality
-from dmsgd.kernels.rbf import median_distance, median_scale
+from dmsgd.kernels.rbf import median_distance
 from dmsgd.spectra.rounding import EPS, WARN_ABOVE
-from dmsgd.spectra.spectrum import Spectrum
 
-#: Relative differences up to this are ties, which go to the first item.
-TIED = 1e-9
-#: An item of which others leave less than this share depends on them.
-DEPENDENT = 1e-4
 #: Squares of qualities below this share of the largest are lost in rounding.
 UNLIKELY = 1e-5
-#: Up to this many items all distances are computed at once.
-AT_ONCE = 2000
+#: Up to this many items all distances are computed at once; items of the median distance.
+AT_ONCE, SAMPLE = 500, 500
+#: Multiplications of compiled code at a time, a second or two, so that Ctrl-C works.
+AT_A_TIME = 2e9
 #: Up to this many items a set is drawn from the exact spectrum; else from so many landmarks, or
 #: from three per item of the set.
 EXACT_ITEMS, LANDMARKS = 5000, 1500
@@ -50,8 +45,8 @@ def select(
     """Return k items that are diverse and, where `quality` is given, good: their numbers.
 
     Two items are similar by exp(-d² / m), where d is their distance and m the median squared
-    distance of all pairs. Where k items are not independent at that scale, because X has few
-    columns or many copies, the scale is reduced until they are.
+    distance of all pairs, or of those of 500 items. Where k items are not independent at that
+    scale, because X has few columns or many copies, the scale is reduced until they are.
 
     X:         (n, d) features in any form that `diversify` takes.
     quality:   (n,) numbers >= 0: relevance, uncertainty, or whatever makes an item worth having.
@@ -75,7 +70,7 @@ def select(
     array([1, 2, 4])
     """
     as_choice(how, "how", ("draw", "greedy"))
-    F, k, key = as_features(X), as_count(k, "k"), seed_key(seed)
+    F, k, key = as_features(X), as_count(k, "k"), None if seed is None else seed_key(seed)
     q = as_quality(np.ones(F.n) if quality is None else quality, F.n, diversity)
     known, barred = (_as_set(v, F.n, name) for v, name in ((given, "given"), (exclude, "exclude")))
     free = np.ones(F.n, dtype=bool)
@@ -85,7 +80,14 @@ def select(
             f"k={k} new items are asked for, but of {counted(F.n, 'item')} {count:,} are neither "
             f"given nor excluded; ask for at most {count:,}"
         )
-    chosen, scale = _greedy(F, q, k, known, free)
+    D = _distances(F)
+    square = median_distance(D) ** 2 if D.any() else 1.0
+    points, few = _points(F, D), free.copy()
+    if how == "draw" and count > EXACT_ITEMS:  # so many tell that k are independent
+        few[np.random.default_rng(0).choice(F.n, F.n - EXACT_ITEMS, replace=False)] = False
+    chosen, found = _greedy(points, F.d, q, k, known, few, square)
+    if few.sum() < count and (chosen.size < k or found < square or q[chosen].min() < UNLIKELY):
+        chosen, found = _greedy(points, F.d, q, k, known, free, square)
     if chosen.size < k:
         free[chosen] = False
         rest = np.flatnonzero(free)
@@ -103,7 +105,9 @@ def select(
             f"quality is {q[chosen].min():.1g} of the largest, which rounding hides; use "
             f"how='greedy', a smaller k or a larger diversity"
         )
-    return _draw(F, q, k, known, free, scale, key)
+    while (drawn := _draw(F, q, k, known, free, found, key)) is None:
+        found /= 4
+    return drawn
 
 
 def _as_set(value: Any, n: int, name: str) -> IntArray:
@@ -112,124 +116,96 @@ def _as_set(value: Any, n: int, name: str) -> IntArray:
 
 
 def _draw(
-    F: Features, q: FloatArray, k: int, known: IntArray, free: BoolArray, scale: float, key: int
-) -> IntArray:
-    """Return k items from the k-DPP of the free and the known items, given the known ones."""
+    F: Features, q: FloatArray, k: int, known: IntArray, free: BoolArray, square: float, key: Seed
+) -> IntArray | None:
+    """Return k items from the k-DPP of the free and the known items, given the known ones.
+
+    None if rounding would be visible: too few items are independent at this scale.
+    """
+    near = np.asarray(squared_distances(F.take(known), F.take(known)))
+    known = known[~np.triu(near == 0, 1).any(0)]  # one of each that is given twice
     pool = np.flatnonzero(free | np.isin(np.arange(F.n), known))
     rows = F if pool.size == F.n else as_features(F.take(pool), allow_tiny=True)
-    worth = q[pool]
+    worth, size = q[pool], k + known.size
     worth[np.searchsorted(pool, known)] = 1.0  # quality is asked of new items only
-    design = KDPP(_spectrum(rows, worth, k + known.size, scale), k + known.size)
+    kernel: Kernel = RBF(rows, np.sqrt(square / 2))
+    kernel = kernel if (worth == 1).all() else Quality(kernel, worth)
+    if rows.n <= EXACT_ITEMS:
+        found = exact(kernel)
+    else:
+        found = nystrom(kernel, min(max(LANDMARKS, 3 * size), rows.n), how="pivots")
+    if found.rank < size or found.inclusion_error(size) > WARN_ABOVE:
+        return None
+    design = KDPP(found, size)
     whole = design.given(np.searchsorted(pool, known)) if known.size else design
     items: IntArray = pool[whole.sample(1, key)[0]]
     return items[~np.isin(items, known)]
 
 
-def _spectrum(F: Features, q: FloatArray, k: int, scale: float) -> Spectrum:
-    """Return the spectrum of the kernel, of a smaller scale where rounding would be visible."""
-    while True:
-        kernel: Kernel = RBF(F, scale)
-        kernel = kernel if (q == 1).all() else Quality(kernel, q)
-        if F.n <= EXACT_ITEMS:
-            found = exact(kernel)
-        else:
-            found = nystrom(kernel, min(max(LANDMARKS, 3 * k), F.n), how="pivots")
-        if found.rank >= k and found.inclusion_error(k) <= WARN_ABOVE:
-            return found
-        scale /= 2
+def _distances(F: Features) -> FloatArray:
+    """Return the squared distances between all items, or SAMPLE of them."""
+    rows = F.to_memory().matrix
+    if F.n > SAMPLE:
+        rows = rows[np.sort(np.random.default_rng(0).choice(F.n, SAMPLE, replace=False))]
+    D = np.asarray(squared_distances(rows, rows))
+    np.fill_diagonal(D, 0.0)
+    return D
 
 
-@final
-class _Distances:
-    """Squared distances between items: all at once if there are few, else from one at a time."""
+def _points(F: Features, D: FloatArray) -> Any:
+    """Return what `greedy_steps` needs of the features; of few, that is D."""
+    from dmsgd.compiled.greedy import DENSE, SPARSE, TABLE
 
-    def __init__(self, F: Features) -> None:
-        self.X: Matrix = F.to_memory().matrix
-        self.all: FloatArray | None = None
-        self.median = 1.0
-        if F.n <= AT_ONCE:
-            self.all = squared_distances(self.X, self.X)
-            np.fill_diagonal(self.all, 0.0)
-            self.median = median_distance(self.all) ** 2 if self.all.any() else self.median
-            return
-        with suppress(ValueError):  # the items that it looks at are all alike
-            self.median = median_scale(F) ** 2
-        if not sparse.issparse(self.X):
-            self.X = self.X - self.X.mean(0)  # rounding is smaller
-        self.norms = row_norms2(self.X)
-        self.noise = EPS * (8 + F.d**0.5)
-
-    def of(self, item: int) -> FloatArray:
-        """Return those of all items from one; 0 where they are no more than rounding."""
-        if self.all is not None:
-            return np.asarray(self.all[item])
-        row = self.X[[item]].toarray()[0] if sparse.issparse(self.X) else self.X[item]
-        sizes = self.norms + self.norms[item]
-        found = sizes - 2 * (self.X @ row)
-        found[found <= self.noise * sizes] = 0.0
-        return np.asarray(found)
+    X, none, noise = F.to_memory().matrix, np.empty(0, dtype=np.int64), EPS * (8 + F.d**0.5)
+    if F.n <= AT_ONCE:
+        return TABLE, D, none, none, np.empty(0), noise
+    if sparse.issparse(X):
+        starts, indices = (part.astype(np.int64) for part in (X.indptr, X.indices))
+        return SPARSE, X.data[None], starts, indices, row_norms2(X), noise
+    X = np.subtract(X, X.mean(0), order="C")  # rounding is smaller
+    return DENSE, X, none, none, row_norms2(X), noise
 
 
 def _greedy(
-    F: Features, q: FloatArray, k: int, known: IntArray, free: BoolArray
+    points: Any, d: int, q: FloatArray, k: int, known: IntArray, free: BoolArray, square: float
 ) -> tuple[IntArray, float]:
     """Return the greedy set, smaller than k if all other items are copies, and the last scale.
 
     The scale is reduced whenever all items that are left depend on those that are chosen.
     """
-    distances = _Distances(F)
-    square = distances.median
-    chosen = np.empty(0, dtype=np.int64)
+    order = known
     worth = np.where(free, q**2, 0.0)
     while True:
-        before = np.concatenate([known, chosen])
-        more, near = _independent(distances, square, worth, k - chosen.size, before)
-        chosen = np.concatenate([chosen, more])
-        worth[more] = 0.0
+        order, near = _independent(points, d, square, worth, known.size + k, order)
+        worth[order] = 0.0
         farthest = float(near[worth > 0].max(initial=0.0))
-        if chosen.size == k or farthest == 0:
-            return chosen, float(np.sqrt(square / 2))
+        if order.size == known.size + k or farthest == 0:
+            return order[known.size :], square
         square = min(square / 4, farthest)
 
 
 def _independent(
-    distances: _Distances, square: float, worth: FloatArray, k: int, before: IntArray
+    points: Any, d: int, square: float, worth: FloatArray, count: int, before: IntArray
 ) -> tuple[IntArray, FloatArray]:
-    """Return up to k items that are independent of each other and of those `before`.
+    """Return the items `before` and, to `count`, more that are independent of each other and them.
 
-    Each has the largest q_i² r_i, r_i being what the items before it leave of S_ii = 1: Cholesky
-    steps (Chen, Zhang, Zhou 2018). The second result is the squared distance to the nearest of
-    them.
+    The second result is the squared distance of each item to the nearest of these.
     """
-    n = worth.size
-    steps = before.size + k
-    what = f"a greedy set of {counted(k, 'item')} of {n:,}"
-    reserve(steps * n, what, "ask for fewer items")
-    announce(float(n) * steps * (distances.X.shape[1] + steps / 2), n, what, "ask for fewer items")
-    C, left, near = np.empty((steps, n)), np.ones(n), np.full(n, np.inf)
-    chosen: list[int] = []
-    done = 0
-    progress = Progress(what)
-    for step in range(steps):
-        if step < before.size:
-            item = int(before[step])
-        else:
-            score = worth * left
-            top = score.max()
-            if top <= 0:
-                break
-            item = int(np.argmax(score >= (1 - TIED) * top))
-            chosen.append(item)
-        squares = distances.of(item)
-        np.minimum(near, squares, out=near)
-        if left[item] > 0:
-            column = np.exp(squares * (-1 / square))
-            column -= C[:done, item] @ C[:done]
-            column /= np.sqrt(left[item])
-            C[done] = column
-            done += 1
-            left -= column * column
-            left[left < DEPENDENT] = 0.0
-            left[item] = 0.0
-        progress((step + 1) / steps)
-    return np.array(chosen, dtype=np.int64), near
+    from dmsgd.compiled.greedy import SPARSE, greedy_steps
+
+    n, width = worth.size, d if points[0] == SPARSE else 0
+    what = f"a greedy set of {counted(count - before.size, 'item')} of {n:,}"
+    plan_work(n * float(count) * (d + count / 2), count * (n + width), what, "ask for fewer items")
+    order = np.concatenate([before, np.empty(count - before.size, dtype=np.int64)])
+    picks, rows, C = np.empty_like(order), np.zeros((count, width)), np.empty((n, count))
+    left, near, steps = np.ones(n), np.full(n, np.inf), np.zeros(n, dtype=np.int64)
+    state = -1 / square, picks, rows, C, left, near, steps
+    step, done, progress, score = 0, 0, Progress(what), worth.copy()
+    at_once = int(1 + AT_A_TIME / (n * (d + count)))
+    while step < count:
+        last = min(step + at_once, count)
+        step, done = greedy_steps(points, state, worth, score, order, before.size, step, last, done)
+        if step < last:
+            break
+        progress(step / count)
+    return order[:step], near
