@@ -84,6 +84,13 @@ FEW_ITEMS = Kind(
     {"twice": lambda s: [0, 0], "all": lambda s: range(s.n)},
 )
 
+#: Items that are excluded, of which two may be given.
+OTHERS = Kind(
+    {"none": lambda s: [], "one": lambda s: [s.n - 1], "uint8": lambda s: np.uint8([s.n - 1] * 2)},
+    {**kinds.ITEMS.bad, "all": lambda s: range(s.n)},
+    {"given": lambda s: [0], "many": lambda s: range(2, s.n)},
+)
+
 X, K, LABELS, SEED = kinds.X, kinds.BATCH_SIZE, kinds.LABELS, kinds.SEED
 WIDE = {"X": X, "k": K}
 DRAWS = {"size": kinds.COUNT_OR_ZERO, "seed": SEED, "start": kinds.START, "workers": kinds.WORKERS}
@@ -165,6 +172,22 @@ DESIGNS = {
         results.is_design,
     ),
     "DPP": Call(plain(dmsgd.DPP), {"L": kinds.L}, results.is_dpp),
+    "DPP.from_marginal": Call(
+        plain(dmsgd.DPP.from_marginal),
+        {
+            "K": Kind(
+                {
+                    "matrix": lambda s: dmsgd.DPP(s.kernel).marginal_kernel(),
+                    "projection": lambda s: np.full((s.n, s.n), 1 / s.n).tolist(),
+                    "kernel": lambda s: dmsgd.kernels.Linear(np.eye(s.n)),
+                    "Spectrum": lambda s: dmsgd.spectra.Spectrum([1.0, 0.5], np.eye(s.n)[:, :2]),
+                },
+                kinds.L.bad,
+                {**kinds.L.good, **kinds.L.odd},
+            )
+        },
+        results.is_dpp,
+    ),
     "Partition": Call(
         plain(dmsgd.Partition),
         {
@@ -253,14 +276,30 @@ METHODS = {
         )
         for name, make in SOME_KERNELS.items()
     },
-    "KDPP.given": Call(
-        method(lambda s: s.design, "given"), {"items": kinds.GIVEN_ITEMS}, results.is_design
-    ),
-    "KDPP.given (near-deficient)": Call(
-        method(given.DESIGN_EDGE["KDPP (near-deficient)"], "given"),
-        {"items": kinds.GIVEN_ITEMS},
-        results.is_design,
-    ),
+    **{
+        f"KDPP.given{which}": Call(
+            method(make, "given"),
+            {"items": kinds.GIVEN_ITEMS, "exclude": OTHERS},
+            results.is_design,
+        )
+        for which, make in {
+            "": lambda s: s.design,
+            " (near-deficient)": given.DESIGN_EDGE["KDPP (near-deficient)"],
+        }.items()
+    },
+    **{
+        f"DPP.given{which}": Call(
+            method(make, "given"),
+            {"items": kinds.GIVEN_ITEMS.without("too many"), "exclude": OTHERS},
+            results.is_dpp,
+        )
+        for which, make in {
+            "": given.DESIGN_ODD["DPP"],
+            " (marginal)": lambda s: dmsgd.DPP.from_marginal(
+                dmsgd.spectra.Spectrum([1.0, 1.0, 0.5], np.linalg.qr(s.X)[0][:, :3])
+            ),
+        }.items()
+    },
     "DPP.sample": Call(
         method(given.DESIGN_ODD["DPP"], "sample"), DRAWS, results.is_sample_of_any_size
     ),
@@ -352,6 +391,14 @@ FEATURES = {
 SHARE = Kind({"0": lambda s: 0, "0.5": lambda s: 0.5}, {**kinds.FRACTION.bad, "1": lambda s: 1})
 
 SPECTRA = {
+    "log_elementary_symmetric": Call(
+        plain(dmsgd.polynomials.log_elementary_symmetric),
+        {
+            "values": kinds.WEIGHTS.without("too short", "too long", "all zero"),
+            "k": Kind(kinds.COUNT_OR_ZERO.good, kinds.COUNT_OR_ZERO.bad),
+        },
+        lambda logs, s, given: results.is_log_polynomials(logs, int(given["k"])),
+    ),
     "exact": Call(
         plain(dmsgd.kernels.exact),
         {"kernel": kinds.KERNEL, "tol": kinds.FRACTION},
@@ -629,11 +676,10 @@ DIAGNOSTICS = {
 }  # fmt: skip
 
 #: Where names that are not those of dmsgd itself are public.
-HOMES = {
-    name: module
-    for module in ("designs", "kernels", "spectra", "features", "targets", "diagnostics")
-    for name in getattr(dmsgd, module).__all__
-}
+MODULES = (
+    "designs", "kernels", "spectra", "polynomials", "features", "targets", "diagnostics",
+)  # fmt: skip
+HOMES = {name: module for module in MODULES for name in getattr(dmsgd, module).__all__}
 
 
 def homed(name):

@@ -115,6 +115,19 @@ def is_dpp(design, s, arguments):
     is_sample_of_any_size(design.sample(3, seed=0), s, {"size": 3})
     assert (design.inclusion() >= 0).all()
     assert abs(design.inclusion().sum() - design.expected_size) < 1e-6 * design.n
+    sizes = design.size_distribution()
+    assert abs(sizes @ np.arange(sizes.size) - design.expected_size) < 1e-9 * design.n
+    np.testing.assert_allclose(design.marginal_kernel().diagonal(), design.inclusion(), atol=1e-9)
+    likely = design.log_prob(design.sample(3, seed=0))
+    assert np.isfinite(likely).all()
+    assert (likely <= 1e-9).all()
+
+
+def is_log_polynomials(logs, k):
+    assert logs.shape == (k + 1,)
+    assert logs[0] == 0
+    assert not np.isnan(logs).any()
+    assert (logs < np.inf).all()
 
 
 def is_probability(result, s, arguments):

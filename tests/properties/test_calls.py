@@ -28,8 +28,8 @@ SIZES = st.builds(
 
 #: Modules that users type.
 MODULES = (
-    "designs", "kernels", "spectra", "features", "targets", "sgd", "lda", "sklearn", "imblearn",
-    "diagnostics", "report", "torch",
+    "designs", "kernels", "polynomials", "spectra", "features", "targets", "sgd", "lda", "sklearn",
+    "imblearn", "diagnostics", "report", "torch",
 )  # fmt: skip
 #: Names that take nothing from users: types, errors, results, and what is made by others.
 NOT_CALLED = {

@@ -6,17 +6,28 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+from scipy import linalg
 
 from dmsgd.designs.design import check_range
 from dmsgd.designs.html import html_repr
-from dmsgd.designs.kdpp import as_spectrum
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_pairs
+from dmsgd.designs.kdpp import MARGIN, as_excluded, as_given, as_spectrum
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_items, as_pairs
+from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.inputs.threads import thread_count
+from dmsgd.kernels.restricted import marginal_without, without
 from dmsgd.samplers.parallel import parallel_map
+from dmsgd.spectra.conditional import conditional
+from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE
+from dmsgd.spectra.spectrum import Spectrum, changed, log_det_of_rows
 
 #: Memory of an array besides its entries, in units of 8 bytes.
 ARRAY = 31
+#: Eigenvalues of a marginal kernel may be above 1 by this, from rounding.
+EXCESS = 1e-8
+#: Eigenvalues of a computed marginal kernel that are so close to 1 count as 1.
+CERTAIN = 1e-12
 
 
 @final
@@ -24,21 +35,95 @@ class DPP:
     """Batches of any size with probability det(L_Y) / det(L + I).
 
     L: an (n, n) array, a Kernel, or the Spectrum of one; scaling it up makes batches larger.
+       `DPP.from_marginal(K)` takes the marginal kernel instead.
 
     It has the methods of a `Design`, but no k: `sample` returns a list of arrays and `log_prob`
-    takes one. A batch of k items costs as much as from a k-DPP, and O(r) more.
+    takes one; `expected_size` is the mean number of items. A batch of k items costs as much as
+    from a k-DPP, and O(r) more.
 
     >>> DPP(np.eye(6)).expected_size
     3.0
     """
 
     def __init__(self, L: Any) -> None:
-        self.spectrum = as_spectrum(L)
-        self.n = self.spectrum.n
-        self.spectrum.warn_rounding()
-        #: Probability of each eigenvector, λ / (1 + λ), and mean number of items in a batch.
-        self._selection = self.spectrum.values / (1 + self.spectrum.values)
-        self.expected_size = float(self._selection.sum())
+        spectrum = as_spectrum(L)
+        spectrum.warn_rounding()
+        odds = spectrum.values
+        self._set(spectrum, odds / (1 + odds), 1 / (1 + odds), is_marginal=False)
+
+    def _set(self, spectrum: Spectrum, p: FloatArray, rest: FloatArray, is_marginal: bool) -> DPP:
+        #: Spectrum of L or, if `_is_marginal`, of K = L (L + I)^-1.
+        self.spectrum, self.n, self._is_marginal = spectrum, spectrum.n, is_marginal
+        #: Probability of each eigenvector, λ / (1 + λ), and 1 minus it, without cancellation.
+        self._selection, self._rest = p, rest
+        #: Mean number of items in a batch.
+        self.expected_size = float(p.sum())
+        return self
+
+    @classmethod
+    def from_marginal(cls, K: Any) -> DPP:
+        """Return the DPP with P(A ⊂ Y) = det(K_A) for all sets A.
+
+        K: an (n, n) array, a Kernel, or the Spectrum of one, with eigenvalues from 0 to 1. If all
+           are 0 or 1 it is a projection DPP: every batch has as many items as K has rank.
+           Eigenvalues within 1e-12 of 1 count as 1.
+
+        >>> DPP.from_marginal([[0.5, 0.5], [0.5, 0.5]]).log_prob([[0], [1], [0, 1]]).round(3)
+        array([-0.693, -0.693,   -inf])
+        """
+        spectrum = as_spectrum(K, "K")
+        if spectrum.values[0] > 1 + EXCESS:
+            raise ValueError(
+                f"K has the eigenvalue {spectrum.values[0]:.6g}, but those of a marginal kernel "
+                f"are at most 1; if P(Y) is proportional to det(L_Y), use DPP(L)"
+            )
+        made = cls.__new__(cls)
+        made._is_marginal = True
+        return made._like(spectrum)
+
+    def given(self, items: Any = (), *, exclude: Any = ()) -> DPP:
+        """Return this DPP given that `items` are in every batch and those of `exclude` in none.
+
+        O(n r²); with given items, all eigenvectors are kept in memory.
+
+        >>> L = [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]]
+        >>> DPP(L).given([0], exclude=[2]).inclusion().round(3)
+        array([1.  , 0.16, 0.  ])
+        """
+        given = as_given(items, self.n)
+        barred = as_excluded(exclude, self.n, given)
+        if self._is_marginal:
+            left = marginal_without(self.spectrum, self._rest, barred)
+        else:
+            left = without(self.spectrum, barred)
+        if not given.size:
+            return self._like(left)
+        if given.size >= left.rank:
+            raise ValueError(
+                f"{counted(given.size, 'given item')} leave no others to draw from a kernel of "
+                f"rank {left.rank}; shorten items"
+            )
+        left = conditional(left, given)
+        others, count = self._like(left), given.size
+        V = np.zeros((self.n, count + left.rank))  # given items are eigenvectors with p = 1
+        V[given, np.arange(count)] = 1.0
+        V[:, count:] = left.eigenvectors.columns(np.arange(left.rank))
+        error = min(MARGIN * left.inclusion_error(), WARN_ABOVE)
+        V[others.inclusion() <= error**2 * self.inclusion(), count:] = 0.0  # duplicates
+        p, rest = (
+            np.append(np.ones(count), others._selection),
+            np.append(np.zeros(count), others._rest),
+        )
+        return DPP.__new__(DPP)._set(changed(left, values=p, vectors=V), p, rest, is_marginal=True)
+
+    def _like(self, spectrum: Spectrum) -> DPP:
+        """Return the DPP of this spectrum, of L or of K as that of this one."""
+        if not self._is_marginal:
+            return DPP(spectrum)
+        p = np.minimum(spectrum.values, 1.0)
+        if spectrum.rounding.power:  # values of a spectrum that the user made are exact
+            p[p >= 1 - CERTAIN] = 1.0
+        return DPP.__new__(DPP)._set(changed(spectrum, values=p), p, 1 - p, is_marginal=True)
 
     @cached_property
     def _prepared(self) -> Any:
@@ -62,20 +147,58 @@ class DPP:
         x, y = (self.spectrum.eigenvectors.rows(items) for items in (i, j))
         b = self.inclusion()
         K = np.einsum("...n,...n,n->...", x, y, self._selection, optimize=False)
-        return np.asarray(np.where(i == j, b[i], b[i] * b[j] - K**2))
+        return np.asarray(np.where(i == j, b[i], np.maximum(b[i] * b[j] - K**2, 0.0)))
+
+    def marginal_kernel(self) -> FloatArray:
+        """Return K = L (L + I)^-1, shape (n, n): P(A ⊂ Y) = det(K_A), and b_i = K_ii.
+
+        >>> DPP(np.eye(2)).marginal_kernel().tolist()
+        [[0.5, 0.0], [0.0, 0.5]]
+        """
+        reserve(2 * self.n**2, f"a matrix over {self.n:,} items", "joint(i, j) gives single pairs")
+        V = self.spectrum.eigenvectors.columns(np.arange(self.spectrum.rank))
+        return np.asarray((V * self._selection) @ V.T)
+
+    def size_distribution(self) -> FloatArray:
+        """Return P(|Y| = j) for j = 0..r; no batch has more items than the rank r. O(r²).
+
+        >>> DPP(np.eye(2)).size_distribution()
+        array([0.25, 0.5 , 0.25])
+        """
+        chance = np.zeros(self.spectrum.rank + 1)
+        chance[0] = 1.0
+        for p, rest in zip(self._selection, self._rest, strict=True):
+            chance[1:] = chance[1:] * rest + chance[:-1] * p
+            chance[0] *= rest
+        return chance
 
     def log_prob(self, batches: Any) -> FloatArray:
         """Return log P(Y) for each batch of a list of batches."""
         if not hasattr(batches, "__len__") or isinstance(batches, str | bytes | dict | set):
             raise TypeError(f"batches must be a list of batches, got a {type(batches).__name__}")
         rows = [as_items(batch, self.n, "each of batches", ndim=1) for batch in batches]
-        normaliser = np.log1p(self.spectrum.values).sum()
-        out = np.empty(len(rows))
+        always, out = self._rest == 0, np.empty(len(rows))
+        odds = self._selection[~always] / self._rest[~always]
         for t, Y in enumerate(rows):
-            possible = Y.size <= self.spectrum.rank and np.unique(Y).size == Y.size
-            log_det = self.spectrum.log_det(Y[None])[0] if possible and Y.size else 0.0
-            out[t] = log_det - normaliser if possible else -np.inf
-        return out
+            possible = always.sum() <= Y.size <= always.size and np.unique(Y).size == Y.size
+            out[t] = self._log_det(Y, always, np.sqrt(odds)) if possible else -np.inf
+        return np.asarray(out - np.log1p(odds).sum())
+
+    def _log_det(self, Y: IntArray, always: BoolArray, roots: FloatArray) -> float:
+        """Return log det(L_Y); where p = 1 for eigenvectors U, without their infinite factors.
+
+        That is det(U_YᵀU_Y) det(B L'_Y Bᵀ), L' being that of the other eigenvectors and B a basis
+        of the complement of U_Y.
+        """
+        V = self.spectrum.eigenvectors.rows(Y)
+        A, log_det, size = V[:, ~always] * roots, 0.0, None
+        if always.any():
+            B, R, _ = linalg.qr(V[:, always], pivoting=True)
+            left, size = np.abs(R.diagonal()), np.linalg.norm(A)
+            log_det = 2 * float(np.log(left).sum()) if (left > DEPENDENT).all() else -np.inf
+            A = B[:, left.size :].T @ A
+        rounded = self.spectrum.rounding.power > 0
+        return log_det + (log_det_of_rows(A, rounded, size) if len(A) else 0.0)
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: size, origin, and how evenly items are drawn."""

@@ -10,13 +10,14 @@ import numpy as np
 from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.stream import kind_of
-from dmsgd.errors import SamplingError, as_python
+from dmsgd.errors import RankError, SamplingError, as_python
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import Progress, announce
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import Kernel, Precomputed, exact
+from dmsgd.kernels.restricted import without
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
 from dmsgd.samplers import PreparedSampler, Sampler, rejection
 from dmsgd.samplers.protocol import as_sampler, name_of
@@ -36,7 +37,7 @@ TIED = 1e-9
 PRECISE = 1e-4
 
 
-def as_spectrum(L: Any) -> Spectrum:
+def as_spectrum(L: Any, name: str = "L") -> Spectrum:
     """Return the spectrum of L: an (n, n) array, a Kernel, or its Spectrum already."""
     if isinstance(L, Spectrum):
         return L
@@ -45,7 +46,7 @@ def as_spectrum(L: Any) -> Spectrum:
     is_matrix = isinstance(L, list | tuple) or hasattr(L, "__array__") or hasattr(L, "toarray")
     if isinstance(L, type) or not is_matrix:
         raise TypeError(f"a DPP needs an (n, n) array, a Kernel or a Spectrum, got {kind_of(L)}")
-    return exact(Precomputed(L))
+    return exact(Precomputed(L, name))
 
 
 @final
@@ -123,18 +124,27 @@ class KDPP(ClosedForm):
         """log det(L_Y) - log e_k(λ). O(r k²) per batch."""
         return self.spectrum.log_det(batches) - log_polynomial(self.spectrum.values, self.k)
 
-    def given(self, items: Any) -> Conditioned:
-        """Return this k-DPP conditioned on `items`, fewer than k, being in every batch.
+    def given(self, items: Any = (), *, exclude: Any = ()) -> Conditioned:
+        """Return this k-DPP given that `items` are in every batch and those of `exclude` in none.
 
-        P(Y | items ⊂ Y) ∝ det(L_Y): k counts the given items, and the others repel them and each
-        other. O(n r²), or O(r³) for features in blocks.
+        P(Y | items) ∝ det(L_Y): k counts the given items, of which there are fewer than k, and the
+        others repel them and each other. O(n r²), or O(r³) for features in blocks, which are read
+        again if items are excluded.
 
-        >>> import dmsgd
-        >>> design = dmsgd.diversify([[1.0, 0.0], [1.0, 0.1], [0.0, 3.0]], k=2)
-        >>> design.given([0]).inclusion().round(3)
-        array([1.   , 0.001, 0.999])
+        >>> L = [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]]
+        >>> KDPP(L, k=2).given([0]).inclusion().round(3)
+        array([1.   , 0.087, 0.913])
+        >>> KDPP(L, k=1).given(exclude=[2]).inclusion()
+        array([0.5, 0.5, 0. ])
         """
-        return Conditioned(self, as_given(items, self.n, self.k))
+        given = as_given(items, self.n, self.k)
+        barred = as_excluded(exclude, self.n, given)
+        if not barred.size:
+            return Conditioned(self, given)
+        left = without(self.spectrum, barred)
+        if left.rank < self.k:
+            raise RankError(self.k, left.rank, "without the items in exclude")
+        return Conditioned(KDPP(left, self.k, self.sampler), given)
 
     def greedy_map(self) -> IntArray:
         """Return one batch with a large det(L_Y), found greedily: k item numbers, best first.
@@ -184,16 +194,24 @@ class KDPP(ClosedForm):
         return f"KDPP(k={self.k}, {self.spectrum!r}{shown}, sampler={name_of(self.sampler)})"
 
 
-def as_given(value: Any, n: int, k: int) -> IntArray:
+def as_given(value: Any, n: int, k: int | None = None) -> IntArray:
     """Return the distinct items of `value`, sorted, fewer than k."""
     items = np.sort(as_items(value, n, "items", 1))
     twice = items[1:][items[1:] == items[:-1]]
     if twice.size:
         raise ValueError(f"items must be distinct, but {twice[0]} is given more than once")
-    if items.size >= k:
+    if k is not None and items.size >= k:
         raise ValueError(
             f"k={k} counts the {counted(items.size, 'given item')} too; increase k or give fewer"
         )
+    return items
+
+
+def as_excluded(value: Any, n: int, given: IntArray) -> IntArray:
+    """Return the items of `value`, sorted; none of them is given."""
+    items = np.unique(as_items(value, n, "exclude", 1))
+    if (both := np.intersect1d(items, given)).size:
+        raise ValueError(f"item {both[0]} is both in items and in exclude; leave it out of one")
     return items
 
 

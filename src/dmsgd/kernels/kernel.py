@@ -158,32 +158,35 @@ def as_subset(value: Any, n: int) -> IntArray:
 class Precomputed(Kernel):
     """A kernel matrix that the user already has, shape (n, n): symmetric, positive semi-definite.
 
+    name: what messages call it.
+
     O(n³) to check.
 
     >>> Precomputed([[2.0, 1.0], [1.0, 2.0]]).diag()
     array([2., 2.])
     """
 
-    def __init__(self, L: Any) -> None:
-        L = as_array(as_matrix(L, "L"))
+    def __init__(self, L: Any, name: str = "L") -> None:
+        L = as_array(as_matrix(L, name))
         if L.shape[0] != L.shape[1]:
             raise ValueError(
-                f"L must be square, got shape {L.shape}; for features use dmsgd.diversify(X, k), "
-                f"or Linear(X) for L = X Xᵀ"
+                f"{name} must be square, got shape {L.shape}; for features use "
+                f"dmsgd.diversify(X, k), or Linear(X) for L = X Xᵀ"
             )
         if not L.any():
-            raise ValueError("L is all zeros, so no batch has a positive determinant")
+            raise ValueError(f"{name} is all zeros, so no batch has a positive determinant")
         gap = np.abs(L - L.T).max()
         if gap > ASYMMETRIC * np.abs(L).max():
             raise ValueError(
-                f"L is not symmetric: |L - Lᵀ| reaches {gap:.3g}; is (L + L.T) / 2 meant?"
+                f"{name} is not symmetric: |{name} - {name}ᵀ| reaches {gap:.3g}; is "
+                f"({name} + {name}.T) / 2 meant?"
             )
         self.matrix: FloatArray = (L + L.T) / 2
         self.n = int(L.shape[0])
         if not _is_semidefinite(self.matrix):
             raise ValueError(
-                "L is not positive semi-definite (it has a negative eigenvalue), so its "
-                "determinants are no probabilities; use B Bᵀ or RBF, or clip its eigenvalues"
+                f"{name} is not positive semi-definite (it has a negative eigenvalue), so its "
+                f"determinants are no probabilities; use B Bᵀ or RBF, or clip its eigenvalues"
             )
 
     def diag(self) -> FloatArray:

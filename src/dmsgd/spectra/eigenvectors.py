@@ -60,6 +60,13 @@ class Eigenvectors:
         V[like(V, zero)] = 0.0  # exact zeros; the product leaves rounding noise here
         return V
 
+    def factor(self, values: FloatArray, complete: bool) -> Any:
+        """Return A with A Aᵀ = V diag(values) Vᵀ: an array, a tensor, or features.
+
+        complete: whether only what rounding hides was left out of V.
+        """
+        return self.V * like(self.V, np.sqrt(values))
+
     def weighted_squares(self, pi: FloatArray) -> FloatArray:
         """Return Σ_n V_in² π_n for every item, shape (n,)."""
         return weighted_squares(self.V, pi)
@@ -82,12 +89,15 @@ class Projected(Eigenvectors):
 
     basis:   U Λ^(-1/2), shape (d, rank).
     precise: whether eigenvalues are so small that Gram matrices do not determine column masses.
+    rotated: whether these are not the eigenvectors of F Fᵀ itself.
     """
 
     stored = False
 
-    def __init__(self, features: Any, basis: FloatArray, precise: bool) -> None:
-        self.features, self.precise = features, precise
+    def __init__(
+        self, features: Any, basis: FloatArray, precise: bool, rotated: bool = False
+    ) -> None:
+        self.features, self.precise, self.rotated = features, precise, rotated
         self.basis: FloatArray = np.asarray(basis, order=features.basis_order)
         self.shape = (features.n, int(basis.shape[1]))
         self._masses: FloatArray | None = None
@@ -109,13 +119,18 @@ class Projected(Eigenvectors):
     def select(self, order: IntArray) -> Projected:
         if np.array_equal(order, np.arange(self.shape[1])):
             return self
-        return Projected(self.features, self.basis[:, order], self.precise)
+        return Projected(self.features, self.basis[:, order], self.precise, self.rotated)
 
     def times(self, x: FloatArray) -> FloatArray:
         return np.asarray(self.features.times((self.basis @ x)[:, None])[:, 0])
 
     def rotate(self, U: FloatArray, zero: IntArray) -> Projected:
-        return Projected(self.features, self.basis @ U, self.precise)
+        return Projected(self.features, self.basis @ U, self.precise, rotated=True)
+
+    def factor(self, values: FloatArray, complete: bool) -> Any:
+        if complete and not self.rotated:
+            return self.features
+        return np.asarray(self) * np.sqrt(values)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         advice = "sample, inclusion, joint, log_prob and presample of a k-DPP do not need them"

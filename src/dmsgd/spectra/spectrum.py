@@ -181,7 +181,9 @@ class Spectrum:
             left = np.abs(np.einsum("sii->si", R))
             precise = (left > PLAIN * np.abs(A).max(axis=2)).all(axis=1)
             logs = 2 * np.log(np.where(precise[:, None], left, 1.0)).sum(axis=1)
-            logs[~precise] = [_log_det(each, self.rounding.power > 0) for each in A[~precise]]
+            logs[~precise] = [
+                log_det_of_rows(each, self.rounding.power > 0) for each in A[~precise]
+            ]
             out[first : first + step] = logs
         return out
 
@@ -209,18 +211,20 @@ def entropy(values: FloatArray) -> float:
     return float(-np.sum(share * np.log(share)))
 
 
-def _log_det(A: FloatArray, rounded: bool) -> float:
+def log_det_of_rows(A: FloatArray, rounded: bool, whole: Any = None) -> float:
     """Return log det(A Aᵀ) for columns of any sizes, -inf where rows are dependent.
 
     With columns of A sorted and rows pivoted, the error in each column is relative to that column,
     and not to the largest (Cox and Higham 1998). Rows are dependent where one has no more than
-    1e-14 left of its length or, if A itself is not `rounded`, of the columns that are left.
+    1e-14 left of its length or, if A itself is not `rounded`, of the columns that are left; or of
+    `whole`, if that is given.
     """
     sizes = np.abs(A).max(axis=0)
     order = np.argsort(-sizes, kind="stable")
     R, rows = linalg.qr(A[:, order].T, mode="r", pivoting=True, check_finite=False)
     left = np.abs(R.diagonal())
-    whole = np.linalg.norm(A[rows], axis=1) if rounded else sizes[order[: left.size]]
+    if whole is None:
+        whole = np.linalg.norm(A[rows], axis=1) if rounded else sizes[order[: left.size]]
     return -np.inf if (left <= DEPENDENT * whole).any() else 2 * float(np.log(left).sum())
 
 

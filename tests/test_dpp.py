@@ -1,0 +1,241 @@
+"""DPPs by L or by K, given items in and out, and their sizes equal enumeration."""
+
+import pickle
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dmsgd
+from contracts import check_closed_forms, check_determinism, check_draws
+from dmsgd.features import array
+from dmsgd.features.blocks import in_blocks
+from dmsgd.spectra import Spectrum
+
+RNG = np.random.default_rng(31)
+N = 6
+#: Eigenvalues of marginal kernels: general, projections, mixed, of any rank.
+MARGINALS = {
+    "below 1": [0.9, 0.6, 0.5, 0.4, 0.2, 0.1],
+    "low rank": [0.9, 0.5, 0.3],
+    "projection": [1.0, 1.0, 1.0],
+    "mixed": [1.0, 1.0, 0.7, 0.5, 0.3, 0.1],
+    "mixed, low rank": [1.0, 0.4],
+    "nearly 1": [1.0, 1 - 1e-9, 0.5],
+}
+CASES = [([], []), ([1], []), ([], [2]), ([0], [5]), ([4], [0, 1]), ([3, 2], [4])]
+
+
+def marginal(values, seed=0):
+    V = np.linalg.qr(np.random.default_rng(seed).normal(size=(N, N)))[0][:, : len(values)]
+    return (V * values) @ V.T, V
+
+
+def subsets():
+    return [Y for size in range(N + 1) for Y in combinations(range(N), size)]
+
+
+def marginal_law(K):
+    """P(Y) = |det(K - I restricted to the items that are not in Y)|, for all sets."""
+    law = {}
+    for Y in subsets():
+        others = np.ones(N)
+        others[list(Y)] = 0.0
+        law[Y] = abs(np.linalg.det(K - np.diag(others)))
+    return {Y: p if p > 1e-14 else 0.0 for Y, p in law.items()}
+
+
+def likelihood_law(L):
+    dets = {Y: np.linalg.det(L[np.ix_(Y, Y)]) if Y else 1.0 for Y in subsets()}
+    dets = {Y: det if det > 1e-12 * max(dets.values()) else 0.0 for Y, det in dets.items()}
+    return {Y: det / sum(dets.values()) for Y, det in dets.items()}
+
+
+def conditioned(law, items, exclude):
+    held = {Y: p * (set(items) <= set(Y) and not set(exclude) & set(Y)) for Y, p in law.items()}
+    return {Y: p / sum(held.values()) for Y, p in held.items()}
+
+
+def check(design, law):
+    """Probabilities, sizes and the marginal kernel are those of the law."""
+    check_closed_forms(design, law)
+    sizes = design.size_distribution()
+    by_size = np.bincount([len(Y) for Y in law], weights=list(law.values()), minlength=N + 1)
+    np.testing.assert_allclose(sizes, by_size[: sizes.size], atol=1e-12)
+    assert by_size[sizes.size :].sum() < 1e-12
+    assert design.expected_size == pytest.approx(by_size @ np.arange(N + 1), abs=1e-12)
+    K = design.marginal_kernel()
+    for A in ((0,), (1, 2), (0, 3, 5)):
+        held = sum(p for Y, p in law.items() if set(A) <= set(Y))
+        assert np.linalg.det(K[np.ix_(A, A)]) == pytest.approx(held, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", MARGINALS)
+def test_a_dpp_of_a_marginal_kernel_equals_enumeration(name):
+    K, V = marginal(MARGINALS[name])
+    law = marginal_law(K)
+    for source in (K, Spectrum(np.array(MARGINALS[name]), V)):
+        design = dmsgd.DPP.from_marginal(source)
+        check(design, law)
+        np.testing.assert_allclose(design.marginal_kernel(), K, atol=1e-14)
+    check_draws(design, law, size=5000)
+
+
+@pytest.mark.parametrize(("items", "exclude"), CASES)
+@pytest.mark.parametrize("name", MARGINALS)
+def test_a_marginal_kernel_given_items_equals_enumeration(name, items, exclude):
+    K, _ = marginal(MARGINALS[name])
+    law = marginal_law(K)
+    design = dmsgd.DPP.from_marginal(K)
+    if sum(conditioned_mass(law, items, exclude)) < 1e-12 or len(items) == len(MARGINALS[name]):
+        with pytest.raises(ValueError, match="items"):
+            design.given(items, exclude=exclude)
+        return
+    given = design.given(items, exclude=exclude)
+    check(given, conditioned(law, items, exclude))
+    assert (given.inclusion()[exclude] == 0).all()
+    assert (given.inclusion()[items] == 1).all()
+
+
+def conditioned_mass(law, items, exclude):
+    return [p for Y, p in law.items() if set(items) <= set(Y) and not set(exclude) & set(Y)]
+
+
+@pytest.mark.parametrize(("items", "exclude"), [*CASES, ([], [0, 1, 3, 4])])
+@pytest.mark.parametrize("rank", [3, 6])
+def test_a_dpp_given_items_equals_enumeration(rank, items, exclude):
+    F = RNG.normal(size=(N, rank))
+    law = conditioned(likelihood_law(F @ F.T), items, exclude)
+    design = dmsgd.DPP(dmsgd.kernels.Linear(F)).given(items, exclude=exclude)
+    check(design, law)
+    draws = design.sample(200, seed=1)
+    assert all(set(items) <= set(row.tolist()) for row in draws)
+    assert not any(set(exclude) & set(row.tolist()) for row in draws)
+
+
+def test_draws_of_a_conditioned_dpp_follow_the_law():
+    F = RNG.normal(size=(N, 4))
+    law = conditioned(likelihood_law(F @ F.T), [1], [4])
+    design = dmsgd.DPP(F @ F.T).given([1], exclude=[4])
+    check_draws(design, law, size=5000)
+    check_determinism(design)
+    again = pickle.loads(pickle.dumps(design))
+    assert [a.tolist() for a in again.sample(5, seed=1)] == [
+        a.tolist() for a in design.sample(5, seed=1)
+    ]
+
+
+def test_conditions_can_follow_each_other():
+    F = RNG.normal(size=(N, 5))
+    law = likelihood_law(F @ F.T)
+    design = dmsgd.DPP(F @ F.T).given([1]).given([3], exclude=[0]).given(exclude=[2])
+    check(design, conditioned(law, [1, 3], [0, 2]))
+    check(dmsgd.DPP(F @ F.T).given(exclude=[2]).given([4]), conditioned(law, [4], [2]))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_marginal_kernels_given_items(seed):
+    """Eigenvalues of 1, near 1 and near 0, in and out at random."""
+    rng = np.random.default_rng([7, seed])
+    some = [1.0, 1.0, 1 - 10 ** -rng.uniform(1, 8), rng.random(), 10 ** -rng.uniform(1, 6), 0.5]
+    K, _ = marginal(sorted(rng.permutation(some)[: rng.integers(1, N + 1)], reverse=True), seed)
+    order = rng.permutation(N)
+    items, exclude = order[: rng.integers(3)].tolist(), order[3 : 3 + rng.integers(3)].tolist()
+    law = marginal_law(K)
+    left = [Y for Y in conditioned_mass(law, items, exclude) if Y > 1e-6]
+    if len(left) < 2:  # nothing, or the given items alone
+        return
+    design = dmsgd.DPP.from_marginal(K).given(items, exclude=exclude)
+    held = conditioned(law, items, exclude)
+    b = [sum(p for Y, p in held.items() if i in Y) for i in range(N)]
+    np.testing.assert_allclose(design.inclusion(), b, atol=1e-8)
+    found = np.exp(design.log_prob([list(Y) for Y in held]))
+    np.testing.assert_allclose(found, list(held.values()), atol=1e-8)
+
+
+def test_sizes_are_exact_for_many_eigenvalues():
+    values = np.geomspace(1e9, 1e-9, 300)
+    V = np.linalg.qr(RNG.normal(size=(320, 300)))[0]
+    design = dmsgd.DPP(Spectrum(values, V))
+    sizes = design.size_distribution()
+    assert sizes.shape == (301,)
+    assert sizes.sum() == pytest.approx(1, abs=1e-13)
+    log_e = dmsgd.polynomials.log_elementary_symmetric(values, 300)  # P(|Y| = j) = e_j / det(L + I)
+    exact = log_e - np.log1p(values).sum()
+    seen = sizes > 1e-300
+    np.testing.assert_allclose(np.log(sizes[seen]), exact[seen], atol=1e-10)
+
+
+def test_duplicates_of_given_items_are_never_drawn():
+    F = np.vstack([RNG.normal(size=(N, 4)), np.zeros((2, 4))])
+    F[6] = F[1]
+    design = dmsgd.DPP(dmsgd.kernels.Linear(F)).given([1])
+    assert np.flatnonzero(design.inclusion() == 0).tolist() == [6, 7]
+    with pytest.raises(ValueError, match="never drawn"):
+        dmsgd.unbiased_weights(design)
+
+
+@pytest.mark.parametrize("kind", [in_blocks, sparse.csr_array])
+def test_other_features_give_the_same(kind, monkeypatch):
+    F = RNG.normal(size=(40, 5))
+    whole = dmsgd.DPP(dmsgd.kernels.Linear(F))
+    monkeypatch.setattr(array, "STORED", 0)
+    other = dmsgd.DPP(dmsgd.kernels.Linear(kind(F)))
+    assert not other.spectrum.eigenvectors.stored
+    for items, exclude in (([], [3, 7]), ([2], []), ([2, 5], [3])):
+        one, two = (each.given(items, exclude=exclude) for each in (whole, other))
+        np.testing.assert_allclose(two.inclusion(), one.inclusion(), atol=1e-12)
+        assert (two.inclusion()[exclude] == 0).all()
+        draws = two.sample(20, seed=0)
+        np.testing.assert_allclose(two.log_prob(draws), one.log_prob(draws), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("K", "word"),
+    [
+        (np.eye(3) * 1.01, "DPP"),
+        (np.ones((2, 3)), "square"),
+        (np.triu(np.ones((3, 3))), "symmetric"),
+        (-np.eye(3), "semi-definite"),
+        (np.zeros((3, 3)), "zeros"),
+    ],
+)
+def test_what_is_no_marginal_kernel_is_refused(K, word):
+    with pytest.raises(ValueError, match=f"^K .*{word}"):
+        dmsgd.DPP.from_marginal(K)
+
+
+def test_rounding_of_a_projection_is_no_error():
+    V = np.linalg.qr(RNG.normal(size=(300, 20)))[0]
+    design = dmsgd.DPP.from_marginal(V @ V.T)
+    assert (design.size_distribution()[:20] == 0).all()
+    assert design.sample(3, seed=0)[0].size == 20
+
+
+@pytest.mark.parametrize(
+    ("items", "exclude", "word"),
+    [
+        ([0, 0], [], "distinct"),
+        ([0], [0], "exclude"),
+        ([0, 1, 2, 3], [], "rank"),
+        ([0, 5], [], "duplicate"),
+        ([], range(6), "exclude"),
+        ([6], [], "items"),
+        ([], [-1], "exclude"),
+    ],
+)
+def test_impossible_conditions_are_refused(items, exclude, word):
+    F = np.vstack([np.eye(3), np.ones((2, 3)), np.eye(3)[:1]])
+    for design in (dmsgd.DPP(F @ F.T), dmsgd.DPP.from_marginal(F @ F.T / 10)):
+        with pytest.raises(ValueError, match=word):
+            design.given(items, exclude=exclude)
+
+
+def test_quality_counts_in_the_greedy_set():
+    S = dmsgd.kernels.RBF(RNG.normal(size=(N, 2)), 1.0)
+    q = np.array([1.0, 9.0, 1.0, 1.0, 1.0, 5.0])
+    design = dmsgd.KDPP(dmsgd.kernels.with_quality(S, q), 2)
+    L = q[:, None] * S.block(range(N), range(N)) * q
+    pairs = {Y: np.linalg.det(L[np.ix_(Y, Y)]) for Y in combinations(range(N), 2)}
+    assert tuple(sorted(design.greedy_map().tolist())) == max(pairs, key=pairs.get)
