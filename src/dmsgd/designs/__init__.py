@@ -3,6 +3,7 @@
 from dmsgd.designs.accept_reject import AcceptReject
 from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.options import DesignOptions
+from dmsgd.designs.partition import OnePerGroup
 from dmsgd.designs.poisson_disk import PoissonDisk
 from dmsgd.designs.scale import suggest_scale
 from dmsgd.designs.stratified import clustered
@@ -12,6 +13,7 @@ __all__ = [
     "AcceptReject",
     "ClosedForm",
     "DesignOptions",
+    "OnePerGroup",
     "PoissonDisk",
     "SwapChain",
     "clustered",

@@ -1,4 +1,4 @@
-"""`Partition`: every item once per epoch, in diverse batches instead of independent ones."""
+"""`Partition`: every item once per epoch, in diverse batches; `OnePerGroup`: groups kept apart."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import numpy as np
 from dmsgd.designs.design import Design
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.stratified import Stratified, Uniform
+from dmsgd.errors import InputError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.messages import counted, visible
 from dmsgd.inputs.scalars import as_batch_size, as_count, as_positive
 from dmsgd.samplers.partition import RandomStream, deal, exchange_items
 from dmsgd.spectra.spectrum import Spectrum
@@ -22,15 +24,15 @@ from dmsgd.spectra.spectrum import Spectrum
 EXCHANGE = "exchange"
 
 
-@final
 class Partition(Design):
     """n // k batches per epoch in which every item comes once, as diverse as those of a design.
 
     design: what batches are like. A k-DPP: the partition into batches B has probability
             proportional to Π_B det(L_B + ridge), L being its kernel with rows of length 1: every
             item comes once, so that lengths, and with them a target, cancel. `Stratified`: each
-            class is spread evenly over batches. `Uniform`: plain shuffling. Or a `Spectrum`, with
-            k, where no k-DPP has such batches.
+            class is spread evenly over batches, in proportion to its size. Batches are not
+            balanced, as those of `Stratified` are: a rare class stays rare. `Uniform`: plain
+            shuffling. Or a `Spectrum`, with k, where no k-DPP has such batches.
     labels: with a k-DPP, also spread each class evenly: only items of one class are exchanged.
     rounds: of exchange, from batches dealt at random; in each, batches are paired and every pair
             proposes k exchanges. That distribution is the limit of many rounds; after six, batches
@@ -130,6 +132,41 @@ class Partition(Design):
         return {**self.design.provenance(), "design": repr(self), "sampler": EXCHANGE}
 
     def __repr__(self) -> str:
-        classes = "" if self._kinds is None else f", {self._kinds.max() + 1} classes spread evenly"
+        shares = ", classes in proportion to their sizes, not balanced"
+        classes = shares if self._kinds is not None else ""
         how = f"rounds={self.rounds}, ridge={self.ridge:g}"
         return f"Partition({self.design!r}, k={self.k}{classes}, {how})"
+
+
+@final
+class OnePerGroup(Partition):
+    """n // k batches per epoch in which every item comes once, and never two items of a group.
+
+    groups: (n,) the group of each item: a question and its answers, copies of a text, a patient.
+            No group may have more than n // k items, one for each batch of an epoch.
+
+    Which groups share a batch is random, and so are the n % k leftover items of an epoch. Batches
+    are global: under DDP no two ranks have items of one group in a step. The batches are those of
+    `Partition(Stratified(groups, k))`, which does not check the sizes of groups.
+
+    >>> epoch = OnePerGroup([0, 0, 0, 1, 1, 1, 2, 2, 2], k=3).sample(3, seed=0)
+    >>> np.sort(epoch // 3, axis=1).tolist()
+    [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
+    """
+
+    def __init__(self, groups: Any, k: int) -> None:
+        design = Stratified(groups, k)
+        sizes, batches = np.bincount(design.stratum), design.n // design.k
+        largest = int(np.argmax(sizes))
+        if (size := int(sizes[largest])) > batches:
+            raise InputError(
+                f"group {visible(design.strata[largest], 60)} has {size:,} items, but at k={k} the "
+                f"number of batches per epoch is {batches:,}, so that two of them would share a "
+                f"batch: leave out some of its items, or lower k",
+                k=design.n // size,
+            )
+        super().__init__(design)
+        self._groups = sizes.size
+
+    def __repr__(self) -> str:
+        return f"OnePerGroup(n={self.n}, k={self.k}, {counted(self._groups, 'group')})"

@@ -32,14 +32,32 @@ class RandomStream:
 def deal(kinds: IntArray | None, n: int, k: int, numbers: RandomStream) -> IntArray:
     """Return n // k random batches of distinct items; n % k random items are left out.
 
-    Items of a kind are dealt out in turn, so their number in two batches differs by one at most.
-    In a batch they are side by side, in the order of kinds.
+    The numbers of a kind in two batches differ by one at most. In a batch, items of a kind are side
+    by side. Which kinds are together in a batch is random: the order of kinds is another in every
+    epoch, and each layer, one item per batch, is dealt out anew.
     """
     count = n // k
     items = numbers.order(n)[: count * k]
-    if kinds is not None:
-        items = items[np.argsort(kinds[items], kind="stable")]
-    return np.ascontiguousarray(items.reshape(k, count).T[numbers.order(count)])
+    if kinds is None:
+        return np.ascontiguousarray(items.reshape(k, count).T[numbers.order(count)])
+    place = numbers.order(int(kinds.max()) + 1)
+    layers = items[np.argsort(place[kinds[items]], kind="stable")].reshape(k, count)
+    batches = np.empty((count, k), dtype=np.int64)
+    kind, has_more = -1, np.zeros(count)  # last kind of a layer, and the batches that got it there
+    uniforms = numbers.uniform(k, 2, count)
+    for number, layer in enumerate(layers):
+        of_item = kinds[layer]
+        shared = int(np.count_nonzero(of_item == kind))
+        first, rest = uniforms[number]
+        # The kind goes on in batches that did not get it; all others are shuffled.
+        order = np.argsort(first + has_more, kind="stable")
+        order[shared:] = order[shared:][np.argsort(rest[shared:], kind="stable")]
+        batches[order, number] = layer
+        if shared < count:
+            kind = int(of_item[-1])
+            has_more = np.zeros(count)
+            has_more[order[of_item == kind]] = 1.0
+    return batches
 
 
 def exchange_items(
