@@ -1,4 +1,4 @@
-"""What users pass as features becomes `Features` here: arrays, frames, tensors, paths, Dask.
+"""What users pass as features becomes `Features` here: arrays, tables, tensors, paths, Dask.
 
 Data that fit in memory (`fits_in_memory`) are read whole, others in blocks: arrays, memory maps,
 Zarr arrays, and files. Dask arrays, frames and lists of delayed sparse matrices stay where they
@@ -46,6 +46,7 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
         if not os.fspath(value):
             raise ValueError(f"{name} is an empty path; pass an (n, d) array, or a file of one")
         return open_features(value, allow_tiny=allow_tiny)
+    value = _as_frame(value)
     module = type(value).__module__.partition(".")[0]
     parts = value if isinstance(value, list | tuple) else ()
     if module == "zarr":
@@ -140,10 +141,12 @@ def _read_or_block(
 def split_label_column(X: Any, labels: Any) -> tuple[Any, Any]:
     """Return X and the labels; labels that name a column of X are taken out of it.
 
-    X may then be the path of a table, or a frame of pandas, polars or Dask.
+    X may then be the path of a table, a frame of pandas, polars or Dask, an Arrow table or a
+    Hugging Face dataset.
     """
     if not isinstance(labels, str):
         return X, labels
+    X = _as_frame(X)
     if isinstance(X, str | os.PathLike):
         if Path(X).suffix.lower() not in TABLES:
             raise ValueError(
@@ -162,12 +165,22 @@ def split_label_column(X: Any, labels: Any) -> tuple[Any, Any]:
             f"labels={labels!r} must name one column of X, which has {names.count(labels)} of that "
             f"name; it has {few(names)}"
         )
-    return X[[name for name in names if name != labels]], to_numpy(X[labels], "labels")
+    others = [name for name in names if name != labels]
+    rest = X.select(others) if hasattr(X, "column_names") else X[others]
+    return rest, to_numpy(X[labels], "labels")
+
+
+def _as_frame(value: Any) -> Any:
+    """Return a Hugging Face dataset as an Arrow table, and a query of polars as its result."""
+    module = type(value).__module__.partition(".")[0]
+    if module == "datasets" and hasattr(value, "with_format") and hasattr(value, "__len__"):
+        return value.with_format("arrow")[:]
+    return value.collect() if module == "polars" and hasattr(value, "collect") else value
 
 
 def _column_names(frame: Any) -> list[Any]:
-    """Return the names of the columns of a frame, and none for anything else."""
-    names = getattr(frame, "columns", ())
+    """Return the names of the columns of a frame or an Arrow table, and none for anything else."""
+    names = getattr(frame, "column_names", getattr(frame, "columns", ()))
     return [] if callable(names) or isinstance(frame, type) else list(names)
 
 

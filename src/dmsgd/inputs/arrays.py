@@ -1,8 +1,8 @@
 """Checks and conversions of arrays that users pass: float64, CSR, or int64 item numbers.
 
 Accepted as a matrix: NumPy arrays of any real dtype (memory maps included), SciPy sparse matrices,
-pandas and polars frames, torch CPU tensors, lists of lists. No framework is imported here: their
-objects are known by their methods.
+pandas and polars frames, Arrow tables, torch CPU tensors, lists of lists, and columns of such rows.
+No framework is imported here: their objects are known by their methods.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.messages import counted
+from dmsgd.inputs.messages import counted, few
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -26,6 +26,8 @@ Matrix = Any
 VANISHING = 1e-250
 #: Numbers below this lose digits, or vanish, when they are divided.
 TINY = 1e-290
+#: Rows of a Hugging Face column that are read at a time, as Python objects.
+ROWS_READ = 10_000
 
 
 def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
@@ -39,7 +41,11 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
             tensor = value.detach().cpu().resolve_neg()
             short = tensor.is_floating_point() and tensor.element_size() < 4
             return np.asarray((tensor.float() if short else tensor).numpy())  # no bfloat16 in NumPy
-        if is_instance and hasattr(value, "to_numpy"):  # pandas, polars
+        module = type(value).__module__.partition(".")[0]
+        if is_instance and module == "datasets" and hasattr(value, "column_name") and len(value):
+            starts = range(0, len(value), ROWS_READ)  # np.asarray reads one row at a time
+            return np.concatenate([to_numpy(value[i : i + ROWS_READ], name) for i in starts])
+        if is_instance and hasattr(value, "to_numpy") and module != "pyarrow":  # pandas, polars
             value = value.to_numpy()
         return np.asarray(value)
     except Exception as error:  # of any framework: its message names what it does not support
@@ -71,7 +77,7 @@ def as_matrix(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Matri
         matrix = _as_csr(value, name)
         entries = matrix.data
     else:
-        raw = to_numpy(value, name)
+        raw = _stacked(to_numpy(value, name), name)
         if raw.ndim == 0 and raw.dtype == object:
             kind = type(value).__name__
             raise TypeError(f"{name} is a {kind}; pass an (n, d) array, frame, tensor or path")
@@ -81,6 +87,21 @@ def as_matrix(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Matri
     if not allow_tiny and squares < VANISHING and entries.any():
         check_vanishing(squares, name)
     return matrix
+
+
+def _stacked(raw: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Return a column of rows, such as embeddings in a table, as a matrix, beside other columns."""
+    if raw.dtype != object or not any(isinstance(each, np.ndarray | list) for each in raw.flat):
+        return raw
+    check_missing(raw, name)
+    if raw.ndim == 2:
+        return np.column_stack([_stacked(column, name) for column in raw.T])
+    rows = [to_numpy(each, name) for each in raw.flat]
+    if len(shapes := {row.shape for row in rows}) > 1:
+        lengths = few(sorted({row.size for row in rows}))
+        raise ValueError(f"{name} holds rows of different lengths ({lengths}); make them equal")
+    check_shape((len(rows), *shapes.pop()), name)
+    return np.stack(rows)
 
 
 def check_shape(shape: tuple[int, ...], name: str) -> None:
