@@ -27,8 +27,8 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(_FOLDER))
 
 #: Only these may be missing: without any other a test must fail.
 OPTIONAL = {
-    "accelerate", "atheris", "dask", "distributed", "gensim", "hypothesis", "imblearn", "lightning",
-    "polars", "pyarrow", "torch", "torchdata", "transformers", "zarr",
+    "accelerate", "atheris", "dask", "datasets", "distributed", "gensim", "hypothesis", "imblearn",
+    "lightning", "polars", "pyarrow", "torch", "torchdata", "transformers", "zarr",
 }  # fmt: skip
 
 

@@ -198,6 +198,70 @@ def test_strata_are_spread_evenly_without_bias(rng):
     np.testing.assert_allclose(design.inclusion(), 5 / 57)
 
 
+def test_groups_are_apart_in_any_epoch(rng):
+    """A hundred random sets of groups, none with more items than an epoch has batches."""
+    for _ in range(100):
+        k, batches = rng.integers(1, 8, 2)
+        n = int(k * batches + rng.integers(k))
+        sizes = [0]
+        while sum(sizes) < n:
+            sizes.append(min(int(rng.integers(1, batches + 1)), n - sum(sizes)))
+        groups = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+        design = dmsgd.designs.OnePerGroup(groups, int(k))
+        rows = epoch(design, int(rng.integers(100)))
+        assert np.unique(rows).size == rows.size == k * batches
+        assert all(np.unique(groups[row]).size == k for row in rows)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_of_groups_of_one_size_all_partitions_are_as_likely(k):
+    groups = np.array([0, 0, 1, 1, 2, 2])
+    allowed = [
+        partition
+        for partition in partitions(tuple(range(6)), k)
+        if all(len(set(groups[list(B)])) == k for B in partition)
+    ]
+    check_law(dmsgd.designs.OnePerGroup(groups, k), dict.fromkeys(allowed, 1 / len(allowed)), 800)
+
+
+@pytest.mark.parametrize("sizes", [[5] * 24, [1] * 40 + [4] * 20])
+def test_all_groups_meet_each_other(sizes):
+    """None is always with the same ones: pairs of groups meet about as often as by chance."""
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    design = dmsgd.designs.OnePerGroup(groups, 12)
+    together, epochs = np.zeros((len(sizes), len(sizes))), 400
+    for row in groups[design.sample(epochs * design.batches, seed=0)]:
+        together[np.ix_(row, row)] += 1
+    expected = epochs * np.outer(sizes, sizes) / design.batches * 11 / 12
+    pairs = ~np.eye(len(sizes), dtype=bool)
+    assert np.abs(together / expected - 1)[pairs].max() < 0.6
+
+
+def test_groups_that_cannot_be_apart():
+    groups = ["a"] * 9 + ["b"] * 11 + ["c"] * 16
+    with pytest.raises(ValueError, match=r"group c has 16 items.*at most 2"):
+        dmsgd.designs.OnePerGroup(groups, 3)
+    design = dmsgd.designs.OnePerGroup(groups, 2)
+    assert repr(design) == "OnePerGroup(n=36, k=2, 3 groups)"
+
+
+def test_ranks_of_a_step_have_no_group_in_common(rng):
+    pytest.importorskip("torch")
+    groups = rng.permutation(np.repeat(np.arange(20), 6))
+    design = dmsgd.designs.OnePerGroup(groups, 8)
+    options = {"seed": 1, "num_replicas": 2}
+    ranks = [list(dmsgd.torch.DiverseSampler(design, rank=r, **options)) for r in (0, 1)]
+    steps = np.concatenate([np.reshape(rank, (-1, 4)) for rank in ranks], axis=1)
+    assert sorted(steps.ravel().tolist()) == list(range(120))
+    assert all(np.unique(groups[step]).size == 8 for step in steps)
+
+
+def test_classes_of_a_partition_are_not_balanced():
+    design = dmsgd.Partition(dmsgd.Stratified(np.repeat([0, 1], [50, 6]), 4))
+    assert "not balanced" in repr(design)
+    assert "not balanced" not in repr(dmsgd.Partition(dmsgd.Uniform(9, 3)))
+
+
 def test_uniform_is_shuffling():
     design = dmsgd.Partition(dmsgd.Uniform(20, 4))
     assert sorted(epoch(design, 3).ravel().tolist()) == list(range(20))

@@ -561,6 +561,105 @@ def test_update_needs_a_recipe_and_the_same_size():
         DiverseSampler(DESIGN).update(dmsgd.Uniform(N, 5))
 
 
+def test_update_takes_new_weights_at_the_next_pass():
+    losses, new = np.linspace(1, 2, N), np.linspace(3, 1, N)
+    old = dmsgd.Weighted(weights=losses, k=K)
+    sampler = DiverseSampler(old, steps=STEPS)
+    stream = iter(sampler)
+    head = list(islice(stream, K))
+    sampler.update(weights=torch.tensor(new))
+    before = stream.state_dict()
+    assert head + list(stream) == flat(draws(design=old))
+    assert list(sampler) == flat(draws(1, design=dmsgd.Weighted(weights=new, k=K)))
+    again = DiverseSampler(old, steps=STEPS)
+    again.resume(before)
+    assert list(again) == flat(draws(design=old)[1:])
+    again.update(weights=new)
+    assert state_of(again)["design"] == state_of(sampler)["design"]
+
+
+def test_update_of_weights_that_a_design_does_not_have():
+    for design in (DESIGN, dmsgd.Stratified(np.arange(N) % 3, K)):
+        with pytest.raises(TypeError, match="no weights"):
+            DiverseSampler(design).update(weights=np.ones(N))
+    sampler = DiverseSampler(dmsgd.Weighted(weights=np.ones(N), k=K))
+    for arguments in ({}, {"X": X, "weights": np.ones(N)}, {"X": DESIGN, "weights": np.ones(N)}):
+        with pytest.raises(TypeError, match="weights"):
+            sampler.update(**arguments)
+    with pytest.raises(ValueError, match="shape"):
+        sampler.update(weights=np.ones(N + 1))
+
+
+class Kept(Dataset):
+    """Keeps labels apart from its items, which cannot be read; or, without a name, does not."""
+
+    def __init__(self, name=None, kept=(2, 0, 1), change=None):
+        self.target_transform, self.item = change, None
+        if name:
+            setattr(self, name, kept)
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, number):
+        return {"x": number, "label": torch.tensor(5 - number), "kind": "abc"[number]}
+
+
+TWO = TensorDataset(torch.zeros(3, 2), torch.tensor([2, 0, 1]), torch.tensor([7, 8, 9]))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "expected"),
+    [
+        (Kept("targets"), [2, 0, 1]),
+        (Kept("targets", torch.tensor([2, 0, 1])), [2, 0, 1]),
+        (Kept("labels", ["b", "a", "b"]), ["b", "a", "b"]),
+        (Kept("y", np.array([2, 0, 1])), [2, 0, 1]),
+        (Kept("targets", change=lambda y: y % 2), [0, 0, 1]),
+        (Kept("targets", (1, 2)), [5, 4, 3]),  # of other items
+        (Kept("labels", lambda: 3), [5, 4, 3]),
+        (Kept(), [5, 4, 3]),
+        (TWO, [2, 0, 1]),
+        (torch.utils.data.Subset(TWO, [2, 2, 0]), [1, 1, 2]),
+        (torch.utils.data.Subset(torch.utils.data.Subset(Kept("y"), [0, 1]), [1]), [0]),
+        (torch.utils.data.ConcatDataset([TWO, Kept("y")]), [2, 0, 1, 2, 0, 1]),
+        ([(0, "u"), (0, "v"), (0, "u")], ["u", "v", "u"]),
+    ],
+)
+def test_labels_of_a_dataset(dataset, expected):
+    assert dmsgd.torch.labels(dataset).tolist() == expected
+
+
+def test_labels_of_a_named_field():
+    assert dmsgd.torch.labels(Kept("targets"), "kind").tolist() == ["a", "b", "c"]
+    assert dmsgd.torch.labels(TWO, 2).tolist() == [7, 8, 9]
+    with pytest.raises(ValueError, match="field= one of x, label, kind"):
+        dmsgd.torch.labels(Kept(), "class")
+    with pytest.raises(ValueError, match="3 fields"):
+        dmsgd.torch.labels(TWO, 3)
+    with pytest.raises(TypeError, match="without fields"):
+        dmsgd.torch.labels(["a", "b"])
+
+
+class Augmented(Dataset):
+    def __init__(self, random):
+        self.random = random
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, number):
+        return torch.full((10,), number + 0.5) + (torch.rand(1) if self.random else torch.nan)
+
+
+def test_embed_warns_of_items_that_differ_each_time():
+    model = torch.nn.Linear(10, 2)
+    for data in (Augmented(True), DataLoader(Augmented(True), batch_size=3)):
+        with pytest.warns(UserWarning, match="augmentation"):
+            embed(model, data)
+    embed(model, Augmented(False))
+
+
 def test_embed_gives_features_in_dataset_order():
     model = torch.nn.Sequential(torch.nn.Linear(10, 4), torch.nn.Dropout(0.5)).train()
     data = TensorDataset(torch.tensor(X, dtype=torch.float32), torch.zeros(N))

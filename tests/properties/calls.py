@@ -201,6 +201,18 @@ DESIGNS = {
     "Partition (spectrum)": Call(
         plain(dmsgd.Partition), {"design": kinds.SPECTRUM, "k": K}, results.is_design
     ),
+    "OnePerGroup": Call(
+        plain(dmsgd.designs.OnePerGroup),
+        {
+            "groups": Kind(
+                {"apart": lambda s: np.arange(s.n), "text": lambda s: list(map(str, range(s.n)))},
+                {**kinds.ALL_LABELS.bad, "one": lambda s: np.zeros(s.n)},
+                kinds.LABELS.good | kinds.LABELS.odd,
+            ).without("one class"),
+            "k": K,
+        },
+        results.is_design,
+    ),
     "PoissonDisk": Call(
         plain(dmsgd.designs.PoissonDisk),
         {
@@ -231,7 +243,7 @@ SOME_OF = {
     **given.DESIGN_GOOD,
     **{
         name: given.DESIGN_ODD[name]
-        for name in ("Partition", "SwapChain", "PoissonDisk", "AcceptReject")
+        for name in ("Partition", "OnePerGroup", "SwapChain", "PoissonDisk", "AcceptReject")
     },
 }
 #: Designs with closed forms.
@@ -307,6 +319,11 @@ METHODS = {
         method(given.DESIGN_ODD["DPP"], "log_prob"),
         {"batches": kinds.BATCHES_OF_ANY_SIZE},
         results.is_log_probability,
+    ),
+    "Weighted.with_weights": Call(
+        method(lambda s: dmsgd.Weighted(weights=s.weights, k=s.k), "with_weights"),
+        {"weights": kinds.WEIGHTS},
+        results.is_design,
     ),
     "SwapChain.diagnose": Call(
         method(SOME_OF["SwapChain"], "diagnose"),

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import torch
 from scipy import sparse
 
@@ -206,6 +207,11 @@ FEATURES_GOOD = {
     "nullable frame": nullable,
     "categorical frame": lambda s: pd.DataFrame(s.X).astype("category"),
     "polars": lambda s: pl.DataFrame(s.X),
+    "polars query": lambda s: pl.LazyFrame(s.X),
+    "column of arrays": lambda s: pl.DataFrame({"x": s.X}),
+    "series of rows": lambda s: pd.Series(list(s.X)),
+    "Arrow table": lambda s: pa.table(list(s.X.T), names=list(map(str, range(s.d)))),
+    "Arrow column": lambda s: pa.chunked_array([s.X[:2].tolist(), s.X[2:].tolist()]),
     "tensor": lambda s: torch.tensor(s.X),
     "tensor with gradient": lambda s: torch.tensor(s.X, requires_grad=True),
     "tensor of bfloat16": lambda s: torch.tensor(s.X).to(torch.bfloat16),
@@ -359,6 +365,8 @@ LABELS_GOOD = {
     "categorical": lambda s: pd.Series(s.y, dtype="category"),
     "bins": lambda s: pd.cut(pd.Series(s.y), 3),
     "polars": lambda s: pl.Series(s.y),
+    "Arrow": lambda s: pa.array(s.y.astype(str)),
+    "Arrow dictionary": lambda s: pa.chunked_array([pa.array(s.y).dictionary_encode()]),
     "polars text": lambda s: pl.Series(s.y.astype(str).tolist(), dtype=pl.Categorical),
     "tensor": lambda s: torch.tensor(s.y),
     "column": lambda s: s.y[:, None],
@@ -392,6 +400,7 @@ LABELS_BAD = {
     "NaT": lambda s: np.array(["NaT", *["2020-01-01"] * (s.n - 1)], dtype="datetime64[D]"),
     "NaT in a series": lambda s: pd.Series([pd.NaT, *[pd.Timestamp("2020-01-01")] * (s.n - 1)]),
     "missing category": lambda s: pd.Series([None, *s.y[1:].astype(str)], dtype="category"),
+    "Arrow null": lambda s: pa.array([None, *s.y[1:].tolist()]),
     "polars null": lambda s: pl.Series([None, *s.y[1:].tolist()]),
     "masked": lambda s: np.ma.masked_array(s.y, mask=np.arange(s.n) == 1),
     "1 and '1'": lambda s: ["1", *[1] * (s.n - 1)],
@@ -591,6 +600,7 @@ DESIGN_GOOD = {
 #: Draw batches of a fixed size, without closed forms for pairs, or at all.
 DESIGN_ODD = {
     "Partition": lambda s: dmsgd.Partition(s.design),
+    "OnePerGroup": lambda s: dmsgd.designs.OnePerGroup(np.arange(s.n), s.k),
     "SwapChain": lambda s: dmsgd.designs.SwapChain(s.kernel, s.k),
     "PoissonDisk": lambda s: dmsgd.designs.PoissonDisk(s.X, s.k),
     "AcceptReject": lambda s: dmsgd.designs.AcceptReject(dmsgd.kernels.RBF(s.X), s.k),

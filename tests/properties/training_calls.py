@@ -114,6 +114,13 @@ ESTIMATOR = Kind(
 SHARD = Kind({"auto": lambda s: "auto", "False": lambda s: False}, kinds.FLAG.bad)
 
 
+def updated(design, weights):
+    """Return a sampler of a design whose weights are changed."""
+    sampler = dmsgd.torch.DiverseSampler(design)
+    sampler.update(weights=weights)
+    return sampler
+
+
 def state_with(**changed):
     """Return the maker of a sampler's state in which these fields are others."""
     return lambda s: {**iter(dmsgd.torch.DiverseSampler(s.design)).state_dict(), **changed}
@@ -302,6 +309,24 @@ TRAINING = {
         plain(dmsgd.torch.WithLossWeights),
         {"dataset": DATASET, "design": kinds.CLOSED},
         lambda data, s, given: results.is_finite(data.loss_weights, s, given),
+    ),
+    "torch.DiverseSampler (weights)": Call(
+        lambda s, weights: updated(dmsgd.Weighted(weights=s.weights, k=s.k), weights),
+        {"weights": kinds.WEIGHTS},
+        lambda sampler, s, given: results.is_items(np.array(list(sampler)), s.n),
+    ),
+    "torch.labels": Call(
+        plain(dmsgd.torch.labels),
+        {
+            "dataset": Kind(DATASET.good, DATASET.bad).without("too short"),
+            "field": Kind(
+                {"None": lambda s: None, "1": lambda s: 1, "-1": lambda s: -1},
+                {"text": lambda s: "label", "2": lambda s: 2, "list": lambda s: [1],
+                 "True": lambda s: True, "array": lambda s: np.arange(2), "1.0": lambda s: 1.0},
+                {"0": lambda s: 0},
+            ),
+        },
+        lambda found, s, given: np.testing.assert_array_equal(found, s.y),
     ),
     "torch.embed": Call(
         plain(dmsgd.torch.embed),

@@ -10,7 +10,6 @@ import numpy as np
 from dmsgd.designs.design import Design
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.stratified import Stratified, Uniform
-from dmsgd.errors import InputError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
@@ -159,11 +158,10 @@ class OnePerGroup(Partition):
         sizes, batches = np.bincount(design.stratum), design.n // design.k
         largest = int(np.argmax(sizes))
         if (size := int(sizes[largest])) > batches:
-            raise InputError(
+            raise ValueError(
                 f"group {visible(design.strata[largest], 60)} has {size:,} items, but at k={k} the "
                 f"number of batches per epoch is {batches:,}, so that two of them would share a "
-                f"batch: leave out some of its items, or lower k",
-                k=design.n // size,
+                f"batch; lower k to at most {design.n // size}, or leave out some of its items"
             )
         super().__init__(design)
         self._groups = sizes.size

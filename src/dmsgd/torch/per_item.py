@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch.func import functional_call, grad, vmap
-from torch.utils.data import DataLoader, IterableDataset, SequentialSampler
+from torch.utils.data import DataLoader, IterableDataset, SequentialSampler, default_collate
 
 from dmsgd.designs.stream import is_numbered
 from dmsgd.inputs.arrays import FloatArray
@@ -29,6 +30,9 @@ def embed(
     batch_size: items per forward pass.
     output:     which field, if the model returns a mapping or a tuple.
 
+    A dataset that augments its items at random gives other features in every call, so pass one
+    without augmentation. If the first items differ when they are read twice, a warning says so.
+
     >>> from torch.utils.data import TensorDataset
     >>> embed(torch.nn.Linear(5, 3), TensorDataset(torch.randn(10, 5))).shape
     (10, 3)
@@ -43,6 +47,7 @@ def embed(
             "the features must be in the order of the dataset; pass the dataset itself, or a "
             "DataLoader with shuffle=False and drop_last=False, of batches in order"
         )
+    _warn_augmented(batches)
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     modes = {module: module.training for module in model.modules()}
     model.eval()
@@ -63,6 +68,22 @@ def embed(
         for module, mode in modes.items():
             module.training = mode
     return np.asarray(torch.cat(parts).numpy())
+
+
+def _warn_augmented(batches: DataLoader[Any]) -> None:
+    """Warn if the first items are others when they are read again."""
+    if batches.batch_sampler is None or batches.collate_fn is not default_collate:
+        return
+    data = batches.dataset
+    for number in range(min(len(data), 4)):  # type: ignore[arg-type]
+        one, two = (_inputs(default_collate([data[number]])) for _ in range(2))
+        if one.shape != two.shape or not bool(((one == two) | (one != one)).all()):
+            warnings.warn(
+                "items of this dataset differ each time that they are read, as with random "
+                "augmentation, and so do the features; embed the dataset without augmentation",
+                stacklevel=3,
+            )
+            return
 
 
 def _goes_in_order(batches: DataLoader[Any]) -> bool:

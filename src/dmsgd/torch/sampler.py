@@ -158,18 +158,24 @@ class DiverseSampler(DistributedSampler[Any]):
         self._named = self._loaded = True
         self.last_pass = None
 
-    def update(self, X: Any) -> None:
-        """Draw from new features, or from another design of the same size, from the next pass on.
+    def update(self, X: Any = None, *, weights: Any = None) -> None:
+        """Draw from new features, weights, or another design of the same size, from the next pass.
 
-        X: (n, d) features, for example `embed(model, dataset)`, which are put through the
-           `diversify` call that made the present design, with its labels, w and kernel; or a
-           design. The cost is one set-up of `diversify`.
+        X:       (n, d) features, for example `embed(model, dataset)`, which are put through the
+                 `diversify` call that made the present design, with its labels, w and kernel; or a
+                 design. The cost is one set-up of `diversify`.
+        weights: (n,) new weights of a `Weighted` design, for example the latest losses; O(n).
 
-        Under torch.distributed all ranks must call it. Rank 0's features count, so that the others
-        may pass None; designs are compared, and different ones raise ValueError.
+        Under torch.distributed all ranks must call it. Rank 0's features or weights count, so that
+        the others may pass None; designs are compared, and different ones raise ValueError.
         """
+        if isinstance(X, Design) and weights is not None:
+            raise TypeError("update takes a design or weights, not both; the design has its own")
         if not isinstance(X, Design):
-            X = remake(self.design, distributed.broadcast_from_rank_0(X))
+            X, weights = distributed.broadcast_from_rank_0((X, weights))
+            if (X is None) == (weights is None):
+                raise TypeError("update needs features, a design or weights=, and one of them only")
+            X = reweight(self.design, weights) if X is None else remake(self.design, X)
         n, k = self.design.n, self.design.k
         if (X.n, X.k) != (n, k):
             raise ValueError(
@@ -202,8 +208,8 @@ class DiverseSampler(DistributedSampler[Any]):
             if name not in ("epoch", "consumed") and state[name] != own:
                 raise ValueError(
                     f"the state is of another sampler or design: {name} is {state[name]}, not "
-                    f"{own}; build the design from the same data, and after an update() of the "
-                    f"features, update() with those of that time before loading"
+                    f"{own}; build the design from the same data, and after an update() of its "
+                    f"features or weights, update() with those of that time before loading"
                 )
         epoch = as_epoch(state["epoch"], self.steps, "epoch of the state")
         parts = self.part()[1]
@@ -329,3 +335,13 @@ def as_epoch(value: Any, steps: int, name: str = "epoch") -> int:
             f"epochs from 0"
         )
     return epoch
+
+
+def reweight(design: Any, weights: Any) -> Design:
+    """Return `design` with other weights; raise TypeError if it has none."""
+    if hasattr(design, "with_weights"):
+        return design.with_weights(weights)  # type: ignore[no-any-return]
+    raise TypeError(
+        f"a {type(design).__name__} design has no weights of items; to draw by weight from now on, "
+        f"pass a design: update(dmsgd.Weighted(weights=weights, k={design.k}))"
+    )
