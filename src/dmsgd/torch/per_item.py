@@ -100,8 +100,8 @@ def check_numbered(data: Any, name: str) -> None:
     """Raise unless items of `data` can be read by number."""
     if isinstance(data, IterableDataset) or not is_numbered(data):
         raise TypeError(
-            f"{name} is a {type(data).__name__}, whose items cannot be read by number; use a "
-            f"map-style dataset"
+            f"{name} is a {type(data).__name__}, whose items loaders do not read by number; use a "
+            f"map-style dataset, or wrap it in one"
         )
 
 
