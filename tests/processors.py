@@ -43,6 +43,7 @@ NUMERICAL = [
     "maps",
     "partition",
     "poisson_disk",
+    "selecting",
     "sparse_blocks",
     "stored_draws",
     "swap_chain",

@@ -23,7 +23,7 @@ from dmsgd.spectra.rounding import EPS, WARN_ABOVE
 #: Squares of qualities below this share of the largest are lost in rounding.
 UNLIKELY = 1e-5
 #: Up to this many items all distances are computed at once; items of the median distance.
-AT_ONCE, SAMPLE = 500, 500
+AT_ONCE, SAMPLE = 200, 200
 #: Multiplications of compiled code at a time, a second or two, so that Ctrl-C works.
 AT_A_TIME = 2e9
 #: Up to this many items a set is drawn from the exact spectrum; else from so many landmarks, or
@@ -45,13 +45,16 @@ def select(
     """Return k items that are diverse and, where `quality` is given, good: their numbers.
 
     Two items are similar by exp(-d² / m), where d is their distance and m the median squared
-    distance of all pairs, or of those of 500 items. Where k items are not independent at that
-    scale, because X has few columns or many copies, the scale is reduced until they are.
+    distance of 200 items. Where k items are not independent at that scale, because X has few
+    columns or many copies, the scale is reduced until they are.
 
     X:         (n, d) features in any form that `diversify` takes.
     quality:   (n,) numbers >= 0: relevance, uncertainty, or whatever makes an item worth having.
     diversity: what counts more: 0.5 takes quality as it is (L_ij = q_i S_ij q_j), towards 0 only
-               quality counts, and at 1 only diversity.
+               quality counts, and at 1 only diversity. It is 1 - λ of MMR, for logs: the next
+               greedy item has the largest (1-diversity) log q² + diversity log r, r being the
+               share of it that chosen items leave. diversity=v of pyversity's DPP is
+               quality=np.exp((1 - v) * z) here, z being the relevance with mean 0 and deviation 1.
     given:     items that are there already: the others differ from them. k counts new items only.
     exclude:   items that must not be chosen.
     how:       "draw" from the k-DPP, by `seed`: sets are diverse, and on average like the data.
@@ -60,8 +63,8 @@ def select(
     seed:      of the draw.
 
     A draw from more than 5,000 items stands on max(1500, 3k) landmarks (`dmsgd.kernels.nystrom`).
-    Greedy sets are O(n d k + n k²), with 8 n k bytes. Where fewer than k distinct items are left,
-    the rest is filled with copies by quality, with a warning.
+    Greedy sets are O(n d k + n k²) at most, a fraction of that with quality, and 8 n k bytes. Where
+    fewer than k distinct items are left, the rest is copies, by quality, with a warning.
 
     >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
     >>> select(X, k=3, how="greedy")

@@ -1,0 +1,99 @@
+"""How long `dmsgd.select` takes: CPU time, one thread, after the first call has compiled its loop.
+
+    python benchmarks/selection.py          # beside pyversity, where it is installed
+    python benchmarks/selection.py --large  # 500 of 50,000 x 384, drawn and greedy (a minute)
+
+Candidates are unit rows in clusters, quality is uniform; "no quality" is the worst case for the
+lazy loop. Plain NumPy is the same greedy set by one column of the kernel per step. pyversity works
+in 32-bit numbers on cosine similarity, so its sets are others.
+"""
+
+from __future__ import annotations
+
+from timing import cpu_seconds, human, processor  # isort: skip  (sets one thread before NumPy)
+
+import argparse
+import time
+
+import numpy as np
+
+import dmsgd
+
+#: Candidates, columns, items chosen.
+SIZES = ((100, 256, 10), (1000, 384, 20), (10_000, 100, 50), (10_000, 256, 100))
+
+
+def candidates(n, d, clusters=50):
+    """Return unit rows in clusters, and a quality of each."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(clusters, d))[rng.integers(clusters, size=n)]
+    X += 0.7 * rng.normal(size=(n, d))
+    return X / np.linalg.norm(X, axis=1)[:, None], rng.uniform(0.05, 1.0, size=n)
+
+
+def plain(X, k, q):
+    """Return the greedy set of `dmsgd.select`, one column of the kernel at a time."""
+    sample = X
+    if len(X) > 200:
+        sample = X[np.sort(np.random.default_rng(0).choice(len(X), 200, replace=False))]
+    norms, lengths = (X * X).sum(1), (sample * sample).sum(1)
+    D = lengths[:, None] + lengths - 2 * sample @ sample.T
+    square = np.median(D[np.triu_indices(len(D), 1)])
+    left, C, items = q * q, np.zeros((k, len(X))), []
+    for t in range(k):
+        item = int(np.argmax(left))
+        column = np.exp((2 * (X @ X[item]) - norms - norms[item]) / square) * q * q[item]
+        C[t] = (column - C[:t, item] @ C[:t]) / np.sqrt(left[item])
+        left = left - C[t] ** 2
+        items.append(item)
+        left[items] = 0.0
+    return np.array(items)
+
+
+def others():
+    """Return pyversity's strategies that choose as we do, if it is installed."""
+    try:
+        from pyversity import dpp, mmr
+    except ImportError:
+        return {}
+    return {
+        "pyversity MMR": lambda X, k, q: mmr(X, q, k, diversity=0.5).indices,
+        "pyversity DPP": lambda X, k, q: dpp(X, q, k, diversity=0.5).indices,
+    }
+
+
+def greedy_sets():
+    """Print the times of greedy sets."""
+    names = ["dmsgd", "no quality", "plain NumPy", *others()]
+    print("| candidates | k |", " | ".join(names), "|\n|---|---|", "---|" * len(names))
+    for n, d, k in SIZES:
+        X, q = candidates(n, d)
+        singles = X.astype(np.float32), q.astype(np.float32)
+        assert np.array_equal(dmsgd.select(X, k, quality=q, how="greedy"), plain(X, k, q))
+        works = [
+            lambda X=X, k=k, q=q: dmsgd.select(X, k, quality=q, how="greedy"),
+            lambda X=X, k=k: dmsgd.select(X, k, how="greedy"),
+            lambda X=X, k=k, q=q: plain(X, k, q),
+            *(lambda f=f, s=singles, k=k: f(s[0], k, s[1]) for f in others().values()),
+        ]
+        seconds = [cpu_seconds(work, rounds=7) for work in works]
+        cells = [human(seconds[0]), *(f"{human(s)} ({s / seconds[0]:.1f} x)" for s in seconds[1:])]
+        print(f"| {n:,} x {d} | {k} |", " | ".join(cells), "|", flush=True)
+
+
+def large_sets():
+    """Print the times of 500 of 50,000, in seconds of CPU and of the clock."""
+    X, q = candidates(50_000, 384, clusters=200)
+    for how in ("greedy", "draw"):
+        dmsgd.select(X[:1000], 10, quality=q[:1000], how=how, seed=0)  # compiles
+        began, clock = time.process_time(), time.perf_counter()
+        dmsgd.select(X, 500, quality=q, how=how, seed=0)
+        spent, passed = time.process_time() - began, time.perf_counter() - clock
+        print(f"500 of 50,000 x 384, {how}: {spent:.1f} s of CPU, {passed:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--large", action="store_true")
+    print(processor())
+    large_sets() if parser.parse_args().large else greedy_sets()
