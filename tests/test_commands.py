@@ -532,15 +532,15 @@ def test_shared_options_have_the_same_words():
         for name, text in options(command).items():
             texts.setdefault(name, {}).setdefault(text[:12], []).append(command)
     # A page is another file than batches are, and a worker that trains is a process, one that draws
-    # a thread; what describes a design has one word everywhere.
+    # a thread; a set of k items is no batch; what describes a design has one word everywhere.
     different = {name for name, said in texts.items() if len(said) > 1}
-    assert different <= {"-o", "--quick", "--force", "--out", "--seeds", "--workers"}, texts
+    assert different <= {"-k", "-o", "--quick", "--force", "--out", "--seeds", "--workers"}, texts
 
 
 def test_commands_that_describe_a_design_take_the_same_options():
     described = {"--labels", "-w", "--kernel", "--scale", "--rho", "--target", "-k"}
     described |= {"--standardize", "--normalize"}
-    for command in ("inspect", "report", "sample", "select"):
+    for command in ("inspect", "report", "sample"):
         shown = set(re.findall(r"^  (-{1,2}\w[\w-]*)", run(f"{command} --help").stdout, re.M))
         assert described <= shown, command
 

@@ -45,10 +45,9 @@ RNG = np.random.default_rng(0)
 
 
 def kind(parameter) -> str:
-    """Return the name of an option's type; a range of integers is one of integers."""
-    return {"integer range": "integer", "directory": "path", "file": "path"}.get(
-        parameter.type.name, parameter.type.name
-    )
+    """Return the name of an option's type; a range of numbers is one of numbers."""
+    name = parameter.type.name.removesuffix(" range")
+    return {"directory": "path", "file": "path"}.get(name, name)
 
 
 def options():
@@ -127,7 +126,7 @@ def test_designs_are_asked_for_in_the_same_words():
     shared = {each.name for each in COMMANDS["inspect"].params} - {"seed"}
     known = {
         command: {each.name: getattr(each, "help", None) for each in COMMANDS[command].params}
-        for command in ("sample", "select", "inspect", "report")
+        for command in ("sample", "inspect", "report")
     }
     for found in known.values():
         assert {name: found[name] for name in shared} == {

@@ -1,4 +1,4 @@
-"""`dmsgd select` writes what the design draws, with weights that estimate means, and a page."""
+"""`dmsgd select` writes what dmsgd.select chooses, with ids and texts, and a page about it."""
 
 import csv
 import re
@@ -6,18 +6,23 @@ import shlex
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import dmsgd
 from browser import browser
 from command_line import CliRunner
 from dmsgd.commands import app
+from dmsgd.features import as_features
 from dmsgd.report import selection
 from dmsgd.report.page import render
-from dmsgd.report.selection import build_selection
+from dmsgd.report.selection import APART, COVERED, build_selection, compare_with_random
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 20)) * np.linspace(0.5, 2, 300)[:, None]
 Y = np.repeat(["a", "b", "<i>c"], [200, 90, 10])
+IDS = [f"@{i}" if i < 5 else f"doc {i}" for i in range(300)]
+TEXTS = [f'The "text", number {i}\nof <b>300' for i in range(300)]
+QUALITY = RNG.random(300)
 
 
 @pytest.fixture
@@ -25,111 +30,165 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X)
     (tmp_path / "y.txt").write_text("\n".join(Y))
+    with open("pool.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", "body", "score", *(f"x{j}" for j in range(20))])
+        rows = zip(IDS, TEXTS, QUALITY.tolist(), X.tolist(), strict=True)
+        writer.writerows([*row[:3], *row[3]] for row in rows)
     return tmp_path
 
 
+def invoke(command):
+    return CliRunner().invoke(app, shlex.split(f"select {command}"), prog_name="dmsgd")
+
+
 def run(command):
-    result = CliRunner().invoke(app, shlex.split(f"select {command}"), prog_name="dmsgd")
+    result = invoke(command)
     assert result.exit_code == 0, result.output
     assert "warning" not in result.stderr  # the first draw of all says that it compiles
     return result.stdout
 
 
 def fails(command, message):
-    result = CliRunner().invoke(app, shlex.split(f"select {command}"), prog_name="dmsgd")
+    result = invoke(command)
     assert result.exit_code == 2, result.output
-    assert re.fullmatch(rf"error: .*{message}.*\n", result.stderr), result.stderr
+    assert re.search(rf"^error: .*{message}.*\n\Z", result.stderr, re.M), result.stderr
 
 
 def table(path):
     with open(path, newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {name: [float(row[name]) for row in rows] for name in rows[0]}
+        return list(csv.DictReader(file))
 
 
+def items(path):
+    return [int(row["item"]) for row in table(path)]
+
+
+@pytest.mark.parametrize("how", ["draw", "greedy"])
 @pytest.mark.parametrize("ending", ["csv", "txt", "npy"])
-def test_the_set_is_the_draw_of_the_design(folder, ending):
-    said = run(f"x.npy --normalize -k 8 --seed 3 -o chosen.{ending}")
-    design = dmsgd.diversify(X, 8, normalize=True)
+def test_the_set_is_that_of_dmsgd_select(folder, ending, how):
+    said = run(f"x.npy -k 8 --how {how} --seed 3 -o chosen.{ending}")
     file = folder / f"chosen.{ending}"
     if ending == "csv":
-        found = table(file)["item"]
+        found = items(file)
     else:
         found = np.load(file) if ending == "npy" else np.loadtxt(file)
-    assert list(found) == design.sample(1, seed=3)[0].tolist()
+    assert list(found) == dmsgd.select(X, 8, how=how, seed=3).tolist()
     assert "300 items x 20" in said
-    assert "rank 20" in said
 
 
-def test_columns_of_a_table_can_be_left_out(folder):
-    rows = [f"{i},{row[0]},{row[1]}" for i, row in enumerate(X)]
-    (folder / "table.csv").write_text("\n".join(["number,a,b", *rows]))
-    run("table.csv --drop number -k 2 -o one.txt")
-    run("table.csv --columns a,b -k 2 -o two.txt")
-    expected = dmsgd.diversify(X[:, :2], 2).sample(1, seed=0)[0].tolist()
+def test_without_an_output_the_set_is_a_table_on_standard_output(folder):
+    result = invoke("x.npy -k 8")
+    chosen = dmsgd.select(X, 8, seed=0)
+    assert result.stdout.splitlines() == ["item", *map(str, chosen)]
+    assert "spread" in result.stderr
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_ids_texts_and_quality_are_columns_that_are_no_features(folder, ending):
+    if ending == "parquet":
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        columns = {"name": IDS, "body": TEXTS, "score": QUALITY, "vector": list(X)}
+        parquet.write_table(pa.table(columns), "pool.parquet")
+    options = "--id name --texts body --quality score --diversity 0.3 --how greedy"
+    said = run(f"pool.{ending} {options} -k 8 -o chosen.csv --page chosen.html")
+    chosen = dmsgd.select(X, 8, quality=QUALITY, diversity=0.3, how="greedy")
+    rows = table("chosen.csv")
+    assert list(rows[0]) == ["item", "id", "quality", "text"]
+    assert items("chosen.csv") == chosen.tolist()
+    assert [float(row["quality"]) for row in rows] == QUALITY[chosen].tolist()
+    assert [row["id"].removeprefix("'") for row in rows] == [IDS[i] for i in chosen]
+    assert rows[0]["text"] == TEXTS[chosen[0]].replace("\n", r"\n")
+    assert f"quality   {QUALITY[chosen].mean():.3g} on average" in said
+    page = (folder / "chosen.html").read_text()
+    places = [page.index(f"<bdi>{IDS[i]}</bdi>") for i in chosen]
+    assert places == sorted(places)
+    assert f"number {chosen[0]} of &lt;b&gt;300" in page
+
+
+def test_ids_texts_and_quality_may_be_files(folder):
+    np.save("q.npy", QUALITY)
+    (folder / "ids.txt").write_text("\n".join(IDS))
+    (folder / "texts.txt").write_text("\n" * 299 + "last\n")
+    run("x.npy --id ids.txt --texts texts.txt --quality q.npy -k 8 -o chosen.csv")
+    assert items("chosen.csv") == dmsgd.select(X, 8, quality=QUALITY, seed=0).tolist()
+    assert {row["text"] for row in table("chosen.csv")} <= {"", "last"}
+
+
+def test_features_are_prepared(folder):
+    run("pool.csv --drop name,body,score --standardize --normalize -k 8 -o one.txt")
+    wanted = ",".join(f"x{j}" for j in range(20))
+    run(f"pool.csv --columns {wanted} --standardize --normalize -k 8 -o two.txt")
+    prepared = dmsgd.features.normalize(dmsgd.features.standardize(X))
+    expected = dmsgd.select(prepared, 8, seed=0).tolist()
     assert np.loadtxt("one.txt").tolist() == np.loadtxt("two.txt").tolist() == expected
+    np.save("counts.npy", np.abs(X))
+    run("counts.npy --rho 0.5 -k 8 -o three.txt")
+    assert np.loadtxt("three.txt").tolist() == dmsgd.select(np.abs(X) ** 0.5, 8, seed=0).tolist()
 
 
-def test_given_items_come_first_and_the_others_are_drawn_with_them(folder):
+def test_given_and_excluded_items_are_numbers_or_files_of_them(folder):
     run("x.npy -k 5 -o first.csv")
-    first = [int(item) for item in table("first.csv")["item"]]
-    said = run("x.npy -k 9 --given first.csv -o second.csv")
-    second = table("second.csv")
-    assert second["item"][:5] == sorted(first)
-    assert second["given"] == [1] * 5 + [0] * 4
-    drawn = dmsgd.diversify(X, 9).given(first).sample(1, seed=0)[0].tolist()
-    assert second["item"][5:] == [item for item in drawn if item not in first]
-    assert "given     5 items, first in the set; 4 new" in said
-    for given in (",".join(map(str, first)), "first.txt", "first.npy"):
-        if not given[0].isdigit():
-            run(f"x.npy -k 5 -o {given}")
-        run(f"x.npy -k 9 --given {given} -o third.csv --force")
-        assert table("third.csv") == second
+    first = items("first.csv")
+    said = run("x.npy -k 4 --given first.csv --exclude 7,9 -o second.csv")
+    expected = dmsgd.select(X, 4, given=first, exclude=[7, 9], seed=0).tolist()
+    assert items("second.csv") == expected
+    assert "given     5 items; excluded 2 items" in said
+    np.save("first.npy", first)
+    (folder / "first.txt").write_text("\n".join(map(str, first)))
+    numbers = ",".join(map(str, first))
+    for given in (numbers, "first.txt", "first.npy", f"{first[0]} --given first.csv"):
+        run(f"x.npy -k 4 --given {given} --exclude 9 --exclude 7 -o third.csv --force")
+        assert items("third.csv") == expected
 
 
-def test_the_most_likely_set(folder):
-    run("x.npy --most -k 8 -o chosen.txt")
-    assert np.loadtxt("chosen.txt").tolist() == dmsgd.diversify(X, 8).greedy_map().tolist()
-    run("x.npy --most -k 8 --given 7,3 -o more.txt")
-    likely = dmsgd.diversify(X, 8).given([3, 7]).greedy_map()
-    assert np.loadtxt("more.txt").tolist() == likely.tolist()
+def test_given_and_excluded_items_are_ids_where_there_are_ids(folder):
+    options = "pool.csv --id name --drop body,score -k 4"
+    expected = dmsgd.select(X, 4, given=[2, 7], exclude=[9], seed=0).tolist()
+    run(f"{options} --given '@2,doc 7' --exclude 'doc 9' -o one.csv")
+    assert items("one.csv") == expected
+    # An earlier output, whose ids a spreadsheet takes for text; a table with the column --id.
+    (folder / "output.csv").write_text("item,id\n2,'@2\n7,doc 7\n")
+    (folder / "other.csv").write_text("name,grade\ndoc 9,3\n")
+    run(f"{options} --given output.csv --exclude other.csv -o two.csv")
+    assert items("two.csv") == expected
+    fails(
+        f"{options} --given '@2,no,none' -o c.csv", "2 ids that --id name does not have: no, none"
+    )
+    (folder / "output.csv").write_text("id\nno\n")
+    fails(f"{options} --exclude output.csv -o c.csv", "names 1 id that --id name .*: no")
 
 
-def test_weights_estimate_the_mean(folder):
-    run("x.npy -k 8 --weights -o chosen.csv")
-    found = table("chosen.csv")
-    b = dmsgd.diversify(X, 8).inclusion()
-    items = np.array(found["item"], int)
-    np.testing.assert_array_equal(found["weight"], 1 / (300 * b[items]))
-    run("x.npy -k 8 --weights --given 3,7 -o more.csv")
-    more = table("more.csv")
-    assert more["weight"][:2] == [1 / 300, 1 / 300]
-    b = dmsgd.diversify(X, 8).given([3, 7]).inclusion()
-    np.testing.assert_array_equal(more["weight"], 1 / (300 * b[np.array(more["item"], int)]))
+def test_items_that_share_an_id_are_named_together(folder):
+    (folder / "ids.txt").write_text("\n".join(str(i // 3) for i in range(300)))
+    run("x.npy --id ids.txt --exclude 0,99 -k 4 -o c.csv")
+    excluded = [0, 1, 2, 297, 298, 299]
+    assert items("c.csv") == dmsgd.select(X, 4, exclude=excluded, seed=0).tolist()
 
 
-def test_labels_are_counted(folder):
-    said = run("x.npy --labels y.txt --target balanced -k 9 -o chosen.csv")
-    counts = dict(re.findall(r"^(\S+) +\d+ +(\d+) +[\d.]+$", said, re.M))
-    assert set(counts) == {"a", "b", "<i>c"}
-    assert sum(map(int, counts.values())) == 9
-    assert "did not count" not in said
-    assert "did not count; -w" in run("x.npy --labels y.txt -k 9 -o other.csv")
+def test_labels_are_counted_and_do_not_change_the_set(folder):
+    said = run("x.npy --labels y.txt -k 9 --exclude 299 -o chosen.csv")
+    counts = re.findall(r"^(\S+) +(\d+) +(\d+) +([\d.]+)$", said, re.M)
+    assert {name: int(size) for name, size, *_ in counts} == {"a": 200, "b": 90, "<i>c": 9}
+    assert sum(int(drawn) for *_, drawn, _ in counts) == 9
+    assert items("chosen.csv") == dmsgd.select(X, 9, exclude=[299], seed=0).tolist()
+    assert table("chosen.csv")[0]["label"] == Y[items("chosen.csv")[0]]
 
 
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("-k 21 -o c.csv", r"k=21 exceeds the kernel's rank 20 .*; use -k 20, or --kernel rbf"),
-        ("-k 5 --weights --most -o c.csv", "--weights need a draw"),
-        ("-k 5 --weights -o c.npy", r"--weights are a column of a table; write to c\.csv"),
-        ("-k 5 --given 1,1 -o c.csv", "items must be distinct, but 1 is given more than once"),
-        ("-k 2 --given 1,2 -o c.csv", "k=2 counts the 2 given items"),
+        ("-k 301 -o c.csv", "k=301 new items .*at most 300"),
         ("-k 5 --given 300 -o c.csv", r"--given 300 must lie in 0\.\.299"),
         ("-k 5 --given y.txt -o c.csv", r"--given y\.txt must hold item numbers"),
-        ("-k 5 --given none.txt -o c.csv", r"no file none\.txt"),
+        ("-k 5 --exclude none.txt -o c.csv", r"no file none\.txt"),
         ("-k 5 --given '' -o c.csv", "--given '' is neither item numbers such as 3,7,12 nor"),
-        ("-k 5 --given -1 -o c.csv", "--given '-1' is neither item numbers"),
+        ("-k 5 --exclude -1 -o c.csv", "--exclude '-1' is neither item numbers"),
+        ("-k 5 --quality y.txt -o c.csv", "--quality y.txt is 'a' for item 0"),
+        ("-k 5 --quality short.txt -o c.csv", r"short\.txt has 2 entries for 300 items"),
+        ("-k 5 --quality minus.txt -o c.csv", "quality must not be negative"),
         ("-k 5 -o c.parquet", r"must end in \.csv or \.txt or \.npy"),
         ("-k 5 -o there.csv", r"there\.csv exists; use --force"),
         ("-k 5 -o c.csv --page there.html", r"there\.html exists; use --force"),
@@ -140,72 +199,121 @@ def test_labels_are_counted(folder):
 def test_what_cannot_be_is_one_line_and_writes_nothing(folder, command, message):
     (folder / "there.csv").write_text("item\n1\n")
     (folder / "there.html").write_text("mine")
+    (folder / "short.txt").write_text("1\n2\n")
+    (folder / "minus.txt").write_text("-1\n" * 300)
     before = {path: path.read_bytes() for path in folder.iterdir()}
     fails(f"x.npy {command}", message)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_copies_of_given_items_have_no_weights(folder):
-    np.save("copies.npy", np.vstack([X[:30], X[:1]]))
-    fails("copies.npy -k 5 --given 0 --weights -o c.csv", "1 item never drawn .* item 30")
+def test_columns_are_named_where_there_is_none(folder):
+    fails("pool.csv --id nobody -k 5", "no column 'nobody' for --id; it has name, body")
+    fails("pool.csv -k 5", "columns 'name', 'body' are not numeric .*--drop name,body")
+    rows = ["name,kind,a,b", *(f"n{i},k,{i % 7},{i}" for i in range(9))]
+    (folder / "few.csv").write_text("\n".join(rows))
+    fails("few.csv -k 5", "columns 'name', 'kind' .*use --columns a,b, or --drop name,kind")
 
 
-def content(k=8, given=0, labels=Y):
-    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(X))
-    chosen = dmsgd.KDPP(spectrum, k).greedy_map()
-    return build_selection(spectrum, chosen, given, labels, {"kernel": "<b>linear"}), chosen
+def test_all_columns_of_a_parquet_file_that_are_not_numeric_are_named(folder):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"name": IDS, "body": TEXTS, "score": QUALITY, "vector": list(X)}
+    parquet.write_table(pa.table(columns), "pool.parquet")
+    fails("pool.parquet -k 5", "columns 'name', 'body' are not numeric .*--columns score,vector")
+    run("pool.parquet --columns vector -k 5 -o c.csv")
+    assert items("c.csv") == dmsgd.select(X, 5, seed=0).tolist()
 
 
-def test_the_page_measures_what_it_says():
+def test_sparse_features_have_a_page(folder):
+    counts = RNG.poisson(0.1, size=(200, 400)).astype(float)
+    counts[:, 0] = 1.0
+    sparse.save_npz("counts.npz", sparse.csr_array(counts))
+    run("counts.npz -k 6 -o c.csv --page c.html")
+    assert items("c.csv") == dmsgd.select(sparse.csr_array(counts), 6, seed=0).tolist()
+    assert (folder / "c.html").read_text().count("<circle") == 206
+
+
+def spread_of(chosen, given=(), X=X):
+    chosen, given = (np.asarray(each, dtype=np.int64) for each in (chosen, given))
+    free = np.setdiff1d(np.arange(len(X)), given)
+    return compare_with_random(as_features(X), chosen, given, free)
+
+
+def test_figures_are_distances():
+    chosen, given = dmsgd.select(X, 8, given=[3, 7], seed=0), [3, 7]
+    found = spread_of(chosen, given)
+    distances = np.linalg.norm(X[:, None] - X[None], axis=2)
+    unit = np.median(distances[np.triu_indices(300, 1)])
+    everyone = [*given, *chosen]
+    to_others = distances[np.ix_(chosen, everyone)]
+    to_others[to_others == 0] = np.inf
+    assert found.figures[APART][0] == pytest.approx(to_others.min(axis=1).mean() / unit)
+    nearest = distances[:, everyone].min(axis=1) / unit
+    assert found.figures[COVERED][0] == pytest.approx(nearest.mean())
+    np.testing.assert_allclose(found.distance, nearest, atol=1e-12)
+    np.testing.assert_array_equal(found.nearest, distances[:, everyone].argmin(axis=1))
+
+
+def test_words_tell_when_a_set_is_no_better_than_a_random_one():
+    centres = 100 * RNG.normal(size=(10, 5))
+    clusters = np.repeat(centres, 30, axis=0) + RNG.normal(size=(300, 5))
+    one_of_each = np.arange(0, 300, 30)
+    assert spread_of(one_of_each, X=clusters).words().startswith("better spread")
+    assert spread_of(np.arange(10), X=clusters).words().startswith("no better spread")
+    outliers = np.argsort(-np.linalg.norm(X, axis=1))[:8]
+    assert "better spread" in spread_of(outliers).words()
+    assert "outliers" in spread_of(outliers).words()
+    assert "outliers" not in spread_of(one_of_each, X=clusters).words()
+    assert "one item" in spread_of([3]).words()
+    assert spread_of([0, 1], X=np.ones((5, 2))).words().startswith("no better")
+
+
+def content(k=8, given=(), labels=Y):
+    chosen = dmsgd.select(X, k, given=given, how="greedy")
+    given = np.array(given, dtype=np.int64)
+    free = np.setdiff1d(np.arange(300), given)
+    about = {"label": labels, "id": np.array(["<b>id"] * 300)}
+    facts = {"similarity": "<b>rbf"}
+    F = as_features(X)
+    found = compare_with_random(F, chosen, given, free)
+    return build_selection(F, chosen, given, free, found, about, facts), chosen
+
+
+def test_the_page_lists_the_set_and_what_it_covers_least():
     found, chosen = content()
-    Q, _ = np.linalg.qr(X[chosen].T)
-    centred = X - X.mean(axis=0)
-    spread = np.sum((centred @ Q) ** 2) / np.sum(centred**2)
-    units = X / np.linalg.norm(X, axis=1, keepdims=True)
-    cosines = units @ units[chosen].T
-    nearest = cosines.max(axis=1)
-    pairs = (cosines[chosen].sum() - 8) / 56
-    shown = [row["chosen"] for row in found["figures"]]
-    expected = np.median(nearest), np.quantile(nearest, 0.05), pairs
-    assert shown == [f"{spread:.1%}", *(f"{each:.3f}" for each in expected)]
-    first = found["farthest"][0]
-    assert first["item"] == int(np.argmin(nearest))
-    assert first["value"] == f"{nearest.min():.3f}"
-    stands = np.bincount(cosines.argmax(axis=1)).max()
-    assert found["stands_for"][0]["value"] == f"{stands / 300:.1%}"
+    squares = np.sum((X[:, None] - X[None, chosen]) ** 2, axis=2)
+    assert [each["item"] for each in found["set"]] == chosen.tolist()
+    shares = np.bincount(squares.argmin(axis=1), minlength=8) / 300
+    assert [each["value"] for each in found["set"]] == [f"{share:.1%}" for share in shares]
+    assert found["farthest"][0]["item"] == int(squares.min(axis=1).argmax())
     assert [each["chosen"] for each in found["classes"]] == [
         int(np.sum(Y[chosen] == name)) for name in ("a", "b", "<i>c")
     ]
     assert sum(each["random"] for each in found["classes"]) == pytest.approx(8)
 
 
-def test_copies_in_a_set_add_nothing_to_what_it_spans():
-    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(np.repeat(np.eye(4), 5, axis=0)))
-    for items, spread in (([0, 5, 10], "75.0%"), ([0, 1, 5], "50.0%")):
-        found = build_selection(spectrum, np.array(items), 0, None, {})
-        assert found["figures"][0]["chosen"] == spread
-        assert found["classes"] == []
-
-
-def test_of_very_many_items_a_sample_is_looked_at(monkeypatch):
-    monkeypatch.setattr(selection, "NUMBERS", 1)
-    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(RNG.normal(size=(1500, 5))))
-    found = build_selection(spectrum, np.array([3, 9]), 0, None, {})
-    assert found["measured"] == 1000
-    assert "random sample of 1,000 items" in render("selection.html", "chosen", found)
+def test_of_very_many_items_a_sample_is_measured(monkeypatch):
+    monkeypatch.setattr(selection, "FEWEST", 50)
+    monkeypatch.setattr(selection, "PRODUCTS", 1)
+    found, _ = content()
+    assert found["measured"] == 50
+    assert "random sample of 50 items" in render("selection.html", "chosen", found)
 
 
 def test_users_text_is_text_on_the_page():
-    page = render("selection.html", "<script>", content(given=2)[0])
+    page = render("selection.html", "<script>", content(given=[2, 3])[0])
     assert "<i>c" not in page
-    assert "<b>linear" not in page
+    assert "<b>rbf" not in page
+    assert "<b>id" not in page
     assert "<title>&lt;script&gt;</title>" in page
     assert "src=" not in page
 
 
 @pytest.mark.long
 def test_the_page_of_a_command_opens_in_light_and_dark(folder):
-    run("x.npy --labels y.txt -k 8 --given 3,7 -o chosen.csv --page chosen.html")
+    options = "--id name --texts body --quality score --labels y.txt"
+    run(f"pool.csv {options} -k 8 --given 'doc 7,@3' -o chosen.csv --page chosen.html")
     for dark in (False, True):
         with browser(folder / f"profile{dark}", width=400, dark=dark) as driver:
             driver.get(f"file://{folder / 'chosen.html'}")
@@ -213,4 +321,4 @@ def test_the_page_of_a_command_opens_in_light_and_dark(folder):
             assert driver.execute_script("return document.documentElement.scrollWidth") <= 400
             dots = "return document.querySelectorAll('.dots-{} circle').length"
             counts = [driver.execute_script(dots.format(n)) for n in ("plain", "chosen", "given")]
-            assert counts == [300, 6, 2]
+            assert counts == [300, 8, 2]

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import click
 
 from dmsgd.errors import as_options
 from dmsgd.inputs.messages import few
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 SEED = click.option(
     "--seed", type=click.IntRange(0), default=0, help="The same seed gives the same result."
 )
 FORCE = click.option("--force", is_flag=True, help="Replace an existing output.")
+#: Options whose value may be a column of the features, which is then no feature.
+BESIDE = ("id", "texts", "quality")
 #: A file to write.
 OUTPUT = click.Path(path_type=Path)
 
@@ -30,30 +36,58 @@ def output_option(help: str) -> Callable[[Any], Any]:
 @final
 @dataclass(frozen=True)
 class DataFiles:
-    """The files with features and labels, and which columns of a table are features."""
+    """The files with features and labels, and which columns of a table are features.
+
+    labels, others: each a column of the features, which is then no feature, or a file; the others
+                    by option.
+    """
 
     features: str
     labels: str | None = None
     columns: str | None = None
     drop: str | None = None
+    others: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def named(cls, given: dict[str, Any]) -> DataFiles:
+        """Return the files that the options of a command name, without leaving these in `given`."""
+        files = {name: given.pop(name) for name in ("features", "labels", "columns", "drop")}
+        others = {f"--{name}": given[name] for name in BESIDE if given.get(name) is not None}
+        return cls(**files, others=others)
 
     def load(self, on_cluster: bool = False) -> tuple[Any, Any]:
-        """Return X and y; labels that name a column of the features are taken out of them."""
+        """Return X and y."""
         from dmsgd.features.convert import open_features
-        from dmsgd.files.tables import COLUMN_FILES, column_names, read_column
+        from dmsgd.files.tables import column_names, read_column
         from dmsgd.inputs.labels import as_labels
 
-        names, labels = column_names(self.features), self.labels
-        drop = self.dropped(names)
-        if labels in names:
-            labels = f"{self.features}:{labels}"
-        elif labels and names and not any(suffix in labels.lower() for suffix in COLUMN_FILES):
-            raise ValueError(
-                f"{self.features} has no column {labels!r} for --labels; it has {few(names)}"
-            )
+        drop = self.dropped(column_names(self.features))
+        labels = None if self.labels is None else self._find("--labels", self.labels)
+        for option, value in self.others.items():
+            self._find(option, value)
         X = open_features(self.features, drop, on_cluster=on_cluster)
         n = X.shape[0]
         return X, None if labels is None else as_labels(read_column(labels, n), n)
+
+    def entries(self, option: str, n: int) -> npt.NDArray[np.object_] | None:
+        """Return what the column or file that an option names holds for each of n items, if any."""
+        from dmsgd.files.tables import read_entries
+
+        value = self.others.get(option)
+        return None if value is None else read_entries(self._find(option, value), n)
+
+    def _find(self, option: str, value: str) -> str:
+        """Return the path of the column of the features, or of the file, that an option names."""
+        from dmsgd.files.tables import COLUMN_FILES, column_names
+
+        names = column_names(self.features)
+        if value in names:
+            return f"{self.features}:{value}"
+        if names and not any(suffix in value.lower() for suffix in COLUMN_FILES):
+            raise ValueError(
+                f"{self.features} has no column {value!r} for {option}; it has {few(names)}"
+            )
+        return value
 
     def dropped(self, names: list[str]) -> frozenset[str]:
         """Return which of the table's columns, with these names, are no features.
@@ -66,7 +100,7 @@ class DataFiles:
             raise ValueError(
                 "--columns names the features, --drop the other columns; give one of them"
             )
-        kept = set(columns or names).difference(drop, [self.labels])
+        kept = set(columns or names).difference(drop, [self.labels], self.others.values())
         return frozenset(names) - kept
 
     def _named(self, option: str, text: str | None, names: list[str]) -> list[str]:
@@ -91,25 +125,38 @@ FEATURES = (
     "FEATURES has items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .tsv, "
     ".parquet, .zarr (or store.zarr:NAME), or a folder of sparse .npz files."
 )
-#: What describes a design, the same in all commands.
-DESIGN = (
-    click.argument("features"),
-    click.option("-k", type=click.IntRange(1), required=True, help="Items in a batch."),
-    click.option(
-        "--labels",
-        help="Class of each item: a file (.npy, .npz, .csv, .tsv, .txt, .parquet, .zarr), or a "
-        "column of FEATURES, which is then no feature.",
-    ),
+LABELS = (
+    "Class of each item: a file (.npy, .npz, .csv, .tsv, .txt, .parquet, .zarr), or a column of "
+    "FEATURES, which is then no feature."
+)
+#: Which columns of a table are features.
+COLUMNS = (
     click.option(
         "--columns",
         metavar="NAME,NAME",
-        help="Columns of a table that are features.  [default: all but --labels]",
+        help="Columns of a table that are features.  [default: all that no option names]",
     ),
     click.option(
         "--drop",
         metavar="NAME,NAME",
         help="Columns of a table that are no features, such as ids.",
     ),
+)
+#: What is done to the features first.
+MAPS = (
+    click.option("--rho", type=float, help="Anneal the features first: x to the power rho."),
+    click.option(
+        "--standardize",
+        is_flag=True,
+        help="Scale columns to mean 0 and standard deviation 1: for columns in different units.",
+    ),
+)
+#: What describes a design, the same in all commands.
+DESIGN = (
+    click.argument("features"),
+    click.option("-k", type=click.IntRange(1), required=True, help="Items in a batch."),
+    click.option("--labels", help=LABELS),
+    *COLUMNS,
     click.option(
         "-w",
         type=float,
@@ -127,12 +174,7 @@ DESIGN = (
         type=float,
         help="Length scale of --kernel rbf.  [default: the median distance]",
     ),
-    click.option("--rho", type=float, help="Anneal the features first: x to the power rho."),
-    click.option(
-        "--standardize",
-        is_flag=True,
-        help="Scale columns to mean 0 and standard deviation 1: for columns in different units.",
-    ),
+    *MAPS,
     click.option(
         "--normalize",
         is_flag=True,
@@ -147,6 +189,18 @@ DESIGN = (
 )
 
 
+def reads_features(options: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return what gives these options to a command, and its help the formats of features."""
+
+    def given(command: Callable[..., None]) -> Callable[..., None]:
+        command.__doc__ = f"{cleandoc(command.__doc__ or '')}\n\n{FEATURES}"
+        for option in reversed(tuple(options)):
+            command = option(command)
+        return command
+
+    return given
+
+
 def design_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give `command` the options of a design, as its first arguments `files`, `k` and `options`."""
 
@@ -154,7 +208,7 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
     def called(**given: Any) -> None:
         from dmsgd.designs.options import DesignOptions
 
-        files = DataFiles(*(given.pop(name) for name in ("features", "labels", "columns", "drop")))
+        files = DataFiles.named(given)
         names = [each.name for each in fields(DesignOptions) if each.name in given]
         options = DesignOptions(**{name: given.pop(name) for name in names})
         if files.labels is None and options.uses_labels:
@@ -163,7 +217,4 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
             raise ValueError(f"{needed} needs labels; give them with --labels")
         command(files, given.pop("k"), options, **given)
 
-    called.__doc__ = f"{cleandoc(command.__doc__ or '')}\n\n{FEATURES}"
-    for option in reversed(DESIGN):
-        called = option(called)
-    return called
+    return reads_features(DESIGN)(called)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @design_options
 @output_option("Page to write: .html.")
-@click.option("--texts", help="Text of each item: a file as for --labels (.txt: one per line).")
+@click.option("--texts", help="Text of each item: a column, or a file as for --labels.")
 @click.option("--images", help="Picture of each item: .npy or .npz, (items, height, width[, 3]).")
 @click.option(
     "--gradients", help="Gradient of each item's loss, as rows: adds a section on variance."
@@ -70,17 +70,14 @@ def report(
     from dmsgd.features.convert import open_features
     from dmsgd.files.arrays import load_array
     from dmsgd.files.paths import find_file
-    from dmsgd.files.tables import read_column
     from dmsgd.report import build
 
     began = time.perf_counter()
     X, y = files.load()
     n = X.shape[0]
     more: dict[str, Any] = {}
-    if texts is not None and texts.lower().endswith(".txt"):  # unlike labels, lines may be empty
-        more["texts"] = Path(texts).read_text("utf-8").removesuffix("\n").split("\n")
-    elif texts is not None:
-        more["texts"] = read_column(texts, n)
+    if texts is not None:
+        more["texts"] = files.entries("--texts", n)
     if images is not None:
         more["images"] = load_array(*find_file(images, (".npy", ".npz")), ("images", "X", "x"))
     if gradients is not None:

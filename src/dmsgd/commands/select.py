@@ -2,150 +2,267 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from dmsgd.commands.options import FORCE, OUTPUT, SEED, DataFiles, design_options, output_option
+from dmsgd.commands.options import (
+    COLUMNS,
+    FORCE,
+    LABELS,
+    MAPS,
+    OUTPUT,
+    SEED,
+    DataFiles,
+    reads_features,
+)
 from dmsgd.commands.output import atomic_write, check_output
-from dmsgd.commands.terminal import echo, echo_classes, progress_bar
-from dmsgd.inputs.messages import counted
+from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
+from dmsgd.inputs.messages import cell, counted, few
 
 if TYPE_CHECKING:
-    from dmsgd.designs.options import DesignOptions
-    from dmsgd.inputs.arrays import IntArray
+    from dmsgd.inputs.arrays import FloatArray, IntArray
 
 #: Item numbers, as --given takes them.
 NUMBERS = re.compile(r"\s*\d{1,18}\s*(,\s*\d{1,18}\s*)*", re.ASCII)
+#: The end of a file of items, or of one of its columns, file.csv:NAME.
+FILE = re.compile(r"\.(npy|npz|csv|tsv|parquet|zarr|txt)(:.+)?$", re.IGNORECASE)
+#: What names items in --given and --exclude.
+ITEMS = (
+    "numbers such as 3,7,12, ids if there is --id, or a file of them such as an earlier output; "
+    "may be repeated."
+)
 
 
 @click.command()
-@design_options
-@output_option("File to write: .csv, .txt (one number per line) or .npy.")
-@click.option(
-    "--given",
-    metavar="ITEMS",
-    help="Items that are in the set already: numbers such as 3,7,12, or a file of them (.txt, "
-    ".npy, .csv, such as an earlier output).",
+@reads_features(
+    (
+        click.argument("features"),
+        click.option("-k", type=click.IntRange(1), required=True, help="New items to choose."),
+        click.option(
+            "-o",
+            "--output",
+            type=OUTPUT,
+            help="File to write: .csv, .txt (one number per line) or .npy.  [default: CSV to "
+            "standard output]",
+        ),
+        click.option("--page", type=OUTPUT, help="Page to write about the set: .html."),
+        click.option("--id", help="Id of each item: a column, or a file as for --labels."),
+        click.option("--texts", help="Text of each item: a column, or a file as for --labels."),
+        click.option(
+            "--quality",
+            help="How much each item is worth, numbers >= 0: a column, or a file as for --labels.",
+        ),
+        click.option(
+            "--diversity",
+            type=click.FloatRange(0, 1, min_open=True),
+            default=0.5,
+            help="0.5 takes --quality as it is; near 0 only quality counts, at 1 only diversity.",
+        ),
+        click.option("--given", multiple=True, help=f"Items that are there already: {ITEMS}"),
+        click.option("--exclude", multiple=True, help=f"Items that must not be chosen: {ITEMS}"),
+        click.option(
+            "--how",
+            type=click.Choice(["draw", "greedy"]),
+            default="draw",
+            help="A random draw, or each time the item that adds most, best first.",
+        ),
+        click.option("--labels", help=f"{LABELS} They are counted, and do not change the set."),
+        *COLUMNS,
+        *MAPS,
+        click.option(
+            "--normalize",
+            is_flag=True,
+            help="Scale rows to length 1: for embeddings, counts and images.",
+        ),
+        SEED,
+        FORCE,
+    )
 )
-@click.option(
-    "--most",
-    is_flag=True,
-    help="The most likely set, found greedily, best first, instead of a draw.",
-)
-@click.option(
-    "--weights",
-    is_flag=True,
-    help="Add a column with which sums over the set estimate means over all items (.csv).",
-)
-@click.option("--page", type=OUTPUT, help="Page to write about the set: .html.")
-@SEED
-@FORCE
 def select(
-    files: DataFiles,
     k: int,
-    options: DesignOptions,
-    output: Path,
-    given: str | None,
-    most: bool,
-    weights: bool,
+    output: Path | None,
     page: Path | None,
+    id: str | None,
+    texts: str | None,
+    quality: str | None,
+    diversity: float,
+    given: tuple[str, ...],
+    exclude: tuple[str, ...],
+    how: Literal["draw", "greedy"],
+    rho: float | None,
+    standardize: bool,
+    normalize: bool,
     seed: int,
     force: bool,
+    **named: Any,
 ) -> None:
-    """Choose one diverse set of items and write their row numbers.
+    """Choose one diverse set of items, such as what to label next.
 
     \b
     Examples:
-      dmsgd select features.npy -k 50 -o chosen.csv
-      dmsgd select features.npy --normalize -k 50 -o chosen.csv --page chosen.html
-      dmsgd select features.npy -k 80 --given chosen.csv -o more.csv
-      dmsgd select features.npy --kernel rbf -k 50 --weights -o chosen.csv
-      dmsgd select tfidf.npz --rho 0.1 --most -k 50 -o chosen.txt
+      dmsgd select pool.parquet --columns embedding -k 500 -o chosen.csv
+      dmsgd select pool.csv --id name --texts body -k 50 --page chosen.html
+      dmsgd select features.npy --standardize -k 30 --given chosen.csv -o more.csv
+      dmsgd select pool.csv --id name --quality score --how greedy -k 9
 
-    The set, such as what to label first, is one batch: an exact draw from the k-DPP of `dmsgd
-    sample` with the same options. With --given it is drawn from the batches that contain these
-    items, which count for -k and come first. The weight of item i is 1 / (n b_i), where b_i is the
-    probability that it is in the set (1 if it is given): the sum of weight times y over the set
-    has the mean of y over all n items as its expectation. The most likely set has no such weights.
+    This is dmsgd.select in Python: items are similar by exp(-d²/m), d their distance, m its median
+    square. Draw (the default) for a set that is diverse and still like the data: to label first,
+    to look at, to test on. Take the greedy set where there is a --quality, such as relevance or
+    uncertainty; without one it prefers outliers. A line tells whether the set is better spread
+    than random sets.
     """
-    inputs = [files.features, files.labels, given]
-    check_output(output, (".csv", ".txt", ".npy"), inputs, force)
+    files = DataFiles.named(named | {"id": id, "texts": texts, "quality": quality})
+    lists = [each for each in (*given, *exclude) if FILE.search(each)]
+    inputs = [files.features, files.labels, *files.others.values(), *lists]
+    if output is not None:
+        check_output(output, (".csv", ".txt", ".npy"), inputs, force)
     if page is not None:
         check_output(page, (".html", ".htm"), inputs, force)
-    if weights and most:
-        raise ValueError(
-            "--weights need a draw: the probabilities of the items of --most are unknown; leave "
-            "one of them out"
-        )
-    if weights and output.suffix.lower() != ".csv":
-        raise ValueError(f"--weights are a column of a table; write to {output.stem}.csv")
     import numpy as np
 
-    from dmsgd.designs.build import make_kdpp
-    from dmsgd.designs.design import unbiased_weights
+    from dmsgd import features
+    from dmsgd.designs.select import select as choose
+    from dmsgd.features import as_features
     from dmsgd.report.page import render
-    from dmsgd.report.selection import build_selection
+    from dmsgd.report.selection import build_selection, compare_with_random
 
+    say = echo_error if output is None else echo
     began = time.perf_counter()
     X, y = files.load()
-    echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
-    known = np.array([], dtype=np.int64) if given is None else _given(given, X.shape[0], k)
-    with progress_bar("set-up (the first run of all compiles the sampler)"):
-        whole = make_kdpp(options, X, k, y)
-        design = whole.given(known) if known.size else whole
-        chosen = design.greedy_map() if most else design.sample(1, seed)[0]
-        chosen = np.concatenate([known, chosen[~np.isin(chosen, known)]])
-    spectrum = whole.spectrum
-    echo(f"kernel    {options.kernel}: rank {spectrum.rank:,} by the {spectrum.route} route, k {k}")
-    columns = {"item": chosen.tolist()}
-    if weights:
-        columns["weight"] = unbiased_weights(design)[chosen].tolist()
-    if known.size:
-        columns["given"] = [1] * known.size + [0] * (k - known.size)
-        echo(f"given     {counted(known.size, 'item')}, first in the set; {k - known.size:,} new")
-    how = "the most likely set, greedily" if most else f"a draw from the k-DPP, seed {seed}"
+    n = X.shape[0]
+    say(f"features  {files.features}: {counted(n, 'item')} x {X.shape[1]:,}")
+    columns = {
+        "id": files.entries("--id", n),
+        "label": y,
+        "quality": _numbers(files.entries("--quality", n), quality),
+        "text": files.entries("--texts", n),
+    }
+    about = {name: column for name, column in columns.items() if column is not None}
+    known, barred = (
+        _items(option, each, n, id, about.get("id"))
+        for option, each in (("--given", given), ("--exclude", exclude))
+    )
+    X = X if rho is None else features.anneal(X, rho)
+    X = features.standardize(X) if standardize else X
+    F = as_features(features.normalize(X) if normalize else X).to_memory()
+    with progress_bar("the set (the first run of all compiles the sampler)"):
+        chosen = choose(
+            F, k, quality=about.get("quality"), diversity=diversity, given=known, exclude=barred,
+            how=how, seed=seed,
+        )  # fmt: skip
+        free = np.setdiff1d(np.arange(n), np.append(known, barred))
+        spread = compare_with_random(F, chosen, known, free, seed)
+    if known.size or barred.size:
+        say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
+    way = "greedily, best first" if how == "greedy" else f"a draw, seed {seed}"
+    say(f"chosen    {way}: {counted(k, 'item')} in {time.perf_counter() - began:.1f} s")
+    say(f"spread    {spread.words()}")
+    if "quality" in about:
+        q = about["quality"]
+        say(f"quality   {q[chosen].mean():.3g} on average, {q[free].mean():.3g} at random")
     if page is not None:
-        facts = {"chosen by": how, "kernel": options.describe()}
-        if y is not None:
-            used = f"count, w = {options.w:g}" if options.uses_labels else "did not count"
-            facts["labels"] = used
+        maps = {"rho": rho, "standardize": standardize, "normalize": normalize}
+        facts = {"chosen": way, "similarity": "exp(-d²/m), d distance, m its median square"}
+        facts |= {name: str(value) for name, value in maps.items() if value}
         with progress_bar("the page"), atomic_write(page, force) as file:
-            content = build_selection(spectrum, chosen, known.size, y, facts, seed)
-            file.write(render("selection.html", output.name, content).encode())
+            content = build_selection(F, chosen, known, free, spread, about, facts)
+            title = (output or page).name
+            file.write(render("selection.html", title, content).encode())
+    _write(chosen, about, output, force)
+    if output or page:
+        say(f"written   {' and '.join(str(path) for path in (output, page) if path)}")
+    if y is not None and output is not None:
+
+        def counts(items: int, drawn: int) -> tuple[str, ...]:
+            return f"{items:,}", f"{drawn:,}", f"{k * items / free.size:,.1f}"
+
+        echo_classes(
+            y[free], np.searchsorted(free, chosen), True, ("items", "chosen", "at random"), counts
+        )
+
+
+def _numbers(entries: Any, option: str | None) -> FloatArray | None:
+    """Return the entries of --quality as numbers."""
+    import numpy as np
+
+    if entries is None:
+        return None
+    found = np.empty(len(entries))
+    for item, each in enumerate(entries):
+        try:
+            found[item] = float(each)
+        except (TypeError, ValueError):
+            what = f"--quality {option} is {str(each)[:40]!r} for item {item}, which is no number"
+            raise ValueError(what) from None
+    return found
+
+
+def _items(option: str, texts: tuple[str, ...], n: int, column: str | None, ids: Any) -> IntArray:
+    """Return the items that --given or --exclude names, by number or by id, or in files.
+
+    column, ids: the value of --id, and the ids, or None.
+    """
+    import numpy as np
+
+    from dmsgd.files.tables import column_names, read_column
+    from dmsgd.inputs.arrays import as_items
+
+    places: dict[str, list[int]] = {}
+    for item, each in enumerate(() if ids is None else ids):
+        for name in {str(each), cell(each)}:  # the latter is in earlier outputs
+            places.setdefault(name, []).append(item)
+    found: list[int] = []
+    for text in texts:
+        listed: list[Any]
+        if FILE.search(text) and text not in places:
+            held, own = column_names(text), ("item",) if ids is None else ("id", column)
+            path = next((f"{text}:{name}" for name in own if name in held), text)
+            listed = read_column(path).tolist()
+        elif ids is not None:
+            listed = [text] if text in places else [each.strip() for each in text.split(",")]
+        elif NUMBERS.fullmatch(text):
+            listed = [int(number) for number in text.split(",")]
+        else:
+            raise ValueError(
+                f"{option} {text!r} is neither item numbers such as 3,7,12 nor a file of them"
+            )
+        if ids is None:
+            found += as_items(listed, n, f"{option} {text}", 1).tolist()
+            continue
+        unknown = [str(each) for each in listed if str(each) not in places]
+        if unknown:
+            raise ValueError(
+                f"{option} {text} names {counted(len(unknown), 'id')} that --id {column} does not "
+                f"have: {few(unknown)}"
+            )
+        found += [item for each in listed for item in places[str(each)]]
+    return np.unique(np.array(found, dtype=np.int64))
+
+
+def _write(chosen: IntArray, about: Mapping[str, Any], output: Path | None, force: bool) -> None:
+    """Write the set: item numbers, or a table that has what is known `about` all items, too."""
+    import numpy as np
+
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["item", *about])
+    for item in chosen.tolist():
+        writer.writerow([item, *(cell(column[item]) for column in about.values())])
+    if output is None:
+        for line in table.getvalue().splitlines():
+            echo(line)
+        return
     with atomic_write(output, force) as file:
         if output.suffix.lower() == ".npy":
             np.save(file, chosen)
         elif output.suffix.lower() == ".txt":
             np.savetxt(file, chosen, fmt="%d")
         else:
-            lines = [columns, *zip(*columns.values(), strict=True)]
-            file.writelines(f"{','.join(map(str, line))}\n".encode() for line in lines)
-    echo(f"chosen    {how}: {counted(k, 'item')} in {time.perf_counter() - began:.2f} s")
-    echo(f"written   {output}" + (f" and {page}" if page else ""))
-    if y is not None:
-
-        def counts(items: int, drawn: int) -> tuple[str, ...]:
-            return f"{items:,}", f"{drawn:,}", f"{k * items / len(y):,.1f}"
-
-        echo_classes(y, chosen, options.uses_labels, ("items", "chosen", "at random"), counts)
-
-
-def _given(text: str, n: int, k: int) -> IntArray:
-    """Return the items that --given names, or that its file holds."""
-    from dmsgd.designs.kdpp import as_given
-    from dmsgd.files.tables import column_names, read_column
-    from dmsgd.inputs.arrays import as_items
-
-    if NUMBERS.fullmatch(text):
-        items: Any = [int(number) for number in text.split(",")]
-    elif not Path(text).suffix:
-        raise ValueError(
-            f"--given {text!r} is neither item numbers such as 3,7,12 nor a file of them"
-        )
-    else:
-        items = read_column(f"{text}:item" if "item" in column_names(text) else text)
-    return as_given(as_items(items, n, f"--given {text}", 1), n, k)
+            file.write(table.getvalue().encode())

@@ -50,11 +50,13 @@ def feature_columns(file: Path, source: Any, drop: Collection[str] = ()) -> dict
     used = [fields[j] for j in kept_columns(file, names, drop) if names[j] not in index]
     if not used:
         raise ValueError(f"{file} has no column of features")
-    for field in used:
-        if names.count(field.name) > 1:
-            raise ValueError(f"{file} has two columns {field.name!r}; name them apart")
-        if not _is_number(field.type.value_type if _is_list(field.type) else field.type):
-            raise not_numeric(file, field.name, f"it holds {field.type}")
+    kinds = {each.name: each.type.value_type if _is_list(each.type) else each.type for each in used}
+    wrong = {name: str(kind) for name, kind in kinds.items() if not _is_number(kind)}
+    if wrong:
+        raise not_numeric(file, wrong, list(kinds))
+    for name in kinds:
+        if names.count(name) > 1:
+            raise ValueError(f"{file} has two columns {name!r}; name them apart")
     for name in named:
         if name not in drop and "__index_level_" not in name:
             warn_kernel(
@@ -122,18 +124,23 @@ def _check_lists(file: Path, name: str, column: Any, width: int) -> None:
         raise InputError(f"{file}: column {name!r} holds lists of different lengths ({span})")
 
 
-def read_values(file: Path, name: str | None) -> npt.NDArray[Any]:
-    """Return the column `name` of a Parquet file, or its only one."""
+def read_arrow(file: Path, name: str | None) -> Any:
+    """Return the column `name` of a Parquet file, or its only one, as an Arrow array."""
     source = open_parquet(file)
     from pyarrow import types
 
     names = list(source.schema_arrow.names)
-    reserve(sum(group_sizes(file, source)), f"the labels in {file}", "use a part of the data")
+    reserve(sum(group_sizes(file, source)), f"a column of {file}", "use a part of the data")
     name = names[column_number(file, names, names[0] if name is None and len(names) == 1 else name)]
     with readable(file, "Parquet"):
         column = source.read(columns=[name])[name]
         column.validate(full=True)
         if types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)  # to_numpy makes a category of nulls
-    values = column.to_numpy()
+        return column
+
+
+def read_values(file: Path, name: str | None) -> npt.NDArray[Any]:
+    """Return the column `name` of a Parquet file, or its only one."""
+    values = read_arrow(file, name).to_numpy()
     return np.array(values.tolist()) if values.dtype == object else np.asarray(values)

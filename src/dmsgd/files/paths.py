@@ -20,6 +20,8 @@ FEATURE_NAMES = ("X", "features", "x")
 LABEL_NAMES = ("y", "labels", "label")
 #: Characters that messages show of an impossible path.
 SHOWN = 80
+#: Columns of features that a message names one by one.
+SUGGESTED = 5
 
 
 def check_path(path: str | Path) -> None:
@@ -134,11 +136,18 @@ def kept_columns(file: Path, names: list[str], drop: Collection[str]) -> list[in
     return kept
 
 
-def not_numeric(file: Path, name: str, why: str) -> InputError:
-    """Return the error about a column that is not numeric."""
+def not_numeric(file: Path, wrong: dict[str, str], names: Sequence[str]) -> InputError:
+    """Return the error about the columns `wrong`, by name with what they hold, of all `names`."""
+    features, fixes = [name for name in names if name not in wrong], {}
+    if 0 < len(features) <= SUGGESTED:
+        fixes["columns"] = ",".join(features)
+    if len(wrong) == 1:
+        (fixes["labels"],) = wrong
+    several = len(wrong) > 1
     return InputError(
-        f"{file}: column {name!r} is not numeric ({why}): encode it as numbers, drop it, or use it "
-        f"as labels",
-        labels=name,
-        drop=name,
+        f"{file}: column{'s' * several} {few([repr(name) for name in wrong])} "
+        f"{'are' if several else 'is'} not numeric ({few(list(dict.fromkeys(wrong.values())))}): "
+        f"encode as numbers, drop, or use as labels",
+        **fixes,
+        drop=",".join(wrong),
     )

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dmsgd.errors import warn_kernel
 from dmsgd.files.arrays import load_array
-from dmsgd.files.parquet_tables import open_parquet, read_values
+from dmsgd.files.parquet_tables import open_parquet, read_arrow, read_values
 from dmsgd.files.paths import (
     LABEL_NAMES,
     TABLES,
@@ -106,10 +106,11 @@ def read_numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
     kept = kept_columns(file, layout.names, drop)
     if not layout.first:
         raise ValueError(f"{file} has a header ({few(layout.names)}) but no rows")
-    for j in kept:
-        cell = layout.first[j] if j < len(layout.first) else ""
-        if cell.strip() and not _is_number(cell):
-            raise not_numeric(file, layout.names[j], f"the first row has {cell[:40]!r}")
+    cells = {layout.names[j]: "".join(layout.first[j : j + 1]) for j in kept}
+    words = {name: cell for name, cell in cells.items() if cell.strip() and not _is_number(cell)}
+    if words:
+        held = {name: f"the first row has {cell[:40]!r}" for name, cell in words.items()}
+        raise not_numeric(file, held, list(cells))
     dropped = set(range(len(layout.names))) - set(kept)
     with open_text(file) as text:
         try:
@@ -144,8 +145,8 @@ def _counts_up(first: FloatArray) -> bool:
     return first.size >= 10 and bool((np.diff(first) > 0).all() and (first % 1 == 0).all())
 
 
-def read_cells(file: Path, name: str | None, n: int | None) -> npt.NDArray[Any]:
-    """Return the column `name` of a CSV file, or its only one.
+def read_cells(file: Path, name: str | None, n: int | None) -> list[str]:
+    """Return the column `name` of a CSV file, or its only one, as text.
 
     n: how many there should be. Of a single column of text the first line is the header if there
        is one line too many and its text occurs nowhere else.
@@ -167,7 +168,7 @@ def read_cells(file: Path, name: str | None, n: int | None) -> npt.NDArray[Any]:
     if single and not _is_number(first) and rest:
         one_too_many = n is not None and len(rest) == n and first not in rest
         cells = rest if one_too_many or all(map(_is_number, rest)) else cells
-    return as_column(file, cells)
+    return cells
 
 
 def as_column(file: Path, cells: list[str]) -> npt.NDArray[Any]:
@@ -208,9 +209,33 @@ def read_column(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
         with open_text(file) as text:
             value: Any = as_column(file, text.read().rstrip().splitlines())
     elif suffix in TEXT_TABLES:
-        value = read_cells(file, name, n)
+        value = as_column(file, read_cells(file, name, n))
     elif suffix == ".parquet":
         value = read_values(file, name)
     else:
         value = load_array(file, name, LABEL_NAMES)
     return as_labels(value, name=str(path))
+
+
+def read_entries(path: str | Path, n: int) -> npt.NDArray[np.object_]:
+    """Return one entry per item from the file at `path`, as it stands there: ids, texts, numbers.
+
+    Files are those of `read_column`; entries may be empty, and what is missing is "".
+    """
+    file, name = find_file(path, COLUMN_FILES)
+    suffix = file.suffix.lower()
+    found: list[Any]
+    if suffix == ".txt":
+        with open_text(file) as text:
+            found = text.read().removesuffix("\n").split("\n")
+    elif suffix in TEXT_TABLES:
+        found = read_cells(file, name, n)
+    elif suffix == ".parquet":
+        found = read_arrow(file, name).to_pylist()
+    else:
+        found = np.atleast_1d(load_array(file, name, LABEL_NAMES)).tolist()
+    if len(found) != n:
+        raise ValueError(
+            f"{path} has {len(found):,} entries for {n:,} items; it needs one per item"
+        )
+    return np.fromiter(("" if each is None else each for each in found), dtype=object, count=n)

@@ -25,7 +25,7 @@ def as_quality(value: Any, n: int, diversity: float = 0.5) -> FloatArray:
     if (q < 0).any():
         raise ValueError(
             f"quality must not be negative, but item {int(np.argmin(q))} has {q.min():g}; for "
-            f"scores of any sign pass np.exp(scores)"
+            f"scores of any sign give their exponentials"
         )
     if not q.any():
         raise ValueError("quality is zero for all items; give one at least more than 0")

@@ -28,9 +28,14 @@ def inclusion_ratio(summary: DesignSummary) -> FloatArray:
 
 def positions(A: FloatArray, shown: FloatArray) -> FloatArray:
     """Return rows on the first two principal components of the rows A, scaled to 0..1."""
-    mean, count = A.mean(axis=0), min(2, *A.shape)
-    plane = np.zeros((len(shown), 2))
-    plane[:, :count] = (shown - mean) @ principal(A - mean, count)
+    mean = A.mean(axis=0)
+    return to_unit_square((shown - mean) @ principal(A - mean, min(2, *A.shape)))
+
+
+def to_unit_square(places: FloatArray) -> FloatArray:
+    """Return places in one or two columns as two, each scaled to 0..1."""
+    plane = np.zeros((len(places), 2))
+    plane[:, : places.shape[1]] = places
     low, high = plane.min(axis=0), plane.max(axis=0)
     return np.asarray((plane - low) / np.where(high > low, high - low, 1.0))
 

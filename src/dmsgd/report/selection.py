@@ -1,124 +1,165 @@
-"""The page about one chosen set: what it holds, what it covers, and what random sets would."""
+"""One chosen set beside random sets, in figures and words, and the page about it."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
-from scipy import linalg
 
 from dmsgd.diagnostics.data import commonest_and_rarest
-from dmsgd.diagnostics.similarity import kernel_features, mean_cosine, unit_rows
+from dmsgd.features import Features
+from dmsgd.features.rows import product, squared_distances
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import visible
 from dmsgd.inputs.scalars import Seed, seed_key
-from dmsgd.report.items import NAME, positions
-from dmsgd.spectra import Spectrum
-from dmsgd.spectra.rounding import DEPENDENT
+from dmsgd.kernels.rbf import median_scale
+from dmsgd.report.items import NAME, snippet, to_unit_square
+from dmsgd.spectra.decompose import leading
 
-#: Numbers of the measured items' features, and of their similarities that are held at a time.
-NUMBERS, PIECE = 2**23, 2**22
-#: Random sets that the chosen one is compared with.
-SETS = 10
-#: Other items on the map, items in a list, classes in the table.
-DOTS, LISTED, CLASSES = 3000, 12, 200
-#: What is measured of a set, and how it is written.
-FIGURES = {
-    "Share of the data's spread that the set spans": "{:.1%}",
-    "Cosine with the nearest chosen item, the middle item": "{:.3f}",
-    "The same of the least covered twentieth": "{:.3f}",
-    "Mean cosine between two chosen items": "{:.3f}",
-}
+#: Random sets that the chosen one is compared with: it beats all of them by chance in 1 of 21.
+SETS = 20
+#: About as many products are spent on distances, for at least and at most so many items.
+PRODUCTS, FEWEST, MOST = 5e9, 1000, 20_000
+#: Items on the map and those that decide its axes; items in lists, and classes.
+DOTS, AXES, LISTED, FARTHEST, CLASSES = 3000, 500, 1000, 12, 200
+#: What is measured of a set, in shares of the median distance.
+APART, COVERED, FAR = (
+    "From a chosen item to the nearest other one, mean",
+    "From any item to the nearest chosen one, mean",
+    "The same of the least covered twentieth",
+)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How far apart the items of a set are and how well they cover the others.
+
+    figures:  by name, of the set and then of SETS random ones.
+    measured: items whose distance to the nearest item of the set was measured: all or a sample.
+    distance: that distance, as a share of the median distance between two items.
+    nearest:  the place of that nearest item among the given and then the chosen items.
+    """
+
+    figures: dict[str, FloatArray]
+    measured: IntArray
+    distance: FloatArray
+    nearest: IntArray
+
+    def words(self) -> str:
+        """Return whether the set is better spread than random ones, and whether it covers less."""
+        if APART not in self.figures:
+            return "one item alone is not spread"
+        ours, *theirs = self.figures[APART]
+        covered, *others = self.figures[COVERED]
+        words = (
+            f"{'better' if ours > max(theirs) else 'no better'} spread than a random choice: a "
+            f"chosen item is {ours:.2f} of the median distance from the nearest other one, in "
+            f"{SETS} random sets {min(theirs):.2f} to {max(theirs):.2f}"
+        )
+        if covered > max(others):
+            words += "; it prefers outliers: random sets are nearer to the other items"
+        return words
+
+
+def compare_with_random(
+    F: Features, chosen: IntArray, given: IntArray, free: IntArray, seed: Seed = 0
+) -> Spread:
+    """Return how well `chosen` and `given` are spread, beside random sets of as many free items.
+
+    Of many items a random sample is measured.
+    """
+    rng = np.random.default_rng(seed_key(seed))
+    size = given.size + chosen.size
+    most = int(np.clip(PRODUCTS / (SETS * size * F.d), FEWEST, MOST))
+    measured = _some(rng, np.arange(F.n), most)
+    rows = F.take(measured)
+    try:
+        unit = median_scale(F)
+    except ValueError:  # all items that it looks at are alike
+        unit = 1.0
+
+    def nearest(items: IntArray) -> tuple[dict[str, float], FloatArray, IntArray]:
+        everyone = np.append(given, items)
+        set_rows = F.take(everyone)
+        squares = squared_distances(rows, set_rows)
+        place = squares.argmin(axis=1)
+        distance = np.sqrt(squares[np.arange(measured.size), place]) / unit
+        far = np.sort(distance)[-max(1, distance.size // 20) :]
+        found = {COVERED: float(distance.mean()), FAR: float(far.mean())}
+        if size > 1:
+            own = _some(rng, np.arange(given.size, size), most)
+            squares = squared_distances(set_rows[own], set_rows)
+            squares[np.arange(own.size), own] = np.inf
+            apart = float(np.sqrt(squares.min(axis=1)).mean() / unit)
+            found = {APART: apart, **found}
+        return found, distance, place
+
+    ours, distance, place = nearest(chosen)
+    random = [nearest(rng.choice(free, chosen.size, replace=False))[0] for _ in range(SETS)]
+    figures = {name: np.array([each[name] for each in (ours, *random)]) for name in ours}
+    return Spread(figures, measured, distance, place)
+
+
+def _some(rng: np.random.Generator, items: IntArray, most: int) -> IntArray:
+    """Return the items, or a random part of them, sorted."""
+    return items if items.size <= most else np.sort(rng.choice(items, most, replace=False))
 
 
 def build_selection(
-    spectrum: Spectrum,
+    F: Features,
     chosen: IntArray,
-    given: int,
-    labels: Any,
+    given: IntArray,
+    free: IntArray,
+    spread: Spread,
+    about: Mapping[str, Any],
     facts: dict[str, str],
-    seed: Seed = 0,
 ) -> dict[str, Any]:
-    """Return what the page shows about the items `chosen`, of which the first were `given`.
+    """Return what the page shows of the `chosen` items, in their order.
 
-    labels: (n,) classes, or None; facts: for the top of the page.
-
-    Of very many items a random part is measured, which the page states. O(m r k) for m items.
+    free:  items that could be chosen, sorted.
+    about: by name, "id", "label", "quality" and "text" of all n items, each optional.
+    facts: for the top of the page.
     """
-    rng = np.random.default_rng(seed_key(seed))
-    most = max(1000, NUMBERS // spectrum.rank)
-    measured = np.arange(spectrum.n)
-    if spectrum.n > most:
-        measured = np.sort(rng.choice(spectrum.n, most, replace=False))
-    count = 4 * measured.size * spectrum.rank
-    reserve(count, f"what a page measures of {measured.size:,} items", "leave the page out")
-    A, F = kernel_features(spectrum, measured), kernel_features(spectrum, chosen)
-    others = np.setdiff1d(np.arange(spectrum.n), chosen[:given])
-    random = []
-    for _ in range(SETS):
-        drawn = rng.choice(others, chosen.size - given, replace=False)
-        items = np.append(chosen[:given], drawn)
-        random.append(_covered(A, kernel_features(spectrum, items))[0])
-    figures, cosines, nearest = _covered(A, F)
-    counts = np.bincount(nearest, minlength=chosen.size)
-    stands = np.argsort(-counts, kind="stable")[:LISTED]
-    far = np.argsort(cosines, kind="stable")
-    far = far[~np.isin(measured[far], chosen)][:LISTED]
-    share = counts / counts.sum()
+    counts = np.bincount(spread.nearest, minlength=given.size + chosen.size)[given.size :]
+    others = np.flatnonzero(~np.isin(spread.measured, np.append(given, chosen)))
+    far = others[np.argsort(-spread.distance[others], kind="stable")][:FARTHEST]
     return {
-        "n": spectrum.n,
-        "measured": int(measured.size),
+        "n": F.n,
+        "measured": int(spread.measured.size),
         "k": int(chosen.size),
-        "given": given,
+        "given": int(given.size),
         "facts": facts,
+        "words": spread.words(),
         "sets": SETS,
         "figures": [
             {
                 "name": name,
-                "chosen": form.format(ours),
-                "random": form.format(float(np.mean(theirs))),
-                "range": f"{form.format(min(theirs))} to {form.format(max(theirs))}",
+                "chosen": f"{found[0]:.3f}",
+                "random": f"{found[1:].mean():.3f}",
+                "range": f"{found[1:].min():.3f} to {found[1:].max():.3f}",
             }
-            for (name, form), ours, theirs in zip(
-                FIGURES.items(), figures, zip(*random, strict=True), strict=True
-            )
+            for name, found in spread.figures.items()
         ],
-        "classes": [] if labels is None else _classes(chosen, labels),
-        "dots": _dots(A, F, given, rng),
-        "stands_for": [_entry(chosen[j], labels, f"{share[j]:.1%}") for j in stands],
-        "farthest": [_entry(measured[i], labels, f"{cosines[i]:.3f}") for i in far],
+        "classes": _classes(chosen, free, about["label"]) if "label" in about else [],
+        "dots": _dots(F, chosen, given, spread.measured),
+        "set": [
+            _entry(item, about, f"{count / spread.measured.size:.1%}")
+            for item, count in zip(chosen[:LISTED].tolist(), counts, strict=False)
+        ],
+        "farthest": [
+            _entry(int(spread.measured[i]), about, f"{spread.distance[i]:.2f}") for i in far
+        ],
     }
 
 
-def _covered(A: FloatArray, F: FloatArray) -> tuple[tuple[float, ...], FloatArray, IntArray]:
-    """Return what a set with features F covers of items with features A.
-
-    That is FIGURES, each item's cosine with the most similar item of the set, and its place there.
-    """
-    Q, R, _ = linalg.qr(F.T, mode="economic", pivoting=True, check_finite=False)
-    left = np.abs(R.diagonal())
-    centred = A - A.mean(axis=0)
-    inside = centred @ Q[:, left > DEPENDENT * left[0]]
-    total = float(np.einsum("ij,ij->", centred, centred))
-    spread = float(np.einsum("ij,ij->", inside, inside)) / total if total > 0 else 1.0
-    units = unit_rows(F)
-    cosines, nearest = np.empty(len(A)), np.empty(len(A), dtype=np.int64)
-    step = max(1, PIECE // len(F))
-    for first in range(0, len(A), step):
-        part = slice(first, first + step)
-        similar = unit_rows(A[part]) @ units.T
-        nearest[part] = similar.argmax(axis=1)
-        cosines[part] = similar.max(axis=1)
-    low, middle = np.quantile(cosines, (0.05, 0.5)).tolist()
-    return (min(spread, 1.0), middle, low, mean_cosine(F)), cosines, nearest
-
-
-def _classes(chosen: IntArray, labels: Any) -> list[dict[str, Any]]:
+def _classes(chosen: IntArray, free: IntArray, labels: Any) -> list[dict[str, Any]]:
     """Return the classes, commonest first: items, how many are chosen, how many would be."""
-    names, codes, items = np.unique(labels, return_inverse=True, return_counts=True)
-    drawn = np.bincount(codes[chosen], minlength=names.size)
-    expected = chosen.size * items / codes.size
+    names, codes, items = np.unique(labels[free], return_inverse=True, return_counts=True)
+    drawn = np.bincount(codes[np.searchsorted(free, chosen)], minlength=names.size)
+    expected = chosen.size * items / free.size
     widest = float(max(drawn.max(), expected.max()))
     return [
         {
@@ -133,21 +174,29 @@ def _classes(chosen: IntArray, labels: Any) -> list[dict[str, Any]]:
 
 
 def _dots(
-    A: FloatArray, F: FloatArray, given: int, rng: np.random.Generator
+    F: Features, chosen: IntArray, given: IntArray, measured: IntArray
 ) -> list[dict[str, Any]]:
     """Return groups of places on the map, 0 to 1000 by 0 to 600: all items, chosen, given."""
-    shown = A if len(A) <= DOTS else A[rng.choice(len(A), DOTS, replace=False)]
-    places = 12 + positions(A, np.vstack([shown, F])) * [976, 576]
-    everyone, first = len(shown), len(shown) + given
-    plain, given_ones, others = np.split(places.round(1), [everyone, first])
+    plain = measured[:: -(-measured.size // DOTS)]
+    groups = {"plain": plain, "chosen": chosen[:DOTS], "given": given[:DOTS]}
+    axes = F.take(plain[:: -(-plain.size // AXES)])
+    products = product(axes, axes.T)
+    products = products - products.mean(axis=0)
+    products = products - products.mean(axis=1)[:, None]
+    plane = product(axes.T, leading(products, min(2, len(products))))
+    rows = F.take(np.concatenate(list(groups.values())))
+    places = 12 + to_unit_square(product(rows, plane)) * [976, 576]
+    ends = np.cumsum([group.size for group in groups.values()])[:-1]
+    parts = np.split(places.round(1), ends)
     return [
-        {"name": "plain", "radius": 2.5, "places": plain.tolist()},
-        {"name": "chosen", "radius": 5, "places": others.tolist()},
-        {"name": "given", "radius": 5, "places": given_ones.tolist()},
+        {"name": name, "radius": 2.5 if name == "plain" else 5, "places": part.tolist()}
+        for name, part in zip(groups, parts, strict=True)
     ]
 
 
-def _entry(item: int, labels: Any, value: str) -> dict[str, Any]:
+def _entry(item: int, about: Mapping[str, Any], value: str) -> dict[str, Any]:
     """Return one line of a list."""
-    label = "" if labels is None else visible(labels[item], NAME)
-    return {"item": int(item), "label": label, "value": value}
+    known = {name: snippet(column[item]) for name, column in about.items()}
+    if "quality" in about:
+        known["quality"] = f"{about['quality'][item]:.3g}"
+    return {"id": "", "label": "", "quality": "", "text": "", **known, "item": item, "value": value}
