@@ -73,6 +73,15 @@ for number, part in enumerate(parts):
     scipy.sparse.save_npz(f"corpus/{number:03d}.npz", part)
 X = rng.poisson(0.05, size=(128, 400)).astype(float)  # short texts, few words in common
 """,
+    "docs/select.md": """
+import csv
+
+with open("pool.csv", "w", newline="") as file:
+    writer = csv.writer(file)
+    writer.writerow(["name", "body", "score", *(f"x{j}" for j in range(80))])
+    for i in range(400):
+        writer.writerow([f"text {i}", f"The text number {i}.", rng.random(), *X[i]])
+""",
     "docs/training.md": """
 import torch
 
