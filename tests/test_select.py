@@ -189,6 +189,7 @@ def test_labels_are_counted_and_do_not_change_the_set(folder):
         ("-k 5 --quality y.txt -o c.csv", "--quality y.txt is 'a' for item 0"),
         ("-k 5 --quality short.txt -o c.csv", r"short\.txt has 2 entries for 300 items"),
         ("-k 5 --quality minus.txt -o c.csv", "quality must not be negative"),
+        ("-k 5 --quality few.txt -o c.csv", "rounding hides.*; use --how greedy"),
         ("-k 5 -o c.parquet", r"must end in \.csv or \.txt or \.npy"),
         ("-k 5 -o there.csv", r"there\.csv exists; use --force"),
         ("-k 5 -o c.csv --page there.html", r"there\.html exists; use --force"),
@@ -201,6 +202,7 @@ def test_what_cannot_be_is_one_line_and_writes_nothing(folder, command, message)
     (folder / "there.html").write_text("mine")
     (folder / "short.txt").write_text("1\n2\n")
     (folder / "minus.txt").write_text("-1\n" * 300)
+    (folder / "few.txt").write_text("1\n" + "1e-9\n" * 299)
     before = {path: path.read_bytes() for path in folder.iterdir()}
     fails(f"x.npy {command}", message)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.designs.kdpp import KDPP
-from dmsgd.errors import warn_kernel
+from dmsgd.errors import InputError, warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.features.rows import row_norms2, squared_distances
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_items
@@ -103,10 +103,11 @@ def select(
     if how == "greedy":
         return chosen
     if q[chosen].min() < UNLIKELY:
-        raise ValueError(
+        raise InputError(
             f"{k} items can be drawn only with such as item {chosen[np.argmin(q[chosen])]}, whose "
-            f"quality is {q[chosen].min():.1g} of the largest, which rounding hides; use "
-            f"how='greedy', a smaller k or a larger diversity"
+            f"quality is {q[chosen].min():.1g} of the largest, which rounding hides; reduce k, or "
+            f"let diversity count more",
+            how="greedy",
         )
     while (drawn := _draw(F, q, k, known, free, found, key)) is None:
         found /= 4
