@@ -34,6 +34,7 @@ NUMERICAL = [
     "conditioned",
     "designs",
     "diagnostics",
+    "dpp",
     "features",
     "greedy",
     "inclusion",

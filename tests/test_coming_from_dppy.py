@@ -61,7 +61,7 @@ def test_draws_by_matrix(page, number, name):
     names = page[number]
     law = kdpp_law(names["L"], 3) if name == "kdpp" else dpp_law(names["L"])
     check_closed_forms(names[name], law)
-    check_draws(names[name], law, size=5000)
+    check_draws(names[name], law, size=2000)
     check_sets(names["sets"], law)
 
 
@@ -81,9 +81,9 @@ def test_a_markov_chain(page):
     law = kdpp_law(page[6]["L"], 3)
     check_sets(page[6]["sets"], law)
     counts = dict.fromkeys(law, 0)
-    for Y in page[6]["chain"].sample(4000, seed=1).tolist():
+    for Y in page[6]["chain"].sample(3000, seed=1).tolist():
         counts[tuple(sorted(Y))] += 1
-    assert sum(abs(counts[Y] / 4000 - p) for Y, p in law.items()) / 2 < 0.05
+    assert sum(abs(counts[Y] / 3000 - p) for Y, p in law.items()) / 2 < 0.05
 
 
 def test_marginals(page):

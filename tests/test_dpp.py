@@ -79,7 +79,8 @@ def test_a_dpp_of_a_marginal_kernel_equals_enumeration(name):
         design = dmsgd.DPP.from_marginal(source)
         check(design, law)
         np.testing.assert_allclose(design.marginal_kernel(), K, atol=1e-14)
-    check_draws(design, law, size=5000)
+    if name in ("projection", "mixed"):
+        check_draws(design, law, size=3000)
 
 
 @pytest.mark.parametrize(("items", "exclude"), CASES)
@@ -118,7 +119,7 @@ def test_draws_of_a_conditioned_dpp_follow_the_law():
     F = RNG.normal(size=(N, 4))
     law = conditioned(likelihood_law(F @ F.T), [1], [4])
     design = dmsgd.DPP(F @ F.T).given([1], exclude=[4])
-    check_draws(design, law, size=5000)
+    check_draws(design, law, size=3000)
     check_determinism(design)
     again = pickle.loads(pickle.dumps(design))
     assert [a.tolist() for a in again.sample(5, seed=1)] == [
@@ -155,13 +156,13 @@ def test_random_marginal_kernels_given_items(seed):
 
 
 def test_sizes_are_exact_for_many_eigenvalues():
-    values = np.geomspace(1e9, 1e-9, 300)
-    V = np.linalg.qr(RNG.normal(size=(320, 300)))[0]
+    values = np.geomspace(1e9, 1e-9, 80)
+    V = np.linalg.qr(RNG.normal(size=(90, 80)))[0]
     design = dmsgd.DPP(Spectrum(values, V))
     sizes = design.size_distribution()
-    assert sizes.shape == (301,)
+    assert sizes.shape == (81,)
     assert sizes.sum() == pytest.approx(1, abs=1e-13)
-    log_e = dmsgd.polynomials.log_elementary_symmetric(values, 300)  # P(|Y| = j) = e_j / det(L + I)
+    log_e = dmsgd.polynomials.log_elementary_symmetric(values, 80)  # P(|Y| = j) = e_j / det(L + I)
     exact = log_e - np.log1p(values).sum()
     seen = sizes > 1e-300
     np.testing.assert_allclose(np.log(sizes[seen]), exact[seen], atol=1e-10)
@@ -207,7 +208,7 @@ def test_what_is_no_marginal_kernel_is_refused(K, word):
 
 
 def test_rounding_of_a_projection_is_no_error():
-    V = np.linalg.qr(RNG.normal(size=(300, 20)))[0]
+    V = np.linalg.qr(RNG.normal(size=(100, 20)))[0]
     design = dmsgd.DPP.from_marginal(V @ V.T)
     assert (design.size_distribution()[:20] == 0).all()
     assert design.sample(3, seed=0)[0].size == 20
