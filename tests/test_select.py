@@ -110,10 +110,13 @@ def test_ids_texts_and_quality_are_columns_that_are_no_features(folder, ending):
 
 def test_ids_texts_and_quality_may_be_files(folder):
     np.save("q.npy", QUALITY)
-    (folder / "ids.txt").write_text("\n".join(IDS))
+    (folder / "ids.txt").write_bytes("\r\n".join(IDS).encode())
     (folder / "texts.txt").write_text("\n" * 299 + "last\n")
     run("x.npy --id ids.txt --texts texts.txt --quality q.npy -k 8 -o chosen.csv")
     assert items("chosen.csv") == dmsgd.select(X, 8, quality=QUALITY, seed=0).tolist()
+    assert [row["id"].removeprefix("'") for row in table("chosen.csv")] == [
+        IDS[item] for item in items("chosen.csv")
+    ]
     assert {row["text"] for row in table("chosen.csv")} <= {"", "last"}
 
 
@@ -154,11 +157,9 @@ def test_given_and_excluded_items_are_ids_where_there_are_ids(folder):
     (folder / "other.csv").write_text("name,grade\ndoc 9,3\n")
     run(f"{options} --given output.csv --exclude other.csv -o two.csv")
     assert items("two.csv") == expected
-    fails(
-        f"{options} --given '@2,no,none' -o c.csv", "2 ids that --id name does not have: no, none"
-    )
+    fails(f"{options} --given '@2,no,none' -o c.csv", "2 ids that no item has: no, none")
     (folder / "output.csv").write_text("id\nno\n")
-    fails(f"{options} --exclude output.csv -o c.csv", "names 1 id that --id name .*: no")
+    fails(f"{options} --exclude output.csv -o c.csv", "output.csv names 1 id that no item has: no")
 
 
 def test_items_that_share_an_id_are_named_together(folder):
@@ -166,6 +167,15 @@ def test_items_that_share_an_id_are_named_together(folder):
     run("x.npy --id ids.txt --exclude 0,99 -k 4 -o c.csv")
     excluded = [0, 1, 2, 297, 298, 299]
     assert items("c.csv") == dmsgd.select(X, 4, exclude=excluded, seed=0).tolist()
+
+
+@pytest.mark.filterwarnings("always::dmsgd.errors.KernelWarning")
+def test_copies_are_chosen_last_with_a_warning(folder):
+    np.save("copies.npy", np.repeat(X[:3], 4, axis=0))
+    result = invoke("copies.npy -k 5 -o c.csv")
+    assert result.exit_code == 0
+    assert "warning: 3 items of k=5 are distinct" in result.stderr
+    assert len({item // 4 for item in items("c.csv")}) == 3
 
 
 def test_labels_are_counted_and_do_not_change_the_set(folder):
@@ -181,12 +191,12 @@ def test_labels_are_counted_and_do_not_change_the_set(folder):
     ("command", "message"),
     [
         ("-k 301 -o c.csv", "k=301 new items .*at most 300"),
-        ("-k 5 --given 300 -o c.csv", r"--given 300 must lie in 0\.\.299"),
-        ("-k 5 --given y.txt -o c.csv", r"--given y\.txt must hold item numbers"),
+        ("-k 5 --given 7,300,1e3 -o c.csv", "--given 7,300,1e3 names 2 numbers .*: 300, 1e3"),
+        ("-k 5 --given y.txt -o c.csv", r"--given y\.txt names 300 numbers that no item has: a, "),
         ("-k 5 --exclude none.txt -o c.csv", r"no file none\.txt"),
-        ("-k 5 --given '' -o c.csv", "--given '' is neither item numbers such as 3,7,12 nor"),
-        ("-k 5 --exclude -1 -o c.csv", "--exclude '-1' is neither item numbers"),
-        ("-k 5 --quality y.txt -o c.csv", "--quality y.txt is 'a' for item 0"),
+        ("-k 5 --given '' -o c.csv", "--given .*names 1 number"),
+        ("-k 5 --exclude -1 -o c.csv", "--exclude -1 names 1 number that no item has: -1"),
+        ("-k 5 --quality y.txt -o c.csv", "--quality y.txt must hold a number per item: .*'a'"),
         ("-k 5 --quality short.txt -o c.csv", r"short\.txt has 2 entries for 300 items"),
         ("-k 5 --quality minus.txt -o c.csv", "quality must not be negative"),
         ("-k 5 --quality few.txt -o c.csv", "rounding hides.*; use --how greedy"),

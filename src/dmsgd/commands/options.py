@@ -28,9 +28,9 @@ BESIDE = ("id", "texts", "quality")
 OUTPUT = click.Path(path_type=Path)
 
 
-def output_option(help: str) -> Callable[[Any], Any]:
+def output_option(help: str, required: bool = True) -> Callable[[Any], Any]:
     """Return the option --output of a command."""
-    return click.option("-o", "--output", type=OUTPUT, required=True, help=help)
+    return click.option("-o", "--output", type=OUTPUT, required=required, help=help)
 
 
 @final

@@ -20,17 +20,18 @@ from dmsgd.commands.options import (
     OUTPUT,
     SEED,
     DataFiles,
+    output_option,
     reads_features,
 )
 from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
-from dmsgd.inputs.messages import cell, counted, few
+from dmsgd.inputs.messages import cell, counted, few, visible
 
 if TYPE_CHECKING:
     from dmsgd.inputs.arrays import FloatArray, IntArray
 
-#: Item numbers, as --given takes them.
-NUMBERS = re.compile(r"\s*\d{1,18}\s*(,\s*\d{1,18}\s*)*", re.ASCII)
+#: The column of an output that holds item numbers; characters that a message shows of a list.
+NUMBER, SHOWN = ("item",), 200
 #: The end of a file of items, or of one of its columns, file.csv:NAME.
 FILE = re.compile(r"\.(npy|npz|csv|tsv|parquet|zarr|txt)(:.+)?$", re.IGNORECASE)
 #: What names items in --given and --exclude.
@@ -45,20 +46,11 @@ ITEMS = (
     (
         click.argument("features"),
         click.option("-k", type=click.IntRange(1), required=True, help="New items to choose."),
-        click.option(
-            "-o",
-            "--output",
-            type=OUTPUT,
-            help="File to write: .csv, .txt (one number per line) or .npy.  [default: CSV to "
-            "standard output]",
-        ),
+        output_option("File to write: .csv, .txt (numbers), .npy.  [default: print CSV]", False),
         click.option("--page", type=OUTPUT, help="Page to write about the set: .html."),
         click.option("--id", help="Id of each item: a column, or a file as for --labels."),
         click.option("--texts", help="Text of each item: a column, or a file as for --labels."),
-        click.option(
-            "--quality",
-            help="How much each item is worth, numbers >= 0: a column, or a file as for --labels.",
-        ),
+        click.option("--quality", help="Worth of each item, >= 0: a column, or a file of numbers."),
         click.option(
             "--diversity",
             type=click.FloatRange(0, 1, min_open=True),
@@ -145,10 +137,8 @@ def select(
         "text": files.entries("--texts", n),
     }
     about = {name: column for name, column in columns.items() if column is not None}
-    known, barred = (
-        _items(option, each, n, id, about.get("id"))
-        for option, each in (("--given", given), ("--exclude", exclude))
-    )
+    ids, own = about.get("id", range(n)), NUMBER if id is None else ("id", id)
+    known, barred = _items("--given", given, ids, own), _items("--exclude", exclude, ids, own)
     X = X if rho is None else features.anneal(X, rho)
     X = features.standardize(X) if standardize else X
     F = as_features(features.normalize(X) if normalize else X).to_memory()
@@ -192,57 +182,39 @@ def _numbers(entries: Any, option: str | None) -> FloatArray | None:
     """Return the entries of --quality as numbers."""
     import numpy as np
 
-    if entries is None:
-        return None
-    found = np.empty(len(entries))
-    for item, each in enumerate(entries):
-        try:
-            found[item] = float(each)
-        except (TypeError, ValueError):
-            what = f"--quality {option} is {str(each)[:40]!r} for item {item}, which is no number"
-            raise ValueError(what) from None
-    return found
+    try:
+        return None if entries is None else np.array(entries.tolist(), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"--quality {option} must hold a number per item: {error}") from None
 
 
-def _items(option: str, texts: tuple[str, ...], n: int, column: str | None, ids: Any) -> IntArray:
-    """Return the items that --given or --exclude names, by number or by id, or in files.
+def _items(option: str, texts: tuple[str, ...], ids: Any, own: tuple[str | None, ...]) -> IntArray:
+    """Return the items that --given or --exclude names, or that files of ids hold.
 
-    column, ids: the value of --id, and the ids, or None.
+    ids: of all items, their numbers if they have no others; own: columns of files that hold them.
     """
     import numpy as np
 
     from dmsgd.files.tables import column_names, read_column
-    from dmsgd.inputs.arrays import as_items
 
     places: dict[str, list[int]] = {}
-    for item, each in enumerate(() if ids is None else ids):
+    for item, each in enumerate(ids if texts else ()):
         for name in {str(each), cell(each)}:  # the latter is in earlier outputs
             places.setdefault(name, []).append(item)
     found: list[int] = []
     for text in texts:
-        listed: list[Any]
         if FILE.search(text) and text not in places:
-            held, own = column_names(text), ("item",) if ids is None else ("id", column)
+            held = column_names(text)
             path = next((f"{text}:{name}" for name in own if name in held), text)
-            listed = read_column(path).tolist()
-        elif ids is not None:
-            listed = [text] if text in places else [each.strip() for each in text.split(",")]
-        elif NUMBERS.fullmatch(text):
-            listed = [int(number) for number in text.split(",")]
+            listed = [str(each) for each in read_column(path).tolist()]
         else:
-            raise ValueError(
-                f"{option} {text!r} is neither item numbers such as 3,7,12 nor a file of them"
-            )
-        if ids is None:
-            found += as_items(listed, n, f"{option} {text}", 1).tolist()
-            continue
-        unknown = [str(each) for each in listed if str(each) not in places]
+            listed = [text] if text in places else [each.strip() for each in text.split(",")]
+        unknown = [each for each in listed if each not in places]
         if unknown:
-            raise ValueError(
-                f"{option} {text} names {counted(len(unknown), 'id')} that --id {column} does not "
-                f"have: {few(unknown)}"
-            )
-        found += [item for each in listed for item in places[str(each)]]
+            what = counted(len(unknown), "number" if own == NUMBER else "id")
+            shown = f"{option} {visible(text, SHOWN)} names {what} that no item has"
+            raise ValueError(f"{shown}: {visible(few(unknown), SHOWN)}; give others, or a file")
+        found += [item for each in listed for item in places[each]]
     return np.unique(np.array(found, dtype=np.int64))
 
 

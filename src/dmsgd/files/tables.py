@@ -227,7 +227,7 @@ def read_entries(path: str | Path, n: int) -> npt.NDArray[np.object_]:
     found: list[Any]
     if suffix == ".txt":
         with open_text(file) as text:
-            found = text.read().removesuffix("\n").split("\n")
+            found = text.read().replace("\r\n", "\n").removesuffix("\n").split("\n")
     elif suffix in TEXT_TABLES:
         found = read_cells(file, name, n)
     elif suffix == ".parquet":
