@@ -365,7 +365,7 @@ BAD = {
     "sklearn X a number": (in_sklearn(GaussianNB(), 1.0), ValueError, "one row per item"),
     "sklearn steps": (in_sklearn(GaussianNB(), steps=-1), ValueError, "at least 0, got -1"),
     "no partial_fit": (in_sklearn(PCA()), TypeError, "PCA has no partial_fit"),
-    "y needed": (in_sklearn(GaussianNB(), y=None), TypeError, "GaussianNB.partial_fit needs y"),
+    "y needed": (in_sklearn(GaussianNB(), y=None), ValueError, "requires y"),
     "no sample_weight": (
         in_sklearn(IncrementalPCA(), unbiased=True), TypeError,
         "IncrementalPCA.partial_fit takes no sample_weight"),

@@ -23,7 +23,7 @@ import numpy as np
 
 from dmsgd.designs.design import unbiased_weights
 from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, kind_of, take
-from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.arrays import IntArray, as_numbers
 from dmsgd.inputs.messages import require
 from dmsgd.inputs.scalars import Seed, as_flag
 
@@ -146,6 +146,7 @@ def train_sklearn(
     seed: Seed = 0,
     unbiased: bool = False,
     start: int = 0,
+    **params: Any,
 ) -> Iterator[Step]:
     """Return an iterator that calls `partial_fit` once per batch and yields a `Step` after it.
 
@@ -153,6 +154,8 @@ def train_sklearn(
               that need none (MiniBatchKMeans).
     classes:  passed at the first call if partial_fit takes it; by default the values of y.
     unbiased: pass sample_weight = k / (n b_i), whose mean over batches is 1.
+    params:   more arguments for partial_fit, such as sample_weight, which `unbiased` multiplies.
+              A batch gets its part of those that have one entry per item.
 
     SGDClassifier makes k updates of one item each, and MLPClassifier divides by the sum of the
     batch's weights, a ratio of two unbiased estimates. Use `train_torch` where that matters.
@@ -171,36 +174,47 @@ def train_sklearn(
         y = as_indexable(y, "y")
         if y.shape[0] != design.n:
             raise ValueError(f"y has {y.shape[0]} entries for {design.n} items; it needs one each")
-    extra = _first_call(estimator, y, classes, unbiased)
+    first = _first_call(estimator, y, classes, unbiased, params)
     batches = design.stream(seed).batches(start, steps)
-    sample_weight = design.k * unbiased_weights(design) if unbiased else None
+    if (weights := params.get("sample_weight")) is not None:
+        params["sample_weight"] = weights = as_numbers(weights, "sample_weight", design.n)
+    if unbiased:
+        unit = design.k * unbiased_weights(design)
+        params["sample_weight"] = unit if weights is None else unit * weights
+    each = {name: value for name, value in params.items() if np.shape(value)[:1] == (design.n,)}
+    each = {name: as_indexable(value, name) for name, value in each.items()}
 
     def updates(extra: dict[str, Any]) -> Iterator[Step]:
         for t, batch in batches:
             arguments = [take(X, batch)] if y is None else [take(X, batch), take(y, batch)]
-            if sample_weight is not None:
-                extra = {**extra, "sample_weight": sample_weight[batch]}
-            estimator.partial_fit(*arguments, **extra)
+            parts = {name: take(value, batch) for name, value in each.items()}
+            estimator.partial_fit(*arguments, **{**params, **parts, **extra})
             extra = {}
             yield Step(t, batch, None)
 
-    return updates(extra)
+    return updates(first)
 
 
-def _first_call(estimator: Any, y: Any, classes: Any, unbiased: bool) -> dict[str, Any]:
-    """Return the extra arguments of the first partial_fit; raise for those it does not take."""
+def _first_call(
+    estimator: Any, y: Any, classes: Any, unbiased: bool, params: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what only the first partial_fit gets; raise for arguments that it does not take."""
     name = type(estimator).__name__
     if isinstance(estimator, type) or not hasattr(estimator, "partial_fit"):
         raise TypeError(f"{name} has no partial_fit, so this estimator cannot learn batch by batch")
     takes = inspect.signature(estimator.partial_fit).parameters
     if y is None and "y" in takes and takes["y"].default is inspect.Parameter.empty:
-        raise TypeError(f"{name}.partial_fit needs y, got None")
+        raise ValueError(f"{name} requires y to be passed, but the target y is None")
     if unbiased and "sample_weight" not in takes:
         raise TypeError(f"{name}.partial_fit takes no sample_weight, which unbiased=True needs")
+    if not any(each.kind is each.VAR_KEYWORD for each in takes.values()):
+        for unknown in params.keys() - takes:
+            raise TypeError(f"{name}.partial_fit takes no {unknown}; leave it out")
     if "classes" not in takes:
         if classes is not None:
             raise TypeError(f"{name}.partial_fit takes no classes; leave them out")
         return {}
-    if classes is None and y is not None and math.prod(y.shape[1:]) == 1:  # also one column
-        classes = np.unique(np.asarray(y))
+    if classes is None and y is not None:
+        outputs = math.prod(y.shape[1:])  # several: labels that are there (1) or not (0)
+        classes = np.unique(np.asarray(y)) if outputs == 1 else np.arange(outputs)
     return {} if classes is None else {"classes": classes}

@@ -1,24 +1,33 @@
-"""A scikit-learn estimator that learns from diverse batches; its parameters can be searched."""
+"""Estimators for scikit-learn: one that learns from diverse batches, one that selects rows."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from dmsgd.inputs.messages import require
 
 require("sklearn", "dmsgd.sklearn")
 
+import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dmsgd.designs.build import make_design
+from dmsgd.designs.design import Design
 from dmsgd.designs.options import CHECKS, Batches, DesignOptions, KernelName, TargetName
+from dmsgd.designs.select import select
 from dmsgd.designs.stream import as_indexable
-from dmsgd.inputs.scalars import as_flag, as_positive
+from dmsgd.errors import RankError, warn_kernel
+from dmsgd.inputs.scalars import as_count, as_flag, as_fraction, as_positive
 from dmsgd.sgd import train_sklearn
+
+#: Not those of the estimator: `partial_fit` would learn from batches that are not the design's.
+OWN = frozenset({"estimator", "estimator_", "design_", "partial_fit"})
 
 
 class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -27,13 +36,16 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     estimator: anything with partial_fit: SGDClassifier, MLPClassifier, MiniBatchKMeans, ...
     batches:   "k-DPP"; "weighted", as often without repulsion; "partition", every item once per
                epoch in diverse batches; "stratified"; "uniform".
-    k, w, kernel, scale, standardize, normalize, target: as in `dmsgd.diversify`; labels are y.
+    k:         the items of a batch; fewer where X has fewer rows, or the kernel a lower rank (with
+               a warning), so that no fold of a search fails.
+    w, kernel, scale, standardize, normalize, target: as in `dmsgd.diversify`; labels are y.
     epochs:    passes over as many items as there are: ceil(epochs n / k) batches.
     unbiased:  weight items by k / (n b_i), if partial_fit takes sample_weight.
-    random_state: int, RandomState or None, as in scikit-learn, for the batches.
+    random_state: int, RandomState or None, as in scikit-learn, for the batches, and for the
+               estimator if its own is None.
 
     After `fit`: `estimator_`, `design_`, and all methods and attributes of the fitted estimator
-    (predict, transform, score, classes_, ...).
+    (predict, transform, score, coef_, classes_, feature_names_in_, ...).
 
     >>> import numpy as np
     >>> from sklearn.linear_model import SGDClassifier
@@ -72,37 +84,61 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.unbiased = unbiased
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Diversified:
-        """Learn from ceil(epochs n / k) batches; y is None for estimators that need none."""
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Diversified:
+        """Learn from ceil(epochs n / k) batches; y is None for estimators that need none.
+
+        params: arguments of the estimator's `partial_fit`, such as sample_weight. Each batch gets
+                the entries of its items.
+        """
         epochs, unbiased = as_positive(self.epochs, "epochs"), as_flag(self.unbiased, "unbiased")
         given = self.get_params(deep=False)
         options = DesignOptions(**{name: given[name] for name in CHECKS if name in given})
-        rows = as_indexable(X, "X")
+        if get_config()["enable_metadata_routing"]:
+            params = process_routing(self, "fit", **params).estimator.partial_fit
         if options.batches == "stratified" and y is None:
             raise ValueError("batches='stratified' needs y")
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.design_ = make_design(options, rows, self.k, y)
-        self.estimator_ = clone(self.estimator)
+        uses_features = options.batches not in ("stratified", "uniform")
+        rows = check_array(X, accept_sparse="csr") if uses_features else as_indexable(X, "X")
+        random = check_random_state(self.random_state)
+        seed = int(random.randint(2**31 - 1))
+        self.design_ = _fitting_design(options, rows, as_count(self.k, "k"), y)
+        self.estimator_ = _seeded(clone(self.estimator), random)
         steps = math.ceil(epochs * self.design_.n / self.design_.k)
         for _ in train_sklearn(
-            self.estimator_, X, y, self.design_, steps, seed=seed, unbiased=unbiased
+            self.estimator_,
+            X,
+            y,
+            self.design_,
+            steps,
+            seed=seed,
+            unbiased=unbiased,
+            start=0,
+            **params,
         ):
             pass
+        if hasattr(self.estimator_, "labels_"):  # of clusters: `partial_fit` keeps the last batch's
+            self.estimator_.labels_ = self.estimator_.predict(X)
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method or attribute of the fitted estimator: predict, score, classes_, ..."""
-        own = name.startswith("_") or name in ("estimator", "estimator_", "design_")
-        if not own and "estimator_" in vars(self):
-            return getattr(self.estimator_, name)
-        if own or name.endswith("_") or not hasattr(self.estimator, name):
+        """Return a method or attribute of the fitted estimator: predict, score, coef_, ..."""
+        own = name.startswith(("_", "set_", "fit_")) or name in OWN
+        if own or name in self.estimator.get_params(deep=False):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if "estimator_" in vars(self):
+            return getattr(self.estimator_, name)
+        getattr(self.estimator, name)  # raises AttributeError where it has no such method
         return lambda *_, **__: check_is_fitted(self, "estimator_")  # raises NotFittedError
 
     @available_if(lambda self: hasattr(self.estimator, "transform"))  # type: ignore[untyped-decorator]
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Return what the estimator's `transform` makes of X after `fit`."""
-        return self.fit(X, y).transform(X)
+        return self.fit(X, y, **params).transform(X)
+
+    @available_if(lambda self: hasattr(self.estimator, "fit_predict"))  # type: ignore[untyped-decorator]
+    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Return what the estimator's `predict` makes of X after `fit`: the clusters."""
+        return self.fit(X, y, **params).predict(X)
 
     @available_if(lambda self: hasattr(self.estimator, "set_output"))  # type: ignore[untyped-decorator]
     def set_output(self, *, transform: Any = None) -> Diversified:
@@ -110,6 +146,14 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for estimator in (self.estimator, vars(self).get("estimator_", self.estimator)):
             estimator.set_output(transform=transform)
         return self
+
+    def get_metadata_routing(self) -> Any:
+        """Return which arguments the estimator gets: those of `fit` are for its `partial_fit`."""
+        to = MethodMapping().add(caller="score", callee="score")
+        for caller in ("fit", "fit_transform", "fit_predict"):
+            to.add(caller=caller, callee="partial_fit")
+        router = MetadataRouter(owner=type(self).__name__)
+        return router.add(estimator=self.estimator, method_mapping=to)
 
     def __sklearn_tags__(self) -> Any:
         """Return the kind of estimator, which is that of the estimator that it fits."""
@@ -123,3 +167,90 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _estimator_type(self) -> Any:
         """The same for scikit-learn before 1.6."""
         return getattr(self.estimator, "_estimator_type", None)
+
+
+class DiverseSelector(BaseEstimator):  # type: ignore[misc]
+    """Chooses a diverse part of the rows by `dmsgd.select`; named as in scikit-matter.
+
+    n_to_select:    how many rows, or which share of them, a float up to 1; None is half of them.
+    how, diversity: as in `dmsgd.select`.
+    random_state:   int, RandomState or None, as in scikit-learn, for how="draw".
+
+    After `fit`: `selected_idx_`, the chosen rows, with how="greedy" best first; `support_`, True
+    for these. There is no `transform`, which may not change the number of rows: use
+    `X[selector.selected_idx_]`.
+
+    >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
+    >>> DiverseSelector(n_to_select=3, how="greedy").fit(X).selected_idx_
+    array([0, 4, 3])
+    """
+
+    def __init__(
+        self,
+        n_to_select: float | None = None,
+        *,
+        how: Literal["draw", "greedy"] = "draw",
+        diversity: float = 0.5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_to_select = n_to_select
+        self.how = how
+        self.diversity = diversity
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any = None, quality: Any = None, given: Any = (), exclude: Any = ()
+    ) -> DiverseSelector:
+        """Choose rows of X by `dmsgd.select(X, k, quality=, given=, exclude=)`; y is ignored."""
+        X = check_array(X, accept_sparse="csr")
+        n, self.n_features_in_ = X.shape
+        k = 0.5 if self.n_to_select is None else self.n_to_select
+        if isinstance(k, float | np.floating):
+            k = max(int(n * as_positive(as_fraction(k, "n_to_select"), "n_to_select")), 1)
+        self.selected_idx_ = select(
+            X,
+            as_count(k, "n_to_select"),
+            quality=quality,
+            diversity=self.diversity,
+            given=given,
+            exclude=exclude,
+            how=self.how,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+        self.support_ = np.isin(np.arange(n), self.selected_idx_)
+        return self
+
+    def get_support(self, indices: bool = False, ordered: bool = False) -> Any:
+        """Return True for chosen rows; with `indices` their numbers, `ordered` as chosen."""
+        check_is_fitted(self)
+        if not indices:
+            return self.support_
+        return self.selected_idx_ if ordered else np.sort(self.selected_idx_)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn asks of estimators: sparse matrices are taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _fitting_design(options: DesignOptions, X: Any, k: int, y: Any) -> Design:
+    """Return the design with batches of k items, or of as many as X has."""
+    k = min(k, X.shape[0])
+    try:
+        return make_design(options, X, k, y)
+    except RankError as error:
+        if error.rank < 1:
+            raise
+        warn_kernel(f"batches have {error.rank} items instead of k={k}, the kernel's rank")
+        return make_design(options, X, error.rank, y)
+
+
+def _seeded(estimator: Any, random: np.random.RandomState) -> Any:
+    """Return the estimator; each random_state of it that is None becomes a number."""
+    unset = [
+        name
+        for name, value in sorted(estimator.get_params().items())
+        if name.split("__")[-1] == "random_state" and value is None
+    ]
+    return estimator.set_params(**{name: random.randint(2**31 - 1) for name in unset})
