@@ -1,10 +1,12 @@
-"""The estimator that learns from diverse batches: a citizen of scikit-learn."""
+"""The estimators for scikit-learn: `Diversified` and `DiverseSelector`."""
 
 import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.cluster import MiniBatchKMeans
@@ -13,11 +15,14 @@ from sklearn.decomposition import MiniBatchNMF
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
 
 import dmsgd
-from dmsgd.sklearn import Diversified
+from dmsgd.sklearn import DiverseSelector, Diversified
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:600] / 16, y[:600]
@@ -31,7 +36,7 @@ def test_it_learns_from_the_batches_of_the_design():
     ours = model(k=20, w=0.7, standardize=True, normalize=True, epochs=3).fit(X, y)
     by_hand = SGDClassifier(random_state=0)
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    design = dmsgd.diversify(X, 20, y, 0.7, standardize=True, normalize=True)
+    design = dmsgd.diversify(X, 20, y, w=0.7, standardize=True, normalize=True)
     for _ in dmsgd.sgd.train_sklearn(by_hand, X, y, design, steps=90, seed=seed):
         pass
     np.testing.assert_array_equal(ours.estimator_.coef_, by_hand.coef_)
@@ -110,6 +115,104 @@ def test_labels_in_a_column(batches):
     )
 
 
+RNG = np.random.default_rng(0)
+
+
+def test_batches_are_as_large_as_the_data_has():
+    twice = np.repeat([[1.0, 2.0], [3.0, 1.0]], 20, axis=0)
+    with pytest.warns(dmsgd.KernelWarning, match="2 items instead of k=32"):
+        assert (
+            Diversified(GaussianNB(), kernel="linear").fit(twice, np.arange(40) % 2).design_.k == 2
+        )
+    with pytest.warns(dmsgd.KernelWarning, match="instead of k=100"):
+        assert 50 < model(k=100, kernel="linear").fit(X, y).design_.k <= 64
+    one = Diversified(StandardScaler()).fit([[1.0, 2.0]])
+    assert one.design_.k == 1
+    search = GridSearchCV(
+        model(kernel="rbf", epochs=1), {"k": [5, 1000]}, cv=3, error_score="raise"
+    )
+    search.fit(X[:90], y[:90])
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_it_has_what_the_estimator_learned():
+    frame = pd.DataFrame(X[:, 10:30]).add_prefix("pixel")
+    fitted = model(k=20, epochs=1).fit(frame, y)
+    assert fitted.coef_ is fitted.estimator_.coef_
+    assert fitted.feature_names_in_.tolist() == list(frame.columns)
+    means = Diversified(MiniBatchKMeans(5), k=20, epochs=1, random_state=0)
+    np.testing.assert_array_equal(means.fit_predict(X), means.labels_)
+    assert means.cluster_centers_.shape == (5, 64)
+    assert means.labels_.shape == (600,)
+    # Parameters are those of `get_params`; `partial_fit` would learn from any batches.
+    assert not any(hasattr(means, name) for name in ("max_iter", "partial_fit", "coef_"))
+
+
+def test_one_random_state_is_enough():
+    first, again, other = (
+        Diversified(SGDClassifier(), k=20, epochs=1, random_state=seed).fit(X, y).coef_
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 0
+    set_already = model(k=20, epochs=1).fit(X, y).estimator_
+    assert set_already.random_state == 0
+
+
+SEEN = []
+
+
+class Weighted(SGDClassifier):
+    """Remembers the rows and weights that it has seen."""
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        SEEN.append((X[:, 0], sample_weight))
+        return super().partial_fit(X, y, classes, sample_weight)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_weights_of_items_reach_their_batches(routing):
+    rows = 1 + RNG.random(size=(60, 8))
+    data, weights = (rows, np.arange(60) % 2), rows[:, 0]
+    with sklearn.config_context(enable_metadata_routing=routing):
+        inner = Weighted()
+        if routing:
+            inner.set_partial_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        diverse = Diversified(inner, k=5, epochs=1, random_state=0)
+        SEEN.clear()
+        diverse.fit(*data, sample_weight=weights)
+        GridSearchCV(diverse, {"w": [0, 0.5]}, cv=3, error_score="raise").fit(
+            *data, sample_weight=weights
+        )
+        assert len(SEEN) == 12 + 2 * 3 * 8 + 12
+        for first_column, given in SEEN:
+            np.testing.assert_array_equal(given, first_column)
+        SEEN.clear()
+        diverse.set_params(unbiased=True).fit(*data, sample_weight=weights)
+        unbiased = 5 * dmsgd.unbiased_weights(diverse.design_)
+        batches = diverse.design_.sample(12, int(np.random.RandomState(0).randint(2**31 - 1)))
+        for batch, (_, given) in zip(batches, SEEN, strict=True):
+            np.testing.assert_allclose(given, (unbiased * weights)[batch])
+
+
+def test_arguments_that_partial_fit_does_not_take():
+    with pytest.raises(TypeError, match="takes no sample_wieght"):
+        model(k=5).fit(X, y, sample_wieght=np.ones(600))
+    with pytest.raises(ValueError, match="sample_weight must have one number per item"):
+        model(k=5).fit(X, y, sample_weight=np.ones(599))
+    with (
+        sklearn.config_context(enable_metadata_routing=True),
+        pytest.raises(ValueError, match="sample_weight"),
+    ):
+        model(k=5).fit(X, y, sample_weight=np.ones(600))
+
+
+def test_several_labels_per_item():
+    several = np.column_stack([X[:, 20] > 0.5, X[:, 30] > 0.5]).astype(int)
+    network = Diversified(MLPClassifier((8,)), k=8, epochs=1, random_state=0).fit(X, several)
+    assert network.predict(X).shape == (600, 2)
+
+
 def test_sparse_features():
     ours = model(k=20, epochs=2).fit(sparse.csr_array(X), y)
     assert ours.score(sparse.csr_array(X), y) > 0.7
@@ -126,3 +229,35 @@ def test_what_cannot_be_is_said():
         Diversified(MiniBatchKMeans(3), batches="stratified").fit(X)
     with pytest.raises(ValueError, match="X must have one row per item"):
         model(batches="uniform").fit(X[:0], y[:0])
+
+
+@pytest.mark.parametrize("how", ["draw", "greedy"])
+def test_a_selector_selects_what_select_does(how):
+    quality = 1 + RNG.random(600)
+    selector = DiverseSelector(n_to_select=30, how=how, diversity=0.6, random_state=3)
+    selector.fit(X, y, quality=quality, given=[1, 2], exclude=[3])
+    seed = int(np.random.RandomState(3).randint(2**31 - 1))
+    expected = dmsgd.select(
+        X, 30, quality=quality, diversity=0.6, given=[1, 2], exclude=[3], how=how, seed=seed
+    )
+    np.testing.assert_array_equal(selector.selected_idx_, expected)
+    assert np.flatnonzero(selector.support_).tolist() == sorted(expected)
+    assert selector.get_support().tolist() == selector.support_.tolist()
+    assert selector.get_support(indices=True).tolist() == sorted(expected)
+    assert selector.get_support(indices=True, ordered=True).tolist() == expected.tolist()
+
+
+def test_a_selector_takes_a_number_or_a_share():
+    counts = {None: 300, 0.1: 60, 1.0: 600, 1e-6: 1, 7: 7}
+    for given, count in counts.items():
+        assert len(DiverseSelector(given, how="greedy").fit(X).selected_idx_) == count
+    for bad in (0, 0.0, 1.5, 601, "all", True):
+        with pytest.raises((TypeError, ValueError), match=r"n_to_select|k=601"):
+            DiverseSelector(bad).fit(X)
+    with pytest.raises(NotFittedError):
+        DiverseSelector().get_support()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks_of_a_selector():
+    check_estimator(DiverseSelector(random_state=0))
