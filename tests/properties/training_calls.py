@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import results
 import torch
-from calls import LABELS, NO_RESULT, SEED, WIDE, Call, plain
+from calls import FEW_ITEMS, LABELS, NO_RESULT, POSITIVE_SHARE, SEED, WIDE, Call, plain
 from gensim.models import LdaModel
 from kinds import Kind
 from sklearn.decomposition import LatentDirichletAllocation
@@ -95,8 +95,14 @@ def all_of(function):
     return lambda s, **arguments: list(function(**arguments))
 
 
-def fit(s, X, y, estimator, **options):
-    return dmsgd.sklearn.Diversified(estimator, **{"k": s.k, "epochs": 1.0, **options}).fit(X, y)
+def fit(s, X, y, estimator, sample_weight, **options):
+    diverse = dmsgd.sklearn.Diversified(estimator, **{"k": s.k, "epochs": 1.0, **options})
+    return diverse.fit(X, y, sample_weight=sample_weight)
+
+
+def chosen(s, X, quality, given, exclude, **options):
+    selector = dmsgd.sklearn.DiverseSelector(**options)
+    return selector.fit(X, None, quality, given, exclude).selected_idx_
 
 
 def resample(s, X, y, **options):
@@ -160,6 +166,8 @@ STATE = Kind(
     },
 )
 FRAMEWORKS = ("sklearn", "imblearn")
+#: Weights that are negative or overflow are for the estimator to refuse.
+SAMPLE_WEIGHT = kinds.NUMBERS.optional().without("1e308")
 #: As in scikit-learn, which asks NumPy.
 RANDOM_STATE = Kind({"0": lambda s: 0, "None": lambda s: None}, kinds.SEED.bad).without(
     "np.random", "-1", "True"
@@ -192,6 +200,7 @@ TRAINING = {
             **STEPS,
             "classes": Kind({"None": lambda s: None, "array": lambda s: np.arange(3)}, {}),
             "unbiased": kinds.FLAG,
+            "sample_weight": SAMPLE_WEIGHT,
         },
         is_steps,
         FRAMEWORKS,
@@ -237,11 +246,11 @@ TRAINING = {
     "sklearn.Diversified": Call(
         fit,
         {
-            "X": TABLE,
+            "X": TABLE.without("broken array"),
             "y": TARGETS,
             "estimator": ESTIMATOR.without("class"),
             "batches": kinds.named("k-DPP", "weighted", "partition", "stratified", "uniform"),
-            "k": kinds.BATCH_SIZE,
+            "k": kinds.BATCH_SIZE.without("above n"),  # then batches have n items
             "w": kinds.FRACTION.without("fraction"),  # scikit-learn asks NumPy about it
             "kernel": kinds.named("linear"),
             "standardize": kinds.FLAG,
@@ -249,8 +258,24 @@ TRAINING = {
             "epochs": kinds.POSITIVE.without("1e300"),
             "unbiased": kinds.FLAG,
             "random_state": RANDOM_STATE,
+            "sample_weight": SAMPLE_WEIGHT,
         },
         lambda model, s, given: results.is_design(model.design_),
+        FRAMEWORKS,
+    ),
+    "sklearn.DiverseSelector": Call(
+        chosen,
+        {
+            "X": TABLE.without("broken array"),
+            "n_to_select": kinds.COUNT.without("None"),
+            "how": kinds.named("draw", "greedy"),
+            "diversity": POSITIVE_SHARE,
+            "quality": kinds.WEIGHTS.optional(),
+            "given": FEW_ITEMS,
+            "exclude": FEW_ITEMS,
+            "random_state": RANDOM_STATE,
+        },
+        lambda items, s, given: results.is_items(items, s.n),
         FRAMEWORKS,
     ),
     "imblearn.DiverseUnderSampler": Call(
