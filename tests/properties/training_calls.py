@@ -266,7 +266,7 @@ TRAINING = {
     "sklearn.DiverseSelector": Call(
         chosen,
         {
-            "X": TABLE.without("broken array"),
+            "X": TABLE.without("broken array", "too short"),
             "n_to_select": kinds.COUNT.without("None"),
             "how": kinds.named("draw", "greedy"),
             "diversity": POSITIVE_SHARE,
