@@ -69,7 +69,7 @@ test-fast: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 $(FAST:%=tests/test_%.py)
 
 test-frameworks: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m frameworks tests/test_distributed.py tests/test_examples.py
+	$(BIN)/python -m pytest -m frameworks tests/test_distributed.py tests/test_examples.py tests/test_recipes.py
 
 # atheris has no wheel for most platforms: without it files are damaged at random, and run.py says so.
 $(VENV)/.installed-fuzz: $(VENV)/.installed-dev

@@ -66,6 +66,10 @@ def check_update(*ranks):
     expected = dmsgd.diversify(features, k=design().k).sample(STEPS, seed=0)
     parts = [np.array(rank["drawn"]).reshape(STEPS, -1) for rank in ranks]
     assert np.hstack(parts).tolist() == expected.tolist()  # of rank 0's features
+    n, k = design().n, design().k
+    expected = dmsgd.Weighted(weights=np.arange(1, n + 1), k=k).sample(STEPS, seed=0)
+    parts = [np.array(rank["weighted"]).reshape(STEPS, -1) for rank in ranks]
+    assert np.hstack(parts).tolist() == expected.tolist()  # of rank 0's weights
     assert all("different designs" in rank["refused"] for rank in ranks)
 
 

@@ -1,0 +1,63 @@
+"""Recipes for other packages, against these packages where they are installed."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dmsgd
+from test_pages import blocks
+
+pytestmark = pytest.mark.frameworks
+
+PAGE = Path(__file__).parent.parent / "docs" / "start" / "reranking.md"
+
+
+@pytest.mark.parametrize("package", ["langchain_core", "llama_index.core", "haystack"])
+def test_rerankers(package, monkeypatch):
+    """Each gives the items that `select` gives, or all of them if they are no more than k."""
+    monkeypatch.setenv("HAYSTACK_TELEMETRY_ENABLED", "False")
+    pytest.importorskip(package)
+    first, *recipes = [code for _, code in blocks(PAGE.read_text())]
+    found = {}
+    for code in (first, *(code for code in recipes if f"from {package}" in code)):
+        exec(compile(code, PAGE.name, "exec"), found)
+    chosen = [getattr(each, "content", None) or str(each) for each in found["chosen"]]
+    assert len(set(chosen)) == len(chosen) == (3 if package == "langchain_core" else 5)
+    if package == "langchain_core":
+        model = found["compressor"].embeddings
+        X = np.array(model.embed_documents([each.page_content for each in found["documents"]]))
+        scores = np.maximum(X @ model.embed_query("a question"), 0)
+        expected = dmsgd.select(X, 3, quality=scores, how="greedy")
+        assert found["chosen"] == [found["documents"][item] for item in expected]
+        assert found["compressor"].compress_documents([], "a question") == []
+    elif package == "haystack":
+        facts = [int(each.content) // 5 for each in found["chosen"]]
+        assert len(set(facts)) == 5
+        assert (
+            found["DiverseRanker"](k=5).run(found["chosen"][:2])["documents"] == found["chosen"][:2]
+        )
+    else:
+        facts = [int(each.get_content()) for each in found["chosen"]]
+        assert facts == found["diverse"].tolist()
+        assert found["postprocessor"].postprocess_nodes([]) == []
+
+
+def test_groups_apart_in_sentence_transformers():
+    """No two of a group, as NO_DUPLICATES; and every item, where that cannot fill all batches."""
+    st = pytest.importorskip("sentence_transformers")
+    torch, datasets = importlib.import_module("torch"), importlib.import_module("datasets")
+    sampler_module = importlib.import_module("sentence_transformers.base.sampler")
+    n, k, size = 512, 64, 7
+    group = np.arange(n) // size
+    pairs = {"question": [f"q{g}" for g in group], "answer": [f"a{i}" for i in range(n)]}
+    data = datasets.Dataset.from_dict(pairs)
+    design = dmsgd.designs.OnePerGroup(data["question"], k)
+    ours = st.DefaultBatchSampler(dmsgd.torch.DiverseSampler(design), k, drop_last=True)
+    options = {"generator": torch.Generator(), "seed": 0}
+    theirs = sampler_module.NoDuplicatesBatchSampler(data, k, True, **options)
+    for batches, every in ((list(ours), True), (list(theirs), False)):
+        assert len(batches) <= n // k
+        assert all(np.unique(group[batch]).size == k for batch in batches)
+        assert (np.unique(np.concatenate(batches)).size == n) == every
