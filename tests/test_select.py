@@ -305,6 +305,13 @@ def test_the_page_lists_the_set_and_what_it_covers_least():
     assert sum(each["random"] for each in found["classes"]) == pytest.approx(8)
 
 
+def test_of_many_classes_the_two_ends_are_shown():
+    found, _ = content(labels=np.array([f"class {i % 40:02}" for i in range(300)]))
+    assert len(found["classes"]) == 30
+    assert "the commonest and the rarest" in render("selection.html", "chosen", found)
+    assert "the commonest and the rarest" not in render("selection.html", "chosen", content()[0])
+
+
 def test_of_very_many_items_a_sample_is_measured(monkeypatch):
     monkeypatch.setattr(selection, "FEWEST", 50)
     monkeypatch.setattr(selection, "PRODUCTS", 1)

@@ -25,6 +25,7 @@ from dmsgd.commands.options import (
 )
 from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
+from dmsgd.errors import as_options
 from dmsgd.inputs.messages import cell, counted, few, visible
 
 if TYPE_CHECKING:
@@ -154,13 +155,15 @@ def select(
     way = "greedily, best first" if how == "greedy" else f"a draw, seed {seed}"
     say(f"chosen    {way}: {counted(k, 'item')} in {time.perf_counter() - began:.1f} s")
     say(f"spread    {spread.words()}")
+    facts = {"chosen": way, "similarity": "exp(-d²/m), d distance, m its median square"}
     if "quality" in about:
         q = about["quality"]
-        say(f"quality   {q[chosen].mean():.3g} on average, {q[free].mean():.3g} at random")
+        facts["quality"] = f"{q[chosen].mean():.3g} on average, {q[free].mean():.3g} at random"
+        say(f"quality   {facts['quality']}")
     if page is not None:
         maps = {"rho": rho, "standardize": standardize, "normalize": normalize}
-        facts = {"chosen": way, "similarity": "exp(-d²/m), d distance, m its median square"}
-        facts |= {name: str(value) for name, value in maps.items() if value}
+        if used := {name: value for name, value in maps.items() if value}:
+            facts["features"] = as_options(used)
         with progress_bar("the page"), atomic_write(page, force) as file:
             content = build_selection(F, chosen, known, free, spread, about, facts)
             title = (output or page).name

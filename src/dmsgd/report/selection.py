@@ -23,7 +23,7 @@ SETS = 20
 #: About as many products are spent on distances, for at least and at most so many items.
 PRODUCTS, FEWEST, MOST = 5e9, 1000, 20_000
 #: Items on the map and those that decide its axes; items in lists, and classes.
-DOTS, AXES, LISTED, FARTHEST, CLASSES = 3000, 500, 1000, 12, 200
+DOTS, AXES, LISTED, FARTHEST, CLASSES = 3000, 500, 1000, 12, 30
 #: What is measured of a set, in shares of the median distance.
 APART, COVERED, FAR = (
     "From a chosen item to the nearest other one, mean",
@@ -134,6 +134,7 @@ def build_selection(
         "facts": facts,
         "words": spread.words(),
         "sets": SETS,
+        "most_classes": CLASSES,
         "figures": [
             {
                 "name": name,
