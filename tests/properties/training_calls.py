@@ -345,8 +345,9 @@ TRAINING = {
         {
             "dataset": Kind(DATASET.good, DATASET.bad).without("too short"),
             "field": Kind(
-                {"None": lambda s: None, "1": lambda s: 1, "-1": lambda s: -1},
-                {"text": lambda s: "label", "2": lambda s: 2, "list": lambda s: [1],
+                {"None": lambda s: None, "1": lambda s: 1},
+                {"text": lambda s: "label", "-1": lambda s: -1, "2": lambda s: 2,
+                 "list": lambda s: [1],
                  "True": lambda s: True, "array": lambda s: np.arange(2), "1.0": lambda s: 1.0},
                 {"0": lambda s: 0},
             ),

@@ -15,11 +15,5 @@ from dmsgd.torch.per_item import embed, item_gradients
 from dmsgd.torch.sampler import DiverseSampler
 
 __all__ = [
-    "DiverseSampler",
-    "Loader",
-    "WithLossWeights",
-    "embed",
-    "item_gradients",
-    "labels",
-    "loader",
-]
+    "DiverseSampler", "Loader", "WithLossWeights", "embed", "item_gradients", "labels", "loader",
+]  # fmt: skip

@@ -17,8 +17,10 @@ from dmsgd.torch.per_item import check_numbered
 
 #: Attributes in which datasets keep labels: torchvision's and ImageFolder, SVHN, PyTorch Geometric.
 ATTRIBUTES = ("targets", "labels", "y")
-#: Names of the label in a mapping or a table.
-NAMES = ("label", "labels")
+#: Which field is the label, unless it is said: of a mapping or a table, and of a tuple.
+USUAL = ("label", "labels", 1)
+#: For messages.
+LABELS = "labels of the dataset"
 
 
 def labels(dataset: Any, field: str | int | None = None) -> npt.NDArray[Any]:
@@ -46,7 +48,7 @@ def labels(dataset: Any, field: str | int | None = None) -> npt.NDArray[Any]:
         for number in range(len(dataset)):
             found.append(_label(dataset[number], field))
             progress((number + 1) / len(dataset))
-    return as_labels(found, len(dataset), "labels of the dataset")
+    return as_labels(found, len(dataset), LABELS)
 
 
 def _stored(dataset: Any, field: str | int | None) -> Any:
@@ -58,57 +60,40 @@ def _stored(dataset: Any, field: str | int | None) -> Any:
         parts = [_stored(each, field) for each in dataset.datasets]
         return None if any(part is None for part in parts) else np.concatenate(parts)
     if isinstance(dataset, TensorDataset):
-        return to_numpy(_pick(dataset.tensors, field), "labels of the dataset")
+        return to_numpy(dataset.tensors[_key(range(len(dataset.tensors)), field)], LABELS)
     if isinstance(columns := getattr(dataset, "column_names", None), list):
-        return to_numpy(dataset[_name(columns, field)], "labels of the dataset")
+        return to_numpy(dataset[_key(columns, field)], LABELS)
     for name in ATTRIBUTES if field is None else ():
-        kept = getattr(dataset, name, None)
-        if kept is None or callable(kept) or not hasattr(kept, "__len__"):
-            continue
-        if len(kept) == len(dataset):
+        kept: Any = getattr(dataset, name, None)
+        if not callable(kept) and hasattr(kept, "__len__") and len(kept) == len(dataset):
             change = getattr(dataset, "target_transform", None)
-            kept = kept if change is None else [_plain(change(each)) for each in kept]
-            return to_numpy(kept, f"{name} of the dataset")
+            if change is not None:  # items have what it makes of them
+                kept = [_plain(change(_plain(each))) for each in kept]
+            return to_numpy(kept, LABELS)
     return None
 
 
 def _label(item: Any, field: str | int | None) -> Any:
     """Return the label of one item."""
-    if isinstance(item, Mapping):
-        return _plain(item[_name(list(item), field)])
-    if isinstance(item, Sequence) and not isinstance(item, str | bytes):
-        return _plain(_pick(item, field))
-    raise TypeError(
-        f"items of the dataset are {type(item).__name__}, without fields; pass labels of your own"
-    )
+    if isinstance(item, str | bytes) or not isinstance(item, Mapping | Sequence):
+        raise TypeError(f"items of the dataset are {type(item).__name__} and have no label in them")
+    keys = list(item) if isinstance(item, Mapping) else range(len(item))
+    return _plain(item[_key(keys, field)])
+
+
+def _key(keys: Sequence[Any], field: str | int | None) -> Any:
+    """Return the name or number of the field that is the label."""
+    wanted = USUAL if field is None else (field,)
+    for key in wanted:
+        if key in keys:
+            return key
+    missing = " or ".join(map(repr, wanted))
+    raise ValueError(f"items have no field {missing}; pass field= one of {few(keys)}")
 
 
 def _plain(label: Any) -> Any:
     """Return a tensor or array of one number as that number; raise for others."""
     if getattr(label, "ndim", 0):
-        raise ValueError(
-            f"labels must be one class per item, got shape {tuple(label.shape)}; pass field= the "
-            f"name or number of the class"
-        )
+        shape = tuple(label.shape)
+        raise ValueError(f"a label must be one class, got shape {shape}; pass field= another one")
     return label.item() if hasattr(label, "ndim") else label
-
-
-def _name(names: Sequence[Any], field: str | int | None) -> Any:
-    wanted = NAMES if field is None else (field,)
-    for name in wanted:
-        if name in names:
-            return name
-    raise ValueError(
-        f"the dataset has no field {' or '.join(map(repr, wanted))}; pass field= one of "
-        f"{few(names)}"
-    )
-
-
-def _pick(fields: Sequence[Any], field: str | int | None) -> Any:
-    position = 1 if field is None else field
-    if not isinstance(position, int) or not -len(fields) <= position < len(fields):
-        raise ValueError(
-            f"items of the dataset have {len(fields)} fields without names, and {position!r} is "
-            f"none of them; pass field= the number of the one that is the label, from 0"
-        )
-    return fields[position]
