@@ -244,6 +244,7 @@ def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
     [
         ("y.txt", "1\n2\n1\n", [1, 2, 1]),
         ("y.txt", "cat\r\ndog\r\ncat\r\n", ["cat", "dog", "cat"]),
+        ("y.txt", "1\n2\n1\n\n \n", [1, 2, 1]),
         ("y.txt", "07\n7\n7", ["07", "7", "7"]),
         ("y.csv", "1\n2\n1\n", [1, 2, 1]),
         ("y.csv", "class\n1\n2\n1\n", [1, 2, 1]),

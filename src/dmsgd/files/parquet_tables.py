@@ -124,8 +124,8 @@ def _check_lists(file: Path, name: str, column: Any, width: int) -> None:
         raise InputError(f"{file}: column {name!r} holds lists of different lengths ({span})")
 
 
-def read_arrow(file: Path, name: str | None) -> Any:
-    """Return the column `name` of a Parquet file, or its only one, as an Arrow array."""
+def read_values(file: Path, name: str | None) -> npt.NDArray[Any]:
+    """Return the column `name` of a Parquet file, or its only one; text as Python objects."""
     source = open_parquet(file)
     from pyarrow import types
 
@@ -137,10 +137,4 @@ def read_arrow(file: Path, name: str | None) -> Any:
         column.validate(full=True)
         if types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)  # to_numpy makes a category of nulls
-        return column
-
-
-def read_values(file: Path, name: str | None) -> npt.NDArray[Any]:
-    """Return the column `name` of a Parquet file, or its only one."""
-    values = read_arrow(file, name).to_numpy()
-    return np.array(values.tolist()) if values.dtype == object else np.asarray(values)
+        return np.asarray(column.to_numpy())

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dmsgd.errors import warn_kernel
 from dmsgd.files.arrays import load_array
-from dmsgd.files.parquet_tables import open_parquet, read_arrow, read_values
+from dmsgd.files.parquet_tables import open_parquet, read_values
 from dmsgd.files.paths import (
     LABEL_NAMES,
     TABLES,
@@ -171,7 +171,7 @@ def read_cells(file: Path, name: str | None, n: int | None) -> list[str]:
     return cells
 
 
-def as_column(file: Path, cells: list[str]) -> npt.NDArray[Any]:
+def as_column(file: str | Path, cells: list[str]) -> npt.NDArray[Any]:
     """Return the cells as integers if all are written as such, otherwise as text."""
     longest = max(map(len, cells), default=0)
     advice = f"shorten the longest, of {longest:,} characters"
@@ -203,18 +203,10 @@ def read_column(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
     path: `table:NAME` is a column, `archive.npz:NAME` and `store.zarr:NAME` an array.
     n:    how many there should be; tells a header from a label where a CSV file has one column.
     """
-    file, name = find_file(path, COLUMN_FILES)
-    suffix = file.suffix.lower()
-    if suffix == ".txt":
-        with open_text(file) as text:
-            value: Any = as_column(file, text.read().rstrip().splitlines())
-    elif suffix in TEXT_TABLES:
-        value = as_column(file, read_cells(file, name, n))
-    elif suffix == ".parquet":
-        value = read_values(file, name)
-    else:
-        value = load_array(file, name, LABEL_NAMES)
-    return as_labels(value, name=str(path))
+    found = _read(path, n)
+    if isinstance(found, list):
+        found = as_column(path, found)
+    return as_labels(found, name=str(path))
 
 
 def read_entries(path: str | Path, n: int) -> npt.NDArray[np.object_]:
@@ -222,20 +214,28 @@ def read_entries(path: str | Path, n: int) -> npt.NDArray[np.object_]:
 
     Files are those of `read_column`; entries may be empty, and what is missing is "".
     """
-    file, name = find_file(path, COLUMN_FILES)
-    suffix = file.suffix.lower()
-    found: list[Any]
-    if suffix == ".txt":
-        with open_text(file) as text:
-            found = text.read().replace("\r\n", "\n").removesuffix("\n").split("\n")
-    elif suffix in TEXT_TABLES:
-        found = read_cells(file, name, n)
-    elif suffix == ".parquet":
-        found = read_arrow(file, name).to_pylist()
-    else:
-        found = np.atleast_1d(load_array(file, name, LABEL_NAMES)).tolist()
+    found = _read(path, n, blank=True)
+    found = found if isinstance(found, list) else np.atleast_1d(found).tolist()
     if len(found) != n:
         raise ValueError(
             f"{path} has {len(found):,} entries for {n:,} items; it needs one per item"
         )
     return np.fromiter(("" if each is None else each for each in found), dtype=object, count=n)
+
+
+def _read(path: str | Path, n: int | None, blank: bool = False) -> list[str] | npt.NDArray[Any]:
+    """Return the cells of a text file, or the array of another file.
+
+    blank: keep empty lines at the end of a .txt file, as entries.
+    """
+    file, name = find_file(path, COLUMN_FILES)
+    suffix = file.suffix.lower()
+    if suffix == ".txt":
+        with open_text(file) as text:
+            lines = text.read().replace("\r\n", "\n").replace("\r", "\n")
+        return (lines.removesuffix("\n") if blank else lines.rstrip()).split("\n")
+    if suffix in TEXT_TABLES:
+        return read_cells(file, name, n)
+    if suffix == ".parquet":
+        return read_values(file, name)
+    return load_array(file, name, LABEL_NAMES)
