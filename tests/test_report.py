@@ -450,6 +450,16 @@ def test_command_writes_the_page_of_the_library(folder):
     assert (folder / "out.html").read_text() != page
 
 
+def test_texts_may_be_a_column_which_is_then_no_feature(folder):
+    rows = [f"text {i},{','.join(map(repr, row))}" for i, row in enumerate(X[:, :4].tolist())]
+    (folder / "table.csv").write_text("\n".join(["words,a,b,c,d", *rows]))
+    said = run("report table.csv --texts words -k 3 -o table.html").stdout
+    assert "150 items x 4" in said
+    page = (folder / "table.html").read_text()
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    assert data["texts"]["text"][:2] == ["text 0", "text 1"]
+
+
 def test_command_writes_the_table_of_items(folder):
     command = "report features.npy --labels y.npy -w 0.7 -k 10 -o out.html"
     fails(f"{command} --csv items.txt", "must end in .csv")
