@@ -1,7 +1,8 @@
 """How long `dmsgd.select` takes: CPU time, one thread, after the first call has compiled its loop.
 
     python benchmarks/selection.py          # beside pyversity, where it is installed
-    python benchmarks/selection.py --large  # 500 of 50,000 x 384, drawn and greedy (a minute)
+    python benchmarks/selection.py --large  # 500 of 50,000 x 384, drawn and greedy
+    python benchmarks/selection.py --accuracy  # of draws from many items (some minutes)
 
 Candidates are unit rows in clusters, quality is uniform; "no quality" is the worst case for the
 lazy loop. Plain NumPy is the same greedy set by one column of the kernel per step. pyversity works
@@ -13,6 +14,7 @@ from __future__ import annotations
 from timing import cpu_seconds, human, processor  # isort: skip  (sets one thread before NumPy)
 
 import argparse
+import sys
 import time
 
 import numpy as np
@@ -81,6 +83,31 @@ def greedy_sets():
         print(f"| {n:,} x {d} | {k} |", " | ".join(cells), "|", flush=True)
 
 
+def accuracy(n=800, k=20, sets=4000):
+    """Print how far shares of 20 groups of items are from the exact k-DPP's, by proposals."""
+    rng, module = np.random.default_rng(0), sys.modules["dmsgd.designs.select"]
+    code = rng.choice(12, n, p=[0.4, 0.3, *[0.03] * 10])
+    X = rng.normal(size=(12, 10))[code] + 0.3 * rng.normal(size=(n, 10))
+    sample = X[np.sort(np.random.default_rng(0).choice(n, 200, replace=False))]
+    scale = dmsgd.kernels.RBF(sample).scale / np.sqrt(2)
+    for quality in (np.ones(n), rng.uniform(0.02, 1, n)):
+        kernel = dmsgd.kernels.with_quality(dmsgd.kernels.RBF(X, scale), quality)
+        design = dmsgd.KDPP(dmsgd.kernels.exact(kernel), k)
+        b = design.inclusion()
+        order, group = np.argsort(b), np.empty(n, dtype=int)
+        group[order] = np.minimum(np.cumsum(b[order]) / k * 20, 19)
+
+        def off(drawn, group=group, b=b):
+            counts = np.bincount(group[drawn.ravel()], minlength=20) / len(drawn)
+            return np.abs(counts - np.bincount(group, b)).sum() / 2 / k
+
+        print(f"exact draws: {off(design.sample(sets, seed=1)):.4f}", flush=True)
+        module.EXACT_ITEMS = 0
+        for module.ROUNDS in (0, 3, 10):
+            drawn = [dmsgd.select(X, k, quality=quality, seed=t) for t in range(sets)]
+            print(f"{module.ROUNDS} proposals a place: {off(np.array(drawn)):.4f}", flush=True)
+
+
 def large_sets():
     """Print the times of 500 of 50,000, in seconds of CPU and of the clock."""
     X, q = candidates(50_000, 384, clusters=200)
@@ -95,5 +122,7 @@ def large_sets():
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--accuracy", action="store_true")
+    given = parser.parse_args()
     print(processor())
-    large_sets() if parser.parse_args().large else greedy_sets()
+    accuracy() if given.accuracy else large_sets() if given.large else greedy_sets()

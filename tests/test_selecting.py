@@ -82,8 +82,11 @@ def test_many_items_are_chosen_as_few_are(rng, monkeypatch):
     assert np.array_equal(dmsgd.select(sparse.csr_array(X), 20, quality=q, how="greedy"), at_once)
 
 
+@pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("given", [[], [2]])
-def test_draws_have_the_probabilities_of_the_kernel(rng, given):
+def test_draws_have_the_probabilities_of_the_kernel(rng, monkeypatch, given, exact):
+    if not exact:
+        monkeypatch.setattr("dmsgd.designs.select.EXACT_ITEMS", 0)
     X, q = rng.normal(size=(6, 2)), rng.uniform(0.5, 1, size=6)
     L = q[:, None] * matrix(X) * q
     sets = [s for s in itertools.combinations(range(5), 2 + len(given)) if set(given) <= set(s)]
@@ -116,13 +119,14 @@ def test_items_that_are_given_twice_count_once(rng):
             assert len({*items.tolist(), 0, 1}) == 6
 
 
-def test_a_draw_from_many_items_looks_at_all_where_a_few_do_not_tell(rng, monkeypatch):
+def test_a_draw_from_many_items_finds_the_few_that_differ(rng, monkeypatch):
     monkeypatch.setattr("dmsgd.designs.select.EXACT_ITEMS", 50)
     copies = np.repeat([[0.0, 0.0]], 400, axis=0)
     X = np.vstack([copies, rng.normal(size=(9, 2))])
     assert set(range(400, 409)) <= set(dmsgd.select(X, 10, seed=0).tolist())
-    q = np.r_[np.full(400, 1e-9), np.ones(9)]
+    q = np.r_[np.full(400, 1e-4), np.ones(9)]
     assert dmsgd.select(X, 9, quality=q, seed=0).min() >= 400
+    assert dmsgd.select(X, 10, quality=q, seed=0).min() < 400
     assert len(set(dmsgd.select(rng.normal(size=(400, 9)), 20, seed=0).tolist())) == 20
 
 

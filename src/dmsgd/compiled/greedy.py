@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from dmsgd.compiled.jit import entry
+from dmsgd.compiled.philox import fill_uniforms
 
 #: Forms of X: squared distances (n, n), rows (n, d), and the entries (1, nnz) of a CSR array.
 TABLE, DENSE, SPARSE = 0, 1, 2
@@ -20,6 +21,8 @@ TIED = 1e-9
 DEPENDENT = 1e-4
 #: Items that are looked at before all others, those with the largest last known values.
 FIRST = 3
+#: Random items that are tried before all values are brought up to date; even.
+TRIES = 64
 
 _MATH = {"contract", "nsz", "reassoc"}
 
@@ -62,10 +65,57 @@ def catch_up(i, done, points, state):
 
 
 @entry(fastmath=_MATH)
-def greedy_steps(points, state, worth, score, order, forced, first, last, done):
+def greatest_item(points, state, worth, score, done):
+    """Return the first item with the largest w_i r_i, up to ties; -1 if all are 0."""
+    left, _, steps = state[4:]
+    top = 0.0
+    for _ in range(FIRST):
+        best = np.argmax(score)
+        catch_up(best, done, points, state)
+        score[best] = worth[best] * left[best]
+        top = max(top, score[best])
+    for i in range(score.size):
+        if score[i] >= (1 - TIED) * top and steps[i] < done:
+            catch_up(i, done, points, state)
+            score[i] = worth[i] * left[i]
+            top = max(top, score[i])
+    item = 0
+    while score[item] < (1 - TIED) * top:
+        item += 1
+    return item if top > 0 else -1
+
+
+@entry()
+def random_item(points, state, worth, score, sums, key, draw, done):
+    """Return item i with a probability in proportion to w_i r_i; -1 if all are 0.
+
+    Items are drawn by their last known values, whose running sums are `sums`, and accepted with
+    the share that is left of these (Epperly, Tropp, Webber 2024).
+    """
+    left, uniforms, block = state[4], np.empty(2 * TRIES), 0
+    while True:
+        if block > 0:
+            for i in range(score.size):
+                catch_up(i, done, points, state)
+                score[i] = worth[i] * left[i]
+                sums[i] = score[i] + (sums[i - 1] if i > 0 else 0.0)
+            if sums[-1] <= 0:
+                return -1
+        block = fill_uniforms(key, draw, block, uniforms, uniforms.size)
+        for t in range(TRIES):
+            i = np.searchsorted(sums, uniforms[2 * t] * sums[-1], side="right")
+            if i < score.size:
+                catch_up(i, done, points, state)
+                if uniforms[2 * t + 1] * score[i] < worth[i] * left[i]:
+                    return i
+
+
+@entry()
+def greedy_steps(points, state, worth, score, sums, key, order, forced, first, last, done):
     """Fill order[first:last], of which order[:forced] is given; return (steps, items in C).
 
     Fewer steps mean that all items left depend on those that are chosen; `near` is then complete.
+    Where `sums` are given, items are drawn at random by `key`: a randomly pivoted Cholesky factor.
 
     points: form of X, X, indptr and indices of a CSR array, squared lengths of rows, and the share
             of these below which a squared distance is rounding.
@@ -80,24 +130,14 @@ def greedy_steps(points, state, worth, score, order, forced, first, last, done):
             item = order[step]
             catch_up(item, done, points, state)
         else:
-            top = 0.0
-            for _ in range(FIRST):
-                item = np.argmax(score)
-                catch_up(item, done, points, state)
-                score[item] = worth[item] * left[item]
-                top = max(top, score[item])
-            for i in range(score.size):
-                if score[i] >= (1 - TIED) * top and steps[i] < done:
-                    catch_up(i, done, points, state)
-                    score[i] = worth[i] * left[i]
-                    top = max(top, score[i])
-            if top <= 0:
+            if sums.size == 0:
+                item = greatest_item(points, state, worth, score, done)
+            else:
+                item = random_item(points, state, worth, score, sums, key, np.uint64(step), done)
+            if item < 0:
                 for i in range(score.size):
                     catch_up(i, done, points, state)
                 return step, done
-            item = 0
-            while score[item] < (1 - TIED) * top:
-                item += 1
             order[step] = item
         if left[item] > 0:
             picks[done] = item

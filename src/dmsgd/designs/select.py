@@ -10,12 +10,12 @@ from scipy import sparse
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.errors import InputError, warn_kernel
 from dmsgd.features import Features, as_features
-from dmsgd.features.rows import row_norms2, squared_distances
+from dmsgd.features.rows import row_norms2, similarity, squared_distances
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_items
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import Progress, plan_work
 from dmsgd.inputs.scalars import Seed, as_choice, as_count, seed_key
-from dmsgd.kernels import RBF, Kernel, exact, nystrom
+from dmsgd.kernels import RBF, Kernel, exact
 from dmsgd.kernels.quality import Quality, as_quality
 from dmsgd.kernels.rbf import median_distance
 from dmsgd.spectra.rounding import EPS, WARN_ABOVE
@@ -26,9 +26,9 @@ UNLIKELY = 1e-5
 AT_ONCE, SAMPLE = 200, 200
 #: Multiplications of compiled code at a time, a second or two, so that Ctrl-C works.
 AT_A_TIME = 2e9
-#: Up to this many items a set is drawn from the exact spectrum; else from so many landmarks, or
-#: from three per item of the set.
-EXACT_ITEMS, LANDMARKS = 5000, 1500
+#: Up to this many items a set is drawn from the exact spectrum; from more by a Markov chain, with
+#: so many proposals for each place.
+EXACT_ITEMS, ROUNDS = 2000, 10
 
 
 def select(
@@ -62,7 +62,7 @@ def select(
                `quality` it prefers outliers.
     seed:      of the draw.
 
-    A draw from more than 5,000 items stands on max(1500, 3k) landmarks (`dmsgd.kernels.nystrom`).
+    A draw from up to 2,000 items is exact, from more by a Markov chain (docs/approximations.md).
     Greedy sets are O(n d k + n k²) at most, a fraction of that with quality, and 8 n k bytes. Where
     fewer than k distinct items are left, the rest is copies, by quality, with a warning.
 
@@ -73,7 +73,8 @@ def select(
     array([1, 2, 4])
     """
     as_choice(how, "how", ("draw", "greedy"))
-    F, k, key = as_features(X), as_count(k, "k"), None if seed is None else seed_key(seed)
+    F, k = as_features(X), as_count(k, "k")
+    key = seed_key(seed) if how == "draw" or seed is not None else 0
     q = as_quality(np.ones(F.n) if quality is None else quality, F.n, diversity)
     known, barred = (_as_set(v, F.n, name) for v, name in ((given, "given"), (exclude, "exclude")))
     free = np.ones(F.n, dtype=bool)
@@ -85,12 +86,16 @@ def select(
         )
     D = _distances(F)
     square = median_distance(D) ** 2 if D.any() else 1.0
-    points, few = _points(F, D), free.copy()
-    if how == "draw" and count > EXACT_ITEMS:  # so many tell that k are independent
-        few[np.random.default_rng(0).choice(F.n, F.n - EXACT_ITEMS, replace=False)] = False
-    chosen, found = _greedy(points, F.d, q, k, known, few, square)
-    if few.sum() < count and (chosen.size < k or found < square or q[chosen].min() < UNLIKELY):
-        chosen, found = _greedy(points, F.d, q, k, known, free, square)
+    points, small = _points(F, D), count + known.size <= EXACT_ITEMS
+
+    def draw(square: float) -> IntArray | None:
+        if small:
+            return _draw(F, q, k, known, free, square, key)
+        return _walk(F, points, np.where(free, q**2, 0.0), k, known, square, key)
+
+    if how == "draw" and not small and (drawn := draw(square)) is not None:
+        return drawn
+    chosen, square = _greedy(points, F.d, q, k, known, free, square)
     if chosen.size < k:
         free[chosen] = False
         rest = np.flatnonzero(free)
@@ -109,8 +114,8 @@ def select(
             f"let diversity count more",
             how="greedy",
         )
-    while (drawn := _draw(F, q, k, known, free, found, key)) is None:
-        found /= 4
+    while (drawn := draw(square)) is None:
+        square /= 4
     return drawn
 
 
@@ -120,7 +125,7 @@ def _as_set(value: Any, n: int, name: str) -> IntArray:
 
 
 def _draw(
-    F: Features, q: FloatArray, k: int, known: IntArray, free: BoolArray, square: float, key: Seed
+    F: Features, q: FloatArray, k: int, known: IntArray, free: BoolArray, square: float, key: int
 ) -> IntArray | None:
     """Return k items from the k-DPP of the free and the known items, given the known ones.
 
@@ -134,16 +139,42 @@ def _draw(
     worth[np.searchsorted(pool, known)] = 1.0  # quality is asked of new items only
     kernel: Kernel = RBF(rows, np.sqrt(square / 2))
     kernel = kernel if (worth == 1).all() else Quality(kernel, worth)
-    if rows.n <= EXACT_ITEMS:
-        found = exact(kernel)
-    else:
-        found = nystrom(kernel, min(max(LANDMARKS, 3 * size), rows.n), how="pivots")
+    found = exact(kernel)
     if found.rank < size or found.inclusion_error(size) > WARN_ABOVE:
         return None
     design = KDPP(found, size)
     whole = design.given(np.searchsorted(pool, known)) if known.size else design
     items: IntArray = pool[whole.sample(1, key)[0]]
     return items[~np.isin(items, known)]
+
+
+def _walk(
+    F: Features, points: Any, worth: FloatArray, k: int, known: IntArray, square: float, key: int
+) -> IntArray | None:
+    """Return k items from nearly the k-DPP given the known ones, or None if too many depend.
+
+    The first set is a randomly pivoted Cholesky's, P(Y) ∝ det(L_Y) but for how fast the residual's
+    trace falls. Then comes a Markov chain whose stationary distribution is the k-DPP (`SwapChain`):
+    a new item is proposed by the square of its quality, and accepted by the ratio of det(S_Y).
+    """
+    from dmsgd.compiled.swap import MATRIX, factor, walk
+
+    order, _, Y = _independent(points, F.d, square, worth, known.size + k, known, key)
+    if order.size < known.size + k:
+        return None
+    rng, sums, fixed = np.random.default_rng(key), np.cumsum(worth), Y.size - k
+    R = np.zeros((Y.size, Y.size))
+    for _ in range(ROUNDS):
+        proposed = np.searchsorted(sums, rng.random(k) * sums[-1], side="right")
+        items, where = np.unique(np.concatenate([Y, proposed]), return_inverse=True)
+        rows, local, uniforms = F.take(items), where[: Y.size].copy(), rng.random(3 * k)
+        uniforms[::3] = (fixed + 1e-9 + uniforms[::3] * (k - 2e-9)) / Y.size  # which leaves
+        S = np.asarray(similarity(rows, rows, np.sqrt(square / 2)))
+        plan = MATRIX, S, 0.0, S.diagonal().copy(), local, R
+        factor(*plan)
+        walk(*plan, uniforms, where[Y.size :])
+        Y = items[local]
+    return rng.permutation(Y[fixed:])
 
 
 def _distances(F: Features) -> FloatArray:
@@ -180,7 +211,7 @@ def _greedy(
     order = known
     worth = np.where(free, q**2, 0.0)
     while True:
-        order, near = _independent(points, d, square, worth, known.size + k, order)
+        order, near, _ = _independent(points, d, square, worth, known.size + k, order)
         worth[order] = 0.0
         farthest = float(near[worth > 0].max(initial=0.0))
         if order.size == known.size + k or farthest == 0:
@@ -189,11 +220,18 @@ def _greedy(
 
 
 def _independent(
-    points: Any, d: int, square: float, worth: FloatArray, count: int, before: IntArray
-) -> tuple[IntArray, FloatArray]:
+    points: Any,
+    d: int,
+    square: float,
+    worth: FloatArray,
+    count: int,
+    before: IntArray,
+    key: Any = None,
+) -> tuple[IntArray, FloatArray, IntArray]:
     """Return the items `before` and, to `count`, more that are independent of each other and them.
 
-    The second result is the squared distance of each item to the nearest of these.
+    These are greedy, or drawn at random by `key`. Also returned are the squared distance of each
+    item to the nearest of all, and those of all that are independent.
     """
     from dmsgd.compiled.greedy import SPARSE, greedy_steps
 
@@ -205,11 +243,13 @@ def _independent(
     left, near, steps = np.ones(n), np.full(n, np.inf), np.zeros(n, dtype=np.int64)
     state = -1 / square, picks, rows, C, left, near, steps
     step, done, progress, score = 0, 0, Progress(what), worth.copy()
+    sums = np.empty(0) if key is None else np.cumsum(worth)
+    choice = points, state, worth, score, sums, np.uint64(key or 0), order, before.size
     at_once = int(1 + AT_A_TIME / (n * (d + count)))
     while step < count:
         last = min(step + at_once, count)
-        step, done = greedy_steps(points, state, worth, score, order, before.size, step, last, done)
+        step, done = greedy_steps(*choice, step, last, done)
         if step < last:
             break
         progress(step / count)
-    return order[:step], near
+    return order[:step], near, picks[:done]
