@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dmsgd
+from dmsgd.errors import InputError
 
 #: Errors that users are told of, exactly: a subclass such as LinAlgError is somebody else's.
 DOCUMENTED = (
     ValueError, TypeError, OSError, FileNotFoundError, MemoryError,
-    dmsgd.RankError, dmsgd.TargetError, dmsgd.SamplingError,
+    InputError, dmsgd.RankError, dmsgd.TargetError, dmsgd.SamplingError,
 )  # fmt: skip
 
 #: What messages may speak of instead of an argument's name.
