@@ -12,6 +12,7 @@ import timing  # isort: skip  (sets the number of threads before NumPy is loaded
 import argparse
 import warnings
 from functools import partial
+from itertools import count
 
 import numpy as np
 import problems
@@ -108,7 +109,23 @@ def main():
             )  # fmt: skip
     console.print(timing.processor())
     console.print(table)
+    one_per_call(console)
     growth(console, (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000))
+
+
+def one_per_call(console, n=500, k=10):
+    """A draw of a small problem, one per call of `sample` and in lots of 1,000."""
+    design = dmsgd.diversify(problems.gaussian(n, n), k, kernel="linear")
+    seeds = count()
+    alone, later, lot = timing.medians(
+        lambda: design.sample(1, seed=next(seeds)),
+        lambda: design.sample(1, seed=0, start=next(seeds)),
+        lambda: design.sample(1000, seed=0),
+    )
+    console.print(
+        f"{n} x {n}, k = {k}: {timing.human(lot / 1000)} per draw in lots of 1,000; one per call "
+        f"{timing.human(alone)} (seed=i) or {timing.human(later)} (seed=0, start=i)"
+    )
 
 
 def growth(console, counts, d=256, k=64):

@@ -1,4 +1,5 @@
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 import mpmath
@@ -94,6 +95,19 @@ def test_large_draws_do_not_depend_on_workers():
     for workers in (2, 7, -1):
         assert (design.sample(20, seed=1, workers=workers) == alone).all()
     assert (np.sort(alone, axis=1)[:, 1:] != np.sort(alone, axis=1)[:, :-1]).all()
+
+
+def test_single_draws_of_several_threads_do_not_share_scratch():
+    """Scratch is kept between calls, and several threads may take it at once."""
+    design = dmsgd.diversify(RNG.normal(size=(200, 40)), k=20)
+    alone = design.sample(300, seed=1)
+
+    def draw(t):
+        return design.sample(1, seed=1, start=t)[0]
+
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(2):
+            assert (np.array(list(threads.map(draw, range(300)))) == alone).all()
 
 
 def test_moments_of_large_draws():

@@ -11,6 +11,7 @@ import gc
 import logging
 import sys
 from collections.abc import Callable
+from functools import cached_property
 from threading import Lock
 from typing import Any, final
 
@@ -56,7 +57,6 @@ class Callback:
         self.__doc__ = function.__doc__
         self._lock, self._address = Lock(), 0
         self._compiled: Any = None
-        self._call: Any = None
 
     @property
     def address(self) -> int:
@@ -70,13 +70,16 @@ class Callback:
                 self._address = int(self._compiled.address)
         return self._address
 
+    @cached_property
+    def of_addresses(self) -> Any:
+        """The machine code as a function of numbers, addresses among them, for fast calls."""
+        result = _SCALARS.get(self.signature.return_type, ctypes.c_int64)
+        kinds = [_SCALARS.get(kind, ctypes.c_int64) for kind in self.signature.args]
+        return ctypes.CFUNCTYPE(result, *kinds)(self.address)
+
     def __call__(self, *arguments: Any) -> Any:
         """Call the machine code."""
-        if self._call is None:
-            result = _SCALARS.get(self.signature.return_type, ctypes.c_int64)
-            kinds = [_SCALARS.get(kind, ctypes.c_int64) for kind in self.signature.args]
-            self._call = ctypes.CFUNCTYPE(result, *kinds)(self.address)
-        return self._call(
+        return self.of_addresses(
             *[
                 address(each, _ELEMENTS[kind]) if isinstance(each, np.ndarray) else each
                 for each, kind in zip(arguments, self.signature.args, strict=True)
@@ -93,6 +96,8 @@ def address(array: Any, kind: Any) -> int:
     """Return the address of a contiguous array of this type."""
     if array.dtype != kind or not array.flags.c_contiguous:
         raise TypeError(f"compiled loops need a contiguous array of {kind}, got {array.dtype}")
+    if array.size and array.flags.writeable:  # four times as fast
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
     return int(array.__array_interface__["data"][0])
 
 

@@ -12,12 +12,13 @@ Proposals are independent given J, so they come in blocks (`compiled/projection.
 from __future__ import annotations
 
 from math import log
+from typing import Any
 
 import numpy as np
 from numba.types import int64, uint64
 
 from dmsgd.compiled import projection as at
-from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined, int64_ptr
+from dmsgd.compiled.jit import address, callback, float64_ptr, helper, inlined, int64_ptr
 from dmsgd.compiled.llvm import BLOCK, call, doubles_at, ints_at, shift
 
 #: Proposals are prefiltered once fewer than one in this many is accepted: then it saves time.
@@ -115,6 +116,12 @@ def draw(fields, key, start):
         if left > 0:
             return t
     return fields[at.SIZE]
+
+
+def fill_rows(workspace: at.Workspace, out: Any, key: int, start: int) -> int:
+    """Fill row t of `out` with draw start + t; return how many rows were filled."""
+    workspace.fields[at.OUT : at.SIZE + 1] = address(out, np.int64), len(out)
+    return int(draw.of_addresses(workspace.address, key, start))
 
 
 @callback(int64(int64_ptr, int64, int64, int64_ptr, *2 * [float64_ptr], *2 * [int64_ptr]))

@@ -96,7 +96,9 @@ class Workspace:
         offsets, size = _layout(k)
         self.room = np.zeros(_FIELDS + 8 + size)
         self.fields = self.room[:_FIELDS].view(np.int64)
-        start = address(self.room, np.float64)
+        self.address = start = address(self.room, np.float64)
+        #: What `fields` has the addresses of, beside `room`.
+        self.buffers: Any = None
         self.fields[FIRST_ARRAY:] = offsets + (start + 8 * _FIELDS + 63) // 64 * 64
         self.fields[K : HEIGHT + 1] = k, -(-k // PANEL) * PANEL
         self.fields[PRODUCT:LOCATE] = product.address, uniforms.address, accept.address

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,9 @@ def as_choice(value: Any, name: str, choices: Sequence[str], more: str = "") -> 
 
 def as_count(value: Any, name: str, least: int = 1) -> int:
     """Return `value` as an int that is at least `least` and has 64 bits."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+    if type(value) is not int and (  # isinstance takes ten times as long
+        isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral)
+    ):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     if not least <= (count := int(value)) <= MOST:
         limits = f"at least {least}" if count < least else "below 2^63"
@@ -111,6 +114,8 @@ def seed_key(seed: Seed) -> int:
     An int or a SeedSequence gives the same key every time. A Generator or RandomState is advanced,
     so that two calls with it give different draws, and None takes fresh entropy from the system.
     """
+    if type(seed) is int and seed >= 0:
+        return _int_key(seed)
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(0, 2**64, dtype=np.uint64))
     if isinstance(seed, np.random.BitGenerator):
@@ -119,14 +124,21 @@ def seed_key(seed: Seed) -> int:
         high, low = seed.randint(0, 2**32, size=2, dtype=np.uint32)
         return int(high) << 32 | int(low)
     if isinstance(seed, np.random.SeedSequence):
-        return int(seed.generate_state(1, np.uint64)[0])
+        low, high = seed.generate_state(2).tolist()
+        return low | high << 32  # type: ignore[no-any-return]
     if seed is None:
         return seed_key(np.random.SeedSequence())
     if isinstance(seed, numbers.Integral) and not isinstance(seed, bool | np.bool_):
         if seed < 0:
             raise ValueError(f"seed must not be negative, got {seed}")
-        return seed_key(np.random.SeedSequence(int(seed)))
+        return _int_key(int(seed))
     kind = type(seed).__name__
     raise TypeError(
         f"seed must be None, an int, SeedSequence, Generator or RandomState, got {kind}"
     )
+
+
+@lru_cache(maxsize=64)
+def _int_key(seed: int) -> int:
+    """Return the key of an int, kept for loops that draw with one seed again and again."""
+    return seed_key(np.random.SeedSequence(seed))

@@ -18,7 +18,8 @@ def thread_count(workers: Any) -> int:
     """Return the number of threads for `workers`: all available cores for -1, and never more."""
     if isinstance(workers, numbers.Integral) and workers == -1:
         return available_cores()
-    return min(as_count(workers, "workers"), available_cores())
+    count = as_count(workers, "workers")
+    return count if count == 1 else min(count, available_cores())
 
 
 def available_cores() -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from itertools import pairwise
 from threading import Event
 from typing import Any, TypeVar
 
@@ -36,7 +35,6 @@ def draw_in_parallel(
     out = np.empty((size, k), dtype=np.int64)
     shares = 1 if workers == 1 else SHARES * workers  # a slow thread leaves some to others
     count = min(max(shares, -(-size * k // PIECE)), max(size, 1))
-    parts = list(pairwise(np.linspace(0, size, count + 1).astype(int).tolist()))
 
     def work(part: tuple[int, int]) -> None:
         first, last = part
@@ -44,7 +42,11 @@ def draw_in_parallel(
         if done != last - first:
             raise SamplingError(f"draw {start + first + done} was not completed: {failure}")
 
-    parallel_map(work, parts, workers)
+    if count == 1:
+        work((0, size))
+    else:
+        share = [(size * i // count, size * (i + 1) // count) for i in range(count)]
+        parallel_map(work, share, workers)
     return out
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any, final
 
@@ -23,6 +23,9 @@ NOT_ORTHONORMAL = (
 #: Rows of V with this many columns or more are also kept as int8; shorter ones gain nothing.
 INT8_COLUMNS = 128
 
+#: The scratch of batches up to this size, at most 9 MB, is kept from one call to the next.
+KEPT_UP_TO = 512
+
 
 def rejection(spectrum: Any, k: int) -> PreparedSampler:
     """Return the default sampler of the k-DPP of `spectrum`.
@@ -37,10 +40,18 @@ def rejection(spectrum: Any, k: int) -> PreparedSampler:
 def kdpp_sampler(source: RowSource, values: FloatArray, k: int) -> PreparedSampler:
     """Return the sampler of the k-DPP with these eigenvalues and the eigenvectors of `source`."""
     log_e = log_polynomials(values, k)
+    free: list[Any] = []  # scratch that no thread uses now
 
     def sample(key: int, start: int, size: int, workers: int) -> IntArray:
         def rows(first: int, out: IntArray) -> int:
-            return _fill_rows(source, out, key, first, (k + 1) // 2, log_e=log_e)
+            try:
+                fill = free.pop()
+            except IndexError:
+                fill = _row_filler(source, k, (k + 1) // 2, log_e=log_e)
+            done: int = fill(out, key, first)
+            if k <= KEPT_UP_TO:
+                free.append(fill)
+            return done
 
         return draw_in_parallel(rows, start, size, k, workers, NOT_ORTHONORMAL)
 
@@ -58,42 +69,39 @@ def dpp_sampler(source: RowSource, probabilities: FloatArray) -> Callable[[int, 
         block = fill_uniform(key, t, 0, uniforms)
         J = np.flatnonzero(uniforms < probabilities)
         out: IntArray = np.empty((1, J.size), dtype=np.int64)
-        if J.size and not _fill_rows(source, out, key, t, block, J=J):
+        if J.size and not _row_filler(source, J.size, block, J=J)(out, key, t):
             raise SamplingError(f"draw {t} was not completed: {NOT_ORTHONORMAL}")
         return out.ravel()
 
     return draw
 
 
-def _fill_rows(
+def _row_filler(
     source: RowSource,
-    out: IntArray,
-    key: int,
-    start: int,
+    k: int,
     block: int,
     log_e: FloatArray | None = None,
     J: IntArray | None = None,
-) -> int:
-    """Fill row t of `out` with draw start + t; return how many rows were filled.
+) -> Callable[[IntArray, int, int], int]:
+    """Return `kdpp.fill_rows` with the scratch for draws of the projection DPP of V[:, J].
 
-    It is a draw of the projection DPP of V[:, J]; with `log_e`, J is chosen anew for each row. The
-    random numbers begin at number 2 * block.
+    With `log_e`, J is chosen anew for each draw. The random numbers begin at number 2 * block. It
+    serves one thread at a time.
     """
     from dmsgd.compiled.jit import address
-    from dmsgd.compiled.kdpp import draw
-    from dmsgd.compiled.projection import FIRST_ARRAY, LOCATE, Workspace
+    from dmsgd.compiled.kdpp import fill_rows
+    from dmsgd.compiled.projection import LOCATE, OUT, Workspace
 
-    (size, k), rows = out.shape, source.arguments(out.shape[1])
+    rows = source.arguments(k)
     callbacks = (0 if each is None else each.address for each in rows.callbacks)
     workspace = Workspace(k)
     table, rank = (0, 0) if log_e is None else (address(log_e, float), log_e.shape[1] - 1)
-    workspace.fields[LOCATE:FIRST_ARRAY] = (
-        *callbacks, address(rows.numbers, np.int64), table, rank, block,
-        address(out, np.int64), size,
-    )  # fmt: skip
+    numbers = address(rows.numbers, np.int64), table, rank, block
+    workspace.fields[LOCATE:OUT] = *callbacks, *numbers
+    workspace.buffers = rows, log_e
     if J is not None:
         workspace.J[:] = J
-    return int(draw(workspace.fields, key, start))
+    return partial(fill_rows, workspace)
 
 
 @final
