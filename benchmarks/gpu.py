@@ -63,11 +63,11 @@ def proposals(k):
 def rates(n, rank, k, size):
     """Return draws a second on the card, and on all cores if V is not too large."""
     X = features(n, rank)
-    card = dmsgd.diversify(X, k=k)
+    card = dmsgd.diversify(X, k=k, kernel="linear", normalize=False)
     rate = size / seconds(partial(card.sample, size, seed=1), 3 if k > 500 else 5)
     if n * rank > 2**26:
         return rate, None
-    here = dmsgd.diversify(on_host(X).astype(float), k=k)
+    here = dmsgd.diversify(on_host(X).astype(float), k=k, kernel="linear", normalize=False)
     few = max(16, min(20_000, 4 * 10**10 // k**3))
     here.sample(16, seed=0, workers=-1)
     began = time.perf_counter()
@@ -151,7 +151,7 @@ def training(n, k, count, d):
     """Return the seconds of a training step with uniform batches, and with diverse ones."""
     images = features(n, 784).reshape(n, 1, 28, 28)
     classes = torch.randint(10, (n,), device=DEVICE)
-    design = dmsgd.diversify(features(n, d), k=k)
+    design = dmsgd.diversify(features(n, d), k=k, kernel="linear", normalize=False)
     model = network(32)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
@@ -194,9 +194,16 @@ def sets(console):
         (5_000, 300, 250, 1, 500), (5_000, 100, 50, 8, 20_000), (5_000, 1_100, 1_024, 1, 64),
     ):  # fmt: skip
         X = np.random.default_rng(k).normal(size=(n, d)) * np.logspace(0, -decades / 2, d)
-        card = dmsgd.diversify(torch.from_numpy(X).to(DEVICE), k=k)
+        card = dmsgd.diversify(
+            torch.from_numpy(X).to(DEVICE), k=k, kernel="linear", normalize=False
+        )
         ours = np.sort(on_host(card.sample(size, seed=1)), axis=1)
-        theirs = np.sort(dmsgd.diversify(X, k=k).sample(size, seed=1, workers=-1), axis=1)
+        theirs = np.sort(
+            dmsgd.diversify(X, k=k, kernel="linear", normalize=False).sample(
+                size, seed=1, workers=-1
+            ),
+            axis=1,
+        )
         other = int((ours != theirs).any(axis=1).sum())
         label = f"{decades} decades"
         table.add_row(f"{n:,}", f"{d:,}", f"{k:,}", label, f"{size:,}", f"{other:,}")
@@ -243,7 +250,9 @@ def peers(console):
         table.add_column(name, justify="right")
     for n, d, k, size in ((1_000, 200, 10, 256), (1_000, 200, 50, 256)):
         X = np.random.default_rng(0).normal(size=(n, d)) * np.arange(1, d + 1) ** -0.5
-        design = dmsgd.diversify(torch.from_numpy(X).to(DEVICE), k=k)
+        design = dmsgd.diversify(
+            torch.from_numpy(X).to(DEVICE), k=k, kernel="linear", normalize=False
+        )
         row = [f"{200_000 / seconds(partial(design.sample, 200_000, seed=1)):.3g}"]
         for peer in (partial(jaxdpp_rate, X @ X.T), partial(tfp_rate, design.spectrum)):
             try:

@@ -82,7 +82,7 @@ def main():
     X = features(texts)
     same = {"batch_size": K, "drop_last": True, "generator": torch.Generator(), "seed": 0}
     alone = {"batch_size": K, "drop_last": True}
-    drawn = dmsgd.diversify(X, k=K, target="uniform")
+    drawn = dmsgd.diversify(X, k=K, target="uniform", kernel="linear", normalize=False)
 
     def diverse(make):
         return lambda: DefaultBatchSampler(DiverseSampler(make()), **alone)
@@ -93,7 +93,9 @@ def main():
         "NO_DUPLICATES_HASHED": lambda: NoDuplicatesBatchSampler(
             data, precompute_hashes=True, precompute_num_proc=1, **same
         ),
-        "diversify(X, k)": diverse(lambda: dmsgd.diversify(X, k=K, target="uniform")),
+        "diversify(X, k)": diverse(
+            lambda: dmsgd.diversify(X, k=K, target="uniform", kernel="linear", normalize=False)
+        ),
         "Partition(diversify(X, k))": diverse(lambda: dmsgd.Partition(drawn)),
         "Partition(cells(X, k))": diverse(lambda: dmsgd.Partition(dmsgd.cells(X, K))),
     }

@@ -68,11 +68,15 @@ def lengths_kept(X, k):
     part = X[:, _first(np.bincount(X.indices, minlength=X.shape[1]), X)]
     lengths, left = (np.sqrt(rows.multiply(rows).sum(axis=1)) for rows in (X, part))
     factors = np.divide(lengths, left, out=np.zeros_like(left), where=left > 0)
-    return dmsgd.diversify(sparse.csr_array(sparse.diags_array(factors) @ part), k)
+    return dmsgd.diversify(
+        sparse.csr_array(sparse.diags_array(factors) @ part), k, kernel="linear", normalize=False
+    )
 
 
 def _of_words(X, k, weight):
-    return _marked(dmsgd.diversify(X[:, _first(weight, X)], k), X, k)
+    return _marked(
+        dmsgd.diversify(X[:, _first(weight, X)], k, kernel="linear", normalize=False), X, k
+    )
 
 
 def _first(weight, X):
@@ -98,7 +102,7 @@ def truncated(X, k):
     from sklearn.utils.extmath import randomized_svd
 
     U, s, _ = randomized_svd(X, int(RANK * X.shape[0]), n_iter=4, random_state=0)
-    return _marked(dmsgd.diversify(U * s, k), X, k)
+    return _marked(dmsgd.diversify(U * s, k, kernel="linear", normalize=False), X, k)
 
 
 def chain(X, k):
@@ -113,7 +117,7 @@ def cells(X, k):
 
 def exact(X, k):
     """The whole kernel."""
-    return dmsgd.diversify(X, k)
+    return dmsgd.diversify(X, k, kernel="linear", normalize=False)
 
 
 def accept_reject(X, k):
@@ -169,7 +173,7 @@ def seconds():
 def measure(name, items, power, k, draws):
     """Return what one route takes, and its draws; in this process."""
     X = texts(items, power)
-    dmsgd.diversify(X[:200], 4).sample(1, seed=0)  # compile
+    dmsgd.diversify(X[:200], 4, kernel="linear", normalize=False).sample(1, seed=0)  # compile
     dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X[:200]), 4).sample(1, seed=0)
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, seconds()
     design = ROUTES[name](X, k)

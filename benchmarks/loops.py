@@ -125,14 +125,14 @@ def convolutional(n=6000, k=64):
         torch.nn.Conv2d(8, 16, 3), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
         torch.nn.Flatten(), torch.nn.Linear(400, 10),
     )  # fmt: skip
-    design = dmsgd.diversify(images.flatten(1), k, normalize=True)
+    design = dmsgd.diversify(images.flatten(1), k, normalize=True, kernel="linear")
     data = TensorDataset(images, torch.arange(n) % 10)
     yield Loop(f"(a) small CNN, k={k}, TensorDataset", model, data, design, 20, target=1.05)
 
 
 def softmax(k=102):
     X, y = flowers()
-    design = dmsgd.diversify(X, k, labels=y, w=0.9, normalize=True)
+    design = dmsgd.diversify(X, k, labels=y, w=0.9, normalize=True, kernel="linear")
     tensors, model = (torch.from_numpy(X), torch.from_numpy(y)), torch.nn.Linear(X.shape[1], 102)
     yield Loop(f"(b) softmax, k={k}, __getitems__", model, Rows(*tensors), design, 60, target=1.25)
     yield Loop(f"(b) softmax, k={k}, TensorDataset", model, TensorDataset(*tensors), design, 60)
@@ -142,7 +142,7 @@ def large(n=50_000, d=1024, k=512):
     """A batch of 512 and a step of about 4 ms on two cores."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)).astype(np.float32), rng.integers(10, size=n)
-    design = dmsgd.diversify(X, k)
+    design = dmsgd.diversify(X, k, kernel="linear", normalize=False)
     model = torch.nn.Sequential(torch.nn.Linear(d, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
     data = Rows(torch.from_numpy(X), torch.from_numpy(y))
     yield Loop(f"(c) two layers, k={k}, {n:,} x {d:,}", model, data, design, 20, target=3.0)

@@ -42,7 +42,9 @@ def mixing(name, X, y, rounds=(1, 2, 3, 4, 6, 8, 12), epochs=20):
     shuffled = np.mean([
         diversity(X, deal(None, n, K, RandomStream(1, number))) for number in range(20)
     ])  # fmt: skip
-    draws = dmsgd.diversify(X, K, target="uniform").sample(20 * (n // K), seed=0)
+    draws = dmsgd.diversify(X, K, target="uniform", kernel="linear", normalize=False).sample(
+        20 * (n // K), seed=0
+    )
     independent = np.mean([diversity(X, part) for part in np.array_split(draws, 20)])
     orders = {
         "shuffled": None,
@@ -78,7 +80,7 @@ def costs():
     first = None
     for n in (10_000, 50_000, 200_000):
         X = problems.gaussian(n, 256)
-        base = dmsgd.diversify(X, K)
+        base = dmsgd.diversify(X, K, kernel="linear", normalize=False)
         begun = time.process_time()
         design = dmsgd.Partition(base, rounds=0)
         design.sample(1, seed=0)

@@ -61,7 +61,9 @@ def main():
     floor = bare(X)
     before = resident("VmRSS")
     forget_peak()
-    setup, design = seconds(lambda: dmsgd.diversify(X, given.batch))
+    setup, design = seconds(
+        lambda: dmsgd.diversify(X, given.batch, kernel="linear", normalize=False)
+    )
     survey, _ = seconds(lambda: design.sample(1, seed=0))
     draws, _ = seconds(lambda: design.sample(200, seed=1))
     title = (

@@ -87,7 +87,7 @@ def main():
     parser.add_argument("--steps", type=int, default=3000)
     options = parser.parse_args()
     F = problems.gaussian(5485, 1000)
-    design = dmsgd.diversify(F, k=80)
+    design = dmsgd.diversify(F, k=80, kernel="linear", normalize=False)
     design.sample(1, seed=0)  # tables and compiling
     presampled, counted, chains = ({1: [], 2: []} for _ in range(3))
     for _ in range(options.rounds):

@@ -60,9 +60,9 @@ def of_file(gigabytes, k):
         if pid:
             assert os.waitpid(pid, 0)[1] == 0
             return
-        dmsgd.diversify(np.eye(40), 3).sample(1)  # compile
+        dmsgd.diversify(np.eye(40), 3, kernel="linear", normalize=False).sample(1)  # compile
         before, began, read = peak(), time.perf_counter(), bytes_read()
-        design = dmsgd.diversify(str(path), k)
+        design = dmsgd.diversify(str(path), k, kernel="linear", normalize=False)
         ready, read_ready = time.perf_counter(), bytes_read()
         schedule = dmsgd.presample(design, STEPS, path=Path(folder) / "s.npy", workers=-1)
         done, read_done = time.perf_counter(), bytes_read()
@@ -119,12 +119,14 @@ def measured(path, workers, k):
         pids = sorted(client.run(os.getpid).values())
         array = dask_array(path)
         bare(array)  # warm
-        dmsgd.diversify(dask_array(path, 50_000, 200_000), k).sample(5)
+        dmsgd.diversify(
+            dask_array(path, 50_000, 200_000), k, kernel="linear", normalize=False
+        ).sample(5)
         began = time.perf_counter()
         bare(array)
         floor = time.perf_counter() - began
         began = time.perf_counter()
-        design = dmsgd.diversify(array, k)
+        design = dmsgd.diversify(array, k, kernel="linear", normalize=False)
         ready = time.perf_counter()
         dmsgd.presample(design, STEPS, workers=-1, client=client)
         done = time.perf_counter()

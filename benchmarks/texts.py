@@ -81,12 +81,14 @@ def in_blocks(given):
     """Print what a corpus on disk takes; 1,000 batches are made in one or two passes over it."""
     with tempfile.TemporaryDirectory() as folder:
         sparse.save_npz(f"{folder}/0.npz", sparse.eye_array(99, 9, format="csr"))
-        dmsgd.diversify(folder, 8).sample(1, seed=0)  # compile
+        dmsgd.diversify(folder, 8, kernel="linear", normalize=False).sample(1, seed=0)  # compile
         Path(f"{folder}/0.npz").unlink()
         for number, part in enumerate(parts_of_documents(given.items, given.words)):
             sparse.save_npz(f"{folder}/{number:03d}.npz", part, compressed=False)
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
-        setup, design = seconds(lambda: dmsgd.diversify(folder, given.batch))
+        setup, design = seconds(
+            lambda: dmsgd.diversify(folder, given.batch, kernel="linear", normalize=False)
+        )
         survey, _ = seconds(design.inclusion)
         single, _ = seconds(lambda: design.sample(1, seed=0))
         draws, _ = seconds(lambda: design.sample(1000, seed=1))
@@ -122,11 +124,15 @@ def main():
         return
     X = documents(given.items, given.words)
     size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-    dmsgd.diversify(X[:2000, :100], 8).sample(1, seed=0)  # compile
+    dmsgd.diversify(X[:2000, :100], 8, kernel="linear", normalize=False).sample(
+        1, seed=0
+    )  # compile
     floor = bare(X)
     before = resident("VmRSS")
     forget_peak()
-    setup, design = seconds(lambda: dmsgd.diversify(X, given.batch))
+    setup, design = seconds(
+        lambda: dmsgd.diversify(X, given.batch, kernel="linear", normalize=False)
+    )
     survey, _ = seconds(lambda: design.sample(1, seed=0))
     draws, _ = seconds(lambda: design.sample(100, seed=1))
     what = f"{given.items:,} documents, {X.nnz / given.items:.0f} of {given.words:,} words each"

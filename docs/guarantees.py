@@ -32,7 +32,7 @@ def cell(F: np.ndarray, k: int) -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            b = dmsgd.diversify(F, k).inclusion()
+            b = dmsgd.diversify(F, k, kernel="linear", normalize=False).inclusion()
         except dmsgd.RankError:
             return "`RankError` | "
     error = np.abs(b - precise.inclusion(F, k)).max()

@@ -21,7 +21,7 @@ accumulation = 2
 accelerator = Accelerator(cpu=True, gradient_accumulation_steps=accumulation)
 torch.manual_seed(0)
 X, y, test_X, test_y = map(torch.from_numpy, long_tailed_digits())
-diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
+diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7)
 uniform = dmsgd.Uniform(len(X), k=20)
 
 for name, design in {"uniform": uniform, "diverse": diverse}.items():

@@ -18,7 +18,7 @@ from dmsgd.torch import embed
 
 X, y, test_X, test_y = map(torch.from_numpy, long_tailed_digits())
 dataset = TensorDataset(X, y)
-diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
+diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7)
 arms = {"uniform": dmsgd.Uniform(len(X), k=20), "diverse": diverse, "changing": diverse}
 
 for name, design in arms.items():

@@ -50,7 +50,7 @@ def train(design: dmsgd.Design, checkpoint: str | None = None) -> Softmax:
     return model
 
 
-diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
+diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7)
 for name, design in {"uniform": dmsgd.Uniform(len(X), k=20), "diverse": diverse}.items():
     accuracy = ((last := train(design)).layer(test_X).argmax(1) == test_y).float().mean()
     if os.environ.get("RANK", "0") == "0":

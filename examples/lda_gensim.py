@@ -17,7 +17,7 @@ from data import documents, recovery
 counts, topics = documents()
 corpus = Sparse2Corpus(csr_matrix(counts), documents_columns=False)
 words = {word: f"word{word}" for word in range(counts.shape[1])}
-diverse = dmsgd.diversify(counts, k=10, normalize=True)
+diverse = dmsgd.diversify(counts, k=10)
 uniform = dmsgd.Uniform(len(counts), k=10)
 for name, design in {"uniform": uniform, "diverse": diverse}.items():
     found = []

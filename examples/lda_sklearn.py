@@ -13,7 +13,7 @@ import dmsgd
 from data import documents, recovery
 
 counts, topics = documents()
-diverse = dmsgd.diversify(counts, k=10, normalize=True)
+diverse = dmsgd.diversify(counts, k=10)
 uniform = dmsgd.Uniform(len(counts), k=10)
 for name, design in {"uniform": uniform, "diverse": diverse}.items():
     found = []

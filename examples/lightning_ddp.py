@@ -39,7 +39,7 @@ class Softmax(lightning.LightningModule):
         return dmsgd.torch.loader(TensorDataset(X, y), self.design)
 
 
-diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
+diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7)
 for name, design in {"uniform": dmsgd.Uniform(len(X), k=20), "diverse": diverse}.items():
     torch.manual_seed(0)
     model = Softmax(design)

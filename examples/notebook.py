@@ -37,8 +37,8 @@ show(f"{advice.code(20)}\n{advice.reason}")
 show(advice.design(X, 20, y))
 
 # %% A k-DPP: class shares, coverage, repulsion
-options = dmsgd.designs.DesignOptions(w=0.7, normalize=True)
-show(design := dmsgd.diversify(X, 20, y, w=0.7, normalize=True))
+options = dmsgd.designs.DesignOptions(w=0.7)
+show(design := dmsgd.diversify(X, 20, y, w=0.7))
 show({c: f"{share:.1%}" for c, share in diagnostics.class_shares(design, y).items()})
 show(f"items seen in 20 steps: {diagnostics.coverage(design, 20):.0%}")
 show(f"noise that repulsion removes: {diagnostics.estimate_repulsion(design)}")

@@ -18,7 +18,7 @@ from data import long_tailed_digits
 torch.manual_seed(0)
 X, y, test_X, test_y = map(torch.from_numpy, long_tailed_digits())
 dataset, k = TensorDataset(X, y), 20
-design = dmsgd.diversify(X, k, labels=y, w=0.7, normalize=True)
+design = dmsgd.diversify(X, k, labels=y, w=0.7)
 
 
 def train(model: torch.nn.Module, loader: Any, checkpoint: io.BytesIO | None = None) -> None:

@@ -26,7 +26,7 @@ else:
 torch.manual_seed(0)
 X, y, test_X, test_y = map(torch.from_numpy, long_tailed_digits())
 dataset, k, ranks = TensorDataset(X, y), 20, dist.get_world_size()
-design = dmsgd.diversify(X, k, labels=y, w=0.7, normalize=True)
+design = dmsgd.diversify(X, k, labels=y, w=0.7)
 
 diverse = dmsgd.torch.DiverseSampler(design, seed=0)
 for name, sampler in {"uniform": DistributedSampler(dataset), "diverse": diverse}.items():

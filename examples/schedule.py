@@ -19,7 +19,7 @@ from data import long_tailed_digits
 X, y, test_X, test_y = map(torch.from_numpy, long_tailed_digits())
 epochs, k = 6, 20
 steps = epochs * (len(X) // k)
-diverse = dmsgd.diversify(X, k, labels=y, w=0.7, normalize=True)
+diverse = dmsgd.diversify(X, k, labels=y, w=0.7)
 folder = tempfile.TemporaryDirectory()
 for name, design in {"uniform": dmsgd.Uniform(len(X), k), "diverse": diverse}.items():
     dmsgd.presample(design, steps, seed=0, path=Path(folder.name) / name, workers=-1)

@@ -14,7 +14,7 @@ from data import long_tailed_digits
 from dmsgd.sgd import train_sklearn
 
 X, y, test_X, test_y = long_tailed_digits()
-diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
+diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7)
 for name, design in {"uniform": dmsgd.Uniform(len(X), k=20), "diverse": diverse}.items():
     model = SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.1, random_state=0)
     for record in train_sklearn(model, X, y, design, steps=114, seed=0):

@@ -18,7 +18,7 @@ from data import long_tailed_digits
 
 X, y, test_X, test_y = map(torch.from_numpy, long_tailed_digits())
 dataset, k = TensorDataset(X, y), 20
-diverse = dmsgd.diversify(X, k, labels=y, w=0.7, normalize=True)
+diverse = dmsgd.diversify(X, k, labels=y, w=0.7)
 
 
 def new_run(design: dmsgd.Design) -> tuple[torch.nn.Linear, Any]:

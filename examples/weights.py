@@ -17,7 +17,7 @@ from data import long_tailed_digits
 
 X, y, test_X, test_y = map(torch.from_numpy, long_tailed_digits())
 loss = torch.nn.CrossEntropyLoss(reduction="none")
-diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
+diverse = dmsgd.diversify(X, k=20, labels=y, w=0.7)
 uniform = dmsgd.Uniform(len(X), k=20)  # its weights are all 1
 arms = {"uniform": (uniform, True), "diverse": (diverse, False), "weighted": (diverse, True)}
 

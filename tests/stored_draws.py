@@ -25,23 +25,37 @@ def designs():
     text = sparse.load_npz(TEXT)
     wide = rng.normal(size=(30, 50))
     return {
-        "dense": dmsgd.diversify(X, 8),
-        "dense, k = rank": dmsgd.diversify(X, 12),
-        "dense, normalised, with labels": dmsgd.diversify(X, 8, y, 0.6, normalize=True),
-        "dense, more columns": dmsgd.diversify(wide, 9),
-        "sparse": dmsgd.diversify(text, 10),
-        "sparse, annealed": dmsgd.diversify(dmsgd.features.anneal(text, 0.1), 10),
-        "sparse, with labels": dmsgd.diversify(text, 10, np.arange(120) % 5, 0.5),
-        "sparse, more columns": dmsgd.diversify(sparse.csr_array(text.T), 10),
+        "dense": dmsgd.diversify(X, 8, kernel="linear", normalize=False),
+        "dense, k = rank": dmsgd.diversify(X, 12, kernel="linear", normalize=False),
+        "dense, normalised, with labels": dmsgd.diversify(
+            X, 8, y, 0.6, normalize=True, kernel="linear"
+        ),
+        "dense, more columns": dmsgd.diversify(wide, 9, kernel="linear", normalize=False),
+        "sparse": dmsgd.diversify(text, 10, kernel="linear", normalize=False),
+        "sparse, annealed": dmsgd.diversify(
+            dmsgd.features.anneal(text, 0.1), 10, kernel="linear", normalize=False
+        ),
+        "sparse, with labels": dmsgd.diversify(
+            text, 10, np.arange(120) % 5, 0.5, kernel="linear", normalize=False
+        ),
+        "sparse, more columns": dmsgd.diversify(
+            sparse.csr_array(text.T), 10, kernel="linear", normalize=False
+        ),
         "strata": dmsgd.KDPP(
             dmsgd.kernels.exact(dmsgd.kernels.Linear(dmsgd.features.one_hot(y))), 3
         ),
-        "rbf": dmsgd.diversify(X, 8, kernel="rbf"),
-        "badly conditioned": dmsgd.diversify(X * np.logspace(0, -6, 12), 8),
+        "rbf": dmsgd.KDPP(dmsgd.kernels.RBF(X), 8),
+        "badly conditioned": dmsgd.diversify(
+            X * np.logspace(0, -6, 12), 8, kernel="linear", normalize=False
+        ),
         "weighted": dmsgd.Weighted(weights=rng.pareto(1.0, size=2000), k=30),
-        "without repulsion": dmsgd.Weighted.like(dmsgd.diversify(X, 8)),
-        "partition": dmsgd.Partition(dmsgd.diversify(X, 8)),
-        "partition, classes spread": dmsgd.Partition(dmsgd.diversify(X, 8), labels=y),
+        "without repulsion": dmsgd.Weighted.like(
+            dmsgd.diversify(X, 8, kernel="linear", normalize=False)
+        ),
+        "partition": dmsgd.Partition(dmsgd.diversify(X, 8, kernel="linear", normalize=False)),
+        "partition, classes spread": dmsgd.Partition(
+            dmsgd.diversify(X, 8, kernel="linear", normalize=False), labels=y
+        ),
     }
 
 

@@ -55,7 +55,7 @@ def test_any_kernel_will_do_and_sparse_is_the_same():
 
 def test_items_are_seen_as_often_as_by_the_kdpp():
     design, size = dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), 4), 1000
-    b = dmsgd.diversify(X, 4).inclusion()
+    b = dmsgd.diversify(X, 4, kernel="linear", normalize=False).inclusion()
     error = (dmsgd.diagnostics.estimate_inclusion(design, size, seed=0) - b) / np.sqrt(
         b * (1 - b) / size
     )

@@ -183,9 +183,8 @@ def test_large_rbf_designs_use_a_factor_and_say_so():
     design = dmsgd.diversify(X, 10, kernel="rbf")
     assert "Nyström, " in repr(design)
     assert design.spectrum.total_variation_bound(10) < 1e-6  # as good as exact, and so no warning
-    for scale, off in ((0.5, "1"), (4.0, r"\d(\.\d+)?(e-0\d)?")):
-        message = rf"leaves out \d.*off by up to {off} \(.*spectrum='nystrom'"
-        with pytest.warns(dmsgd.KernelWarning, match=message):
+    for scale in (0.5, 4.0):
+        with pytest.warns(dmsgd.KernelWarning, match=r"up to [1-9]\d.\d% of the items of a batch"):
             dmsgd.diversify(RNG.normal(size=(1040, 40)), 10, kernel="rbf", scale=scale)
 
 

@@ -169,10 +169,10 @@ def test_maps_are_applied_as_blocks_are_read(cut) -> None:
     for w in (0.0, 0.4, 1.0):
         labels = y if w else None
         memory = dmsgd.diversify(
-            dmsgd.features.anneal(X, 0.5), 4, labels=labels, w=w, normalize=True
+            dmsgd.features.anneal(X, 0.5), 4, labels=labels, w=w, normalize=True, kernel="linear"
         )
         data = dmsgd.features.anneal(cut(X, 90, 91), 0.5)
-        blocks = dmsgd.diversify(data, 4, labels=labels, w=w, normalize=True)
+        blocks = dmsgd.diversify(data, 4, labels=labels, w=w, normalize=True, kernel="linear")
         np.testing.assert_allclose(blocks.inclusion(), memory.inclusion(), rtol=1e-9)
         if w < 1:
             np.testing.assert_array_equal(blocks.sample(20, seed=0), memory.sample(20, seed=0))
@@ -180,7 +180,9 @@ def test_maps_are_applied_as_blocks_are_read(cut) -> None:
 
 def test_targets_are_prescribed_in_blocks(cut) -> None:
     X = features()
-    design = dmsgd.diversify(cut(X, 70, 200), 6, target=np.arange(1.0, 301))
+    design = dmsgd.diversify(
+        cut(X, 70, 200), 6, target=np.arange(1.0, 301), kernel="linear", normalize=False
+    )
     np.testing.assert_allclose(design.inclusion(), 6 * np.arange(1, 301) / 45150, rtol=1e-6)
     assert isinstance(design.spectrum.vectors, Projected)
 
@@ -211,8 +213,8 @@ def test_the_hash_is_found_once_and_not_inherited(cut) -> None:
     exact(kernel)
     assert kernel.fingerprint() == Linear(features()).fingerprint()
     assert max(data.reader.reads.values()) == 1  # the pass of `exact` has found it
-    unit = dmsgd.diversify(features(), 5, normalize=True).fingerprint()
-    assert dmsgd.diversify(data, 5, normalize=True).fingerprint() == unit
+    unit = dmsgd.diversify(features(), 5, normalize=True, kernel="linear").fingerprint()
+    assert dmsgd.diversify(data, 5, normalize=True, kernel="linear").fingerprint() == unit
     assert dmsgd.KDPP(Linear(dmsgd.features.normalize(data)), 5).fingerprint() == unit
     assert dmsgd.KDPP(kernel, 5).fingerprint() != unit
 
@@ -282,9 +284,9 @@ def test_npy(tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 50 * 12 * 8)
     F = open_features(tmp_path / "x.npy")
     assert F.bounds.tolist() == [0, 50, 100, 150, 200, 250, 300]
-    expected = dmsgd.diversify(X.astype(float), 5)
+    expected = dmsgd.diversify(X.astype(float), 5, kernel="linear", normalize=False)
     for given in (str(tmp_path / "x.npy"), tmp_path / "x.npy", F):
-        design = dmsgd.diversify(given, 5)
+        design = dmsgd.diversify(given, 5, kernel="linear", normalize=False)
         np.testing.assert_array_equal(design.sample(20, seed=0), expected.sample(20, seed=0))
 
 
@@ -293,12 +295,15 @@ def test_npy_by_columns_is_held_in_memory_while_it_fits(
 ) -> None:
     path = tmp_path / "x.npy"
     np.save(path, np.asfortranarray(features()))
-    design, expected = dmsgd.diversify(path, 5), dmsgd.diversify(features(), 5)
+    design, expected = (
+        dmsgd.diversify(path, 5, kernel="linear", normalize=False),
+        dmsgd.diversify(features(), 5, kernel="linear", normalize=False),
+    )
     assert design.fingerprint() == expected.fingerprint()
     np.testing.assert_array_equal(design.sample(20, seed=0), expected.sample(20, seed=0))
     monkeypatch.setenv("DMSGD_MEMORY", "20KB")
     with pytest.raises(MemoryError, match=r"x\.npy needs .*ascontiguousarray"):
-        dmsgd.diversify(path, 5)
+        dmsgd.diversify(path, 5, kernel="linear", normalize=False)
 
 
 def test_blocks_are_sized_by_the_width_they_will_have(
@@ -364,7 +369,7 @@ CHANGED = {
 def test_a_file_that_changes_after_set_up_is_noticed(name: str, tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
     np.save(path, features())
-    design = dmsgd.diversify(str(path), 6)
+    design = dmsgd.diversify(str(path), 6, kernel="linear", normalize=False)
     CHANGED[name](path)
     for ask in (lambda: design.sample(20, seed=0), lambda: design.joint([0], [1])):
         with pytest.raises(ValueError, match="has changed since it was opened"):
@@ -384,16 +389,19 @@ def test_a_relative_path_stays_the_same_file_in_another_folder(
         pytest.importorskip("zarr").save_array(name, X)
     (tmp_path / "folder").mkdir()
     sparse.save_npz("folder/x.npz", sparse.csr_array(X))
-    design = dmsgd.diversify(name, 5)
+    design = dmsgd.diversify(name, 5, kernel="linear", normalize=False)
     monkeypatch.chdir("folder")
-    np.testing.assert_array_equal(design.sample(9, seed=0), dmsgd.diversify(X, 5).sample(9, seed=0))
+    np.testing.assert_array_equal(
+        design.sample(9, seed=0),
+        dmsgd.diversify(X, 5, kernel="linear", normalize=False).sample(9, seed=0),
+    )
 
 
 def test_a_change_that_the_file_system_does_not_show_is_found_by_the_hash(
     cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = cut(features(), 100, 200)
-    design = dmsgd.diversify(data, 6)
+    design = dmsgd.diversify(data, 6, kernel="linear", normalize=False)
     monkeypatch.setattr(Reader, "check_unchanged", lambda self: None)
     np.save(data.reader.file.path, features(seed=1))
     with pytest.raises(ValueError, match="has changed since it was first read"):
@@ -410,9 +418,10 @@ def test_a_large_memory_map_is_read_in_blocks(
     monkeypatch.setenv("DMSGD_MEMORY", "100KB")
     assert isinstance(as_features(array), Blocks)
     assert not isinstance(as_features(array[5:]), Blocks)  # a part of a file is a small matter
-    design = dmsgd.diversify(array, 5)
+    design = dmsgd.diversify(array, 5, kernel="linear", normalize=False)
     np.testing.assert_array_equal(
-        design.sample(20, seed=0), dmsgd.diversify(features(), 5).sample(20, seed=0)
+        design.sample(20, seed=0),
+        dmsgd.diversify(features(), 5, kernel="linear", normalize=False).sample(20, seed=0),
     )
     monkeypatch.setenv("DMSGD_MEMORY", "10KB")
     with pytest.raises(MemoryError, match="do not need them"):
@@ -427,8 +436,8 @@ def test_zarr(tmp_path: Path) -> None:
     assert all(edge % 70 == 0 for edge in F.bounds[:-1].tolist())
     for given in (str(tmp_path / "x.zarr"), store):
         np.testing.assert_array_equal(
-            dmsgd.diversify(given, 5).sample(20, seed=0),
-            dmsgd.diversify(features(), 5).sample(20, seed=0),
+            dmsgd.diversify(given, 5, kernel="linear", normalize=False).sample(20, seed=0),
+            dmsgd.diversify(features(), 5, kernel="linear", normalize=False).sample(20, seed=0),
         )
     zarr.create_group(str(tmp_path / "group.zarr"))
     with pytest.raises(ValueError, match=r"holds the arrays \(none\); select one as group"):
@@ -439,12 +448,12 @@ def test_an_array_of_a_zarr_group_is_named(tmp_path: Path) -> None:
     zarr = pytest.importorskip("zarr")
     group = zarr.create_group(str(tmp_path / "g.zarr"))
     group.create_array("embedded", data=features())
-    expected = dmsgd.diversify(features(), 5).sample(20, seed=0)
-    only = dmsgd.diversify(tmp_path / "g.zarr", 5)
+    expected = dmsgd.diversify(features(), 5, kernel="linear", normalize=False).sample(20, seed=0)
+    only = dmsgd.diversify(tmp_path / "g.zarr", 5, kernel="linear", normalize=False)
     np.testing.assert_array_equal(only.sample(20, seed=0), expected)
     group.create_group("deep").create_array("er", data=features())
     for name in ("embedded", "deep/er"):
-        named = dmsgd.diversify(f"{tmp_path}/g.zarr:{name}", 5)
+        named = dmsgd.diversify(f"{tmp_path}/g.zarr:{name}", 5, kernel="linear", normalize=False)
         np.testing.assert_array_equal(named.sample(20, seed=0), expected)
     for path in ("g.zarr", "g.zarr:other"):
         with pytest.raises(ValueError, match=r"holds the arrays deep/er, embedded; select one as"):
@@ -460,11 +469,11 @@ def test_damaged_zarr_stores_are_one_clear_error(tmp_path: Path) -> None:
     chunk = tmp_path / "x.zarr/c/0/0"
     os.truncate(chunk, chunk.stat().st_size // 2)
     with pytest.raises(ValueError, match=r"x\.zarr is damaged"):
-        dmsgd.diversify(tmp_path / "x.zarr", 5)
+        dmsgd.diversify(tmp_path / "x.zarr", 5, kernel="linear", normalize=False)
     for content in ("{", "[" * 10**5, '{"zarr_format": 3, "node_type": "array"}'):
         (tmp_path / "x.zarr/zarr.json").write_text(content)
         with pytest.raises(ValueError, match=r"x\.zarr is damaged"):
-            dmsgd.diversify(tmp_path / "x.zarr", 5)
+            dmsgd.diversify(tmp_path / "x.zarr", 5, kernel="linear", normalize=False)
 
 
 @pytest.mark.parametrize(
@@ -494,8 +503,8 @@ def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.diff(small.bounds).max() <= 30
     for given in (F, small):
         np.testing.assert_array_equal(
-            dmsgd.diversify(given, 5).sample(20, seed=0),
-            dmsgd.diversify(features(), 5).sample(20, seed=0),
+            dmsgd.diversify(given, 5, kernel="linear", normalize=False).sample(20, seed=0),
+            dmsgd.diversify(features(), 5, kernel="linear", normalize=False).sample(20, seed=0),
         )
     with pytest.raises(ValueError, match="label"):
         open_features(tmp_path / "x.parquet")
@@ -503,28 +512,31 @@ def test_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_bad_files_are_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="there is no file"):
-        dmsgd.diversify(tmp_path / "none.npy", 5)
+        dmsgd.diversify(tmp_path / "none.npy", 5, kernel="linear", normalize=False)
     (tmp_path / "x.hdf").write_bytes(b"")
     with pytest.raises(ValueError, match=r"x\.hdf"):
-        dmsgd.diversify(tmp_path / "x.hdf", 5)
+        dmsgd.diversify(tmp_path / "x.hdf", 5, kernel="linear", normalize=False)
     np.save(tmp_path / "wide.npy", features(5, 9))
-    wide = dmsgd.diversify(str(tmp_path / "wide.npy"), 2)  # small: taken into memory
+    wide = dmsgd.diversify(
+        str(tmp_path / "wide.npy"), 2, kernel="linear", normalize=False
+    )  # small: taken into memory
     np.testing.assert_array_equal(
-        wide.sample(9, seed=0), dmsgd.diversify(features(5, 9), 2).sample(9, seed=0)
+        wide.sample(9, seed=0),
+        dmsgd.diversify(features(5, 9), 2, kernel="linear", normalize=False).sample(9, seed=0),
     )
     np.save(tmp_path / "line.npy", np.arange(5.0))
     with pytest.raises(ValueError, match=r"shape \(5,\).*X\.reshape\(-1, 1\)"):
-        dmsgd.diversify(str(tmp_path / "line.npy"), 2)
+        dmsgd.diversify(str(tmp_path / "line.npy"), 2, kernel="linear", normalize=False)
     np.save(tmp_path / "zero.npy", np.zeros((50, 3)))
     with pytest.raises(ValueError, match="all features are zero"):
-        dmsgd.diversify(str(tmp_path / "zero.npy"), 2)
+        dmsgd.diversify(str(tmp_path / "zero.npy"), 2, kernel="linear", normalize=False)
 
 
 def test_a_block_with_nan_is_named(cut) -> None:
     X = features()
     X[217, 3] = np.nan
     with pytest.raises(ValueError, match=r"rows from 200 on has 1 NaN .*\(17, 3\)"):
-        dmsgd.diversify(cut(X, 100, 200), 4)
+        dmsgd.diversify(cut(X, 100, 200), 4, kernel="linear", normalize=False)
 
 
 def test_a_file_cut_short_is_noticed(tmp_path: Path) -> None:
@@ -554,8 +566,8 @@ def test_dask_arrays(chunks: tuple[tuple[int, ...], ...]) -> None:
     array = da.from_array(X, chunks=chunks)
     for w, normalize in ((0.0, False), (0.4, True)):
         here, there = (y, da.from_array(y)) if w else (None, None)
-        memory = dmsgd.diversify(X, 4, labels=here, w=w, normalize=normalize)
-        design = dmsgd.diversify(array, 4, labels=there, w=w, normalize=normalize)
+        memory = dmsgd.diversify(X, 4, labels=here, w=w, normalize=normalize, kernel="linear")
+        design = dmsgd.diversify(array, 4, labels=there, w=w, normalize=normalize, kernel="linear")
         np.testing.assert_array_equal(design.sample(20, seed=0), memory.sample(20, seed=0))
         np.testing.assert_allclose(design.inclusion(), memory.inclusion(), rtol=1e-9)
         assert design.fingerprint() == memory.fingerprint()
@@ -563,7 +575,9 @@ def test_dask_arrays(chunks: tuple[tuple[int, ...], ...]) -> None:
 
 def test_dask_law() -> None:
     X, size = features(8, 4, seed=2), 20_000
-    design = dmsgd.diversify(da.from_array(X, chunks=((1, 0, 4, 3), 4)), 3)
+    design = dmsgd.diversify(
+        da.from_array(X, chunks=((1, 0, 4, 3), 4)), 3, kernel="linear", normalize=False
+    )
     sets = list(combinations(range(8), 3))
     expected = size * np.exp(KDPP(Linear(X), 3).log_prob(sets))
     found = Counter(map(tuple, np.sort(design.sample(size, seed=6), axis=1).tolist()))
@@ -575,8 +589,8 @@ def test_dask_data_frames_and_ill_conditioned_arrays() -> None:
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.from_pandas(pd.DataFrame(features()), npartitions=3)
     np.testing.assert_array_equal(
-        dmsgd.diversify(frame, 5).sample(9, seed=0),
-        dmsgd.diversify(features(), 5).sample(9, seed=0),
+        dmsgd.diversify(frame, 5, kernel="linear", normalize=False).sample(9, seed=0),
+        dmsgd.diversify(features(), 5, kernel="linear", normalize=False).sample(9, seed=0),
     )
     X = features(200, 6) * np.array([1, 1, 1, 1e-4, 1e-5, 1e-5])
     spectrum = exact(Linear(da.from_array(X, chunks=(30, 6))))
@@ -588,11 +602,11 @@ def test_dask_chunk_with_nan_is_named() -> None:
     X = features()
     X[217, 3] = np.inf
     with pytest.raises(ValueError, match="rows from 200 on"):
-        dmsgd.diversify(da.from_array(X, chunks=(100, 12)), 4)
+        dmsgd.diversify(da.from_array(X, chunks=(100, 12)), 4, kernel="linear", normalize=False)
 
 
 def test_a_streamed_design_can_be_pickled(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", features())
-    design = dmsgd.diversify(str(tmp_path / "x.npy"), 5)
+    design = dmsgd.diversify(str(tmp_path / "x.npy"), 5, kernel="linear", normalize=False)
     again = pickle.loads(pickle.dumps(design))
     np.testing.assert_array_equal(again.sample(9, seed=0), design.sample(9, seed=0))

@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 import dmsgd
+from contracts import check_closed_forms, kdpp_law
 from dmsgd.designs.build import remake
 
 RNG = np.random.default_rng(2)
@@ -99,20 +100,13 @@ def test_a_column_that_is_nearly_the_whole_kernel_is_named():
     X, y = load_wine(return_X_y=True)
     for given in (X, sparse.csr_array(X)):
         with pytest.warns(dmsgd.KernelWarning, match="column 12 of X.* 98.38%.* standardize=True"):
-            dmsgd.diversify(given, 8)
+            dmsgd.diversify(given, 8, kernel="linear", normalize=False)
+        with pytest.warns(dmsgd.KernelWarning, match="99.77% of all squared distances"):
+            dmsgd.diversify(given, 32)
     dmsgd.diversify(X, 8, standardize=True)  # a warning is an error here
     dmsgd.diversify(X, 8, y, 0.7, standardize=True, normalize=True)
     dmsgd.diversify(X[:, 12:], 1)
     dmsgd.diversify(X[:, :12], 8)
-
-
-def test_rows_that_swamp_the_labels_are_told_of():
-    X, y = load_digits(return_X_y=True)
-    with pytest.warns(dmsgd.KernelWarning, match="hardly count, because the rows of X are long"):
-        dmsgd.diversify(X, 8, y, 0.7)
-    dmsgd.diversify(X, 8, y, 0.7, normalize=True)
-    dmsgd.diversify(X, 8, y, 0.9)
-    dmsgd.diversify(X, 8, y, 1.0)
 
 
 def test_standardize_comes_before_normalize_and_is_made_again():
@@ -157,3 +151,103 @@ def test_kernels_go_to_designs_as_they_are(make):
     assert make(kernel, 4).spectrum.fingerprint() == fingerprint
     L = make(X @ X.T, 4)
     np.testing.assert_allclose(L.inclusion(), make(kernel, 4).inclusion(), atol=1e-9)
+
+
+# The kernel that is chosen
+
+
+@pytest.mark.filterwarnings("ignore:column 12 of X")
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
+def test_k_alone_is_enough(load):
+    X, y = load(return_X_y=True)
+    for options in ({}, {"labels": y, "w": 0.7}):
+        design = dmsgd.diversify(X, 32, **options)
+        assert design.kernel.startswith("Linear" if load is load_digits else "RBF")
+        assert design.kernel in repr(design)
+        assert design.inclusion().min() > 0.1 * 32 / len(X)
+        assert design.sample(2, seed=0).shape == (2, 32)
+
+
+def test_linear_kernels_have_unit_rows_and_directions_to_spare():
+    X = RNG.normal(size=(60, 10)) * np.linspace(1, 9, 60)[:, None]
+    unit = dmsgd.KDPP(dmsgd.kernels.Linear(dmsgd.features.normalize(X)), 8)
+    np.testing.assert_allclose(dmsgd.diversify(X, 8).inclusion(), unit.inclusion(), rtol=1e-9)
+    assert dmsgd.diversify(X, 9).kernel.startswith("RBF")  # 12 directions would be enough
+    flat = np.hstack([X[:, :5], X[:, :5] @ RNG.normal(size=(5, 5))])
+    assert dmsgd.diversify(flat, 4).kernel.startswith("Linear")
+    assert dmsgd.diversify(flat, 5).kernel.startswith("RBF")  # 5 directions in 10 columns
+
+
+def test_rows_that_differ_can_always_be_drawn():
+    apart = RNG.normal(size=(40, 5))
+    near = np.repeat(apart, 5, axis=0) + 1e-7 * RNG.normal(size=(200, 5))
+    for X, k in ((near, 64), (apart[:, :1], 20), (np.repeat(apart, 3, axis=0), 40)):
+        batches = dmsgd.diversify(X, k).sample(20, seed=0)
+        assert min(len(np.unique(X[batch], axis=0)) for batch in batches) == k
+    with pytest.raises(dmsgd.RankError, match=r"rank 40 \(all others are copies") as error:
+        dmsgd.diversify(np.repeat(apart, 3, axis=0), 41)
+    assert "rbf" not in str(error.value)  # it would not help
+    assert dmsgd.diversify(np.ones((2, 3)), 1).inclusion() == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize("columns", [2, 20])
+def test_the_size_of_features_does_not_change_the_weight_of_labels(columns):
+    X, y = RNG.normal(size=(120, columns)), np.repeat([0, 1], [100, 20])
+    one, other, unlabelled = (
+        dmsgd.diversify(F, 8, labels, w).inclusion()
+        for F, labels, w in ((X, y, 0.5), (1000 * X, y, 0.5), (X, None, 0.0))
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-6)
+    assert np.abs(one - unlabelled).max() > 0.001
+
+
+def test_other_features_keep_the_kernel_that_was_chosen():
+    wide, narrow = RNG.normal(size=(50, 20)), RNG.normal(size=(50, 3))
+    assert remake(dmsgd.diversify(narrow, 8), wide).kernel.startswith("RBF")
+    assert remake(dmsgd.diversify(wide, 3), narrow).kernel.startswith("Linear")
+    design = dmsgd.diversify(wide, 3, quality=np.arange(50.0))
+    assert remake(design, wide).fingerprint() == design.fingerprint()
+
+
+def test_a_kernel_matrix_is_no_features():
+    L = np.cov(RNG.normal(size=(6, 40)))
+    with pytest.warns(dmsgd.KernelWarning, match="KDPP"):
+        dmsgd.diversify(L, 2)
+    dmsgd.diversify(L, 2, kernel="linear")  # a warning is an error here
+
+
+# Quality
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("diversity", [0.5, 0.8])
+def test_quality_equals_enumeration(kernel, diversity):
+    X, q = RNG.normal(size=(8, 4)), RNG.uniform(0.5, 2, size=8)
+    scale = None if kernel == "linear" else 1.5
+    design = dmsgd.diversify(X, 3, quality=q, diversity=diversity, kernel=kernel, scale=scale)
+    unit = dmsgd.features.normalize(X)
+    distances = ((X[:, None] - X) ** 2).sum(2)
+    S = unit @ unit.T if kernel == "linear" else np.exp(-distances / (2 * 1.5**2))
+    worth = q ** ((1 - diversity) / diversity)
+    check_closed_forms(design, kdpp_law(worth[:, None] * S * worth, 3))
+
+
+def test_length_as_quality_is_the_kernel_of_the_paper():
+    X = RNG.normal(size=(8, 5))
+    check_closed_forms(dmsgd.diversify(X, 3, quality="length"), kdpp_law(X @ X.T, 3))
+
+
+def test_quality_that_is_out_of_place_is_refused():
+    X, q = RNG.normal(size=(20, 5)), np.ones(20)
+    for given in (
+        {"quality": q, "target": "uniform"},
+        {"quality": "length", "target": q},
+        {"quality": "length", "normalize": False},
+        {"quality": "size"},
+        {"quality": -q},
+        {"quality": q[1:]},
+        {"diversity": 0.3},
+        {"quality": q, "diversity": 0},
+    ):
+        with pytest.raises(ValueError, match=r"quality|diversity"):
+            dmsgd.diversify(X, 3, **given)

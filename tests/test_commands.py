@@ -7,6 +7,8 @@ import sys
 import time
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
@@ -32,6 +34,9 @@ def folder(tmp_path, monkeypatch):
     sparse.save_npz("tfidf.npz", sparse.csr_array(np.abs(X) * (np.abs(X) > 1)))
     rows = [f"{a:.5f},{b:.5f},{c:.5f},kind{y}" for a, b, c, y in zip(*X[:, :3].T, Y, strict=True)]
     (tmp_path / "iris.csv").write_text("\n".join(["a,b,c,species", *rows]))
+    rows = [f"n{i},text {i},{i % 7},{a:.5f},{b:.5f}" for i, (a, b) in enumerate(X[:, :2])]
+    (tmp_path / "pool.csv").write_text("\n".join(["name,body,score,a,b", *rows]))
+    (tmp_path / "labelled.csv").write_text("item\n3\n5\n")
     return tmp_path
 
 
@@ -130,7 +135,7 @@ def test_labels_from_a_column_are_no_feature(folder):
 def test_report_says_what_was_done(folder):
     result = run("sample features.npy --labels y.npy -w 0.5 -k 8 -n 50 -o out.npy")
     assert "features.npy: 300 items x 80" in result.stdout
-    assert "linear: rank 83 by the dual route, k 8" in result.stdout
+    assert "83 dense features): rank 83 (dual), k 8" in result.stdout
     assert re.search(r"set-up +\d+\.\d\d s", result.stdout)
     assert re.search(r"50 in \d+\.\d\d s, .* ms per batch", result.stdout)
     assert result.stderr == ""  # no progress bar unless stderr is a terminal
@@ -302,7 +307,7 @@ def test_a_finished_run_says_so_and_draws_nothing(folder):
     after = [(file.name, file.stat().st_mtime_ns) for file in sorted(folder.glob("out*"))]
     assert after == before
     fails("sample features.npy -k 8 -n 51 -o out.npy", "out.npy exists; use --force")
-    fails("sample features.npy -k 8 -n 50 --normalize -o out.npy", "another schedule.*--force")
+    fails("sample features.npy -k 8 -n 50 --no-normalize -o out.npy", "another schedule.*--force")
     (folder / "out.npy").write_bytes(b"damaged")
     fails(command, "out.npy")
 
@@ -329,7 +334,7 @@ def test_a_finished_run_says_so_and_draws_nothing(folder):
         ("features.npy -k 8 -n 5 --workers 0", "workers must be at least 1"),
         (
             "features.npy -k 8 -n 5 --scale 2",
-            "scale changes nothing.*use --kernel rbf",
+            "scale is the length scale.*use --kernel rbf",
         ),
         ("features.npy -k 8 -n 5 --kernel rbf --scale 0", "scale must be positive"),
         ("features.npy -k 8 -n 5 --rho 0.5", "negative entries"),
@@ -502,10 +507,12 @@ def test_examples_in_the_help_work(folder, command):
     pattern = r"^ +dmsgd ((?:inspect|report|sample|select) (?!.*--cluster).*-k .*)$"
     examples = re.findall(pattern, run(f"{command} --help").stdout, re.M)
     assert len(examples) > 1
+    table = pa.table({"embedding": np.vstack([X, -X])[:, :8].tolist(), "score": np.arange(600.0)})
+    pq.write_table(table, "pool.parquet")
     for example in examples:
         result = run(example if example.startswith("inspect") else f"{example} --force")
         assert result.exit_code == 0, (example, result.output)
-        assert result.stderr == ""
+        assert (result.stderr == "") == ("-o " in example or not example.startswith("select"))
 
 
 def words_of(text):

@@ -84,16 +84,28 @@ def test_draws_follow_the_law(case):
 def test_draws_in_lockstep_follow_the_law(k, monkeypatch):
     monkeypatch.setattr("dmsgd.samplers.cuda.sampler.is_small", lambda *about: False)
     X = np.random.default_rng(3).normal(size=(14, 14))
-    check_draws(Host(dmsgd.diversify(there(X), k=k)), kdpp_law(X @ X.T, k), size=100_000)
+    check_draws(
+        Host(dmsgd.diversify(there(X), k=k, kernel="linear", normalize=False)),
+        kdpp_law(X @ X.T, k),
+        size=100_000,
+    )
 
 
 def test_determinism():
-    check_determinism(Host(dmsgd.diversify(there(FEATURES), k=3)))
-    check_determinism(Host(dmsgd.diversify(there(RNG.normal(size=(400, 250))), k=200)))
+    check_determinism(Host(dmsgd.diversify(there(FEATURES), k=3, kernel="linear", normalize=False)))
+    check_determinism(
+        Host(
+            dmsgd.diversify(
+                there(RNG.normal(size=(400, 250))), k=200, kernel="linear", normalize=False
+            )
+        )
+    )
 
 
 def test_order_within_a_row_is_exchangeable():
-    check_exchangeable(Host(dmsgd.diversify(there(FEATURES), k=3)))
+    check_exchangeable(
+        Host(dmsgd.diversify(there(FEATURES), k=3, kernel="linear", normalize=False))
+    )
 
 
 @pytest.mark.parametrize("k", [1, 2, 7, 8, 9, 33, 64, 65, 100, 129, 160, 161, 300])
@@ -101,7 +113,7 @@ def test_the_same_sets_in_the_same_order_as_on_the_processor(k):
     """From the same eigenvectors: decisions differ where rounding does, once in 1e12 or so."""
     X = np.random.default_rng(k).normal(size=(2000, 320)) / np.arange(1, 321) ** 0.5
     size = 2000 if k < 100 else 200
-    spectrum = dmsgd.diversify(X, k=k).spectrum
+    spectrum = dmsgd.diversify(X, k=k, kernel="linear", normalize=False).spectrum
     from dmsgd.spectra.cuda import CudaVectors
 
     moved = dmsgd.spectra.Spectrum.__new__(dmsgd.spectra.Spectrum)
@@ -116,7 +128,10 @@ def test_the_same_sets_in_the_same_order_as_on_the_processor(k):
 
 def test_set_up_on_the_card_gives_the_same_draws():
     X = np.random.default_rng(5).normal(size=(3000, 120)) * np.logspace(0, -3, 120)
-    here, card = dmsgd.diversify(X, k=50), dmsgd.diversify(there(X), k=50)
+    here, card = (
+        dmsgd.diversify(X, k=50, kernel="linear", normalize=False),
+        dmsgd.diversify(there(X), k=50, kernel="linear", normalize=False),
+    )
     np.testing.assert_allclose(card.spectrum.values, here.spectrum.values, rtol=1e-10)
     same = (on_host(card.sample(1000, seed=2)) == here.sample(1000, seed=2)).all(axis=1)
     assert same.mean() > 0.995
@@ -126,14 +141,20 @@ def test_set_up_on_the_card_gives_the_same_draws():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int32])
 def test_other_kinds_of_numbers_are_used_as_float64(dtype):
     X = there(RNG.normal(size=(200, 20)) * 3, dtype)
-    card, here = dmsgd.diversify(X, k=5), dmsgd.diversify(X.double().cpu().numpy(), k=5)
+    card, here = (
+        dmsgd.diversify(X, k=5, kernel="linear", normalize=False),
+        dmsgd.diversify(X.double().cpu().numpy(), k=5, kernel="linear", normalize=False),
+    )
     np.testing.assert_allclose(card.inclusion(), here.inclusion(), rtol=1e-9)
     assert card.fingerprint() == here.fingerprint()
 
 
 def test_given_items_targets_and_most_likely():
     X = RNG.normal(size=(60, 10))
-    card, here = dmsgd.diversify(there(X), k=6), dmsgd.diversify(X, k=6)
+    card, here = (
+        dmsgd.diversify(there(X), k=6, kernel="linear", normalize=False),
+        dmsgd.diversify(X, k=6, kernel="linear", normalize=False),
+    )
     np.testing.assert_allclose(
         card.given([3, 5]).inclusion(), here.given([3, 5]).inclusion(), atol=1e-9
     )
@@ -141,7 +162,7 @@ def test_given_items_targets_and_most_likely():
     np.testing.assert_allclose(kept, here.given([3], exclude=[5, 9]).inclusion(), atol=1e-9)
     assert (kept[[5, 9]] == 0).all()
     assert (card.greedy_map() == here.greedy_map()).all()
-    even = dmsgd.diversify(there(X), k=6, target="uniform")
+    even = dmsgd.diversify(there(X), k=6, target="uniform", kernel="linear", normalize=False)
     np.testing.assert_allclose(even.inclusion(), 0.1, rtol=1e-5)
     batches = even.sample(50, seed=0)
     assert batches.is_cuda
@@ -170,7 +191,9 @@ def test_products_of_kernels():
 
 
 def test_samplers_and_schedules_accept_it(tmp_path):
-    design = dmsgd.diversify(there(RNG.normal(size=(100, 12))), k=8)
+    design = dmsgd.diversify(
+        there(RNG.normal(size=(100, 12))), k=8, kernel="linear", normalize=False
+    )
     draws = on_host(design.sample(5, seed=0))
     sampler = dmsgd.torch.DiverseSampler(design, steps=5, seed=0)
     assert list(sampler) == draws.ravel().tolist()
@@ -189,9 +212,9 @@ def test_bad_tensors_get_one_message():
         (there(np.zeros((0, 2))), "empty"),
     ):
         with pytest.raises(ValueError, match=words):
-            dmsgd.diversify(X, k=1)
+            dmsgd.diversify(X, k=1, kernel="linear", normalize=False)
     with pytest.raises(dmsgd.RankError):
-        dmsgd.diversify(there(FEATURES), k=5)
+        dmsgd.diversify(there(FEATURES), k=5, kernel="linear", normalize=False)
 
 
 def test_vectors_that_are_not_orthonormal_are_noticed():

@@ -18,9 +18,9 @@ N, K = 8, 3
 X = RNG.normal(size=(N, 5))
 Y = np.array([0, 0, 0, 0, 1, 1, 1, 2])
 DESIGNS = {
-    "linear": dmsgd.diversify(X, K),
+    "linear": dmsgd.diversify(X, K, kernel="linear", normalize=False),
     "rbf": dmsgd.diversify(X, K, kernel="rbf", scale=2.5),
-    "labels": dmsgd.diversify(X, K, Y, 0.5, normalize=True),
+    "labels": dmsgd.diversify(X, K, Y, 0.5, normalize=True, kernel="linear"),
     "equal eigenvalues": dmsgd.KDPP(dmsgd.kernels.Linear(np.eye(N)), K),
     "uniform": dmsgd.Uniform(N, K),
     "stratified": dmsgd.Stratified(Y, K),
@@ -144,7 +144,9 @@ def test_designs_without_repulsion_have_the_variance_of_the_same_b():
     assert uniform.frequency_factor == pytest.approx(1, abs=1e-9)
     # Copies of few items repel each other, and their gradients are copies too.
     copies = np.repeat(np.eye(4), 2, axis=0)
-    apart = diagnostics.gradient_variance(dmsgd.diversify(copies, 3), copies)
+    apart = diagnostics.gradient_variance(
+        dmsgd.diversify(copies, 3, kernel="linear", normalize=False), copies
+    )
     assert apart.repulsion_factor < 0.5
     assert apart.frequency_factor == pytest.approx(1, abs=1e-9)
     constant = diagnostics.gradient_variance(DESIGNS["uniform"], np.ones((N, 2)))
@@ -282,7 +284,7 @@ def test_coverage_agrees_with_draws():
 
 def test_effective_sizes():
     features = np.vstack([np.eye(5), 0.01 * np.eye(5)[:2]])
-    design = dmsgd.diversify(features, 3)
+    design = dmsgd.diversify(features, 3, kernel="linear", normalize=False)
     b = design.inclusion()
     assert diagnostics.effective_items(design) == pytest.approx(9 / np.sum(b**2))
     # Kish's size of a weighted batch: (E Σ w)² / E Σ w².
@@ -293,7 +295,9 @@ def test_effective_sizes():
     uniform = dmsgd.Uniform(50, 7)
     assert diagnostics.effective_items(uniform) == pytest.approx(50)
     assert diagnostics.effective_batch(uniform) == pytest.approx(7)
-    never = dmsgd.diversify(np.vstack([np.eye(4), np.zeros((1, 4))]), 2)
+    never = dmsgd.diversify(
+        np.vstack([np.eye(4), np.zeros((1, 4))]), 2, kernel="linear", normalize=False
+    )
     assert diagnostics.effective_batch(never) == 0
 
 

@@ -49,7 +49,7 @@ def test_it_is_the_greedy_set_of_determinants(name):
 
 
 def test_it_is_right_where_little_is_left(monkeypatch):
-    design = dmsgd.diversify(CLOUD, 10)
+    design = dmsgd.diversify(CLOUD, 10, kernel="linear", normalize=False)
     asked = []
     real = module.conditional
     monkeypatch.setattr(module, "conditional", lambda *given: asked.append(1) or real(*given))
@@ -69,8 +69,8 @@ def test_it_is_right_where_little_is_left(monkeypatch):
 
 def test_the_first_items_are_the_answer_for_fewer():
     assert (
-        dmsgd.diversify(CLOUD, 8).greedy_map()[:5].tolist()
-        == dmsgd.diversify(CLOUD, 5).greedy_map().tolist()
+        dmsgd.diversify(CLOUD, 8, kernel="linear", normalize=False).greedy_map()[:5].tolist()
+        == dmsgd.diversify(CLOUD, 5, kernel="linear", normalize=False).greedy_map().tolist()
     )
 
 
@@ -79,23 +79,36 @@ def test_of_equal_items_the_first_is_taken():
         dmsgd.kernels.exact(dmsgd.kernels.Linear(np.eye(6))), 3
     ).greedy_map().tolist() == [0, 1, 2]
     X = np.repeat(np.eye(4), 3, axis=0)
-    assert dmsgd.diversify(X, 4).greedy_map().tolist() == [0, 3, 6, 9]
+    assert dmsgd.diversify(X, 4, kernel="linear", normalize=False).greedy_map().tolist() == [
+        0,
+        3,
+        6,
+        9,
+    ]
 
 
 def test_given_items_come_first_and_are_not_taken_again():
     kernel, _ = KERNELS["features and labels"]
     design = dmsgd.KDPP(kernel, 5).given([6, 1])
     assert design.greedy_map().tolist() == brute(matrix(kernel), 5, [1, 6])
-    half = dmsgd.diversify(CLOUD, 8).greedy_map()[:4]
-    others = dmsgd.diversify(CLOUD, 8).given(half).greedy_map()
-    assert others.tolist() == [*sorted(half), *dmsgd.diversify(CLOUD, 8).greedy_map()[4:]]
+    half = dmsgd.diversify(CLOUD, 8, kernel="linear", normalize=False).greedy_map()[:4]
+    others = dmsgd.diversify(CLOUD, 8, kernel="linear", normalize=False).given(half).greedy_map()
+    assert others.tolist() == [
+        *sorted(half),
+        *dmsgd.diversify(CLOUD, 8, kernel="linear", normalize=False).greedy_map()[4:],
+    ]
 
 
 def test_items_in_blocks_and_of_texts_are_the_same(tmp_path, monkeypatch):
     np.save(tmp_path / "cloud.npy", CLOUD)
-    expected = dmsgd.diversify(CLOUD, 10).greedy_map().tolist()
-    blocks = dmsgd.diversify(tmp_path / "cloud.npy", 10)
+    expected = dmsgd.diversify(CLOUD, 10, kernel="linear", normalize=False).greedy_map().tolist()
+    blocks = dmsgd.diversify(tmp_path / "cloud.npy", 10, kernel="linear", normalize=False)
     assert blocks.greedy_map().tolist() == expected
     assert blocks.greedy_map().tolist() == expected  # and nothing it keeps has changed
     monkeypatch.setattr(array, "STORED", 0)
-    assert dmsgd.diversify(sparse.csr_array(CLOUD), 10).greedy_map().tolist() == expected
+    assert (
+        dmsgd.diversify(sparse.csr_array(CLOUD), 10, kernel="linear", normalize=False)
+        .greedy_map()
+        .tolist()
+        == expected
+    )

@@ -77,7 +77,9 @@ def streamed(X):
 @pytest.mark.parametrize("name", EDGES)
 def test_small_eigenvalues_are_resolved(name, form):
     X, k = EDGES[name]
-    design = dmsgd.diversify(FORMS.get(form, streamed)(X), k)  # a warning is an error here
+    design = dmsgd.diversify(
+        FORMS.get(form, streamed)(X), k, kernel="linear", normalize=False
+    )  # a warning is an error here
     np.testing.assert_allclose(design.inclusion(), precise.inclusion(X, k), atol=1e-9)
     assert len(set(design.sample(1, seed=0)[0])) == k
 
@@ -187,7 +189,7 @@ def test_a_dpp_of_any_size_says_so_too():
 def test_scale_does_not_matter(factor):
     X = RNG.normal(size=(40, 6))
     for make in (
-        lambda X: dmsgd.diversify(X, 4),
+        lambda X: dmsgd.diversify(X, 4, kernel="linear", normalize=False),
         lambda X: dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4),
     ):
         same = make(X).sample(50, seed=0) == make(factor * X).sample(50, seed=0)
@@ -204,7 +206,7 @@ def test_values_whose_squares_vanish_are_refused(factor, form):
     for call in (
         dmsgd.kernels.Linear,
         dmsgd.kernels.RBF,
-        lambda X: dmsgd.diversify(X, 4, target="uniform"),
+        lambda X: dmsgd.diversify(X, 4, target="uniform", kernel="linear", normalize=False),
     ):
         with pytest.raises(ValueError, match="so small that their squares vanish; rescale it"):
             call(X)
@@ -212,10 +214,14 @@ def test_values_whose_squares_vanish_are_refused(factor, form):
 
 def test_so_they_are_in_blocks():
     with pytest.raises(ValueError, match="so small that their squares vanish"):
-        dmsgd.diversify(streamed(1e-162 * RNG.normal(size=(40, 6))), 4)
+        dmsgd.diversify(
+            streamed(1e-162 * RNG.normal(size=(40, 6))), 4, kernel="linear", normalize=False
+        )
     X = RNG.normal(size=(40, 6))
     X[:7] *= 1e-162  # a block of its own: small beside the others, which is no mistake
-    assert dmsgd.diversify(streamed(X), 4).inclusion().sum() == pytest.approx(4)
+    assert dmsgd.diversify(
+        streamed(X), 4, kernel="linear", normalize=False
+    ).inclusion().sum() == pytest.approx(4)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -244,7 +250,10 @@ def test_the_lengths_of_rows_are_free(form):
     long = X.copy()
     long[7] *= 1e7
     one, other = (
-        dmsgd.diversify(FORMS.get(form, streamed)(Z), 4, target="uniform") for Z in (X, long)
+        dmsgd.diversify(
+            FORMS.get(form, streamed)(Z), 4, target="uniform", kernel="linear", normalize=False
+        )
+        for Z in (X, long)
     )
     np.testing.assert_allclose(other.inclusion(), 0.1, rtol=1e-6)
     batches = one.sample(20, seed=0)
@@ -348,12 +357,14 @@ def designs():
     rbf = dmsgd.kernels.RBF(X)
     grid = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), -1).reshape(-1, 2)
     return {
-        "linear": dmsgd.diversify(X, 4),
+        "linear": dmsgd.diversify(X, 4, kernel="linear", normalize=False),
         "rbf": dmsgd.diversify(X, 4, kernel="rbf"),
-        "uniform": dmsgd.diversify(X, 4, target="uniform"),
-        "balanced": dmsgd.diversify(X, 4, labels=y, target="balanced"),
-        "density": dmsgd.diversify(X, 4, target="density"),
-        "given": dmsgd.diversify(X, 4, target=1 + y),
+        "uniform": dmsgd.diversify(X, 4, target="uniform", kernel="linear", normalize=False),
+        "balanced": dmsgd.diversify(
+            X, 4, labels=y, target="balanced", kernel="linear", normalize=False
+        ),
+        "density": dmsgd.diversify(X, 4, target="density", kernel="linear", normalize=False),
+        "given": dmsgd.diversify(X, 4, target=1 + y, kernel="linear", normalize=False),
         "rbf target": dmsgd.diversify(X, 4, kernel="rbf", target="uniform"),
         "nystrom": dmsgd.KDPP(dmsgd.kernels.nystrom(rbf, 30), 4),
         "pivots": dmsgd.KDPP(dmsgd.kernels.nystrom(rbf, 30, "pivots"), 4),

@@ -39,7 +39,7 @@ def test_the_options_of_diversify_are_shown():
     assert "normalize=True" in html
     assert design.provenance()["data"][:12] in html
     plain = dmsgd.diversify(X, 4)._repr_html_()
-    assert "defaults of diversify" in plain
+    assert "kernel=&#x27;linear&#x27;" in plain  # the one that was chosen
     made = dmsgd.KDPP(dmsgd.kernels.Linear(X), 4)._repr_html_()
     assert "diversify" not in made
     balanced = dmsgd.diversify(X, 4, Y, standardize=True, target="balanced")._repr_html_()

@@ -126,7 +126,7 @@ def test_a_class_is_drawn_from_the_kernel_restricted_to_it(kernel):
 @pytest.mark.parametrize("n_samples", [10, 31, 100, 199, 200])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_above_the_rank_classes_share_equally(n_samples, form):
-    sampler = DiverseUnderSampler(n_samples=n_samples, random_state=0)
+    sampler = DiverseUnderSampler(n_samples=n_samples, kernel="linear", random_state=0)
     X_kept, _ = sampler.fit_resample(form(X), Y)
     assert sampler.route_ == "per class"
     assert np.unique(sampler.sample_indices_).size == n_samples == X_kept.shape[0]
@@ -145,7 +145,7 @@ def test_unions_of_draws_are_diverse_too():
     y = np.repeat([0, 1], [100, 20])
     kept = np.zeros(120)
     for seed in range(20):
-        sampler = DiverseUnderSampler(random_state=seed)
+        sampler = DiverseUnderSampler(kernel="linear", random_state=seed)
         sampler.fit_resample(features, y)
         kept[sampler.sample_indices_] += 1 / 20
     assert kept[95:100].min() > 0.9  # uniform sampling: 0.2

@@ -131,7 +131,7 @@ def test_uneven_classes_get_strata(k):
 
 def test_what_cannot_be_advised_is_not_decomposed():
     even, uneven = np.arange(len(FEATURES)) % 4, LABELS
-    assert compare(FEATURES, 8, even).candidate.options == DesignOptions(normalize=True)
+    assert compare(FEATURES, 8, even).candidate.options == DesignOptions(kernel="linear")
     assert compare(FEATURES, 8, uneven).candidate is None
 
 
@@ -154,10 +154,10 @@ def test_items_that_stand_out_get_weighted_batches():
     assert "there are no labels" in advice.reason
     assert f"a batch of 8 counts as {found.candidate.effective_batch:.1f}" in advice.reason
     assert "without it do as well" in advice.reason
-    line = "design = dmsgd.Weighted.like(dmsgd.diversify(X, k=8, normalize=True))"
+    line = "design = dmsgd.Weighted.like(dmsgd.diversify(X, k=8, kernel='linear'))"
     assert advice.code(8) == line
-    assert as_options(advice.options.changed()) == "--batches weighted --normalize"
-    same = dmsgd.diversify(RARE, 8, normalize=True).inclusion()
+    assert as_options(advice.options.changed()) == "--batches weighted --kernel linear"
+    same = dmsgd.diversify(RARE, 8).inclusion()
     np.testing.assert_allclose(advice.design(RARE, 8).inclusion(), same, atol=1e-9)
     check_code(advice, RARE, 8)
 
@@ -184,7 +184,8 @@ def test_advice_is_never_less_even_than_uniform_batches(load, k):
     assert found.candidate.options.standardize == units
     assert any("columns in different units" in each for each in found.warnings()) == units
     if units:
-        assert found.effective_rank < 1.1
+        raw = compare(X, k, y, DesignOptions(kernel="linear", normalize=False), ws=())
+        assert raw.effective_rank < 1.1
         standard = compare(X, k, y, DesignOptions(standardize=True), ws=())
         assert standard.effective_rank > 5
         assert not any("columns in different units" in each for each in standard.warnings())
@@ -195,14 +196,14 @@ def test_columns_in_different_units_are_standardized_in_what_is_advised(folder):
     X, _ = load_wine(return_X_y=True)
     found = compare(X, 8)
     advice = recommend(found)
-    scaled = DesignOptions(batches="weighted", standardize=True, normalize=True)
+    scaled = DesignOptions(batches="weighted", kernel="linear", standardize=True)
     assert advice.options == scaled
     assert "columns are standardized" in advice.reason
     check_code(advice, X, 8)
     np.save("wine.npy", X)
     printed = run("inspect wine.npy -k 8").stdout
     command = re.search(r"dmsgd (sample wine.npy .* -o batches.npy)", printed)[1]
-    assert "--standardize --normalize" in command
+    assert "--kernel linear --standardize" in command
     result = run(command)
     assert result.exit_code == 0, result.output
     np.testing.assert_array_equal(np.load("batches.npy"), advice.design(X, 8).sample(1000, 0))
@@ -232,22 +233,21 @@ def test_gradients_say_more_about_repulsion_than_features():
 
 
 def test_a_target_is_kept():
-    settings = DesignOptions(target="uniform", normalize=True)
+    settings = DesignOptions(target="uniform", kernel="linear")
     advice = recommend(compare(FEATURES, 8, LABELS, settings))
     assert (advice.name, advice.options) == ("k-DPP", settings)
 
 
 def test_few_columns_get_an_rbf_kernel():
     X = RNG.normal(size=(300, 2))
+    linear = compare(X, 12, options=DesignOptions(kernel="linear"))
+    assert "rank too small" in linear.warnings()[0]
+    assert [each.name for each in linear.summaries] == ["uniform"]  # what was asked is not there
     found = compare(X, 12)
-    assert "rank too small" in found.warnings()[0]
-    assert [each.name for each in found.summaries] == ["uniform"]  # what was asked for is not there
-    settings = found.candidate.options
-    assert (settings.kernel, settings.normalize) == ("rbf", False)
-    assert settings.scale == pytest.approx(dmsgd.designs.suggest_scale(X, 12), rel=1e-3)
+    assert found.candidate.options == found.options == DesignOptions(kernel="rbf")
     advice = recommend(found)
     assert advice.name == "weighted"
-    assert re.search(r"Weighted.like\(.*kernel='rbf', scale=[\d.]+\)\)$", advice.code(12))
+    assert re.search(r"Weighted.like\(.*kernel='rbf'\)\)$", advice.code(12))
     check_code(advice, X, 12)
 
 
@@ -281,7 +281,7 @@ def test_words_are_annealed():
     assert found.summaries[1].options.rho is None  # as sample has it, unless told otherwise
     assert found.candidate.options.rho == 0.1
     code = found.candidate.options.code(8)
-    assert code == "dmsgd.diversify(X, k=8, rho=0.1, normalize=True)"
+    assert code == "dmsgd.diversify(X, k=8, rho=0.1, kernel='linear')"
     asked = compare(X, 8, options=DesignOptions(rho=0.5))
     assert {each.options.rho for each in (*asked.summaries[1:], asked.candidate)} == {0.5}
 
@@ -289,6 +289,7 @@ def test_words_are_annealed():
 # What is warned of
 
 
+@pytest.mark.filterwarnings("ignore:column 0 of X")
 def test_warnings():
     assert compare(FEATURES, 8, LABELS).warnings() == []
     longer = FEATURES * np.linspace(1, 10, 250)[:, None]
@@ -296,7 +297,6 @@ def test_warnings():
     empty = np.vstack([FEATURES, np.zeros((2, 40))])
     flat = np.eye(10)[:1] + 0.01 * RNG.normal(size=(100, 10))
     for X, k, y, words in (
-        (longer, 8, None, "norms dominate"),
         (copies, 8, None, r"duplicates: 50 items \(16.7%\)"),
         (empty, 8, None, "2 items with only zeros"),
         (np.eye(100), 2, None, "near-uniform kernel"),
@@ -305,6 +305,8 @@ def test_warnings():
         (FEATURES, 8, np.append(LABELS[:-1], "alone"), "single item"),
     ):
         assert any(re.search(words, each) for each in compare(X, k, y).warnings()), words
+    raw = DesignOptions(kernel="linear", normalize=False)
+    assert any("norms dominate" in each for each in compare(longer, 8, options=raw).warnings())
     assert not any("near-uniform" in each for each in compare(longer, 1).warnings())
 
 
@@ -381,7 +383,7 @@ def test_what_is_recommended_makes_the_recommended_design(folder, features, labe
 
 FLAGS = {
     "": {},
-    "--normalize": {"normalize": True},
+    "--no-normalize": {"normalize": False},
     "--standardize --normalize": {"standardize": True, "normalize": True},
     "-w 0.7": {"w": 0.7},
     "-w 0.65 --normalize": {"w": 0.65, "normalize": True},
@@ -405,7 +407,7 @@ def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
     shares = class_shares(design, LABELS)
 
     asked = DesignOptions(**arguments)
-    predicted = {e.options: e for e in compare(X, k, LABELS, asked).summaries}[asked]
+    predicted = compare(X, k, LABELS, asked).requested
     assert predicted.shares == pytest.approx(shares, rel=1e-9)
     found = run(f"inspect features.npy --labels y.npy -k {k} {flags}")
     assert found.exit_code == 0, found.output

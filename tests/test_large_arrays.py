@@ -40,18 +40,18 @@ def rows(n: int, d: int, kind: npt.DTypeLike = np.float32) -> npt.NDArray[np.flo
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_law_equals_enumeration(k: int, kind: npt.DTypeLike) -> None:
     X = rows(7, 3, kind)
-    design = dmsgd.diversify(X, k)
+    design = dmsgd.diversify(X, k, kernel="linear", normalize=False)
     assert isinstance(design.spectrum.vectors, Projected)
     law = kdpp_law(X.astype(float) @ X.T.astype(float), k)
     check_closed_forms(design, law)
     check_draws(design, law)
-    check_determinism(dmsgd.diversify(rows(300, 20, kind), k))
+    check_determinism(dmsgd.diversify(rows(300, 20, kind), k, kernel="linear", normalize=False))
 
 
 @pytest.mark.usefixtures("large")
 def test_the_law_with_labels_and_a_target_equals_enumeration() -> None:
     X, labels = rows(7, 3), [0, 1, 1, 0, 2, 2, 1]
-    design = dmsgd.diversify(X, 2, labels, 0.4, normalize=True)
+    design = dmsgd.diversify(X, 2, labels, 0.4, normalize=True, kernel="linear")
     assert isinstance(design.spectrum.vectors, Projected)
     given = X.astype(float)
     lengths = np.linalg.norm(given, axis=1, keepdims=True)
@@ -59,7 +59,7 @@ def test_the_law_with_labels_and_a_target_equals_enumeration() -> None:
     law = kdpp_law(F @ F.T, 2)
     check_closed_forms(design, law)
     check_draws(design, law)
-    even = dmsgd.diversify(X, 2, labels, 0.4, normalize=True, target="balanced")
+    even = dmsgd.diversify(X, 2, labels, 0.4, normalize=True, target="balanced", kernel="linear")
     assert isinstance(even.spectrum.vectors, Projected)
     counts = np.bincount(even.sample(50_000, seed=0).ravel(), minlength=7) / 50_000
     assert (np.abs(counts - even.inclusion()) < 5 * np.sqrt(0.25 / 50_000)).all()
@@ -76,10 +76,10 @@ def test_draws_are_those_of_eigenvectors_in_memory(
 ) -> None:
     X, labels = rows(n, d, kind), LABELS[:n] if w else None
     X[:, 0] += 1
-    kept = [dmsgd.diversify(X, k, labels, w, normalize=normalize) for k in (1, 5)]
+    kept = [dmsgd.diversify(X, k, labels, w, normalize=normalize, kernel="linear") for k in (1, 5)]
     request.getfixturevalue("large")
     for known in kept:
-        made = dmsgd.diversify(X, known.k, labels, w, normalize=normalize)
+        made = dmsgd.diversify(X, known.k, labels, w, normalize=normalize, kernel="linear")
         kept_as = made.spectrum.vectors.features
         assert (kept_as.rows is not None) == (kind != np.int8)
         np.testing.assert_allclose(made.inclusion(), known.inclusion(), atol=1e-12)
@@ -93,11 +93,17 @@ def test_draws_are_those_of_eigenvectors_in_memory(
 @pytest.mark.usefixtures("large")
 def test_large_batches_and_batches_of_the_whole_rank() -> None:
     X = rows(400, 80)
-    design = dmsgd.diversify(X, 80)
+    design = dmsgd.diversify(X, 80, kernel="linear", normalize=False)
     batches = design.sample(20, seed=0)
     assert all(np.unique(batch).size == 80 for batch in batches)
-    counts = np.bincount(dmsgd.diversify(X, 70).sample(400, seed=0).ravel(), minlength=400) / 400
-    b = dmsgd.diversify(X, 70).inclusion()
+    counts = (
+        np.bincount(
+            dmsgd.diversify(X, 70, kernel="linear", normalize=False).sample(400, seed=0).ravel(),
+            minlength=400,
+        )
+        / 400
+    )
+    b = dmsgd.diversify(X, 70, kernel="linear", normalize=False).inclusion()
     often = b > 0.05  # the others are not seen often enough for a normal law
     error = np.sqrt(b * (1 - b) / 400)
     assert (np.abs(counts - b)[often] <= 5 * error[often] + 1e-12).all()
@@ -108,7 +114,10 @@ def test_large_batches_and_batches_of_the_whole_rank() -> None:
 def test_rows_that_are_copied_are_what_is_counted() -> None:
     torch = pytest.importorskip("torch")
     X = torch.randn(300, 8)
-    assert dmsgd.diversify(X, 4).fingerprint() == dmsgd.diversify(X.numpy(), 4).fingerprint()
+    assert (
+        dmsgd.diversify(X, 4, kernel="linear", normalize=False).fingerprint()
+        == dmsgd.diversify(X.numpy(), 4, kernel="linear", normalize=False).fingerprint()
+    )
     for order in (X.numpy()[:, ::2], np.asfortranarray(X.numpy())):  # is_large says no to these
         whole = as_features(np.ascontiguousarray(order))
         np.testing.assert_array_equal(whole.take(np.arange(300)), order.astype(float))
@@ -132,7 +141,7 @@ def test_what_is_large_follows_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("large")
 def test_a_change_of_the_array_is_noticed_by_passes() -> None:
     X = rows(500, 6)
-    design = dmsgd.diversify(X, 4)
+    design = dmsgd.diversify(X, 4, kernel="linear", normalize=False)
     X[17] += 1
     with pytest.raises(ValueError, match="has changed since it was first read"):
         design.inclusion()
@@ -142,9 +151,9 @@ def test_nothing_as_large_as_the_array_is_made(monkeypatch: pytest.MonkeyPatch) 
     X = rows(60_000, 96)
     monkeypatch.setattr("dmsgd.features.convert.is_large", lambda raw: True)
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**19)
-    dmsgd.diversify(X[:500], 16).sample(1, seed=0)  # compiled
+    dmsgd.diversify(X[:500], 16, kernel="linear", normalize=False).sample(1, seed=0)  # compiled
     tracemalloc.start()
-    design = dmsgd.diversify(X, 16, normalize=True)
+    design = dmsgd.diversify(X, 16, normalize=True, kernel="linear")
     design.sample(3, seed=0)
     design.inclusion()
     peak = tracemalloc.get_traced_memory()[1]
@@ -157,11 +166,11 @@ def test_bad_numbers_in_large_arrays_are_named() -> None:
     X = rows(500, 6)
     X[400, 3] = np.nan
     with pytest.raises(ValueError, match="rows count from the block's first"):
-        dmsgd.diversify(X, 4)
+        dmsgd.diversify(X, 4, kernel="linear", normalize=False)
 
 
 @pytest.mark.usefixtures("large")
 def test_what_a_draw_costs_is_said(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "dmsgd")
-    dmsgd.diversify(rows(500, 8), 4).sample(1, seed=0)
+    dmsgd.diversify(rows(500, 8), 4, kernel="linear", normalize=False).sample(1, seed=0)
     assert "31.2 KB, are not stored; a batch of 4 computes about 8 of their 500 rows" in caplog.text

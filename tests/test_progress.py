@@ -44,7 +44,7 @@ def nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_texts_with_many_words_are_announced(caplog: pytest.LogCaptureFixture) -> None:
     X = sparse.random_array((20_000, 30_000), density=1e-4, rng=np.random.default_rng(0))
     with caplog.at_level(logging.WARNING, "dmsgd"), pytest.raises(Stopped):
-        dmsgd.diversify(X, 64)
+        dmsgd.diversify(X, 64, kernel="linear", normalize=False)
     (line,) = caplog.messages
     assert "20,000 items" in line
     assert " takes about 40 minutes and 14.9 GB; without it dmsgd.designs.AcceptReject(" in line
@@ -55,7 +55,7 @@ def test_texts_with_many_words_are_announced(caplog: pytest.LogCaptureFixture) -
 def test_a_minute_is_long(n: int, announced: bool, caplog: pytest.LogCaptureFixture) -> None:
     X = sparse.random_array((n, n), density=1e-3, rng=np.random.default_rng(0))
     with caplog.at_level(logging.WARNING, "dmsgd"), pytest.raises(Stopped):
-        dmsgd.diversify(X, 64)
+        dmsgd.diversify(X, 64, kernel="linear", normalize=False)
     assert bool(caplog.messages) == announced
 
 
@@ -63,7 +63,7 @@ def test_a_minute_is_long(n: int, announced: bool, caplog: pytest.LogCaptureFixt
 def test_short_work_is_not(caplog: pytest.LogCaptureFixture) -> None:
     X = sparse.random_array((3000, 2000), density=1e-3, rng=np.random.default_rng(0))
     with caplog.at_level(logging.WARNING, "dmsgd"), pytest.raises(Stopped):
-        dmsgd.diversify(X, 64)
+        dmsgd.diversify(X, 64, kernel="linear", normalize=False)
     assert caplog.messages == []
 
 
@@ -101,7 +101,7 @@ def test_too_little_memory_gets_the_same_advice(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("DMSGD_MEMORY", "4GB")
     X = sparse.random_array((20_000, 30_000), density=1e-4, rng=np.random.default_rng(0))
     with pytest.raises(MemoryError, match=r"needs 14.9 GB and 4 GB may be used; without it dmsgd"):
-        dmsgd.diversify(X, 64)
+        dmsgd.diversify(X, 64, kernel="linear", normalize=False)
 
 
 # While it lasts
@@ -208,9 +208,9 @@ def everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("work", "told"),
     [
-        (lambda X: dmsgd.diversify(X, 4), "the eigendecomposition of 30 rows"),
+        (lambda X: dmsgd.KDPP(dmsgd.kernels.Linear(X), 4), "the eigendecomposition of 30 rows"),
         (lambda X: dmsgd.diversify(X, 4, target="uniform"), "a pass over 60 items"),
-        (lambda X: dmsgd.diversify(sparse.csr_array(X), 4), "the Gram matrix of "),
+        (lambda X: dmsgd.KDPP(dmsgd.kernels.Linear(sparse.csr_array(X)), 4), "the Gram matrix of "),
         (lambda X: dmsgd.diversify(X, 4, kernel="rbf"), "a product of 60 x 30"),
         (lambda X: dmsgd.kernels.Precomputed(X @ X.T), "the check of the matrix"),
         (lambda X: pivoted_cholesky(dmsgd.kernels.Linear(X), 9), "a factor of 60 items x 14"),
@@ -237,7 +237,7 @@ def test_passes_over_files_say_how_far_they_are(
     sparse.save_npz(tmp_path / "corpus" / "x.npz", sparse.csr_array(np.where(X < 1.5, 0, X)))
     for name in ("x.npy", "corpus"):
         caplog.clear()
-        dmsgd.diversify(tmp_path / name, 4)
+        dmsgd.diversify(tmp_path / name, 4, kernel="linear", normalize=False)
         assert "a pass over 60 items: " in caplog.text
 
 
@@ -246,7 +246,9 @@ def test_many_equal_eigenvalues_say_how_far_they_are(
 ) -> None:
     monkeypatch.setattr(progress, "EVERY", 0.0)
     monkeypatch.setattr(progress, "LONG", 1e-9)
-    dmsgd.diversify(np.linalg.qr(np.ones((30, 20)) + np.eye(30, 20))[0], 4)
+    dmsgd.diversify(
+        np.linalg.qr(np.ones((30, 20)) + np.eye(30, 20))[0], 4, kernel="linear", normalize=False
+    )
     assert "the basis of 20 equal eigenvalues: " in caplog.text
 
 
@@ -254,7 +256,13 @@ def test_a_search_says_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(progress, "EVERY", 0.0)
-    dmsgd.diversify(np.random.default_rng(0).normal(size=(60, 30)), 4, target="uniform")
+    dmsgd.diversify(
+        np.random.default_rng(0).normal(size=(60, 30)),
+        4,
+        target="uniform",
+        kernel="linear",
+        normalize=False,
+    )
     assert "prescribed inclusion of 60 items: " in caplog.text
 
 
@@ -270,7 +278,7 @@ def test_the_tables_of_texts_say_how_far_they_are(
     monkeypatch.setattr("dmsgd.features.array.STORED", 0)
     monkeypatch.setattr(progress, "EVERY", 0.0)
     X = sparse.random_array((300, 40), density=0.1, rng=np.random.default_rng(0), format="csr")
-    dmsgd.diversify(X, 4).sample(1, seed=0)
+    dmsgd.diversify(X, 4, kernel="linear", normalize=False).sample(1, seed=0)
     assert "the tables of 300 items x 40 eigenvectors: " in caplog.text
 
 

@@ -23,7 +23,7 @@ from dmsgd.schedules.files import ScheduleFiles
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(60, 8))
 DESIGNS = {
-    "kdpp": dmsgd.diversify(X, k=5),
+    "kdpp": dmsgd.diversify(X, k=5, kernel="linear", normalize=False),
     "kdpp, reference": dmsgd.KDPP(
         dmsgd.kernels.exact(dmsgd.kernels.RBF(X, 2.0)), 4, sampler=reference
     ),
@@ -303,11 +303,13 @@ def test_a_finished_schedule_is_returned_without_drawing(path, monkeypatch):
 OTHER = {
     "seed is 0, not 1": {"seed": 1},
     "steps is 70, not 71": {"steps": 71},
-    "k is 5, not 4": {"design": dmsgd.diversify(X, k=4)},
+    "k is 5, not 4": {"design": dmsgd.diversify(X, k=4, kernel="linear", normalize=False)},
     "sampler is rejection, not reference": {
         "design": dmsgd.KDPP(DESIGN.spectrum, 5, sampler=reference)
     },
-    "data is [0-9a-f]{12}, not [0-9a-f]{12}": {"design": dmsgd.diversify(X[::-1], k=5)},
+    "data is [0-9a-f]{12}, not [0-9a-f]{12}": {
+        "design": dmsgd.diversify(X[::-1], k=5, kernel="linear", normalize=False)
+    },
     "data is [0-9a-f]{12}, not none": {"design": dmsgd.Uniform(60, 5)},
     "fingerprint is [0-9a-f]{12}, not [0-9a-f]{12}": {
         "design": dmsgd.KDPP(dmsgd.kernels.exact(dmsgd.kernels.Linear(X), tol=0.01), 5)
@@ -585,10 +587,17 @@ def test_other_data_is_refused():
     changed[7, 3] += 1e-9
     short = "[0-9a-f]{12}"
     for other in (changed, X[::-1], X[:, :7]):
-        for source in (dmsgd.kernels.Linear(other), dmsgd.diversify(other, k=5)):
+        for source in (
+            dmsgd.kernels.Linear(other),
+            dmsgd.diversify(other, k=5, kernel="linear", normalize=False),
+        ):
             with pytest.raises(ValueError, match=f"other data: .*{short}, not .*{short}"):
                 schedule.verify(source)
-    for source in (dmsgd.diversify(X, k=4), dmsgd.kernels.RBF(X, 1.0), dmsgd.Uniform(60, 5)):
+    for source in (
+        dmsgd.diversify(X, k=4, kernel="linear", normalize=False),
+        dmsgd.kernels.RBF(X, 1.0),
+        dmsgd.Uniform(60, 5),
+    ):
         with pytest.raises(ValueError, match="other data"):
             schedule.verify(source)
     with pytest.raises(ValueError, match=f"fingerprint none, not .*{short}"):

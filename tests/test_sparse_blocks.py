@@ -67,9 +67,9 @@ def test_the_law_equals_enumeration(edges: tuple[int, ...], kept: str, tmp_path:
     if len(edges) == 7:
         small = open_features(folder)
         small.bounds = np.arange(9)  # a block for every row
-        design = dmsgd.diversify(small, 3)
+        design = dmsgd.diversify(small, 3, kernel="linear", normalize=False)
     else:
-        design = dmsgd.diversify(folder, 3)
+        design = dmsgd.diversify(folder, 3, kernel="linear", normalize=False)
     assert isinstance(design.spectrum.vectors, Projected)
     law = kdpp_law(EIGHT @ EIGHT.T, 3)
     check_closed_forms(design, law)
@@ -77,7 +77,14 @@ def test_the_law_equals_enumeration(edges: tuple[int, ...], kept: str, tmp_path:
 
 
 def test_draws_are_determined(kept: str, tmp_path: Path) -> None:
-    check_determinism(dmsgd.diversify(written(tmp_path / "corpus", texts(300, 20), 100, 101), 3))
+    check_determinism(
+        dmsgd.diversify(
+            written(tmp_path / "corpus", texts(300, 20), 100, 101),
+            3,
+            kernel="linear",
+            normalize=False,
+        )
+    )
 
 
 @pytest.mark.parametrize("compressed", [True, False])
@@ -106,7 +113,7 @@ def test_a_sparse_matrix_in_blocks_has_the_fingerprint_of_its_array(tmp_path: Pa
         == dmsgd.kernels.Linear(X.toarray()).fingerprint()
     )
     assert dmsgd.kernels.Linear(dmsgd.features.normalize(open_features(folder))).fingerprint() == (
-        dmsgd.diversify(X.toarray(), 3, normalize=True).spectrum.data
+        dmsgd.diversify(X.toarray(), 3, normalize=True, kernel="linear").spectrum.data
     )
 
 
@@ -122,7 +129,7 @@ def test_few_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return read(self, start, stop)
 
     monkeypatch.setattr(SparseReader, "read", counted)
-    design = dmsgd.diversify(folder, K)
+    design = dmsgd.diversify(folder, K, kernel="linear", normalize=False)
     assert len(reads) > 1
     assert set(reads.values()) == {1}  # the Gram matrix, and with it the fingerprint
     design.inclusion()
@@ -135,9 +142,13 @@ def test_nothing_is_made_dense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**19)
     X = texts(30_000, 400, words=5)  # 96 MB as an array, 2.2 MB as it is
     folder = written(tmp_path / "corpus", X, 10_000, 20_000)
-    dmsgd.diversify(written(tmp_path / "small", X[:900], 500), K).sample(1, seed=0)  # compiled
+    dmsgd.diversify(
+        written(tmp_path / "small", X[:900], 500), K, kernel="linear", normalize=False
+    ).sample(1, seed=0)  # compiled
     tracemalloc.start()
-    design = dmsgd.diversify(folder, K, labels=np.arange(30_000) % 3, w=0.3, normalize=True)
+    design = dmsgd.diversify(
+        folder, K, labels=np.arange(30_000) % 3, w=0.3, normalize=True, kernel="linear"
+    )
     design.sample(5, seed=0)
     design.inclusion()
     peak = tracemalloc.get_traced_memory()[1]
@@ -176,7 +187,7 @@ def test_large_single_files_are_read_in_blocks_if_they_can(
     X = texts(2000, 30)
     sparse.save_npz(tmp_path / "plain.npz", X, compressed=False)
     sparse.save_npz(tmp_path / "packed.npz", X)
-    expected = dmsgd.diversify(X, K).sample(20, seed=0)
+    expected = dmsgd.diversify(X, K, kernel="linear", normalize=False).sample(20, seed=0)
     monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 2**30)
     for name in ("plain.npz", "packed.npz"):
         assert not isinstance(as_features(tmp_path / name), Blocks)
@@ -185,11 +196,14 @@ def test_large_single_files_are_read_in_blocks_if_they_can(
     assert isinstance(as_features(tmp_path / "packed.npz"), Blocks)
     monkeypatch.setenv("DMSGD_MEMORY", "800KB")
     np.testing.assert_array_equal(
-        dmsgd.diversify(tmp_path / "plain.npz", K).sample(20, seed=0), expected
+        dmsgd.diversify(tmp_path / "plain.npz", K, kernel="linear", normalize=False).sample(
+            20, seed=0
+        ),
+        expected,
     )
     monkeypatch.setenv("DMSGD_MEMORY", "50KB")
     with pytest.raises(MemoryError, match=r"packed\.npz needs .*compressed=False"):
-        dmsgd.diversify(tmp_path / "packed.npz", K)
+        dmsgd.diversify(tmp_path / "packed.npz", K, kernel="linear", normalize=False)
 
 
 @pytest.mark.parametrize("kind", ["csc", "coo", "bsr", "csr_matrix"])
@@ -289,40 +303,45 @@ def test_damaged_files_are_one_clear_error(
     with pytest.raises(
         ValueError, match=r"001\.npz (is|is not|holds)|corpus: the block .* damaged"
     ):
-        dmsgd.diversify(folder, K)
+        dmsgd.diversify(folder, K, kernel="linear", normalize=False)
 
 
 def test_what_a_folder_must_hold(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="there is no file"):
-        dmsgd.diversify(tmp_path / "none", K)
+        dmsgd.diversify(tmp_path / "none", K, kernel="linear", normalize=False)
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"empty is a folder without \.npz files"):
-        dmsgd.diversify(tmp_path / "empty", K)
+        dmsgd.diversify(tmp_path / "empty", K, kernel="linear", normalize=False)
     folder = written(tmp_path / "corpus", texts(300, 20), 100)
     (folder / "notes.txt").write_text("other files are no features")
     (folder / ".hidden.npz").write_text("nor are these")
-    expected = dmsgd.diversify(texts(300, 20), K).sample(9, seed=0)
-    np.testing.assert_array_equal(dmsgd.diversify(f"{folder}/", K).sample(9, seed=0), expected)
+    expected = dmsgd.diversify(texts(300, 20), K, kernel="linear", normalize=False).sample(
+        9, seed=0
+    )
+    np.testing.assert_array_equal(
+        dmsgd.diversify(f"{folder}/", K, kernel="linear", normalize=False).sample(9, seed=0),
+        expected,
+    )
     np.savez(folder / "labels.npz", y=np.arange(300))
     with pytest.raises(ValueError, match=r"labels\.npz is no SciPy sparse matrix"):
-        dmsgd.diversify(folder, K)
+        dmsgd.diversify(folder, K, kernel="linear", normalize=False)
     (folder / "labels.npz").write_bytes(b"")
     with pytest.raises(ValueError, match=r"labels\.npz is damaged"):
-        dmsgd.diversify(folder, K)
+        dmsgd.diversify(folder, K, kernel="linear", normalize=False)
     sparse.save_npz(folder / "labels.npz", texts(300, 19))
     with pytest.raises(ValueError, match=r"labels\.npz has 19 columns and .*000\.npz has 20"):
-        dmsgd.diversify(folder, K)
+        dmsgd.diversify(folder, K, kernel="linear", normalize=False)
     for name in ("x.npy", "x.npz", "x.parquet"):
         (tmp_path / name).mkdir()
         with pytest.raises(IsADirectoryError, match="is a folder; give a file"):
-            dmsgd.diversify(tmp_path / name, K)
+            dmsgd.diversify(tmp_path / name, K, kernel="linear", normalize=False)
 
 
 def test_numbers_that_are_none_are_named(tmp_path: Path) -> None:
     X = texts(300, 20)
     X.data[-1] = np.nan
     with pytest.raises(ValueError, match=r"corpus.* has 1 NaN"):
-        dmsgd.diversify(written(tmp_path / "corpus", X, 100), K)
+        dmsgd.diversify(written(tmp_path / "corpus", X, 100), K, kernel="linear", normalize=False)
 
 
 def test_declared_sizes_are_refused_before_anything_is_allocated(
@@ -332,19 +351,19 @@ def test_declared_sizes_are_refused_before_anything_is_allocated(
     folder = written(tmp_path / "corpus", texts(300, 20))
     _rewrite(folder / "000.npz", format=b"coo", shape=[10**15, 20], row=[0], col=[0], data=[1.0])
     with pytest.raises(MemoryError, match=r"corpus needs .* and 30 MB may be used"):
-        dmsgd.diversify(folder, K)
+        dmsgd.diversify(folder, K, kernel="linear", normalize=False)
     shutil.copy(folder / "000.npz", folder / "001.npz")
     for name in ("000.npz", "001.npz"):
         _rewrite(folder / name, shape=[2**62 + 1, 20])  # together more than 64 bits count
     with pytest.raises(MemoryError, match=r"corpus needs .* and 30 MB may be used"):
-        dmsgd.diversify(folder, K)
+        dmsgd.diversify(folder, K, kernel="linear", normalize=False)
     (folder / "001.npz").unlink()
     np.savez_compressed(
         folder / "000.npz", format=b"csr", shape=[1, 20], indptr=[0, 10**7],
         indices=np.zeros(10**7, np.int8), data=np.zeros(10**7, np.int8),
     )  # fmt: skip
     with pytest.raises(MemoryError, match=r"000\.npz needs .*; write smaller files, or"):
-        dmsgd.diversify(folder, K)
+        dmsgd.diversify(folder, K, kernel="linear", normalize=False)
 
 
 CHANGES = {
@@ -356,7 +375,7 @@ CHANGES = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_file_that_changes_after_set_up_is_noticed(name: str, tmp_path: Path) -> None:
     folder = written(tmp_path / "corpus", texts(600, 20), 300)
-    design = dmsgd.diversify(folder, K)
+    design = dmsgd.diversify(folder, K, kernel="linear", normalize=False)
     CHANGES[name](folder / "001.npz")
     for ask in (lambda: design.sample(20, seed=0), lambda: design.joint([0], [1])):
         with pytest.raises((ValueError, FileNotFoundError), match=r"has changed since|001\.npz"):
@@ -367,7 +386,7 @@ def test_a_change_that_the_file_system_does_not_show_is_found_by_the_hash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = written(tmp_path / "corpus", texts(600, 20), 300)
-    design = dmsgd.diversify(folder, K)
+    design = dmsgd.diversify(folder, K, kernel="linear", normalize=False)
     monkeypatch.setattr(SparseReader, "check_unchanged", lambda self: None)
     sparse.save_npz(folder / "001.npz", 2 * texts(600, 20)[300:])
     with pytest.raises(ValueError, match="has changed since it was first read"):
@@ -375,7 +394,9 @@ def test_a_change_that_the_file_system_does_not_show_is_found_by_the_hash(
 
 
 def test_a_design_can_be_pickled_and_does_not_hold_the_rows(tmp_path: Path) -> None:
-    design = dmsgd.diversify(written(tmp_path / "corpus", texts(3000, 20), 100), 5)
+    design = dmsgd.diversify(
+        written(tmp_path / "corpus", texts(3000, 20), 100), 5, kernel="linear", normalize=False
+    )
     held = pickle.dumps(design)
     assert len(held) < 3000 * 8
     np.testing.assert_array_equal(pickle.loads(held).sample(9, seed=0), design.sample(9, seed=0))
@@ -455,4 +476,4 @@ def test_dask_chunks_that_are_not_what_they_say(tmp_path: Path) -> None:
         (da.from_delayed(part, (299, 20), meta=csr), ValueError, r"and should have \(299, 20\)"),
     ):
         with pytest.raises(kind, match=message):
-            dmsgd.diversify(given, K)
+            dmsgd.diversify(given, K, kernel="linear", normalize=False)

@@ -53,12 +53,12 @@ def test_the_law_equals_enumeration(k: int) -> None:
         [[1, 0, 0, 2], [0, 1, 0, 0], [0, 0, 3, 1], [1, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 2.0],
          [0, 2, 1, 0]]
     )  # fmt: skip
-    design = dmsgd.diversify(sparse.csr_array(X), k)
+    design = dmsgd.diversify(sparse.csr_array(X), k, kernel="linear", normalize=False)
     assert isinstance(design.spectrum.vectors, Projected)
     law = kdpp_law(X @ X.T, k)
     check_closed_forms(design, law)
     check_draws(design, law)
-    check_determinism(dmsgd.diversify(texts(300, 20), k))
+    check_determinism(dmsgd.diversify(texts(300, 20), k, kernel="linear", normalize=False))
 
 
 @pytest.mark.usefixtures("never_kept")
@@ -84,9 +84,9 @@ def test_draws_are_those_of_eigenvectors_in_memory(
     n: int, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = sparse.hstack([texts(n, 40, seed=n), sparse.csr_array(np.eye(n, 8))], format="csr")
-    kept = dmsgd.diversify(X, k)
+    kept = dmsgd.diversify(X, k, kernel="linear", normalize=False)
     monkeypatch.setattr(array, "STORED", 0)
-    made = dmsgd.diversify(X, k)
+    made = dmsgd.diversify(X, k, kernel="linear", normalize=False)
     assert not isinstance(kept.spectrum.vectors, Projected)
     assert isinstance(made.spectrum.vectors, Projected)
     np.testing.assert_allclose(made.inclusion(), kept.inclusion(), atol=1e-12)
@@ -113,18 +113,18 @@ def test_sums_and_weighted_squares_are_those_of_the_product() -> None:
 
 def test_a_change_of_the_callers_matrix_reaches_no_draw(never_kept: None) -> None:
     X = texts(400, 30)
-    design = dmsgd.diversify(X, 8)
+    design = dmsgd.diversify(X, 8, kernel="linear", normalize=False)
     expected = design.sample(20, seed=0)
-    fresh = dmsgd.diversify(X, 8)
+    fresh = dmsgd.diversify(X, 8, kernel="linear", normalize=False)
     X.data[:] = 1e6
     np.testing.assert_array_equal(fresh.sample(20, seed=0), expected)
 
 
 def test_nothing_as_large_as_the_eigenvectors_is_made(never_kept: None) -> None:
     X = texts(40_000, 200)
-    dmsgd.diversify(X[:500], 16).sample(1, seed=0)  # compiled
+    dmsgd.diversify(X[:500], 16, kernel="linear", normalize=False).sample(1, seed=0)  # compiled
     tracemalloc.start()
-    design = dmsgd.diversify(X, 16)
+    design = dmsgd.diversify(X, 16, kernel="linear", normalize=False)
     design.sample(3, seed=0)
     design.inclusion()
     peak = tracemalloc.get_traced_memory()[1]

@@ -41,7 +41,9 @@ def as_options(arguments: Mapping[str, object]) -> str:
     words = []
     for name, value in arguments.items():
         option = OPTIONS.get(name, "--" + name.replace("_", "-"))
-        words.append(option if value is True else f"{option} {shlex.quote(str(value))}")
+        if value is False:
+            option = f"--no{option[1:]}"
+        words.append(option if isinstance(value, bool) else f"{option} {shlex.quote(str(value))}")
     return " ".join(words)
 
 
@@ -53,26 +55,27 @@ class RankError(InputError):
     """The kernel has too few independent directions: a k-DPP needs k <= rank(L).
 
     cut: which eigenvalues were taken for zero, on which a computed rank depends.
+    rbf: whether an RBF kernel of the same items would have more.
 
     >>> import dmsgd
     >>> try:
-    ...     dmsgd.diversify([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], k=3)
+    ...     dmsgd.diversify([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], k=3, kernel="linear")
     ... except dmsgd.RankError as error:
     ...     print(error.k, error.rank)
     3 2
     """
 
-    def __init__(self, k: int, rank: int, cut: str) -> None:
+    def __init__(self, k: int, rank: int, cut: str, rbf: bool = True) -> None:
         super().__init__(
             f"k={k} exceeds the kernel's rank {rank} ({cut}): lower k, add features, or draw "
             f"stratified batches",
             k=rank,
-            kernel="rbf",
+            **({"kernel": "rbf"} if rbf else {}),
         )
-        self.k, self.rank, self.cut = k, rank, cut
+        self.k, self.rank, self.cut, self.rbf = k, rank, cut, rbf
 
-    def __reduce__(self) -> tuple[type[RankError], tuple[int, int, str]]:
-        return RankError, (self.k, self.rank, self.cut)
+    def __reduce__(self) -> tuple[type[RankError], tuple[int, int, str, bool]]:
+        return RankError, (self.k, self.rank, self.cut, self.rbf)
 
 
 class TargetError(ValueError):

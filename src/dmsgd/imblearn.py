@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 from dmsgd.inputs.messages import require
@@ -16,12 +16,16 @@ from imblearn.under_sampling.base import BaseUnderSampler
 from sklearn.utils import check_random_state
 
 from dmsgd import features
+from dmsgd.designs.build import make_kdpp, rows_for
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import CHECKS, DesignOptions, KernelName
 from dmsgd.designs.stratified import Stratified
+from dmsgd.errors import KernelWarning, RankError
+from dmsgd.features import as_features
+from dmsgd.features.maps import concat_labels
 from dmsgd.inputs.arrays import IntArray, Matrix
 from dmsgd.inputs.scalars import as_count
-from dmsgd.kernels import RBF, Kernel, Linear, exact, median_scale
+from dmsgd.kernels import Linear, exact
 
 #: Eigenvalues below this share of the largest do not count: rounding would decide there.
 THIN = 1e-6
@@ -35,15 +39,15 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
                        to the larger. Other classes are kept whole. By default every class is cut to
                        the size of the smallest.
     n_samples:         instead of it, how many items to keep in all, by one draw with that k; the
-                       class counts are random. Above the rank (linear kernel: features + classes)
-                       classes give equal numbers (one that has fewer gives all).
+                       class counts are random. Above the kernel's rank classes give equal numbers
+                       (one that has fewer gives all).
     w:                 weight of the labels, for a number n_samples; 0 ignores them, 1 ignores X.
-    kernel, scale, standardize, normalize: as in `dmsgd.diversify`; "rbf" takes O(n³) time.
+    kernel, scale, standardize, normalize: as in `dmsgd.diversify`.
     random_state:      int, RandomState or None, as in scikit-learn.
 
-    Where classes have their numbers, each is a union of draws with the kernel restricted to it,
-    each draw of at most its rank. Items drawn twice are replaced by draws from the remaining items;
-    items that are zero in F come last, at random.
+    Where classes have their numbers, each is one draw of `diversify` with its items alone; where
+    its kernel has a smaller rank, a union of draws of at most that rank. Items drawn twice are
+    replaced by draws from the remaining items; copies come last, at random.
 
     After `fit_resample`: `sample_indices_`, the items kept, in increasing order;
     `sampling_strategy_`, how many of each class; `route_`, "per class" or "k-DPP" (one draw).
@@ -62,10 +66,10 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         sampling_strategy: Any = "auto",
         n_samples: int | str = "auto",
         w: float = 0.0,
-        kernel: KernelName = "linear",
+        kernel: KernelName = "auto",
         scale: float | None = None,
         standardize: bool = False,
-        normalize: bool = False,
+        normalize: bool | None = None,
         random_state: Any = None,
     ) -> None:
         super().__init__(sampling_strategy=sampling_strategy)
@@ -80,18 +84,19 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
     def _fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
         random = check_random_state(self.random_state)
         given = self.get_params()
-        DesignOptions(**{name: given[name] for name in CHECKS if name in given})  # raises if bad
-        F: Matrix = features.standardize(X) if self.standardize else X
-        F = features.concat(features.normalize(F) if self.normalize else F, y, self.w)
-        scale = median_scale(F) if self.kernel == "rbf" and self.scale is None else self.scale
-        kernel = Linear if self.kernel == "linear" else partial(RBF, scale=scale)  # of any rows
-        kept = None if self.n_samples == "auto" else self._one_draw(F, kernel, random)
+        options = DesignOptions(**{name: given[name] for name in CHECKS if name in given})
+        kept = None if self.n_samples == "auto" else self._one_draw(options, X, y, random)
         self.route_ = "per class" if kept is None else "k-DPP"
         if kept is None:
             counts = self._counts(y, random)
+            F: Any = features.standardize(X) if self.standardize else X
+            alone = replace(options, standardize=False)  # that is done
             members = {label: np.flatnonzero(y == label) for label in sorted(counts)}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", KernelWarning)  # of one class alone
+                parts = [_union(alone, F[at], counts[each], random) for each, at in members.items()]
             kept = np.concatenate(
-                [at[_union(F[at], counts[label], kernel, random)] for label, at in members.items()]
+                [at[part] for at, part in zip(members.values(), parts, strict=True)]
             )
         self.sample_indices_ = np.sort(kept)
         y_kept = y[self.sample_indices_]
@@ -99,18 +104,20 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         return X[self.sample_indices_], y_kept
 
     def _one_draw(
-        self, F: Matrix, kernel: Callable[[Matrix], Kernel], random: np.random.RandomState
+        self, options: DesignOptions, X: Any, y: Any, random: np.random.RandomState
     ) -> IntArray | None:
         """Return the draw of the k-DPP with k = n_samples, or None if there is no such k-DPP."""
         k = as_count(self.n_samples, "n_samples")
         if self.sampling_strategy != "auto":
             raise ValueError(f"n_samples={k} replaces sampling_strategy; leave one of them 'auto'")
-        if k > F.shape[0]:
-            raise ValueError(f"n_samples={k} exceeds the number of items, {F.shape[0]}")
-        if self.kernel == "linear" and k > F.shape[1]:
-            return None  # the rank is at most the number of columns
-        spectrum = exact(kernel(F))
-        return KDPP(spectrum, k).sample(1, random)[0] if k <= spectrum.rank else None
+        if k > X.shape[0]:
+            raise ValueError(f"n_samples={k} exceeds the number of items, {X.shape[0]}")
+        try:
+            design = make_kdpp(options, X, k, y)
+        except RankError:
+            return None
+        kept: IntArray = design.sample(1, random)[0]
+        return kept
 
     def _counts(self, y: Any, random: np.random.RandomState) -> dict[Any, int]:
         """Return how many items each class gives."""
@@ -125,9 +132,9 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
 
 
 def _union(
-    F: Matrix, count: int, kernel: Callable[[Matrix], Kernel], random: np.random.RandomState
+    options: DesignOptions, F: Matrix, count: int, random: np.random.RandomState
 ) -> IntArray:
-    """Return `count` different rows of F: a union of k-DPP draws, in rounds."""
+    """Return `count` different rows of F: a draw, or in rounds a union of smaller draws."""
     left = np.arange(F.shape[0])
     if count == left.size:
         return left
@@ -135,10 +142,23 @@ def _union(
     while (missing := count - kept.size) > 0:
         if abs(F[left]).max() == 0:
             return np.append(kept, random.choice(left, missing, replace=False))
-        spectrum = exact(kernel(F[left]), tol=THIN)
-        draws = -(-missing // spectrum.rank)  # the fewest possible, all of one size
-        batches = KDPP(spectrum, -(-missing // draws)).sample(draws, random)
-        items, first = np.unique(batches, return_index=True)
+        design, draws = _largest(options, F[left], missing), 1
+        if design.k < missing and options.kernel == "linear":
+            draws = -(-missing // design.k)  # the fewest possible, all of one size
+            design = KDPP(design.spectrum, -(-missing // draws))
+        items, first = np.unique(design.sample(draws, random), return_index=True)
         new = items[np.argsort(first)][:missing]  # rows are in random order
         kept, left = np.append(kept, left[new]), np.delete(left, new)
     return kept
+
+
+def _largest(options: DesignOptions, F: Matrix, k: int) -> KDPP:
+    """Return the k-DPP of k items, or of as many as are clearly independent."""
+    same = np.zeros(F.shape[0], dtype=np.int64)  # all are of one class
+    if options.kernel == "linear":
+        rows = concat_labels(rows_for(options, as_features(F)), same, options.w)
+        k = min(k, exact(Linear(rows), tol=THIN).rank)
+    try:
+        return make_kdpp(options, F, k, same)
+    except RankError as error:
+        return make_kdpp(options, F, error.rank, same)

@@ -125,15 +125,16 @@ STEPS = (
             r"Stratified\(y, k=5\)",
         ),
     ),
-    Step("inspect blobs.npz:X -k 20", ("rank too small", "Recommended: weighted", "--kernel rbf")),
+    Step("inspect blobs.npz:X -k 20 --kernel linear", ("rank too small", "Recommended: weighted")),
+    Step("inspect blobs.npz:X -k 20", ("rbf kernel", "Recommended: weighted", "--kernel rbf")),
     # Batches, a set, a page.
     Step(
-        "sample iris.csv --labels species --drop flower -k 10 -n 5 -o flowers.csv",
+        "sample iris.csv --labels species --drop flower --kernel linear -k 10 -n 5 -o flowers.csv",
         ("error: k=10 exceeds the kernel's rank 4 .*--kernel rbf",),
         code=2,
     ),
     Step(
-        "sample iris.csv --labels species --drop flower --kernel rbf -k 10 -n 5 -o flowers.csv",
+        "sample iris.csv --labels species --drop flower -k 10 -n 5 -o flowers.csv",
         ("rank 14.", "draws 5", "written flowers.csv: 5 x 10"),
     ),
     Step(
@@ -163,7 +164,7 @@ import numpy as np
 import dmsgd
 
 X, y = np.load("digits.npy"), np.load("column.npy")
-design = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
+design = dmsgd.diversify(X, k=20, labels=y, w=0.7)
 batches = design.sample(100, seed=0)
 print(batches.shape, all(len(set(batch)) == 20 for batch in batches.tolist()))
 print(round(float(design.inclusion().sum()), 6), dmsgd.unbiased_weights(design).shape)

@@ -132,6 +132,10 @@ BATCHES_OF_ANY_SIZE = Kind(
     {"twice the same": lambda s: [[0, 0]], "none": lambda s: [], "all": lambda s: [range(s.n)]},
 )
 FLAG = Kind({"True": lambda s: True, "np.False_": lambda s: np.False_}, given.FLAG_BAD)
+OPTIONAL_FLAG = Kind(
+    {**FLAG.good, "None": lambda s: None},
+    {name: make for name, make in FLAG.bad.items() if name != "None"},
+)
 TEXT = Kind({"text": lambda s: "text", "empty": lambda s: ""}, given.NOTHING_LIKE_IT)
 NUMBERS = Kind(given.NUMBERS_GOOD, given.NUMBERS_BAD, given.WEIGHTS_ODD)
 WEIGHTS = Kind(given.NUMBERS_GOOD, given.WEIGHTS_BAD, given.WEIGHTS_ODD)

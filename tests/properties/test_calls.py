@@ -4,7 +4,6 @@ import inspect
 import warnings
 from typing import get_args, get_type_hints
 
-import given as values
 import numpy as np
 import pytest
 from calls import CALLS
@@ -40,7 +39,8 @@ NOT_CALLED = {
 }  # fmt: skip
 #: Methods that designs, training loops, diagnostics and commands call.
 INTERNAL = {
-    "computed", "inclusion_error", "log_det", "message", "second_moment", "stream", "warn_rounding",
+    "computed", "fitted", "inclusion_error", "log_det", "message", "second_moment", "stream",
+    "warn_rounding",
 }  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def test_a_flag_is_true_or_false(name, argument):
     size = Size(n=6, d=3, k=2, seed=0)
     call = next(call for key, call in ALL.items() if key.partition(" (")[0] == name)
     usual = {key: next(iter(kind.good.values()))(size) for key, kind in call.arguments.items()}
-    for make in values.FLAG_BAD.values():
+    for make in call.arguments[argument].bad.values():
         arguments = {**usual, argument: make(size)}
         error = outcome(lambda: call.run(size, **arguments), [argument], call.frameworks)[1]  # noqa: B023
         assert error is not None, arguments[argument]

@@ -254,7 +254,7 @@ TRAINING = {
             "w": kinds.FRACTION.without("fraction"),  # scikit-learn asks NumPy about it
             "kernel": kinds.named("linear"),
             "standardize": kinds.FLAG,
-            "normalize": kinds.FLAG,
+            "normalize": kinds.OPTIONAL_FLAG,
             "epochs": kinds.POSITIVE.without("1e300"),
             "unbiased": kinds.FLAG,
             "random_state": RANDOM_STATE,
@@ -287,7 +287,7 @@ TRAINING = {
             "w": kinds.FRACTION.without("fraction"),  # scikit-learn asks NumPy about it
             "kernel": kinds.KERNEL_NAME,
             "standardize": kinds.FLAG,
-            "normalize": kinds.FLAG,
+            "normalize": kinds.OPTIONAL_FLAG,
             "random_state": RANDOM_STATE,
         },
         lambda kept, s, given: results.is_items(np.array([len(kept[1])]), s.n + 1),

@@ -41,7 +41,7 @@ def features():
 
 
 def design():
-    return dmsgd.diversify(features(), K, normalize=True)
+    return dmsgd.diversify(features(), K, normalize=True, kernel="linear")
 
 
 def child(*arguments):

@@ -22,7 +22,12 @@ SIGMAS = 5
 def main(arguments=None):
     given = options(arguments, draws=10_000_000, n=5000, k=10, lot=20_000, seconds=0.0)
     announce(f"{given.draws:,} draws of {given.k} out of {given.n:,}", "2 to 8 minutes by default")
-    design = dmsgd.diversify(np.random.default_rng(0).normal(size=(given.n, 200)), given.k)
+    design = dmsgd.diversify(
+        np.random.default_rng(0).normal(size=(given.n, 200)),
+        given.k,
+        kernel="linear",
+        normalize=False,
+    )
     b = design.inclusion()
     counts, lots = np.zeros(given.n, dtype=np.int64), given.draws // given.lot
     noise = np.random.default_rng(1).normal(size=10**6)

@@ -26,7 +26,7 @@ def main(arguments=None):
         return rng.normal(size=(given.n, D))
 
     dataset = TensorDataset(torch.arange(given.n))
-    design = dmsgd.diversify(features(), K, normalize=True)
+    design = dmsgd.diversify(features(), K, normalize=True, kernel="linear")
     loader = dmsgd.torch.loader(dataset, design, steps=given.steps, seed=0)
     watched, failures = Memory(), []
     progress = Progress(given.updates, "updates")

@@ -32,7 +32,11 @@ def main(arguments=None):
     )
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it tells of every lost worker
     X = np.random.default_rng(0).normal(size=(3000, 40))
-    alone, over, kills = dmsgd.diversify(X, K), threading.Event(), [0]
+    alone, over, kills = (
+        dmsgd.diversify(X, K, kernel="linear", normalize=False),
+        threading.Event(),
+        [0],
+    )
     progress, failures, schedules = Progress(given.kills, "kills"), [], 0
     with (
         DaskProcesses(given.workers) as processes,
@@ -57,7 +61,9 @@ def main(arguments=None):
                 seed, design = schedules, alone
                 if schedules % 2:
                     with client.as_current():
-                        design = dmsgd.diversify(da.from_array(X, chunks=(200, 40)), K)
+                        design = dmsgd.diversify(
+                            da.from_array(X, chunks=(200, 40)), K, kernel="linear", normalize=False
+                        )
                 path = Path(folder) / f"{seed}.npy"
                 drawn = dmsgd.presample(design, given.steps, seed, path, client=client)
                 if not np.array_equal(drawn.batches, alone.sample(given.steps, seed)):

@@ -77,7 +77,7 @@ def demo(out: Path, seeds: int, force: bool) -> None:
     )
     with progress_bar("Report") as progress, atomic_write(out / PAGE, force) as file:
         X, topic = documents(0)
-        options = dmsgd.designs.DesignOptions(normalize=True)
+        options = dmsgd.designs.DesignOptions()
         names = np.array([*(f"topic {each}" for each in range(1, 6)), "rare topic", "odd"])
         labels = names[np.minimum(topic, 6)]
         report = dmsgd.report.build(sparse.csr_array(X), K, labels, options, progress=progress)
@@ -108,7 +108,7 @@ def compare_batches(seed: int) -> dict[str, tuple[float, FloatArray]]:
     import dmsgd
 
     X, topic = documents(seed)
-    kdpp = dmsgd.diversify(X, K, normalize=True)
+    kdpp = dmsgd.diversify(X, K)
     shuffled = dmsgd.Partition(dmsgd.Uniform(len(X), K))
     found = {}
     for name, design in (

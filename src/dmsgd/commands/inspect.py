@@ -32,7 +32,7 @@ def inspect(files: DataFiles, k: int, options: DesignOptions, seed: int) -> None
     \b
     Examples:
       dmsgd inspect features.npy --labels y.npy -k 64
-      dmsgd inspect features.npy --labels y.npy --normalize -k 64
+      dmsgd inspect features.npy --labels y.npy -k 64
       dmsgd inspect features.npy -k 64
       dmsgd inspect iris.csv --labels species -k 10
       dmsgd inspect tfidf.npz --rho 0.1 -k 50

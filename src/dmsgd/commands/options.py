@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from dmsgd.inputs.arrays import FloatArray
+
 SEED = click.option(
     "--seed", type=click.IntRange(0), default=0, help="The same seed gives the same result."
 )
 FORCE = click.option("--force", is_flag=True, help="Replace an existing output.")
+#: What names the features and labels.
+FILES = ("features", "labels", "columns", "drop")
 #: Options whose value may be a column of the features, which is then no feature.
 BESIDE = ("id", "texts", "quality")
 #: A file to write.
@@ -50,8 +54,8 @@ class DataFiles:
 
     @classmethod
     def named(cls, given: dict[str, Any]) -> DataFiles:
-        """Return the files that the options of a command name, without leaving these in `given`."""
-        files = {name: given.pop(name) for name in ("features", "labels", "columns", "drop")}
+        """Return the files that the options of a command name."""
+        files = {name: given[name] for name in FILES}
         others = {f"--{name}": given[name] for name in BESIDE if given.get(name) is not None}
         return cls(**files, others=others)
 
@@ -75,6 +79,17 @@ class DataFiles:
 
         value = self.others.get(option)
         return None if value is None else read_entries(self._find(option, value), n)
+
+    def quality(self, n: int) -> FloatArray | None:
+        """Return the numbers that --quality names for n items, if any."""
+        import numpy as np
+
+        entries = self.entries("--quality", n)
+        try:
+            return None if entries is None else np.array(entries.tolist(), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            named = self.others["--quality"]
+            raise ValueError(f"--quality {named} must hold a number per item: {error}") from None
 
     def _find(self, option: str, value: str) -> str:
         """Return the path of the column of the features, or of the file, that an option names."""
@@ -142,6 +157,13 @@ COLUMNS = (
         help="Columns of a table that are no features, such as ids.",
     ),
 )
+QUALITY = "Worth of each item, >= 0: a column, or a file of numbers"
+DIVERSITY = click.option(
+    "--diversity",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.5,
+    help="0.5 takes --quality as it is; near 0 only quality counts, at 1 only diversity.",
+)
 #: What is done to the features first.
 MAPS = (
     click.option("--rho", type=float, help="Anneal the features first: x to the power rho."),
@@ -165,20 +187,21 @@ DESIGN = (
     ),
     click.option(
         "--kernel",
-        type=click.Choice(["linear", "rbf"]),
-        default="linear",
-        help="Similarity of items.",
+        type=click.Choice(["auto", "linear", "rbf"]),
+        default="auto",
+        help="Similarity of items: linear where there are 1.25 k columns, otherwise RBF.",
     ),
     click.option(
         "--scale",
         type=float,
-        help="Length scale of --kernel rbf.  [default: the median distance]",
+        help="Length scale of --kernel rbf.  [default: fitted to k]",
     ),
     *MAPS,
     click.option(
-        "--normalize",
-        is_flag=True,
-        help="Scale rows to length 1: for embeddings, counts and images.",
+        "--normalize/--no-normalize",
+        default=None,
+        help="Scale rows to length 1, so that only directions count.  [default: for a linear "
+        "kernel]",
     ),
     click.option(
         "--target",
@@ -207,8 +230,14 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def called(**given: Any) -> None:
         from dmsgd.designs.options import DesignOptions
+        from dmsgd.files.tables import column_names
 
-        files = DataFiles.named(given)
+        quality = given.get("quality")
+        by_length = quality == "length" and quality not in column_names(given["features"])
+        files = DataFiles.named(given | {"quality": None if by_length else quality})
+        given = {name: each for name, each in given.items() if name not in FILES}
+        if "quality" in given:
+            given["quality"] = quality if by_length else None
         names = [each.name for each in fields(DesignOptions) if each.name in given]
         options = DesignOptions(**{name: given.pop(name) for name in names})
         if files.labels is None and options.uses_labels:

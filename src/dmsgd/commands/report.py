@@ -52,10 +52,10 @@ def report(
     \b
     Examples:
       dmsgd report features.npy -k 64 -o report.html
-      dmsgd report features.npy --labels y.npy -w 0.7 --normalize -k 64 -o r.html
+      dmsgd report features.npy --labels y.npy -w 0.7 -k 64 -o r.html
       dmsgd report tfidf.npz --rho 0.1 -k 50 -o report.html
-      dmsgd report iris.csv --labels species --kernel rbf -k 10 -o report.html
-      dmsgd report features.npy --normalize -k 64 -o report.html --csv items.csv
+      dmsgd report iris.csv --labels species -k 10 -o report.html
+      dmsgd report features.npy -k 64 -o report.html --csv items.csv
 
     The page opens from disk and loads nothing. It shows the figures of `dmsgd inspect`, begins with
     the design that `dmsgd sample` draws from with the same options, and has sliders for w and k

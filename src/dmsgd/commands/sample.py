@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmsgd.commands.options import FORCE, SEED, DataFiles, design_options, output_option
+from dmsgd.commands.options import (
+    DIVERSITY,
+    FORCE,
+    QUALITY,
+    SEED,
+    DataFiles,
+    design_options,
+    output_option,
+)
 from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
 from dmsgd.inputs.messages import counted
@@ -30,6 +38,10 @@ if TYPE_CHECKING:
     help="Kind of batches: of the k-DPP; with its sampling frequencies and no repulsion; by class; "
     "all items alike.",
 )
+@click.option(
+    "--quality", help=f"{QUALITY}, or `length` for the lengths of the rows: better items come more."
+)
+@DIVERSITY
 @click.option("-n", "--steps", type=click.IntRange(1), required=True, help="Number of batches.")
 @output_option("File to write: .npy (int64, one row per batch) or .csv.")
 @SEED
@@ -59,7 +71,8 @@ def sample(
     Examples:
       dmsgd sample features.npy -k 64 -n 1000 -o batches.npy
       dmsgd sample features.npy --labels y.npy -w 0.7 -k 64 -n 1000 -o batches.npy
-      dmsgd sample iris.csv --labels species --kernel rbf -k 10 -n 500 -o b.csv
+      dmsgd sample iris.csv --labels species -k 32 -n 500 -o b.csv
+      dmsgd sample pool.parquet --quality score -k 10 -n 500 -o b.csv
       dmsgd sample tfidf.npz --rho 0.1 -k 50 -n 1000 -o batches.npy
       dmsgd sample features.npy --target uniform -k 64 -n 1000 -o batches.npy
       dmsgd sample features.npy --batches weighted -k 64 -n 1000 -o batches.npy
@@ -87,7 +100,7 @@ def sample(
     with connected(cluster) if cluster is not None else nullcontext() as client:
         X, y = files.load(on_cluster=client is not None)
         echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
-        design = _set_up(X, k, y, options)
+        design = _set_up(X, k, y, options, files.quality(X.shape[0]))
         echo(f"set-up    {time.perf_counter() - began:.2f} s")
         left, same = stored and stored.unfinished(), (design.fingerprint(), steps, seed)
         kept = 0
@@ -153,18 +166,18 @@ def _is_finished(
     return False
 
 
-def _set_up(X: Any, k: int, y: Any, options: DesignOptions) -> Design:
+def _set_up(X: Any, k: int, y: Any, options: DesignOptions, quality: Any) -> Design:
     """Return the design, compiled and ready to draw, and print what it is."""
     from dmsgd.designs.build import make_design
     from dmsgd.designs.kdpp import KDPP
 
     with progress_bar("set-up (the first run of all compiles the sampler)"):
-        design = make_design(options, X, k, y)
+        design = make_design(options, X, k, y, quality)
         design.sample(0)  # tables and compiling are set-up, not part of the first batch
     if isinstance(design, KDPP):
-        rank, route = design.spectrum.rank, design.spectrum.route
-        echo(f"kernel    {options.kernel}: rank {rank:,} by the {route} route, k {k}")
+        spectrum = design.spectrum
+        echo(f"kernel    {design.kernel}: rank {spectrum.rank:,} ({spectrum.route}), k {k}")
     else:
-        of = f", frequencies of the {options.kernel} kernel" * (options.batches == "weighted")
+        of = ", frequencies of the k-DPP" * (options.batches == "weighted")
         echo(f"batches   {options.batches}{of}, k {k}")
     return design

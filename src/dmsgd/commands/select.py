@@ -14,10 +14,12 @@ import click
 
 from dmsgd.commands.options import (
     COLUMNS,
+    DIVERSITY,
     FORCE,
     LABELS,
     MAPS,
     OUTPUT,
+    QUALITY,
     SEED,
     DataFiles,
     output_option,
@@ -29,7 +31,7 @@ from dmsgd.errors import as_options
 from dmsgd.inputs.messages import cell, counted, few, visible
 
 if TYPE_CHECKING:
-    from dmsgd.inputs.arrays import FloatArray, IntArray
+    from dmsgd.inputs.arrays import IntArray
 
 #: The column of an output that holds item numbers; characters that a message shows of a list.
 NUMBER, SHOWN = ("item",), 200
@@ -51,13 +53,8 @@ ITEMS = (
         click.option("--page", type=OUTPUT, help="Page to write about the set: .html."),
         click.option("--id", help="Id of each item: a column, or a file as for --labels."),
         click.option("--texts", help="Text of each item: a column, or a file as for --labels."),
-        click.option("--quality", help="Worth of each item, >= 0: a column, or a file of numbers."),
-        click.option(
-            "--diversity",
-            type=click.FloatRange(0, 1, min_open=True),
-            default=0.5,
-            help="0.5 takes --quality as it is; near 0 only quality counts, at 1 only diversity.",
-        ),
+        click.option("--quality", help=f"{QUALITY}."),
+        DIVERSITY,
         click.option("--given", multiple=True, help=f"Items that are there already: {ITEMS}"),
         click.option("--exclude", multiple=True, help=f"Items that must not be chosen: {ITEMS}"),
         click.option(
@@ -102,8 +99,8 @@ def select(
     Examples:
       dmsgd select pool.parquet --columns embedding -k 500 -o chosen.csv
       dmsgd select pool.csv --id name --texts body -k 50 --page chosen.html
-      dmsgd select features.npy --standardize -k 30 --given chosen.csv -o more.csv
-      dmsgd select pool.csv --id name --quality score --how greedy -k 9
+      dmsgd select features.npy -k 30 --given labelled.csv -o more.csv
+      dmsgd select pool.csv --columns a,b --quality score --how greedy -k 9
 
     This is dmsgd.select in Python: items are similar by exp(-d²/m), d their distance, m its median
     square. Draw (the default) for a set that is diverse and still like the data: to label first,
@@ -134,7 +131,7 @@ def select(
     columns = {
         "id": files.entries("--id", n),
         "label": y,
-        "quality": _numbers(files.entries("--quality", n), quality),
+        "quality": files.quality(n),
         "text": files.entries("--texts", n),
     }
     about = {name: column for name, column in columns.items() if column is not None}
@@ -179,16 +176,6 @@ def select(
         echo_classes(
             y[free], np.searchsorted(free, chosen), True, ("items", "chosen", "at random"), counts
         )
-
-
-def _numbers(entries: Any, option: str | None) -> FloatArray | None:
-    """Return the entries of --quality as numbers."""
-    import numpy as np
-
-    try:
-        return None if entries is None else np.array(entries.tolist(), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"--quality {option} must hold a number per item: {error}") from None
 
 
 def _items(option: str, texts: tuple[str, ...], ids: Any, own: tuple[str | None, ...]) -> IntArray:

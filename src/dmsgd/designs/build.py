@@ -2,42 +2,53 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from dmsgd.designs.design import Design
 from dmsgd.designs.kdpp import KDPP
-from dmsgd.designs.options import DesignOptions, KernelName, SpectrumName, TargetName
+from dmsgd.designs.options import DesignOptions, KernelName, QualityName, SpectrumName, TargetName
 from dmsgd.designs.partition import Partition
+from dmsgd.designs.scale import suggest_scale
+from dmsgd.designs.select import greedy_set
 from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.designs.weighted import Weighted
-from dmsgd.errors import warn_kernel
+from dmsgd.errors import RankError, warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.features.maps import column_moments, concat_labels, standardize_map
-from dmsgd.features.row_maps import Anneal, Normalize
+from dmsgd.features.row_maps import Anneal, Normalize, ScaleAll
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import RBF, Kernel, Linear, exact, nystrom, pivoted_cholesky
+from dmsgd.kernels.kernel import looks_like_kernel_matrix
+from dmsgd.kernels.quality import Quality, as_quality
 from dmsgd.spectra import Spectrum
+from dmsgd.spectra.rounding import WARN_ABOVE
 from dmsgd.spectra.spectrum import changed
 from dmsgd.targets import named_target, prescribe
 from dmsgd.targets.prescribe import scale_to_target
 
+#: A linear kernel with fewer directions than this times k leaves the batch no choice; eigenvalues
+#: up to this share of the largest are no directions.
+SPARE, NO_DIRECTION = 1.25, 1e-6
+#: A fitted scale is halved at most so often.
+HALVINGS = 20
 #: Up to this many items the spectrum of an RBF kernel is exact by default; default rank of an
-#: approximate one (or 10 k if that is more).
+#: approximate one (or 3 k if that is more).
 EXACT_ITEMS, FACTOR_RANK = 5000, 1500
-#: An approximation within this total variation of the exact distribution does not warn.
-AS_GOOD_AS_EXACT = 1e-6
+#: An approximation that changes at most this share of the items of a batch does not warn.
+SMALL_ERROR = 0.01
 #: A repulsion below this leaves a k-DPP within 5 % (total variation) of uniform batches.
 NEARLY_UNIFORM = 0.05
-#: A column with this share of the kernel's trace is nearly all of it, labels with less than that
-#: share hardly count, and rows of this mean square are long.
-WHOLE, SWAMPED, LONG = 0.95, 0.002, 100.0
+#: A column with this share of the kernel's trace is nearly all of it.
+WHOLE = 0.95
 
 
 class Array(Protocol):
@@ -51,11 +62,13 @@ def diversify(
     k: int,
     labels: Any = None,
     w: float = 0.0,
-    kernel: KernelName = "linear",
     *,
+    quality: QualityName | Sequence[float] | Array | None = None,
+    diversity: float = 0.5,
+    kernel: KernelName = "auto",
     rho: float | None = None,
     standardize: bool = False,
-    normalize: bool = False,
+    normalize: bool | None = None,
     scale: float | None = None,
     target: TargetName | Sequence[float] | Array | None = None,
     spectrum: SpectrumName = "auto",
@@ -69,20 +82,30 @@ def diversify(
     labels, w: (n,) classes, or the name of a column of a frame, .csv, .tsv or .parquet file, which
                is then no feature; mixed in as F = [(1-w)X, wH]. w = 0 ignores them (with a warning
                unless the target uses them), w = 1 ignores the features.
-    kernel:    "linear" (L = F Fᵀ) or "rbf" (on F, with `scale` or the median heuristic). A kernel
-               of your own goes to `KDPP(kernel, k)`.
+    quality:   (n,) numbers >= 0, how much each item is worth: L_ij = q_i S_ij q_j for the kernel S,
+               so better items come more often. "length" takes the lengths of the rows, which makes
+               the linear kernel that of the paper, L = X Xᵀ.
+    diversity: what counts more: 0.5 takes quality as it is, towards 0 only quality counts, and at
+               1 only diversity.
+    kernel:    "linear" (L = F Fᵀ), "rbf" (exp(-distance² / (2 scale²)) on F), or "auto": linear
+               where X has at least 1.25 k columns and as many directions, otherwise RBF. `repr` and
+               `design.kernel` show which. A kernel of your own goes to `KDPP(kernel, k)`.
     rho:       raise features to this power first; the paper takes 0.1 for word counts.
     standardize: then scale the columns of X to mean 0 and standard deviation 1: for columns in
                different units, where those with the largest numbers would decide alone.
-    normalize: then scale the rows of X to length 1: for embeddings, counts and images. A linear
-               kernel draws long rows more often, and w needs X and labels of similar size.
+    normalize: then scale the rows of X to length 1, so that only directions count. By default True
+               for the linear kernel, which would draw long rows more often, and False for RBF,
+               where X is only scaled as a whole to the size of the labels, if w > 0.
+    scale:     of the RBF kernel; by default one at which a batch of k has room
+               (`dmsgd.designs.suggest_scale`), halved until k items are independent.
     target:    inclusion probabilities, if not those of the kernel: "uniform" (plain averages over
                batches are unbiased), "balanced" (every class has the same share), "density" (more
                where items are sparse: `dmsgd.targets.density`), or one number per item, scaled to
                sum to k. The design is the closest k-DPP with them (`dmsgd.targets.prescribe`).
     spectrum:  "exact"; "nystrom" or "pivoted_cholesky", approximations of rank `rank`, by default
-               max(1500, 10 k); "auto" is exact, except for "rbf" with more than 5,000 items, where
-               it is "nystrom" and a warning states its error.
+               max(1500, 3 k); "auto" is exact, except for "rbf" with more than 5,000 items, where
+               it is "nystrom". A warning tells if more than 1 % of the items of a batch could be
+               others because of that (`Spectrum.batch_error`).
 
     Set-up is O(n d min(n, d)) for a linear kernel, with 8 n r bytes of eigenvectors of rank r and
     up to three times as much on the way; a batch costs about 3k³ operations, whatever n is.
@@ -92,26 +115,44 @@ def diversify(
     >>> design.sample(3, seed=0).shape
     (3, 10)
     """
-    named = target if isinstance(target, str) else None
     options = DesignOptions(
-        "k-DPP", w, rho, kernel, standardize, normalize, scale, named, spectrum, rank
+        w=w,
+        rho=rho,
+        kernel=kernel,
+        standardize=standardize,
+        normalize=normalize,
+        scale=scale,
+        quality=quality if isinstance(quality, str) else None,
+        diversity=diversity,
+        target=target if isinstance(target, str) else None,
+        spectrum=spectrum,
+        rank=rank,
     )
     X, labels = split_label_column(X, labels)
     F = as_features(X)
+    if options.kernel == "auto" and looks_like_kernel_matrix(F):
+        warn_kernel(
+            f"X is a symmetric matrix of {F.n} x {F.n}, as kernels are, and is taken for features; "
+            f"if it is a kernel, use dmsgd.KDPP(X, k), and if not",
+            kernel="linear",
+        )
     if labels is not None and not options.uses_labels:
         as_labels(labels, F.n)
         warn_kernel("labels are given, but w=0 ignores them", w=0.7, target="balanced")
         labels = None
-    return _k_dpp(options, F, k, labels, target)
+    return _k_dpp(options, F, k, labels, target, quality)
 
 
-def make_design(options: DesignOptions, X: Any, k: int, labels: Any = None) -> Design:
+def make_design(
+    options: DesignOptions, X: Any, k: int, labels: Any = None, quality: Any = None
+) -> Design:
     """Return the design that `options` describe; labels that it does not use are ignored.
 
+    quality: (n,) numbers, if not that of the options.
     X may be None for "uniform" and "stratified" batches, if there are labels.
     """
     if options.batches not in ("stratified", "uniform"):
-        design = make_kdpp(options, X, k, labels)
+        design = make_kdpp(options, X, k, labels, quality)
         if options.batches == "weighted":
             return Weighted.like(design)
         return Partition(design) if options.batches == "partition" else design
@@ -122,18 +163,25 @@ def make_design(options: DesignOptions, X: Any, k: int, labels: Any = None) -> D
     return Uniform(len(as_labels(labels)) if n is None else n, k)
 
 
-def make_kdpp(options: DesignOptions, X: Any, k: int, labels: Any = None) -> KDPP:
+def make_kdpp(
+    options: DesignOptions, X: Any, k: int, labels: Any = None, quality: Any = None
+) -> KDPP:
     """Return the k-DPP of these options, whatever their `batches`; unused labels are ignored."""
     X, labels = split_label_column(X, labels)
     used = labels if options.w > 0 or options.target == "balanced" else None
-    return _k_dpp(options, as_features(X), k, used, options.target)
+    worth = options.quality if quality is None else quality
+    return _k_dpp(options, as_features(X), k, used, options.target, worth)
 
 
 def remake(design: Any, X: Any) -> KDPP:
-    """Return the k-DPP that `diversify` makes from X with the options and labels of `design`."""
+    """Return the k-DPP that `diversify` makes from X with the options and labels of `design`.
+
+    The kernel stays the one that was chosen; a scale that was not given is fitted again.
+    """
     if not isinstance(design, KDPP) or design.options is None:
         raise TypeError("this design was not made by dmsgd.diversify; pass a design, not features")
-    return _k_dpp(design.options, as_features(X), design.k, design._labels, design._target)
+    kept = design._labels, design._target, design._quality
+    return _k_dpp(design.options, as_features(X), design.k, *kept)
 
 
 def rows_for(options: DesignOptions, F: Features) -> Features:
@@ -142,37 +190,132 @@ def rows_for(options: DesignOptions, F: Features) -> Features:
         F = F.mapped(Anneal(options.rho))
     if options.standardize:
         F = F.mapped(standardize_map(F))
-    return F.mapped(Normalize()) if options.normalize else F
+    if options.unit_rows:
+        return F.mapped(Normalize())
+    if options.kernel == "rbf" and options.normalize is None and 0 < options.w < 1:
+        spread = float(np.linalg.norm(column_moments(F)[2]))
+        name = "mean squared distance 2"  # as between labels of different classes
+        return F.mapped(ScaleAll(1 / spread, name)) if spread > 0 else F
+    return F
 
 
-def _k_dpp(options: DesignOptions, F: Features, k: int, labels: Any, target: Any) -> KDPP:
-    """Return the k-DPP of features; `target` is a name, one number per item, or None."""
-    w = options.w
-    if w > 0 and labels is None:
-        raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
+def _k_dpp(
+    options: DesignOptions, F: Features, k: int, labels: Any, target: Any, quality: Any
+) -> KDPP:
+    """Return the k-DPP of features; `target` and `quality` are names, numbers, or None."""
+    if options.w > 0 and labels is None:
+        raise ValueError(f"w={options.w} mixes in labels, but labels is None; pass labels= or w=0")
+    if quality is None and options.diversity != DesignOptions.diversity:
+        raise ValueError(f"diversity={options.diversity:g} is for quality, which is not given")
+    if quality is not None and target is not None:
+        raise ValueError("a target fixes how often items are drawn; leave quality out")
     labels = None if labels is None else as_labels(labels, F.n)
-    rows = rows_for(options, F)
-    F = concat_labels(rows, labels, w) if w > 0 else rows
-    kernel = RBF(F, options.scale) if options.kernel == "rbf" else Linear(F)
-    k = as_batch_size(k, kernel.n)
-    by_size = options.kernel == "linear" or kernel.n <= EXACT_ITEMS
-    is_exact = options.spectrum == "exact" or (options.spectrum == "auto" and by_size)
-    origin: Kernel | Spectrum = kernel
-    if target is None or not is_exact:
-        rank = options.rank or min(max(FACTOR_RANK, 10 * k), kernel.n)
-        if is_exact:
-            origin = exact(kernel)
-        elif options.spectrum == "pivoted_cholesky":
-            origin = pivoted_cholesky(kernel, rank)
-        else:
-            origin = nystrom(kernel, rank, how="pivots")
-        if options.spectrum == "auto" and isinstance(kernel, RBF):
-            _warn_unsuitable_scale(kernel.scale, origin, k)
-    design = KDPP(origin if target is None else _prescribed(origin, k, target, F, labels), k)
-    if target is None and options.kernel == "linear":
-        _warn_dominating_part(rows, w, design.spectrum.values)
+    k = as_batch_size(k, F.n)
+    if options.w == 1 and k > (classes := np.unique(labels).size):
+        raise RankError(k, classes, "w=1 looks at nothing but the class", rbf=False)
+    options, kernel, spectrum = _choose_kernel(options, F, k, labels, quality)
+    is_exact = _is_exact(options, kernel)
+    if spectrum is None and (target is None or not is_exact):
+        spectrum = _spectrum(options, kernel, k)
+    if spectrum is not None and options.kernel == "rbf" and options.spectrum == "auto":
+        _warn_unsuitable_scale(spectrum, k)
+    if target is None:
+        assert spectrum is not None
+        design = KDPP(spectrum, k)
+    else:
+        origin = kernel if is_exact or spectrum is None else spectrum
+        design = KDPP(_prescribed(origin, k, target, kernel.features, labels), k)
+    if target is None and options.w < 1 and F.d > 1:
+        _warn_dominating_column(options, F, design.spectrum.values)
     design.options, design._labels, design._target = options, labels, target
+    design._quality = quality
     return design
+
+
+def _choose_kernel(
+    options: DesignOptions, F: Features, k: int, labels: Any, quality: Any
+) -> tuple[DesignOptions, Kernel, Spectrum | None]:
+    """Return the options with the name of the kernel, the kernel, and its spectrum if it was made.
+
+    "auto" is linear if both the columns and the directions of the kernel are SPARE k at least, and
+    with w = 1, where only labels count.
+    """
+    enough = min(math.ceil(SPARE * k), F.n)
+    wide = F.d >= enough or options.w == 1
+    if options.kernel == "linear" or (options.kernel == "auto" and wide):
+        linear = replace(options, kernel="linear")
+        kernel = _rated(linear, Linear(_mixed(linear, F, labels)), F, quality)
+        if options.kernel == "linear":
+            return linear, kernel, None
+        spectrum = exact(kernel)
+        directions = np.count_nonzero(spectrum.values > NO_DIRECTION * spectrum.values[0])
+        if directions >= enough or options.w == 1:
+            return linear, kernel, spectrum
+    options = replace(options, kernel="rbf")
+    rows = _mixed(options, F, labels)
+    if options.scale is not None:
+        return options, _rated(options, RBF(rows, options.scale), F, quality), None
+    return options, *_fitted_rbf(options, rows, F, k, quality)
+
+
+def _mixed(options: DesignOptions, F: Features, labels: Any) -> Features:
+    """Return the features [(1-w)X, wH], X being prepared as the options say."""
+    rows = rows_for(options, F)
+    return concat_labels(rows, labels, options.w) if options.w > 0 else rows
+
+
+def _rated(options: DesignOptions, kernel: Kernel, F: Features, quality: Any) -> Kernel:
+    """Return the kernel with the quality of the items; "length" is that of the rows of F."""
+    if quality is None:
+        return kernel
+    if isinstance(quality, str):
+        plain = replace(options, normalize=False, quality=None)
+        lengths = np.sqrt(rows_for(plain, F).row_norms2())
+        name = f"length {options.diversity.hex()}"
+        return Quality(kernel, as_quality(lengths, F.n, options.diversity), name)
+    return Quality(kernel, as_quality(quality, F.n, options.diversity))
+
+
+def _fitted_rbf(
+    options: DesignOptions, rows: Features, F: Features, k: int, quality: Any
+) -> tuple[Kernel, Spectrum]:
+    """Return the RBF kernel with a scale at which k items are independent, and its spectrum."""
+    try:
+        scale = suggest_scale(rows, k)
+    except ValueError:  # all items are alike
+        scale = 1.0
+    for halvings in range(HALVINGS):
+        name = f"suggested for {k}, halved {halvings} times"
+        kernel = _rated(options, RBF.fitted(rows, scale, name), F, quality)
+        spectrum = _spectrum(options, kernel, k)
+        enough = spectrum.rank >= k and spectrum.inclusion_error(k) <= WARN_ABOVE
+        if enough or options.spectrum in ("nystrom", "pivoted_cholesky"):
+            break
+        if halvings == 0:
+            worth = kernel.q if isinstance(kernel, Quality) else np.ones(rows.n)
+            items, independent = greedy_set(rows, worth, k)
+            if items.size < k:
+                cut = "all others are copies of these" + ", or of quality 0" * (quality is not None)
+                raise RankError(k, items.size, cut, rbf=False)
+            scale = min(scale, 2 * independent)
+        scale /= 2
+    return kernel, spectrum
+
+
+def _is_exact(options: DesignOptions, kernel: Kernel) -> bool:
+    """Return whether the spectrum is exact."""
+    by_size = options.kernel == "linear" or kernel.n <= EXACT_ITEMS
+    return options.spectrum == "exact" or (options.spectrum == "auto" and by_size)
+
+
+def _spectrum(options: DesignOptions, kernel: Kernel, k: int) -> Spectrum:
+    """Return the spectrum of the kernel, exact or not, as the options say."""
+    if _is_exact(options, kernel):
+        return exact(kernel)
+    rank = options.rank or min(max(FACTOR_RANK, 3 * k), kernel.n)
+    if options.spectrum == "pivoted_cholesky":
+        return pivoted_cholesky(kernel, rank)
+    return nystrom(kernel, rank, how="pivots")
 
 
 def _prescribed(origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: Any) -> Spectrum:
@@ -186,50 +329,46 @@ def _prescribed(origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: 
     return changed(exact(kernel), trace_error=getattr(origin, "trace_error", 0.0))
 
 
-def _warn_unsuitable_scale(scale: float, spectrum: Spectrum, k: int) -> None:
+def _warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
     """Warn of an RBF kernel that is too wide or narrow, or approximated with too large an error."""
+    advice = "(dmsgd.designs.suggest_scale(X, k) finds one)"
     if spectrum.rank < k:
-        problem = f"all items look alike: rank {spectrum.rank} for k={k}; choose a smaller scale"
-    elif spectrum.total_variation_bound(k) > AS_GOOD_AS_EXACT:
+        rank = spectrum.rank
+        problem = f"all items look alike: rank {rank} for k={k}; choose a smaller scale {advice}"
+    elif (error := spectrum.batch_error(k)) > SMALL_ERROR:
         problem = (
-            f"an approximation of rank {spectrum.rank} that leaves out {spectrum.trace_error:.2%} "
-            f"of the trace stands for the kernel of {spectrum.n:,} items: the distribution of "
-            f"batches is off by up to {spectrum.total_variation_bound(k):.1g} (total variation). "
-            f"Pass spectrum='exact', or spectrum='nystrom' with a larger rank, or a larger scale"
+            f"{spectrum.rank:,} of the {spectrum.n:,} items stand for all, so the kernel is "
+            f"approximate: up to {error:.1%} of the items of a batch are others than the exact "
+            f"kernel would draw, and inclusion probabilities are off by as much in all; a larger "
+            f"scale, or spectrum='nystrom' with a larger rank, makes it less"
         )
     elif k > 1 and spectrum.repulsion(k) < NEARLY_UNIFORM:
-        problem = "no two items look alike, so batches are nearly uniform; choose a larger scale"
+        problem = (
+            f"no two items look alike: batches are nearly uniform; take a larger scale {advice}"
+        )
     else:
         return
-    advice = "(dmsgd.designs.suggest_scale(X, k) finds one)"
-    warn_kernel(f"at the RBF scale {scale:.3g} {problem} {advice}")
+    warn_kernel(f"{spectrum.kernel}: {problem}")
 
 
-def _warn_dominating_part(X: Features, w: float, values: FloatArray) -> None:
-    """Warn if rows that are long, or one column, carry nearly the whole kernel of [(1-w)X, wH].
+def _warn_dominating_column(options: DesignOptions, F: Features, values: FloatArray) -> None:
+    """Warn if one column of X carries nearly the whole kernel: what it adds to products of rows,
+    or to squared distances for RBF.
 
-    values: the kernel's eigenvalues. The largest is at least the share of any column, so X is read
-    again only if one may dominate.
+    values: the kernel's eigenvalues. A linear kernel's largest is at least the share of any column,
+    so X is read again only if one may dominate.
     """
-    if w == 1:
+    linear = options.kernel == "linear"
+    if linear and values.max() < WHOLE * values.sum():
         return
-    trace = float(values.sum())
-    share = w * w * X.n / trace
-    length = (trace / X.n - w * w) / (1 - w) ** 2
-    if w > 0 and share < SWAMPED and length > LONG:
+    origin, means, deviations = column_moments(rows_for(options, F))
+    squares = deviations**2 + (origin + means) ** 2 * linear
+    widest = int(np.argmax(squares))
+    if squares[widest] >= WHOLE * squares.sum() > 0:
         warn_kernel(
-            f"labels are {share:.1g} of the kernel at w={w:g} and hardly count, because the rows "
-            f"of X are long (mean square {length:.3g}): scale them to length 1, or use a larger w",
-            normalize=True,
+            f"column {widest} of X (from 0) is {squares[widest] / squares.sum():.2%} of "
+            f"{'the kernel' if linear else 'all squared distances'}, so batches are diverse in "
+            f"little else: drop it if it is no feature, or standardize if columns are in different "
+            f"units",
+            standardize=True,
         )
-    elif X.d > 1 and values.max() >= WHOLE * trace:
-        origin, means, deviations = column_moments(X)
-        squares = (origin + means) ** 2 + deviations**2
-        widest = int(np.argmax(squares))
-        if squares[widest] >= WHOLE * squares.sum():
-            warn_kernel(
-                f"column {widest} of X (from 0) is {squares[widest] / squares.sum():.2%} of the "
-                f"kernel, so batches are diverse in little else: drop it if it is no feature, or "
-                f"standardize if columns are in different units",
-                standardize=True,
-            )

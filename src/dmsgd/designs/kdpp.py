@@ -73,9 +73,15 @@ class KDPP(ClosedForm):
         self.spectrum.warn_rounding(self.k)
         #: What `diversify` was called with; None for a k-DPP made by hand.
         self.options: DesignOptions | None = None
-        #: Labels, and the target as a name or as numbers, that `diversify` was called with.
+        #: Labels, target and quality, as names or numbers, that `diversify` was called with.
         self._labels: Any = None
         self._target: Any = None
+        self._quality: Any = None
+
+    @property
+    def kernel(self) -> str:
+        """The kernel in words: which one `diversify` chose; "" for a spectrum made by hand."""
+        return self.spectrum.kernel
 
     @property
     def chunk(self) -> int:
@@ -154,7 +160,7 @@ class KDPP(ClosedForm):
         is at least 1/(k!)² of the largest (Çivril and Magdon-Ismail 2009). O(n r k).
 
         >>> import dmsgd
-        >>> dmsgd.diversify([[1.0, 0.0], [1.0, 0.1], [0.0, 3.0]], k=2).greedy_map()
+        >>> dmsgd.KDPP([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]], k=2).greedy_map()
         array([2, 0])
         """
         return _greedy_set(self.spectrum, self.k, np.empty(0, dtype=np.int64))

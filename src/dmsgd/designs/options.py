@@ -11,8 +11,9 @@ from dmsgd.errors import InputError, as_python
 from dmsgd.inputs.scalars import as_choice, as_count, as_flag, as_fraction, as_positive
 
 Batches = Literal["k-DPP", "weighted", "partition", "stratified", "uniform"]
-KernelName = Literal["linear", "rbf"]
+KernelName = Literal["auto", "linear", "rbf"]
 TargetName = Literal["uniform", "balanced", "density"]
+QualityName = Literal["length"]
 SpectrumName = Literal["auto", "exact", "nystrom", "pivoted_cholesky"]
 
 #: The check of each field; None is let through where it is the default.
@@ -24,6 +25,8 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "standardize": as_flag,
     "normalize": as_flag,
     "scale": as_positive,
+    "quality": partial(as_choice, choices=get_args(QualityName)),
+    "diversity": as_fraction,
     "target": partial(as_choice, choices=get_args(TargetName)),
     "spectrum": partial(as_choice, choices=get_args(SpectrumName)),
     "rank": as_count,
@@ -39,19 +42,21 @@ class DesignOptions:
              (`Weighted.like`); "partition", every item once per epoch (`Partition`);
              "stratified", by labels; or "uniform". The last two use no other option.
 
-    Labels, and a target given as numbers, are passed beside the options.
+    Labels, and a quality or target given as numbers, are passed beside the options.
 
-    >>> DesignOptions(w=0.7, normalize=True).code(k=64)
-    'dmsgd.diversify(X, k=64, labels=y, w=0.7, normalize=True)'
+    >>> DesignOptions(w=0.7, standardize=True).code(k=64)
+    'dmsgd.diversify(X, k=64, labels=y, w=0.7, standardize=True)'
     """
 
     batches: Batches = "k-DPP"
     w: float = 0.0
     rho: float | None = None
-    kernel: KernelName = "linear"
+    kernel: KernelName = "auto"
     standardize: bool = False
-    normalize: bool = False
+    normalize: bool | None = None
     scale: float | None = None
+    quality: QualityName | None = None
+    diversity: float = 0.5
     target: TargetName | None = None
     spectrum: SpectrumName = "auto"
     rank: int | None = None
@@ -65,7 +70,14 @@ class DesignOptions:
         if self.rank is not None and self.spectrum in ("auto", "exact"):
             raise ValueError("rank belongs to spectrum='nystrom' or spectrum='pivoted_cholesky'")
         if self.scale is not None and self.kernel != "rbf":
-            raise InputError("scale changes nothing in a linear kernel", kernel="rbf")
+            raise InputError("scale is the length scale of an RBF kernel", kernel="rbf")
+        if self.quality == "length" and self.normalize is False:
+            raise ValueError("quality='length' is of rows of length 1; leave normalize=False out")
+
+    @property
+    def unit_rows(self) -> bool:
+        """Whether rows are scaled to length 1; by default they are in a linear kernel."""
+        return self.kernel == "linear" if self.normalize is None else self.normalize
 
     @property
     def uses_labels(self) -> bool:
@@ -93,14 +105,15 @@ class DesignOptions:
 
     def describe(self) -> str:
         """Return kernel, features and target in words; w and `batches` are left to the caller."""
-        scale = "the median distance" if self.scale is None else f"{self.scale:.4g}"
+        scale = "fitted to k" if self.scale is None else f"{self.scale:.4g}"
         parts = {
-            f"{self.kernel} kernel": True,
+            "kernel chosen by the data" if self.kernel == "auto" else f"{self.kernel} kernel": True,
             f"scale {scale}": self.kernel == "rbf",
             f"spectrum {self.spectrum}": self.spectrum != "auto",
             f"features to the power {self.rho}": self.rho is not None,
             "columns of standard deviation 1": self.standardize,
-            "rows of length 1" if self.normalize else "rows as they are": True,
+            "rows of length 1" if self.unit_rows else "rows as they are": self.kernel != "auto",
+            f"quality {self.quality}": self.quality is not None,
             f"target {self.target}": self.target is not None,
         }
         return ", ".join(text for text, applies in parts.items() if applies)

@@ -177,6 +177,18 @@ def _walk(
     return rng.permutation(Y[fixed:])
 
 
+def greedy_set(F: Features, q: FloatArray, k: int) -> tuple[IntArray, float]:
+    """Return the greedy set of k items, smaller if all others are copies, and an RBF scale.
+
+    At that scale they are independent.
+    """
+    D = _distances(F)
+    square = median_distance(D) ** 2 if D.any() else 1.0
+    nothing, all_items = np.empty(0, dtype=np.int64), np.ones(F.n, dtype=bool)
+    items, square = _greedy(_points(F, D), F.d, q, k, nothing, all_items, square)
+    return items, float(np.sqrt(square / 2))
+
+
 def _distances(F: Features) -> FloatArray:
     """Return the squared distances between all items, or SAMPLE of them."""
     rows = F.to_memory().matrix

@@ -12,10 +12,9 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.build import NEARLY_UNIFORM, make_design, rows_for
+from dmsgd.designs.build import NEARLY_UNIFORM, make_design
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import Batches, DesignOptions, TargetName, as_design_options
-from dmsgd.designs.scale import suggest_scale
 from dmsgd.designs.stream import fixed_seed
 from dmsgd.designs.weighted import Weighted
 from dmsgd.diagnostics.data import PRESCRIBED, DataSummary, Sample, summarize
@@ -36,8 +35,6 @@ WS = (0.0, 0.3, 0.5, 0.7, 0.9)
 WORD_POWER = 0.1
 #: Classes with this evenness need no help, and items drawn this evenly are drawn evenly.
 EVEN = 0.95
-#: A linear kernel with fewer dimensions than this times k leaves the batch no choice.
-SPARE_RANK = 1.25
 #: Draws that are timed and that repulsion is estimated from: at most, and at least.
 DRAWS = (200, 20)
 #: About as many floating point operations are spent on the draws of one design.
@@ -94,10 +91,11 @@ class Comparison:
     summaries:   uniform batches, k-DPPs with several w (those that exist), targets, stratified
                  batches if there are labels; for k, then for the other sizes.
     requested:   the summary of the requested design, None if it does not exist.
-    candidate:   the k-DPP that `recommend` judges: without labels, rows of norm 1 or, where a
-                 linear kernel has too few dimensions for k, an RBF kernel; word counts annealed,
-                 columns in different units standardized. Options with kernel="rbf" or a target are
-                 kept. None where classes are uneven, and where its rank is below k.
+    options:     as requested, with the kernel that "auto" chose.
+    candidate:   the k-DPP that `recommend` judges: without labels, with the kernel that "auto"
+                 chooses; word counts annealed, columns in different units standardized. Options
+                 with kernel="rbf" or a target are kept. None where classes are uneven, and where
+                 its rank is below k.
     unavailable: why designs do not exist, by their options.
     spectrum, design: the kernel without labels, and the requested k-DPP, of the compared items.
     """
@@ -137,7 +135,7 @@ class Comparison:
     def _warnings(self) -> Iterator[str]:
         data, k, linear = self.data, self.k, self.options.kernel == "linear"
         crowding = k / self.effective_rank
-        by_norm = linear and not self.options.normalize and self.options.target is None
+        by_norm = linear and not self.options.unit_rows and self.options.target is None
         if self.rank < k:
             yield (
                 f"rank too small: the features have {self.rank} independent directions, fewer than "
@@ -201,7 +199,7 @@ def compare(
 
     >>> X = np.random.default_rng(0).normal(size=(200, 20))
     >>> y = np.repeat(["common", "rare"], [190, 10])
-    >>> found = compare(X, 8, y, DesignOptions(normalize=True), ws=(0.0, 0.9))
+    >>> found = compare(X, 8, y, ws=(0.0, 0.9))
     >>> {each.name: round(each.shares["rare"], 2) for each in found.summaries}
     {'uniform': 0.05, 'w = 0': 0.05, 'w = 0.9': 0.16, 'stratified': 0.5}
     """
@@ -217,10 +215,14 @@ def compare(
     seed, y = fixed_seed(seed), None if labels is None else as_labels(labels, X.n)
     sample = Sample.of(X, k, y, options, seed)
     data = summarize(X if X.readable_rows(0) == X.n else sample.X, X.n, y, X.has_counts())
+    asked = options
+    with quiet_kernel_warnings(options.w > 0 or options.target is not None):
+        options, sample = _with_kernel(options, X, k, y, sample, seed)
     plain = replace(options, w=0.0, target=None)
     with quiet_kernel_warnings(plain != options):
         sample.unlabelled(plain, k)
-        candidate, sample = _candidate(X, k, y, data, sample, options, seed)
+        with quiet_kernel_warnings():
+            candidate, sample = _candidate(X, k, y, data, sample, asked, seed)
         spectrum = sample.unlabelled(plain, k)
     progress(0.2)
     several = y is not None and options.target is None  # a target is prescribed anew for each w
@@ -305,15 +307,24 @@ def _candidate(
         return replace(options, w=0.0), sample
     rho = WORD_POWER if data.has_counts and options.rho is None else options.rho
     units = options.standardize or data.different_units
-    unit = DesignOptions(normalize=True, rho=rho, standardize=units)
-    if data.duplicates == data.counted - 1:  # all items are equal
-        return (unit if k == 1 else None), sample
-    if sample.unlabelled(unit, k).rank >= min(SPARE_RANK * k, sample.X.n):
-        return unit, sample
-    smaller = Sample.of(X, k, y, DesignOptions(kernel="rbf"), seed)
-    features = rows_for(DesignOptions(rho=rho, standardize=units), smaller.X)
-    scale = float(f"{suggest_scale(features, k, seed):.4g}")  # digits that people can copy
-    return DesignOptions(kernel="rbf", scale=scale, rho=rho, standardize=units), smaller
+    if data.duplicates == data.counted - 1 and k > 1:  # all items are equal
+        return None, sample
+    return _with_kernel(DesignOptions(rho=rho, standardize=units), X, k, y, sample, seed)
+
+
+def _with_kernel(
+    options: DesignOptions, X: Features, k: int, y: Any, sample: Sample, seed: Seed
+) -> tuple[DesignOptions, Sample]:
+    """Return the options with the kernel that "auto" chooses, and items: fewer for RBF."""
+    if options.kernel != "auto":
+        return options, sample
+    try:
+        options = replace(options, kernel=sample.auto_kernel(options, k))
+    except RankError:  # there are not k distinct items
+        options = replace(options, kernel="linear")
+    rows = sample.rows.size
+    smaller = Sample.of(X, k, y, options, seed)
+    return options, smaller if smaller.rows.size < rows else sample
 
 
 def _baselines(

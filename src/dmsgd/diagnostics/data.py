@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
 
 from dmsgd.designs.build import make_kdpp, rows_for
 from dmsgd.designs.kdpp import KDPP
-from dmsgd.designs.options import DesignOptions
+from dmsgd.designs.options import DesignOptions, KernelName
 from dmsgd.features import Features, as_features
 from dmsgd.features.maps import column_moments
 from dmsgd.inputs.arrays import IntArray, check_nonzero
@@ -115,13 +115,14 @@ class Sample:
         mixed = labels is not None and (options.target is None or options.w > 0)
         classes = np.unique(labels).size if mixed else 0
         most = X.readable_rows(SAMPLES[0])
-        if options.target is not None and options.kernel == "rbf":
+        rbf = options.kernel == "rbf" or not (options.kernel == "linear" or X.d >= k)
+        if options.target is not None and rbf:
             most = min(most, max(PRESCRIBED, 5 * k))
         if options.target == "density":
             most = min(most, NEIGHBOURS)
         if classes > MANY_CLASSES:
             most = min(most, max(MANY_CLASSES, 5 * k))
-        size = sample_size(X.n, X.n if options.kernel == "rbf" else X.d + classes, k, most)
+        size = sample_size(X.n, X.n if rbf else X.d + classes, k, most)
         rows = _random_rows(X.n, size, seed)
         if labels is None:
             return cls(rows, take_rows(X, rows), None, [], None)
@@ -134,13 +135,20 @@ class Sample:
             return KDPP(self.spectra[options], k)
         return make_kdpp(options, self.X, k, self.labels)
 
+    def auto_kernel(self, options: DesignOptions, k: int) -> KernelName:
+        """Return the kernel that "auto" chooses for these items, without labels."""
+        design = make_kdpp(replace(options, w=0.0, target=None), self.X, k)
+        assert design.options is not None
+        self.spectra[design.options] = design.spectrum
+        return design.options.kernel
+
     def unlabelled(self, options: DesignOptions, k: int) -> Spectrum:
         """Return the spectrum of the kernel without labels; a linear one's rank may be below k."""
         if options not in self.spectra:
-            if options.kernel == "rbf":
-                self.spectra[options] = make_kdpp(options, self.X, k).spectrum
-            else:
+            if options.kernel == "linear":
                 self.spectra[options] = exact(Linear(rows_for(options, self.X)))
+            else:
+                self.spectra[options] = make_kdpp(options, self.X, k).spectrum
         return self.spectra[options]
 
     def part(self, most: int, seed: Seed) -> Sample:

@@ -58,7 +58,7 @@ def suggest_w(
     balance: float = 0.8,
     *,
     standardize: bool = False,
-    normalize: bool = False,
+    normalize: bool | None = None,
 ) -> float:
     """Return the smallest label weight w of 0, 0.1, ..., 1 whose class shares are even enough.
 
@@ -69,11 +69,12 @@ def suggest_w(
 
     >>> X = np.random.default_rng(0).normal(size=(100, 8))
     >>> y = np.repeat(["common", "rare"], [90, 10])
-    >>> suggest_w(X, 4, y, balance=0.9, normalize=True)
+    >>> suggest_w(X, 4, y, balance=0.9)
     0.9
     """
     balance = as_fraction(balance, "balance")
-    standardize, normalize = as_flag(standardize, "standardize"), as_flag(normalize, "normalize")
+    standardize = as_flag(standardize, "standardize")
+    normalize = None if normalize is None else as_flag(normalize, "normalize")
     X, labels = split_label_column(X, labels)
     classes, k = as_classes(labels)[0].size, as_count(k, "k")
     last, reached = (1.0 if k <= classes else 0.9), 0.0  # at w = 1 the rank is that of the labels
@@ -85,7 +86,8 @@ def suggest_w(
             return float(w)
     raise ValueError(
         f"no w makes the classes as even as {balance} at k={k} (w={last:g} reaches {reached:.2f}); "
-        f"lower k or balance, {'' if normalize else 'pass normalize=True, '}or use dmsgd.Stratified"
+        f"lower k or balance, {'leave normalize out, ' * (normalize is False)}or use "
+        f"dmsgd.Stratified"
     )
 
 

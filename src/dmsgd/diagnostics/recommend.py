@@ -67,7 +67,7 @@ def recommend(comparison: Comparison, variance: GradientVariance | None = None) 
     >>> from dmsgd.diagnostics import compare
     >>> X = np.random.default_rng(0).normal(size=(200, 20)) + 6 * np.eye(20)[0]
     >>> recommend(compare(X, 8)).code(8)
-    'design = dmsgd.Weighted.like(dmsgd.diversify(X, k=8, normalize=True))'
+    "design = dmsgd.Weighted.like(dmsgd.diversify(X, k=8, kernel='linear'))"
     """
     found = comparison
     if not isinstance(found, Comparison):
@@ -146,6 +146,6 @@ def _scaling(found: Comparison) -> str:
     options, words = found.candidate.options, ""
     if options.standardize and not found.options.standardize:
         words += "; columns are standardized, or the largest would be the whole kernel"
-    if options.normalize and not found.options.normalize:
+    if options.unit_rows and found.options.kernel == "linear" and not found.options.unit_rows:
         words += "; rows are scaled to norm 1, because a linear kernel favours long ones"
     return words

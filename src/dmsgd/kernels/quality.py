@@ -56,8 +56,10 @@ def with_quality(kernel: Kernel, quality: Any, diversity: float = 0.5) -> Kernel
 class Quality(Kernel):
     """L_ij = q_i S_ij q_j; `with_quality` makes it."""
 
-    def __init__(self, similarity: Kernel, q: FloatArray) -> None:
+    def __init__(self, similarity: Kernel, q: FloatArray, name: str = "") -> None:
         self.similarity, self.q, self.n = similarity, q, similarity.n
+        #: Identifies qualities that are a function of the features, rounded.
+        self._name = name
         check_nonzero(bool(self.diag().any()))
 
     @property
@@ -93,11 +95,11 @@ class Quality(Kernel):
     def subset(self, items: Any) -> Quality:
         """Return the same over these items alone."""
         items = as_subset(items, self.n)
-        return Quality(self.similarity.subset(items), self.q[items])
+        return Quality(self.similarity.subset(items), self.q[items], self._name)
 
     def fingerprint(self) -> str:
         """Return the hash of the similarity and the qualities."""
-        return digest("Quality", self.similarity.fingerprint(), self.q)
+        return digest("Quality", self.similarity.fingerprint(), self._name or self.q)
 
     def __repr__(self) -> str:
         return f"Quality({self.similarity!r})"

@@ -45,7 +45,15 @@ class RBF(Kernel):
                 f"scale must lie between {SCALES[0]:g} and {SCALES[1]:g}, so that its square is a "
                 f"number, got {self.scale:g}; rescale the features"
             )
+        #: Identifies the scale: not a fitted one itself, whose last digits differ by processor.
         self._named_scale = "median" if given is None else given.hex()
+
+    @classmethod
+    def fitted(cls, X: Any, scale: float, name: str) -> RBF:
+        """Return the kernel with a scale that is a function of the features, with this name."""
+        made = cls(X, scale)
+        made._named_scale = name
+        return made
 
     def diag(self) -> FloatArray:
         return np.ones(self.n)
@@ -73,7 +81,6 @@ class RBF(Kernel):
         return RBF(as_features(part, allow_tiny=True), self.scale)
 
     def fingerprint(self) -> str:
-        # Not the median distance itself, whose last digits differ between processors.
         return digest("RBF", self.features.fingerprint(), self._named_scale)
 
     def __repr__(self) -> str:

@@ -106,7 +106,7 @@ def build(
     >>> import numpy as np
     >>> report = build(np.random.default_rng(0).normal(size=(60, 12)), k=4)
     >>> report.content["ks"], report.content["kernel"]
-    ([2, 4, 8], 'linear kernel, rows as they are')
+    ([2, 4, 8], 'linear kernel, rows of length 1')
     """
     X, labels = split_label_column(X, labels)
     X = as_features(X)
@@ -138,7 +138,7 @@ def build(
         progress=lambda fraction: progress(0.9 * fraction),
     )
     if found.requested is None or found.design is None:
-        raise found.unavailable[options]
+        raise found.unavailable[found.options]
     duplicates = near_duplicates(found.spectrum, seed)
     content = PageContent(found, duplicates, texts, images, seed).as_dict()
     variance = None
@@ -147,7 +147,7 @@ def build(
         content["variance"] = _variance_section(found.design, sampled, seed)
         if found.candidate is not None:
             design = found.design
-            if found.candidate.options != options:
+            if found.candidate.options != found.options:
                 with quiet_kernel_warnings():
                     design = make_kdpp(found.candidate.options, take_rows(X, found.rows), k)
             variance = _variance(design, sampled, None, seed)

@@ -103,7 +103,7 @@ class Spectrum:
             cut = f"eigenvalues up to tol={self.tol:.1g} of the largest were left out; lower it"
         elif self.rounding.hidden:
             cut = f"rounding cannot tell eigenvalues below {cutoff:.0e} of the largest from zero"
-        raise RankError(k, self.rank, cut)
+        raise RankError(k, self.rank, cut, rbf=self.kernel.startswith("Linear"))
 
     def inclusion_error(self, k: int | None = None) -> float:
         """Return an upper estimate of the error of b of the k-DPP (None: the DPP) by rounding."""
@@ -200,7 +200,8 @@ class Spectrum:
     def __repr__(self) -> str:
         tol = f", tol={self.tol:.0e}" if self.tol else ""
         error = f", trace error {self.trace_error:.2%}" if self.trace_error else ""
-        return f"Spectrum({self.n} items, rank {self.rank}, route={self.route!r}{tol}{error})"
+        of = self.kernel or f"{self.n} items"
+        return f"Spectrum({of}, rank {self.rank}, route={self.route!r}{tol}{error})"
 
 
 def entropy(values: FloatArray) -> float:
