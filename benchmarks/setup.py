@@ -33,6 +33,18 @@ def ours(F, k):
     return dmsgd.diversify(F, k, kernel="linear", normalize=False).sample(1, seed=0)
 
 
+def cells_seconds(n=50_000, d=384, k=500):
+    """Print the CPU time of `cells` with BLAS threads as they are by default, and with one."""
+    code = (
+        "import numpy, time, dmsgd\n"
+        f"X = numpy.random.default_rng(0).normal(size=({n}, {d}))\n"
+        f"began = time.process_time(); dmsgd.cells(X, {k}); print(time.process_time() - began)"
+    )
+    default, one = (timing.run_python(code, one_thread=each) for each in (False, True))
+    print(f"cells, {n:,} x {d}, k = {k}: {timing.human(default)} of CPU time with default threads, "
+          f"{timing.human(one)} with one BLAS thread")  # fmt: skip
+
+
 def main():
     table = Table(title="Set-up: CPU time, one thread; memory beside the features themselves")
     for name in ("N", "d", "k", "bare products + eigh", "dmsgd", "ratio", "peak / (N x r factor)"):
@@ -55,6 +67,7 @@ def main():
             f"{seconds / floor:.2f}", f"{peak / factor:.2f}",
         )  # fmt: skip
     Console(width=120).print(table)
+    cells_seconds()
     print(timing.processor())
     print(f"numpy {np.__version__}, dmsgd {dmsgd.__version__}")
 

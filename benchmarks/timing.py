@@ -14,10 +14,11 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent))  # for experiments, which are not installed
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+THREADS = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
+for _name in THREADS:
     os.environ[_name] = "1"
 
-__all__ = ["cpu_seconds", "first_use", "human", "medians", "peak_bytes", "processor"]
+__all__ = ["cpu_seconds", "first_use", "human", "medians", "peak_bytes", "processor", "run_python"]
 
 
 def cpu_seconds(work, rounds=3, least=0.05):
@@ -70,11 +71,18 @@ def first_use():
     found = []
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
-            command = [sys.executable, "-c", code]
-            run = subprocess.run(command, env=environment, capture_output=True, check=True)
-            found.append(float(run.stdout))
+            found.append(run_python(code, NUMBA_CACHE_DIR=folder))
     return statistics.median(found)
+
+
+def run_python(code, one_thread=True, **variables):
+    """Return the number that `code` prints in a new process; BLAS threads by default or one."""
+    environment = {**os.environ, **variables}
+    for name in () if one_thread else THREADS:
+        del environment[name]
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, env=environment, capture_output=True, check=True)
+    return float(run.stdout)
 
 
 def processor():

@@ -13,6 +13,7 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
+from dmsgd.inputs.threads import one_blas_thread
 from dmsgd.kernels.landmarks import k_means
 from dmsgd.polynomials import log_binomial
 from dmsgd.samplers.parallel import draw_in_parallel
@@ -199,8 +200,9 @@ def cells(X: Any, k: int) -> Stratified:
     F = as_features(X).to_memory()
     k = as_batch_size(k, F.n)
     cell = np.empty(F.n, dtype=np.int64)
-    for number, group in enumerate(_cut(F.matrix, np.arange(F.n), k)):
-        cell[group] = number
+    with one_blas_thread:  # more would spin between many small products
+        for number, group in enumerate(_cut(F.matrix, np.arange(F.n), k)):
+            cell[group] = number
     return Stratified(cell, k)
 
 
