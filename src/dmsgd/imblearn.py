@@ -65,11 +65,11 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         *,
         sampling_strategy: Any = "auto",
         n_samples: int | str = "auto",
-        w: float = 0.0,
-        kernel: KernelName = "auto",
-        scale: float | None = None,
-        standardize: bool = False,
-        normalize: bool | None = None,
+        w: float = DesignOptions.w,
+        kernel: KernelName = DesignOptions.kernel,
+        scale: float | None = DesignOptions.scale,
+        standardize: bool = DesignOptions.standardize,
+        normalize: bool | None = DesignOptions.normalize,
         random_state: Any = None,
     ) -> None:
         super().__init__(sampling_strategy=sampling_strategy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from dmsgd.inputs.messages import require
+from dmsgd.inputs.messages import counted, require
 
 require("sklearn", "dmsgd.sklearn")
 
@@ -59,14 +59,14 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self,
         estimator: Any,
         *,
-        batches: Batches = "k-DPP",
+        batches: Batches = DesignOptions.batches,
         k: int = 32,
-        w: float = 0.0,
-        kernel: KernelName = "auto",
-        scale: float | None = None,
-        standardize: bool = False,
-        normalize: bool | None = None,
-        target: TargetName | None = None,
+        w: float = DesignOptions.w,
+        kernel: KernelName = DesignOptions.kernel,
+        scale: float | None = DesignOptions.scale,
+        standardize: bool = DesignOptions.standardize,
+        normalize: bool | None = DesignOptions.normalize,
+        target: TargetName | None = DesignOptions.target,
         epochs: float = 10.0,
         unbiased: bool = False,
         random_state: Any = None,
@@ -242,7 +242,8 @@ def _fitting_design(options: DesignOptions, X: Any, k: int, y: Any) -> Design:
     except RankError as error:
         if error.rank < 1:
             raise
-        warn_kernel(f"batches have {error.rank} items instead of k={k}, the kernel's rank")
+        few = f"batches have {counted(error.rank, 'item')} instead of k={k}"
+        warn_kernel(f"{few}, because the kernel's rank is no higher", **error.fixes)
         return make_design(options, X, error.rank, y)
 
 

@@ -34,7 +34,8 @@ def eigh(symmetric: Any) -> tuple[FloatArray, Any]:
     if expected_seconds(EIGH * len(symmetric) ** 3):
         values, vectors = _interruptible(np.linalg.eigh, symmetric)
     else:  # faster by about 6 %
-        options: Any = {"driver": "evd", "overwrite_a": True, "check_finite": False}
+        driver = "evd" if len(symmetric) > 1 else "ev"  # evd of one row fails in SciPy 1.12
+        options: Any = {"driver": driver, "overwrite_a": True, "check_finite": False}
         values, vectors = linalg.eigh(symmetric.T, **options)
     return -values, vectors
 
