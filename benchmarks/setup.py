@@ -45,6 +45,21 @@ def cells_seconds(n=50_000, d=384, k=500):
           f"{timing.human(one)} with one BLAS thread")  # fmt: skip
 
 
+def inspect_seconds(n=4481, d=784, k=64):
+    """Print the CPU time of what `dmsgd inspect` computes, threads by default, after compiling."""
+    code = (
+        "import numpy, time\n"
+        "from dmsgd.diagnostics import compare\n"
+        "rng = numpy.random.default_rng(0)\n"
+        f"X = rng.normal(size=({n}, {d})) * numpy.logspace(0, -4, {d})\n"
+        f"y = rng.integers(10, size={n})\n"
+        f"compare(X[:1500], {k}, y[:1500], ws=(0.0,))\n"
+        f"began = time.process_time(); compare(X, {k}, y); print(time.process_time() - began)"
+    )
+    seconds = timing.run_python(code, one_thread=False)
+    print(f"inspect, {n:,} x {d} with labels, k = {k}: {timing.human(seconds)} of CPU time")
+
+
 def main():
     table = Table(title="Set-up: CPU time, one thread; memory beside the features themselves")
     for name in ("N", "d", "k", "bare products + eigh", "dmsgd", "ratio", "peak / (N x r factor)"):
@@ -68,6 +83,7 @@ def main():
         )  # fmt: skip
     Console(width=120).print(table)
     cells_seconds()
+    inspect_seconds()
     print(timing.processor())
     print(f"numpy {np.__version__}, dmsgd {dmsgd.__version__}")
 

@@ -15,6 +15,7 @@ from dmsgd.designs.build import make_design
 from dmsgd.diagnostics import (
     class_shares,
     compare,
+    data,
     effective_batch,
     estimate_repulsion,
     evenness,
@@ -506,3 +507,13 @@ def test_thousands_of_classes_are_looked_at_on_a_sample(monkeypatch):
     monkeypatch.setattr("dmsgd.diagnostics.data.PRESCRIBED", 60)
     by_entries = DesignOptions(kernel="rbf", target="uniform")
     assert compare(X, 5, options=by_entries).rows.size == 60
+
+
+def test_no_eigendecomposition_is_made_twice(monkeypatch):
+    """The candidate has the kernel of the request here, and w = 0 is among the label weights."""
+    made, make_kdpp = [], data.make_kdpp
+    monkeypatch.setattr(data, "make_kdpp", lambda *given: made.append(given) or make_kdpp(*given))
+    rng = np.random.default_rng(0)
+    found = compare(rng.normal(size=(60, 20)), 5, np.arange(60) % 3, ws=(0.0, 0.5))
+    assert found.candidate is found.summaries[1]
+    assert len(made) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -16,6 +17,7 @@ from dmsgd.inputs.arrays import IntArray, check_nonzero
 from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import Seed, seed_key
+from dmsgd.inputs.threads import one_blas_thread
 from dmsgd.kernels import Linear, exact
 from dmsgd.spectra import Spectrum
 
@@ -23,6 +25,8 @@ from dmsgd.spectra import Spectrum
 UNITS = 10.0
 #: About as many floating point operations are spent on one eigendecomposition.
 OPERATIONS = 2.5e10
+#: Up to this many are made with one BLAS thread: more would spin between short products.
+ONE_THREAD = 1e10
 #: Sizes of samples to choose from; of data that is not in memory no more rows than the first.
 SAMPLES = (100_000, 50_000, 20_000, 10_000, 5000, 3000, 2000, 1500)
 #: Sample size where there are more classes than this: tied eigenvalues cost more than others.
@@ -96,6 +100,7 @@ class Sample:
     rows:    their numbers among all items, sorted.
     labels:  as given, or None; `names` and `codes` are the classes of these items.
     spectra: those that `unlabelled` has made.
+    chosen:  what `auto_kernel` has found, by options and k.
     """
 
     rows: IntArray
@@ -104,6 +109,7 @@ class Sample:
     names: list[Any]
     codes: IntArray | None
     spectra: dict[DesignOptions, Spectrum] = field(default_factory=dict)
+    chosen: dict[tuple[DesignOptions, int], KernelName] = field(default_factory=dict)
 
     @classmethod
     def of(cls, X: Features, k: int, labels: Any, options: DesignOptions, seed: Seed) -> Sample:
@@ -133,23 +139,34 @@ class Sample:
         """Return the k-DPP of these items; messages name classes as given."""
         if options in self.spectra:
             return KDPP(self.spectra[options], k)
-        return make_kdpp(options, self.X, k, self.labels)
+        with self._threads(options):
+            return make_kdpp(options, self.X, k, self.labels)
 
     def auto_kernel(self, options: DesignOptions, k: int) -> KernelName:
         """Return the kernel that "auto" chooses for these items, without labels."""
-        design = make_kdpp(replace(options, w=0.0, target=None), self.X, k)
-        assert design.options is not None
-        self.spectra[design.options] = design.spectrum
-        return design.options.kernel
+        options = replace(options, w=0.0, target=None)
+        if (options, k) not in self.chosen:
+            with self._threads(options):
+                design = make_kdpp(options, self.X, k)
+            assert design.options is not None
+            self.spectra[design.options] = design.spectrum
+            self.chosen[options, k] = design.options.kernel
+        return self.chosen[options, k]
 
     def unlabelled(self, options: DesignOptions, k: int) -> Spectrum:
         """Return the spectrum of the kernel without labels; a linear one's rank may be below k."""
         if options not in self.spectra:
-            if options.kernel == "linear":
-                self.spectra[options] = exact(Linear(rows_for(options, self.X)))
-            else:
-                self.spectra[options] = make_kdpp(options, self.X, k).spectrum
+            with self._threads(options):
+                if options.kernel == "linear":
+                    self.spectra[options] = exact(Linear(rows_for(options, self.X)))
+                else:
+                    self.spectra[options] = make_kdpp(options, self.X, k).spectrum
         return self.spectra[options]
+
+    def _threads(self, options: DesignOptions) -> AbstractContextManager[None]:
+        """Return what limits the BLAS threads of an eigendecomposition, if that is small."""
+        directions = self.X.n if options.kernel == "rbf" else self.X.d + len(self.names)
+        return one_blas_thread if operations(self.X.n, directions) <= ONE_THREAD else nullcontext()
 
     def part(self, most: int, seed: Seed) -> Sample:
         """Return a random part of the items, at most `most`, sorted."""
@@ -171,11 +188,16 @@ def _random_rows(n: int, size: int, seed: Seed) -> IntArray:
 def sample_size(n: int, directions: int, k: int, most: int) -> int:
     """Return how many of n items, at most `most`, are quick to decompose."""
     for size in (min(n, most), *SAMPLES):
-        small, large = sorted((size, directions))
-        affordable = small * small * large + 10 * small**3 <= OPERATIONS
+        affordable = operations(size, directions) <= OPERATIONS
         if size <= n and (affordable or size <= max(SAMPLES[-1], 5 * k)):
             return size
     return min(n, most)
+
+
+def operations(n: int, directions: int) -> float:
+    """Return about how many floating point operations one eigendecomposition takes."""
+    small, large = sorted((n, directions))
+    return float(small * small * large + 10 * small**3)
 
 
 def take_rows(X: Features, rows: IntArray) -> Features:
