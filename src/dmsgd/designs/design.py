@@ -18,8 +18,6 @@ from dmsgd.inputs.threads import thread_count
 
 #: Pairs of items per call of `joint` in `second_moment`.
 PAIRS = 2**20
-#: So few numbers fit in any memory: to look for a limit takes as long as a small draw.
-LITTLE = 2**9
 
 
 def check_range(size: Any, start: Any, numbers: int) -> tuple[int, int]:
@@ -28,8 +26,7 @@ def check_range(size: Any, start: Any, numbers: int) -> tuple[int, int]:
     if start + size > 2**63:  # beyond, random numbers would repeat
         raise ValueError(f"batches are numbered below 2**63, got start + size = {start + size}")
     advice = "draw fewer at a time (start=), or presample them to a file (presample(path=))"
-    if size * numbers > LITTLE:
-        reserve(size * numbers, f"an array of {size:,} batches", advice)
+    reserve(size * numbers, f"an array of {size:,} batches", advice)
     return size, start
 
 
