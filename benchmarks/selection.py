@@ -36,8 +36,8 @@ def candidates(n, d, clusters=50):
 def plain(X, k, q):
     """Return the greedy set of `dmsgd.select`, one column of the kernel at a time."""
     sample = X
-    if len(X) > 200:
-        sample = X[np.sort(np.random.default_rng(0).choice(len(X), 200, replace=False))]
+    if len(X) > 40:
+        sample = X[np.sort(np.random.default_rng(0).choice(len(X), 40, replace=False))]
     norms, lengths = (X * X).sum(1), (sample * sample).sum(1)
     D = lengths[:, None] + lengths - 2 * sample @ sample.T
     square = np.median(D[np.triu_indices(len(D), 1)])
@@ -88,7 +88,7 @@ def accuracy(n=800, k=20, sets=4000):
     rng, module = np.random.default_rng(0), sys.modules["dmsgd.designs.select"]
     code = rng.choice(12, n, p=[0.4, 0.3, *[0.03] * 10])
     X = rng.normal(size=(12, 10))[code] + 0.3 * rng.normal(size=(n, 10))
-    sample = X[np.sort(np.random.default_rng(0).choice(n, 200, replace=False))]
+    sample = X[np.sort(np.random.default_rng(0).choice(n, 40, replace=False))]
     scale = dmsgd.kernels.RBF(sample).scale / np.sqrt(2)
     for quality in (np.ones(n), rng.uniform(0.02, 1, n)):
         kernel = dmsgd.kernels.with_quality(dmsgd.kernels.RBF(X, scale), quality)

@@ -13,8 +13,8 @@ import numpy as np
 from dmsgd.compiled.jit import entry
 from dmsgd.compiled.philox import fill_uniforms
 
-#: Forms of X: squared distances (n, n), rows (n, d), and the entries (1, nnz) of a CSR array.
-TABLE, DENSE, SPARSE = 0, 1, 2
+#: Forms of X: rows (n, d), and the entries (1, nnz) of a CSR array.
+DENSE, SPARSE = 0, 1
 #: Relative differences up to this are ties, which go to the first item.
 TIED = 1e-9
 #: An item of which others leave less than this share depends on them.
@@ -35,22 +35,19 @@ def catch_up(i, done, points, state):
     mine = C[i]
     for s in range(steps[i], done):
         j = picks[s]
-        if form == TABLE:
-            square = X[i, j]
+        product = 0.0
+        if form == DENSE:
+            row, other = X[i], X[j]
+            for f in range(row.size):
+                product += row[f] * other[f]
         else:
-            product = 0.0
-            if form == DENSE:
-                row, other = X[i], X[j]
-                for f in range(row.size):
-                    product += row[f] * other[f]
-            else:
-                other = rows[s]
-                for e in range(starts[i], starts[i + 1]):
-                    product += X[0, e] * other[indices[e]]
-            size = norms[i] + norms[j]
-            square = size - 2 * product
-            if square <= noise * size:
-                square = 0.0
+            other = rows[s]
+            for e in range(starts[i], starts[i + 1]):
+                product += X[0, e] * other[indices[e]]
+        size = norms[i] + norms[j]
+        square = size - 2 * product
+        if square <= noise * size:
+            square = 0.0
         near[i] = min(near[i], square)
         if left[i] > 0:
             value, other = np.exp(rate * square), C[j]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -17,13 +18,12 @@ from dmsgd.inputs.progress import Progress, plan_work
 from dmsgd.inputs.scalars import Seed, as_choice, as_count, seed_key
 from dmsgd.kernels import RBF, Kernel, exact
 from dmsgd.kernels.quality import Quality, as_quality
-from dmsgd.kernels.rbf import median_distance
 from dmsgd.spectra.rounding import EPS, WARN_ABOVE
 
 #: Squares of qualities below this share of the largest are lost in rounding.
 UNLIKELY = 1e-5
-#: Up to this many items all distances are computed at once; items of the median distance.
-AT_ONCE, SAMPLE = 200, 200
+#: Items between which the median distance is taken.
+SAMPLE = 40
 #: Multiplications of compiled code at a time, a second or two, so that Ctrl-C works.
 AT_A_TIME = 2e9
 #: Up to this many items a set is drawn from the exact spectrum; from more by a Markov chain, with
@@ -45,7 +45,7 @@ def select(
     """Return k items that are diverse and, where `quality` is given, good: their numbers.
 
     Two items are similar by exp(-d² / m), where d is their distance and m the median squared
-    distance of 200 items. Where k items are not independent at that scale, because X has few
+    distance of 40 items. Where k items are not independent at that scale, because X has few
     columns or many copies, the scale is reduced until they are.
 
     X:         (n, d) features in any form that `diversify` takes.
@@ -84,9 +84,8 @@ def select(
             f"k={k} new items are asked for, but of {counted(F.n, 'item')} {count:,} are neither "
             f"given nor excluded; ask for at most {count:,}"
         )
-    D = _distances(F)
-    square = median_distance(D) ** 2 if D.any() else 1.0
-    points, small = _points(F, D), count + known.size <= EXACT_ITEMS
+    points, small = _points(F), count + known.size <= EXACT_ITEMS
+    square = _median_square(F, points)
 
     def draw(square: float) -> IntArray | None:
         if small:
@@ -121,6 +120,8 @@ def select(
 
 def _as_set(value: Any, n: int, name: str) -> IntArray:
     """Return the items of `value`, sorted."""
+    if isinstance(value, tuple) and not value:
+        return np.empty(0, dtype=np.int64)
     return np.unique(as_items(value, n, name, 1))
 
 
@@ -182,35 +183,43 @@ def greedy_set(F: Features, q: FloatArray, k: int) -> tuple[IntArray, float]:
 
     At that scale they are independent.
     """
-    D = _distances(F)
-    square = median_distance(D) ** 2 if D.any() else 1.0
-    nothing, all_items = np.empty(0, dtype=np.int64), np.ones(F.n, dtype=bool)
-    items, square = _greedy(_points(F, D), F.d, q, k, nothing, all_items, square)
+    points, nothing = _points(F), np.empty(0, dtype=np.int64)
+    square, everything = _median_square(F, points), np.ones(F.n, dtype=bool)
+    items, square = _greedy(points, F.d, q, k, nothing, everything, square)
     return items, float(np.sqrt(square / 2))
 
 
-def _distances(F: Features) -> FloatArray:
-    """Return the squared distances between all items, or SAMPLE of them."""
-    rows = F.to_memory().matrix
-    if F.n > SAMPLE:
-        rows = rows[np.sort(np.random.default_rng(0).choice(F.n, SAMPLE, replace=False))]
-    D = np.asarray(squared_distances(rows, rows))
-    np.fill_diagonal(D, 0.0)
-    return D
-
-
-def _points(F: Features, D: FloatArray) -> Any:
-    """Return what `greedy_steps` needs of the features; of few, that is D."""
-    from dmsgd.compiled.greedy import DENSE, SPARSE, TABLE
+def _points(F: Features) -> Any:
+    """Return what `greedy_steps` needs of the features."""
+    from dmsgd.compiled.greedy import DENSE, SPARSE
 
     X, none, noise = F.to_memory().matrix, np.empty(0, dtype=np.int64), EPS * (8 + F.d**0.5)
-    if F.n <= AT_ONCE:
-        return TABLE, D, none, none, np.empty(0), noise
     if sparse.issparse(X):
         starts, indices = (part.astype(np.int64) for part in (X.indptr, X.indices))
         return SPARSE, X.data[None], starts, indices, row_norms2(X), noise
     X = np.subtract(X, X.mean(0), order="C")  # rounding is smaller
     return DENSE, X, none, none, row_norms2(X), noise
+
+
+def _median_square(F: Features, points: Any) -> float:
+    """Return the median squared distance between distinct items of a sample; 1 if all are alike."""
+    (items, one, other), norms = _sampled_pairs(F.n), points[4]
+    if sparse.issparse(F.to_memory().matrix):
+        rows = F.take(items)
+        pairs = np.asarray(squared_distances(rows, rows))[one, other]
+    else:
+        rows, sizes = points[1][items], norms[items]
+        pairs = sizes[one] + sizes[other] - 2 * (rows @ rows.T)[one, other]
+    apart = np.sort(pairs[pairs > 1e-12 * norms.max()])
+    return float(apart[[(apart.size - 1) // 2, apart.size // 2]].mean()) if apart.size else 1.0
+
+
+@cache
+def _sampled_pairs(n: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return SAMPLE of n items, or all, and the two places of each pair of them."""
+    size = min(n, SAMPLE)
+    items = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
+    return items, *np.triu_indices(size, 1)
 
 
 def _greedy(
