@@ -15,10 +15,12 @@ from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear
+from dmsgd.kernels.pivoted_cholesky import factor
+from dmsgd.kernels.quality import Quality
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.spectrum import spectrum_of_matrix
 from dmsgd.targets.named import as_target
-from dmsgd.targets.solver import ScaledInclusion, solve
+from dmsgd.targets.solver import CoarseInclusion, ScaledInclusion, newton, solve
 
 #: Relative accuracy of the smallest b during the search, as a share of `tol`.
 PRECISE = 0.01
@@ -26,6 +28,9 @@ PRECISE = 0.01
 STAGES = (20, 60, 200)
 #: Shares of the largest shortfall at which a set of items is cut out.
 LEVELS = (0.9, 0.5, 0.25, 0.1, 0.02)
+#: Of a kernel without features, one of so many items is a column of the first, coarse factor, and
+#: at most so many are; the relative accuracy of b by that factor.
+COARSE, RANK, NEAR = 5, 500, 1e-2
 
 
 def prescribe(
@@ -93,10 +98,15 @@ def scale_to_target(
             f"item {empty[0]} has no features at all ({counted(empty.size, 'such item')}), so no "
             f"batch holds it; give it features or leave it out"
         )
-    unit, narrow = _unit_rows(kernel, k)
-    root = np.exp(_log_scale(narrow, k, b, initial, tol) / 2)
     begun = "" if start is None else start.fingerprint()
     origin = digest("prescribe", origin, k, identity, tol.hex(), begun)
+    if isinstance(kernel, Kernel) and kernel.factor() is None:
+        solved = _solve_entries(kernel, k, b, None if start is None else initial, tol)
+        if solved is not None:
+            solved.warn_rounding(k)
+            return Linear.computed(_rows(solved), origin, solved)
+    unit, narrow = _unit_rows(kernel, k)
+    root = np.exp(_log_scale(narrow, k, b, initial, tol) / 2)
     return Linear.computed(unit.mapped(ScaleRows(root)), origin)
 
 
@@ -115,18 +125,38 @@ def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
     advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
     reserve(4 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     everything = np.arange(kernel.n)
-    L = kernel.block(everything, everything)
-    length = np.sqrt(L.diagonal())
-    L /= length
-    L /= length[:, None]
-    F = _factor(spectrum_of_matrix(L), k)
+    F = _factor(spectrum_of_matrix(_unit(kernel).block(everything, everything)), k)
     return F, F
+
+
+def _unit(kernel: Kernel) -> Kernel:
+    """Return the kernel with row and column i scaled so that L_ii = 1."""
+    return Quality(kernel, 1 / np.sqrt(kernel.diag()))
 
 
 def _factor(spectrum: Spectrum, k: int) -> Features:
     spectrum.require_rank(k)
     spectrum.warn_rounding(k)
+    return _rows(spectrum)
+
+
+def _rows(spectrum: Spectrum) -> Features:
     return as_features(np.asarray(spectrum.vectors) * np.sqrt(spectrum.values), allow_tiny=True)
+
+
+def _solve_entries(
+    kernel: Kernel, k: int, b: FloatArray, start: FloatArray | None, tol: float
+) -> Spectrum | None:
+    """Return the spectrum of a kernel without features, scaled to the target; None if it fails."""
+    unit, everything = _unit(kernel), np.arange(kernel.n)
+    advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
+    reserve(6 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
+    spread = np.inf
+    if start is None:
+        coarse = CoarseInclusion(factor(unit, min(-(-kernel.n // COARSE), RANK), 0.0, 0)[0], k)
+        start = solve(coarse, b, np.zeros(kernel.n), NEAR, STAGES[0]).log_scale
+        spread = coarse.spread
+    return newton(unit.block(everything, everything), k, b, start, tol, spread)
 
 
 def _initial_scale(n: int, start: Kernel | None) -> FloatArray:

@@ -17,6 +17,11 @@ The θ' that is best under this bound is the fixed-point step
 hence every step raises φ by at least Σ_i b*_i log(b*_i / b_i), the divergence of b from b*: the
 iteration converges. Anderson acceleration extrapolates from the last few steps, about halving their
 number. An extrapolation that lowers φ is undone by the step that is guaranteed to raise it.
+
+Where S is an n x n matrix, `newton` needs fewer eigendecompositions. The covariance of the items,
+∂b_i/∂θ_j, is that of a DPP with the marginal kernel K = V diag(π) Vᵀ, diag(b) - K∘K, less the part
+that changes the size of a batch, up to terms of the order of one over the variance of that size.
+Errors are squared in each step, from a start that `CoarseInclusion` finds at small cost.
 """
 
 from __future__ import annotations
@@ -27,19 +32,26 @@ from functools import cached_property
 from typing import NamedTuple, final
 
 import numpy as np
+from scipy import linalg
 
 from dmsgd.errors import RankError
 from dmsgd.features import Features
 from dmsgd.features.row_maps import ScaleRows
+from dmsgd.features.rows import gram, product, row_norms2
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.progress import Progress
-from dmsgd.polynomials import eigenvector_inclusion, log_polynomial, ratios
+from dmsgd.inputs.progress import Progress, run_interruptible
+from dmsgd.polynomials import eigenvector_inclusion, log_polynomial, ratios, weighted_squares
 from dmsgd.spectra.decompose import eigh, like, right_singular_vectors
 from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
-from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.spectrum import Spectrum, spectrum_of_matrix
 
 #: Earlier steps that an extrapolation uses.
 MEMORY = 6
+#: Steps of Newton's method at most. From a larger error than ROUGH a step is computed in numbers of
+#: single precision, if they find b to within SINGLE.
+NEWTON_STEPS, ROUGH, SINGLE = 8, 0.1, 5e-3
+#: What a coarse factor leaves out counts as this many equal eigenvalues per item of a batch.
+EQUAL = 8
 #: θ -> b(θ) and log Z(θ).
 InclusionOf = Callable[[FloatArray], tuple[FloatArray, float]]
 
@@ -163,3 +175,110 @@ class ScaledInclusion:
     def _rank(self) -> int:
         """Rank of F, which no scale changes."""
         return int(right_singular_vectors(self.F)[0].size)
+
+
+@final
+class CoarseInclusion:
+    """θ -> b(θ) of about a kernel S with S_ii = 1, for F Fᵀ <= S. O(n d² + d³) per call.
+
+    What F leaves out of S counts as if it were diagonal, and its eigenvalues as if they were equal.
+    """
+
+    def __init__(self, F: FloatArray, k: int) -> None:
+        self.F, self.k = F, k
+        self.rest = np.maximum(1 - row_norms2(F), 0.0)
+        self.equal = min(F.shape[0] - F.shape[1], EQUAL * k)
+        self.spread = np.inf
+
+    def __call__(self, theta: FloatArray) -> tuple[FloatArray, float]:
+        """Return b(θ) and log Z(θ), the gradient of a concave φ as for S itself."""
+        x, d = np.exp(theta), self.F.shape[1]
+        A, rest = self.F * np.sqrt(x)[:, None], self.rest * x
+        values, U = eigh(gram(A))
+        left = np.full(self.equal, rest.sum() / self.equal)
+        values = np.maximum(np.append(values, left), np.finfo(float).eps * values[0])
+        pi = eigenvector_inclusion(values, self.k)
+        b = row_norms2(product(A, U * np.sqrt(pi[:d] / values[:d])))
+        R = ratios(values, self.k)[-1]
+        self.spread = float(values[0] / R[self.k])
+        return b + rest * (pi[d:] / values[d:]).mean(), float(np.log(R[1:]).sum())
+
+
+def newton(
+    S: FloatArray, k: int, target: FloatArray, theta: FloatArray, tol: float, spread: float
+) -> Spectrum | None:
+    """Return the spectrum of S scaled so that b is within `tol` of the target, None if it fails.
+
+    S:      the matrix, shape (n, n).
+    theta:  where to begin, not far from the solution.
+    spread: λ_1 e_{k-1} / e_k there, about.
+    """
+    report, error = Progress(f"prescribed inclusion of {theta.size:,} items"), np.inf
+    rough = bool(np.sqrt(len(S)) * np.finfo(np.float32).eps * spread < SINGLE)
+    first = 0.0
+    for _ in range(NEWTON_STEPS):
+        with np.errstate(over="ignore", invalid="ignore"):
+            root = np.exp(theta / 2)
+            L = S * root
+            L *= root[:, None]
+        if not np.isfinite(float(L.trace())):
+            return None
+        values, V, spectrum = _eigenpairs(L, rough)
+        if values.size < k:
+            return None
+        pi = eigenvector_inclusion(values, k)
+        b = np.asarray(weighted_squares(V, pi.astype(V.dtype)), dtype=float)
+        before, gap = error, np.log(target / b) if b.all() else np.full(b.shape, np.inf)
+        error = float(np.abs(np.expm1(-gap)).max())
+        if spectrum is not None and error <= tol:
+            return spectrum
+        if not error < before / 2:
+            return None
+        first = first or error
+        report(max(0.01, float(np.log(first / error) / np.log(first / tol))))
+        if (step := _newton_step(V, pi, b, gap)) is None:
+            return None
+        theta = theta + step
+        if rough and error <= ROUGH:
+            rough, error = False, np.inf
+    return None
+
+
+def _eigenpairs(L: FloatArray, rough: bool) -> tuple[FloatArray, FloatArray, Spectrum | None]:
+    """Return eigenvalues and eigenvectors of L, and its spectrum unless in single precision."""
+    if not rough:
+        spectrum = spectrum_of_matrix(L)
+        return spectrum.values, np.asarray(spectrum.vectors), spectrum
+    values, V = eigh((L / L.diagonal().max()).astype(np.float32))
+    seen = values > np.finfo(np.float32).eps * values[0]
+    return values[seen].astype(float), V[:, seen], None
+
+
+def _newton_step(
+    V: FloatArray, pi: FloatArray, b: FloatArray, gap: FloatArray
+) -> FloatArray | None:
+    """Return the θ' - θ at which log b, linear in θ', meets the target; None if there is none.
+
+    With v_n = π_n (1 - π_n), the covariance of the items is diag(b) - K∘K - (s sᵀ - Q∘Q) / σ² about,
+    for Q = V diag(v) Vᵀ, s = diag(Q) and σ² = Σ v_n.
+    """
+    n, squares = len(V), []
+    for weights in (pi, pi * np.maximum(1 - pi, 0)):
+        W = V * np.sqrt(weights).astype(V.dtype)
+        squares.append(product(W, W.T))
+    (C, Q), variance = squares, float((pi * (1 - pi)).sum())
+    if not variance > 0:
+        return None
+    s = Q.diagonal().copy()
+    np.multiply(C, -C, out=C)
+    np.multiply(Q, Q / V.dtype.type(variance), out=Q)
+    C += Q
+    C -= np.outer(s, s / V.dtype.type(variance))
+    C += np.outer(b, b / b.sum()).astype(V.dtype)  # a constant θ changes nothing: it is not wanted
+    C[np.diag_indices(n)] += b
+    what = f"the Cholesky factor of {n:,} rows and columns"
+    try:
+        lower = run_interruptible(lambda: np.linalg.cholesky(C), n**3 / 3, what)
+    except np.linalg.LinAlgError:
+        return None
+    return np.asarray(linalg.cho_solve((lower, True), b * gap), dtype=float)
