@@ -11,8 +11,10 @@ from functools import partial
 from typing import Any, final
 
 import numpy as np
+from scipy import linalg
 
 from dmsgd.features import Features, as_features
+from dmsgd.features.rows import row_norms2
 from dmsgd.inputs.arrays import (
     FloatArray,
     IntArray,
@@ -29,7 +31,8 @@ from dmsgd.inputs.progress import EIGH, LONG, format_seconds, plan_work, run_int
 from dmsgd.inputs.scalars import as_share
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.decompose import like
-from dmsgd.spectra.spectrum import changed, spectrum_of_matrix
+from dmsgd.spectra.rounding import EPS, Rounding
+from dmsgd.spectra.spectrum import changed, spectrum_of_matrix, truncate
 
 log = logging.getLogger("dmsgd")
 
@@ -39,6 +42,9 @@ CUDA_SECONDS = 6e-13
 ASYMMETRIC = 1e-8
 #: Sparse features of more items than this are not made dense to see whether they are a kernel.
 DENSE = 5000
+#: A kernel matrix of fewer items, or one whose diagonal entries differ by more than this share, is
+#: diagonalised without a look at its rank.
+LOW_RANK_ITEMS, SIMILAR = 500, 1e-3
 
 
 class Kernel(ABC):
@@ -108,7 +114,7 @@ class Kernel(ABC):
         advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
         # The matrix, its eigenvectors, and what LAPACK needs beside them.
         plan_work(EIGH * self.n**3, 5 * self.n**2, what, advice)
-        return spectrum_of_matrix(self.block(everything, everything), tol)
+        return spectrum_of_entries(self.block(everything, everything), tol)
 
 
 def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
@@ -127,6 +133,39 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     array([4., 2.])
     """
     return as_kernel(kernel, "exact").spectrum(tol)
+
+
+def spectrum_of_entries(L: FloatArray, tol: float = 0.0) -> Spectrum:
+    """Return the spectrum of a full kernel matrix, which is overwritten."""
+    if (F := low_rank_factor(L)) is None:
+        return spectrum_of_matrix(L, tol)
+    n, left_out = len(L), float(np.abs(L.diagonal() - row_norms2(F)).sum())
+    found = as_features(F, allow_tiny=True).spectrum(overwrite=True)
+    rounding = Rounding(1.0, n, hidden=left_out / float(found.values[0]))
+    return truncate(found.values, found.vectors, "pivoted Cholesky", rounding, tol)
+
+
+def low_rank_factor(L: FloatArray) -> FloatArray | None:
+    """Return F with F Fᵀ = L but for rounding, if L has LOW_RANK_ITEMS and half as many directions.
+
+    By a Cholesky decomposition that takes the largest diagonal entry of what is left, first of
+    every other row and column: if these are independent, F would be no smaller.
+    """
+    n, diagonal = len(L), L.diagonal()
+    if n < LOW_RANK_ITEMS or diagonal.min() < SIMILAR * diagonal.max():
+        return None
+    largest = float(np.vdot(L, L) / diagonal.sum())  # of the eigenvalues, or less
+    least = max(0.1 * Rounding(1.0, n).cutoff * largest, n * EPS * float(diagonal.max()))
+    for step in (2, 1):
+        part = L[::step, ::step]
+        what = f"the Cholesky factor of {len(part):,} rows and columns"
+        solve = partial(linalg.lapack.dpstrf, part.T, tol=least, lower=1)
+        triangle, order, rank, _ = run_interruptible(solve, len(part) ** 3 / 3, what)
+        if rank > (n - 1) // 2:
+            return None
+    F = np.empty((n, int(rank)))
+    F[order - 1] = np.tril(triangle)[:, :rank]
+    return F
 
 
 def recorded(spectrum: Spectrum, kernel: Kernel, method: str, **parts: Any) -> Spectrum:

@@ -15,12 +15,12 @@ from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear
+from dmsgd.kernels.kernel import low_rank_factor, spectrum_of_entries
 from dmsgd.kernels.pivoted_cholesky import factor
 from dmsgd.kernels.quality import Quality
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.spectrum import spectrum_of_matrix
 from dmsgd.targets.named import as_target
-from dmsgd.targets.solver import CoarseInclusion, ScaledInclusion, newton, solve
+from dmsgd.targets.solver import CoarseInclusion, ScaledInclusion, is_rough, newton, solve
 
 #: Relative accuracy of the smallest b during the search, as a share of `tol`.
 PRECISE = 0.01
@@ -28,8 +28,8 @@ PRECISE = 0.01
 STAGES = (20, 60, 200)
 #: Shares of the largest shortfall at which a set of items is cut out.
 LEVELS = (0.9, 0.5, 0.25, 0.1, 0.02)
-#: Of a kernel without features, one of so many items is a column of the first, coarse factor, and
-#: at most so many are; the relative accuracy of b by that factor.
+#: Of a kernel without features, one of so many items is a column of the coarse factor, and at most
+#: so many are, twice as many in the next; the relative accuracy of b by the first.
 COARSE, RANK, NEAR = 5, 500, 1e-2
 
 
@@ -125,7 +125,7 @@ def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
     advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
     reserve(4 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     everything = np.arange(kernel.n)
-    F = _factor(spectrum_of_matrix(_unit(kernel).block(everything, everything)), k)
+    F = _factor(spectrum_of_entries(_unit(kernel).block(everything, everything)), k)
     return F, F
 
 
@@ -151,12 +151,18 @@ def _solve_entries(
     unit, everything = _unit(kernel), np.arange(kernel.n)
     advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
     reserve(6 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
-    spread = np.inf
+    S, spread = unit.block(everything, everything), np.inf
+    if low_rank_factor(S) is not None:
+        return None
     if start is None:
-        coarse = CoarseInclusion(factor(unit, min(-(-kernel.n // COARSE), RANK), 0.0, 0)[0], k)
-        start = solve(coarse, b, np.zeros(kernel.n), NEAR, STAGES[0]).log_scale
-        spread = coarse.spread
-    return newton(unit.block(everything, everything), k, b, start, tol, spread)
+        start, most = np.zeros(kernel.n), min(-(-kernel.n // COARSE), RANK)
+        F = factor(unit, 2 * most if most == RANK else most, 0.0, 0)[0]
+        for columns, near in ((most, NEAR), (2 * most, NEAR / 10)):
+            if columns == most or (F.shape[1] > most and not is_rough(kernel.n, spread)):
+                coarse = CoarseInclusion(np.ascontiguousarray(F[:, :columns]), k)
+                start = solve(coarse, b, start, near, STAGES[0]).log_scale
+                spread = coarse.spread
+    return newton(S, k, b, start, tol, spread)
 
 
 def _initial_scale(n: int, start: Kernel | None) -> FloatArray:

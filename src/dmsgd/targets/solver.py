@@ -204,6 +204,11 @@ class CoarseInclusion:
         return b + rest * (pi[d:] / values[d:]).mean(), float(np.log(R[1:]).sum())
 
 
+def is_rough(n: int, spread: float) -> bool:
+    """Return whether single precision finds b to within SINGLE; spread is λ_1 e_{k-1} / e_k."""
+    return bool(np.sqrt(n) * np.finfo(np.float32).eps * spread < SINGLE)
+
+
 def newton(
     S: FloatArray, k: int, target: FloatArray, theta: FloatArray, tol: float, spread: float
 ) -> Spectrum | None:
@@ -214,8 +219,7 @@ def newton(
     spread: λ_1 e_{k-1} / e_k there, about.
     """
     report, error = Progress(f"prescribed inclusion of {theta.size:,} items"), np.inf
-    rough = bool(np.sqrt(len(S)) * np.finfo(np.float32).eps * spread < SINGLE)
-    first = 0.0
+    rough, first = is_rough(len(S), spread), 0.0
     for _ in range(NEWTON_STEPS):
         with np.errstate(over="ignore", invalid="ignore"):
             root = np.exp(theta / 2)
