@@ -60,6 +60,22 @@ def inspect_seconds(n=4481, d=784, k=64):
     print(f"inspect, {n:,} x {d} with labels, k = {k}: {timing.human(seconds)} of CPU time")
 
 
+def rbf_seconds(k=64, d=14):
+    """Print what an RBF kernel and a target on it cost, in seconds and eigendecompositions."""
+    for n in (1000, 2500):
+        X = np.random.default_rng(0).normal(size=(n, d))
+        suggest = partial(dmsgd.designs.suggest_scale, X, k)
+        scale = 3 * suggest()
+        wide = partial(dmsgd.diversify, X, k, kernel="rbf", scale=scale)
+        matrix = dmsgd.kernels.RBF(X, scale).block(np.arange(n), np.arange(n))
+        works = partial(linalg.eigh, matrix, driver="evd"), wide, partial(wide, target="uniform")
+        floor, plain, tilted = (timing.cpu_seconds(work, 1) for work in works)
+        fitted = timing.cpu_seconds(suggest)
+        print(f"RBF, {n:,} x {d}, k = {k}, 3 x suggest_scale: {timing.human(plain)}, "
+              f"{plain / floor:.1f} x eigh; target='uniform' {timing.human(tilted)}, "
+              f"{tilted / floor:.1f} x eigh; suggest_scale {timing.human(fitted)}")  # fmt: skip
+
+
 def main():
     table = Table(title="Set-up: CPU time, one thread; memory beside the features themselves")
     for name in ("N", "d", "k", "bare products + eigh", "dmsgd", "ratio", "peak / (N x r factor)"):
@@ -84,6 +100,7 @@ def main():
     Console(width=120).print(table)
     cells_seconds()
     inspect_seconds()
+    rbf_seconds()
     print(timing.processor())
     print(f"numpy {np.__version__}, dmsgd {dmsgd.__version__}")
 

@@ -4,6 +4,8 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.spectra.rounding import Rounding
+from dmsgd.spectra.spectrum import spectrum_of_matrix
+from dmsgd.targets.solver import spectrum_inclusion
 
 RNG = np.random.default_rng(1)
 
@@ -137,6 +139,42 @@ def test_duplicates_of_rows_are_no_directions_of_an_rbf_kernel():
     rows = np.repeat(np.random.default_rng(0).normal(size=(70, 5)), 10, axis=0)
     for scale in (0.1, 1.0):
         assert dmsgd.kernels.exact(dmsgd.kernels.RBF(rows, scale)).rank <= 70
+
+
+LOW = np.random.default_rng(0).normal(size=(600, 2))
+
+
+@pytest.mark.parametrize("kernel", [dmsgd.kernels.RBF(LOW, 2.0), dmsgd.kernels.RBF(LOW, 30.0)])
+def test_a_kernel_of_low_numerical_rank_is_found_by_a_factor(kernel):
+    everyone = np.arange(600)
+    spectrum = dmsgd.kernels.exact(kernel)
+    assert spectrum.route == "pivoted Cholesky"
+    check_spectrum(kernel, spectrum)
+    # As the n x n matrix has it, within what its rounding permits.
+    whole = spectrum_of_matrix(kernel.block(everyone, everyone))
+    assert abs(spectrum.rank - whole.rank) <= 0.02 * whole.rank + 2
+    assert spectrum.rounding.hidden >= whole.rounding.hidden * 0.9
+    found, known = (spectrum_inclusion(each, 12)[0] for each in (spectrum, whole))
+    assert np.abs(found - known).max() <= spectrum.inclusion_error(12)
+    # Pairs, by enumeration: det(L_ij) = 1 - L_ij².
+    pairs = 1 - kernel.block(everyone, everyone) ** 2
+    np.testing.assert_allclose(
+        dmsgd.KDPP(spectrum, 2).inclusion(), 2 * pairs.sum(1) / pairs.sum(), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        dmsgd.kernels.RBF(LOW, 0.1),  # of full rank
+        dmsgd.kernels.RBF(LOW[:400], 2.0),  # of few items
+        dmsgd.kernels.with_quality(dmsgd.kernels.RBF(LOW, 2.0), np.linspace(0, 1, 600)),
+    ],
+)
+def test_other_kernels_are_diagonalised_whole(kernel):
+    spectrum = dmsgd.kernels.exact(kernel)
+    assert spectrum.route == "primal"
+    check_spectrum(kernel, spectrum)
 
 
 def test_equal_eigenvalues_are_found():

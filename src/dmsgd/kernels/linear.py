@@ -56,7 +56,7 @@ class Linear(Kernel):
     def spectrum(self, tol: float = 0.0) -> Spectrum:
         if self._spectrum is None or tol != 0:
             return super().spectrum(tol)
-        return recorded(self._spectrum, self, f"exact(tol={0.0.hex()})")
+        return recorded(self._spectrum, self, f"exact(tol={(0.0).hex()})")
 
     def diag(self) -> FloatArray:
         return self.features.row_norms2()

@@ -103,7 +103,6 @@ def scale_to_target(
     if isinstance(kernel, Kernel) and kernel.factor() is None:
         solved = _solve_entries(kernel, k, b, None if start is None else initial, tol)
         if solved is not None:
-            solved.warn_rounding(k)
             return Linear.computed(_rows(solved), origin, solved)
     unit, narrow = _unit_rows(kernel, k)
     root = np.exp(_log_scale(narrow, k, b, initial, tol) / 2)
@@ -150,7 +149,7 @@ def _solve_entries(
     """Return the spectrum of a kernel without features, scaled to the target; None if it fails."""
     unit, everything = _unit(kernel), np.arange(kernel.n)
     advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
-    reserve(6 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
+    reserve(7 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     S, spread = unit.block(everything, everything), np.inf
     if low_rank_factor(S) is not None:
         return None

@@ -187,12 +187,15 @@ class CoarseInclusion:
     def __init__(self, F: FloatArray, k: int) -> None:
         self.F, self.k = F, k
         self.rest = np.maximum(1 - row_norms2(F), 0.0)
-        self.equal = min(F.shape[0] - F.shape[1], EQUAL * k)
+        self.equal = max(1, min(F.shape[0] - F.shape[1], EQUAL * k))
         self.spread = np.inf
 
     def __call__(self, theta: FloatArray) -> tuple[FloatArray, float]:
         """Return b(θ) and log Z(θ), the gradient of a concave φ as for S itself."""
-        x, d = np.exp(theta), self.F.shape[1]
+        with np.errstate(over="ignore"):
+            x, d = np.exp(theta), self.F.shape[1]
+        if not 0 < x.sum() < np.inf:
+            raise RankError(self.k, 0, "the scale is beyond the range of floating point numbers")
         A, rest = self.F * np.sqrt(x)[:, None], self.rest * x
         values, U = eigh(gram(A))
         left = np.full(self.equal, rest.sum() / self.equal)
@@ -232,8 +235,11 @@ def newton(
             return None
         pi = eigenvector_inclusion(values, k)
         b = np.asarray(weighted_squares(V, pi.astype(V.dtype)), dtype=float)
-        before, gap = error, np.log(target / b) if b.all() else np.full(b.shape, np.inf)
-        error = float(np.abs(np.expm1(-gap)).max())
+        if not b.all():
+            return None
+        before, gap = error, np.log(target / b)
+        with np.errstate(over="ignore"):
+            error = float(np.abs(np.expm1(-gap)).max())
         if spectrum is not None and error <= tol:
             return spectrum
         if not error < before / 2:
@@ -263,8 +269,8 @@ def _newton_step(
 ) -> FloatArray | None:
     """Return the θ' - θ at which log b, linear in θ', meets the target; None if there is none.
 
-    With v_n = π_n (1 - π_n), the covariance of the items is diag(b) - K∘K - (s sᵀ - Q∘Q) / σ² about,
-    for Q = V diag(v) Vᵀ, s = diag(Q) and σ² = Σ v_n.
+    With v_n = π_n (1 - π_n), the covariance of the items is about diag(b) - K∘K - (s sᵀ - Q∘Q)/σ²,
+    for Q = V diag(v) Vᵀ, s = diag(Q) and σ² = Σ v_n; its diagonal is exact.
     """
     n, squares = len(V), []
     for weights in (pi, pi * np.maximum(1 - pi, 0)):
