@@ -7,7 +7,8 @@ det(G_A) by T_ij² - T_ii T_jj, so a proposal is a few numbers.
 
 Sweeping on p is T - u uᵀ / T_pp with u = T_p - e_p, or T_p + e_p to undo it, except for the
 diagonal, which is kept separately. An exchange is two such terms. They are collected, and TERMS of
-them are added to T in one product; T itself comes about so, from G.
+them are added to T in one product; T itself comes about so, from G. Both are symmetric: of each
+panel of columns only the rows from its first on are computed and read.
 """
 
 from __future__ import annotations
@@ -37,6 +38,16 @@ def room(k: int, d: int, proposals: int) -> int:
 
 
 @helper
+def _symmetric(multiply, A, B, C, width, inner, add):
+    """C = Aᵀ @ B, or C += that, where it is symmetric: the panels on the diagonal and below."""
+    for first in range(0, width, PANEL):
+        call(
+            multiply, shift(A, first), 1, width, shift(B, first), width, PANEL,
+            shift(C, first * width + first), width, PANEL, width - first, inner, PANEL, add,
+        )  # fmt: skip
+
+
+@helper
 def _gram(multiply, rows, d, first, second, k, places, ridge, X, G):
     """Fill G with the inner products of the rows of two batches; X, d x 2 places, is scratch.
 
@@ -50,12 +61,7 @@ def _gram(multiply, rows, d, first, second, k, places, ridge, X, G):
                 to = shift(X, t * width + start + j)
                 for lane in range(LANES):
                     to[lane] = rows[batch[j + lane] * d + t] if j + lane < k else 0.0
-    corner, Y = shift(G, places * width + places), shift(X, places)
-    call(multiply, X, 1, width, X, width, PANEL, G, width, PANEL, places, d, width, 0)
-    call(multiply, Y, 1, width, Y, width, PANEL, corner, width, PANEL, places, d, places, 0)
-    for i in range(places):
-        for j in range(places):
-            G[(places + j) * width + i] = G[i * width + places + j]
+    _symmetric(multiply, X, X, G, width, d, 0)
     for j in range(width):
         G[j * width + j] += ridge if j % places < k else 1.0
 
@@ -64,7 +70,7 @@ def _gram(multiply, rows, d, first, second, k, places, ridge, X, G):
 def _ratio(T, diagonal, width, terms, i, j):
     """Return the factor of the determinant if j takes the place of i."""
     U, scaled = shift(diagonal, width), shift(diagonal, (TERMS + 1) * width)
-    across = T[i * width + j]
+    across = T[i * width + j] if i > j else T[j * width + i]
     for q in range(terms):
         across += U[q * width + i] * scaled[q * width + j]
     return across * across - diagonal[i] * diagonal[j]
@@ -76,8 +82,11 @@ def _sweep(multiply, T, diagonal, width, terms, p, sign):
     outlined()
     U, scaled = shift(diagonal, width), shift(diagonal, (TERMS + 1) * width)
     u, minus = shift(U, terms * width), shift(scaled, terms * width)
-    for j in range(width):
+    end = (p // PANEL + 1) * PANEL
+    for j in range(end):
         u[j] = T[p * width + j]
+    for j in range(end, width):
+        u[j] = T[j * width + p]
     for j in range(0, width, BLOCK):
         row_tile(shift(U, p), 0, width, shift(scaled, j), width, shift(u, j), 0, terms, True)
     d = diagonal[p]
@@ -88,7 +97,7 @@ def _sweep(multiply, T, diagonal, width, terms, p, sign):
     diagonal[p] = -1.0 / d
     if terms + 1 < TERMS:
         return terms + 1
-    call(multiply, U, 1, width, scaled, width, PANEL, T, width, PANEL, width, TERMS, width, 1)
+    _symmetric(multiply, U, scaled, T, width, TERMS, 1)
     return 0
 
 
