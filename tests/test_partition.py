@@ -113,19 +113,42 @@ def test_every_item_comes_once(rng):
         assert np.unique(batches).size == batches.size
 
 
-@pytest.mark.parametrize("k", [1, 7, 16, 17, 40, 200])
-def test_exchange_keeps_what_is_known_of_the_batches_exact(k, rng):
-    """After many exchanges, one more has the ratio that determinants say: no drift."""
-    n = 6 * k
-    X = rng.normal(size=(n, k + 20))
+def exchange_one_by_one(batches, X, kinds, ridge, numbers):
+    """A round of exchanges, every determinant from the beginning; return how many were accepted."""
+    (count, k), accepted = batches.shape, 0
+    pairs = numbers.order(count)[: count // 2 * 2].reshape(-1, 2)
+    for one, two in pairs:
+        first, second = batches[one], batches[two]
+        for u, v, threshold in numbers.uniform(k, 3):
+            a = int(u * k)
+            same = np.flatnonzero(kinds[second] == kinds[first[a]])
+            if not same.size:
+                continue
+            b = same[0] + int(v * same.size)
+            before = log_determinants(X, batches[[one, two]], ridge).sum()
+            first[a], second[b] = second[b], first[a]
+            after = log_determinants(X, batches[[one, two]], ridge).sum()
+            if threshold < np.exp(after - before):
+                accepted += 1
+            else:
+                first[a], second[b] = second[b], first[a]
+    return accepted
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+@pytest.mark.parametrize("k", [1, 7, 16, 17, 40, 70])
+def test_exchanges_are_those_that_determinants_decide(k, classes, rng):
+    """Also after many of them, when rows that are not read any more were dropped."""
+    n = 4 * k
+    kinds = np.arange(n) % classes
+    X = rng.normal(size=(n, max(2, k // 2)))  # so that many exchanges are rejected
     X /= np.linalg.norm(X, axis=1)[:, None]
-    numbers = RandomStream(3, 0)
-    batches = deal(None, n, k, numbers)
-    start = batches.copy()
-    share = exchange_items(batches, X, None, 5, 1e-3, numbers, 1)
-    assert 0.3 < share <= 1.0
-    assert sorted(batches.ravel()) == list(range(n))
-    assert not np.array_equal(batches, start)
+    fast, slow = RandomStream(3, 0), RandomStream(3, 0)
+    batches, expected = (deal(kinds, n, k, each) for each in (fast, slow))
+    share = exchange_items(batches, X, kinds, 2, 1e-3, fast, 1)
+    accepted = sum(exchange_one_by_one(expected, X, kinds, 1e-3, slow) for _ in range(2))
+    np.testing.assert_array_equal(batches, expected)
+    assert share == pytest.approx(accepted / (4 * k))
 
 
 def log_determinants(X, batches, ridge):

@@ -8,7 +8,8 @@ det(G_A) by T_ij² - T_ii T_jj, so a proposal is a few numbers.
 Sweeping on p is T - u uᵀ / T_pp with u = T_p - e_p, or T_p + e_p to undo it, except for the
 diagonal, which is kept separately. An exchange is two such terms. They are collected, and TERMS of
 them are added to T in one product; T itself comes about so, from G. Both are symmetric: of each
-panel of columns only the rows from its first on are computed and read.
+panel of columns only the rows from its first on are computed and read. All proposals of a pair are
+known beforehand, so rows and columns that none of those left reads are dropped on the way.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numba.types import float64, int64, uint64
 from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined, int64_ptr
 from dmsgd.compiled.linear_algebra import PANEL
 from dmsgd.compiled.llvm import BLOCK, LANES, call, outlined, shift
-from dmsgd.compiled.microkernels import row_tile
+from dmsgd.compiled.microkernels import half_row_tile
 from dmsgd.compiled.philox import fill_uniforms
 
 #: Random numbers of a proposal: a place in either batch, and whether it is accepted.
@@ -35,6 +36,11 @@ def room(k: int, d: int, proposals: int) -> int:
     """
     width = 2 * (-(-k // PANEL) * PANEL)
     return width * d + 2 * (width * width + (2 * TERMS + 1) * width) + NUMBERS * proposals
+
+
+def integer_room(k: int, proposals: int) -> int:
+    """Return how many integers `exchange` needs for scratch: places, needed rows, proposals."""
+    return 2 * k + 4 * (-(-k // PANEL) * PANEL) + 2 * proposals
 
 
 @helper
@@ -87,8 +93,8 @@ def _sweep(multiply, T, diagonal, width, terms, p, sign):
         u[j] = T[p * width + j]
     for j in range(end, width):
         u[j] = T[j * width + p]
-    for j in range(0, width, BLOCK):
-        row_tile(shift(U, p), 0, width, shift(scaled, j), width, shift(u, j), 0, terms, True)
+    for j in range(0, width, BLOCK // 2):
+        half_row_tile(shift(U, p), 0, width, shift(scaled, j), width, shift(u, j), 0, terms, True)
     d = diagonal[p]
     u[p] = d - sign
     for j in range(width):
@@ -99,6 +105,46 @@ def _sweep(multiply, T, diagonal, width, terms, p, sign):
         return terms + 1
     _symmetric(multiply, U, scaled, T, width, TERMS, 1)
     return 0
+
+
+@helper
+def _number_needed(proposed, count, place, k, width, needed):
+    """needed[m] = the m-th row of T that `count` proposals read; return how many there are.
+
+    `place` is renumbered; -1 is the place of an item whose row is dropped.
+    """
+    number = shift(needed, width)
+    for j in range(width):
+        number[j] = -1
+    for q in range(2 * count):
+        if proposed[q] >= 0:
+            number[place[proposed[q]]] = 0
+    size = 0
+    for j in range(width):
+        if number[j] == 0:
+            needed[size], number[j] = j, size
+            size += 1
+    for slot in range(2 * k):
+        place[slot] = number[place[slot]] if place[slot] >= 0 else -1
+    return size
+
+
+@helper
+def _drop(T, diagonal, width, needed, size, after):
+    """Keep the needed rows and columns of T, and of its diagonal and terms; it has `after` then."""
+    outlined()
+    for i in range(after):
+        row = shift(T, i * after)
+        for j in range((i // PANEL + 1) * PANEL):
+            if i < size and j < size:
+                low, high = needed[j if j < i else i], needed[i if j < i else j]
+                row[j] = T[high * width + low]
+            else:
+                row[j] = 0.0
+    for q in range(2 * TERMS + 1):
+        for j in range(after):
+            found = diagonal[q * width + needed[j]] if j < size else 1.0 if q == 0 else 0.0
+            diagonal[q * after + j] = found
 
 
 @callback(
@@ -115,17 +161,19 @@ def exchange(
 
     batches, kinds: (batches, k) items, and of what kind the item in each place is, equal ones side
     by side; only items of one kind change places. Pair p takes its own random numbers of
-    (key, epoch), from `block` on. `doubles` (see `room`) and `integers` (2k) are scratch.
+    (key, epoch), from `block` on. `doubles` (`room`) and `integers` (`integer_room`) are scratch.
     `multiply` is the address of `linear_algebra.product`.
     """
     place, places = integers, (k + PANEL - 1) // PANEL * PANEL
     width = 2 * places
+    needed_rows, proposed = shift(place, 2 * k), shift(place, 2 * k + 2 * width)
     A, B = doubles, shift(doubles, width * (width + 2 * TERMS + 1))
     X = shift(B, width * (width + 2 * TERMS + 1))
     uniforms = shift(X, width * d)
     of_a, of_b = shift(A, width * width), shift(B, width * width)
     accepted, needed = 0, NUMBERS * proposals
     for p in range(count):
+        width = 2 * places
         one, two = pairs[2 * p] * k, pairs[2 * p + 1] * k
         first, second = shift(batches, one), shift(batches, two)
         _gram(multiply, rows, d, first, second, k, places, ridge, X, A)
@@ -148,12 +196,22 @@ def exchange(
             end = begin
             while end < k and kinds[two + end] == kind:
                 end += 1
-            if begin == k:
-                continue
             b = begin + np.int64(uniforms[NUMBERS * q + 1] * (end - begin))
+            proposed[2 * q], proposed[2 * q + 1] = (a, k + b) if begin < k else (-1, -1)
+        for q in range(proposals):
+            a, b = proposed[2 * q], proposed[2 * q + 1] - k
+            if a < 0:
+                continue
             i, j = place[a], place[k + b]
             ratio = _ratio(A, of_a, width, terms, i, j) * _ratio(B, of_b, width, terms, j, i)
             if uniforms[NUMBERS * q + 2] < ratio:
+                if terms + 2 >= TERMS:  # they are added to T next
+                    left = shift(proposed, 2 * q)
+                    size = _number_needed(left, proposals - q, place, k, width, needed_rows)
+                    after = (size + PANEL - 1) // PANEL * PANEL
+                    _drop(A, of_a, width, needed_rows, size, after)
+                    _drop(B, of_b, width, needed_rows, size, after)
+                    width, i, j = after, place[a], place[k + b]
                 half = _sweep(multiply, A, of_a, width, terms, i, -1.0)
                 _sweep(multiply, B, of_b, width, terms, j, -1.0)
                 _sweep(multiply, A, of_a, width, half, j, 1.0)

@@ -73,7 +73,7 @@ def exchange_items(
 
     A round pairs all batches at random, and each pair makes k proposals.
     """
-    from dmsgd.compiled.exchange import NUMBERS, exchange, room
+    from dmsgd.compiled.exchange import NUMBERS, exchange, integer_room, room
     from dmsgd.compiled.linear_algebra import product
 
     count, k = batches.shape
@@ -85,7 +85,7 @@ def exchange_items(
 
         def work(part: tuple[int, int], pairs: IntArray = pairs) -> int:
             first, last = part
-            doubles, integers = np.empty(room(k, d, k)), np.empty(2 * k, np.int64)
+            doubles, integers = np.empty(room(k, d, k)), np.empty(integer_room(k, k), np.int64)
             chosen = np.ascontiguousarray(pairs[2 * first : 2 * last])
             random = numbers.key, numbers.epoch, numbers.block + first * visit
             return int(
