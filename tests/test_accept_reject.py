@@ -89,6 +89,9 @@ def test_too_much_repulsion_is_refused():
         dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), 30)
     with pytest.raises(ValueError, match="too much for AcceptReject at k=41"):  # the rank is 40
         dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), 41)
+    near = np.ones((90, 5)) + 3e-3 * RNG.normal(size=(90, 5))  # 10,000 proposals for each batch
+    with pytest.raises(ValueError, match="proposals"):
+        dmsgd.designs.AcceptReject(dmsgd.kernels.RBF(near, 1.0), 2)
     with pytest.raises(dmsgd.RankError, match="length 0"):
         dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(np.eye(5, 3)), 4)
     with pytest.raises(TypeError, match="AcceptReject needs a kernel"):

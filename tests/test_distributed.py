@@ -59,6 +59,8 @@ def check_accelerate(rank):
     assert "state_dict" in registered
     assert len(stateful) == 2
     assert all("saves no epoch" in message for message in stateful)
+    lines = ("loader.set_epoch(epoch)", "accelerator.skip_first_batches(loader, batches)")
+    assert any(all(line in message for line in lines) for message in rank["said"]), rank["said"]
 
 
 def check_update(*ranks):

@@ -369,6 +369,25 @@ def test_a_schedule_has_its_own_seed_and_length():
         next(iter(sampler))  # and not in the middle of the epoch
 
 
+def test_places_beyond_the_end_of_a_schedule_are_refused_at_once():
+    schedule = dmsgd.presample(DESIGN, steps=2 * STEPS + 3)
+    batches = loader(ITEMS, schedule, steps=STEPS)
+    for _ in range(2):
+        seen(batches)
+    at_the_end = batches.state_dict()
+    again = loader(ITEMS, schedule, steps=STEPS)
+    again.load_state_dict(at_the_end)  # to evaluate, say; nothing is drawn
+    for changed in ({"epoch": 3}, {"epoch": 2, "consumed": K}, {"epoch": 10**9}):
+        with pytest.raises(ValueError, match="schedule"):
+            again.load_state_dict({**at_the_end, **changed})
+    assert again.state_dict() == at_the_end
+    fresh = DiverseSampler(schedule, steps=STEPS)
+    for epoch in (2, 10**9):
+        with pytest.raises(ValueError, match="schedule"):
+            fresh.set_epoch(epoch)
+    assert list(fresh) == flat(draws())
+
+
 def test_a_batch_size_that_cuts_draws_is_refused():
     for batch_size in (4, 5, 2 * K):
         sampler = DiverseSampler(DESIGN, steps=STEPS)
@@ -490,6 +509,39 @@ def test_an_epoch_whose_first_batch_fails_is_not_done(workers):
     again = loader(ITEMS, DESIGN, steps=STEPS)
     again.load_state_dict(batches.state_dict())
     assert seen(again) == draws(4)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_pass_goes_on_after_a_batch_that_raised(workers):
+    """As torch's own loaders do, and a state counts the batch that is missing."""
+    bad = draws()[3]
+
+    class Failing(Dataset):
+        def __len__(self):
+            return N
+
+        def __getitem__(self, index):
+            if index in bad:
+                raise KeyError(index)
+            return index
+
+    expected = [row for row in draws() if not set(row) & set(bad)]
+    batches = loader(Failing(), DESIGN, steps=STEPS, num_workers=workers)
+    found, raised, states = [], 0, []
+    stream = iter(batches)
+    while True:
+        try:
+            found.append(next(stream).tolist())
+            states.append(batches.state_dict()["consumed"])
+        except KeyError:
+            raised += 1
+        except StopIteration:
+            break
+    assert found == expected
+    assert raised == STEPS - len(expected) > 0
+    assert states == [(t + 1) * K for t, row in enumerate(draws()) if row in expected]
+    assert batches.state_dict()["epoch"] == 1
+    assert next(stream, None) is None
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Accelerate: batches that are dealt out, split or dispatched, and a stateful loader."""
 
+import warnings
 from functools import partial
 
 import torch
@@ -69,6 +70,21 @@ def checkpointed():
     return {"refused": messages}
 
 
+def loaded_only():
+    """Return what is said to a user who loads a state in the middle of an epoch, and goes on."""
+    accelerator = Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration())
+    batches = accelerator.prepare(cut(1, 0))
+    for t, _ in enumerate(batches):
+        if t == 2:
+            accelerator.save_state(OUT / "plain state")
+            break
+    accelerator.load_state(OUT / "plain state")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        next(iter(batches))
+    return {"said": [str(each.message) for each in said]}
+
+
 def main():
     config = DataLoaderConfiguration
     split, both = config(split_batches=True), config(split_batches=True, dispatch_batches=True)
@@ -82,7 +98,7 @@ def main():
             "Accelerate, both split and dispatched, `DataLoader`": partial(train, whole, both),
         }
     )
-    extra = checkpointed() if WORLD == 1 else {}
+    extra = {**checkpointed(), **loaded_only()} if WORLD == 1 else {}
     # Last: only rank 0 makes these passes and can refuse them, and the others hear of its end.
     dispatch = partial(train, cut, config(dispatch_batches=True))
     rows |= run_cells({"Accelerate, `dispatch_batches=True`": dispatch}, leave=True)

@@ -26,7 +26,7 @@ from dmsgd.targets.conditional_poisson import ConditionalPoisson
 #: Proposals that estimate the acceptance rate; proposals made at a time.
 TRIED, TOGETHER = 400, 16
 #: Most proposals expected per batch; a batch that needs PATIENCE times as many is an error.
-MAX_PROPOSALS, PATIENCE = 20_000, 100
+MAX_PROPOSALS, PATIENCE = 2_000, 100
 #: A proposal whose first items are rejected is rejected; fewer of them than this save no time.
 SMALL = 8
 #: The batch number whose random numbers decide about acceptance; no proposal has it.
@@ -39,7 +39,7 @@ class AcceptReject(Design):
 
     For kernels that are too large to be diagonalised and whose items hardly repel each other at
     this k, as texts at k = 64. The expected number of proposals per batch grows like exp(k²) and is
-    estimated at once (`proposals`); more than 20,000 raise ValueError. A proposal takes k² kernel
+    estimated at once (`proposals`); more than 2,000 raise ValueError. A proposal takes k² kernel
     entries and O(k³) operations. KDPP(kernel, k) is as exact and faster wherever its set-up is
     affordable. There is no `inclusion`; `dmsgd.diagnostics.estimate_inclusion` counts.
 

@@ -16,6 +16,13 @@ from dmsgd.inputs.scalars import as_count, as_flag
 
 #: True: take this rank's part of each draw. False: take all of it. "auto": see `part_of_draw`.
 Shard = bool | Literal["auto"]
+#: How to go on in the middle of an epoch under Accelerate, whose load_state calls no sampler.
+RESUME = (
+    "Accelerate's load_state restores neither the epoch nor the batches done. To resume, call\n"
+    "    loader.set_epoch(epoch)\n"
+    "    rest = accelerator.skip_first_batches(loader, batches)\n"
+    "and go through `rest` first"
+)
 
 
 def as_shard(value: Any) -> Shard:

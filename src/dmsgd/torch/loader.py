@@ -38,16 +38,20 @@ class Loader(DataLoader[Any]):
             )
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        return _Pass(self)
+
+    def begin(self) -> tuple[Iterator[Any], int, int, Stream]:
+        """Return torch's iterator of the next pass, and its epoch, position and draws."""
         sampler = self.sampler
         check_batch_size(sampler.design.k, self.batch_size, sampler.num_replicas, sampler.pass_size)
         if isinstance(self.dataset, WithLossWeights):
             self.dataset.check_design(sampler.stream.fingerprint)
-        epoch, consumed, stream = self._pass = (*sampler.next_place, sampler.stream)
-        for batch in super().__iter__():
-            consumed += self.batch_size
-            self._pass = epoch, consumed, stream
-            yield batch
-        self._pass = None
+        self._pass = (*sampler.next_place, sampler.stream)
+        return super().__iter__(), *self._pass
+
+    def reached(self, place: tuple[int, int, Stream] | None) -> None:
+        """Note how far training has got, None at the end of a pass."""
+        self._pass = place
 
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands: epoch, consumed items, and of which design; plain."""
@@ -67,6 +71,33 @@ class Loader(DataLoader[Any]):
             )
         self.sampler.resume(state)
         self._pass = None
+
+
+class _Pass(Iterator[Any]):
+    """The batches of one pass over a `Loader`; like torch's, it goes on after one that raised."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._batches: Iterator[Any] | None = None  # None: nothing was asked for yet
+
+    def __next__(self) -> Any:
+        loader = self._loader
+        if self._batches is None:
+            self._batches, self._epoch, self._consumed, self._stream = loader.begin()
+            self._failed = 0  # batches that have raised since the last one that was handed out
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            self._batches = iter(())
+            loader.reached(None)
+            raise
+        except Exception:
+            self._failed += 1
+            raise
+        self._consumed += (1 + self._failed) * loader.batch_size
+        self._failed = 0
+        loader.reached((self._epoch, self._consumed, self._stream))
+        return batch
 
 
 def loader(

@@ -21,6 +21,12 @@ from dmsgd.inputs.scalars import MOST, Seed, as_count, seed_key
 from dmsgd.torch import distributed
 from dmsgd.torch.prefetch import Prefetcher
 
+#: Why an epoch may have been left early, and what to do.
+ANOTHER_PASS = (
+    "a look at a batch and a second loader use up epochs too. Call set_epoch before each pass to "
+    "say which epoch it is"
+)
+
 
 class DiverseSampler(DistributedSampler[Any]):
     """Item numbers, draw after draw: each global step of training gets exactly one draw.
@@ -145,6 +151,7 @@ class DiverseSampler(DistributedSampler[Any]):
                 f"counts from 0 in every run: there, go through the loader itself, without "
                 f"setup_dataloaders"
             )
+        self._check_end(epoch)
         if epoch != planned:
             self.next_place = epoch, 0
         self._named = True
@@ -220,6 +227,7 @@ class DiverseSampler(DistributedSampler[Any]):
                 f"not divide, or which is beyond its {self.total_size}; go on with as many ranks "
                 f"as it was saved with, or save between draws"
             )
+        self._check_end(epoch if consumed else epoch - 1)  # what follows a schedule's last epoch
         return epoch, consumed // parts
 
     def begin(self) -> tuple[int, int]:
@@ -234,8 +242,8 @@ class DiverseSampler(DistributedSampler[Any]):
         if last and last.position < len(self) and (epoch is not None or not self._named):
             warnings.warn(
                 f"epoch {last.epoch} was left after {last.position} of {len(self)} indices, and "
-                f"this pass is epoch {place[0]}: a look at a batch and a second loader use up "
-                f"epochs too. Call set_epoch before each pass to say which epoch it is",
+                f"this pass is epoch {place[0]}: "
+                + (distributed.RESUME if epoch is not None else ANOTHER_PASS),
                 stacklevel=4,
             )
         self._named = self._loaded = False
