@@ -201,6 +201,18 @@ def test_the_size_of_features_does_not_change_the_weight_of_labels(columns):
     assert np.abs(one - unlabelled).max() > 0.001
 
 
+@pytest.mark.parametrize("quality", [None, np.linspace(0.5, 2, 8)])
+def test_labels_are_mixed_into_distances_as_into_products(quality):
+    X, y, w = RNG.normal(size=(8, 2)), np.array(list("aabbbbcc")), 0.6
+    design = dmsgd.diversify(X, 3, y, w, kernel="rbf", scale=1.5, quality=quality)
+    S = np.exp(-((X[:, None] - X) ** 2).sum(2) / (2 * 1.5**2))
+    q = np.ones(8) if quality is None else quality
+    L = q[:, None] * ((1 - w) ** 2 * S + w**2 * (y[:, None] == y)) * q
+    check_closed_forms(design, kdpp_law(L, 3))
+    alone = dmsgd.diversify(X, 3, y, 1.0, kernel="rbf", scale=1.5)
+    np.testing.assert_allclose(alone.inclusion(), [0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.5, 0.5])
+
+
 def test_other_features_keep_the_kernel_that_was_chosen():
     wide, narrow = RNG.normal(size=(50, 20)), RNG.normal(size=(50, 3))
     assert remake(dmsgd.diversify(narrow, 8), wide).kernel.startswith("RBF")

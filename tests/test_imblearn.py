@@ -98,8 +98,9 @@ def test_a_number_of_samples_is_one_draw_of_diversify_with_the_same_options(n_sa
 def test_a_class_is_drawn_from_the_kernel_restricted_to_it(kernel):
     """The law of the class that is cut down, by enumeration."""
     features, y = RNG.normal(size=(8, 2)), np.array([0] * 5 + [1] * 3)
-    F = dmsgd.features.concat(dmsgd.features.normalize(features), y, 0.7)
-    L = dmsgd.kernels.RBF(F, 0.1).block(range(8), range(8)) if kernel == "rbf" else F @ F.T
+    unit = dmsgd.features.normalize(features)
+    S = dmsgd.kernels.RBF(unit, 0.1).block(range(8), range(8)) if kernel == "rbf" else unit @ unit.T
+    L = 0.3**2 * S + 0.7**2 * (y[:, None] == y)
     law = kdpp_law(L[:5, :5], 3)
     sampler = DiverseUnderSampler(
         kernel=kernel,

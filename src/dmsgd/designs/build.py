@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -21,14 +21,14 @@ from dmsgd.errors import RankError, warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.features.maps import column_moments, concat_labels, standardize_map
-from dmsgd.features.row_maps import Anneal, Normalize, ScaleAll
+from dmsgd.features.row_maps import Anneal, Normalize
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.labels import as_labels
+from dmsgd.inputs.labels import as_classes, as_labels
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import RBF, Kernel, Linear, exact, nystrom, pivoted_cholesky
 from dmsgd.kernels.kernel import looks_like_kernel_matrix
-from dmsgd.kernels.quality import Quality, as_quality
+from dmsgd.kernels.quality import Mixed, Quality, as_quality
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.rounding import WARN_ABOVE
 from dmsgd.spectra.spectrum import changed
@@ -80,22 +80,22 @@ def diversify(
                .csv or .tsv file; or, to be read in blocks, a path (.npy, .zarr, .parquet, a folder
                of sparse .npz), a Zarr array, a Dask array or frame, a list of delayed CSR.
     labels, w: (n,) classes, or the name of a column of a frame, .csv, .tsv or .parquet file, which
-               is then no feature; mixed in as F = [(1-w)X, wH]. w = 0 ignores them (with a warning
-               unless the target uses them), w = 1 ignores the features.
+               is then no feature; mixed in as F = [(1-w)X, wH], or for an RBF kernel S as
+               (1-w)² S + w² H Hᵀ. w = 0 ignores them (with a warning unless the target uses them),
+               w = 1 ignores the features.
     quality:   (n,) numbers >= 0, how much each item is worth: L_ij = q_i S_ij q_j for the kernel S,
                so better items come more often. "length" takes the lengths of the rows, which makes
                the linear kernel that of the paper, L = X Xᵀ.
     diversity: what counts more: 0.5 takes quality as it is, towards 0 only quality counts, and at
                1 only diversity.
-    kernel:    "linear" (L = F Fᵀ), "rbf" (exp(-distance² / (2 scale²)) on F), or "auto": linear
+    kernel:    "linear" (L = F Fᵀ), "rbf" (exp(-distance² / (2 scale²)) of X), or "auto": linear
                where X has at least 1.25 k columns and as many directions, otherwise RBF. `repr` and
                `design.kernel` show which. A kernel of your own goes to `KDPP(kernel, k)`.
     rho:       raise features to this power first; the paper takes 0.1 for word counts.
     standardize: then scale the columns of X to mean 0 and standard deviation 1: for columns in
                different units, where those with the largest numbers would decide alone.
     normalize: then scale the rows of X to length 1, so that only directions count. By default True
-               for the linear kernel, which would draw long rows more often, and False for RBF,
-               where X is only scaled as a whole to the size of the labels, if w > 0.
+               for the linear kernel, which would draw long rows more often, and False for RBF.
     scale:     of the RBF kernel; by default one at which a batch of k has room
                (`dmsgd.designs.suggest_scale`), halved until k items are independent.
     target:    inclusion probabilities, if not those of the kernel: "uniform" (plain averages over
@@ -190,13 +190,7 @@ def rows_for(options: DesignOptions, F: Features) -> Features:
         F = F.mapped(Anneal(options.rho))
     if options.standardize:
         F = F.mapped(standardize_map(F))
-    if options.unit_rows:
-        return F.mapped(Normalize())
-    if options.kernel == "rbf" and options.normalize is None and 0 < options.w < 1:
-        spread = float(np.linalg.norm(column_moments(F)[2]))
-        name = "mean squared distance 2"  # as between labels of different classes
-        return F.mapped(ScaleAll(1 / spread, name)) if spread > 0 else F
-    return F
+    return F.mapped(Normalize()) if options.unit_rows else F
 
 
 def _k_dpp(
@@ -244,7 +238,9 @@ def _choose_kernel(
     wide = F.d >= enough or options.w == 1
     if options.kernel == "linear" or (options.kernel == "auto" and wide):
         linear = replace(options, kernel="linear")
-        kernel = _rated(linear, Linear(_mixed(linear, F, labels)), F, quality)
+        rows = rows_for(linear, F)
+        mixed = concat_labels(rows, labels, linear.w) if linear.w > 0 else rows
+        kernel = _rated(linear, Linear(mixed), F, quality)
         if options.kernel == "linear":
             return linear, kernel, None
         spectrum = exact(kernel)
@@ -252,16 +248,15 @@ def _choose_kernel(
         if directions >= enough or options.w == 1:
             return linear, kernel, spectrum
     options = replace(options, kernel="rbf")
-    rows = _mixed(options, F, labels)
+    rows, classes = rows_for(options, F), None if options.w == 0 else as_classes(labels, F.n)[1]
+
+    def finished(kernel: RBF) -> Kernel:
+        mixed = kernel if classes is None else Mixed(kernel, classes, options.w)
+        return _rated(options, mixed, F, quality)
+
     if options.scale is not None:
-        return options, _rated(options, RBF(rows, options.scale), F, quality), None
-    return options, *_fitted_rbf(options, rows, F, k, quality)
-
-
-def _mixed(options: DesignOptions, F: Features, labels: Any) -> Features:
-    """Return the features [(1-w)X, wH], X being prepared as the options say."""
-    rows = rows_for(options, F)
-    return concat_labels(rows, labels, options.w) if options.w > 0 else rows
+        return options, finished(RBF(rows, options.scale)), None
+    return options, *_fitted_rbf(options, rows, k, finished)
 
 
 def _rated(options: DesignOptions, kernel: Kernel, F: Features, quality: Any) -> Kernel:
@@ -277,16 +272,16 @@ def _rated(options: DesignOptions, kernel: Kernel, F: Features, quality: Any) ->
 
 
 def _fitted_rbf(
-    options: DesignOptions, rows: Features, F: Features, k: int, quality: Any
+    options: DesignOptions, rows: Features, k: int, finished: Callable[[RBF], Kernel]
 ) -> tuple[Kernel, Spectrum]:
-    """Return the RBF kernel with a scale at which k items are independent, and its spectrum."""
+    """Return the kernel `finished` from RBF at which k items are independent, and its spectrum."""
     try:
         scale = suggest_scale(rows, k)
     except ValueError:  # all items are alike
         scale = 1.0
     for halvings in range(HALVINGS):
         name = f"suggested for {k}, halved {halvings} times"
-        kernel = _rated(options, RBF.fitted(rows, scale, name), F, quality)
+        kernel = finished(RBF.fitted(rows, scale, name))
         spectrum = _spectrum(options, kernel, k)
         enough = spectrum.rank >= k and spectrum.inclusion_error(k) <= WARN_ABOVE
         if enough or options.spectrum in ("nystrom", "pivoted_cholesky"):
@@ -295,8 +290,10 @@ def _fitted_rbf(
             worth = kernel.q if isinstance(kernel, Quality) else np.ones(rows.n)
             items, independent = greedy_set(rows, worth, k)
             if items.size < k:
-                cut = "all others are copies of these" + ", or of quality 0" * (quality is not None)
-                raise RankError(k, items.size, cut, rbf=False)
+                cut = "all others are copies of these" + ", or of quality 0" * bool(
+                    worth.min() == 0
+                )
+                raise RankError(k, max(items.size, spectrum.rank), cut, rbf=False)
             scale = min(scale, 2 * independent)
         scale /= 2
     return kernel, spectrum

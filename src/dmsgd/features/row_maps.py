@@ -85,21 +85,6 @@ class Standardize(RowMap):
 
 @final
 @dataclass(frozen=True, eq=False)
-class ScaleAll(RowMap):
-    """x -> factor x; the factor is a function of the features, so the name identifies it."""
-
-    factor: float
-    name: str
-
-    def __call__(self, X: Matrix) -> Matrix:
-        return X * self.factor
-
-    def fingerprint(self) -> str:
-        return self.name
-
-
-@final
-@dataclass(frozen=True, eq=False)
 class ConcatLabels(RowMap):
     """X -> [(1-w)X, wH] for class numbers `codes` of all rows."""
 
