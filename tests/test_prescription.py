@@ -231,13 +231,13 @@ def test_a_newton_step_squares_the_error_or_takes_99_percent_of_it(k: int) -> No
     begin = 1e-3 * np.random.default_rng(0).normal(size=40)
     errors = []
     for tol in (1.0, 1e-4, 1e-9):
-        found = newton(L, k, target, begin, tol, np.inf)
+        found = newton(L, k, target, begin, tol)
         assert found is not None
         errors.append(np.abs(spectrum_inclusion(found, k)[0] / target - 1).max())
     assert errors[0] > 1e-4
     assert errors[1] < 0.01 * errors[0]
     assert errors[2] < 1e-9
-    assert newton(L, k, target, begin + 800, 1e-9, np.inf) is None  # out of range
+    assert newton(L, k, target, begin + 800, 1e-9) is None  # out of range
 
 
 def test_the_coarse_inclusion_is_the_gradient_of_its_normaliser() -> None:

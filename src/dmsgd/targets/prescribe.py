@@ -15,12 +15,12 @@ from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear
-from dmsgd.kernels.kernel import low_rank_factor, spectrum_of_entries
 from dmsgd.kernels.pivoted_cholesky import factor
 from dmsgd.kernels.quality import Quality
 from dmsgd.spectra import Spectrum
+from dmsgd.spectra.spectrum import spectrum_of_matrix
 from dmsgd.targets.named import as_target
-from dmsgd.targets.solver import CoarseInclusion, ScaledInclusion, is_rough, newton, solve
+from dmsgd.targets.solver import CoarseInclusion, ScaledInclusion, newton, solve
 
 #: Relative accuracy of the smallest b during the search, as a share of `tol`.
 PRECISE = 0.01
@@ -28,9 +28,9 @@ PRECISE = 0.01
 STAGES = (20, 60, 200)
 #: Shares of the largest shortfall at which a set of items is cut out.
 LEVELS = (0.9, 0.5, 0.25, 0.1, 0.02)
-#: Of a kernel without features, one of so many items is a column of the coarse factor, and at most
-#: so many are, twice as many in the next; the relative accuracy of b by the first.
-COARSE, RANK, NEAR = 5, 500, 1e-2
+#: Of a kernel without features, one of COARSE items is a column of the coarse factor, and RANK are
+#: at most; twice as many if RANK leave out no more than this share. Relative accuracy of b by it.
+COARSE, RANK, LEFT_OUT, NEAR = 5, 500, 0.01, 1e-2
 
 
 def prescribe(
@@ -124,7 +124,7 @@ def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
     advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
     reserve(4 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     everything = np.arange(kernel.n)
-    F = _factor(spectrum_of_entries(_unit(kernel).block(everything, everything)), k)
+    F = _factor(spectrum_of_matrix(_unit(kernel).block(everything, everything)), k)
     return F, F
 
 
@@ -150,18 +150,15 @@ def _solve_entries(
     unit, everything = _unit(kernel), np.arange(kernel.n)
     advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
     reserve(7 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
-    S, spread = unit.block(everything, everything), np.inf
-    if low_rank_factor(S) is not None:
-        return None
     if start is None:
-        start, most = np.zeros(kernel.n), min(-(-kernel.n // COARSE), RANK)
-        F = factor(unit, 2 * most if most == RANK else most, 0.0, 0)[0]
-        for columns, near in ((most, NEAR), (2 * most, NEAR / 10)):
-            if columns == most or (F.shape[1] > most and not is_rough(kernel.n, spread)):
-                coarse = CoarseInclusion(np.ascontiguousarray(F[:, :columns]), k)
-                start = solve(coarse, b, start, near, STAGES[0]).log_scale
-                spread = coarse.spread
-    return newton(S, k, b, start, tol, spread)
+        start, few = np.zeros(kernel.n), min(-(-kernel.n // COARSE), RANK)
+        F = factor(unit, few if few < RANK else 2 * few, 0.0, 0)[0]
+        for columns, near in ((few, NEAR), (2 * few, NEAR / 10)):
+            coarse = CoarseInclusion(np.ascontiguousarray(F[:, :columns]), k)
+            start = solve(coarse, b, start, near, STAGES[0]).log_scale
+            if few < RANK or coarse.rest.mean() > LEFT_OUT:
+                break
+    return newton(unit.block(everything, everything), k, b, start, tol)
 
 
 def _initial_scale(n: int, start: Kernel | None) -> FloatArray:

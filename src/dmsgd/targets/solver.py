@@ -40,16 +40,15 @@ from dmsgd.features.row_maps import ScaleRows
 from dmsgd.features.rows import gram, product, row_norms2
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.progress import Progress, run_interruptible
-from dmsgd.polynomials import eigenvector_inclusion, log_polynomial, ratios, weighted_squares
+from dmsgd.polynomials import eigenvector_inclusion, log_polynomial, ratios
 from dmsgd.spectra.decompose import eigh, like, right_singular_vectors
 from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
 from dmsgd.spectra.spectrum import Spectrum, spectrum_of_matrix
 
 #: Earlier steps that an extrapolation uses.
 MEMORY = 6
-#: Steps of Newton's method at most. From a larger error than ROUGH a step is computed in numbers of
-#: single precision, if they find b to within SINGLE.
-NEWTON_STEPS, ROUGH, SINGLE = 8, 0.1, 5e-3
+#: Steps of Newton's method at most.
+NEWTON_STEPS = 8
 #: What a coarse factor leaves out counts as this many equal eigenvalues per item of a batch.
 EQUAL = 8
 #: θ -> b(θ) and log Z(θ).
@@ -188,7 +187,6 @@ class CoarseInclusion:
         self.F, self.k = F, k
         self.rest = np.maximum(1 - row_norms2(F), 0.0)
         self.equal = max(1, min(F.shape[0] - F.shape[1], EQUAL * k))
-        self.spread = np.inf
 
     def __call__(self, theta: FloatArray) -> tuple[FloatArray, float]:
         """Return b(θ) and log Z(θ), the gradient of a concave φ as for S itself."""
@@ -202,93 +200,65 @@ class CoarseInclusion:
         values = np.maximum(np.append(values, left), np.finfo(float).eps * values[0])
         pi = eigenvector_inclusion(values, self.k)
         b = row_norms2(product(A, U * np.sqrt(pi[:d] / values[:d])))
-        R = ratios(values, self.k)[-1]
-        self.spread = float(values[0] / R[self.k])
-        return b + rest * (pi[d:] / values[d:]).mean(), float(np.log(R[1:]).sum())
-
-
-def is_rough(n: int, spread: float) -> bool:
-    """Return whether single precision finds b to within SINGLE; spread is λ_1 e_{k-1} / e_k."""
-    return bool(np.sqrt(n) * np.finfo(np.float32).eps * spread < SINGLE)
+        return b + rest * (pi[d:] / values[d:]).mean(), log_polynomial(values, self.k)
 
 
 def newton(
-    S: FloatArray, k: int, target: FloatArray, theta: FloatArray, tol: float, spread: float
+    S: FloatArray, k: int, target: FloatArray, theta: FloatArray, tol: float
 ) -> Spectrum | None:
     """Return the spectrum of S scaled so that b is within `tol` of the target, None if it fails.
 
-    S:      the matrix, shape (n, n).
-    theta:  where to begin, not far from the solution.
-    spread: λ_1 e_{k-1} / e_k there, about.
+    S:     the matrix, shape (n, n).
+    theta: where to begin, not far from the solution.
     """
-    report, error = Progress(f"prescribed inclusion of {theta.size:,} items"), np.inf
-    rough, first = is_rough(len(S), spread), 0.0
+    report, error, first = Progress(f"prescribed inclusion of {len(S):,} items"), np.inf, 0.0
     for _ in range(NEWTON_STEPS):
         with np.errstate(over="ignore", invalid="ignore"):
             root = np.exp(theta / 2)
             L = S * root
             L *= root[:, None]
-        if not np.isfinite(float(L.trace())):
+        if not 0 < float(L.trace()) < np.inf:
             return None
-        values, V, spectrum = _eigenpairs(L, rough)
-        if values.size < k:
+        spectrum = spectrum_of_matrix(L)
+        if spectrum.rank < k:
             return None
-        pi = eigenvector_inclusion(values, k)
-        b = np.asarray(weighted_squares(V, pi.astype(V.dtype)), dtype=float)
+        b, _ = spectrum_inclusion(spectrum, k)
         if not b.all():
             return None
         before, gap = error, np.log(target / b)
         with np.errstate(over="ignore"):
             error = float(np.abs(np.expm1(-gap)).max())
-        if spectrum is not None and error <= tol:
+        if error <= tol:
             return spectrum
-        if not error < before / 2:
-            return None
         first = first or error
         report(max(0.01, float(np.log(first / error) / np.log(first / tol))))
-        if (step := _newton_step(V, pi, b, gap)) is None:
+        step = _newton_step(spectrum, k, b, gap) if error < before / 2 else None
+        if step is None:
             return None
         theta = theta + step
-        if rough and error <= ROUGH:
-            rough, error = False, np.inf
     return None
 
 
-def _eigenpairs(L: FloatArray, rough: bool) -> tuple[FloatArray, FloatArray, Spectrum | None]:
-    """Return eigenvalues and eigenvectors of L, and its spectrum unless in single precision."""
-    if not rough:
-        spectrum = spectrum_of_matrix(L)
-        return spectrum.values, np.asarray(spectrum.vectors), spectrum
-    values, V = eigh((L / L.diagonal().max()).astype(np.float32))
-    seen = values > np.finfo(np.float32).eps * values[0]
-    return values[seen].astype(float), V[:, seen], None
-
-
-def _newton_step(
-    V: FloatArray, pi: FloatArray, b: FloatArray, gap: FloatArray
-) -> FloatArray | None:
+def _newton_step(spectrum: Spectrum, k: int, b: FloatArray, gap: FloatArray) -> FloatArray | None:
     """Return the θ' - θ at which log b, linear in θ', meets the target; None if there is none.
 
     With v_n = π_n (1 - π_n), the covariance of the items is about diag(b) - K∘K - (s sᵀ - Q∘Q)/σ²,
     for Q = V diag(v) Vᵀ, s = diag(Q) and σ² = Σ v_n; its diagonal is exact.
     """
-    n, squares = len(V), []
-    for weights in (pi, pi * np.maximum(1 - pi, 0)):
-        W = V * np.sqrt(weights).astype(V.dtype)
-        squares.append(product(W, W.T))
-    (C, Q), variance = squares, float((pi * (1 - pi)).sum())
-    if not variance > 0:
+    V, pi = np.asarray(spectrum.vectors), eigenvector_inclusion(spectrum.values, k)
+    v = pi * np.maximum(1 - pi, 0)
+    if not v.sum() > 0:
         return None
-    s = Q.diagonal().copy()
+    C, Q = (product(W, W.T) for W in (V * np.sqrt(pi), V * np.sqrt(v / v.sum())))
+    s = np.sqrt(v.sum()) * Q.diagonal()
     np.multiply(C, -C, out=C)
-    np.multiply(Q, Q / V.dtype.type(variance), out=Q)
-    C += Q
-    C -= np.outer(s, s / V.dtype.type(variance))
-    C += np.outer(b, b / b.sum()).astype(V.dtype)  # a constant θ changes nothing: it is not wanted
-    C[np.diag_indices(n)] += b
-    what = f"the Cholesky factor of {n:,} rows and columns"
+    C += np.multiply(Q, Q, out=Q) * v.sum()
+    C -= np.outer(s, s)
+    C += np.outer(b, b / b.sum())  # a constant θ changes nothing: it is not wanted
+    C[np.diag_indices_from(C)] += b
+    what = f"the Cholesky factor of {len(C):,} rows and columns"
     try:
-        lower = run_interruptible(lambda: np.linalg.cholesky(C), n**3 / 3, what)
+        lower = run_interruptible(lambda: np.linalg.cholesky(C), len(C) ** 3 / 3, what)
     except np.linalg.LinAlgError:
         return None
-    return np.asarray(linalg.cho_solve((lower, True), b * gap), dtype=float)
+    return np.asarray(linalg.cho_solve((lower, True), b * gap))
