@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import timing  # isort: skip
 
+import time
 from functools import partial
 
 import numpy as np
@@ -74,6 +75,12 @@ def rbf_seconds(k=64, d=14):
         print(f"RBF, {n:,} x {d}, k = {k}, 3 x suggest_scale: {timing.human(plain)}, "
               f"{plain / floor:.1f} x eigh; target='uniform' {timing.human(tilted)}, "
               f"{tilted / floor:.1f} x eigh; suggest_scale {timing.human(fitted)}")  # fmt: skip
+    X = np.random.default_rng(0).normal(size=(50_000, d))
+    began, scale = time.process_time(), 3 * dmsgd.designs.suggest_scale(X, k)
+    error = dmsgd.diversify(X, k, kernel="rbf", scale=scale).spectrum.batch_error(k)
+    print(
+        f"RBF, 50,000 x {d}: {timing.human(time.process_time() - began)}, batch_error {error:.2%}"
+    )
 
 
 def main():
