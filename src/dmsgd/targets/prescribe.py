@@ -9,7 +9,7 @@ import numpy as np
 from dmsgd.errors import TargetError
 from dmsgd.features import Features, as_features
 from dmsgd.features.row_maps import Normalize, ScaleRows
-from dmsgd.inputs.arrays import FloatArray, as_numbers
+from dmsgd.inputs.arrays import FloatArray, as_numbers, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
@@ -152,7 +152,7 @@ def _solve_entries(
     reserve(7 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     if start is None:
         start, few = np.zeros(kernel.n), min(-(-kernel.n // COARSE), RANK)
-        F = factor(unit, few if few < RANK else 2 * few, 0.0, 0)[0]
+        F = on_host(factor(unit, few if few < RANK else 2 * few, 0.0, 0)[0])
         for columns, near in ((few, NEAR), (2 * few, NEAR / 10)):
             coarse = CoarseInclusion(np.ascontiguousarray(F[:, :columns]), k)
             start = solve(coarse, b, start, near, STAGES[0]).log_scale
