@@ -3,6 +3,7 @@
 # make test-long        the rest: many more cases, kills, clusters, examples, browsers (some minutes)
 # make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)
 # make test-frameworks  real training in every framework, every index compared, and examples of several processes (four minutes)
+# make test-outside     the checks that scikit-learn, imbalanced-learn and torchdata have for classes like ours
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
 # make test-oldest      the numerical tests with the oldest versions that pyproject.toml admits
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
@@ -34,7 +35,7 @@ endif
 # Tests start Python some two hundred times, which would compile all of the package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-fast test-frameworks fuzz soak test-processors test-oldest test-python lock coverage first-hour release-check browser check format frameworks bench docs check-examples paper clean
+.PHONY: demo test test-long test-fast test-frameworks test-outside fuzz soak test-processors test-oldest test-python lock coverage first-hour release-check browser check format frameworks bench docs check-examples paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -70,6 +71,10 @@ test-fast: $(VENV)/.installed-dev
 
 test-frameworks: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m frameworks tests/test_distributed.py tests/test_examples.py tests/test_recipes.py
+
+# From the installed packages, however long they take: `make test` runs the short ones.
+test-outside: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n 2 -m outside tests/test_sklearn.py tests/test_imblearn.py tests/test_torch.py
 
 # atheris has no wheel for most platforms: without it files are damaged at random, and run.py says so.
 $(VENV)/.installed-fuzz: $(VENV)/.installed-dev

@@ -22,15 +22,23 @@ X, Y = RNG.normal(size=(200, 6)), np.repeat(["a", "b", "c"], [140, 45, 15])
 
 
 # What imblearn's parametrize_with_checks does; that one hands pytest 9 a generator, which warns.
+@pytest.mark.outside
 @pytest.mark.parametrize(
     ("estimator", "check"),
-    list(estimator_checks_generator(DiverseUnderSampler(random_state=0))),
+    [
+        pytest.param(*pair, marks=() if kernel is None else pytest.mark.long)
+        for kernel in (None, "linear", "rbf")
+        for pair in estimator_checks_generator(
+            DiverseUnderSampler(random_state=0, **({} if kernel is None else {"kernel": kernel}))
+        )
+    ],
     ids=lambda value: getattr(getattr(value, "func", None), "__name__", ""),
 )
 def test_imbalanced_learns_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.outside
 def test_imbalanced_learns_check_of_column_names():
     check_dataframe_column_names_consistency("DiverseUnderSampler", DiverseUnderSampler())
 

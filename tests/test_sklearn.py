@@ -255,6 +255,7 @@ def takes_on_fail():
     return tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 6)
 
 
+@pytest.mark.outside
 @pytest.mark.skipif(not takes_on_fail(), reason="check_estimator before 1.6 stops at a failure")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
@@ -312,6 +313,8 @@ def test_a_selector_takes_a_number_or_a_share():
         DiverseSelector().get_support()
 
 
+@pytest.mark.outside
 @pytest.mark.filterwarnings("ignore")
-def test_scikit_learns_checks_of_a_selector():
-    check_estimator(DiverseSelector(random_state=0))
+@pytest.mark.parametrize("how", ["draw", pytest.param("greedy", marks=pytest.mark.long)])
+def test_scikit_learns_checks_of_a_selector(how):
+    check_estimator(DiverseSelector(how=how, random_state=0))

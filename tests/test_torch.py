@@ -455,6 +455,7 @@ def stateful(workers, persistent=False):
     )
 
 
+@pytest.mark.outside
 @pytest.mark.parametrize("workers", [0, 4])
 @pytest.mark.parametrize("stop", [1, 5, STEPS])
 def test_stateful_dataloader_resumes(workers, stop):
@@ -475,6 +476,30 @@ def test_stateful_dataloader_goes_through_the_epochs(workers, persistent):
     again.load_state_dict(state)
     assert seen(again) == draws(2)
     assert seen(again) == draws(3)
+
+
+@pytest.mark.outside
+@pytest.mark.parametrize(("workers", "persistent"), [(0, False), (2, False), (2, True)])
+def test_a_state_saved_before_the_first_pass(workers, persistent):
+    """torchdata's test_initial_state, whose last pass repeats the first: ours is the next epoch."""
+    batches = stateful(workers, persistent)
+    state = batches.state_dict()
+    assert seen(batches) == draws()
+    next(iter(batches))
+    batches.load_state_dict(state)
+    assert seen(batches) == draws()
+    assert seen(batches) == draws(1)
+
+
+@pytest.mark.outside
+def test_loaders_of_their_own_samplers_agree():
+    """torchdata's test_two_dataloaders; two loaders of one sampler go through its epochs."""
+    first, second = stateful(0), loader(ITEMS, DESIGN, steps=STEPS)
+    assert seen(first) == seen(second) == draws()
+    other = DataLoader(ITEMS, batch_size=K, sampler=second.sampler)
+    assert seen(other) == draws(1)
+    second.sampler.set_epoch(1)
+    assert seen(second) == draws(1)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -511,6 +536,7 @@ def test_an_epoch_whose_first_batch_fails_is_not_done(workers):
     assert seen(again) == draws(4)
 
 
+@pytest.mark.outside
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_pass_goes_on_after_a_batch_that_raised(workers):
     """As torch's own loaders do, and a state counts the batch that is missing."""

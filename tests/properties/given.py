@@ -170,6 +170,11 @@ def near_deficient(size, gap):
     return np.hstack([size.X[:, :-1], last])
 
 
+def low_rank(size, gap):
+    """Return features of rank 2, each of which is off by `gap`."""
+    return size.X[:, :2] @ size.X[:2] + gap * size.rng.normal(size=(size.n, size.d))
+
+
 def signalling(size):
     """Return features one of which is a NaN that processors raise a flag about."""
     X = size.X.astype(np.float32)
@@ -337,6 +342,8 @@ FEATURES_ODD = {
     "columns equal to 1e-9": lambda s: near_deficient(s, 1e-9),
     "columns equal to 1e-15": lambda s: near_deficient(s, 1e-15),
     "rows equal to 1e-9": lambda s: near_deficient(Size(s.d, s.n, s.k, s.seed), 1e-9).T,
+    "rank 2 to 1e-9": lambda s: low_rank(s, 1e-9),
+    "rank 2 to 1e-15": lambda s: low_rank(s, 1e-15),
     "sparse zeros": lambda s: sparse.csr_array((s.n, s.d)),
     "stored zeros": lambda s: damaged(sparse.csr_array(s.X), "data", slice(0, s.d), 0.0),
     "one entry a row": lambda s: sparse.csr_array(s.X * (np.arange(s.d) == s.y[:, None])),
@@ -630,6 +637,7 @@ KERNEL_ODD = {
     "RBF of a large scale": lambda s: dmsgd.kernels.RBF(s.X, 1e150),
     "RBF of a small scale": lambda s: dmsgd.kernels.RBF(s.X, 1e-150),
     "near-deficient": lambda s: dmsgd.kernels.Linear(near_deficient(s, 1e-9)),
+    "rank 2 to 1e-9": lambda s: dmsgd.kernels.Linear(low_rank(s, 1e-9)),
     "near-deficient matrix": lambda s: dmsgd.kernels.Precomputed(
         (lambda F: F @ F.T)(near_deficient(s, 1e-5))
     ),
@@ -675,6 +683,7 @@ PATH_BAD = {
     **nothing_like_it_but("bytes"),
     "empty": lambda s: "",
     "too long": lambda s: "a" * 300,
+    "too long in all": lambda s: "a/" * 3000 + "a",
     "null": lambda s: "a\0",
 }
 

@@ -142,6 +142,16 @@ def resumed(sampler, state):
     return sampler
 
 
+def sampler_of_four(size):
+    """Return a sampler of a schedule that has four epochs."""
+    return dmsgd.torch.DiverseSampler(dmsgd.presample(size.design, 4 * (size.n // size.k)))
+
+
+def named(sampler, epoch):
+    sampler.set_epoch(epoch)
+    return sampler
+
+
 def loaded(batches, state):
     batches.load_state_dict(state)
     return batches
@@ -164,6 +174,20 @@ STATE = Kind(
         "consumed far beyond": state_with(consumed=10**9),
         "epoch far beyond": state_with(epoch=2**63 - 1),
     },
+)
+#: Of a schedule that ends with epoch 3.
+SHORT_STATE = Kind(
+    STATE.good,
+    {
+        **STATE.bad,
+        "epoch past the end": state_with(epoch=5),
+        "in it": state_with(epoch=4, consumed=2),
+    },
+    {"at the end": state_with(epoch=4)},
+)
+EPOCH = Kind(
+    {"0": lambda s: 0, "3": lambda s: 3},
+    {**kinds.COUNT_OR_ZERO.bad, "past the end": lambda s: 4, "2^62": lambda s: 2**62},
 )
 FRAMEWORKS = ("sklearn", "imblearn")
 #: Weights that are negative or overflow are for the estimator to refuse.
@@ -323,6 +347,17 @@ TRAINING = {
     "torch.DiverseSampler (state)": Call(
         lambda s, state: resumed(dmsgd.torch.DiverseSampler(s.design), state),
         {"state": STATE},
+        lambda sampler, s, given: results.is_items(np.array(list(sampler)), s.n),
+    ),
+    "torch.DiverseSampler (state, schedule)": Call(
+        lambda s, state: resumed(sampler_of_four(s), state),
+        {"state": SHORT_STATE},
+        lambda sampler, s, given: sampler.epoch == 4
+        or results.is_items(np.array(list(sampler)), s.n),
+    ),
+    "torch.DiverseSampler (epoch, schedule)": Call(
+        lambda s, epoch: named(sampler_of_four(s), epoch),
+        {"epoch": EPOCH},
         lambda sampler, s, given: results.is_items(np.array(list(sampler)), s.n),
     ),
     "torch.loader (state)": Call(
