@@ -341,7 +341,7 @@ def _warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
         )
     elif k > 1 and spectrum.repulsion(k) < NEARLY_UNIFORM:
         problem = (
-            f"no two items look alike: batches are nearly uniform; take a larger scale {advice}"
+            f"no two items look alike: batches are nearly uniform; choose a larger scale {advice}"
         )
     else:
         return
