@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -172,3 +173,26 @@ def test_nothing_is_read_in_vain(free):
         assert list(sampler) == epoch(design, number)
         design.asked.pop()
     assert design.asked == [(0, 5), (5, 10), (15, 20), (35, 40)]
+
+
+def test_chunks_of_draws_that_cost_more_than_is_known_stay_short(monkeypatch):
+    """As those of chains and of rejection: no closed form, and any time per draw."""
+
+    class Slow(dmsgd.Design):
+        n, k, asked = 40, K, []
+
+        def _draw(self, key, start, size, workers):
+            self.asked.append(size)
+            time.sleep(0.002 * size)
+            return dmsgd.Uniform(self.n, self.k).sample(size, key, start=start)
+
+        def fingerprint(self):
+            return "slow"
+
+    monkeypatch.setattr(prefetch, "LONG", 0.01)
+    monkeypatch.setattr(prefetch, "thread_count", lambda workers: 2)
+    design = Slow()
+    drawn = list(DiverseSampler(design, steps=40))
+    assert max(design.asked) <= 16  # four times the 4 draws that take less than LONG
+    assert design.asked[0] == 2
+    assert drawn == design.sample(40, seed=0).ravel().tolist()

@@ -346,6 +346,11 @@ def test_weights_at_the_ends_of_the_float_range(weights, k, b):
     assert np.isfinite(design.log_prob(design.sample(5, seed=0))).all()
 
 
+def test_no_batch_is_more_than_certain():
+    design = dmsgd.Weighted(weights=np.logspace(-200, 200, 30), k=4)
+    assert (design.log_prob(design.sample(5, seed=0)) <= 0).all()
+
+
 def test_the_rarest_items_have_their_joint_probabilities():
     design = dmsgd.Weighted(weights=[1e-310, 1, 2, 1], k=2)
     assert design.joint(0, 2) == pytest.approx(5e-311, rel=1e-6)

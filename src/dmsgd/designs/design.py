@@ -133,7 +133,8 @@ class ClosedForm(Design):
         rows = np.atleast_2d(Y)
         ordered = np.sort(rows, axis=1)
         twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-        return np.where(twice, -np.inf, self._log_prob(rows)).reshape(Y.shape[:-1])
+        logs = np.minimum(self._log_prob(rows), 0.0)  # rounding may leave 2e-16
+        return np.where(twice, -np.inf, logs).reshape(Y.shape[:-1])
 
     @abstractmethod
     def _log_prob(self, batches: IntArray) -> FloatArray:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
+from time import monotonic
 
 import numpy as np
 import torch
@@ -30,6 +31,9 @@ FIRST_CHUNK_DIVISOR = 128
 #: A thread is worth waking up for this many operations, some 4 ms: torch's waiting threads leave it
 #: more than half of a core.
 THREAD_OPERATIONS = 2**24
+#: Chains and rejection cost more than k³ operations, and how many is not known: their chunks begin
+#: with one draw per thread and grow only while they take less than this, in seconds.
+LONG = 0.1
 
 
 class Prefetcher:
@@ -53,6 +57,9 @@ class Prefetcher:
         divisor = FIRST_CHUNK_DIVISOR if self._free else 1
         soon = min(most, CHUNK_OPERATIONS // operations // divisor) or self._threads
         self._most, self._size = stream.call_size(most), stream.call_size(soon)
+        self._known = hasattr(stream.design, "inclusion")  # what a draw costs
+        if not self._known:
+            self._size = stream.call_size(min(most, self._threads))
         self._made = 0
         self._rows = np.empty((0, stream.k), dtype=np.int64)
         self._coming: Future[IntArray] | None = None  # the rows after those
@@ -91,9 +98,18 @@ class Prefetcher:
         """Return the call that draws the next chunk."""
         beyond = self._made if self._stream.steps is None else 0
         count = min(self._size, last - self.first + beyond)
-        self._size, self._made = min(4 * self._size, self._most), self._made + count
+        self._made += count
         workers = max(1, min(self._threads, count * self._stream.k**3 // THREAD_OPERATIONS))
-        return partial(self._stream.sample, count, self.first, workers)
+        return partial(self._draw, count, self.first, workers)
+
+    def _draw(self, count: int, first: int, workers: int) -> IntArray:
+        began = monotonic()
+        rows = self._stream.sample(count, first, workers)
+        if self._known or monotonic() - began < LONG:
+            self._size = min(4 * self._size, self._most)
+        else:
+            self._size = self._stream.call_size(max(1, self._size // 4))
+        return rows
 
 
 def _free_cores() -> int:
