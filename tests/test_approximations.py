@@ -103,6 +103,7 @@ def test_duplicates_are_pivots_once():
     assert spectrum.trace_error < 1e-9
 
 
+@pytest.mark.long
 def test_blocks_have_the_law_of_single_pivots():
     """First two pivots of three items: the blocked draw against the sequential one, by χ²."""
     from scipy.stats import chi2_contingency

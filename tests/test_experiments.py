@@ -44,11 +44,17 @@ def module_of(name: str) -> ModuleType:
 # The contract
 
 
+#: Left to `make test-long`.
+SLOW = {"debian", "mnist", "partitions", "r8", "r8_cost", "repulsion", "subgroups", "targets"}
+
+
 def tiny_cases(name: str) -> list[Case]:
     return [replace(case, seeds=2, tuning_seeds=1) for case in module_of(name).tiny()]
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=[pytest.mark.long] * (each in SLOW)) for each in EXPERIMENTS]
+)
 def test_an_experiment_runs_and_gives_the_same_again(name: str) -> None:
     cases = tiny_cases(name)
     assert {case.name.partition("/")[0] for case in cases} == {name}

@@ -241,7 +241,8 @@ CASES = [
         map_name,
         # One map that is all others after each other holds for every kind; the rest is for long.
         marks=()
-        if (kind in ALL_MAPS or (map_name == "all of these" and kind not in OPENED_ONLY))
+        if kind in ALL_MAPS
+        or (map_name == "all of these" and kind not in (*OPENED_ONLY, "sparse folder"))
         else pytest.mark.long,
     )
     for kind in KINDS

@@ -49,7 +49,8 @@ def test_suggested_scale_has_the_effective_rank_it_promises():
     assert spectrum.effective_rank() == pytest.approx(30, rel=0.05)
 
 
-@pytest.mark.parametrize("k", [8, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("k", [8, 40])
 def test_the_rank_of_all_items_is_known_from_some(k):
     rng = np.random.default_rng(8)
     for X in (rng.normal(size=(1500, 20)), rng.standard_t(2, size=(1500, 10))):

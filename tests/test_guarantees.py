@@ -397,7 +397,8 @@ def identities(draws=200):
 CORES = {"x86_64": ["Prescott", "Haswell"], "aarch64": ["ARMV8", "NEOVERSEN1"]}
 
 
-@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.long), 2])
+@pytest.mark.long
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("core", CORES.get(platform.machine(), []))
 def test_fingerprints_and_draws_are_the_same_under_another_blas(core, threads):
     asked = {"OPENBLAS_CORETYPE": core, "OPENBLAS_NUM_THREADS": str(threads)}

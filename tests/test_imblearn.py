@@ -161,6 +161,7 @@ def test_unions_of_draws_are_diverse_too():
     assert kept[:95].sum() == pytest.approx(20 - kept[95:100].sum())
 
 
+@pytest.mark.long
 def test_unions_favour_no_place_in_the_data():
     """Twelve items in four strata, alike but for their place: each is kept with 5/12."""
     features = np.vstack([np.eye(4)[np.arange(12) % 4], np.eye(4), np.eye(4)[:1]])
@@ -184,6 +185,7 @@ def test_items_without_features_come_last():
     assert seen == set(range(14))
 
 
+@pytest.mark.long
 def test_labels_alone_are_random_under_sampling():
     kept = np.zeros(200)
     for seed in range(60):

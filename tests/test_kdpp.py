@@ -67,7 +67,7 @@ def test_closed_forms_equal_enumeration(case):
     check_closed_forms(dmsgd.KDPP(kernel, k), law)
 
 
-@pytest.mark.parametrize("sampler", [rejection, reference])
+@pytest.mark.parametrize("sampler", [rejection, pytest.param(reference, marks=pytest.mark.long)])
 def test_draws_follow_the_law(case, sampler):
     kernel, k, law = case
     size = 20_000 if sampler is rejection else 3_000

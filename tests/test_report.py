@@ -334,6 +334,7 @@ def test_images_of_every_range():
     assert not small_images(np.ones((2, 3, 3)), np.arange(2)).any()
 
 
+@pytest.mark.long
 def test_data_of_every_kind():
     words = sparse.csr_array(np.maximum(X, 0))
     settings = DesignOptions(normalize=True, rho=0.1)

@@ -537,6 +537,7 @@ def test_batches_of_another_schedule_are_noticed_without_the_checksum(path):
         dmsgd.Schedule.load(path, check=False)
 
 
+@pytest.mark.long
 def test_no_bit_of_the_sidecar_can_change_what_it_says(path):
     good = dmsgd.presample(DESIGN, 5, path=path)
     sidecar = path.with_name("s.json")

@@ -80,8 +80,11 @@ def test_sparse_rows_are_chosen_as_others_are(rng):
     assert np.array_equal(dense, other)
 
 
-@pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize("given", [[], [2]])
+@pytest.mark.parametrize(
+    ("given", "exact"),
+    [([], True), ([2], False)]
+    + [pytest.param(*each, marks=pytest.mark.long) for each in (([2], True), ([], False))],
+)
 def test_draws_have_the_probabilities_of_the_kernel(rng, monkeypatch, given, exact):
     if not exact:
         monkeypatch.setattr("dmsgd.designs.select.EXACT_ITEMS", 0)

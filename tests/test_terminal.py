@@ -74,6 +74,7 @@ def test_errors_keep_their_exit_code_when_nobody_listens(folder):
         assert shell("inspect none.npy -k 5", redirection).returncode == 2
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_lost_output_is_an_error_after_the_work(folder):
     done = shell(REPORT, ">/dev/full")

@@ -518,7 +518,7 @@ def test_a_look_at_a_batch_and_a_second_loader_are_said_aloud(workers):
     assert seen(again) == seen(stream) == draws(2)[2:]
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_an_epoch_whose_first_batch_fails_is_not_done(workers):
     class Failing(Dataset):
         def __len__(self):
