@@ -18,7 +18,7 @@ def problem():
     rng = np.random.default_rng(0)
     X = torch.from_numpy(rng.normal(size=(N, 10)).astype(np.float32))
     y = torch.from_numpy(rng.integers(0, 3, N))
-    return X, y, dmsgd.diversify(X, k=K)
+    return X, y, dmsgd.diversify(X, k=K, kernel="linear")
 
 
 def body():
@@ -41,7 +41,10 @@ class Seen(torch.utils.data.Dataset):
 
 def by_hand(X, features):
     """The draws of three epochs, of which the second and third have the features that were seen."""
-    designs = [dmsgd.diversify(X, k=K), *(dmsgd.diversify(F, k=K) for F in features)]
+    designs = [
+        dmsgd.diversify(X, k=K, kernel="linear"),
+        *(dmsgd.diversify(F, k=K, kernel="linear") for F in features),
+    ]
     draws = [design.sample(STEPS, 0, start=e * STEPS) for e, design in enumerate(designs)]
     return np.concatenate(draws).tolist()
 

@@ -88,7 +88,7 @@ def test_the_limit_of_many_rounds_is_the_law(n, k, d, rng):
 @pytest.mark.long
 def test_with_labels_the_law_is_that_of_even_partitions(rng):
     X, y = rng.normal(size=(8, 4)), np.array([0, 0, 0, 0, 1, 1, 1, 1])
-    design = dmsgd.Partition(dmsgd.diversify(X, 4), labels=y, rounds=20)
+    design = dmsgd.Partition(dmsgd.diversify(X, 4, kernel="linear"), labels=y, rounds=20)
     rows = X / np.linalg.norm(X, axis=1)[:, None]
     law = {
         partition: weight
