@@ -107,14 +107,14 @@ GRAPH = (np.add.outer(np.arange(7), np.arange(7)) % 3 == 0) * 1.0
 )
 def test_kernel_matrices_are_told_from_features(X, found):
     from dmsgd.features import as_features
-    from dmsgd.kernels import looks_like_kernel_matrix
+    from dmsgd.kernels.precomputed import looks_like_kernel_matrix
 
     assert looks_like_kernel_matrix(as_features(X)) is found
 
 
 def test_features_in_blocks_are_no_kernel_matrix():
     from dmsgd.features.blocks import in_blocks
-    from dmsgd.kernels import looks_like_kernel_matrix
+    from dmsgd.kernels.precomputed import looks_like_kernel_matrix
 
     assert not looks_like_kernel_matrix(in_blocks(ROWS @ ROWS.T))
 

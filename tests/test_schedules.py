@@ -19,6 +19,7 @@ from dmsgd.samplers import reference, rejection
 from dmsgd.schedules import files
 from dmsgd.schedules import schedule as drawing
 from dmsgd.schedules.files import ScheduleFiles
+from dmsgd.schedules.record import json_checksum
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(60, 8))
@@ -59,7 +60,7 @@ def edit(path, **changes):
     record = path.with_name("s.json")
     content = {**json.loads(record.read_text()), **changes}
     content.pop("json_checksum", None)
-    content["json_checksum"] = files.json_checksum(content)
+    content["json_checksum"] = json_checksum(content)
     record.write_text(json.dumps(content))
 
 
@@ -263,7 +264,7 @@ def test_the_files_are_plain(path):
         assert len(files.header("<i8", (steps, k))) == 128
     written = json.loads(Path(f"{path}.json").read_text())
     checksum = written.pop("json_checksum")
-    assert checksum == files.json_checksum(written)
+    assert checksum == json_checksum(written)
     assert written == {
         "format": "dmsgd schedule",
         "version": 3,

@@ -1,11 +1,11 @@
 """Kernels: how similar items are, and their spectra, exact or approximate."""
 
-from dmsgd.kernels.kernel import Kernel, Precomputed, exact
+from dmsgd.kernels.kernel import Kernel, exact
 from dmsgd.kernels.kernel import as_kernel as as_kernel
-from dmsgd.kernels.kernel import looks_like_kernel_matrix as looks_like_kernel_matrix
 from dmsgd.kernels.landmarks import coreset, nystrom
 from dmsgd.kernels.linear import Linear, Product
 from dmsgd.kernels.pivoted_cholesky import pivoted_cholesky
+from dmsgd.kernels.precomputed import Precomputed
 from dmsgd.kernels.quality import with_quality
 from dmsgd.kernels.rbf import RBF, median_scale
 

@@ -29,7 +29,8 @@ from dmsgd.inputs.progress import progress_bar
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
-from dmsgd.schedules.files import HEADER, Record, ScheduleFiles, ends, read_record, sha256, short
+from dmsgd.schedules.files import HEADER, ScheduleFiles, ends, sha256
+from dmsgd.schedules.record import Record, read_record, short
 
 #: Draws are made in chunks of about this many seconds, so that progress shows and Ctrl-C is heard,
 CHUNK_SECONDS = 0.25
