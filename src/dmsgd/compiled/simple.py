@@ -15,11 +15,14 @@ TRIES = 64
 def _choose(n, uniforms, table, out):
     """Fill `out` with a simple random sample of range(n) (Floyd's algorithm), O(len(out)).
 
-    `table` is an open-addressing hash set of at least twice len(out) entries, a power of two.
+    `table` is an open-addressing hash set of at least twice len(out) entries; its first ones are
+    used, as few as will do, for many strata that give an item each would clear it k times.
     """
-    table[:] = -1
-    mask = table.size - 1
-    c = out.size
+    c, width = out.size, 4
+    while width < 2 * c:
+        width *= 2
+    table[:width] = -1
+    mask = width - 1
     for i in range(c):
         top = n - c + i
         item = np.int64(uniforms[i] * (top + 1))
