@@ -48,8 +48,6 @@ NUMERICAL = [
     "sparse_blocks",
     "stored_draws",
     "swap_chain",
-    "trials",
-    "tuning",
     "weighted",
     "words",
 ]

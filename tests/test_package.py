@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dmsgd
+import processors
 
 ROOT = Path(__file__).parent.parent
 
@@ -52,6 +53,11 @@ def test_a_forge_runs_targets_that_exist() -> None:
     asked = re.findall(r"\bmake ([\w-]+)", text(".github/workflows/test.yml"))
     assert set(asked) <= set(targets)
     assert {"check", "test", "test-long", "test-frameworks", "release-check"} <= set(asked)
+
+
+def test_what_runs_as_on_other_processors_exists() -> None:
+    named = processors.NUMERICAL
+    assert [name for name in named if not (ROOT / "tests" / f"test_{name}.py").exists()] == []
 
 
 def test_every_folder_is_on_the_map() -> None:
