@@ -279,6 +279,14 @@ def test_a_start_nearby_saves_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(inclusion(second, 8), 8 * moved / moved.sum(), rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_tolerance_of_any_size() -> None:
+    """One above 1 is met at once, and does not overflow; `start` is a kernel of large scales."""
+    F = features(20, 6)
+    start = Linear(1e100 * np.eye(20))
+    assert prescribe(Linear(F), 3, np.arange(1, 21), tol=1e300, start=start).n == 20
+
+
 # Targets out of reach
 
 

@@ -175,7 +175,7 @@ def _initial_scale(n: int, start: Kernel | None) -> FloatArray:
 
 def _log_scale(F: Features, k: int, b: FloatArray, theta: FloatArray, tol: float) -> FloatArray:
     """Return the log scale of F with inclusion probabilities b, or raise TargetError."""
-    inclusion, done = ScaledInclusion(F, k, PRECISE * tol * float(b.min())), 0
+    inclusion, done = ScaledInclusion(F, k, PRECISE * min(tol, 1.0) * float(b.min())), 0
     for stage in STAGES:
         solution = solve(inclusion, b, theta, tol, stage - done)
         if solution.error <= tol:
