@@ -32,6 +32,7 @@ NUMERICAL = [
     "approximations",
     "blocks",
     "conditioned",
+    "cover",
     "designs",
     "diagnostics",
     "dpp",

@@ -30,6 +30,7 @@ PUBLIC = {
     "ClusterError", "DPP", "Design", "DeviceError", "KDPP", "KernelWarning", "Partition",
     "RankError", "SamplingError", "Schedule", "Stratified", "TargetError", "Uniform", "Weighted",
     "cells", "diversify", "presample", "select", "unbiased_weights",
+    "uncertainty",
 }  # fmt: skip
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd.designs.stratified import (
         Stratified as Stratified, Uniform as Uniform, cells as cells,
     )  # fmt: skip
+    from dmsgd.designs.uncertainty import uncertainty as uncertainty
     from dmsgd.designs.weighted import Weighted as Weighted
     from dmsgd.errors import (
         ClusterError as ClusterError, DeviceError as DeviceError, KernelWarning as KernelWarning,
@@ -45,6 +46,7 @@ _HOMES = {
     "designs.partition": ("Partition",),
     "designs.select": ("select",),
     "designs.stratified": ("Stratified", "Uniform", "cells"),
+    "designs.uncertainty": ("uncertainty",),
     "designs.weighted": ("Weighted",),
     "errors": (
         "ClusterError", "DeviceError", "KernelWarning", "RankError", "SamplingError", "TargetError",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 from dmsgd.inputs.messages import counted, require
 
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from dmsgd.designs.build import make_design
 from dmsgd.designs.design import Design
 from dmsgd.designs.options import CHECKS, Batches, DesignOptions, KernelName, TargetName
-from dmsgd.designs.select import select
+from dmsgd.designs.select import How, select
 from dmsgd.designs.stream import as_indexable
 from dmsgd.errors import RankError, warn_kernel
 from dmsgd.inputs.scalars import as_count, as_flag, as_fraction, as_positive
@@ -176,7 +176,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
     how, diversity: as in `dmsgd.select`.
     random_state:   int, RandomState or None, as in scikit-learn, for how="draw".
 
-    After `fit`: `selected_idx_`, the chosen rows, with how="greedy" best first; `support_`, True
+    After `fit`: `selected_idx_`, the chosen rows, best first unless how="draw"; `support_`, True
     for these. There is no `transform`, which may not change the number of rows: use
     `X[selector.selected_idx_]`.
 
@@ -189,7 +189,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
         self,
         n_to_select: float | None = None,
         *,
-        how: Literal["draw", "greedy"] = "draw",
+        how: How = "draw",
         diversity: float = 0.5,
         random_state: Any = None,
     ) -> None:

@@ -72,6 +72,17 @@ def is_selection(items, s, arguments):
     }
 
 
+def is_uncertainty(found, s, arguments):
+    assert found.shape == (s.n,)
+    assert ((found >= 0) & (found <= 1)).all()
+
+
+#: Of two classes or more; logits may be any numbers.
+PROBABILITIES = Kind(
+    {"array": lambda s: np.full((s.n, 4), 0.25), "list": lambda s: [[0.0, 1.0]] * s.n},
+    given.FEATURES_BAD,
+    {"one class": lambda s: np.ones((s.n, 1)), "sum 2": lambda s: np.ones((s.n, 2))},
+)
 #: How much diversity counts: more than 0.
 POSITIVE_SHARE = Kind(
     kinds.FRACTION.good,
@@ -132,10 +143,19 @@ DESIGN_FUNCTIONS = {
             "diversity": POSITIVE_SHARE,
             "given": FEW_ITEMS,
             "exclude": FEW_ITEMS,
-            "how": kinds.named("draw", "greedy"),
+            "how": kinds.named("draw", "greedy", "cover"),
             "seed": SEED,
         },
         is_selection,
+    ),
+    "uncertainty": Call(
+        plain(dmsgd.uncertainty),
+        {
+            "probabilities": PROBABILITIES,
+            "how": kinds.named("margin", "entropy", "least confidence"),
+            "logits": kinds.FLAG,
+        },
+        is_uncertainty,
     ),
     "with_quality": Call(
         plain(dmsgd.kernels.with_quality),

@@ -59,9 +59,9 @@ ITEMS = (
         click.option("--exclude", multiple=True, help=f"Items that must not be chosen: {ITEMS}"),
         click.option(
             "--how",
-            type=click.Choice(["draw", "greedy"]),
+            type=click.Choice(["draw", "greedy", "cover"]),
             default="draw",
-            help="A random draw, or each time the item that adds most, best first.",
+            help="A random draw; or best first: diverse (greedy), or like the others (cover).",
         ),
         click.option("--labels", help=f"{LABELS} They are counted, and do not change the set."),
         *COLUMNS,
@@ -85,7 +85,7 @@ def select(
     diversity: float,
     given: tuple[str, ...],
     exclude: tuple[str, ...],
-    how: Literal["draw", "greedy"],
+    how: Literal["draw", "greedy", "cover"],
     rho: float | None,
     standardize: bool,
     normalize: bool,
@@ -99,14 +99,14 @@ def select(
     Examples:
       dmsgd select pool.parquet --columns embedding -k 500 -o chosen.csv
       dmsgd select pool.csv --id name --texts body -k 50 --page chosen.html
-      dmsgd select features.npy -k 30 --given labelled.csv -o more.csv
+      dmsgd select pool.parquet -k 50 --quality score --given old.csv --how cover
       dmsgd select pool.csv --columns a,b --quality score --how greedy -k 9
 
     This is dmsgd.select in Python: items are similar by exp(-d²/m), d their distance, m its median
     square. Draw (the default) for a set that is diverse and still like the data: to label first,
-    to look at, to test on. Take the greedy set where there is a --quality, such as relevance or
-    uncertainty; without one it prefers outliers. A line tells whether the set is better spread
-    than random sets.
+    to look at, to test on. Take the greedy set where --quality is relevance; without it, it prefers
+    outliers. Take cover for what to label: --quality is the model's uncertainty, and --given what
+    is labelled. A line tells whether the set is better spread than random sets.
     """
     files = DataFiles.named(named | {"id": id, "texts": texts, "quality": quality})
     lists = [each for each in (*given, *exclude) if FILE.search(each)]
@@ -149,7 +149,8 @@ def select(
         spread = compare_with_random(F, chosen, known, free, seed)
     if known.size or barred.size:
         say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
-    way = "greedily, best first" if how == "greedy" else f"a draw, seed {seed}"
+    ways = {"draw": f"a draw, seed {seed}", "greedy": "greedily, best first"}
+    way = ways.get(how, "to cover the others, best first")
     say(f"chosen    {way}: {counted(k, 'item')} in {time.perf_counter() - began:.1f} s")
     say(f"spread    {spread.words()}")
     facts = {"chosen": way, "similarity": "exp(-d²/m), d distance, m its median square"}

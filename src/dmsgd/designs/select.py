@@ -1,13 +1,14 @@
-"""`select`: one diverse set of items, drawn from a k-DPP or chosen greedily."""
+"""`select`: one diverse set of items, drawn from a k-DPP, chosen greedily, or to cover all."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy import sparse
 
+from dmsgd.designs.cover import cover
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.errors import InputError, warn_kernel
 from dmsgd.features import Features, as_features
@@ -29,6 +30,9 @@ AT_A_TIME = 2e9
 #: Up to this many items a set is drawn from the exact spectrum; from more by a Markov chain, with
 #: so many proposals for each place.
 EXACT_ITEMS, ROUNDS = 2000, 10
+#: Of more items than this, or 8 k, those that cover the others are chosen from a sample.
+MANY = 2**15
+How = Literal["draw", "greedy", "cover"]
 
 
 def select(
@@ -39,7 +43,7 @@ def select(
     diversity: float = 0.5,
     given: Any = (),
     exclude: Any = (),
-    how: Literal["draw", "greedy"] = "draw",
+    how: How = "draw",
     seed: Seed = None,
 ) -> IntArray:
     """Return k items that are diverse and, where `quality` is given, good: their numbers.
@@ -60,19 +64,26 @@ def select(
     how:       "draw" from the k-DPP, by `seed`: sets are diverse, and on average like the data.
                "greedy": each item adds most to det(L_Y), best first, the same every time. Without
                `quality` it prefers outliers.
+               "cover": each item adds most to Σ_j q_j max_i S_ij, i being chosen or given: every
+               item that matters has a similar one in the set. Best first, the same every time. Use
+               it for what to label, with or without `uncertainty`.
     seed:      of the draw.
 
     A draw from up to 2,000 items is exact, from more by a Markov chain (docs/approximations.md).
-    Greedy sets are O(n d k + n k²) at most, a fraction of that with quality, and 8 n k bytes. Where
-    fewer than k distinct items are left, the rest is copies, by quality, with a warning.
+    Greedy sets are O(n d k + n k²) at most, a fraction of that with quality, and 8 n k bytes. Those
+    that cover are O(n² d), and up to 1 GiB; of more than 32,768 items, so many are drawn by their
+    quality, and items are chosen from these to cover these. Where fewer than k distinct items are
+    left, the rest is copies, by quality, with a warning.
 
     >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
     >>> select(X, k=3, how="greedy")
     array([0, 4, 3])
     >>> select(X, k=3, how="greedy", quality=[1, 2, 2, 1, 1])
     array([1, 2, 4])
+    >>> select(X, k=2, how="cover")
+    array([2, 0])
     """
-    as_choice(how, "how", ("draw", "greedy"))
+    as_choice(how, "how", get_args(How))
     F, k = as_features(X), as_count(k, "k")
     key = seed_key(seed) if how == "draw" or seed is not None else 0
     q = as_quality(np.ones(F.n) if quality is None else quality, F.n, diversity)
@@ -84,6 +95,12 @@ def select(
             f"k={k} new items are asked for, but of {counted(F.n, 'item')} {count:,} are neither "
             f"given nor excluded; ask for at most {count:,}"
         )
+    if how == "cover" and count > (most := max(MANY, 8 * k)):
+        some, weights = _sample(np.where(free, q, 0.0), most)
+        pool = np.concatenate([known, some])
+        near, part = np.arange(known.size), as_features(F.take(pool), allow_tiny=True)
+        weights = np.concatenate([np.zeros(known.size), weights])
+        return np.asarray(pool[select(part, k, quality=weights, given=near, how=how)])
     points, small = _points(F), count + known.size <= EXACT_ITEMS
     square = _median_square(F, points)
 
@@ -94,7 +111,11 @@ def select(
 
     if how == "draw" and not small and (drawn := draw(square)) is not None:
         return drawn
-    chosen, square = _greedy(points, F.d, q, k, known, free, square)
+    if how == "cover":
+        X = F.to_memory().matrix if sparse.issparse(F.to_memory().matrix) else points[1]
+        chosen = cover(X, square, np.where(free, q, 0.0), k, known, free)
+    else:
+        chosen, square = _greedy(points, F.d, q, k, known, free, square)
     if chosen.size < k:
         free[chosen] = False
         rest = np.flatnonzero(free)
@@ -104,7 +125,7 @@ def select(
             f"other {rest.size} are chosen by quality alone"
         )
         return np.concatenate([chosen, rest])
-    if how == "greedy":
+    if how != "draw":
         return chosen
     if q[chosen].min() < UNLIKELY:
         raise InputError(
@@ -123,6 +144,17 @@ def _as_set(value: Any, n: int, name: str) -> IntArray:
     if isinstance(value, tuple) and not value:
         return np.empty(0, dtype=np.int64)
     return np.unique(as_items(value, n, name, 1))
+
+
+def _sample(q: FloatArray, size: int, seed: int = 0) -> tuple[IntArray, FloatArray]:
+    """Return items drawn by their quality, and weights with which sums over them are unbiased.
+
+    This is priority sampling (Duffield, Lund, Thorup 2007).
+    """
+    key = q / (1 - np.random.default_rng(seed).random(q.size))
+    order = np.argpartition(-key, size)
+    items = np.sort(order[:size])
+    return items, np.maximum(q[items], key[order[size]])
 
 
 def _draw(

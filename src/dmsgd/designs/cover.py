@@ -1,0 +1,109 @@
+"""Facility location: items that together are similar to all others, weighted by demand."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+from scipy import sparse
+
+from dmsgd.features.rows import row_norms2
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
+from dmsgd.inputs.messages import counted
+from dmsgd.inputs.progress import Progress, plan_work
+
+#: Up to this many items their similarities are kept, 1 GiB in float32; of more they are computed
+#: again, so many at a time, whenever coverage changes.
+KEPT, TILE, AT_A_TIME = 2**14, 512, 2**20
+#: Gains below this share of the largest are rounding; relative differences up to it are ties,
+#: which go to the item with the largest demand.
+NOTHING, TIED = 1e-6, 1e-6
+
+
+def cover(
+    X: Any, square: float, demand: FloatArray, k: int, known: IntArray, free: BoolArray
+) -> IntArray:
+    """Return up to k free items, best first: each adds most to Σ_j demand_j max_i S_ij.
+
+    S = exp(-d² / square), and i runs over the chosen and the known items. There are fewer than k
+    if these cover all demand. Gains are kept for all items: when coverage c_j grows, those of all
+    items change by what of S_ij lies between the old and the new c_j. Every j is looked at about
+    log k times, O(n² (d + log k)) in all.
+
+    X: (n, d) rows with mean 0, or a CSR array.
+    """
+    from dmsgd.compiled.cover import add_gains
+
+    n, what = demand.size, f"a covering set of {counted(k, 'item')} of {demand.size:,}"
+    passes = 1.0 if n <= KEPT else 2 + np.log(k)
+    plan_work(passes * n * n * X.shape[1], min(n, KEPT) ** 2 // 2, what, "ask for fewer items")
+    similarity, progress = Similarity(X, square), Progress(what)
+    weights, covered = demand.astype(np.float32), np.zeros(n, dtype=np.float32)
+    gains, ones = np.zeros(n), np.ones(n, dtype=np.float32)
+    for _, S, rows in similarity.blocks(known):
+        covered = np.maximum(covered, S[rows].max(0))
+    wanting = np.flatnonzero(weights)
+    for items, S, rows in similarity.blocks(wanting):
+        add_gains(S, rows, weights[items], covered[items], ones[items], gains)
+        progress((items[-1] + 1) / n / passes)
+    chosen: list[int] = []
+    left, least = free.copy(), NOTHING * gains.max()
+    while len(chosen) < k:
+        value = np.where(left, gains, 0.0)
+        if (top := value.max()) <= least:
+            break
+        item = int(np.argmax(np.where(value >= (1 - TIED) * top, demand, -1.0)))
+        chosen.append(item)
+        left[item] = False
+        ((_, S, rows),) = similarity.blocks(np.array([item]))
+        near = S[rows[0]].copy()
+        near[item] = 1
+        better = wanting[near[wanting] > covered[wanting]]
+        for items, S, rows in similarity.blocks(better):
+            add_gains(S, rows, -weights[items], covered[items], near[items], gains)
+        covered[better] = near[better]
+        progress((1 + (passes - 1) * len(chosen) / k) / passes)
+    return np.array(chosen, dtype=np.int64)
+
+
+@final
+class Similarity:
+    """exp(-d² / square) between items in float32, kept up to KEPT items."""
+
+    def __init__(self, X: Any, square: float) -> None:
+        self.X, self.rate = X.astype(np.float32), np.float32(-1 / (square * np.log(2)))
+        self.norms, n = row_norms2(self.X).astype(np.float32), X.shape[0]
+        self.buffer = np.empty(AT_A_TIME if n > KEPT else TILE**2, dtype=np.float32)
+        self.kept = None if n > KEPT else np.empty((n, n), dtype=np.float32)
+        if self.kept is not None:
+            parts = [slice(first, min(first + TILE, n)) for first in range(0, n, TILE)]
+            for at, own in enumerate(parts):
+                for other in parts[at:]:
+                    S = self._computed(own, other)
+                    self.kept[own, other] = S
+                    self.kept[other, own] = S.T
+
+    def blocks(self, items: IntArray) -> Any:
+        """Yield some of the items, a matrix with their similarities to all, and its rows."""
+        if self.kept is not None:
+            if items.size:
+                yield items, self.kept, items
+            return
+        step = max(1, AT_A_TIME // self.norms.size)
+        for first in range(0, items.size, step):
+            some = items[first : first + step]
+            yield some, self._computed(some, slice(None)), np.arange(some.size)
+
+    def _computed(self, rows: Any, columns: slice) -> Any:
+        """Return similarities, which the next call overwrites."""
+        from dmsgd.compiled.cover import similarities
+
+        some, others = self.X[rows], self.X[columns]
+        shape = some.shape[0], others.shape[0]
+        G = self.buffer[: shape[0] * shape[1]].reshape(shape)
+        if sparse.issparse(some):
+            G[:] = (others @ some.toarray().T).T
+        else:
+            np.matmul(some, others.T, out=G)
+        similarities(G, self.norms[rows], self.norms[columns], self.rate)
+        return G
