@@ -150,6 +150,29 @@ def test_exchanges_are_those_that_determinants_decide(k, classes, rng):
     assert share == pytest.approx(accepted / (4 * k))
 
 
+@pytest.mark.parametrize("k", [1, 8, 16, 17, 40])
+def test_exchanges_stay_within_their_scratch(k, rng, monkeypatch):
+    """Numbers behind what `room` and `integer_room` ask for are not touched."""
+    from dmsgd.compiled import exchange as loops
+
+    arrays, guard, empty = [], 64, np.empty
+    rooms = {loops.room(k, 5, k), loops.integer_room(k, k)}
+
+    def guarded(shape, *kind):
+        if shape not in rooms:
+            return empty(shape, *kind)
+        arrays.append(np.full(shape + guard, -77, *(kind or (float,))))
+        return arrays[-1][:shape]
+
+    X, numbers = rng.normal(size=(4 * k, 5)), RandomStream(0, 0)
+    batches = deal(None, 4 * k, k, numbers)
+    monkeypatch.setattr("dmsgd.samplers.partition.np.empty", guarded)
+    exchange_items(batches, X, None, 2, 1e-3, numbers, 1)
+    assert arrays
+    for array in arrays:
+        np.testing.assert_array_equal(array[-guard:], -77)
+
+
 def log_determinants(X, batches, ridge):
     rows = X[batches]
     G = rows @ rows.transpose(0, 2, 1) + ridge * np.eye(batches.shape[1])

@@ -3,13 +3,14 @@
 Let G be the kernel matrix of the items of two batches A and B, with the ridge on its diagonal. G
 swept on A (Goodnight 1979) is a symmetric matrix T with T_ii = -(G_A^-1)_ii for i in A, and for j
 outside the Schur complement T_jj and T_ij = (G_A^-1 G_Aj)_i. Putting j in the place of i multiplies
-det(G_A) by T_ij² - T_ii T_jj, so a proposal is a few numbers.
+det(G_A) by T_ij² - T_ii T_jj, so a proposal is a few numbers. If it is accepted, the sweep on i is
+undone and T is swept on j.
 
-Sweeping on p is T - u uᵀ / T_pp with u = T_p - e_p, or T_p + e_p to undo it, except for the
-diagonal, which is kept separately. An exchange is two such terms. They are collected, and TERMS of
-them are added to T in one product; T itself comes about so, from G. Both are symmetric: of each
-panel of columns only the rows from its first on are computed and read. All proposals of a pair are
-known beforehand, so rows and columns that none of those left reads are dropped on the way.
+All proposals of a pair are known beforehand. They are decided STEP at a time in S, a copy of the
+rows and columns of T that they read, where a sweep is cheap. Then T is swept on all items that
+changed batches at once, by products. Each row of T belongs to a place, and rows are in the order of
+the last proposal that reads them, from last to first: rows that are not read any more are at the
+end, and are left out. Only the lower half of T is read.
 """
 
 from __future__ import annotations
@@ -19,132 +20,206 @@ from numba.types import float64, int64, uint64
 
 from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined, int64_ptr
 from dmsgd.compiled.linear_algebra import PANEL
-from dmsgd.compiled.llvm import BLOCK, LANES, call, outlined, shift
-from dmsgd.compiled.microkernels import half_row_tile
+from dmsgd.compiled.llvm import LANES, call, outlined, shift
 from dmsgd.compiled.philox import fill_uniforms
 
 #: Random numbers of a proposal: a place in either batch, and whether it is accepted.
 NUMBERS = 3
-#: Terms that are added to T at a time.
-TERMS = 16
+#: Proposals that are decided together, and the most rows that they read.
+STEP, MOST = 8, 16
 
 
 def room(k: int, d: int, proposals: int) -> int:
     """Return how many doubles `exchange` needs for scratch.
 
-    The rows of both batches, and for each batch T, its diagonal and terms; random numbers.
+    The rows of both batches, for each batch T and S, scratch of `_sweep`, and random numbers.
     """
-    width = 2 * (-(-k // PANEL) * PANEL)
-    return width * d + 2 * (width * width + (2 * TERMS + 1) * width) + NUMBERS * proposals
+    width = -(-2 * k // PANEL) * PANEL
+    return width * d + 2 * (width + MOST) * (width + PANEL) + 3 * MOST**2 + NUMBERS * proposals
 
 
 def integer_room(k: int, proposals: int) -> int:
-    """Return how many integers `exchange` needs for scratch: places, needed rows, proposals."""
-    return 2 * k + 4 * (-(-k // PANEL) * PANEL) + 2 * proposals
-
-
-@helper
-def _symmetric(multiply, A, B, C, width, inner, add):
-    """C = Aᵀ @ B, or C += that, where it is symmetric: the panels on the diagonal and below."""
-    for first in range(0, width, PANEL):
-        call(
-            multiply, shift(A, first), 1, width, shift(B, first), width, PANEL,
-            shift(C, first * width + first), width, PANEL, width - first, inner, PANEL, add,
-        )  # fmt: skip
-
-
-@helper
-def _gram(multiply, rows, d, first, second, k, places, ridge, X, G):
-    """Fill G with the inner products of the rows of two batches; X, d x 2 places, is scratch.
-
-    Places without an item have a row and column of zeros, and 1 on the diagonal.
-    """
-    width = 2 * places
-    for start in range(0, width, places):
-        batch = first if start == 0 else second
-        for j in range(0, places, LANES):  # eight rows side by side at a time
-            for t in range(d):
-                to = shift(X, t * width + start + j)
-                for lane in range(LANES):
-                    to[lane] = rows[batch[j + lane] * d + t] if j + lane < k else 0.0
-    _symmetric(multiply, X, X, G, width, d, 0)
-    for j in range(width):
-        G[j * width + j] += ridge if j % places < k else 1.0
+    """Return how many integers `exchange` needs for scratch: see its variables."""
+    return 8 * k + 3 * proposals + 1 + 7 * MOST
 
 
 @inlined
-def _ratio(T, diagonal, width, terms, i, j):
-    """Return the factor of the determinant if j takes the place of i."""
-    U, scaled = shift(diagonal, width), shift(diagonal, (TERMS + 1) * width)
-    across = T[i * width + j] if i > j else T[j * width + i]
-    for q in range(terms):
-        across += U[q * width + i] * scaled[q * width + j]
-    return across * across - diagonal[i] * diagonal[j]
+def _lower(i, j, stride):
+    """Return where entry (i, j) of a symmetric matrix is."""
+    return i * stride + j if i > j else j * stride + i
+
+
+@inlined
+def _parts(moves):
+    """Return the four parts of `moves`: see `_sweep`."""
+    return moves, shift(moves, MOST), shift(moves, 2 * MOST), shift(moves, 3 * MOST)
+
+
+@inlined
+def _ratio(S, i, j):
+    """Return the factor of the determinant if i and j change places."""
+    return S[i * MOST + j] * S[i * MOST + j] - S[i * MOST + i] * S[j * MOST + j]
 
 
 @helper
-def _sweep(multiply, T, diagonal, width, terms, p, sign):
-    """Sweep on p (sign 1), or undo that (sign -1): one more term; return how many there are."""
-    outlined()
-    U, scaled = shift(diagonal, width), shift(diagonal, (TERMS + 1) * width)
-    u, minus = shift(U, terms * width), shift(scaled, terms * width)
-    end = (p // PANEL + 1) * PANEL
-    for j in range(end):
-        u[j] = T[p * width + j]
-    for j in range(end, width):
-        u[j] = T[j * width + p]
-    for j in range(0, width, BLOCK // 2):
-        half_row_tile(shift(U, p), 0, width, shift(scaled, j), width, shift(u, j), 0, terms, True)
-    d = diagonal[p]
-    u[p] = d - sign
-    for j in range(width):
-        minus[j] = u[j] / -d
-        diagonal[j] += u[j] * minus[j]
-    diagonal[p] = -1.0 / d
-    if terms + 1 < TERMS:
-        return terms + 1
-    _symmetric(multiply, U, scaled, T, width, TERMS, 1)
-    return 0
+def _gram(multiply, rows, d, items, size, ridge, X, G, stride):
+    """Fill the lower half of G with the inner products of rows of items; X is scratch."""
+    for j in range(0, size, LANES):  # eight rows side by side at a time
+        for t in range(d):
+            to = shift(X, j // PANEL * PANEL * d + t * PANEL + j % PANEL)
+            for lane in range(LANES):
+                to[lane] = rows[items[j + lane] * d + t] if j + lane < size else 0.0
+    for i in range(0, size, PANEL):
+        for j in range(0, i + 1, PANEL):
+            call(
+                multiply, shift(X, i * d), 1, PANEL, shift(X, j * d), PANEL, PANEL,
+                shift(G, i * stride + j), stride, PANEL, PANEL, d, PANEL, 0,
+            )  # fmt: skip
+    for j in range(size):
+        G[j * stride + j] += ridge
 
 
 @helper
-def _number_needed(proposed, count, place, k, width, needed):
-    """needed[m] = the m-th row of T that `count` proposals read; return how many there are.
+def _extract(T, stride, rows, size, S):
+    """S = T[rows][:, rows]."""
+    for x in range(size):
+        for y in range(x + 1):
+            S[x * MOST + y] = S[y * MOST + x] = T[_lower(rows[x], rows[y], stride)]
 
-    `place` is renumbered; -1 is the place of an item whose row is dropped.
+
+@helper
+def _sweep_one(multiply, S, size, p, sign, u):
+    """Sweep S on p (sign 1), or undo that (sign -1); `u` is scratch.
+
+    S becomes S - u uᵀ / S_pp with u = S_p - e_p, or S_p + e_p, except for its entry (p, p).
     """
-    number = shift(needed, width)
-    for j in range(width):
-        number[j] = -1
-    for q in range(2 * count):
-        if proposed[q] >= 0:
-            number[place[proposed[q]]] = 0
-    size = 0
-    for j in range(width):
-        if number[j] == 0:
-            needed[size], number[j] = j, size
-            size += 1
-    for slot in range(2 * k):
-        place[slot] = number[place[slot]] if place[slot] >= 0 else -1
-    return size
+    outlined()
+    minus, inverse = shift(u, MOST), -1.0 / S[p * MOST + p]
+    for j in range(size):
+        u[j] = S[p * MOST + j]
+    u[p] -= sign
+    for j in range(size):
+        minus[j] = u[j] * inverse
+    call(multiply, u, 1, 0, minus, 0, PANEL, S, MOST, PANEL, size, 1, size, 1)
+    S[p * MOST + p] = inverse
 
 
 @helper
-def _drop(T, diagonal, width, needed, size, after):
-    """Keep the needed rows and columns of T, and of its diagonal and terms; it has `after` then."""
+def _read_row(T, stride, width, i, out):
+    """out[j] = T[i, j] for j < width."""
+    for j in range(min(i + 1, width)):
+        out[j] = T[i * stride + j]
+    for j in range(i + 1, width):
+        out[j] = T[j * stride + i]
+
+
+@helper
+def _sweep(multiply, T, stride, width, moves, swept, moved, side, S, scratch):
+    """Sweep the first `width` rows and columns of T on `swept` items, and move `moved` of them.
+
+    moves: of each item, those to sweep on first, its row in S; its row in T, before and after; its
+    sign, which is multiplied by `side`. S has been swept already. With D, the entries of T between
+    items to sweep on, and signs s, T becomes T - T_i D^-1 T_j, for these items s D^-1 T_j, and
+    between them -s D^-1 s.
+    """
     outlined()
-    for i in range(after):
-        row = shift(T, i * after)
-        for j in range((i // PANEL + 1) * PANEL):
-            if i < size and j < size:
-                low, high = needed[j if j < i else i], needed[i if j < i else j]
-                row[j] = T[high * width + low]
-            else:
-                row[j] = 0.0
-    for q in range(2 * TERMS + 1):
-        for j in range(after):
-            found = diagonal[q * width + needed[j]] if j < size else 1.0 if q == 0 else 0.0
-            diagonal[q * after + j] = found
+    at, source, goal, signs = _parts(moves)
+    K, U = scratch, shift(scratch, MOST * MOST)
+    Y = shift(U, MOST * stride)
+    for q in range(swept, moved):  # their rows are read below
+        width = max(width, source[q] + 1)
+    for q in range(swept):
+        for p in range(swept):
+            K[q * MOST + p] = signs[q] * signs[p] * S[at[q] * MOST + at[p]]
+        _read_row(T, stride, width, source[q], shift(U, q * stride))
+    call(multiply, K, MOST, 1, U, stride, PANEL, Y, stride, PANEL, swept, swept, width, 0)
+    for j in range(0, width, PANEL):
+        call(
+            multiply, shift(U, j), 1, stride, shift(Y, j), stride, PANEL,
+            shift(T, j * stride + j), stride, PANEL, width - j, swept, PANEL, 1,
+        )  # fmt: skip
+    for q in range(swept, moved):
+        _read_row(T, stride, width, source[q], shift(Y, q * stride))
+    for q in range(moved):
+        i, y, sign = goal[q], shift(Y, q * stride), -side * signs[q] if q < swept else 1
+        if i < width:
+            for j in range(i):
+                T[i * stride + j] = sign * y[j]
+            for j in range(i + 1, width):
+                T[j * stride + i] = sign * y[j]
+    for q in range(moved):
+        for p in range(q + 1):
+            T[_lower(goal[q], goal[p], stride)] = S[at[q] * MOST + at[p]]
+
+
+@helper
+def _sweep_batch(multiply, T, stride, size, used, place, k, second, moves, S, scratch):
+    """Sweep T, of `size` rows, on one batch, and leave out the rows from `used` on: all are its."""
+    outlined()
+    at, source, goal, signs = _parts(moves)
+    i = size - 1
+    while i >= 0:
+        count = 0
+        while i >= 0 and count < STEP:
+            if i >= used or (place[i] >= k) == second:
+                at[count], source[count], goal[count], signs[count] = count, i, i, 1
+                count += 1
+            i -= 1
+        _extract(T, stride, source, count, S)
+        for x in range(count):
+            _sweep_one(multiply, S, count, x, 1, scratch)
+        _sweep(multiply, T, stride, max(used, i + 1), moves, count, count, 1, S, scratch)
+
+
+@helper
+def _propose(uniforms, kinds, one, two, k, proposals, proposed):
+    """Fill `proposed` with the places of each proposal, k more in the second batch; -1 if none."""
+    for q in range(proposals):
+        a, begin = np.int64(uniforms[NUMBERS * q] * k), 0
+        while begin < k and kinds[two + begin] != kinds[one + a]:
+            begin += 1
+        end = begin
+        while end < k and kinds[two + end] == kinds[one + a]:
+            end += 1
+        b = begin + np.int64(uniforms[NUMBERS * q + 1] * (end - begin))
+        proposed[2 * q], proposed[2 * q + 1] = (a, k + b) if begin < k else (-1, -1)
+
+
+@helper
+def _order(proposed, proposals, k, row, place, needed):
+    """Number places by the last proposal that reads them: row[place[i]] = i.
+
+    Proposals from q on read the first needed[q] rows.
+    """
+    for p in range(2 * k):
+        row[p] = -1
+    size = needed[proposals] = 0
+    for q in range(2 * proposals - 1, -1, -1):
+        p = proposed[q]
+        if p >= 0 and row[p] < 0:
+            row[p], place[size] = size, p
+            size += 1
+        needed[q // 2] = size
+    for p in range(2 * k):
+        if row[p] < 0:
+            row[p], place[size] = size, p
+            size += 1
+
+
+@helper
+def _find_moves(holder, places, size, row, k, moves):
+    """List the items of S that changed places, those first that changed batches; count both."""
+    at, source, goal, signs = _parts(moves)
+    swept = moved = 0
+    for changed in (True, False):
+        for x in range(size):
+            before, after = places[holder[x]], places[x]
+            if before != after and ((before < k) != (after < k)) == changed:
+                at[moved], source[moved], goal[moved] = holder[x], row[before], row[after]
+                signs[moved] = -1 if before < k else 1
+                moved += 1
+        swept = moved if changed else swept
+    return swept, moved
 
 
 @callback(
@@ -164,59 +239,67 @@ def exchange(
     (key, epoch), from `block` on. `doubles` (`room`) and `integers` (`integer_room`) are scratch.
     `multiply` is the address of `linear_algebra.product`.
     """
-    place, places = integers, (k + PANEL - 1) // PANEL * PANEL
-    width = 2 * places
-    needed_rows, proposed = shift(place, 2 * k), shift(place, 2 * k + 2 * width)
-    A, B = doubles, shift(doubles, width * (width + 2 * TERMS + 1))
-    X = shift(B, width * (width + 2 * TERMS + 1))
-    uniforms = shift(X, width * d)
-    of_a, of_b = shift(A, width * width), shift(B, width * width)
-    accepted, needed = 0, NUMBERS * proposals
-    for p in range(count):
-        width = 2 * places
-        one, two = pairs[2 * p] * k, pairs[2 * p + 1] * k
-        first, second = shift(batches, one), shift(batches, two)
-        _gram(multiply, rows, d, first, second, k, places, ridge, X, A)
-        for i in range(width * width):
-            B[i] = A[i]
-        for i in range(width):
-            of_a[i] = of_b[i] = A[i * width + i]
-        terms = 0
-        for i in range(k):
-            place[i], place[k + i] = i, places + i
-            _sweep(multiply, A, of_a, width, terms, i, 1.0)
-            terms = _sweep(multiply, B, of_b, width, terms, places + i, 1.0)
-        fill_uniforms(key, epoch, block + p * ((needed + 1) // 2), uniforms, needed)
-        for q in range(proposals):
-            a = np.int64(uniforms[NUMBERS * q] * k)
-            kind = kinds[one + a]
-            begin = 0
-            while begin < k and kinds[two + begin] != kind:
-                begin += 1
-            end = begin
-            while end < k and kinds[two + end] == kind:
-                end += 1
-            b = begin + np.int64(uniforms[NUMBERS * q + 1] * (end - begin))
-            proposed[2 * q], proposed[2 * q + 1] = (a, k + b) if begin < k else (-1, -1)
-        for q in range(proposals):
-            a, b = proposed[2 * q], proposed[2 * q + 1] - k
-            if a < 0:
-                continue
-            i, j = place[a], place[k + b]
-            ratio = _ratio(A, of_a, width, terms, i, j) * _ratio(B, of_b, width, terms, j, i)
-            if uniforms[NUMBERS * q + 2] < ratio:
-                if terms + 2 >= TERMS:  # they are added to T next
-                    left = shift(proposed, 2 * q)
-                    size = _number_needed(left, proposals - q, place, k, width, needed_rows)
-                    after = (size + PANEL - 1) // PANEL * PANEL
-                    _drop(A, of_a, width, needed_rows, size, after)
-                    _drop(B, of_b, width, needed_rows, size, after)
-                    width, i, j = after, place[a], place[k + b]
-                half = _sweep(multiply, A, of_a, width, terms, i, -1.0)
-                _sweep(multiply, B, of_b, width, terms, j, -1.0)
-                _sweep(multiply, A, of_a, width, half, j, 1.0)
-                terms = _sweep(multiply, B, of_b, width, half, i, 1.0)
-                place[a], place[k + b] = j, i
-                first[a], second[b] = second[b], first[a]
-                accepted += 1
+    width = (2 * k + PANEL - 1) // PANEL * PANEL
+    stride = width + PANEL  # no power of 2: rows would fall on the same lines of the cache
+    X, A, B = doubles, shift(doubles, width * d), shift(doubles, width * (d + stride))
+    S_A, S_B = shift(B, width * stride), shift(B, width * stride + MOST * MOST)
+    scratch = shift(S_B, MOST * MOST)
+    uniforms = shift(scratch, MOST * (MOST + 2 * stride))
+    row, place, items = integers, shift(integers, 2 * k), shift(integers, 4 * k)
+    number, proposed = shift(integers, 6 * k), shift(integers, 8 * k)
+    needed = shift(proposed, 2 * proposals)
+    holder = shift(needed, proposals + 1)  # of each place in S, the row of S of its item
+    places, found, moves = shift(holder, MOST), shift(holder, 2 * MOST), shift(holder, 3 * MOST)
+    accepted, numbers = 0, NUMBERS * proposals
+    for pair in range(count):
+        one, two = pairs[2 * pair] * k, pairs[2 * pair + 1] * k
+        fill_uniforms(key, epoch, block + pair * ((numbers + 1) // 2), uniforms, numbers)
+        _propose(uniforms, kinds, one, two, k, proposals, proposed)
+        _order(proposed, proposals, k, row, place, needed)
+        used, of_first = needed[0], 0  # the others come last, those of the first batch before
+        for i in range(2 * k):
+            items[i] = batches[one + place[i] if place[i] < k else two + place[i] - k]
+            number[i] = -1
+            of_first += i >= used and place[i] < k
+        _gram(multiply, rows, d, items, 2 * k, ridge, X, A, stride)
+        size = 2 * k - of_first
+        for i in range(size):
+            source = shift(A, (i if i < used else i + of_first) * stride)
+            for j in range(i + 1):
+                B[i * stride + j] = source[j if j < used else j + of_first]
+        how = place, k, False, moves, S_A, scratch
+        _sweep_batch(multiply, A, stride, used + of_first, used, *how)
+        how = place, k, True, moves, S_B, scratch
+        _sweep_batch(multiply, B, stride, size, used, *how)
+        for first in range(0, proposals, STEP):
+            last, size = min(first + STEP, proposals), 0
+            for q in range(2 * first, 2 * last):
+                p = proposed[q]
+                if p >= 0 and number[p] < 0:
+                    number[p], places[size], found[size], holder[size] = size, p, row[p], size
+                    size += 1
+            _extract(A, stride, found, size, S_A)
+            _extract(B, stride, found, size, S_B)
+            for q in range(first, last):
+                a, b = proposed[2 * q], proposed[2 * q + 1]
+                if a < 0:
+                    continue
+                x, y = number[a], number[b]
+                i, j = holder[x], holder[y]
+                if uniforms[NUMBERS * q + 2] < _ratio(S_A, i, j) * _ratio(S_B, i, j):
+                    _sweep_one(multiply, S_A, size, i, -1, scratch)
+                    _sweep_one(multiply, S_B, size, j, -1, scratch)
+                    _sweep_one(multiply, S_A, size, j, 1, scratch)
+                    _sweep_one(multiply, S_B, size, i, 1, scratch)
+                    holder[x], holder[y] = j, i
+                    a, b = one + a, two + b - k
+                    batches[a], batches[b] = batches[b], batches[a]
+                    accepted += 1
+            for x in range(size):
+                number[places[x]] = -1
+            if needed[last] > 0:
+                swept, moved = _find_moves(holder, places, size, row, k, moves)
+                left = stride, needed[last], moves, swept, moved
+                _sweep(multiply, A, *left, 1, S_A, scratch)
+                _sweep(multiply, B, *left, -1, S_B, scratch)
     return accepted
