@@ -45,11 +45,19 @@ class Case:
     tuning_seeds: int = 3
 
 
-def training(n: int, k: int, arms: dict[str, Callable[[Any, int], Any]]) -> dict[str, Any]:
-    """Return the arms of a training: independent uniform batches and shuffled epochs come first."""
-    uniform = dmsgd.Uniform(n, k)
-    shuffled = dmsgd.Partition(uniform)
-    return {"uniform": lambda task, seed: uniform, "shuffled": lambda task, seed: shuffled, **arms}
+def training(n: int | None, k: int, arms: dict[str, Callable[[Any, int], Any]]) -> dict[str, Any]:
+    """Return the arms of a training: independent uniform batches and shuffled epochs come first.
+
+    n: items; None where tasks differ in it, and have their labels as `y`.
+    """
+
+    def uniform(task: Any, seed: int) -> dmsgd.Uniform:
+        return dmsgd.Uniform(len(task.y) if n is None else n, k)
+
+    def shuffled(task: Any, seed: int) -> dmsgd.Partition:
+        return dmsgd.Partition(uniform(task, seed))
+
+    return {"uniform": uniform, "shuffled": shuffled, **arms}
 
 
 def results(

@@ -72,28 +72,37 @@ def train(
     torch.manual_seed(seed)
     model = network(seed, dropout, units).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
-    loss = nn.CrossEntropyLoss(reduction="none")
     rows = torch.from_numpy(batches[: checkpoints[-1]].astype(np.int64)).to(device)
     share = torch.full((len(images),), 1 / rows.shape[1], device=device)
     if weights is not None:
         share = torch.from_numpy(weights).to(share)
     accuracy = []
     for first, last in zip((0, *checkpoints), checkpoints, strict=False):
-        model.train()
-        for items in rows[first:last]:
-            losses = loss(model(images[items]), labels[items])
-            optimizer.zero_grad()
-            (losses * share[items]).sum().backward()
-            optimizer.step()
-        accuracy.append(_accuracy(model, test_images, test_labels))
+        descend(model, optimizer, images, labels, rows[first:last], share)
+        accuracy.append(int((predict(model, test_images) == test_labels).sum()) / len(test_labels))
     return accuracy
 
 
-def _accuracy(model: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> float:
+def descend(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    images: torch.Tensor,
+    labels: torch.Tensor,
+    rows: torch.Tensor,
+    share: torch.Tensor,
+) -> None:
+    """Make a step of the optimizer on each row of item numbers; `share` weights items' losses."""
+    loss = nn.CrossEntropyLoss(reduction="none")
+    model.train()
+    for items in rows:
+        losses = loss(model(images[items]), labels[items])
+        optimizer.zero_grad()
+        (losses * share[items]).sum().backward()
+        optimizer.step()
+
+
+def predict(model: nn.Module, images: torch.Tensor) -> torch.Tensor:
+    """Return the most probable class of each image."""
     model.eval()
-    right = 0
     with torch.no_grad():
-        for first in range(0, len(images), 2000):
-            part = slice(first, first + 2000)
-            right += int((model(images[part]).argmax(dim=1) == labels[part]).sum())
-    return right / len(images)
+        return torch.cat([model(part).argmax(dim=1) for part in images.split(2000)])
