@@ -119,8 +119,15 @@ def test_standardize_comes_before_normalize_and_is_made_again():
     )
     again = remake(design, X[::-1])
     assert again.fingerprint() == dmsgd.diversify(X[::-1], 5, **asked).fingerprint()
-    with pytest.raises(ValueError, match="all features are zero"):
+    with pytest.raises(dmsgd.RankError, match="copies"):
         dmsgd.diversify(np.ones((10, 3)), 2, standardize=True)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_one_of_equal_items_is_drawn_uniformly(value):
+    for form in (np.asarray, sparse.csr_array):
+        design = dmsgd.diversify(form(np.full((6, 3), value)), 1)
+        np.testing.assert_allclose(design.inclusion(), 1 / 6, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

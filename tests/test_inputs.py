@@ -70,7 +70,8 @@ BAD = {
     "not square": (lambda: kernels.Precomputed(X), ValueError, r"square, got shape \(12, 5\)"),
     "zero matrix": (lambda: kernels.Precomputed(np.zeros((3, 3))), ValueError, "all zeros"),
     "zero features": (
-        lambda: dmsgd.diversify(np.zeros((4, 2)), 1), ValueError, "all features are zero"),
+        lambda: dmsgd.diversify(np.zeros((4, 2)), 1, kernel="linear"), ValueError, "all features"),
+    "only zero items": (lambda: dmsgd.diversify(np.zeros((4, 2)), 2), dmsgd.RankError, "copies"),
     "equal items, rbf": (
         lambda: dmsgd.diversify(np.ones((4, 2)), 2, kernel="rbf"), dmsgd.RankError, "copies"),
     "negative size": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -22,7 +23,7 @@ from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.features.maps import column_moments, concat_labels, standardize_map
 from dmsgd.features.row_maps import Anneal, Normalize
-from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.arrays import FloatArray, ZeroFeatures
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes, as_labels
 from dmsgd.inputs.scalars import as_batch_size
@@ -244,10 +245,11 @@ def _choose_kernel(
         kernel = _rated(linear, Linear(mixed), F, quality)
         if options.kernel == "linear":
             return linear, kernel, None
-        spectrum = exact(kernel)
-        directions = np.count_nonzero(spectrum.values > NO_DIRECTION * spectrum.values[0])
-        if directions >= enough or options.w == 1:
-            return linear, kernel, spectrum
+        with suppress(ZeroFeatures):  # then all items are alike, as equal ones are to RBF
+            spectrum = exact(kernel)
+            directions = np.count_nonzero(spectrum.values > NO_DIRECTION * spectrum.values[0])
+            if directions >= enough or options.w == 1:
+                return linear, kernel, spectrum
     options = replace(options, kernel="rbf")
     rows, classes = rows_for(options, F), None if options.w == 0 else as_classes(labels, F.n)[1]
 
