@@ -61,6 +61,12 @@ def check_accelerate(rank):
     assert all("saves no epoch" in message for message in stateful)
     lines = ("loader.set_epoch(epoch)", "accelerator.skip_first_batches(loader, batches)")
     assert any(all(line in message for line in lines) for message in rank["said"]), rank["said"]
+    check_registered(rank)
+
+
+def check_registered(*ranks):
+    messages = [message for rank in ranks for message in rank["registered"]]
+    assert all("only it knows how many batches" in message for message in messages), messages
 
 
 def check_update(*ranks):
@@ -105,6 +111,7 @@ BESIDE = {
     ("accelerated", 1): check_accelerate,
     ("sentences", 1): check_sentences,
     ("supervised", 1): check_supervised,
+    ("accelerated", 2): check_registered,
     ("plain", 2): check_update,
     ("lightning_trainer", 2): check_callback,
     ("hugging_face", 2): check_callback,

@@ -518,6 +518,18 @@ def test_a_look_at_a_batch_and_a_second_loader_are_said_aloud(workers):
     assert seen(again) == seen(stream) == draws(2)[2:]
 
 
+def test_a_loader_whose_sampler_another_one_reads_has_no_state():
+    """As the one that `accelerator.prepare` was given: it would save the epoch after this one."""
+    given = loader(ITEMS, DESIGN, steps=STEPS)
+    prepared = DataLoader(ITEMS, batch_size=K, sampler=given.sampler)
+    stream = iter(prepared)
+    next(stream)
+    with pytest.raises(ValueError, match=r"epoch 0(?s:.*)skip_first_batches"):
+        given.state_dict()
+    assert len(list(stream)) == STEPS - 1
+    assert given.state_dict()["epoch"] == 1
+
+
 @pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_an_epoch_whose_first_batch_fails_is_not_done(workers):
     class Failing(Dataset):

@@ -70,6 +70,20 @@ def checkpointed():
     return {"refused": messages}
 
 
+def registered(workers):
+    """Return why the loader that was prepared does not save a state of its own.
+
+    Two batches before the end: workers are there already.
+    """
+    accelerator = Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration())
+    own = cut(1, workers)
+    batches = accelerator.prepare(own)
+    accelerator.register_for_checkpointing(own)
+    for t, _ in enumerate(batches):
+        if t == STEPS - 3:
+            return refusal(accelerator.save_state, OUT / "registered")
+
+
 def loaded_only():
     """Return what is said to a user who loads a state in the middle of an epoch, and goes on."""
     accelerator = Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration())
@@ -99,6 +113,7 @@ def main():
         }
     )
     extra = {**checkpointed(), **loaded_only()} if WORLD == 1 else {}
+    extra["registered"] = [registered(workers) for workers in (0, 2)]
     # Last: only rank 0 makes these passes and can refuse them, and the others hear of its end.
     dispatch = partial(train, cut, config(dispatch_batches=True))
     rows |= run_cells({"Accelerate, `dispatch_batches=True`": dispatch}, leave=True)

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from dmsgd.designs.design import unbiased_weights
 from dmsgd.designs.stream import Source, Stream, check_design
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
+from dmsgd.torch import distributed
 from dmsgd.torch.distributed import Shard, as_shard, check_batch_size, process_count
 from dmsgd.torch.per_item import check_numbered
 from dmsgd.torch.sampler import DiverseSampler
@@ -55,10 +56,17 @@ class Loader(DataLoader[Any]):
 
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands: epoch, consumed items, and of which design; plain."""
-        sampler = self.sampler
-        if self._pass is None or sampler.last_pass is None:  # another epoch was named since
-            return sampler.state(*sampler.next_place, sampler.stream)
-        return sampler.state(*self._pass)
+        sampler, last = self.sampler, self.sampler.last_pass
+        if self._pass is not None and last is not None:
+            return sampler.state(*self._pass)
+        prepared = distributed.check_accelerate(sampler) is not None  # workers may be done before
+        if last is not None and (prepared or last.position < len(sampler)):
+            raise ValueError(
+                f"another loader, such as one that Accelerate has prepared, is in epoch "
+                f"{last.epoch} of this loader's sampler, and only it knows how many batches are "
+                f"done: save the epoch and that number yourself. {distributed.RESUME}"
+            )
+        return sampler.state(*sampler.next_place, sampler.stream)  # of an epoch that was named
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state` at the next pass over the loader."""
