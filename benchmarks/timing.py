@@ -60,12 +60,12 @@ def peak_bytes(work):
     return peak
 
 
-def first_use():
-    """Return CPU seconds from the start of Python to the first batch, with nothing compiled yet."""
+def first_use(batches=1):
+    """Return CPU seconds from the start of Python to the first batches, with nothing compiled."""
     code = (
         "import numpy, time, dmsgd\n"
         "X = numpy.random.default_rng(0).normal(size=(1000, 64))\n"
-        "dmsgd.diversify(X, k=16).sample(1, seed=0)\n"
+        f"dmsgd.diversify(X, k=16).sample({batches}, seed=0)\n"
         "print(time.process_time())"
     )
     found = []

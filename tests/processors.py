@@ -37,6 +37,7 @@ NUMERICAL = [
     "diagnostics",
     "dpp",
     "features",
+    "first_batches",
     "greedy",
     "inclusion",
     "kernels",

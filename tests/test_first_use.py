@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 DRAW = "import dmsgd; print(dmsgd.Uniform(9, 3).sample(1, seed=0).tolist())"
-KDPP = "import dmsgd; print(dmsgd.diversify([[1, 0], [0, 1], [2, 1]], 2).sample(1, 0).tolist())"
+KDPP = "import dmsgd; print(dmsgd.diversify([[1, 0], [0, 1], [2, 1]], 2).sample(2000, 0).tolist())"
+FEW = "import dmsgd, sys; dmsgd.diversify([[1, 0], [0, 1], [2, 1]], 2).sample(3, 0)\n"
 LINE = "dmsgd: compiling for this processor"
 
 #: Both designs compile: one by functions of arrays, the other by callbacks.
@@ -19,7 +20,7 @@ import threading, dmsgd
 X = [[(i * j) % 7 + 1.0 for j in range(1, 7)] for i in range(60)]
 chain = dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4)
 designs = chain, dmsgd.diversify(X, 4), dmsgd.diversify(X, 3)
-threads = [threading.Thread(target=design.sample, args=(3, 0)) for design in designs]
+threads = [threading.Thread(target=design.sample, args=(2000, 0)) for design in designs]
 for thread in threads:
     thread.start()
 for thread in threads:
@@ -49,6 +50,13 @@ def test_it_prints_a_line_and_compiles_once(code: str, tmp_path: Path) -> None:
     assert first.stderr.count(LINE) == 1
     assert again.stderr == ""
     assert first.stdout == again.stdout
+
+
+def test_a_few_batches_need_no_compiler(tmp_path: Path) -> None:
+    assert (
+        run(FEW + "print('numba' in sys.modules)", NUMBA_CACHE_DIR=str(tmp_path)).stdout
+        == "False\n"
+    )
 
 
 @pytest.mark.long

@@ -14,6 +14,7 @@ from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import format_bytes
 from dmsgd.polynomials import eigenvector_inclusion, weighted_squares
 from dmsgd.samplers.blocks import block_sampler
+from dmsgd.samplers.first_batches import with_first_batches
 from dmsgd.samplers.protocol import PreparedSampler
 from dmsgd.samplers.rejection import DenseTables, dpp_sampler, kdpp_sampler
 from dmsgd.spectra.decompose import like
@@ -73,7 +74,9 @@ class Eigenvectors:
 
     def sampler(self, values: FloatArray, k: int) -> PreparedSampler:
         """Return the default sampler of the k-DPP with these eigenvalues."""
-        return kdpp_sampler(DenseTables(self.V), values, k)
+        return with_first_batches(
+            self.V, values, k, lambda: kdpp_sampler(DenseTables(self.V), values, k)
+        )
 
     def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
         """Return (key, t) -> items of batch t of the DPP that chooses eigenvectors so."""
