@@ -32,7 +32,7 @@ UNTRAINED, OF_BATCHES = ("noise", "r8_cost", "mnist_cost"), {"variance"}
 #: Experiments whose figures show models that are not stored: those of the tiny data are drawn.
 TRAINED_AGAIN = ("r8",)
 #: Experiments whose results are not stored yet.
-AWAITED = {"long_tailed", "rare"}
+AWAITED = {"federated", "long_tailed", "rare", "streams"}
 STORED = [name for name in EXPERIMENTS if name not in AWAITED]
 #: Values that depend on the clock.
 TIMES = r"^(ms per batch|milliseconds|set-up)"
@@ -50,12 +50,14 @@ def module_of(name: str) -> ModuleType:
 #: Left to `make test-long`.
 SLOW = {
     "debian",
+    "federated",
     "long_tailed",
     "mnist",
     "partitions",
     "r8",
     "r8_cost",
     "repulsion",
+    "streams",
     "subgroups",
     "targets",
 }
@@ -148,6 +150,28 @@ def test_the_tables_of_the_docs_are_those_of_the_stored_results(
 def test_every_stored_result_belongs_to_an_experiment() -> None:
     stored = {path.name for path in tables.RESULTS.iterdir()}
     assert stored == {f"{name}.parquet" for name in STORED}
+
+
+@pytest.mark.parametrize("name", sorted(AWAITED & {"federated", "streams"}))
+def test_claims_and_figures_of_experiments_without_results(name: str, tmp_path: Path) -> None:
+    """Made-up values of every arm and measure: claims and figures name what is run."""
+    module, rng = module_of(name), np.random.default_rng(0)
+    case = module.tiny()[0]
+    uniform = replace(case, seeds=1, arms={"uniform": case.arms["uniform"]})
+    measures = set(results([uniform])["measure"])
+    table = tables.as_table(
+        (case.name, arm, seed, step, measure, rng.uniform(1, 2))
+        for case in module.cases()
+        for arm in case.arms
+        for seed in (0, 1)
+        for step in (1, 2)
+        for measure in measures
+    )
+    for claim in module.CLAIMS:
+        assert np.isfinite(claim.check(table).mean), claim
+    for made in module.TABLES.values():
+        assert len({len(row) for row in made(table)}) == 1
+    assert sorted(module.figures(table, tmp_path)) == sorted(tmp_path.iterdir())
 
 
 # The command line

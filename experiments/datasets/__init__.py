@@ -1,9 +1,10 @@
-"""The data of the experiments: the paper's, and one corpus more.
+"""The data of the experiments: the paper's, and our own.
 
     r8()                  Reuters R8: 8 classes of news, very unequal
     mnist()               handwritten digits, balanced
     flowers()             Oxford-102: features of flower images, unequal
     debian()              Debian's packages: texts in 58 sections, very unequal
+    stream(name)          sensor streams: EEG, a room, a robot; neighbours in time are alike
     synthetic_topics()    documents from five topics, two of them rare (generated)
     UnequalTopics(...)    documents from any number of topics, of given shares (generated)
 
@@ -15,9 +16,10 @@ from experiments.datasets.debian import Corpus, Descriptions, debian
 from experiments.datasets.flowers import Flowers, flowers
 from experiments.datasets.mnist import Images, mnist
 from experiments.datasets.r8 import R8, r8
+from experiments.datasets.streams import Stream, stream
 from experiments.datasets.topics import Topics, UnequalTopics, synthetic_topics
 
 __all__ = [
-    "R8", "Corpus", "Descriptions", "Flowers", "Images", "Topics", "UnequalTopics", "debian",
-    "flowers", "mnist", "r8", "synthetic_topics",
+    "R8", "Corpus", "Descriptions", "Flowers", "Images", "Stream", "Topics", "UnequalTopics",
+    "debian", "flowers", "mnist", "r8", "stream", "synthetic_topics",
 ]  # fmt: skip
