@@ -1,5 +1,6 @@
 """Approximations are exact for their own kernel, and say how far that is from the one meant."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy.optimize import linprog
 
 import dmsgd
 from contracts import check_closed_forms, check_draws, kdpp_law
-from dmsgd.designs import build
+from dmsgd.designs import chosen_spectrum
 from dmsgd.kernels import coreset, nystrom, pivoted_cholesky
 
 RNG = np.random.default_rng(4)
@@ -173,16 +174,19 @@ def test_memory_is_asked_for_first(monkeypatch):
 @pytest.fixture
 def a_fifth(monkeypatch):
     """Factors from 1,000 items on and of 300 landmarks: the same rule in a fifth of the size."""
-    assert (build.EXACT_ITEMS, build.FACTOR_RANK) == (5000, 1500)  # as documented
-    monkeypatch.setattr(build, "EXACT_ITEMS", 1000)
-    monkeypatch.setattr(build, "FACTOR_RANK", 300)
+    assert (chosen_spectrum.EXACT_ITEMS, chosen_spectrum.FACTOR_RANK) == (
+        5000,
+        1500,
+    )  # as documented
+    monkeypatch.setattr(chosen_spectrum, "EXACT_ITEMS", 1000)
+    monkeypatch.setattr(chosen_spectrum, "FACTOR_RANK", 300)
 
 
 @pytest.mark.usefixtures("a_fifth")
 def test_large_rbf_designs_use_a_factor_and_say_so():
     X = RNG.normal(size=(1040, 2))
     design = dmsgd.diversify(X, 10, kernel="rbf")
-    assert "Nyström, " in repr(design)
+    assert re.search(r"Nyström, .*batch error at most 0\.\d\d%", repr(design))
     assert design.spectrum.total_variation_bound(10) < 1e-6  # as good as exact, and so no warning
     for scale in (0.5, 4.0):
         with pytest.warns(dmsgd.KernelWarning, match=r"up to [1-9]\d.\d% of the items of a batch"):
@@ -202,6 +206,68 @@ def test_the_default_factor_depends_on_n_and_k_alone(monkeypatch, tmp_path):
     monkeypatch.setenv("DMSGD_MEMORY", "2MB")
     with pytest.raises(MemoryError, match="a factor of 1060 items x 300"):
         dmsgd.diversify(X, 10, kernel="rbf", scale=1.0)
+
+
+def off(design, exactly):
+    """The share of a batch's items by which inclusion probabilities are off."""
+    return np.abs(design.inclusion() - exactly.inclusion()).sum() / (2 * design.k)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.usefixtures("a_fifth")
+def test_landmarks_are_added_where_that_makes_the_error_small():
+    X = np.random.default_rng(0).normal(size=(1100, 14))
+    scale = 2 * dmsgd.designs.suggest_scale(X, 20)
+    few = dmsgd.kernels.nystrom(dmsgd.kernels.RBF(X, scale), 300, "pivots")
+    assert few.batch_error(20) > 0.02
+    design = dmsgd.diversify(X, 20, kernel="rbf", scale=scale)
+    assert 300 < design.spectrum.rank <= 733
+    assert f"Nyström, {design.spectrum.rank} landmarks" in repr(design)
+    exactly = dmsgd.diversify(X, 20, kernel="rbf", scale=scale, spectrum="exact")
+    assert 1e-4 < off(design, exactly) < design.spectrum.batch_error(20) < 0.01
+    again = dmsgd.diversify(X, 20, kernel="rbf", scale=scale)
+    assert again.fingerprint() == design.fingerprint()
+
+
+@pytest.mark.usefixtures("a_fifth")
+@pytest.mark.parametrize("limit", [{}, {"GROWTH": 1}, {"LARGEST": 1100 * 350}])
+def test_landmarks_are_not_added_in_vain_or_beyond_the_limits(monkeypatch, limit):
+    X = np.random.default_rng(0).normal(size=(1100, 14))
+    scale = (2 if limit else 1) * dmsgd.designs.suggest_scale(X, 20)
+    for name, value in limit.items():
+        monkeypatch.setattr(chosen_spectrum, name, value)
+    with pytest.warns(dmsgd.KernelWarning, match=r"300 of the 1,100 items .* exact"):
+        assert dmsgd.diversify(X, 20, kernel="rbf", scale=scale).spectrum.rank == 300
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("error")
+def test_6000_items_have_the_inclusion_probabilities_of_the_whole_matrix_to_one_per_cent():
+    X = np.random.default_rng(0).normal(size=(6000, 14))
+    scale = 2 * dmsgd.designs.suggest_scale(X, 64)
+    design = dmsgd.diversify(X, 64, kernel="rbf", scale=scale)
+    exactly = dmsgd.diversify(X, 64, kernel="rbf", scale=scale, spectrum="exact")
+    assert 1500 < design.spectrum.rank <= 4000
+    assert off(design, exactly) < design.spectrum.batch_error(64) < 0.01
+
+
+def test_a_fitted_scale_for_a_target_needs_no_eigenvectors(monkeypatch):
+    X = RNG.normal(size=(150, 3))
+    design = dmsgd.diversify(X, 8, kernel="rbf", target="uniform")
+    monkeypatch.setattr(chosen_spectrum, "exact", lambda kernel: pytest.fail(f"exact({kernel!r})"))
+    again = dmsgd.diversify(X, 8, kernel="rbf", target="uniform")
+    np.testing.assert_array_equal(again.sample(20, seed=0), design.sample(20, seed=0))
+
+
+@pytest.mark.parametrize(("columns", "scale"), [(3, 1.0), (1, 3.0), (30, 0.1)])
+def test_eigenvalues_alone_say_what_the_spectrum_says(columns, scale):
+    kernel = dmsgd.kernels.RBF(RNG.normal(size=(520, columns)), scale)
+    values, whole = chosen_spectrum.eigenvalues_of(kernel), dmsgd.kernels.exact(kernel)
+    k = min(6, whole.rank)
+    assert abs(values.rank - whole.rank) <= 0.1 * whole.rank
+    np.testing.assert_allclose(values.values[:k], whole.values[:k], rtol=1e-9)
+    assert values.inclusion_error(k) == pytest.approx(whole.inclusion_error(k), rel=2, abs=1e-12)
+    assert values.repulsion(k) == pytest.approx(whole.repulsion(k), rel=1e-6, abs=1e-9)
 
 
 def test_small_kernels_are_exact_from_a_file_too(tmp_path):
@@ -251,6 +317,47 @@ def test_the_share_of_items_that_differ_is_bounded(name):
         laws = [*exactly.values(), *(max(p, 0.0) for p in nearly.values())]
         found = linprog(differ.ravel(), A_eq=np.vstack([first, second]), b_eq=laws)
         assert 1e-6 < found.fun / 3 <= spectrum.batch_error(3) < 12 * found.fun / 3
+
+
+def rest(kind, V, rng):
+    """What an approximation with eigenvectors V leaves out: the worst kinds of it."""
+    n = len(V)
+    one = {"of a direction that is known": V[:, 0], "of the weakest": V[:, -1], "of one item": None}
+    if kind in one:
+        v = np.eye(n)[2] if one[kind] is None else one[kind]
+        return np.outer(v, v)
+    if kind == "the same for all":
+        return np.eye(n)
+    B = rng.normal(size=(n, 2)) + (5 * V[:, :2] if kind == "nearly known" else 0)
+    return B @ B.T
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["of a direction that is known", "of the weakest", "of one item", "the same for all",
+     "nearly known", "random"],
+)  # fmt: skip
+def test_inclusion_probabilities_are_off_by_no_more_than_the_batch_error(kind):
+    """Against all subsets of 7 items, from nearly nothing left out to nearly everything."""
+    closest = 0.0
+    for seed, (rank, k) in enumerate([(2, 2), (3, 2), (4, 3), (5, 3), (6, 5), (4, 4)] * 4):
+        rng = np.random.default_rng(seed)
+        V = np.linalg.qr(rng.normal(size=(7, rank)))[0]
+        values = np.sort(rng.gamma(0.3, size=rank) + 1e-3)[::-1]
+        left_out = rest(kind, V, rng)
+        left_out *= 10 ** rng.uniform(-3, 1) * values.sum() / np.trace(left_out)
+        L = (V * values) @ V.T + left_out
+        error = np.trace(left_out) / np.trace(L)
+        spectrum = dmsgd.spectra.Spectrum(values, V, trace_error=error)
+        b, nearly = np.zeros(7), np.zeros(7)
+        for Y, P in kdpp_law(L, k).items():
+            b[list(Y)] += P
+        for Y, P in kdpp_law((V * values) @ V.T, k).items():
+            nearly[list(Y)] += P
+        share = np.abs(b - nearly).sum() / (2 * k)
+        assert share <= spectrum.batch_error(k) + 1e-9
+        closest = max(closest, share / spectrum.batch_error(k))
+    assert closest > 0.01
 
 
 def test_the_share_of_items_that_differ_does_not_saturate():

@@ -10,6 +10,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dmsgd.designs.chosen_spectrum import (
+    eigenvalues_of,
+    is_exact,
+    spectrum_for,
+    warn_unsuitable_scale,
+)
 from dmsgd.designs.design import Design
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, KernelName, QualityName, SpectrumName, TargetName
@@ -27,7 +33,7 @@ from dmsgd.inputs.arrays import FloatArray, ZeroFeatures
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes, as_labels
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.kernels import RBF, Kernel, Linear, exact, nystrom, pivoted_cholesky
+from dmsgd.kernels import RBF, Kernel, Linear, exact
 from dmsgd.kernels.mixed import Mixed
 from dmsgd.kernels.precomputed import looks_like_kernel_matrix
 from dmsgd.kernels.quality import Quality, as_quality
@@ -42,13 +48,6 @@ from dmsgd.targets.prescribe import scale_to_target
 SPARE, NO_DIRECTION = 1.25, 1e-6
 #: A fitted scale is halved at most so often.
 HALVINGS = 20
-#: Up to this many items the spectrum of an RBF kernel is exact by default; default rank of an
-#: approximate one (or 3 k if that is more).
-EXACT_ITEMS, FACTOR_RANK = 5000, 1500
-#: An approximation that changes at most this share of the items of a batch does not warn.
-SMALL_ERROR = 0.01
-#: A repulsion below this leaves a k-DPP within 5 % (total variation) of uniform batches.
-NEARLY_UNIFORM = 0.05
 #: A column with this share of the kernel's trace is nearly all of it.
 WHOLE = 0.95
 
@@ -106,8 +105,9 @@ def diversify(
                sum to k. The design is the closest k-DPP with them (`dmsgd.targets.prescribe`).
     spectrum:  "exact"; "nystrom" or "pivoted_cholesky", approximations of rank `rank`, by default
                max(1500, 3 k); "auto" is exact, except for "rbf" with more than 5,000 items, where
-               it is "nystrom". A warning tells if more than 1 % of the items of a batch could be
-               others because of that (`Spectrum.batch_error`).
+               it is "nystrom", of up to three times that rank where this brings the share of a
+               batch's items that could be others (`Spectrum.batch_error`) below 1 %. `repr` shows
+               that share, and a larger one is a warning.
 
     Set-up is O(n d min(n, d)) for a linear kernel, with 8 n r bytes of eigenvectors of rank r and
     up to three times as much on the way; a batch costs about 3k³ operations, whatever n is.
@@ -209,17 +209,17 @@ def _k_dpp(
     k = as_batch_size(k, F.n)
     if options.w == 1 and k > (classes := np.unique(labels).size):
         raise RankError(k, classes, "w=1 looks at nothing but the class", rbf=False)
-    options, kernel, spectrum = _choose_kernel(options, F, k, labels, quality)
-    is_exact = _is_exact(options, kernel)
-    if spectrum is None and (target is None or not is_exact):
-        spectrum = _spectrum(options, kernel, k)
+    plain = target is None
+    options, kernel, spectrum = _choose_kernel(options, F, k, labels, quality, plain)
+    if spectrum is None and (plain or not is_exact(options, kernel)):
+        spectrum = spectrum_for(options, kernel, k)
     if spectrum is not None and options.kernel == "rbf" and options.spectrum == "auto":
-        _warn_unsuitable_scale(spectrum, k)
+        warn_unsuitable_scale(spectrum, k)
     if target is None:
         assert spectrum is not None
         design = KDPP(spectrum, k)
     else:
-        origin = kernel if is_exact or spectrum is None else spectrum
+        origin = kernel if is_exact(options, kernel) or spectrum is None else spectrum
         design = KDPP(_prescribed(origin, k, target, kernel.features, labels), k)
     if target is None and options.w < 1 and F.d > 1:
         _warn_dominating_column(options, F, design.spectrum.values)
@@ -229,9 +229,11 @@ def _k_dpp(
 
 
 def _choose_kernel(
-    options: DesignOptions, F: Features, k: int, labels: Any, quality: Any
+    options: DesignOptions, F: Features, k: int, labels: Any, quality: Any, plain: bool
 ) -> tuple[DesignOptions, Kernel, Spectrum | None]:
     """Return the options with the name of the kernel, the kernel, and its spectrum if it was made.
+
+    If not `plain`, an exact spectrum of an RBF kernel is not needed and has eigenvalues alone.
 
     "auto" is linear if both the columns and the directions of the kernel are SPARE k at least, and
     with w = 1, where only labels count.
@@ -259,7 +261,7 @@ def _choose_kernel(
 
     if options.scale is not None:
         return options, finished(RBF(rows, options.scale)), None
-    return options, *_fitted_rbf(options, rows, k, finished)
+    return options, *_fitted_rbf(options, rows, k, finished, plain)
 
 
 def _rated(options: DesignOptions, kernel: Kernel, F: Features, quality: Any) -> Kernel:
@@ -275,7 +277,11 @@ def _rated(options: DesignOptions, kernel: Kernel, F: Features, quality: Any) ->
 
 
 def _fitted_rbf(
-    options: DesignOptions, rows: Features, k: int, finished: Callable[[RBF], Kernel]
+    options: DesignOptions,
+    rows: Features,
+    k: int,
+    finished: Callable[[RBF], Kernel],
+    plain: bool,
 ) -> tuple[Kernel, Spectrum]:
     """Return the kernel `finished` from RBF at which k items are independent, and its spectrum."""
     try:
@@ -285,7 +291,10 @@ def _fitted_rbf(
     for halvings in range(HALVINGS):
         name = f"suggested for {k}, halved {halvings} times"
         kernel = finished(RBF.fitted(rows, scale, name))
-        spectrum = _spectrum(options, kernel, k)
+        if plain or not is_exact(options, kernel):
+            spectrum = spectrum_for(options, kernel, k)
+        else:
+            spectrum = eigenvalues_of(kernel)
         enough = spectrum.rank >= k and spectrum.inclusion_error(k) <= WARN_ABOVE
         if enough or options.spectrum in ("nystrom", "pivoted_cholesky"):
             break
@@ -302,22 +311,6 @@ def _fitted_rbf(
     return kernel, spectrum
 
 
-def _is_exact(options: DesignOptions, kernel: Kernel) -> bool:
-    """Return whether the spectrum is exact."""
-    by_size = options.kernel == "linear" or kernel.n <= EXACT_ITEMS
-    return options.spectrum == "exact" or (options.spectrum == "auto" and by_size)
-
-
-def _spectrum(options: DesignOptions, kernel: Kernel, k: int) -> Spectrum:
-    """Return the spectrum of the kernel, exact or not, as the options say."""
-    if _is_exact(options, kernel):
-        return exact(kernel)
-    rank = options.rank or min(max(FACTOR_RANK, 3 * k), kernel.n)
-    if options.spectrum == "pivoted_cholesky":
-        return pivoted_cholesky(kernel, rank)
-    return nystrom(kernel, rank, how="pivots")
-
-
 def _prescribed(origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: Any) -> Spectrum:
     """Return the spectrum of the tilted kernel; one made from a factor keeps the factor's error."""
     named = isinstance(target, str)
@@ -327,28 +320,6 @@ def _prescribed(origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: 
     else:
         kernel = prescribe(origin, k, b)
     return changed(exact(kernel), trace_error=getattr(origin, "trace_error", 0.0))
-
-
-def _warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
-    """Warn of an RBF kernel that is too wide or narrow, or approximated with too large an error."""
-    advice = "(dmsgd.designs.suggest_scale(X, k) finds one)"
-    if spectrum.rank < k:
-        rank = spectrum.rank
-        problem = f"all items look alike: rank {rank} for k={k}; choose a smaller scale {advice}"
-    elif (error := spectrum.batch_error(k)) > SMALL_ERROR:
-        problem = (
-            f"{spectrum.rank:,} of the {spectrum.n:,} items stand for all, so the kernel is "
-            f"approximate: up to {error:.1%} of the items of a batch are others than the exact "
-            f"kernel would draw, and inclusion probabilities are off by as much in all; a larger "
-            f"scale, or spectrum='nystrom' with a larger rank, makes it less"
-        )
-    elif k > 1 and spectrum.repulsion(k) < NEARLY_UNIFORM:
-        problem = (
-            f"no two items look alike: batches are nearly uniform; choose a larger scale {advice}"
-        )
-    else:
-        return
-    warn_kernel(f"{spectrum.kernel}: {problem}")
 
 
 def _warn_dominating_column(options: DesignOptions, F: Features, values: FloatArray) -> None:

@@ -197,6 +197,8 @@ class KDPP(ClosedForm):
         named = self._target is None or isinstance(self._target, str)
         target = repr(self._target) if named else f"{self.n:,} given numbers"
         shown = "" if self._target is None else f", target={target}"
+        if self.options is not None and self._target is None and self.spectrum.trace_error:
+            shown = f", batch error at most {self.spectrum.batch_error(self.k):.2%}"
         return f"KDPP(k={self.k}, {self.spectrum!r}{shown}, sampler={name_of(self.sampler)})"
 
 

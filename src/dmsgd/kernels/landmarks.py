@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.features import Features
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted, require
 from dmsgd.inputs.progress import announce, run_interruptible
@@ -101,10 +101,30 @@ def _choose_landmarks(kernel: Kernel, count: int, how: str, key: int) -> IntArra
         return rng.choice(kernel.n, count, replace=False)
     if how == "kmeans":
         return _cluster(kernel, count, key)[1]
+    items, (_, pivots) = _sample_factor(kernel, count, rng)
+    return items[pivots]
+
+
+def _sample_factor(
+    kernel: Kernel, count: int, rng: np.random.Generator
+) -> tuple[IntArray, tuple[Any, IntArray]]:
+    """Return the items among which pivots are chosen, and their Cholesky factor with its pivots."""
     most, items = max(SAMPLE, 4 * count), np.arange(kernel.n)
     if kernel.n > most:
         items = np.sort(rng.choice(kernel.n, most, replace=False))
-    return items[factor(kernel.subset(items), count, 0.0, int(rng.integers(2**63)))[1]]
+    return items, factor(kernel.subset(items), count, 0.0, int(rng.integers(2**63)))
+
+
+def landmark_decay(kernel: Kernel, count: int) -> float:
+    """Return p if the trace that r pivots leave out falls as r^-p, from count / 2 to count of them.
+
+    Of the items among which `nystrom(kernel, count, "pivots")` chooses.
+    """
+    items, (F, _) = _sample_factor(kernel, count, np.random.default_rng(0))
+    trace, taken = kernel.diag()[items].sum(), np.cumsum(on_host((F**2).sum(0)))
+    half = (taken.size + 1) // 2
+    left_out = np.maximum(trace - taken[[half - 1, -1]], WHITENED * trace)
+    return float(np.log(left_out[0] / left_out[1]) / np.log(taken.size / half))
 
 
 def _landmark_block(kernel: Kernel, items: IntArray) -> FloatArray:
