@@ -22,9 +22,9 @@ EXACT_ITEMS, FACTOR_RANK = 5000, 1500
 #: An approximation that changes at most this share of the items of a batch does not warn.
 SMALL_ERROR = 0.01
 #: For that the rank grows at most to so many times the default, to two thirds of the items, above
-#: which all of them cost no more, and to so many numbers in eigenvectors (2 GB). A share above
+#: which all of them cost no more, and to so many numbers in eigenvectors (1 GB). A share above
 #: HOPELESS does not become so small.
-GROWTH, LARGEST, HOPELESS = 3, 2**28, 0.25
+GROWTH, LARGEST, HOPELESS = 3, 2**27, 0.25
 #: Up to this many items a warning names spectrum="exact", too.
 EXACT_POSSIBLE = 20_000
 #: A repulsion below this leaves a k-DPP within 5 % (total variation) of uniform batches.
@@ -45,9 +45,11 @@ def spectrum_for(options: DesignOptions, kernel: Kernel, k: int) -> Spectrum:
     if options.spectrum == "pivoted_cholesky":
         return pivoted_cholesky(kernel, rank)
     found = nystrom(kernel, rank, how="pivots")
-    if options.spectrum == "auto" and (more := _landmarks_wanted(kernel, found, k, rank)) > rank:
-        return nystrom(kernel, more, how="pivots")
-    return found
+    more = _landmarks_wanted(kernel, found, k, rank) if options.spectrum == "auto" else rank
+    if more == rank:
+        return found
+    del found  # its eigenvectors
+    return nystrom(kernel, more, how="pivots")
 
 
 def _landmarks_wanted(kernel: Kernel, spectrum: Spectrum, k: int, rank: int) -> int:

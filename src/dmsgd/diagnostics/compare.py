@@ -12,7 +12,8 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.build import NEARLY_UNIFORM, make_design
+from dmsgd.designs.build import make_design
+from dmsgd.designs.chosen_spectrum import NEARLY_UNIFORM
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import Batches, DesignOptions, TargetName, as_design_options
 from dmsgd.designs.stream import fixed_seed
