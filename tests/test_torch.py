@@ -481,7 +481,11 @@ def test_stateful_dataloader_goes_through_the_epochs(workers, persistent):
 @pytest.mark.outside
 @pytest.mark.parametrize(("workers", "persistent"), [(0, False), (2, False), (2, True)])
 def test_a_state_saved_before_the_first_pass(workers, persistent):
-    """torchdata's test_initial_state, whose last pass repeats the first: ours is the next epoch."""
+    """As in torchdata's test_initial_state, but for its last line: ours differ on purpose.
+
+    There a second pass repeats the first, here it is the next epoch. It also reads keys that
+    torchdata's states have, and those of a `Loader` do not.
+    """
     batches = stateful(workers, persistent)
     state = batches.state_dict()
     assert seen(batches) == draws()
@@ -493,7 +497,11 @@ def test_a_state_saved_before_the_first_pass(workers, persistent):
 
 @pytest.mark.outside
 def test_loaders_of_their_own_samplers_agree():
-    """torchdata's test_two_dataloaders; two loaders of one sampler go through its epochs."""
+    """As in torchdata's test_two_dataloaders, with draws in both loaders.
+
+    There one of them is without a sampler, in the order of the data. Two loaders of one sampler go
+    through its epochs.
+    """
     first, second = stateful(0), loader(ITEMS, DESIGN, steps=STEPS)
     assert seen(first) == seen(second) == draws()
     other = DataLoader(ITEMS, batch_size=K, sampler=second.sampler)
@@ -551,7 +559,10 @@ def test_an_epoch_whose_first_batch_fails_is_not_done(workers):
 @pytest.mark.outside
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_pass_goes_on_after_a_batch_that_raised(workers):
-    """As torch's own loaders do, and a state counts the batch that is missing."""
+    """As in torch's test_error; a state counts the batch that is missing.
+
+    Its test_error_workers counts a smaller last batch of 41 items, too, where draws have k.
+    """
     bad = draws()[3]
 
     class Failing(Dataset):
