@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.decomposition import IncrementalPCA, MiniBatchNMF
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Perceptron, SGDClassifier, SGDRegressor
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -211,6 +211,18 @@ def test_weights_of_items_reach_their_batches(routing):
         batches = diverse.design_.sample(12, int(np.random.RandomState(0).randint(2**31 - 1)))
         for batch, (_, given) in zip(batches, SEEN, strict=True):
             np.testing.assert_allclose(given, (unbiased * weights)[batch])
+
+
+@pytest.mark.filterwarnings("error:The scoring")
+def test_a_search_weights_its_scores_too():
+    weights = RNG.random(600)
+    folds = StratifiedKFold(3)
+    search = GridSearchCV(model(k=20, epochs=1), {"w": [0.5]}, cv=folds, error_score="raise")
+    found = search.fit(X, y, sample_weight=weights).cv_results_["split0_test_score"][0]
+    train, test = next(folds.split(X, y))
+    learned = model(k=20, epochs=1, w=0.5).fit(X[train], y[train], sample_weight=weights[train])
+    assert found == pytest.approx(learned.score(X[test], y[test], weights[test]))
+    assert found != pytest.approx(learned.score(X[test], y[test]))
 
 
 def test_arguments_that_partial_fit_does_not_take():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import wraps
 from typing import Any
 
 from dmsgd.inputs.messages import counted, require
@@ -127,8 +128,9 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         if "estimator_" in vars(self):
             return getattr(self.estimator_, name)
-        getattr(self.estimator, name)  # raises AttributeError where it has no such method
-        return lambda *_, **__: check_is_fitted(self, "estimator_")  # raises NotFittedError
+        method = getattr(self.estimator, name)  # raises AttributeError where there is none
+        # With its signature: a search asks whether `score` takes sample_weight.
+        return wraps(method)(lambda *_, **__: check_is_fitted(self, "estimator_"))
 
     @available_if(lambda self: hasattr(self.estimator, "transform"))  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
