@@ -103,16 +103,6 @@ def arms(size: str, k: int) -> dict[str, Any]:
     }
 
 
-def device() -> str:
-    """Return "cuda" where there is a GPU, and start it, so that the results' record names it."""
-    import torch
-
-    if not torch.cuda.is_available():
-        return "cpu"
-    torch.cuda.init()  # type: ignore[no-untyped-call]
-    return "cuda"
-
-
 def run(
     task: Images, arm: Any, seed: int, rate: float, checkpoints: Sequence[int], units: int
 ) -> Iterator[tuple[int, str, float]]:
@@ -120,6 +110,7 @@ def run(
     import torch
 
     from experiments.models import cnn
+    from experiments.models.many import device
 
     design, weights = arm if isinstance(arm, tuple) else (arm, None)
     here, batches = device(), design.sample(checkpoints[-1], seed)
@@ -137,6 +128,8 @@ def cases(quick: bool = False) -> list[Case]:
     """Return the trainings for both batch sizes."""
     if quick:
         return make_cases("quick", 2, {10: (10, (10, 30)), 200: (50, (3, 6))})
+    from experiments.models.many import device
+
     device()  # here, too: with --workers the record is made in another process than the trainings
     return make_cases("full", 10, {k: (k, steps) for k, steps in CHECKPOINTS.items()})
 

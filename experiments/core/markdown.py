@@ -61,15 +61,18 @@ def decomposition_rows(
     return rows
 
 
-def arm_rows(table: pl.DataFrame, columns: Mapping[str, Column], against: str) -> list[list[str]]:
+def arm_rows(
+    table: pl.DataFrame, columns: Mapping[str, Column], against: str, digits: int = 1
+) -> list[list[str]]:
     """Return a row for each arm: means and, in brackets, how far they are from `against`'s."""
     rows = [["batches", *columns]]
     for arm in table["arm"].unique(maintain_order=True):
         cells = [arm]
         for experiment, measure, step in columns.values():
             level = mean(values(table, experiment, arm, measure, step))
-            lead = compare(table, experiment, arm, against, measure, step).text()
-            cells.append(level.text(sign=False) if arm == against else f"{level.mean:.1f} ({lead})")
+            lead = compare(table, experiment, arm, against, measure, step).text(digits)
+            own = f"{level.mean:.{digits}f} ({lead})"
+            cells.append(level.text(digits, sign=False) if arm == against else own)
         rows.append(cells)
     return rows
 

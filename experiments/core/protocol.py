@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 import dmsgd
-from experiments.core.journal import Job, Journal
+from experiments.core.journal import Found, Job, Journal
 from experiments.core.table import Row, as_table
 
 #: Seeds from here on choose rates and are never reported.
@@ -32,17 +33,20 @@ class Case:
     seeds:     how many are reported: 0, 1, ...
     rates:     each arm gets its own best one, by the mean over all steps of the measure
                `chosen_by` (the lowest if `lower`) on `tuning_seeds` other seeds.
+    together:  `run` takes lists of tasks, designs, seeds and rates, and yields one value for each:
+               small models, trained at once in batched products on a GPU.
     """
 
     name: str
     task: Callable[[int], Any]
     arms: dict[str, Callable[[Any, int], Any]]
-    run: Callable[[Any, Any, int, float], Iterator[tuple[int, str, float]]]
+    run: Callable[[Any, Any, Any, Any], Iterator[tuple[int, str, Any]]]
     seeds: int
     rates: tuple[float, ...] = (1.0,)
     chosen_by: str = "validation accuracy"
     lower: bool = False
     tuning_seeds: int = 3
+    together: bool = False
 
 
 def training(n: int | None, k: int, arms: dict[str, Callable[[Any, int], Any]]) -> dict[str, Any]:
@@ -145,24 +149,42 @@ def _spread(
 ) -> None:
     """Run the jobs that the journal does not have."""
     left = [job for job in jobs if job not in journal]
-    calls = (delayed(_one)(cases[job.case], job) for job in left)
+    groups = [list(group) for _, group in groupby(left, lambda job: _unit(cases[job.case], job))]
+    calls = (delayed(_run)(cases[group[0].case], group) for group in groups)
     done = len(jobs) - len(left)
     told(done)
     # In order, so that the journal does not depend on the number of workers.
     found = Parallel(n_jobs=workers, return_as="generator")(calls)
-    for count, (job, rows) in enumerate(zip(left, found, strict=True), start=done + 1):
-        journal.add(job, rows)
-        told(count)
+    for group, every in zip(groups, found, strict=True):
+        for job, rows in zip(group, every, strict=True):
+            journal.add(job, rows)
+        done += len(group)
+        told(done)
 
 
-def _one(case: Case, job: Job) -> list[tuple[int, str, float]]:
+def _unit(case: Case, job: Job) -> Any:
+    """Return what the jobs that are run in one call have in common."""
+    return case.name if case.together else job
+
+
+def _run(case: Case, jobs: list[Job]) -> list[Found]:
+    """Return the rows of each job: of one, or of all that are run together."""
     with _libraries(len(sys.modules)).limit(limits=1):
-        task = case.task(job.seed)
-        design = case.arms[job.arm](task, job.seed)
-        return [
-            (int(step), measure, float(value))
-            for step, measure, value in case.run(task, design, job.seed, job.rate)
+        tasks = [case.task(job.seed) for job in jobs]
+        designs = [
+            case.arms[job.arm](task, job.seed) for job, task in zip(jobs, tasks, strict=True)
         ]
+        seeds, rates = [job.seed for job in jobs], [job.rate for job in jobs]
+        rows: list[Found] = [[] for _ in jobs]
+        if case.together:
+            every = case.run(tasks, designs, seeds, rates)
+        else:
+            alone = case.run(tasks[0], designs[0], seeds[0], rates[0])
+            every = ((step, measure, [value]) for step, measure, value in alone)
+        for step, measure, values in every:
+            for own, value in zip(rows, values, strict=True):
+                own.append((int(step), measure, float(value)))
+        return rows
 
 
 @lru_cache(maxsize=1)
