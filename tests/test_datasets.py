@@ -176,3 +176,47 @@ def test_the_real_data_has_the_papers_sizes() -> None:
     plants = datasets.flowers()
     assert plants.part("test")[0].shape == (6149, 1280)
     assert np.bincount(plants.part("train")[1]).tolist() == [10] * 102
+
+
+def products_folder(folder: Path, matches: str = '"a1",7\n"a2",8\n"a2",7\n') -> Path:
+    """Return a folder with two small catalogues."""
+    texts = {
+        "Abt": '"id","name","price"\n"a1","Sony Caf\xe9","$1"\n"a2","Bose, 5",\n',
+        "Buy": '"id","name","manufacturer"\n7,"bose","BOSE"\n8,"sony",\n9,"lg","LG"\n',
+        "abt_buy_perfectMapping": '"idAbt","idBuy"\n' + matches,
+    }
+    (folder / "products").mkdir()
+    for name, text in texts.items():
+        path = folder / "products" / f"{name}.csv.gz"
+        path.write_bytes(gzip.compress(text.encode("latin-1")))
+    return folder
+
+
+def test_records_of_two_catalogues_have_groups(cache: Path, tmp_path: Path) -> None:
+    found = datasets.products("Abt-Buy", products_folder(tmp_path))
+    assert found.texts == ("sony caf\xe9", "bose, 5", "bose bose", "sony ", "lg lg")
+    assert found.catalogue.tolist() == [0, 0, 1, 1, 1]
+    assert found.matches.tolist() == [[0, 2], [1, 3], [1, 2]]
+    groups = found.groups()
+    assert len(set(groups[:4])) == 1
+    assert groups[4] != groups[0]
+
+
+def test_catalogues_that_are_missing_or_damaged_are_named(cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="entity resolution"):
+        datasets.products("DBLP-ACM")
+    with pytest.raises(ValueError, match="Amazon-Google"):
+        datasets.products("Abt")
+    with pytest.raises(ValueError, match="abt_buy"):
+        datasets.products("Abt-Buy", products_folder(tmp_path, '"a3",7\n'))
+
+
+def test_pictures_come_with_other_packages(cache: Path) -> None:
+    shapes = {"elevation": (344, 403, 1), "photograph": (213, 320, 3)}
+    for name, shape in shapes.items():
+        found = datasets.picture(name)
+        assert found.shape == shape
+        assert (found.min(), found.max()) == (0.0, 1.0)
+        assert (cache / "pictures" / f"{name}.npz").is_file()
+    with pytest.raises(ValueError, match="photograph"):
+        datasets.picture("etching")

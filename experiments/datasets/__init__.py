@@ -5,6 +5,8 @@
     flowers()             Oxford-102: features of flower images, unequal
     debian()              Debian's packages: texts in 58 sections, very unequal
     stream(name)          sensor streams: EEG, a room, a robot; neighbours in time are alike
+    products(name)        records of the same things in two catalogues, and which they are
+    picture(name)         an elevation map and a photograph, which come with other packages
     synthetic_topics()    documents from five topics, two of them rare (generated)
     UnequalTopics(...)    documents from any number of topics, of given shares (generated)
 
@@ -15,11 +17,14 @@ folder (`files.cache_folder`), which is filled from the public source at the fir
 from experiments.datasets.debian import Corpus, Descriptions, debian
 from experiments.datasets.flowers import Flowers, flowers
 from experiments.datasets.mnist import Images, mnist
+from experiments.datasets.pictures import picture
+from experiments.datasets.products import Catalogues, products
 from experiments.datasets.r8 import R8, r8
 from experiments.datasets.streams import Stream, stream
 from experiments.datasets.topics import Topics, UnequalTopics, synthetic_topics
 
 __all__ = [
-    "R8", "Corpus", "Descriptions", "Flowers", "Images", "Stream", "Topics", "UnequalTopics",
-    "debian", "flowers", "mnist", "r8", "stream", "synthetic_topics",
+    "R8", "Catalogues", "Corpus", "Descriptions", "Flowers", "Images", "Stream", "Topics",
+    "UnequalTopics", "debian", "flowers", "mnist", "picture", "products", "r8", "stream",
+    "synthetic_topics",
 ]  # fmt: skip
