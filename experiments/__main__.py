@@ -25,7 +25,8 @@ from experiments.core.journal import Journal
 #: The paper's, in its order, then our own studies.
 PAPER = ("toy", "synthetic_lda", "r8", "r8_cost", "flowers", "mnist", "mnist_cost")
 BEYOND = ("noise", "targets", "subgroups", "repulsion", "partitions", "topics", "debian",
-          "long_tailed", "rare", "federated", "streams")  # fmt: skip
+          "long_tailed", "rare", "federated", "streams", "negatives", "coordinates",
+          "pinn")  # fmt: skip
 EXPERIMENTS = (*PAPER, *BEYOND)
 
 CONSOLE = Console(width=None if sys.stdout.isatty() else 120)

@@ -32,7 +32,7 @@ UNTRAINED, OF_BATCHES = ("noise", "r8_cost", "mnist_cost"), {"variance"}
 #: Experiments whose figures show models that are not stored: those of the tiny data are drawn.
 TRAINED_AGAIN = ("r8",)
 #: Experiments whose results are not stored yet.
-AWAITED = {"federated", "long_tailed", "rare", "streams"}
+AWAITED = {"coordinates", "federated", "long_tailed", "negatives", "pinn", "rare", "streams"}
 STORED = [name for name in EXPERIMENTS if name not in AWAITED]
 #: Values that depend on the clock.
 TIMES = r"^(ms per batch|milliseconds|set-up)"
@@ -382,6 +382,17 @@ def test_less_is_better_by_the_mean_of_logarithms() -> None:
 
 def test_processes_share_the_runs_and_change_nothing() -> None:
     assert results([CASE], workers=2).equals(results([CASE]))
+
+
+def test_jobs_that_run_together_are_those_that_run_alone() -> None:
+    def both(tasks: Any, designs: Any, seeds: Any, rates: Any) -> Iterator[tuple[int, str, Any]]:
+        every = [list(score(*job)) for job in zip(tasks, designs, seeds, rates, strict=True)]
+        for rows in zip(*every, strict=True):
+            yield *rows[0][:2], [value for _, _, value in rows]
+
+    together = replace(CASE, run=both, together=True)
+    assert results([together]).equals(results([CASE]), null_equal=True)
+    assert results([CASE, replace(together, name="f")])["experiment"].n_unique() == 2
 
 
 def test_a_journal_goes_on_after_a_cut_line_and_anew_for_other_code(tmp_path: Path) -> None:
