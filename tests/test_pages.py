@@ -28,7 +28,7 @@ OTHERS = ("", "bibtex", "text")
 LONG = ("demo", "bench")
 
 #: Packages of recipes; a block that imports one is left out where it is missing.
-RECIPES = ("langchain_core", "llama_index", "haystack")
+RECIPES = ("langchain_core", "llama_index", "haystack", "flwr")
 
 #: What readers have at hand: features and labels, in memory and in files.
 READER = """

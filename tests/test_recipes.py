@@ -11,7 +11,8 @@ from test_pages import blocks
 
 pytestmark = pytest.mark.frameworks
 
-PAGE = Path(__file__).parent.parent / "docs" / "start" / "reranking.md"
+START = Path(__file__).parent.parent / "docs" / "start"
+PAGE = START / "reranking.md"
 
 
 @pytest.mark.parametrize("package", ["langchain_core", "llama_index.core", "haystack"])
@@ -61,3 +62,42 @@ def test_groups_apart_in_sentence_transformers():
         assert len(batches) <= n // k
         assert all(np.unique(group[batch]).size == k for batch in batches)
         assert (np.unique(np.concatenate(batches)).size == n) == every
+
+
+def test_clients_of_flower():
+    """FedAvg's rounds take one client of each cell, all of them per epoch; clients may leave."""
+    pytest.importorskip("flwr")
+    server, common = importlib.import_module("flwr.server"), importlib.import_module("flwr.common")
+
+    class Client(server.client_proxy.ClientProxy):
+        def no(self, *arguments, **options):
+            raise AssertionError("no client is asked for anything")
+
+        get_properties = get_parameters = fit = evaluate = reconnect = no
+
+    found = {}
+    for _, code in blocks((START / "federated.md").read_text()):
+        if not code.strip().startswith("python"):
+            exec(compile(code, "federated.md", "exec"), found)
+    manager, X = found["manager"], found["X"]
+    for number in range(100):
+        assert manager.register(Client(str(number)))
+    assert not manager.register(Client("7"))
+    strategy = server.strategy.FedAvg(
+        fraction_fit=0.1, fraction_evaluate=0.05, min_fit_clients=10, min_available_clients=100
+    )
+    start, cids = common.ndarrays_to_parameters([np.zeros(3)]), sorted(map(str, range(100)))
+    rounds = []
+    for number in range(1, 21):
+        chosen = strategy.configure_fit(number, start, manager)
+        rounds.append([int(client.cid) for client, _ in chosen])
+        assert len(strategy.configure_evaluate(number, start, manager)) == 5
+    for epoch in (rounds[:10], rounds[10:]):
+        assert sorted(np.ravel(epoch)) == list(range(100))
+    rows = X[[int(cid) for cid in cids]]
+    cell = dict(zip(map(int, cids), dmsgd.cells(rows, 10).stratum.tolist(), strict=True))
+    assert all(len({cell[client] for client in each}) == 10 for each in rounds)
+    manager.unregister(manager.all()["7"])
+    assert manager.sample(100, 50) == []
+    left = [int(client.cid) for _ in range(9) for client in manager.sample(11)]
+    assert sorted(left) == [number for number in range(100) if number != 7]
