@@ -53,7 +53,9 @@ def arms(k: int) -> dict[str, Callable[[np.ndarray, int], Points]]:
     def sobol(steps: int, seed: int) -> np.ndarray:
         from scipy.stats import qmc
 
-        return np.asarray(qmc.Sobol(2, seed=seed).random(steps * k).reshape(steps, k, 2))
+        enough = (steps * k - 1).bit_length()
+        drawn = qmc.Sobol(2, seed=seed).random_base2(enough)[: steps * k]
+        return np.asarray(drawn.reshape(steps, k, 2))
 
     def hypercube(steps: int, seed: int) -> np.ndarray:
         from scipy.stats import qmc

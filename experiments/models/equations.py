@@ -80,7 +80,7 @@ def residual(equation: str, network: Any, x: Any) -> Any:
     """Return by how much the equation is missed at x."""
     value, first, second = solution(equation, network, x)
     if equation == "Poisson":
-        waves = (sine(x, axis, rate)[0] for axis, rate in enumerate(np.pi * np.array(WAVES)))
+        waves = (sine(x, axis, np.pi * wave)[0] for axis, wave in enumerate(WAVES))
         return (second[0] + second[1]) / (np.pi**2 * np.dot(WAVES, WAVES)) + prod(waves)
     return first[0] + value * first[1] / 2 - NU * second[1] / 4  # y is half as long as 2y - 1
 
