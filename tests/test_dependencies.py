@@ -24,6 +24,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 PACKAGE = {
     "sklearn": "scikit-learn",
     "imblearn": "imbalanced-learn",
+    "skactiveml": "scikit-activeml",
     "distributed": "dask",
     "cuda": "cuda-bindings",
     "cuda.bindings": "cuda-bindings",
@@ -34,6 +35,7 @@ BELONGS = {
     "dmsgd.sklearn": ("sklearn",),
     "dmsgd.torch": ("torch", "lightning", "transformers"),
     "dmsgd.imblearn": ("imblearn", "sklearn"),
+    "dmsgd.activeml": ("activeml", "sklearn"),
     "dmsgd.features.cuda": ("torch",),
     "dmsgd.spectra.cuda": ("torch",),
     "dmsgd.samplers.cuda": ("torch",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -11,11 +11,12 @@ from dmsgd.inputs.scalars import as_choice, as_flag
 
 #: How far the probabilities of an item may sum from 1: half precision rounds by so much.
 ROUNDING = 1e-2
+Uncertainty = Literal["margin", "entropy", "least confidence"]
 
 
 def uncertainty(
     probabilities: Any,
-    how: Literal["margin", "entropy", "least confidence"] = "margin",
+    how: Uncertainty = "margin",
     *,
     logits: bool = False,
 ) -> FloatArray:
@@ -30,7 +31,7 @@ def uncertainty(
     >>> uncertainty([[0.5, 0.5, 0.0], [0.7, 0.1, 0.2], [1.0, 0.0, 0.0]])
     array([1. , 0.5, 0. ])
     """
-    as_choice(how, "how", ("margin", "entropy", "least confidence"))
+    as_choice(how, "how", get_args(Uncertainty))
     P: Any = as_matrix(probabilities, "probabilities", allow_tiny=True)
     P = P if isinstance(P, np.ndarray) else P.toarray()
     if (classes := P.shape[1]) < 2:

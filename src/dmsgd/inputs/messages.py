@@ -25,6 +25,7 @@ EXTRAS = {
     "lightning": {"torch": "torch", "lightning": "lightning"},
     "transformers": {"torch": "torch", "transformers": "transformers"},
     "imblearn": {"sklearn": "scikit-learn", "imblearn": "imbalanced-learn"},
+    "activeml": {"sklearn": "scikit-learn", "skactiveml": "scikit-activeml"},
 }
 
 

@@ -1,0 +1,89 @@
+"""A query strategy for scikit-activeml; importing this module loads scikit-activeml."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dmsgd.inputs.messages import require
+
+require("activeml", "dmsgd.activeml")
+
+import numpy as np
+from skactiveml.base import SingleAnnotatorPoolQueryStrategy, SkactivemlClassifier
+from skactiveml.utils import MISSING_LABEL, check_equal_missing_label, check_type, is_labeled
+from sklearn.base import clone
+
+from dmsgd.designs.select import How, select
+from dmsgd.designs.uncertainty import Uncertainty, uncertainty
+
+
+class DiverseQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
+    """Queries samples that are uncertain and diverse: `dmsgd.select` given the labelled ones.
+
+    how:           as in `dmsgd.select`; "cover" queries samples that stand for many uncertain ones.
+    method:        of `dmsgd.uncertainty`: "margin", "entropy" or "least confidence".
+    missing_label, random_state: as in scikit-activeml.
+
+    Utilities are uncertainties. The samples are best first unless how="draw", and that is not the
+    order of their utilities.
+    """
+
+    def __init__(
+        self,
+        how: How = "cover",
+        method: Uncertainty = "margin",
+        missing_label: Any = MISSING_LABEL,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(missing_label=missing_label, random_state=random_state)
+        self.how = how
+        self.method = method
+
+    def query(
+        self,
+        X: Any,
+        y: Any,
+        clf: Any,
+        fit_clf: bool = True,
+        sample_weight: Any = None,
+        candidates: Any = None,
+        batch_size: int = 1,
+        return_utilities: bool = False,
+    ) -> Any:
+        """Return `batch_size` samples of X to label, and their utilities if these are asked for.
+
+        The arguments are those of scikit-activeml's strategies. `candidates` are numbers of samples
+        of X, by default those that are not labelled.
+        """
+        X, y, candidates, batch_size, return_utilities = self._validate_data(
+            X, y, candidates, batch_size, return_utilities, reset=True
+        )
+        mapping = self._transform_candidates(candidates, X, y, enforce_mapping=True)[1]
+        check_type(clf, "clf", SkactivemlClassifier)
+        check_type(fit_clf, "fit_clf", bool)
+        check_equal_missing_label(clf.missing_label, self.missing_label_)
+        if fit_clf:
+            weights = () if sample_weight is None else (sample_weight,)
+            clf = clone(clf).fit(X, y, *weights)
+        quality, every = np.zeros(len(X)), np.arange(len(X))
+        quality[mapping] = uncertainty(clf.predict_proba(X[mapping]), self.method)
+        if not quality.any():
+            quality[mapping] = 1.0
+        others = np.setdiff1d(every, mapping)
+        known = is_labeled(y[others], self.missing_label_)
+        chosen = select(
+            X,
+            batch_size,
+            quality=quality,
+            given=tuple(others[known]),
+            exclude=tuple(others[~known]),
+            how=self.how,
+            seed=int(self.random_state_.randint(2**31 - 1)),
+        )
+        if not return_utilities:
+            return chosen
+        utilities = np.full((batch_size, len(X)), np.nan)
+        utilities[:, mapping] = quality[mapping]
+        for step, item in enumerate(chosen[:-1]):
+            utilities[step + 1 :, item] = np.nan
+        return chosen, utilities
