@@ -249,6 +249,10 @@ def cases(quick: bool = False) -> list[Case]:
     if quick:
         few = ((300, 10), (40, 2)), ((50, 100), (20, 100)), ((1e-3,), (3.0,))
         size = Size(load_mnist, load_flowers, K, *few, 32, 80, 2)
+    else:
+        from experiments.mnist import device
+
+        device()  # the record of results is made in this process, and names the GPU
     return size.cases()
 
 

@@ -1,7 +1,7 @@
 """Rare data without labels: which batches draw rare classes more often, and what is learned?
 
 Batches know the features alone; classes only judge them. Three long-tailed data sets: Oxford-102
-embeddings from 40 down to 2 items per class, Reuters R8 (200 directions of tf-idf; 2,272 down to 33
+embeddings from 40 down to 2 items per class, Reuters R8 (200 directions of tf-idf; 2,300 down to 27
 documents, four fifths of the training documents), and 8 x 8 digits from 120 down to 5. A softmax
 regression learns the classes. "Rare" is the rarest third of the classes.
 
