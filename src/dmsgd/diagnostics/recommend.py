@@ -1,12 +1,13 @@
 """`recommend`: the simplest design that does as well as the best, with the reason.
 
-A k-DPP changes sampling frequency and adds repulsion. Each has a simpler design of its own, so a
-k-DPP is recommended for its repulsion alone.
+What counts is what a design gains over shuffled epochs, which every loader has. A k-DPP changes
+sampling frequency and adds repulsion: it is recommended for its repulsion, and only where there are
+no labels.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 from dmsgd.designs.build import make_design
@@ -19,8 +20,6 @@ from dmsgd.diagnostics.frequency import evenness
 from dmsgd.diagnostics.gradients import GradientVariance
 from dmsgd.inputs.scalars import as_count
 
-#: Evenness is shown with two digits; a difference below half of the last one does not matter.
-SAME = 0.005
 #: Repulsion that removes this share of the variance halves the batch size that is needed.
 STRONG = 0.5
 
@@ -35,7 +34,7 @@ class Recommendation:
 
     @property
     def name(self) -> str:
-        """The kind of batches: "shuffled epochs", "stratified", "weighted" or "k-DPP"."""
+        """The kind of batches: "shuffled epochs", "stratified" or "k-DPP"."""
         return {"uniform": "shuffled epochs"}.get(self.options.batches, self.options.batches)
 
     def design(self, X: Any, k: int, labels: Any = None) -> Design:
@@ -57,17 +56,15 @@ def recommend(comparison: Comparison, variance: GradientVariance | None = None) 
     variance: `gradient_variance` of the k-DPP `comparison.candidate`, if there are gradients: the
               effect of repulsion on them then counts instead of its effect on the features.
 
-    Uneven classes: `Stratified`. Otherwise the candidate decides: shuffled epochs if it changes
-    little, `Weighted.like` it if it changes sampling frequency, the k-DPP if repulsion removes half
-    of the variance. Where labels are known, neither is recommended if it makes classes less even
-    than uniform batches are, or if the effective size of a batch with unbiased weights falls below
-    95 % of k. A requested target is kept: the user has decided.
+    Uneven classes: `Stratified`. Even classes: shuffled epochs; nothing that keeps them even was
+    better in training. Without labels, the k-DPP if repulsion removes half of the variance, and
+    otherwise shuffled epochs. A requested target is kept: the user has decided.
 
     >>> import numpy as np
     >>> from dmsgd.diagnostics import compare
-    >>> X = np.random.default_rng(0).normal(size=(200, 20)) + 6 * np.eye(20)[0]
-    >>> recommend(compare(X, 8)).code(8)
-    "design = dmsgd.Weighted.like(dmsgd.diversify(X, k=8, kernel='linear'))"
+    >>> X = np.random.default_rng(0).normal(size=(200, 20))
+    >>> recommend(compare(X, 8, np.repeat([0, 1], [190, 10]))).code(8)
+    'design = dmsgd.Stratified(y, k=8)'
     """
     found = comparison
     if not isinstance(found, Comparison):
@@ -79,40 +76,30 @@ def recommend(comparison: Comparison, variance: GradientVariance | None = None) 
         return Recommendation(
             found.options, f"target {found.options.target} fixes how often items are drawn"
         )
-    uniform, candidate = found.summaries[0], found.candidate
     if found.data.classes and evenness(found.data.classes) < EVEN:
         return _stratified(found)
-    shuffled = DesignOptions(batches="uniform")
+    shuffled, candidate = DesignOptions(batches="uniform"), found.candidate
     why = "the classes are even" if found.data.classes else "there are no labels"
     if candidate is None:
         return Recommendation(shuffled, f"{why}, and there is no k-DPP of {found.k} of these items")
     strong, effect = _repulsion(candidate, variance)
-    if found.data.classes and candidate.evenness < uniform.evenness - SAME:
-        return Recommendation(
-            shuffled,
-            f"{why}, and a k-DPP would make them less even ({candidate.evenness:.2f} instead of "
-            f"{uniform.evenness:.2f}); {effect}",
-        )
-    if found.data.classes and candidate.effective_batch < EVEN * found.k:
-        return Recommendation(
-            shuffled,
-            f"{why}, and a k-DPP draws items so unevenly that with unbiased weights a batch of "
-            f"{found.k} would count as {candidate.effective_batch:.1f}; {effect}",
-        )
+    if found.data.classes:
+        than = " of independent ones, and shuffled epochs were as good in training"
+        return Recommendation(shuffled, f"{why}; {effect}{than if strong else ''}")
     if strong:
-        return Recommendation(candidate.options, f"{why}, and {effect}{_scaling(found)}")
-    items = f"batches rest on {candidate.effective_items:.0%} of the items"
-    if candidate.effective_items < EVEN:
         return Recommendation(
-            replace(candidate.options, batches="weighted"),
-            f"{why}, and unusual items can be drawn more often ({items}; with unbiased weights a "
-            f"batch of {found.k} counts as {candidate.effective_batch:.1f}); {effect}, so the same "
-            f"sampling frequencies without it do as well and cost less{_scaling(found)}; if "
-            f"unusual items are noise to you, stay with shuffled epochs",
+            candidate.options,
+            f"{why}, and {effect} of independent ones{_scaling(found)}; this pays where "
+            f"training passes over the data about once or items repeat each other, and over many "
+            f"epochs shuffled ones do as well or better",
         )
+    items = f"batches of a k-DPP rest on {candidate.effective_items:.0%} of the items"
+    rare = (
+        "if rare items matter to you, draw them more often: "
+        f"dmsgd.Weighted(dmsgd.targets.density(X, {found.k}), {found.k})"
+    )
     return Recommendation(
-        shuffled,
-        f"{why}, and no item stands out ({items}); {effect}: there is little to gain",
+        shuffled, f"{why}, and {effect}: there is little to gain ({items}); {rare}"
     )
 
 
