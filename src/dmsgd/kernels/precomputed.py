@@ -77,6 +77,7 @@ def looks_like_kernel_matrix(F: Features) -> bool:
     diagonal is zero, are not, and diagonal ones are left alone. O(n²) for features that are not
     symmetric, otherwise O(n³).
 
+    >>> from dmsgd.features import as_features
     >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
     >>> looks_like_kernel_matrix(as_features(X @ X.T)), looks_like_kernel_matrix(as_features(X))
     (True, False)
