@@ -177,8 +177,8 @@ def run_cnn(task: Task, arm: Any, seed: int, rate: float, steps: Sequence[int], 
     """Yield accuracies of a CNN trained by Adam."""
     import torch
 
-    from experiments.mnist import device
     from experiments.models import cnn
+    from experiments.models.many import device
 
     arm, here = arm if isinstance(arm, Arm) else Arm(arm), device()
     images, labels = cnn.pixels(task.inputs, here), torch.from_numpy(task.y).to(here)
@@ -250,7 +250,7 @@ def cases(quick: bool = False) -> list[Case]:
         few = ((300, 10), (40, 2)), ((50, 100), (20, 100)), ((1e-3,), (3.0,))
         size = Size(load_mnist, load_flowers, K, *few, 32, 80, 2)
     else:
-        from experiments.mnist import device
+        from experiments.models.many import device
 
         device()  # the record of results is made in this process, and names the GPU
     return size.cases()

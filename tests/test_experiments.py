@@ -152,7 +152,7 @@ def test_every_stored_result_belongs_to_an_experiment() -> None:
     assert stored == {f"{name}.parquet" for name in STORED}
 
 
-@pytest.mark.parametrize("name", sorted(AWAITED & {"federated", "streams"}))
+@pytest.mark.parametrize("name", sorted(AWAITED & {"federated", "long_tailed", "rare", "streams"}))
 def test_claims_and_figures_of_experiments_without_results(name: str, tmp_path: Path) -> None:
     """Made-up values of every arm and measure: claims and figures name what is run."""
     module, rng = module_of(name), np.random.default_rng(0)
