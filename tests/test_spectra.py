@@ -181,3 +181,11 @@ def test_equal_eigenvalues_are_found():
     values = np.array([3.0, 2.0, 2.0 - 4e-16, 1.0, 1e-9, 1e-9, 1e-9])
     found = list(Rounding(0.5, 7).equal_groups(values))
     assert found == [slice(1, 3), slice(4, 7)]
+
+
+def test_eigenvalues_that_lose_digits_are_cut_off_beside_huge_ones() -> None:
+    """The eigenvector of 1e-320, a subnormal number, would have a length of 1 + 1e-5."""
+    spread = sparse.diags_array([1e-160, 1.0, 1e150])
+    found = dmsgd.kernels.exact(dmsgd.kernels.Linear(spread))
+    np.testing.assert_allclose(found.values, [1e300, 1.0])
+    np.testing.assert_allclose(np.asarray(found.vectors), [[0, 0], [0, 1], [1, 0]])

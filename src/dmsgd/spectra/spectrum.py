@@ -253,11 +253,11 @@ def truncate(
     largest = float(values[0])
     if largest < TINY:
         check_vanishing(largest, "the kernel")
-    cutoff = max(rounding.cutoff, TINY / largest)
-    seen = values > cutoff * largest
+    least = max(rounding.cutoff * largest, TINY)
+    seen = values > least
     kept = seen & (values > tol * largest)
     size = max(rounding.size, values.size) if rounding.power else values.size
-    hidden = rounding.hidden + (size - int(np.count_nonzero(seen))) * cutoff
+    hidden = rounding.hidden + (size - int(np.count_nonzero(seen))) * (least / largest)
     return changed(
         None,
         values=np.ascontiguousarray(values[kept]),
