@@ -6,10 +6,12 @@ import polars as pl
 import pytest
 import torch
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 import dmsgd
@@ -320,6 +322,21 @@ def test_estimators_of_other_kinds():
     bayes = GaussianNB()
     list(train_sklearn(bayes, X, Y, DESIGN, 50, classes=[0, 1, 2, 9]))
     assert bayes.classes_.tolist() == [0, 1, 2, 9]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("estimator", [GaussianNB(), MLPClassifier((4,), random_state=0)])
+def test_batches_of_weight_0_are_not_passed_on(estimator):
+    """GaussianNB refuses them, and an MLP divides by their sum."""
+    rows, classes = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
+    weights, design = np.arange(1, 31) % 2 * 1.0, dmsgd.Uniform(30, 1)
+    assert weights[design.sample(1, seed=0)] == 0  # the first batch
+    learned = clone(estimator)
+    assert len(list(train_sklearn(learned, rows, classes, design, 90, sample_weight=weights))) == 90
+    assert np.isfinite(learned.predict_proba(rows)).all()
+    nothing = train_sklearn(GaussianNB(), rows, classes, design, 1, sample_weight=0 * weights)
+    with pytest.raises(ValueError, match="weight"):
+        list(nothing)
 
 
 def test_sklearn_training_goes_on_where_it_was():

@@ -155,7 +155,8 @@ def train_sklearn(
     classes:  passed at the first call if partial_fit takes it; by default the values of y.
     unbiased: pass sample_weight = k / (n b_i), whose mean over batches is 1.
     params:   more arguments for partial_fit, such as sample_weight, which `unbiased` multiplies.
-              A batch gets its part of those that have one entry per item.
+              A batch gets its part of those that have one entry per item. One whose items all
+              have weight 0 is not passed on.
 
     SGDClassifier makes k updates of one item each, and MLPClassifier divides by the sum of the
     batch's weights, a ratio of two unbiased estimates. Use `train_torch` where that matters.
@@ -183,13 +184,17 @@ def train_sklearn(
         params["sample_weight"] = unit if weights is None else unit * weights
     each = {name: value for name, value in params.items() if np.shape(value)[:1] == (design.n,)}
     each = {name: as_indexable(value, name) for name, value in each.items()}
+    weighted = weights is not None and bool(weights.any())
 
     def updates(extra: dict[str, Any]) -> Iterator[Step]:
         for t, batch in batches:
             arguments = [take(X, batch)] if y is None else [take(X, batch), take(y, batch)]
             parts = {name: take(value, batch) for name, value in each.items()}
-            estimator.partial_fit(*arguments, **{**params, **parts, **extra})
-            extra = {}
+            if (
+                not weighted or parts["sample_weight"].any()
+            ):  # else estimators raise, or divide by 0
+                estimator.partial_fit(*arguments, **{**params, **parts, **extra})
+                extra = {}
             yield Step(t, batch, None)
 
     return updates(first)
