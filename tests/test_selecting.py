@@ -102,6 +102,18 @@ def test_draws_have_the_probabilities_of_the_kernel(rng, monkeypatch, given, exa
     assert np.abs(shares - weights).max() < 4.5 * np.sqrt(0.25 / 1000)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("how", ["draw", "greedy", "cover"])
+def test_numbers_of_any_size(rng, how):
+    X = rng.normal(size=(40, 3))
+    expected = dmsgd.select(X, 5, how=how, seed=0).tolist()
+    for factor in (2.0**-300, 2.0**-80, 2.0**80, 2.0**450):
+        for form in (np.asarray, sparse.csr_array):
+            assert dmsgd.select(form(factor * X), 5, how=how, seed=0).tolist() == expected
+    X[7] *= 1e150
+    assert len(set(dmsgd.select(X, 2, how=how, seed=0).tolist())) == 2
+
+
 def test_copies_come_last_and_by_quality():
     X = np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [3.0, 4.0]])
     for how in ("draw", "greedy", "cover"):

@@ -15,6 +15,8 @@ from dmsgd.inputs.progress import Progress, plan_work
 #: Up to this many items their similarities are kept, 1 GiB in float32; of more they are computed
 #: again, so many at a time, whenever coverage changes.
 KEPT, TILE, AT_A_TIME = 2**14, 512, 2**20
+#: Items are at most so far from the mean in any column, in units of the RBF scale.
+FARTHEST = 1e12
 #: Gains below this share of the largest are rounding; relative differences up to it are ties,
 #: which go to the item with the largest demand.
 NOTHING, TIED = 1e-6, 1e-6
@@ -71,7 +73,10 @@ class Similarity:
     """exp(-d² / square) between items in float32, kept up to KEPT items."""
 
     def __init__(self, X: Any, square: float) -> None:
-        self.X, self.rate = X.astype(np.float32), np.float32(-1 / (square * np.log(2)))
+        X = X / np.sqrt(square)  # a copy, in which numbers of any size fit into float32
+        values = X.data if sparse.issparse(X) else X
+        np.clip(values, -FARTHEST, FARTHEST, out=values)
+        self.X, self.rate = X.astype(np.float32), np.float32(-1 / np.log(2))
         self.norms, n = row_norms2(self.X).astype(np.float32), X.shape[0]
         self.buffer = np.empty(AT_A_TIME if n > KEPT else TILE**2, dtype=np.float32)
         self.kept = None if n > KEPT else np.empty((n, n), dtype=np.float32)
