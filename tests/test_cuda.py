@@ -80,9 +80,21 @@ def test_draws_follow_the_law(case):
     check_draws(Host(design), law, size=400_000)
 
 
+@pytest.mark.parametrize("k", [2, 12, 14])
+def test_draws_of_middle_size_follow_the_law(k, monkeypatch):
+    monkeypatch.setattr("dmsgd.samplers.cuda.sampler.is_small", lambda *about: False)
+    X = np.random.default_rng(3).normal(size=(14, 14))
+    check_draws(
+        Host(dmsgd.diversify(there(X), k=k, kernel="linear", normalize=False)),
+        kdpp_law(X @ X.T, k),
+        size=100_000,
+    )
+
+
 @pytest.mark.parametrize("k", [12, 14])
 def test_draws_in_lockstep_follow_the_law(k, monkeypatch):
     monkeypatch.setattr("dmsgd.samplers.cuda.sampler.is_small", lambda *about: False)
+    monkeypatch.setattr("dmsgd.samplers.cuda.sampler.is_medium", lambda *about: False)
     X = np.random.default_rng(3).normal(size=(14, 14))
     check_draws(
         Host(dmsgd.diversify(there(X), k=k, kernel="linear", normalize=False)),
@@ -108,11 +120,8 @@ def test_order_within_a_row_is_exchangeable():
     )
 
 
-@pytest.mark.parametrize("k", [1, 2, 7, 8, 9, 33, 64, 65, 100, 129, 160, 161, 300])
-def test_the_same_sets_in_the_same_order_as_on_the_processor(k):
-    """From the same eigenvectors: decisions differ where rounding does, once in 1e12 or so."""
-    X = np.random.default_rng(k).normal(size=(2000, 320)) / np.arange(1, 321) ** 0.5
-    size = 2000 if k < 100 else 200
+def check_rows(X, k, size):
+    """The rows of both, from the same eigenvectors: rounding decides once in 1e12 or so."""
     spectrum = dmsgd.diversify(X, k=k, kernel="linear", normalize=False).spectrum
     from dmsgd.spectra.cuda import CudaVectors
 
@@ -124,6 +133,35 @@ def test_the_same_sets_in_the_same_order_as_on_the_processor(k):
     assert ours.is_cuda
     assert ours.dtype == torch.int64
     assert (on_host(ours) == dmsgd.KDPP(spectrum, k).sample(size, seed=1, workers=-1)).all()
+
+
+@pytest.mark.parametrize(
+    "k", [1, 2, 7, 8, 9, 33, 64, 65, 96, 97, 113, 144, 145, 200, 256, 257, 300]
+)
+def test_the_same_sets_in_the_same_order_as_on_the_processor(k):
+    X = np.random.default_rng(k).normal(size=(2000, 320)) / np.arange(1, 321) ** 0.5
+    check_rows(X, k, 2000 if k < 100 else 200)
+
+
+@pytest.mark.parametrize("k", [97, 200])
+def test_near_duplicates_are_decided_as_on_the_processor(k):
+    """Float16 does not tell them apart."""
+    rng = np.random.default_rng(k)
+    X = rng.normal(size=(400, 220)) / np.arange(1, 221) ** 0.25
+    check_rows(np.vstack([X, X + 1e-5 * rng.normal(size=X.shape)]), k, 200)
+
+
+def test_items_of_which_little_is_left_are_projected_again(monkeypatch):
+    """With the threshold so high that most rows of Q are."""
+    from dmsgd.samplers.cuda import medium_batches, program
+
+    class Often(program.Program):
+        def __init__(self, files, device, **constants):
+            super().__init__(files, device, **constants, CLOSE=0.3)
+
+    monkeypatch.setattr(medium_batches, "program", Often)
+    X = np.random.default_rng(0).normal(size=(1000, 200)) / np.arange(1, 201) ** 0.5
+    check_rows(X, 100, 200)
 
 
 def test_set_up_on_the_card_gives_the_same_draws():

@@ -12,6 +12,7 @@ from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.polynomials import log_polynomials
 from dmsgd.samplers.cuda.large_batches import draw_large
+from dmsgd.samplers.cuda.medium_batches import draw_medium, is_medium
 from dmsgd.samplers.cuda.program import program
 from dmsgd.samplers.protocol import PreparedSampler
 from dmsgd.samplers.rejection import NOT_ORTHONORMAL
@@ -24,8 +25,8 @@ CHUNK, OPERATIONS, ITEMS = 2048, 2**41, 2**20
 
 #: Rows of V in a group, entries of a line of the tables, and columns that a thread block fills.
 GROUP, LINE, THREADS = 64, 16, 128
-#: Warps per thread block by the largest k; above the last, batches are large.
-WARPS = {32: 1, 56: 2, 112: 4, 160: 8}
+#: Warps per thread block by the largest k; above the last, batches are not small.
+WARPS = {32: 1, 56: 2, 96: 4}
 
 SETUP = ("philox.cuh", "setup.cu")
 SMALL_BATCHES = ("philox.cuh", "tables.cuh", "small_batches.cu")
@@ -34,7 +35,11 @@ SMALL_BATCHES = ("philox.cuh", "tables.cuh", "small_batches.cu")
 def cuda_sampler(V: Tensor, values: FloatArray, k: int) -> PreparedSampler:
     """Return the sampler with these eigenpairs; it returns CUDA tensors, int64, (size, k)."""
     device, chunk = V.device, max(1, min(CHUNK, OPERATIONS // k**3, ITEMS // k))
-    draw = draw_small if is_small(k, device) else draw_large
+    draw = draw_large
+    if is_small(k, device):
+        draw = draw_small
+    elif is_medium(k, device):
+        draw = draw_medium
     with torch.cuda.device(device):
         tables = cuda_tables(V)
         log_e = torch.from_numpy(log_polynomials(values, k)).to(device)

@@ -1,0 +1,81 @@
+// What medium_batches.cu asks of a GPU: matrix units, float16, copies, and sums over lanes.
+
+#define ALL 0xffffffffu
+
+#ifndef EMULATED
+// D (16 x 8) += A (16 x 8) B (8 x 8): lane l holds A[l/4 + 0, 8][l%4] and A[l/4 + 0, 8][l%4 + 4],
+// B[l%4 + 0, 4][l/4], D[l/4][2(l%4) + 0, 1] and D[l/4 + 8][2(l%4) + 0, 1].
+__device__ __forceinline__ void multiply_add(
+    double (&d)[4], double a0, double a1, double a2, double a3, double b0, double b1) {
+#if __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+        : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1));
+#else
+#define PART(to, a, b)                                                                           \
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"        \
+        : "+d"(d[to]), "+d"(d[to + 1]) : "d"(a), "d"(b))
+    PART(0, a0, b0);
+    PART(2, a1, b0);
+    PART(0, a2, b1);
+    PART(2, a3, b1);
+#endif
+}
+
+// D (16 x 8) += A (16 x 16) B (16 x 8) of float16: lane l holds of A rows l/4 and l/4 + 8, of B
+// column l/4, both at 2(l%4) + 0, 1, 8, 9, and D as above.
+__device__ __forceinline__ void multiply_add(float (&d)[4], uint4 a, u32 b0, u32 b1) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+
+__device__ __forceinline__ u32 halves(float low, float high) {
+    u32 both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+}
+
+__device__ __forceinline__ float low_half(u32 both) {
+    float low;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(low) : "h"((unsigned short)both));
+    return low;
+}
+
+__device__ __forceinline__ void copy_16_bytes(void *to, const void *from) {
+    u32 place = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(place), "l"(from) : "memory");
+}
+
+__device__ __forceinline__ void end_of_copies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int MOST> __device__ __forceinline__ void wait_until_open() {  // but for the last MOST
+    asm volatile("cp.async.wait_group %0;" :: "n"(MOST) : "memory");
+}
+#endif
+
+__device__ __forceinline__ double over_quad(double x) {  // the sum over lanes with the same l/4
+    x += __shfl_xor_sync(ALL, x, 1);
+    return x + __shfl_xor_sync(ALL, x, 2);
+}
+
+__device__ __forceinline__ float over_rows(float x) {  // the sum over lanes with the same l%4
+    x += __shfl_xor_sync(ALL, x, 4);
+    x += __shfl_xor_sync(ALL, x, 8);
+    return x + __shfl_xor_sync(ALL, x, 16);
+}
+
+__device__ __forceinline__ double over_warp(double x) {
+#pragma unroll
+    for (int step = 16; step; step >>= 1) x += __shfl_xor_sync(ALL, x, step);
+    return x;
+}
+
+__device__ __forceinline__ double inverse_root(double x) {
+    double scale = rsqrt(x);
+    return scale * fma(-0.5 * x * scale, scale, 1.5);
+}
