@@ -20,6 +20,8 @@ from dmsgd.compiled.microkernels import GROUP, LINE, ROW_BLOCK, group_line
 
 #: Bytes of a cache line.
 LINE_BYTES = 64
+#: Rows of V that are prefetched before they are read.
+AHEAD = 4
 #: Added and subtracted again it leaves the nearest whole number.
 TO_EVEN = 1.5 * 2.0**52
 #: A fraction this close to the end of a 256th is looked up in V: far above rounding.
@@ -133,11 +135,15 @@ def locate(source, columns, targets, items, count):
 
 @callback(int64(int64_ptr, int64_ptr, int64, int64_ptr, float64_ptr, int64_ptr, int64))
 def gather(source, chosen, k, items, X, scratch, count):
-    """X[c, p] = V[items[p], chosen[c]]; X has rows of BLOCK, and `scratch` is for one."""
+    """X[c, p] = V[items[p], chosen[c]]; X has rows of BLOCK; `scratch` is for other sources.
+
+    Row by row, while the rows AHEAD of it are on their way from memory.
+    """
     values, r = doubles_at(source[V]), source[R]
     for p in range(count):
-        scratch[p] = items[p] * r
-    for c in range(k):
-        for p in range(count):
-            X[c * BLOCK + p] = values[scratch[p] + chosen[c]]
+        row, later = shift(values, items[p] * r), p + AHEAD if p + AHEAD < count else p
+        ahead = shift(values, items[later] * r)
+        for c in range(k):
+            prefetch(shift(ahead, chosen[c]))
+            X[c * BLOCK + p] = row[chosen[c]]
     return 0
