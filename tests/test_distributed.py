@@ -82,11 +82,13 @@ def check_update(*ranks):
 
 
 def check_callback(*ranks):
-    """Every batch is of the features in use, which rank 0 alone has made."""
+    """Every batch is of the features in use, made by rank 0 alone, and of the first kernel."""
+    kernel = design().options.kernel
     runs = zip(*(rank["updated"] for rank in ranks), strict=True)
     for stop, (first, *others) in zip((STEPS, STEPS + 2), runs, strict=True):
         assert all(other["features"] == [] for other in others)
-        made = [dmsgd.diversify(np.array(X), k=design().k) for X in first["features"]]
+        features = [np.array(X) for X in first["features"]]
+        made = [dmsgd.diversify(X, k=design().k, kernel=kernel) for X in features]
         assert len(made) == EPOCHS - 1, stop
         drawn = [
             each.sample(STEPS, seed=0, start=epoch * STEPS)
