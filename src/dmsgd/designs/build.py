@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -29,7 +28,7 @@ from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.features.maps import column_moments, concat_labels, standardize_map
 from dmsgd.features.row_maps import Anneal, Normalize
-from dmsgd.inputs.arrays import FloatArray, ZeroFeatures
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes, as_labels
 from dmsgd.inputs.scalars import as_batch_size
@@ -247,8 +246,12 @@ def _choose_kernel(
         kernel = _rated(linear, Linear(mixed), F, quality)
         if options.kernel == "linear":
             return linear, kernel, None
-        with suppress(ZeroFeatures):  # then all items are alike, as equal ones are to RBF
+        try:
             spectrum = exact(kernel)
+        except ValueError:
+            if kernel.diag().any():
+                raise  # else all items are zero, and alike as any equal ones are to RBF
+        else:
             directions = np.count_nonzero(spectrum.values > NO_DIRECTION * spectrum.values[0])
             if directions >= enough or options.w == 1:
                 return linear, kernel, spectrum

@@ -203,14 +203,10 @@ def _finite_squares(values: FloatArray, name: str) -> float:
     raise ValueError(f"{name} has values so large that their squares overflow; rescale it")
 
 
-class ZeroFeatures(ValueError):
-    """All features are zero."""
-
-
 def check_nonzero(any_entry: bool) -> None:
-    """Raise ZeroFeatures if all features are zero."""
+    """Raise if all features are zero."""
     if not any_entry:
-        raise ZeroFeatures("all features are zero, so no batch has a positive determinant")
+        raise ValueError("all features are zero, so no batch has a positive determinant")
 
 
 def check_vanishing(squares: float, name: str) -> None:
