@@ -71,7 +71,8 @@ def check_registered(*ranks):
 
 def check_update(*ranks):
     features = np.array(ranks[0]["features"])
-    expected = dmsgd.diversify(features, k=design().k).sample(STEPS, seed=0)
+    made = dmsgd.diversify(features, k=design().k, kernel=design().options.kernel)
+    expected = made.sample(STEPS, seed=0)
     parts = [np.array(rank["drawn"]).reshape(STEPS, -1) for rank in ranks]
     assert np.hstack(parts).tolist() == expected.tolist()  # of rank 0's features
     n, k = design().n, design().k
