@@ -40,15 +40,17 @@ def test_it_is_greedy_facility_location(rng, monkeypatch, kept, columns):
     X = rng.normal(size=(300, columns)) * np.linspace(0.5, 2, 300)[:, None] + 7
     X[250:] = X[:50]  # of copies that with the largest weight is chosen
     q, given, barred = rng.uniform(size=300), [3, 9], [5, 17]
-    S = matrix(X, of=X[np.random.default_rng(0).choice(300, 40, replace=False)])
+    wide = matrix(X, of=X[np.random.default_rng(0).choice(300, 40, replace=False)])
     demand = q.copy()
     demand[[*given, *barred]] = 0
+    nearest = -np.log(wide[given].max(0)[demand > 0])  # the median of these is the scale
+    S = wide ** max(1.0, 1 / np.median(nearest))
     for rows in (X, sparse.csr_array(X)):
         options = {"quality": q, "given": given, "exclude": barred, "how": "cover"}
         found = dmsgd.select(rows, 25, **options)
         check_facility_location(found, S, demand, given, barred)
         assert dmsgd.select(rows, 9, **options).tolist() == found[:9].tolist()
-    check_facility_location(dmsgd.select(X, 25, how="cover"), S, np.ones(300))
+    check_facility_location(dmsgd.select(X, 25, how="cover"), wide, np.ones(300))
 
 
 def test_similarities_are_those_of_numpy(rng):

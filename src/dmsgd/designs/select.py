@@ -12,7 +12,7 @@ from dmsgd.designs.cover import cover
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.errors import InputError, warn_kernel
 from dmsgd.features import Features, as_features
-from dmsgd.features.rows import row_norms2, similarity, squared_distances
+from dmsgd.features.rows import DISTANCES, row_norms2, similarity, squared_distances
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_items
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import Progress, plan_work
@@ -66,7 +66,8 @@ def select(
                `quality` it prefers outliers.
                "cover": each item adds most to Σ_j q_j max_i S_ij, i being chosen or given: every
                item that matters has a similar one in the set. Best first, the same every time. Use
-               it for what to label, with or without `uncertainty`.
+               it for what to label, with or without `uncertainty`. Where items are given, m is at
+               most the median squared distance to the nearest of them.
     seed:      of the draw.
 
     A draw from up to 2,000 items is exact, from more by a Markov chain (docs/approximations.md).
@@ -113,6 +114,9 @@ def select(
         return drawn
     if how == "cover":
         X = F.to_memory().matrix if sparse.issparse(F.to_memory().matrix) else points[1]
+        if known.size:
+            near = _nearest(F.to_memory().matrix, known)[free]
+            square = min(square, float(np.median(near)) or square)
         chosen = cover(X, square, np.where(free, q, 0.0), k, known, free)
     else:
         chosen, square = _greedy(points, F.d, q, k, known, free, square)
@@ -155,6 +159,15 @@ def _sample(q: FloatArray, size: int, seed: int = 0) -> tuple[IntArray, FloatArr
     order = np.argpartition(-key, size)
     items = np.sort(order[:size])
     return items, np.maximum(q[items], key[order[size]])
+
+
+def _nearest(X: Any, known: IntArray) -> FloatArray:
+    """Return the squared distance of each item to the nearest known one."""
+    found, step = np.full(X.shape[0], np.inf), max(1, DISTANCES // X.shape[0])
+    for first in range(0, known.size, step):
+        some = squared_distances(X[known[first : first + step]], X)
+        found = np.minimum(found, np.asarray(some).min(0))
+    return found
 
 
 def _draw(
