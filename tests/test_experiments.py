@@ -28,11 +28,13 @@ from experiments.core.protocol import TUNING, at_the_edge, best_rates, results
 from experiments.models import softmax
 
 #: Experiments that compare no trainings, and a measure that is of batches alone.
-UNTRAINED, OF_BATCHES = ("noise", "r8_cost", "mnist_cost"), {"variance"}
+UNTRAINED, OF_BATCHES = ("noise", "r8_cost", "mnist_cost", "labelling"), {"variance"}
 #: Experiments whose figures show models that are not stored: those of the tiny data are drawn.
 TRAINED_AGAIN = ("r8",)
 #: Experiments whose results are not stored yet.
-AWAITED = {"coordinates", "federated", "long_tailed", "negatives", "pinn", "rare", "streams"}
+AWAITED = {
+    "coordinates", "federated", "labelling", "long_tailed", "negatives", "pinn", "rare", "streams",
+}  # fmt: skip
 STORED = [name for name in EXPERIMENTS if name not in AWAITED]
 #: Values that depend on the clock.
 TIMES = r"^(ms per batch|milliseconds|set-up)"

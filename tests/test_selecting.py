@@ -74,6 +74,14 @@ def test_a_greedy_set_of_many_items_is_that_of_plain_numpy(rng, monkeypatch, qua
         assert found.tolist() == order[2:]
 
 
+def test_large_arrays_are_in_float32(rng, monkeypatch):
+    X, q = rng.normal(size=(400, 6)), rng.uniform(size=400)
+    X[300:] = X[:100]
+    expected = dmsgd.select(X, 60, quality=q, how="greedy")
+    monkeypatch.setattr("dmsgd.designs.select.LARGE", 0)
+    assert np.array_equal(dmsgd.select(X, 60, quality=q, how="greedy"), expected)
+
+
 def test_sparse_rows_are_chosen_as_others_are(rng):
     X, q = rng.normal(size=(300, 4)), rng.uniform(size=300)
     dense, other = (dmsgd.select(F, 20, quality=q, how="greedy") for F in (X, sparse.csr_array(X)))

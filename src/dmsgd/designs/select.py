@@ -19,7 +19,7 @@ from dmsgd.inputs.progress import Progress, plan_work
 from dmsgd.inputs.scalars import Seed, as_choice, as_count, seed_key
 from dmsgd.kernels import RBF, Kernel, exact
 from dmsgd.kernels.quality import Quality, as_quality
-from dmsgd.spectra.rounding import EPS, WARN_ABOVE
+from dmsgd.spectra.rounding import WARN_ABOVE
 
 #: Squares of qualities below this share of the largest are lost in rounding.
 UNLIKELY = 1e-5
@@ -31,7 +31,9 @@ AT_A_TIME = 2e9
 #: so many proposals for each place.
 EXACT_ITEMS, ROUNDS = 2000, 10
 #: Of more items than this, or 8 k, those that cover the others are chosen from a sample.
-MANY = 2**15
+MANY = 2**14
+#: Arrays of more numbers than this are in float32.
+LARGE = 2**28
 How = Literal["draw", "greedy", "cover"]
 
 
@@ -71,10 +73,10 @@ def select(
     seed:      of the draw.
 
     A draw from up to 2,000 items is exact, from more by a Markov chain (docs/approximations.md).
-    Greedy sets are O(n d k + n k²) at most, a fraction of that with quality, and 8 n k bytes. Those
-    that cover are O(n² d), and up to 1 GiB; of more than 32,768 items, so many are drawn by their
-    quality, and items are chosen from these to cover these. Where fewer than k distinct items are
-    left, the rest is copies, by quality, with a warning.
+    Greedy sets are O(n d k + n k²) at most, a fraction of that with quality, and 8 n k bytes, or
+    half from 2 GiB on. Those that cover are O(n² d), and up to 1 GiB; of more than 16,384 items
+    (and 8 k), so many are drawn by their quality, and items are chosen from these to cover these.
+    Where fewer than k distinct items are left, the rest is copies, by quality, with a warning.
 
     >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
     >>> select(X, k=3, how="greedy")
@@ -238,12 +240,14 @@ def _points(F: Features) -> Any:
     """Return what `greedy_steps` needs of the features."""
     from dmsgd.compiled.greedy import DENSE, SPARSE
 
-    X, none, noise = F.to_memory().matrix, np.empty(0, dtype=np.int64), EPS * (8 + F.d**0.5)
+    X, none = F.to_memory().matrix, np.empty(0, dtype=np.int64)
+    kind = np.float32 if F.n * F.d > LARGE and not sparse.issparse(X) else np.float64
+    noise = float(np.finfo(kind).eps) * (8 + F.d**0.5)
     if sparse.issparse(X):
         starts, indices = (part.astype(np.int64) for part in (X.indptr, X.indices))
         return SPARSE, X.data[None], starts, indices, row_norms2(X), noise
-    X = np.subtract(X, X.mean(0), order="C")  # rounding is smaller
-    return DENSE, X, none, none, row_norms2(X), noise
+    X = np.subtract(X, X.mean(0), order="C", dtype=kind)  # rounding is smaller
+    return DENSE, X, none, none, row_norms2(X).astype(float), noise
 
 
 def _median_square(F: Features, points: Any) -> float:
@@ -303,9 +307,12 @@ def _independent(
 
     n, width = worth.size, d if points[0] == SPARSE else 0
     what = f"a greedy set of {counted(count - before.size, 'item')} of {n:,}"
-    plan_work(n * float(count) * (d + count / 2), count * (n + width), what, "ask for fewer items")
+    kind = np.float32 if n * count > LARGE else np.float64
+    size = count * (n * np.dtype(kind).itemsize // 8 + width)
+    plan_work(n * float(count) * (d + count / 2), size, what, "ask for fewer items")
     order = np.concatenate([before, np.empty(count - before.size, dtype=np.int64)])
-    picks, rows, C = np.empty_like(order), np.zeros((count, width)), np.empty((n, count))
+    picks, rows = np.empty_like(order), np.zeros((count, width))
+    C = np.empty((n, count), dtype=kind)
     left, near, steps = np.ones(n), np.full(n, np.inf), np.zeros(n, dtype=np.int64)
     state = -1 / square, picks, rows, C, left, near, steps
     step, done, progress, score = 0, 0, Progress(what), worth.copy()

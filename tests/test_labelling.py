@@ -1,0 +1,82 @@
+"""Arms and models of experiments/labelling.py, and its claims and figures on made-up values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import labelling
+from experiments.core import table as tables
+from experiments.models import few_labels
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 5))
+
+
+def now(k: int = 12) -> labelling.Round:
+    P = RNG.dirichlet(np.ones(4), 200)
+    return labelling.Round(X, P, np.arange(9), k, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("arm", {**labelling.MAIN, **labelling.PARTS})
+def test_every_arm_chooses_k_items_without_a_label(arm: str) -> None:
+    chosen = {**labelling.MAIN, **labelling.PARTS}[arm](now())
+    assert len(set(chosen.tolist())) == 12
+    assert min(chosen) >= 9
+
+
+def test_facility_location_in_numpy_is_greedy() -> None:
+    seen = now()
+    S, u = labelling._wide_kernel(X, 0.25), seen.u
+    u[:9] = 0
+    covered = S[:9].max(0)
+    for item in labelling.facility_location(seen, 0.25):
+        gains = np.maximum(S - covered, 0) @ u
+        assert gains[item] == pytest.approx(gains.max())
+        covered = np.maximum(covered, S[item])
+
+
+def test_coverage_times_diversity_is_greedy() -> None:
+    seen = now(4)
+    S = labelling._wide_kernel(X, 1.0)
+    L = seen.u[:, None] * (S * seen.u**2) @ S * seen.u
+    chosen: list[int] = []
+    for item in labelling.coverage_times_diversity(seen):
+        dets = [np.linalg.det(L[np.ix_([*chosen, i], [*chosen, i])]) for i in range(9, 200)]
+        assert dets[item - 9] == pytest.approx(max(dets))
+        chosen.append(int(item))
+
+
+@pytest.mark.parametrize("units", [0, 6])
+def test_models_have_the_least_loss(units: int) -> None:
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    layers = few_labels.fit(X, y, 3, units, 0)
+    P = few_labels.probabilities(layers, X)
+    assert P.sum(1) == pytest.approx(np.ones(200))
+    assert (P.argmax(1) == y).mean() > 0.7
+    if not units:
+        from sklearn.linear_model import LogisticRegression
+
+        expected = LogisticRegression(C=1.0).fit(X, y).predict_proba(X)
+        assert np.abs(P - expected).max() < 0.01
+
+
+def test_claims_tables_and_figures_name_what_is_run(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    measures = ("accuracy", "mean accuracy", "mean over classes", "milliseconds",
+                "milliseconds per round")  # fmt: skip
+    table = tables.as_table(
+        (case.name, arm, seed, step, measure, rng.uniform(1, 2))
+        for case in labelling.cases()
+        for arm in case.arms
+        for seed in range(2)
+        for step in labelling.BUDGETS
+        for measure in measures
+    )
+    for claim in labelling.CLAIMS:
+        assert np.isfinite(claim.check(table).mean), claim
+    for made in labelling.TABLES.values():
+        assert len({len(row) for row in made(table)}) == 1
+    assert sorted(labelling.figures(table, tmp_path)) == sorted(tmp_path.iterdir())
