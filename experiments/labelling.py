@@ -86,20 +86,14 @@ def embeddings(name: str) -> tuple[np.ndarray, np.ndarray]:
         flowers = datasets.flowers()
         X, y = _components(flowers.X.astype(float), 100), flowers.y
     elif name == "robot sonar":
-        data = datasets.files.locate("streams/robot-sonar24.csv.gz", None, _absent)
-        rows = np.genfromtxt(data, delimiter=",", dtype=str)
-        X, y = rows[:, :-1].astype(float), np.unique(rows[:, -1], return_inverse=True)[1]
-        X = (X - X.mean(0)) / X.std(0)
+        sonar = datasets.stream("sonar")
+        X, y = (sonar.X - sonar.X.mean(0)) / sonar.X.std(0), sonar.y
     else:
         corpus = datasets.r8() if name == "R8" else datasets.debian()
         texts = (*corpus.train, *corpus.test) if name == "R8" else corpus.texts
         y = np.r_[corpus.y_train, corpus.y_test] if name == "R8" else corpus.y
         X = _text_components(texts, 100)
     return X / np.sqrt((X**2).mean()), y.astype(np.int64)
-
-
-def _absent(path: Path) -> None:
-    raise FileNotFoundError(f"{path.name} is not there: sensor readings of the robot SCITOS G5")
 
 
 def _components(X: np.ndarray, count: int) -> np.ndarray:

@@ -117,8 +117,8 @@ def select(
     if how == "cover":
         X = F.to_memory().matrix if sparse.issparse(F.to_memory().matrix) else points[1]
         if known.size:
-            near = _nearest(F.to_memory().matrix, known)[free]
-            square = min(square, float(np.median(near)) or square)
+            typical = float(np.median(_nearest(F.to_memory().matrix, known)[free]))
+            square = min(square, typical or square)
         chosen = cover(X, square, np.where(free, q, 0.0), k, known, free)
     else:
         chosen, square = _greedy(points, F.d, q, k, known, free, square)
