@@ -361,7 +361,10 @@ def sets_case(data: str, seeds: int, pool: int, tested: int, budgets: tuple[int,
 
 
 def cases(quick: bool = False) -> list[Case]:
-    """Return all data with k = 50; other k and the network with fewer seeds; parts; one set."""
+    """Return all data with k = 50; other k and the network with fewer seeds; parts; one set.
+
+    Stored are k = 50 and the one set.
+    """
     if quick:
         return [
             case("MNIST", "MNIST", 50, 2, arms_of(MAIN), pool=2000, tested=1000, rounds=3),
@@ -402,11 +405,6 @@ CLAIMS = [
         for against in ("BADGE", "random")
     ),
     *(
-        Claim("beyond", f"{data}, network, k = 50: cover against BADGE",
-              f"labelling/{data}, network", COVER, "mean accuracy", "BADGE", note=MEAN)
-        for data in DATA
-    ),
-    *(
         Claim("beyond", f"one set of {k} of 50,000: cover against {against}", "labelling/one set",
               COVER, "accuracy", against, step=k)
         for k in BUDGETS for against in ("random", "k-means medoids")
@@ -414,31 +412,38 @@ CLAIMS = [
 ]  # fmt: skip
 
 
-def rounds_rows(table: pl.DataFrame, suffix: str = "") -> list[list[str]]:
-    """Return a row for each arm: the mean over rounds less BADGE's, and the time per round."""
-    rows = [["chosen by", *DATA, "ms CPU per round"]]
-    names = [f"labelling/{data}{suffix}" for data in DATA]
-    for arm in table.filter(experiment=names[0])["arm"].unique(maintain_order=True):
+def there(table: pl.DataFrame, name: str) -> list[str]:
+    """Return the data with results for the case `name`, such as "{}, k=20"."""
+    found = set(table["experiment"])
+    return [data for data in DATA if f"labelling/{name.format(data)}" in found]
+
+
+def rounds_rows(table: pl.DataFrame, name: str, measure: str) -> list[list[str]]:
+    """Return a row for each arm: the measure less BADGE's, and the time per round."""
+    data = there(table, name)
+    rows = [["chosen by", *data, "ms CPU per round"]]
+    for arm in MAIN if data else ():
         cells, times = [arm], []
-        for name in names:
+        for case in (f"labelling/{name.format(each)}" for each in data):
             if arm == "BADGE":
-                cells.append(mean(values(table, name, arm, "mean accuracy")).text(1, sign=False))
+                cells.append(mean(values(table, case, arm, measure)).text(1, sign=False))
             else:
-                cells.append(compare(table, name, arm, "BADGE", "mean accuracy").text())
-            times.append(values(table, name, arm, "milliseconds per round").mean())
+                cells.append(compare(table, case, arm, "BADGE", measure).text())
+            times.append(values(table, case, arm, "milliseconds per round").mean())
         rows.append([*cells, f"{min(times):.0f} to {max(times):.0f}"])
     return rows
 
 
 def k_rows(table: pl.DataFrame) -> list[list[str]]:
     """Return cover less each other arm, mean over data, by k and for the network."""
-    suffixes = {f"k = {k}": f", k={k}" for k in KS} | {"k = 50": "", "network": ", network"}
-    rows = [["cover less", *suffixes]]
+    names = {"k = 50": "{}"} | {f"k = {k}": f"{{}}, k={k}" for k in KS} | {"network": "{}, network"}
+    names = {head: name for head, name in names.items() if there(table, name)}
+    rows = [["cover less", *names]]
     for arm in (*SIMPLE, GREEDY):
         cells = [arm]
-        for suffix in suffixes.values():
-            found = [compare(table, f"labelling/{data}{suffix}", COVER, arm, "mean accuracy").mean
-                     for data in DATA]  # fmt: skip
+        for name in names.values():
+            found = [compare(table, f"labelling/{name.format(data)}", COVER, arm,
+                             "mean accuracy").mean for data in there(table, name)]  # fmt: skip
             cells.append(f"{np.mean(found):+.1f} ({min(found):+.1f} to {max(found):+.1f})")
         rows.append(cells)
     return rows
@@ -446,12 +451,12 @@ def k_rows(table: pl.DataFrame) -> list[list[str]]:
 
 def parts_rows(table: pl.DataFrame) -> list[list[str]]:
     """Return a row for each part that is left out: the mean over rounds less BADGE's."""
-    rows = [["chosen by", *AGAIN]]
+    data = there(table, "parts, {}")
+    rows = [["chosen by", *data]]
     for arm in PARTS:
-        found = [compare(table, f"labelling/parts, {data}", arm, "BADGE", "mean accuracy")
-                 for data in AGAIN]  # fmt: skip
-        rows.append([arm, *(each.text() for each in found)] if arm != "BADGE" else
-                    [arm, *("0" for _ in found)])  # fmt: skip
+        found = [compare(table, f"labelling/parts, {each}", arm, "BADGE", "mean accuracy")
+                 for each in data]  # fmt: skip
+        rows.append([arm, *("0" if arm == "BADGE" else each.text() for each in found)])
     return rows
 
 
@@ -470,9 +475,10 @@ def set_rows(table: pl.DataFrame) -> list[list[str]]:
     return rows
 
 
+#: Of cases that are not stored, a table has no columns.
 TABLES = {
-    "labelling": rounds_rows,
-    "labelling-network": partial(rounds_rows, suffix=", network"),
+    "labelling": partial(rounds_rows, name="{}", measure="mean accuracy"),
+    "labelling-last": partial(rounds_rows, name="{}", measure="accuracy"),
     "labelling-k": k_rows,
     "labelling-parts": parts_rows,
     "labelling-set": set_rows,
@@ -486,7 +492,8 @@ def figures(table: Any, folder: Path) -> list[Path]:
     return [
         lines(table, folder / "labelling.png", panels, list(MAIN), "accuracy", "accuracy, %",
               "labels"),
-        differences(table, folder / "labelling-differences.png", columns, "BADGE", "points"),
+        differences(table, folder / "labelling-differences.png", columns, "BADGE",
+                    "points above BADGE, mean over rounds"),
         lines(table, folder / "labelling-set.png", {"one set": "labelling/one set"}, list(SETS),
               "accuracy", "accuracy, %", "labels", log="x"),
     ]  # fmt: skip

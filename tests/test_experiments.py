@@ -33,7 +33,7 @@ UNTRAINED, OF_BATCHES = ("noise", "r8_cost", "mnist_cost", "labelling"), {"varia
 TRAINED_AGAIN = ("r8",)
 #: Experiments whose results are not stored yet.
 AWAITED = {
-    "coordinates", "federated", "labelling", "long_tailed", "negatives", "pinn", "rare", "streams",
+    "coordinates", "federated", "long_tailed", "negatives", "pinn", "rare", "streams",
 }  # fmt: skip
 STORED = [name for name in EXPERIMENTS if name not in AWAITED]
 #: Values that depend on the clock.
