@@ -1,6 +1,7 @@
 """`select(how="cover")` is greedy facility location; `uncertainty` gives its weights."""
 
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -91,6 +92,42 @@ def test_the_rest_is_by_quality_where_all_is_covered(rng):
         items = dmsgd.select(X, 5, how="cover", quality=np.arange(1.0, 13.0))
     assert len(set(items[:3] // 4)) == 3
     assert items[3:].tolist() == sorted(set(range(12)) - set(items[:3].tolist()))[::-1][:2]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_scale_at_which_few_items_cover_all_is_reduced(rng, form):
+    X = np.repeat(rng.random((1000, 1)), 2, axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dmsgd.KernelWarning)
+        items = dmsgd.select(form(X), 400, how="cover")
+    assert len(set(X[items, 0])) == 400
+    near = np.abs(X - X[items, 0]).min(1)
+    assert near.max() < 0.004
+    with pytest.warns(dmsgd.KernelWarning, match="1,000 items"):
+        items = dmsgd.select(form(X), 1001, how="cover")
+    assert len(set(X[items[:1000], 0])) == 1000
+
+
+def test_qualities_of_any_size_count(rng):
+    q = np.logspace(0, -200, 30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dmsgd.KernelWarning)
+        items = dmsgd.select(rng.normal(size=(30, 4)), 20, quality=q, how="cover")
+    assert items.tolist() == list(range(20))
+
+
+@pytest.mark.parametrize("many", [100, 10000])
+def test_items_without_quality_or_excluded_are_not_chosen(rng, monkeypatch, many):
+    monkeypatch.setattr(selecting, "MANY", many)
+    X, q, barred = rng.normal(size=(600, 3)), rng.random(600), np.arange(300)
+    for last in (500, 320):
+        q[last:] = 0
+        items = dmsgd.select(X, 15, quality=q, exclude=barred, given=[599], how="cover")
+        assert items.min() >= 300
+        assert items.max() < last
+    with pytest.warns(dmsgd.KernelWarning, match="0 items"):
+        items = dmsgd.select(X, 2, quality=q, exclude=np.arange(500), how="cover")
+    assert items.tolist() == [500, 501]
 
 
 def test_a_long_choice_is_announced(rng, monkeypatch, caplog):

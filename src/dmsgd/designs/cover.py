@@ -7,8 +7,8 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.rows import row_norms2
-from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
+from dmsgd.features.rows import DISTANCES, row_norms2, squared_distances
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import Progress, plan_work
 
@@ -22,17 +22,44 @@ FARTHEST = 1e12
 NOTHING, TIED = 1e-6, 1e-6
 
 
-def cover(
-    X: Any, square: float, demand: FloatArray, k: int, known: IntArray, free: BoolArray
-) -> IntArray:
-    """Return up to k free items, best first: each adds most to Σ_j demand_j max_i S_ij.
+def cover(X: Any, demand: FloatArray, k: int, square: float, near: FloatArray) -> IntArray:
+    """Return k items, best first; fewer if all others are copies.
 
-    S = exp(-d² / square), and i runs over the chosen and the known items. There are fewer than k
-    if these cover all demand. Gains are kept for all items: when coverage c_j grows, those of all
-    items change by what of S_ij lies between the old and the new c_j. Every j is looked at about
-    log k times, O(n² (d + log k)) in all.
+    Each adds most to Σ_j demand_j max_i S_ij, S = exp(-d² / square), where i runs over the chosen
+    and the known items. The scale is reduced whenever these cover all.
 
-    X: (n, d) rows with mean 0, or a CSR array.
+    X:    (n, d) rows, or a CSR array.
+    near: (n,) squared distances to the nearest known item, inf if there is none.
+    """
+    chosen = np.empty(0, dtype=np.int64)
+    X = X if sparse.issparse(X) else X - X.mean(0)
+    while chosen.size < k and near.any():
+        weights = np.where(near > 0, demand, 0.0)
+        found = _cover(X, weights / weights.max(), k - chosen.size, square, near)
+        if chosen.size:  # at a small scale rounding may hide that two of them are copies
+            found = found[~np.triu(squared_distances(X[found], X[found]) == 0, 1).any(0)]
+        chosen = np.concatenate([chosen, found])
+        if chosen.size < k:
+            near = np.minimum(near, nearest(X[found], X))
+            square = min(square if found.size else square / 4, float(near.max()))
+    return chosen
+
+
+def nearest(A: Any, B: Any) -> FloatArray:
+    """Return the squared distance of each row of B to the nearest of A, inf if A has none."""
+    found, step = np.full(B.shape[0], np.inf), max(1, DISTANCES // max(1, B.shape[0]))
+    for first in range(0, A.shape[0], step):
+        some = squared_distances(A[first : first + step], B)
+        found = np.minimum(found, np.asarray(some).min(0))
+    return found
+
+
+def _cover(X: Any, demand: FloatArray, k: int, square: float, near: FloatArray) -> IntArray:
+    """Return up to k items with demand, fewer if they cover all as far as float32 tells.
+
+    Gains are kept for all items: when coverage c_j grows, those of all items change by what of S_ij
+    lies between the old and the new c_j. Every j is looked at about log k times, O(n² (d + log k))
+    in all.
     """
     from dmsgd.compiled.cover import add_gains
 
@@ -40,16 +67,14 @@ def cover(
     passes = 1.0 if n <= KEPT else 2 + np.log(k)
     plan_work(passes * n * n * X.shape[1], min(n, KEPT) ** 2 // 2, what, "ask for fewer items")
     similarity, progress = Similarity(X, square), Progress(what)
-    weights, covered = demand.astype(np.float32), np.zeros(n, dtype=np.float32)
+    weights, covered = demand.astype(np.float32), np.exp(-near / square).astype(np.float32)
     gains, ones = np.zeros(n), np.ones(n, dtype=np.float32)
-    for _, S, rows in similarity.blocks(known):
-        covered = np.maximum(covered, S[rows].max(0))
     wanting = np.flatnonzero(weights)
     for items, S, rows in similarity.blocks(wanting):
         add_gains(S, rows, weights[items], covered[items], ones[items], gains)
         progress((items[-1] + 1) / n / passes)
     chosen: list[int] = []
-    left, least = free.copy(), NOTHING * gains.max()
+    left, least = demand > 0, NOTHING * max(gains.max(), weights @ covered)
     while len(chosen) < k:
         value = np.where(left, gains, 0.0)
         if (top := value.max()) <= least:

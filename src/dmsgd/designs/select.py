@@ -8,11 +8,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy import sparse
 
-from dmsgd.designs.cover import cover
+from dmsgd.designs.cover import cover, nearest
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.errors import InputError, warn_kernel
 from dmsgd.features import Features, as_features
-from dmsgd.features.rows import DISTANCES, row_norms2, similarity, squared_distances
+from dmsgd.features.rows import row_norms2, similarity, squared_distances
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_items
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import Progress, plan_work
@@ -98,12 +98,8 @@ def select(
             f"k={k} new items are asked for, but of {counted(F.n, 'item')} {count:,} are neither "
             f"given nor excluded; ask for at most {count:,}"
         )
-    if how == "cover" and count > (most := max(MANY, 8 * k)):
-        some, weights = _sample(np.where(free, q, 0.0), most)
-        pool = np.concatenate([known, some])
-        near, part = np.arange(known.size), as_features(F.take(pool), allow_tiny=True)
-        weights = np.concatenate([np.zeros(known.size), weights])
-        return np.asarray(pool[select(part, k, quality=weights, given=near, how=how)])
+    if how == "cover":
+        return _filled(_cover(F, np.where(free, q, 0.0), k, known), q, k, free)
     points, small = _points(F), count + known.size <= EXACT_ITEMS
     square = _median_square(F, points)
 
@@ -114,25 +110,9 @@ def select(
 
     if how == "draw" and not small and (drawn := draw(square)) is not None:
         return drawn
-    if how == "cover":
-        X = F.to_memory().matrix if sparse.issparse(F.to_memory().matrix) else points[1]
-        if known.size:
-            typical = float(np.median(_nearest(F.to_memory().matrix, known)[free]))
-            square = min(square, typical or square)
-        chosen = cover(X, square, np.where(free, q, 0.0), k, known, free)
-    else:
-        chosen, square = _greedy(points, F.d, q, k, known, free, square)
-    if chosen.size < k:
-        free[chosen] = False
-        rest = np.flatnonzero(free)
-        rest = rest[np.argsort(-q[rest], kind="stable")][: k - chosen.size]
-        warn_kernel(
-            f"{counted(chosen.size, 'item')} of k={k} are distinct and of quality above 0; the "
-            f"other {rest.size} are chosen by quality alone"
-        )
-        return np.concatenate([chosen, rest])
-    if how != "draw":
-        return chosen
+    chosen, square = _greedy(points, F.d, q, k, known, free, square)
+    if how == "greedy" or chosen.size < k:
+        return _filled(chosen, q, k, free)
     if q[chosen].min() < UNLIKELY:
         raise InputError(
             f"{k} items can be drawn only with such as item {chosen[np.argmin(q[chosen])]}, whose "
@@ -163,13 +143,36 @@ def _sample(q: FloatArray, size: int, seed: int = 0) -> tuple[IntArray, FloatArr
     return items, np.maximum(q[items], key[order[size]])
 
 
-def _nearest(X: Any, known: IntArray) -> FloatArray:
-    """Return the squared distance of each item to the nearest known one."""
-    found, step = np.full(X.shape[0], np.inf), max(1, DISTANCES // X.shape[0])
-    for first in range(0, known.size, step):
-        some = squared_distances(X[known[first : first + step]], X)
-        found = np.minimum(found, np.asarray(some).min(0))
-    return found
+def _cover(F: Features, q: FloatArray, k: int, known: IntArray) -> IntArray:
+    """Return items that cover all, or a sample of them; fewer than k if others are copies.
+
+    q: the quality of free items, 0 of all others.
+    """
+    sampled = as_features(F.take(_sampled_pairs(F.n)[0]), allow_tiny=True)
+    square = _median_square(sampled, _points(sampled))
+    items, most = np.flatnonzero(q), max(MANY, 8 * k)
+    if not items.size:
+        return items
+    items, weights = _sample(q, most) if items.size > most else (items, q[items])
+    rows = F.take(items)
+    near = nearest(F.take(known), rows)
+    if known.size:
+        square = min(square, float(np.median(near)) or square)
+    return items[cover(rows, weights, k, square, near)]
+
+
+def _filled(chosen: IntArray, q: FloatArray, k: int, free: BoolArray) -> IntArray:
+    """Return k items: those that are chosen, and others by quality, with a warning."""
+    if chosen.size == k:
+        return chosen
+    free[chosen] = False
+    rest = np.flatnonzero(free)
+    rest = rest[np.argsort(-q[rest], kind="stable")][: k - chosen.size]
+    warn_kernel(
+        f"{counted(chosen.size, 'item')} of k={k} are distinct and of quality above 0; the "
+        f"other {rest.size} are chosen by quality alone"
+    )
+    return np.concatenate([chosen, rest])
 
 
 def _draw(
