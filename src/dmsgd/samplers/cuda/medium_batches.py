@@ -13,16 +13,14 @@ from dmsgd.samplers.cuda.program import program
 FILES = ("philox.cuh", "tables.cuh", "matrix_units.cuh", "screen.cuh", "medium_batches.cu")
 #: The largest k, proposals of a round, and threads of a block.
 MOST, ROUND, THREADS = 256, 64, 256
-#: The fewest and the most tiles of Q in shared memory.
-STAGES = 4, 8
-#: Shared memory that the system takes of each thread block.
-RESERVED = 1024
+#: Tiles of Q in shared memory: many up to this k; above, fewer leave more of it to the cache.
+MANY, FEW, MANY_UP_TO = 8, 4, 160
 
 
 def is_medium(k: int, device: torch.device) -> bool:
     """Return whether batches of k can be drawn so: float16 and float64 matrix units, and memory."""
     about = torch.cuda.get_device_properties(device)
-    return k <= MOST and about.major >= 8 and shared_bytes(k, STAGES[0]) <= most_bytes(about)
+    return k <= MOST and about.major >= 8 and shared_bytes(k, FEW) <= most_bytes(about)
 
 
 def most_bytes(about: Any) -> int:
@@ -36,13 +34,10 @@ def shared_bytes(k: int, stages: int) -> int:
     return 2 * padded**2 + 68 * padded * stages + 4 * padded + 29_680
 
 
-def stages_and_blocks(k: int, about: Any) -> tuple[int, int]:
-    """Return how many tiles a thread block holds, and how many blocks a multiprocessor."""
-    half = about.shared_memory_per_multiprocessor // 2 - RESERVED
-    together = 2 if shared_bytes(k, STAGES[0]) <= half else 1
-    limit = half if together == 2 else most_bytes(about)
-    fitting = [n for n in range(STAGES[0], STAGES[1] + 1) if shared_bytes(k, n) <= limit]
-    return fitting[-1], together
+def tiles(k: int, about: Any) -> int:
+    """Return how many tiles a thread block holds."""
+    fits = shared_bytes(k, MANY) <= most_bytes(about)
+    return MANY if fits and k <= MANY_UP_TO else FEW
 
 
 def draw_medium(
@@ -51,15 +46,14 @@ def draw_medium(
     """Fill `out` with the draws whose eigenvectors are the rows of J; return the first failure."""
     (size, k), device = out.shape, out.device
     about = torch.cuda.get_device_properties(device)
-    stages, together = stages_and_blocks(k, about)
-    kernels = program(FILES, int(device.index), K=k, STAGES=stages, TOGETHER=together)
-    blocks = min(size, about.multi_processor_count * together)
+    stages = tiles(k, about)
+    kernels = program(FILES, int(device.index), K=k, STAGES=stages, TOGETHER=1)
+    blocks = min(size, about.multi_processor_count)
     room = torch.zeros((blocks, (-(-k // 16) * 16) ** 2), dtype=torch.float64, device=device)
     draws, failed = torch.zeros((2, 1), dtype=torch.int32, device=device)
     number = ctypes.c_ulonglong(key), ctypes.c_ulonglong(start)
     limit = (100 * k + 3200) // ROUND + 1
     arguments = (*tables, J, *number, size, limit, room, draws, out, failed)
-    shared = shared_bytes(k, stages)
-    kernels("draw_medium", (blocks, 1), THREADS, *arguments, shared=shared)
+    kernels("draw_medium", (blocks, 1), THREADS, *arguments, shared=shared_bytes(k, stages))
     found = int(failed.item())
     return found - 1 if found else None
