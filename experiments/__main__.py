@@ -18,6 +18,7 @@ from rich.progress import Progress, TimeElapsedColumn
 from rich.table import Table
 
 import dmsgd
+from experiments import good_for
 from experiments.core import markdown, protocol
 from experiments.core import table as tables
 from experiments.core.journal import Journal
@@ -138,6 +139,8 @@ def write_tables(check: bool) -> int:
             name = name.replace("-", "_")
             claims = modules[name].CLAIMS
             return markdown.claims_section(claims, stored[name], tables.recorded(name))
+        if name == "good-for":
+            return markdown.lined(good_for.rows(stored))
         if name == "decomposition":
             every = [
                 (each, stored[each], getattr(module, "DECOMPOSED", ()))

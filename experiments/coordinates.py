@@ -24,7 +24,9 @@ from experiments.core.markdown import arm_rows
 from experiments.datasets.pictures import NAMES, picture
 
 TITLE = "Coordinate regression: an elevation map and a photograph, Fourier features, Adam"
-KS = (256, 1024, 4096)
+#: Batch sizes of each picture; the longest trainings are those of the map alone.
+KS = {"elevation": (256, 1024, 4096), "photograph": (256, 1024)}
+RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 #: Early, later, and the end; what claims are about.
 SHOWN = (50, 200, 1500)
 PARTITION = "Partition(cells)"
@@ -123,35 +125,36 @@ def cases(quick: bool = False, size: Size | None = None) -> list[Case]:
     """Return both pictures with every k; `quick` is one of them, with few pixels and steps."""
     if quick:
         size = size or Size(4, (10, 25, 50), units=64)
-        return make_cases(size, NAMES[:1], {256: 64}, 2, (3e-3, 1e-2))
+        return make_cases(size, {"elevation": {256: 64}}, 2, (3e-3, 1e-2))
     from experiments.models.many import device
 
     device()  # here, too: with --workers the record is made in another process than the trainings
-    return make_cases(Size(), NAMES, {k: k for k in KS}, 20, (3e-4, 1e-3, 3e-3, 1e-2))
+    return make_cases(Size(), {name: {k: k for k in ks} for name, ks in KS.items()}, 20, RATES)
 
 
 def tiny() -> list[Case]:
     """Return every case on a coarse grid, with two steps."""
-    size, ks = Size(16, (1, 2), 8, 8), {256: 16, 1024: 24, 4096: 32}
-    return make_cases(size, NAMES, ks, 2, (3e-3, 1e-2))
+    small = {256: 16, 1024: 24, 4096: 32}
+    ks = {name: {k: small[k] for k in every} for name, every in KS.items()}
+    return make_cases(Size(16, (1, 2), 8, 8), ks, 2, (3e-3, 1e-2))
 
 
 def make_cases(
-    size: Size, names: Sequence[str], ks: dict[int, int], seeds: int, rates: tuple[float, ...]
+    size: Size, ks: dict[str, dict[int, int]], seeds: int, rates: tuple[float, ...]
 ) -> list[Case]:
-    """Return the cases; ks: the k of the name -> the k that is run."""
+    """Return the cases; ks: picture -> the k of the name -> the k that is run."""
     return [
         Case(f"coordinates/{name}, k={shown}", lambda seed, name=name: load(name, size.stride),
              arms(k), partial(run, size), seeds, rates, "validation PSNR",
              together=True)
-        for name in names for shown, k in ks.items()
+        for name, every in ks.items() for shown, k in every.items()
     ]  # fmt: skip
 
 
 COLUMNS: dict[str, dict[str, Column]] = {
     name: {
         f"k = {k:,}, {step:,} updates": (f"coordinates/{name}, k={k}", "PSNR", step)
-        for k in KS
+        for k in KS[name]
         for step in SHOWN
     }
     for name in NAMES
@@ -177,7 +180,7 @@ def figures(table: Any, folder: Path) -> list[Path]:
     """Write PSNR over steps, and differences from shuffled epochs."""
     written = []
     for name in NAMES:
-        panels = {f"{name}, k = {k:,}": f"coordinates/{name}, k={k}" for k in KS}
+        panels = {f"{name}, k = {k:,}": f"coordinates/{name}, k={k}" for k in KS[name]}
         shown = {title: each for title, each in COLUMNS[name].items() if "k = 1,024" in title}
         names = table["arm"].unique(maintain_order=True).to_list()
         curves, ahead = (folder / f"coordinates-{name}{end}.png" for end in ("", "-differences"))

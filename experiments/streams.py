@@ -201,18 +201,20 @@ def tiny() -> list[Case]:
 
 TRAINED = ("partition of cells of time", "partition of cells", "partition of k-DPP")
 NOTE = "over that of shuffled epochs; each arm at its own best rate, which other seeds chose"
+#: Occupancy has not been run yet.
+CLAIMED = ("eeg", "sonar")
 CLAIMS = [
     *(
         Claim("beyond", f"{name}, {model}, k = {k}: less training loss after {when}, {arm}",
               f"streams/{name}, {model}, k={k}", arm, measure, "shuffled", lower=True, ratio=True,
               note=NOTE)
         for when, measure in (("1 epoch", EARLY), ("10 epochs", "training loss"))
-        for name in STREAMS for model in MODELS for k in KS[1:] for arm in TRAINED
+        for name in CLAIMED for model in MODELS for k in KS[1:] for arm in TRAINED
     ),
     *(
         Claim("beyond", f"{name}, {model}, k = {k}: more accurate after 10 epochs, {TRAINED[0]}",
               f"streams/{name}, {model}, k={k}", TRAINED[0], "accuracy", "shuffled")
-        for name in STREAMS for model in MODELS for k in KS[1:]
+        for name in CLAIMED for model in MODELS for k in KS[1:]
     ),
 ]  # fmt: skip
 
@@ -226,7 +228,7 @@ def found(table: Any, title: str, arm: str, what: str) -> Difference:
 
 
 MEASURES = {"training loss, 1 epoch": EARLY, "10 epochs": "training loss",
-            "variance of gradients": "variance ratio"}  # fmt: skip
+            "variance of gradients (over uniform batches')": "variance ratio"}  # fmt: skip
 
 
 def figures(table: Any, folder: Path) -> list[Path]:

@@ -32,9 +32,7 @@ UNTRAINED, OF_BATCHES = ("noise", "r8_cost", "mnist_cost", "labelling"), {"varia
 #: Experiments whose figures show models that are not stored: those of the tiny data are drawn.
 TRAINED_AGAIN = ("r8",)
 #: Experiments whose results are not stored yet.
-AWAITED = {
-    "coordinates", "federated", "long_tailed", "negatives", "pinn", "rare", "streams",
-}  # fmt: skip
+AWAITED: set[str] = set()
 STORED = [name for name in EXPERIMENTS if name not in AWAITED]
 #: Values that depend on the clock.
 TIMES = r"^(ms per batch|milliseconds|set-up)"

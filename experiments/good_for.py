@@ -1,0 +1,99 @@
+"""The table of docs/good-for.md: what a design gains over shuffled epochs, setting by setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from experiments.core.compare import Difference, compare, values
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row: a task, the design that the page speaks of, and the simplest one that does as well.
+
+    results, case, measure, step: where the figures are (step None: the last).
+    design, arm:   what a user writes, and its arm; `other` is a second design of interest.
+    simple:        the arm of the simplest design that does as well, None if that is shuffling.
+    """
+
+    task: str
+    data: str
+    results: str
+    case: str
+    measure: str
+    design: str
+    arm: str
+    simplest: str
+    simple: str | None = None
+    step: int | None = None
+    against: str = "shuffled"
+    unit: str = "points"
+    digits: int = 1
+    ratio: bool = False
+
+    def cells(self, table: pl.DataFrame) -> list[str]:
+        """Return the row: task, data, level of the baseline, gain, and the simplest design."""
+        where = self.case, self.measure
+        level = values(table, self.case, self.against, self.measure, self.step)
+        simplest = self.simplest
+        if self.simple is not None:
+            simplest += f" ({self._text(self._gain(table, self.simple))})"
+        base = "" if self.against == "shuffled" else f", {self.against}"
+        data = f"{self.data} ({level.size} seeds)"
+        measure = f"{where[1]}: {level.mean():.{self.digits}f}{base}"
+        gain = f"{self._text(self._gain(table, self.arm))} {self.unit}".strip()
+        return [self.task, data, measure, f"{self.design}: {gain}", simplest]
+
+    def _gain(self, table: pl.DataFrame, arm: str) -> Difference:
+        where = self.case, arm, self.against, self.measure, self.step
+        return compare(table, *where, ratio=self.ratio)
+
+    def _text(self, found: Difference) -> str:
+        return found.factor() if self.ratio else found.text(self.digits)
+
+
+SETTINGS = [
+    Setting("labels, uneven classes", "MNIST 200:1, CNN, k = 64", "long_tailed",
+            "long_tailed/mnist", "accuracy", "`Stratified(y, k)`", "stratified",
+            "torch's WeightedRandomSampler", "WeightedRandomSampler"),
+    Setting("labels, one epoch", "Oxford-102, softmax, k = 102", "flowers", "flowers/k=102",
+            "accuracy", "`diversify(X, k, labels=y, w=0.9)`", "k-DPP w=0.9",
+            "`Stratified(y, k)`", "stratified", step=60),
+    Setting("clients of federated averaging, two labels each", "MNIST, 10 of 100 clients a round",
+            "federated", "federated/mnist, shards, k=10", "mean accuracy",
+            "`Partition(cells(updates, k))`", "partition of cells by last update",
+            "strata of the main label, where it is known", "partition of stratified by main label"),
+    Setting("clients of federated averaging, labels by Dirichlet(0.3)", "the same", "federated",
+            "federated/mnist, Dirichlet, k=10", "mean accuracy", "`Partition(cells(updates, k))`",
+            "partition of cells by last update", "strata of the main label",
+            "partition of stratified by main label"),
+    Setting("topic models of text", "R8, LDA, k = 80", "r8", "r8", "average accuracy",
+            '`diversify(X, k, quality="length")`', "k-DPP", "`Weighted` by length", "by length"),
+    Setting("rare topics, no labels", "generated documents, LDA", "synthetic_lda", "synthetic_lda",
+            "all five topics", "`diversify(X, k)`", "k-DPP, unit rows", "`Weighted.like` of it",
+            "k-DPP, frequency-matched"),
+    Setting("coordinates of a picture", "elevation map, k = 4,096, 200 updates", "coordinates",
+            "coordinates/elevation, k=4096", "PSNR", "`Partition(cells(X, k))`",
+            "Partition(cells)", "`cells(X, k)`", "cells", step=200, unit="dB", digits=2),
+    Setting("collocation points of a PINN", "Burgers, k = 256, 5,000 updates", "pinn",
+            "pinn/Burgers, k=256", "relative L2 error", "`cells(X, k)`", "cells",
+            "shuffling, or Sobol points", "Sobol", unit="times", digits=2, ratio=True),
+    Setting("in-batch negatives", "Abt-Buy records, k = 64", "negatives",
+            "negatives/Abt-Buy, alone", "recall@1", "`Partition(diversify(X, k))`",
+            "Partition(k-DPP)", "`OnePerGroup(groups, k)`, where groups are known",
+            "groups apart"),
+    Setting("sensor streams", "robot sonar, MLP, k = 64, 10 epochs", "streams",
+            "streams/sonar, MLP, k=64", "accuracy", "`Partition(cells(time, k))`",
+            "partition of cells of time", "shuffling"),
+    Setting("ordinary images, even classes", "MNIST, CNN, k = 200", "mnist", "mnist/k=200",
+            "accuracy", "`diversify(X, k, labels=y, w=0.5)`", "k-DPP", "shuffling", digits=2),
+]  # fmt: skip
+
+
+def rows(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
+    """Return the table from the stored results, by name of the experiment."""
+    head = ["task", "data", "shuffled epochs", "gain of", "the simplest that does as well"]
+    return [head, *(each.cells(stored[each.results]) for each in SETTINGS)]
