@@ -12,11 +12,12 @@ from experiments.core.compare import Difference, compare, values
 
 @dataclass(frozen=True)
 class Setting:
-    """One row: a task, the design that the page speaks of, and the simplest one that does as well.
+    """One row: a task, the design that the page speaks of, and the strongest simple alternative.
 
     results, case, measure, step: where the figures are (step None: the last).
-    design, arm:   what a user writes, and its arm; `other` is a second design of interest.
-    simple:        the arm of the simplest design that does as well, None if that is shuffling.
+    design, arm:      what a user writes, and its arm.
+    simplest, simple: the same of the alternative; None if that is the baseline.
+    against:          the arm of the baseline.
     """
 
     task: str
@@ -107,5 +108,5 @@ SETTINGS = [
 
 def rows(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
     """Return the table from the stored results, by name of the experiment."""
-    head = ["task", "data", "shuffled epochs", "gain of", "the simplest that does as well"]
+    head = ["task", "data", "baseline", "gain of", "the strongest simple alternative"]
     return [head, *(each.cells(stored[each.results]) for each in SETTINGS)]

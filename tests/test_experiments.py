@@ -31,9 +31,6 @@ from experiments.models import softmax
 UNTRAINED, OF_BATCHES = ("noise", "r8_cost", "mnist_cost", "labelling"), {"variance"}
 #: Experiments whose figures show models that are not stored: those of the tiny data are drawn.
 TRAINED_AGAIN = ("r8",)
-#: Experiments whose results are not stored yet.
-AWAITED: set[str] = set()
-STORED = [name for name in EXPERIMENTS if name not in AWAITED]
 #: Values that depend on the clock.
 TIMES = r"^(ms per batch|milliseconds|set-up)"
 
@@ -92,7 +89,7 @@ def test_an_experiment_runs_and_gives_the_same_again(name: str) -> None:
             assert again.filter(fixed).equals(before.filter(fixed)), case.name
 
 
-@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_claims_are_about_what_is_stored_and_what_is_run(name: str) -> None:
     module, stored = module_of(name), tables.read(name)
     cases = {case.name: case for case in module.cases()}
@@ -115,7 +112,7 @@ def test_claims_are_about_what_is_stored_and_what_is_run(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["toy", *(pytest.param(each, marks=pytest.mark.long) for each in STORED[1:])]
+    "name", ["toy", *(pytest.param(each, marks=pytest.mark.long) for each in EXPERIMENTS[1:])]
 )
 def test_figures_are_drawn_from_what_is_stored(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -149,29 +146,7 @@ def test_the_tables_of_the_docs_are_those_of_the_stored_results(
 
 def test_every_stored_result_belongs_to_an_experiment() -> None:
     stored = {path.name for path in tables.RESULTS.iterdir()}
-    assert stored == {f"{name}.parquet" for name in STORED}
-
-
-@pytest.mark.parametrize("name", sorted(AWAITED & {"federated", "long_tailed", "rare", "streams"}))
-def test_claims_and_figures_of_experiments_without_results(name: str, tmp_path: Path) -> None:
-    """Made-up values of every arm and measure: claims and figures name what is run."""
-    module, rng = module_of(name), np.random.default_rng(0)
-    case = module.tiny()[0]
-    uniform = replace(case, seeds=1, arms={"uniform": case.arms["uniform"]})
-    measures = set(results([uniform])["measure"])
-    table = tables.as_table(
-        (case.name, arm, seed, step, measure, rng.uniform(1, 2))
-        for case in module.cases()
-        for arm in case.arms
-        for seed in (0, 1)
-        for step in (1, 2)
-        for measure in measures
-    )
-    for claim in module.CLAIMS:
-        assert np.isfinite(claim.check(table).mean), claim
-    for made in module.TABLES.values():
-        assert len({len(row) for row in made(table)}) == 1
-    assert sorted(module.figures(table, tmp_path)) == sorted(tmp_path.iterdir())
+    assert stored == {f"{name}.parquet" for name in EXPERIMENTS}
 
 
 # The command line
