@@ -104,7 +104,7 @@ def accuracy(n=800, k=20, sets=4000):
         print(f"exact draws: {off(design.sample(sets, seed=1)):.4f}", flush=True)
         module.EXACT_ITEMS = 0
         for module.ROUNDS in (0, 3, 10):
-            drawn = [dmsgd.select(X, k, quality=quality, seed=t) for t in range(sets)]
+            drawn = [dmsgd.select(X, k, quality=quality, how="draw", seed=t) for t in range(sets)]
             print(f"{module.ROUNDS} proposals a place: {off(np.array(drawn)):.4f}", flush=True)
 
 

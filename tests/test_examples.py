@@ -163,9 +163,9 @@ def test_select_for_labelling(run):
     found = re.findall(pattern, output, flags=re.M)
     accuracy = {name: float(value) for name, value, _ in found}
     classes = {name: float(count) for name, _, count in found}
-    assert 0.5 < accuracy["at random"] < accuracy["diverse"] < accuracy["more at random"]
-    assert accuracy["more at random"] < accuracy["uncertain and diverse"] < 0.9
-    assert classes["at random"] < classes["diverse"] < classes["uncertain and diverse"]
+    assert 0.5 < accuracy["at random"] < accuracy["diverse"] < accuracy["20 more at random"]
+    assert accuracy["20 more at random"] < accuracy["20 uncertain and diverse"] < 0.9
+    assert classes["at random"] < classes["diverse"] < classes["20 uncertain and diverse"]
 
 
 @pytest.mark.long

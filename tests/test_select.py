@@ -199,7 +199,7 @@ def test_labels_are_counted_and_do_not_change_the_set(folder):
         ("-k 5 --quality y.txt -o c.csv", "--quality y.txt must hold a number per item: .*'a'"),
         ("-k 5 --quality short.txt -o c.csv", r"short\.txt has 2 entries for 300 items"),
         ("-k 5 --quality minus.txt -o c.csv", "quality must not be negative"),
-        ("-k 5 --quality few.txt -o c.csv", "rounding hides.*; use --how greedy"),
+        ("-k 5 --quality few.txt --how draw -o c.csv", "rounding hides.*; use --how greedy"),
         ("-k 5 -o c.parquet", r"must end in \.csv or \.txt or \.npy"),
         ("-k 5 -o there.csv", r"there\.csv exists; use --force"),
         ("-k 5 -o c.csv --page there.html", r"there\.html exists; use --force"),
@@ -277,6 +277,8 @@ def test_words_tell_when_a_set_is_no_better_than_a_random_one():
     assert "better spread" in spread_of(outliers).words()
     assert "outliers" in spread_of(outliers).words()
     assert "outliers" not in spread_of(one_of_each, X=clusters).words()
+    assert "covers the others better" not in spread_of(outliers).words()
+    assert "covers the others better" in spread_of(dmsgd.select(X, 8)).words()
     assert "one item" in spread_of([3]).words()
     assert spread_of([0, 1], X=np.ones((5, 2))).words().startswith("no better")
 

@@ -102,7 +102,14 @@ def test_draws_have_the_probabilities_of_the_kernel(rng, monkeypatch, given, exa
     weights = np.array([np.linalg.det(L[np.ix_(s, s)]) for s in sets])
     weights /= weights.sum()
     drawn = [
-        tuple(sorted([*dmsgd.select(X, 2, quality=q, given=given, exclude=[5], seed=t), *given]))
+        tuple(
+            sorted(
+                [
+                    *dmsgd.select(X, 2, quality=q, given=given, exclude=[5], how="draw", seed=t),
+                    *given,
+                ]
+            )
+        )
         for t in range(1000)
     ]
     shares = np.array([drawn.count(s) for s in sets]) / 1000
@@ -144,11 +151,11 @@ def test_a_draw_from_many_items_finds_the_few_that_differ(rng, monkeypatch):
     monkeypatch.setattr("dmsgd.designs.select.EXACT_ITEMS", 50)
     copies = np.repeat([[0.0, 0.0]], 400, axis=0)
     X = np.vstack([copies, rng.normal(size=(9, 2))])
-    assert set(range(400, 409)) <= set(dmsgd.select(X, 10, seed=0).tolist())
+    assert set(range(400, 409)) <= set(dmsgd.select(X, 10, how="draw", seed=0).tolist())
     q = np.r_[np.full(400, 1e-4), np.ones(9)]
-    assert dmsgd.select(X, 9, quality=q, seed=0).min() >= 400
-    assert dmsgd.select(X, 10, quality=q, seed=0).min() < 400
-    assert len(set(dmsgd.select(rng.normal(size=(400, 9)), 20, seed=0).tolist())) == 20
+    assert dmsgd.select(X, 9, quality=q, how="draw", seed=0).min() >= 400
+    assert dmsgd.select(X, 10, quality=q, how="draw", seed=0).min() < 400
+    assert len(set(dmsgd.select(rng.normal(size=(400, 9)), 20, how="draw", seed=0).tolist())) == 20
 
 
 def test_few_columns_and_near_duplicates_need_no_argument(rng):

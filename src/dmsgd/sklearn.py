@@ -191,7 +191,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
         self,
         n_to_select: float | None = None,
         *,
-        how: How = "draw",
+        how: How = "cover",
         diversity: float = 0.5,
         random_state: Any = None,
     ) -> None:

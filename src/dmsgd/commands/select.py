@@ -59,9 +59,9 @@ ITEMS = (
         click.option("--exclude", multiple=True, help=f"Items that must not be chosen: {ITEMS}"),
         click.option(
             "--how",
-            type=click.Choice(["draw", "greedy", "cover"]),
-            default="draw",
-            help="A random draw; or best first: diverse (greedy), or like the others (cover).",
+            type=click.Choice(["cover", "greedy", "draw"]),
+            default="cover",
+            help="Best first: like the others (cover), or diverse (greedy); or a random draw.",
         ),
         click.option("--labels", help=f"{LABELS} They are counted, and do not change the set."),
         *COLUMNS,
@@ -85,7 +85,7 @@ def select(
     diversity: float,
     given: tuple[str, ...],
     exclude: tuple[str, ...],
-    how: Literal["draw", "greedy", "cover"],
+    how: Literal["cover", "greedy", "draw"],
     rho: float | None,
     standardize: bool,
     normalize: bool,
@@ -99,14 +99,15 @@ def select(
     Examples:
       dmsgd select pool.parquet --columns embedding -k 500 -o chosen.csv
       dmsgd select pool.csv --id name --texts body -k 50 --page chosen.html
-      dmsgd select pool.parquet -k 50 --quality score --given old.csv --how cover
+      dmsgd select pool.parquet -k 50 --quality score --given chosen.csv
       dmsgd select pool.csv --columns a,b --quality score --how greedy -k 9
 
     This is dmsgd.select in Python: items are similar by exp(-d²/m), d their distance, m its median
-    square. Draw (the default) for a set that is diverse and still like the data: to label first,
-    to look at, to test on. Take the greedy set where --quality is relevance; without it, it prefers
-    outliers. Take cover for what to label: --quality is the model's uncertainty, and --given what
-    is labelled. A line tells whether the set is better spread than random sets.
+    square. Cover (the default) chooses items to which many others are similar: what to label
+    first, or next if --quality is the model's uncertainty, and --given what is labelled. Take the
+    greedy set where --quality is relevance; without it, it prefers outliers. Draw a set that is
+    diverse and still like the data: to look at, to test on. A line compares the set with random
+    ones.
     """
     files = DataFiles.named(named | {"id": id, "texts": texts, "quality": quality})
     lists = [each for each in (*given, *exclude) if FILE.search(each)]

@@ -1,4 +1,4 @@
-"""`select`: one diverse set of items, drawn from a k-DPP, chosen greedily, or to cover all."""
+"""`select`: one diverse set of items, chosen to cover all, greedily, or drawn from a k-DPP."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXACT_ITEMS, ROUNDS = 2000, 10
 MANY = 2**14
 #: Arrays of more numbers than this are in float32.
 LARGE = 2**28
-How = Literal["draw", "greedy", "cover"]
+How = Literal["cover", "greedy", "draw"]
 
 
 def select(
@@ -45,14 +45,14 @@ def select(
     diversity: float = 0.5,
     given: Any = (),
     exclude: Any = (),
-    how: How = "draw",
+    how: How = "cover",
     seed: Seed = None,
 ) -> IntArray:
     """Return k items that are diverse and, where `quality` is given, good: their numbers.
 
     Two items are similar by exp(-d² / m), where d is their distance and m the median squared
-    distance of 40 items. Where k items are not independent at that scale, because X has few
-    columns or many copies, the scale is reduced until they are.
+    distance of 40 items. Where that is too wide for k items, because X has few columns or many
+    near-copies, the scale is reduced until it is not.
 
     X:         (n, d) features in any form that `diversify` takes.
     quality:   (n,) numbers >= 0: relevance, uncertainty, or whatever makes an item worth having.
@@ -63,28 +63,29 @@ def select(
                quality=np.exp((1 - v) * z) here, z being the relevance with mean 0 and deviation 1.
     given:     items that are there already: the others differ from them. k counts new items only.
     exclude:   items that must not be chosen.
-    how:       "draw" from the k-DPP, by `seed`: sets are diverse, and on average like the data.
-               "greedy": each item adds most to det(L_Y), best first, the same every time. Without
-               `quality` it prefers outliers.
-               "cover": each item adds most to Σ_j q_j max_i S_ij, i being chosen or given: every
+    how:       "cover": each item adds most to Σ_j q_j max_i S_ij, i being chosen or given: every
                item that matters has a similar one in the set. Best first, the same every time. Use
                it for what to label, with or without `uncertainty`. Where items are given, m is at
                most the median squared distance to the nearest of them.
-    seed:      of the draw.
+               "greedy": each item adds most to det(L_Y), best first, the same every time. Use it
+               where quality is relevance; without `quality` it prefers outliers.
+               "draw" from the k-DPP, by `seed`: sets are diverse, and on average like the data.
+    seed:      of the draw; the other two are not random.
 
-    A draw from up to 2,000 items is exact, from more by a Markov chain (docs/approximations.md).
-    Greedy sets are O(n d k + n k²) at most, a fraction of that with quality, and 8 n k bytes, or
-    half from 2 GiB on. Those that cover are O(n² d), and up to 1 GiB; of more than 16,384 items
-    (and 8 k), so many are drawn by their quality, and items are chosen from these to cover these.
-    Where fewer than k distinct items are left, the rest is copies, by quality, with a warning.
+    Sets that cover are O(n² d), and up to 1 GiB; of more than 16,384 items (and 8 k), so many are
+    drawn by their quality, and items are chosen from these to cover these. Greedy sets are
+    O(n d k + n k²) at most, a fraction of that with quality, and 8 n k bytes, or half from 2 GiB
+    on. Draws from up to 2,000 items are exact, from more by a Markov chain
+    (docs/approximations.md). Items of quality 0 are not chosen. Where fewer than k distinct items
+    of quality above 0 are left, the rest is chosen by quality, copies too, with a warning.
 
     >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
+    >>> select(X, k=2)
+    array([2, 0])
     >>> select(X, k=3, how="greedy")
     array([0, 4, 3])
     >>> select(X, k=3, how="greedy", quality=[1, 2, 2, 1, 1])
     array([1, 2, 4])
-    >>> select(X, k=2, how="cover")
-    array([2, 0])
     """
     as_choice(how, "how", get_args(How))
     F, k = as_features(X), as_count(k, "k")
