@@ -327,6 +327,8 @@ def test_a_selector_takes_a_number_or_a_share():
 
 @pytest.mark.outside
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("how", ["draw", pytest.param("greedy", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "how", ["cover", *(pytest.param(how, marks=pytest.mark.long) for how in ("greedy", "draw"))]
+)
 def test_scikit_learns_checks_of_a_selector(how):
     check_estimator(DiverseSelector(how=how, random_state=0))
