@@ -21,7 +21,7 @@ ARGUMENT = re.compile(r"^(\w+(?:, \w+)*):\s+(\S.*)$")
 #: The modules that users type, and thereby where each public name comes from; "" is dmsgd itself.
 MODULES = (
     "", "designs", "kernels", "spectra", "polynomials", "features", "targets", "torch", "sgd",
-    "lda", "sklearn", "imblearn", "diagnostics", "report",
+    "lda", "sklearn", "imblearn", "modal", "diagnostics", "report",
 )  # fmt: skip
 
 IMPORTS = {"np": "import numpy as np", "torch": "import torch", "dmsgd": "import dmsgd"}

@@ -34,6 +34,7 @@ def labels(dataset: Any, field: str | int | None = None) -> npt.NDArray[Any]:
     all items are read, one by one, and long work logs its progress: keep the result.
 
     >>> import torch
+    >>> from torch.utils.data import Subset, TensorDataset
     >>> data = TensorDataset(torch.zeros(4, 2), torch.tensor([2, 0, 1, 1]))
     >>> labels(Subset(data, [3, 0]))
     array([1, 2])
