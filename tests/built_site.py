@@ -127,7 +127,8 @@ def visit(driver, name):
 
 
 SEEN = ("index.html", "how.html", "gallery/index.html", "gallery/pytorch.html", "paper.html",
-        "reference/designs.html", "training.html", "comparison.html", "faq.html", "good-for.html")  # fmt: skip
+        "reference/designs.html", "training.html", "comparison.html", "faq.html",
+        "good-for.html")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SEEN)
