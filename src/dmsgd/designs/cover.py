@@ -13,8 +13,9 @@ from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import Progress, plan_work
 
 #: Up to this many items their similarities are kept, 1 GiB in float32; of more they are computed
-#: again, so many at a time, whenever coverage changes.
-KEPT, TILE, AT_A_TIME = 2**14, 512, 2**20
+#: again, so many at a time, whenever coverage changes. TILE is no power of 2: the columns of a tile
+#: would share a few lines of the cache, and transposing it would take twice as long.
+KEPT, TILE, AT_A_TIME = 2**14, 496, 2**20
 #: Items are at most so far from the mean in any column, in units of the RBF scale.
 FARTHEST = 1e12
 #: Gains below this share of the largest are rounding; relative differences up to it are ties,
