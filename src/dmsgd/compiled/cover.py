@@ -11,8 +11,8 @@ _MATH = {"contract", "nsz", "reassoc"}
 _POWERS = tuple(np.float32(np.log(2.0) ** p / f) for p, f in ((6, 720), (5, 120), (4, 24), (3, 6)))
 _HALF, _LOG = np.float32(np.log(2.0) ** 2 / 2), np.float32(np.log(2.0))
 _ZERO, _ONE, _LEAST = np.float32(0), np.float32(1), np.float32(-126)
-#: Rows that are added in float32 before they go to sums in float64; columns at a time.
-ROWS, COLUMNS = 16, 4096
+#: Numbers that are added in float32 before they go to sums in float64.
+COLUMNS = 4096
 
 
 @entry(fastmath=_MATH)
@@ -36,20 +36,14 @@ def similarities(G, left, right, rate):
 
 
 @entry(fastmath=_MATH)
-def add_gains(S, rows, weights, low, high, gains):
-    """Add what the rows give: gains += weights @ (np.clip(S[rows].T, low, high) - low).T.
-
-    In step with each other are rows, weights, low and high.
-    """
-    part = np.empty(COLUMNS, dtype=np.float32)
-    for first in range(0, gains.size, COLUMNS):
-        size = min(COLUMNS, gains.size - first)
-        for start in range(0, rows.size, ROWS):
-            part[:size] = _ZERO
-            for at in range(start, min(start + ROWS, rows.size)):
-                row = S[rows[at], first : first + size]
-                weight, least, most = weights[at], low[at], high[at]
-                for j in range(size):
-                    part[j] += weight * (min(max(row[j], least), most) - least)
-            for j in range(size):
-                gains[first + j] += part[j]
+def gains_of(S, rows, weights, covered):
+    """Return what each of the rows adds to coverage: np.maximum(S[rows] - covered, 0) @ weights."""
+    found = np.zeros(rows.size)
+    for at in range(rows.size):
+        for first in range(0, weights.size, COLUMNS):
+            row, part = S[rows[at], first : first + COLUMNS], _ZERO
+            weight, least = weights[first : first + COLUMNS], covered[first : first + COLUMNS]
+            for j in range(row.size):
+                part += weight[j] * max(row[j] - least[j], _ZERO)
+            found[at] += part
+    return found

@@ -13,7 +13,7 @@ from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import Progress, plan_work
 
 #: Up to this many items their similarities are kept, 1 GiB in float32; of more they are computed
-#: again, so many at a time, whenever coverage changes. TILE is no power of 2: the columns of a tile
+#: again, so many at a time, whenever gains are. TILE is no power of 2: the columns of a tile
 #: would share a few lines of the cache, and transposing it would take twice as long.
 KEPT, TILE, AT_A_TIME = 2**14, 496, 2**20
 #: Items are at most so far from the mean in any column, in units of the RBF scale.
@@ -21,6 +21,8 @@ FARTHEST = 1e12
 #: Gains below this share of the largest are rounding; relative differences up to it are ties,
 #: which go to the item with the largest demand.
 NOTHING, TIED = 1e-6, 1e-6
+#: Gains that are computed anew at first for the next item, then twice as many.
+FIRST = 8
 
 
 def cover(X: Any, demand: FloatArray, k: int, square: float, near: FloatArray) -> IntArray:
@@ -58,38 +60,43 @@ def nearest(A: Any, B: Any) -> FloatArray:
 def _cover(X: Any, demand: FloatArray, k: int, square: float, near: FloatArray) -> IntArray:
     """Return up to k items with demand, fewer if they cover all as far as float32 tells.
 
-    Gains are kept for all items: when coverage c_j grows, those of all items change by what of S_ij
-    lies between the old and the new c_j. Every j is looked at about log k times, O(n² (d + log k))
+    What an item adds can only fall as others are chosen. So it is computed anew for those alone
+    that may be next by what they added before: for every item about log k times, O(n² (d + log k))
     in all.
     """
-    from dmsgd.compiled.cover import add_gains
+    from dmsgd.compiled.cover import gains_of
 
     n, what = demand.size, f"a covering set of {counted(k, 'item')} of {demand.size:,}"
     passes = 1.0 if n <= KEPT else 2 + np.log(k)
     plan_work(passes * n * n * X.shape[1], min(n, KEPT) ** 2 // 2, what, "ask for fewer items")
     similarity, progress = Similarity(X, square), Progress(what)
     weights, covered = demand.astype(np.float32), np.exp(-near / square).astype(np.float32)
-    gains, ones = np.zeros(n), np.ones(n, dtype=np.float32)
-    wanting = np.flatnonzero(weights)
-    for items, S, rows in similarity.blocks(wanting):
-        add_gains(S, rows, weights[items], covered[items], ones[items], gains)
-        progress((items[-1] + 1) / n / passes)
+    gains = np.zeros(n)
     chosen: list[int] = []
-    left, least = demand > 0, NOTHING * max(gains.max(), weights @ covered)
+
+    def measure(some: IntArray) -> None:
+        for items, S, rows in similarity.blocks(some):
+            gains[items] = gains_of(S, rows, weights, covered)
+            if not chosen:
+                progress((items[-1] + 1) / n / passes)
+
+    measure(np.flatnonzero(weights))
+    least, fresh = NOTHING * max(gains.max(), weights @ covered), np.ones(n, dtype=bool)
     while len(chosen) < k:
-        value = np.where(left, gains, 0.0)
-        if (top := value.max()) <= least:
+        top, count = gains[fresh].max(initial=least), FIRST
+        while (some := np.flatnonzero(~fresh & (gains >= (1 - TIED) * top))).size:
+            if some.size > count:
+                some = some[np.argpartition(-gains[some], count)[:count]]
+            measure(some)
+            fresh[some] = True
+            top, count = gains[fresh].max(initial=least), 2 * count
+        if top <= least:
             break
-        item = int(np.argmax(np.where(value >= (1 - TIED) * top, demand, -1.0)))
+        item = int(np.argmax(np.where(fresh & (gains >= (1 - TIED) * top), demand, -1.0)))
         chosen.append(item)
-        left[item] = False
         ((_, S, rows),) = similarity.blocks(np.array([item]))
-        near = S[rows[0]].copy()
-        near[item] = 1
-        better = wanting[near[wanting] > covered[wanting]]
-        for items, S, rows in similarity.blocks(better):
-            add_gains(S, rows, -weights[items], covered[items], near[items], gains)
-        covered[better] = near[better]
+        covered = np.maximum(covered, S[rows[0]])
+        covered[item], gains[item], fresh[:] = 1, 0.0, False
         progress((1 + (passes - 1) * len(chosen) / k) / passes)
     return np.array(chosen, dtype=np.int64)
 
