@@ -125,8 +125,11 @@ STEPS = (
             r"Stratified\(y, k=5\)",
         ),
     ),
-    Step("inspect blobs.npz:X -k 20 --kernel linear", ("rank too small", "Recommended: weighted")),
-    Step("inspect blobs.npz:X -k 20", ("rbf kernel", "Recommended: weighted", "--kernel rbf")),
+    Step(
+        "inspect blobs.npz:X -k 20 --kernel linear",
+        ("rank too small", "Recommended: shuffled epochs"),
+    ),
+    Step("inspect blobs.npz:X -k 20", ("rbf kernel", "Recommended: shuffled", "shuffle=True")),
     # Batches, a set, a page.
     Step(
         "sample iris.csv --labels species --drop flower --kernel linear -k 10 -n 5 -o flowers.csv",
