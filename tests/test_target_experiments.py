@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import dmsgd
 from dmsgd.diagnostics import gradient_variance
 from experiments import noise, subgroups, targets
 from experiments.core import protocol
+from experiments.core.compare import values
 from experiments.models import mlp
 from experiments.models.gradient_variance import (
     Moments,
@@ -129,8 +132,8 @@ def test_balanced_targets_learn_rare_classes_sooner_and_parity_is_learnt():
     digits, (parity,) = targets.tiny()[1], subgroups.tiny()
 
     def last(case, arm, measure):
-        rows = protocol._one(case, protocol.Job(case.name, arm, 0, 0.5))
-        return next(value for _, name, value in reversed(rows) if name == measure)
+        one = replace(case, arms={arm: case.arms[arm]}, seeds=1, rates=(0.5,))
+        return values(protocol.results([one]), case.name, arm, measure)[0]
 
     uniform = last(digits, "uniform", "accuracy")
     assert last(digits, targets.BALANCED, "accuracy") > uniform + 5

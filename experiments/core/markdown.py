@@ -49,7 +49,8 @@ def decomposition_rows(
 ) -> list[list[str]]:
     """Return gains and where they come from: a row for each Decomposition of each experiment."""
     rows = [["experiment", "what is measured", "seeds", "uniform", "k-DPP minus uniform",
-             "sampling frequency", "repulsion", "repulsion alone"]]  # fmt: skip
+             "sampling frequency", "repulsion", "repulsion alone",
+             "k-DPP minus shuffled"]]  # fmt: skip
     for name, table, every in found:
         for each in every:
             parts = decompose(table, each)
@@ -57,8 +58,16 @@ def decomposition_rows(
             cells = [part.text(each.digits) for part in parts.values()]
             seeds = str(parts["k-DPP minus uniform"].seeds)
             row = [name, each.what, seeds, f"{level.mean():.{each.digits}f}", *cells, ""]
-            rows.append(row[:8])
+            rows.append([*row[:8], _from_shuffled(table, each)])
     return rows
+
+
+def _from_shuffled(table: pl.DataFrame, row: Decomposition) -> str:
+    """Return the gain over shuffled epochs, "" where they were not run."""
+    if not table.filter(experiment=row.experiment, arm="shuffled", measure=row.measure).height:
+        return ""
+    pair = ("shuffled", row.arm) if row.lower else (row.arm, "shuffled")
+    return compare(table, row.experiment, *pair, row.measure, row.step).text(row.digits)
 
 
 def arm_rows(
