@@ -366,7 +366,7 @@ def test_the_address_of_a_worker_is_not_that_of_a_scheduler(
 def test_a_cluster_in_this_process_is_known_too() -> None:
     with (
         distributed.LocalCluster(
-            processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None
+            processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -468,7 +468,7 @@ def test_what_is_no_client_is_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"must be a dask.distributed Client, got 'tcp://x:1'"):
         dmsgd.presample(design, 5, path=path, client="tcp://x:1")
     with distributed.LocalCluster(
-        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"
     ) as cluster:
         closed = distributed.Client(cluster)
         closed.close()

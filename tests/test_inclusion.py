@@ -113,7 +113,7 @@ def test_on_a_cluster():
     da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit="700MB", dashboard_address=None
+            n_workers=2, threads_per_worker=1, memory_limit="700MB", dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

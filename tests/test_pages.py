@@ -70,7 +70,7 @@ import zarr
 
 zarr.save("features.zarr", X)
 dask_array = dask.array.from_array(X, chunks=(100, 80))
-client = dask.distributed.Client(processes=False, n_workers=1, dashboard_address=None)
+client = dask.distributed.Client(processes=False, n_workers=1, dashboard_address=":0")
 parts = [scipy.sparse.csr_array(np.maximum(part, 0)) for part in np.split(X, 4)]
 pathlib.Path("corpus").mkdir()
 for number, part in enumerate(parts):

@@ -215,7 +215,7 @@ def connected(address: str) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     if address == "local":
-        with LocalCluster(dashboard_address=None) as cluster, Client(cluster) as client:
+        with LocalCluster(dashboard_address=":0") as cluster, Client(cluster) as client:
             yield client
         return
     for name in ("distributed", "distributed.client", "distributed.comm.tcp"):
