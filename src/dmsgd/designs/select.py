@@ -256,8 +256,10 @@ def _points(F: Features) -> Any:
 
 def _median_square(F: Features, points: Any) -> float:
     """Return the median squared distance between distinct items of a sample; 1 if all are alike."""
+    from dmsgd.compiled.greedy import SPARSE
+
     (items, one, other), norms = _sampled_pairs(F.n), points[4]
-    if sparse.issparse(F.to_memory().matrix):
+    if points[0] == SPARSE:
         rows = F.take(items)
         pairs = np.asarray(squared_distances(rows, rows))[one, other]
     else:
