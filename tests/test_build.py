@@ -89,7 +89,7 @@ def test_type_checkers_know_the_names(tmp_path):
     }
     assert list(said) == [8, 9, 11, 12, 13], found
     assert said[11].endswith('-> dmsgd.torch.sampler.DiverseSampler"')
-    assert said[12].endswith('"dmsgd.diagnostics.compare.Comparison"')
+    assert said[12].endswith('"dmsgd.diagnostics.comparison.Comparison"')
     assert 'Module has no attribute "divrsify"' in said[13]
 
 

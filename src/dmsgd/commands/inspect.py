@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dmsgd.designs.options import DesignOptions
-    from dmsgd.diagnostics.compare import Comparison
+    from dmsgd.diagnostics.comparison import Comparison
     from dmsgd.diagnostics.recommend import Recommendation
 
 #: With more classes than this the table shows the commonest and the rarest only.

@@ -15,7 +15,8 @@ from dmsgd.designs.design import Design
 from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.partition import Partition
 from dmsgd.designs.stratified import Uniform
-from dmsgd.diagnostics.compare import EVEN, Comparison, DesignSummary
+from dmsgd.diagnostics.compare import EVEN
+from dmsgd.diagnostics.comparison import Comparison, DesignSummary
 from dmsgd.diagnostics.frequency import evenness
 from dmsgd.diagnostics.gradients import GradientVariance
 from dmsgd.inputs.scalars import as_count

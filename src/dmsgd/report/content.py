@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.diagnostics.compare import Comparison, DesignSummary
+from dmsgd.diagnostics.comparison import Comparison, DesignSummary
 from dmsgd.diagnostics.data import commonest_and_rarest
 from dmsgd.diagnostics.similarity import NearDuplicates, kernel_features
 from dmsgd.inputs.messages import visible

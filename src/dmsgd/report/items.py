@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.diagnostics.compare import DesignSummary
+from dmsgd.diagnostics.comparison import DesignSummary
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_floats, to_numpy
 from dmsgd.inputs.messages import visible
 from dmsgd.spectra.decompose import principal

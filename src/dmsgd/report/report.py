@@ -17,7 +17,8 @@ from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, TargetName, as_design_options
 from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics import compare, gradient_variance, near_duplicates, recommend
-from dmsgd.diagnostics.compare import Comparison, quiet_kernel_warnings
+from dmsgd.diagnostics.compare import quiet_kernel_warnings
+from dmsgd.diagnostics.comparison import Comparison
 from dmsgd.diagnostics.data import take_rows
 from dmsgd.diagnostics.gradients import GradientVariance
 from dmsgd.diagnostics.similarity import NearDuplicates
