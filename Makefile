@@ -16,8 +16,8 @@
 #                       of every kind (CALLS=, CASES=, SEED= for others; three quarters of an hour, estimated)
 # make soak             long runs under load, with kills (about half an hour)
 # make check            lint and types
-# make frameworks       the table of frameworks in docs/training.md (about three minutes)
-# make bench            the speed tables of the README and docs/training.md (about a quarter of an hour)
+# make frameworks       the table of frameworks in docs/frameworks.md (about three minutes)
+# make bench            the speed tables of the README and docs/frameworks.md (about a quarter of an hour)
 # make docs             the site, build/site: examples run, links checked, opened in Chromium (under ten minutes)
 # make check-examples   mypy --strict on the examples, against the wheel as users install it
 # make paper            all experiments, in small
@@ -165,7 +165,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/texts.py
 	$(BIN)/python benchmarks/loops.py
 
-# The variable silences an announcement of Material's makers (docs/decisions/site.md), no warning about the site.
+# The variable silences an announcement of Material's makers (docs/project/decisions/site.md), no warning about the site.
 docs: $(VENV)/.installed-docs browser
 	$(BIN)/python docs/site/gallery.py
 	$(BIN)/python docs/site/pages.py

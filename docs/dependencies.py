@@ -1,4 +1,4 @@
-"""Writes docs/dependencies.md: what dmsgd is built on, under which licences.
+"""Writes docs/project/dependencies.md: what dmsgd is built on, under which licences.
 
     python docs/dependencies.py
 
@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "dependencies.md"
+PAGE = ROOT / "docs" / "project" / "dependencies.md"
 
 #: What each direct dependency is for.
 PURPOSE = {

@@ -1,7 +1,8 @@
 """Which sections gain: Debian's package descriptions, 58 sections of 4,390 to 10 training texts.
 
 LDA learns topics from 70 % of each section, and a classifier of topic proportions predicts the
-section of the test texts, 20 %. Settings were chosen on the remaining tenth (docs/topics.md).
+section of the test texts, 20 %. Settings were chosen on the remaining tenth
+(docs/results/topics.md).
 
 All arms make equally many updates, and are also compared when they have read equally many words,
 which is what an update costs. The k-DPPs are linear: in tf-idf to the power of 0.1, as on R8, and

@@ -8,7 +8,7 @@ mixture of two is further than that from either.
 All arms make equally many updates, and are also compared when they have read equally many words.
 The k-DPPs are linear in tf-idf: to the power of 0.1, as on R8, and with rows of length 1. LDA has
 scikit-learn's default priors and rates, chosen on seed 1000, which is not reported, with uniform
-batches and the k-DPP of unit rows (docs/topics.md).
+batches and the k-DPP of unit rows (docs/results/topics.md).
 """
 
 from __future__ import annotations

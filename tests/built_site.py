@@ -126,9 +126,9 @@ def visit(driver, name):
     driver.get((SITE / name).as_uri())
 
 
-SEEN = ("index.html", "how.html", "gallery/index.html", "gallery/pytorch.html", "paper.html",
-        "reference/designs.html", "training.html", "comparison.html", "faq.html",
-        "good-for.html")  # fmt: skip
+SEEN = ("index.html", "concepts.html", "gallery/index.html", "gallery/pytorch.html",
+        "results/paper.html", "reference/designs.html", "frameworks.html", "comparison.html",
+        "faq.html", "good-for.html")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SEEN)

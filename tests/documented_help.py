@@ -1,4 +1,4 @@
-"""The help texts in docs/commands.md; run this file to bring them up to date."""
+"""The help texts in docs/reference/commands.md; run this file to bring them up to date."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from command_line import CliRunner
 from dmsgd.commands import app
 
-PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
 BLOCK = re.compile(r"```\n\$ dmsgd ?(\w*) --help\n(.*?)```", re.DOTALL)
 
 

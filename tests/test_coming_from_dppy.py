@@ -1,4 +1,4 @@
-"""The twelve tasks of docs/start/coming_from_dppy.md equal enumeration on its six items."""
+"""The twelve tasks of docs/from-dppy.md equal enumeration on its six items."""
 
 import re
 from itertools import combinations
@@ -9,7 +9,7 @@ import pytest
 
 from contracts import check_closed_forms, check_draws, kdpp_law
 
-PAGE = Path(__file__).parent.parent / "docs/start/coming_from_dppy.md"
+PAGE = Path(__file__).parent.parent / "docs/from-dppy.md"
 N = 6
 
 

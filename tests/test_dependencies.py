@@ -99,7 +99,7 @@ def test_every_declared_package_is_imported_or_a_tool() -> None:
 
 
 def test_every_direct_dependency_is_listed_with_its_licence() -> None:
-    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "project" / "dependencies.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| ([\w.-]+) \| (.*?) \|", page, re.M))
     for requirement in (*PROJECT["dependencies"], *(each for e in EXTRAS.values() for each in e)):
         name = name_of(requirement)

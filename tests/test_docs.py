@@ -111,7 +111,7 @@ def differences(text):
 
 def test_the_readme_quotes_the_papers_page():
     section = (ROOT / "README.md").read_text().split("## Does it hold?")[1].split("\n## ")[0]
-    page = differences((ROOT / "docs/paper.md").read_text())
+    page = differences((ROOT / "docs/results/paper.md").read_text())
     quoted = differences(section)
     assert len(quoted) >= 8
     assert set(quoted) <= set(page)
@@ -123,7 +123,9 @@ def test_the_readme_quotes_the_papers_page():
 
 def test_the_benchmarks_page_has_the_figures_of_the_readme():
     """Its tables of draws, growth and weighted batches are the README's, row by row."""
-    readme, page = ((ROOT / each).read_text() for each in ("README.md", "docs/benchmarks.md"))
+    readme, page = (
+        (ROOT / each).read_text() for each in ("README.md", "docs/results/benchmarks.md")
+    )
     for heading in ("One draw", "As the data grows", "Weighted batches"):
         part = page.split(f"## {heading}\n")[1].split("\n## ")[0]
         rows = re.findall(r"^\|.*\|$", part, flags=re.M)

@@ -19,7 +19,7 @@ from experiments.__main__ import parser as experiments
 
 ROOT = Path(__file__).parent.parent
 #: What `make test` runs; all other pages are for `make test-long`.
-FIRST_READ = ("README.md", "docs/which.md", "docs/training.md")
+FIRST_READ = ("README.md", "docs/choose.md", "docs/frameworks.md")
 PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").rglob("*.md")))]
 
 #: Fences that are no code of ours; help texts are held by tests/test_commands.py.
@@ -86,7 +86,7 @@ with open("pool.csv", "w", newline="") as file:
     for i in range(400):
         writer.writerow([f"text {i}", f"The text number {i}.", rng.random(), *X[i]])
 """,
-    "docs/training.md": """
+    "docs/frameworks.md": """
 import torch
 
 dataset = torch.utils.data.TensorDataset(torch.tensor(X), torch.tensor(y))

@@ -11,7 +11,7 @@ from test_pages import blocks
 
 pytestmark = pytest.mark.frameworks
 
-START = Path(__file__).parent.parent / "docs" / "start"
+START = Path(__file__).parent.parent / "docs" / "tutorials"
 PAGE = START / "reranking.md"
 
 

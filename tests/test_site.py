@@ -46,7 +46,7 @@ def test_links_between_files_become_links_between_pages():
     text = (
         "[a](../examples/pytorch.py) [b](../CHANGELOG.md#x) [c](select.md) [d](https://e.org/f.py)"
     )
-    assert pages.inside(text, "docs/training.md", "training.md") == (
+    assert pages.inside(text, "docs/frameworks.md", "frameworks.md") == (
         "[a](gallery/pytorch.md) [b](changelog.md#x) [c](select.md) [d](https://e.org/f.py)"
     )
     assert pages.inside("[a](docs/large.md)", "README.md", "x/y.md") == "[a](../large.md)"

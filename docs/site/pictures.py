@@ -1,4 +1,4 @@
-"""Draws the five pictures of docs/how.md into docs/images/how; they are committed.
+"""Draws the five pictures of docs/concepts.md into docs/images/how; they are committed.
 
     python docs/site/pictures.py
 

@@ -179,7 +179,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """Where a k-DPP's gain comes from: one row of the table "decomposition" of docs/paper.md.
+    """Where a k-DPP's gain comes from: a row of "decomposition" in docs/results/paper.md.
 
     arm is the k-DPP. The arms "ARM, frequency-matched" (the same inclusion probabilities without
     repulsion) and, where there is one, "ARM, uniform frequency" (repulsion alone) stand beside it.

@@ -1,4 +1,4 @@
-"""Results as Markdown: claims, decompositions, and the marked places of docs/*.md."""
+"""Results as Markdown: claims, decompositions, and the marked places of the pages of docs."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ def arm_rows(
 
 
 def update_pages(make: Callable[[str, str], str], check: bool) -> list[Path]:
-    """Write the marked tables of docs/*.md anew; return the pages that changed.
+    """Write the marked tables of the pages anew; return the pages that changed.
 
     make:  ("claims" or "table", name) -> Markdown.
     check: change nothing.
     """
     changed = []
-    for page in sorted(DOCS.glob("*.md")):
+    for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         new = MARK.sub(lambda found: f"{found[1]}{make(found[2], found[3])}{found[4]}", text)
         if new != text:

@@ -72,7 +72,7 @@ def demo(out: Path, seeds: int, force: bool) -> None:
         "A k-DPP draws unusual documents more often; most of that is sampling frequency, which "
         "frequency-matched batches have without its repulsion. Strata of k-means hold the topic "
         "more often and miss odd documents; where there are labels, try stratified batches first. "
-        "Rare groups of real texts are less distinct (docs/topics.md).",
+        "Rare groups of real texts are less distinct (docs/results/topics.md).",
         wrapped=True,
     )
     with progress_bar("Report") as progress, atomic_write(out / PAGE, force) as file:

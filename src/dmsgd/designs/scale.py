@@ -31,7 +31,7 @@ def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
     With fewer than 4k items the rank is n/2 instead. The scale is found to 1 % between a hundredth
     of the median distance and ten times it, and is an end of that range where the rank is out of
     reach. Of more than max(500, 4k) items a sample of that size is used, and the rank of all is
-    extrapolated (docs/approximations.md).
+    extrapolated (docs/results/approximations.md).
 
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> 0.3 < suggest_scale(X, k=5) < 3.0

@@ -76,8 +76,8 @@ def select(
     drawn by their quality, and items are chosen from these to cover these. Greedy sets are
     O(n d k + n k²) at most, a fraction of that with quality, and 8 n k bytes, or half from 2 GiB
     on. Draws from up to 2,000 items are exact, from more by a Markov chain
-    (docs/approximations.md). Items of quality 0 are not chosen. Where fewer than k distinct items
-    of quality above 0 are left, the rest is chosen by quality, copies too, with a warning.
+    (docs/results/approximations.md). Items of quality 0 are not chosen. Where fewer than k distinct
+    items of quality above 0 are left, the rest is chosen by quality, copies too, with a warning.
 
     >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
     >>> select(X, k=2)
