@@ -1,8 +1,13 @@
-// What medium_batches.cu asks of a GPU: matrix units, float16, copies, and sums over lanes.
+// What small and medium batches ask of a GPU: matrix units, float16, copies, and sums over lanes.
 
 #define ALL 0xffffffffu
 
-#ifndef EMULATED
+// D (8 x 8) += A (8 x 4) B (4 x 8): lane l holds A[l/4][l%4], B[l%4][l/4], D[l/4][2(l%4) + 0, 1].
+__device__ __forceinline__ void multiply_add(double &d0, double &d1, double a, double b) {
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                 : "+d"(d0), "+d"(d1) : "d"(a), "d"(b));
+}
+
 // D (16 x 8) += A (16 x 8) B (8 x 8): lane l holds A[l/4 + 0, 8][l%4] and A[l/4 + 0, 8][l%4 + 4],
 // B[l%4 + 0, 4][l/4], D[l/4][2(l%4) + 0, 1] and D[l/4 + 8][2(l%4) + 0, 1].
 __device__ __forceinline__ void multiply_add(
@@ -13,13 +18,10 @@ __device__ __forceinline__ void multiply_add(
         : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
         : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1));
 #else
-#define PART(to, a, b)                                                                           \
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"        \
-        : "+d"(d[to]), "+d"(d[to + 1]) : "d"(a), "d"(b))
-    PART(0, a0, b0);
-    PART(2, a1, b0);
-    PART(0, a2, b1);
-    PART(2, a3, b1);
+    multiply_add(d[0], d[1], a0, b0);
+    multiply_add(d[2], d[3], a1, b0);
+    multiply_add(d[0], d[1], a2, b1);
+    multiply_add(d[2], d[3], a3, b1);
 #endif
 }
 
@@ -56,14 +58,13 @@ __device__ __forceinline__ void end_of_copies() {
 template <int MOST> __device__ __forceinline__ void wait_until_open() {  // but for the last MOST
     asm volatile("cp.async.wait_group %0;" :: "n"(MOST) : "memory");
 }
-#endif
 
-__device__ __forceinline__ double over_quad(double x) {  // the sum over lanes with the same l/4
+template <class T> __device__ __forceinline__ T over_quad(T x) {  // over lanes with the same l/4
     x += __shfl_xor_sync(ALL, x, 1);
     return x + __shfl_xor_sync(ALL, x, 2);
 }
 
-__device__ __forceinline__ float over_rows(float x) {  // the sum over lanes with the same l%4
+template <class T> __device__ __forceinline__ T over_rows(T x) {  // over lanes with the same l%4
     x += __shfl_xor_sync(ALL, x, 4);
     x += __shfl_xor_sync(ALL, x, 8);
     return x + __shfl_xor_sync(ALL, x, 16);

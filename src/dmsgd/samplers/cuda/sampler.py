@@ -29,7 +29,7 @@ GROUP, LINE, THREADS = 64, 16, 128
 WARPS = {32: 1, 56: 2, 96: 4}
 
 SETUP = ("philox.cuh", "setup.cu")
-SMALL_BATCHES = ("philox.cuh", "tables.cuh", "small_batches.cu")
+SMALL_BATCHES = ("philox.cuh", "tables.cuh", "matrix_units.cuh", "small_batches.cu")
 
 
 def cuda_sampler(V: Tensor, values: FloatArray, k: int) -> PreparedSampler:

@@ -11,24 +11,6 @@
 #define ROUND (8 * WARPS)
 #define SHARE ((STEPS + WARPS - 1) / WARPS)
 #define AHEAD 4
-#define ALL 0xffffffffu
-
-// D (8 x 8) += A (8 x 4) B (4 x 8): lane l holds A[l/4][l%4], B[l%4][l/4], D[l/4][2(l%4) + 0, 1].
-__device__ __forceinline__ void multiply_add(double &d0, double &d1, double a, double b) {
-    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-                 : "+d"(d0), "+d"(d1) : "d"(a), "d"(b));
-}
-
-__device__ __forceinline__ double over_quad(double x) {  // the sum over lanes with the same l/4
-    x += __shfl_xor_sync(ALL, x, 1);
-    return x + __shfl_xor_sync(ALL, x, 2);
-}
-
-__device__ __forceinline__ double over_rows(double x) {  // the sum over lanes with the same l%4
-    x += __shfl_xor_sync(ALL, x, 4);
-    x += __shfl_xor_sync(ALL, x, 8);
-    return x + __shfl_xor_sync(ALL, x, 16);
-}
 
 __device__ __forceinline__ void together() {
 #if WARPS == 1
@@ -208,8 +190,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) draw_small(
                     rest = over_warps(m, taken_off(m, used, warp, lane), warp, lane);
                 }
             }
-            double scale = rsqrt(rest), dot = 0.0, more = 0.0;
-            scale = scale * fma(-0.5 * rest * scale, scale, 1.5);
+            double scale = inverse_root(rest), dot = 0.0, more = 0.0;
             for (int c = threadIdx.x; c < 4 * STEPS; c += 32 * WARPS)
                 m.Q[whole][c >> 2][4 * at + (c & 3)] = m.x[c] * scale;
 #pragma unroll
