@@ -144,6 +144,13 @@ def test_the_same_sets_in_the_same_order_as_on_the_processor(k):
 
 
 @pytest.mark.parametrize("k", [97, 200])
+def test_without_memory_for_rows_in_float16_sets_are_the_same(k, monkeypatch):
+    monkeypatch.setattr("dmsgd.samplers.cuda.sampler.rows_to_screen", lambda V: V)
+    X = np.random.default_rng(k).normal(size=(2000, 321)) / np.arange(1, 322) ** 0.5
+    check_rows(X, k, 200)
+
+
+@pytest.mark.parametrize("k", [97, 200])
 def test_near_duplicates_are_decided_as_on_the_processor(k):
     """Float16 does not tell them apart."""
     rng = np.random.default_rng(k)

@@ -174,12 +174,26 @@ def test_one_basis_where_eigenvalues_are_equal():
     np.testing.assert_allclose(ours.numpy(), known, atol=1e-13)
 
 
-@pytest.mark.parametrize("k", [97, 160, 161, 208, 256])
+@pytest.mark.parametrize("k", [97, 160, 161, 240, 241, 256])
 def test_batches_of_middle_size_fit_into_shared_memory(k):
     """That of an H100, and of an A100 as far as it serves them."""
-    from dmsgd.samplers.cuda.medium_batches import FEW, shared_bytes, tiles
+    from dmsgd.samplers.cuda.medium_batches import STAGES, shared_bytes, tiles
 
     for most in (232_448, 166_912):
-        if shared_bytes(k, FEW) <= most:
+        if shared_bytes(k, STAGES[1]) <= most:
             card = SimpleNamespace(shared_memory_per_block_optin=most)
             assert shared_bytes(k, tiles(k, card)) <= most
+
+
+@pytest.mark.parametrize(("free", "kind"), [(8_000, torch.float16), (7_999, torch.float64)])
+def test_rows_are_screened_in_float16_where_memory_allows(free, kind, monkeypatch):
+    from dmsgd.samplers.cuda.medium_batches import rows_to_screen
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free - 3_000, 10_000))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 5_000)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 2_000)
+    V = torch.from_numpy(np.linalg.qr(RNG.normal(size=(100, 20)))[0].copy())
+    rows = rows_to_screen(V)
+    assert rows.dtype == kind
+    scale = 2.0**15 if kind == torch.float16 else 1.0
+    np.testing.assert_allclose(rows.double() / scale, V, rtol=2.0**-11, atol=2.0**-40)

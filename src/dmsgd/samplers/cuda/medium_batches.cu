@@ -1,11 +1,11 @@
 // Draws of batches of middle size: thread blocks, each of which makes one draw after another.
 //
-// Compiled for one batch size K, with STAGES tiles of Q in shared memory and TOGETHER thread blocks
-// on a multiprocessor. Q, the orthonormal basis of the items accepted so far, is in float64 in device
-// memory and, rounded to float16, in shared memory. A proposal x is accepted if |x|^2 - |Q x|^2 >
-// u |x|^2. By float16 alone, with a bound on its error, most of those that are not accepted are known.
-// The others are candidates: 16 of them at a time are projected in float64, while Q comes by in tiles
-// of 8 rows, and gone through in order by their Gram matrix. All are decided in float64.
+// Compiled for one batch size K, with STAGES tiles of Q in shared memory. Q, the orthonormal basis of
+// the items accepted so far, is in float64 in device memory and, rounded to float16, in shared memory.
+// A proposal x is accepted if |x|^2 - |Q x|^2 > u |x|^2. By float16 alone, with a bound on its error,
+// most of those that are not accepted are known. The others are candidates: 16 of them at a time are
+// projected in float64, while Q comes by in tiles of 8 rows, and gone through in order by their Gram
+// matrix. All are decided in float64.
 
 // Starts to copy tile t of Q into shared memory; behind the last tile nothing is copied.
 __device__ __forceinline__ void fetch(Shared &m, const double *Q, int t, int tiles) {
@@ -19,7 +19,7 @@ __device__ __forceinline__ void fetch(Shared &m, const double *Q, int t, int til
 
 // x -= (X Q^T) Q for all candidates; a warp has the spans warp, warp + 8 of 16 coordinates, and a
 // lane coordinates l%4 + 4i of candidates l/4 and l/4 + 8 at x[.][i][0] and [1]. Tile t is multiplied
-// by X while the parts of the product with t - 1 are summed and that with t - 2 is taken off.
+// by X and that with t - 2 is taken off; then the parts of the product with t - 1 are summed.
 __device__ __forceinline__ void project(
     Shared &m, const double *Q, double (&x)[EACH][4][2], int taken, int warp, int lane) {
     int tiles = (taken + 7) >> 3;
@@ -32,8 +32,8 @@ __device__ __forceinline__ void project(
         wait_until_open<STAGES - 4>();
         __syncthreads();
         fetch(m, Q, t + STAGES - 3, tiles);
+        double d[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}};
         if (t < tiles && warp < SPANS) {
-            double d[2][4] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}};
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
                 int s = warp + i * WARPS;
@@ -44,16 +44,6 @@ __device__ __forceinline__ void project(
                     multiply_add(d[e], x[i][2 * e][0], x[i][2 * e][1], x[i][2 * e + 1][0],
                         x[i][2 * e + 1][1], tile[2 * e * PITCH], tile[(2 * e + 1) * PITCH]);
             }
-            double2 *to = (double2 *)m.parts[t & 1][warp][lane >> 2] + (lane & 3);
-            to[0] = make_double2(d[0][0] + d[1][0], d[0][1] + d[1][1]);
-            to[32] = make_double2(d[0][2] + d[1][2], d[0][3] + d[1][3]);
-        }
-        if (t > 0 && t <= tiles && threadIdx.x >= THREADS - 8 * BLOCK) {
-            int q = (threadIdx.x >> 3) & (BLOCK - 1), row = threadIdx.x & 7;
-            double sum = 0.0;
-#pragma unroll
-            for (int w = 0; w < BUSY; w++) sum += m.parts[(t - 1) & 1][w][q][row];
-            m.C[(t - 1) & 1][q][row] = 8 * (t - 1) + row < taken ? sum : 0.0;
         }
         if (t > 1) {
             const double *c = &m.C[t & 1][lane >> 2][lane & 3];
@@ -70,6 +60,18 @@ __device__ __forceinline__ void project(
                     multiply_add(f[i][e], c0, c1, c2, c3, tile[2 * e * PITCH],
                         tile[2 * e * PITCH + 16]);
             }
+        }
+        if (t < tiles && warp < SPANS) {
+            double2 *to = (double2 *)m.parts[t & 1][warp][lane >> 2] + (lane & 3);
+            to[0] = make_double2(d[0][0] + d[1][0], d[0][1] + d[1][1]);
+            to[32] = make_double2(d[0][2] + d[1][2], d[0][3] + d[1][3]);
+        }
+        if (t > 0 && t <= tiles && threadIdx.x >= THREADS - 8 * BLOCK) {
+            int q = (threadIdx.x >> 3) & (BLOCK - 1), row = threadIdx.x & 7;
+            double sum[2] = {0.0, 0.0};
+#pragma unroll
+            for (int w = 0; w < BUSY; w++) sum[w & 1] += m.parts[(t - 1) & 1][w][q][row];
+            m.C[(t - 1) & 1][q][row] = 8 * (t - 1) + row < taken ? sum[0] + sum[1] : 0.0;
         }
     }
 #pragma unroll
@@ -245,10 +247,10 @@ __device__ __forceinline__ int decide(
 
 // Each block takes the next draw until there are `size`; `room` has PADDED^2 finite numbers for
 // each.
-extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) draw_medium(
-    const double *V, const double *totals, const double *lines, const u32 *hints, long long n,
-    long long r, long long groups, long long last, const int *J, u64 key, u64 start, int size,
-    int limit, double *room, int *draws, long long *out, int *failed) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) draw_medium(
+    const Entry *rows, const double *V, const double *totals, const double *lines,
+    const u32 *hints, long long n, long long r, long long groups, long long last, const int *J,
+    u64 key, u64 start, int size, int limit, double *room, int *draws, long long *out, int *failed) {
     extern __shared__ uint4 shared[];
     Shared &m = *(Shared *)shared;
     Tables tables = {V, totals, lines, hints, n, r, groups, last};
@@ -276,13 +278,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, TOGETHER) draw_medium(
                 m.thresholds[warp][lane] = u;
                 __syncwarp();
             }
-            gather(m, tables, m.items[warp] + round % AHEAD * 8, warp, lane);
+            float inverse = gather(m, rows, r, m.items[warp] + round % AHEAD * 8, warp, lane);
             __syncthreads();
             measure(m, taken, warp, lane);
             __syncthreads();
             int mine = round % AHEAD * 8 + (lane >> 2), item = m.items[warp][mine];
-            double u = m.thresholds[warp][mine], left = 1.0;
-            left -= m.held[warp & ~1][warp & 1][lane >> 2] + m.held[warp | 1][warp & 1][lane >> 2];
+            float held = m.held[warp & ~1][warp & 1][lane >> 2];
+            held += m.held[warp | 1][warp & 1][lane >> 2];
+            double u = m.thresholds[warp][mine], left = 1.0 - held * inverse;
             bool open = !(left + margin_of(m) <= u);  // true for NaN
             u32 votes = __ballot_sync(ALL, open && (lane & 3) == 0);
             if (lane == 0) m.counts[warp] = __popc(votes);

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +14,7 @@ from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.polynomials import log_polynomials
 from dmsgd.samplers.cuda.large_batches import draw_large
-from dmsgd.samplers.cuda.medium_batches import draw_medium, is_medium
+from dmsgd.samplers.cuda.medium_batches import draw_medium, is_medium, rows_to_screen
 from dmsgd.samplers.cuda.program import program
 from dmsgd.samplers.protocol import PreparedSampler
 from dmsgd.samplers.rejection import NOT_ORTHONORMAL
@@ -35,13 +37,13 @@ SMALL_BATCHES = ("philox.cuh", "tables.cuh", "matrix_units.cuh", "small_batches.
 def cuda_sampler(V: Tensor, values: FloatArray, k: int) -> PreparedSampler:
     """Return the sampler with these eigenpairs; it returns CUDA tensors, int64, (size, k)."""
     device, chunk = V.device, max(1, min(CHUNK, OPERATIONS // k**3, ITEMS // k))
-    draw = draw_large
-    if is_small(k, device):
-        draw = draw_small
-    elif is_medium(k, device):
-        draw = draw_medium
     with torch.cuda.device(device):
         tables = cuda_tables(V)
+        draw: Callable[..., int | None] = draw_large
+        if is_small(k, device):
+            draw = draw_small
+        elif is_medium(k, device):
+            draw = partial(draw_medium, rows_to_screen(V))
         log_e = torch.from_numpy(log_polynomials(values, k)).to(device)
 
     def sample(key: int, start: int, size: int, workers: int) -> Any:

@@ -16,6 +16,15 @@
 #define CLOSE 1e-3  // what is left of an item, below which its row of Q is projected again
 #endif
 
+// Rows of V to screen: times 2^15 and rounded to float16, or V itself, rounded when it is read.
+#if HALVES
+typedef unsigned short Entry;
+__device__ __forceinline__ u32 half_of(Entry a) { return a; }
+#else
+typedef double Entry;
+__device__ __forceinline__ u32 half_of(Entry a) { return halves((float)(0x1p15 * a), 0.0f); }
+#endif
+
 struct Shared {
     uint4 Q[SPANS][SPANS][32];  // in float16: 16 rows, 16 coordinates, as the matrix units take them
     union {
@@ -52,45 +61,59 @@ __device__ __forceinline__ double put(Shared &m, int row, int c, double y) {
     return error * error;
 }
 
-// How far |Q x|^2 of unit vectors in float16 may be off: Q by its rounding errors, x by 2^-11, and
-// 2.5 % for sums in float32 and for what is below 2^-14.
+// How far |Q x|^2 / |x|^2 in float16 may be off. Let x' and Q' be rounded, y and y' = x and x' over
+// their lengths. Entries of 2^15 x are off by at most 2^-11 of themselves or, below 2^-14, by 2^-25;
+// so where |x'| >= 2^-20, |y - y'| < (2^-11 + 2^-16) 1.001, as K <= 256. Q is off by E, whose |E| (the
+// root of the sum of squares) is known. Sums of 16 products and what is added to them, each cut off at
+// 2^-23 of the largest, 8 after another, leave the K entries of Q' y' off by at most 144 2^-23 sqrt(K)
+// < 2^-11.8 together. Hence | |Q y| - |Q' y'| | < |E| + 2^-10 = off, as |Q| <= 1, and the squares differ
+// by at most off (2 + off), as |Q y| <= 1. 0.05 off > 2^-15 is for the sums of squares in float32.
 __device__ __forceinline__ double margin_of(const Shared &m) {
     double squares = 0.0;
 #pragma unroll
     for (int w = 0; w < WARPS; w++) squares += m.errors[w];
-    double off = sqrt(squares) + 0x1p-11;
+    double off = sqrt(squares) + 0x1p-10;
     return off * (2.05 + off);
 }
 
-// Puts 8 items, in float16 and of length 1, where two warps find them.
-__device__ __forceinline__ void gather(
-    Shared &m, const Tables &tables, const int *items, int warp, int lane) {
-    float x[8][PARTS];
-    double squares[8];
+// Puts 8 items, in float16, where two warps find them; returns 1 / |x|^2 of item l/4, or NaN if x is
+// too small for float16.
+__device__ __forceinline__ float gather(
+    Shared &m, const Entry *rows, long long r, const int *items, int warp, int lane) {
+    u32 x[8][PARTS];
     int j[PARTS];
+    float squares[8];
 #pragma unroll
     for (int p = 0; p < PARTS; p++) j[p] = lane + 32 * p < PADDED ? m.J[lane + 32 * p] : -1;
 #pragma unroll
     for (int q = 0; q < 8; q++) {
-        const double *row = tables.V + items[q] * tables.r;
-        squares[q] = 0.0;
+        const Entry *row = rows + items[q] * r;
 #pragma unroll
-        for (int p = 0; p < PARTS; p++) {
-            double a = j[p] >= 0 ? __ldg(row + j[p]) : 0.0;
-            squares[q] = fma(a, a, squares[q]);
-            x[q][p] = (float)a;
-        }
+        for (int p = 0; p < PARTS; p++) x[q][p] = j[p] >= 0 ? half_of(__ldg(row + j[p])) : 0;
     }
 #pragma unroll
     for (int q = 0; q < 8; q++) {
-        float scale = (float)rsqrt(over_warp(squares[q]));
+        squares[q] = 0.0f;
 #pragma unroll
         for (int p = 0; p < PARTS; p++) {
             int c = lane + 32 * p;
-            u32 half = halves(scale * x[q][p], 0.0f);
-            if (c < PADDED) m.rows[warp][c >> 4][16 * q + (c & 15)] = (unsigned short)half;
+            float a = low_half(x[q][p]);
+            squares[q] = fmaf(a, a, squares[q]);
+            if (c < PADDED) m.rows[warp][c >> 4][16 * q + (c & 15)] = (unsigned short)x[q][p];
         }
     }
+#pragma unroll
+    for (int half = 4; half > 0; half >>= 1) {  // a lane keeps half of the sums, adds its partner's
+        bool upper = lane & (4 * half);
+#pragma unroll
+        for (int q = 0; q < half; q++) {
+            float mine = upper ? squares[q + half] : squares[q];
+            float other = upper ? squares[q] : squares[q + half];
+            squares[q] = mine + __shfl_xor_sync(ALL, other, 4 * half);
+        }
+    }
+    float square = over_quad(squares[0]);
+    return square >= 0x1p-10f ? 1.0f / square : nanf("");
 }
 
 // |Q x|^2 for the 8 proposals of this warp and the 8 of its neighbour, by every other 16 rows of Q.
