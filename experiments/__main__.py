@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 import inspect
+import re
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -124,7 +126,7 @@ def show_claims(module: ModuleType, found: Any) -> None:
 
 
 def write_tables(check: bool) -> int:
-    """Write the tables of docs/*.md from the stored results, or check that they are current."""
+    """Write the tables of the docs from the stored results, or check that they are current."""
     names = [name for name in EXPERIMENTS if (tables.RESULTS / f"{name}.parquet").is_file()]
     modules = {name: import_module(f"experiments.{name}") for name in names}
     stored = {name: tables.read(name) for name in names}
@@ -134,21 +136,28 @@ def write_tables(check: bool) -> int:
         for key, function in getattr(module, "TABLES", {}).items()
     }
 
-    def make(kind: str, name: str) -> str:
-        if kind == "claims":
-            name = name.replace("-", "_")
-            claims = modules[name].CLAIMS
-            return markdown.claims_section(claims, stored[name], tables.recorded(name))
+    def every(attribute: str, of: Sequence[str] = names) -> list[tuple[str, Any, Any]]:
+        return [(each, stored[each], getattr(modules[each], attribute, ())) for each in of]
+
+    def rows(name: str) -> list[list[str]]:
         if name == "good-for":
-            return markdown.lined(good_for.rows(stored))
+            return good_for.rows(stored)
         if name == "decomposition":
-            every = [
-                (each, stored[each], getattr(module, "DECOMPOSED", ()))
-                for each, module in modules.items()
-            ]
-            return markdown.lined(markdown.decomposition_rows(every))
+            return markdown.decomposition_rows(every("DECOMPOSED"))
+        if name.endswith("-claims"):
+            own = name.removesuffix("-claims")
+            return markdown.all_claim_rows(every("CLAIMS", PAPER if own == "paper" else [own]))
         owner, function = extra[name]
-        return markdown.lined(function(stored[owner]))
+        return function(stored[owner])
+
+    def make(kind: str, name: str, pattern: str) -> str:
+        if kind == "csv":
+            return markdown.as_csv(rows(name))
+        if kind == "table":
+            return markdown.lined(markdown.matching(rows(name), pattern) if pattern else rows(name))
+        name = name.replace("-", "_")
+        claims = [each for each in modules[name].CLAIMS if re.search(pattern, each.statement)]
+        return markdown.claims_section(claims, stored[name], tables.recorded(name))
 
     changed = markdown.update_pages(make, check)
     for page in changed:

@@ -427,25 +427,43 @@ def test_arms_of_a_training_begin_with_uniform_and_shuffled() -> None:
 # Tables and figures
 
 
-def test_marked_places_of_pages_are_written(
+def test_marked_places_of_pages_and_linked_files_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(markdown, "DOCS", tmp_path)
-    page = tmp_path / "page.md"
+    page, file = tmp_path / "page.md", tmp_path / "x-y.csv"
     page.write_text(
-        "a\n<!-- claims r8-cost -->\nold\n<!-- end -->\nb <!-- table x -->\n<!-- end -->\n"
+        "a\n<!-- claims r8-cost -->\nold\n<!-- end -->\nb <!-- table x: k = 1, -->\n<!-- end -->\n"
+        "[all](x-y.csv) [not of ours](https://e.org/z.csv)\n"
     )
     (tmp_path / "other.md").write_text("nothing to do\n")
 
-    def make(kind: str, name: str) -> str:
-        return f"{kind} of {name}\n"
+    def make(kind: str, name: str, pattern: str) -> str:
+        return f"{kind} of {name}{pattern}\n"
 
-    assert markdown.update_pages(make, check=True) == [page]
+    assert markdown.update_pages(make, check=True) == [page, file]
     assert "old" in page.read_text()
-    assert markdown.update_pages(make, check=False) == [page]
+    assert not file.exists()
+    assert markdown.update_pages(make, check=False) == [page, file]
     assert "<!-- claims r8-cost -->\nclaims of r8-cost\n<!-- end -->" in page.read_text()
-    assert "<!-- table x -->\ntable of x\n<!-- end -->" in page.read_text()
+    assert "<!-- table x: k = 1, -->\ntable of xk = 1,\n<!-- end -->" in page.read_text()
+    assert file.read_text() == "csv of x-y\n"
     assert markdown.update_pages(make, check=True) == []
+    file.write_text("altered\n")
+    assert markdown.update_pages(make, check=True) == [file]
+
+
+def test_rows_are_chosen_by_a_pattern_and_files_have_every_cell() -> None:
+    rows = [["task", "arm"], ["a", "one"], ["", "two, three"], ["b", "one"]]
+    assert markdown.matching(rows, r"^a \| two|^b") == [rows[0], ["a", "two, three"], rows[3]]
+    assert markdown.as_csv(rows) == 'task,arm\na,one\na,"two, three"\nb,one\n'
+
+
+def test_claims_of_all_experiments_are_one_table() -> None:
+    claim = Claim("Fig. 1", "more", "e", "k-DPP", "score", "uniform")
+    head, row = markdown.all_claim_rows([("name", TABLE, [claim]), ("none", TABLE, ())])
+    assert row[:3] == ["name", "Fig. 1", "more"]
+    assert len(head) == len(row)
 
 
 def test_claims_have_notes_and_what_made_them() -> None:

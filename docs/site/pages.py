@@ -54,8 +54,10 @@ def inside(markdown: str, source: str, page: str) -> str:
 
 
 def documents() -> dict[str, str]:
-    """Return the Markdown of every page of the site, by its path."""
-    found = {}
+    """Return every page of the site, as Markdown, and the tables beside them, by their paths."""
+    found = {
+        path.relative_to(DOCS).as_posix(): path.read_text("utf-8") for path in DOCS.rglob("*.csv")
+    }
     for path in sorted(DOCS.rglob("*.md")):
         uri = path.relative_to(DOCS).as_posix()
         found[uri] = inside(path.read_text("utf-8"), f"docs/{uri}", uri)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,13 +15,39 @@ from experiments.core.compare import Claim, Column, Decomposition, compare, deco
 
 VERDICT = {True: "yes", False: "no", None: ""}
 DOCS = Path(__file__).parents[2] / "docs"
-MARK = re.compile(r"(<!-- (claims|table) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+#: A marked place: claims or a table, its name and, after a colon, a pattern of the rows to show.
+MARK = re.compile(
+    r"(<!-- (claims|table) ([\w-]+)(?:: ([^\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL
+)
+#: A link to a table in a file of its own, beside the page.
+LINK = re.compile(r"\]\(([\w-]+)\.csv\)")
 
 
 def lined(rows: Sequence[Sequence[str]]) -> str:
     """Return a table whose first row is its head."""
     head, *lines = (f"| {' | '.join(each.replace('|', '/') for each in row)} |" for row in rows)
     return "\n".join([head, "|---" * len(rows[0]) + "|", *lines]) + "\n"
+
+
+def filled(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return a table whose rows each have a first cell: an empty one repeats that above it."""
+    whole: list[list[str]] = []
+    for first, *rest in rows:
+        whole.append([first or whole[-1][0], *rest])
+    return whole
+
+
+def matching(rows: Sequence[Sequence[str]], pattern: str) -> list[list[str]]:
+    """Return the head and the rows in whose text, cells joined by " | ", a pattern is found."""
+    head, *lines = filled(rows)
+    return [head, *(row for row in lines if re.search(pattern, " | ".join(row)))]
+
+
+def as_csv(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as the text of a CSV file."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(filled(rows))
+    return file.getvalue()
 
 
 def claim_rows(claims: Iterable[Claim], table: pl.DataFrame) -> list[list[str]]:
@@ -42,6 +70,16 @@ def claims_section(claims: Sequence[Claim], table: pl.DataFrame, recorded: dict[
         parts.append("  \n".join(f"[{at}] {note}" for at, note in enumerate(notes, 1)) + "\n")
     parts.append(f"Made on: {provenance.told(recorded)}.\n")
     return "\n".join(parts)
+
+
+def all_claim_rows(
+    found: Iterable[tuple[str, pl.DataFrame, Sequence[Claim]]],
+) -> list[list[str]]:
+    """Return the claims of all experiments, each row with the experiment's name."""
+    rows = [["experiment", *claim_rows([], pl.DataFrame())[0]]]
+    for name, table, claims in found:
+        rows += [[name, *row] for row in claim_rows(claims, table)[1:]]
+    return rows
 
 
 def decomposition_rows(
@@ -86,18 +124,23 @@ def arm_rows(
     return rows
 
 
-def update_pages(make: Callable[[str, str], str], check: bool) -> list[Path]:
-    """Write the marked tables of the pages anew; return the pages that changed.
+def update_pages(make: Callable[[str, str, str], str], check: bool) -> list[Path]:
+    """Write the marked tables of the pages, and the CSV files they link to; return what changed.
 
-    make:  ("claims" or "table", name) -> Markdown.
+    make:  ("claims" or "table", name, pattern of rows, "" for all) -> Markdown; ("csv", name, "")
+           -> the text of a file.
     check: change nothing.
     """
     changed = []
     for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
-        new = MARK.sub(lambda found: f"{found[1]}{make(found[2], found[3])}{found[4]}", text)
-        if new != text:
-            changed.append(page)
-            if not check:
-                page.write_text(new, encoding="utf-8")
+        new = MARK.sub(lambda at: f"{at[1]}{make(at[2], at[3], at[4] or '')}{at[5]}", text)
+        files = {
+            page.with_name(f"{name}.csv"): make("csv", name, "") for name in LINK.findall(text)
+        }
+        for path, content in ({page: new} | files).items():
+            if not path.is_file() or path.read_text(encoding="utf-8") != content:
+                changed.append(path)
+                if not check:
+                    path.write_text(content, encoding="utf-8")
     return changed
