@@ -50,3 +50,17 @@ def test_links_between_files_become_links_between_pages():
         "[a](gallery/pytorch.md) [b](changelog.md#x) [c](select.md) [d](https://e.org/f.py)"
     )
     assert pages.inside("[a](docs/large.md)", "README.md", "x/y.md") == "[a](../large.md)"
+
+
+def test_tables_that_pages_link_to_are_on_the_site(monkeypatch):
+    import pages
+
+    monkeypatch.setattr(pages, "gallery_pages", dict)
+    site = pages.documents()
+    linked = {
+        f"results/{name}"
+        for path in (DOCS / "results").glob("*.md")
+        for name in re.findall(r"\]\(([\w-]+\.csv)\)", path.read_text("utf-8"))
+    }
+    assert linked
+    assert linked == {uri for uri in site if uri.endswith(".csv")}

@@ -118,7 +118,9 @@ def differences(table: Any, size: Size, path: Path) -> Path:
 
 def top_words(topics: dict[str, np.ndarray], task: Corpus, path: Path) -> Path:
     """Write the ten most probable words of every topic as Markdown tables."""
-    lines = ["# Top words of each topic (seed 0)", ""]
+    about = "The ten most probable words of each topic, from one seed of `python -m experiments r8`"
+    about += ": [what the topics are worth](paper-r8.md)."
+    lines = ["# Top words of each topic (seed 0)", "", about, ""]
     for arm, found in topics.items():
         lines += [f"## {arm} batches", "", "| topic | words |", "| --- | --- |"]
         for number, topic in enumerate(found, start=1):

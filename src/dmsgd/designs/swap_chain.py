@@ -3,7 +3,7 @@
 An exchange chain (Li, Jegelka, Sra 2016, arXiv 1603.06052; Anari, Oveis Gharan, Rezaei 2016, arXiv
 1602.05242): from a set Y of k items, pick i in Y and j among all n items uniformly; if j is not in
 Y, move to Y' = Y - i + j with probability min(1, det(L_Y') / det(L_Y)). Its stationary distribution
-is exactly the k-DPP; docs/results/approximations.md has the theory and the error by steps.
+is exactly the k-DPP; docs/results/approximations.md has the error by steps.
 """
 
 from __future__ import annotations
