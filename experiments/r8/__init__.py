@@ -10,7 +10,7 @@ news about earnings is short and repeats itself.
 
 The paper states neither the vocabulary nor the priors, the learning rate, the local iterations or
 the SVM. Ours were chosen by cross-validation on the training documents, the same for all arms, by
-the mean score of uniform and k-DPP batches (docs/results/paper.md tells what was tried).
+the mean score of uniform and k-DPP batches (docs/results/paper-r8.md says which mattered).
 """
 
 from __future__ import annotations
