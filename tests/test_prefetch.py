@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -196,3 +197,105 @@ def test_chunks_of_draws_that_cost_more_than_is_known_stay_short(monkeypatch):
     assert max(design.asked) <= 16  # four times the 4 draws that take less than LONG
     assert design.asked[0] == 2
     assert drawn == design.sample(40, seed=0).ravel().tolist()
+
+
+class Pieces(dmsgd.Uniform):
+    """Calls before(number) in the thread that makes a draw; says which thread made which draw."""
+
+    def __init__(self, before):
+        super().__init__(40, K)
+        self.before, self.threads = before, {}
+
+    def sample(self, size, seed=None, *, start=0, workers=1):
+        for number in range(start, start + size):
+            assert number not in self.threads, "drawn twice"
+            self.threads[number] = threading.current_thread()
+            self.before(number)
+        return super().sample(size, seed, start=start, workers=workers)
+
+
+@pytest.fixture
+def single_draws(monkeypatch):
+    """Chunks are cut into pieces of one draw."""
+    monkeypatch.setattr(prefetch, "THREAD_OPERATIONS", 1)
+
+
+def join_background():
+    for thread in threading.enumerate():
+        if thread.name == "dmsgd":
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("free", [1], indirect=True)
+def test_training_draws_what_nobody_has_begun_instead_of_waiting(single_draws):
+    main, begun, helped = threading.current_thread(), threading.Event(), threading.Event()
+
+    def before(number):
+        if threading.current_thread() is main:
+            assert begun.wait(20)
+            helped.set()
+        else:  # the first piece in the background ends after one that training draws
+            begun.set()
+            assert helped.wait(20)
+
+    design = Pieces(before)
+    drawn = list(DiverseSampler(design, steps=12))
+    join_background()
+    assert drawn == dmsgd.Uniform(40, K).sample(12, seed=0).ravel().tolist()
+
+
+@pytest.mark.parametrize("free", [1, 3], indirect=True)
+def test_draws_come_in_order_whoever_makes_them(single_draws):
+    pauses = np.random.default_rng(0).choice([0, 0.001, 0.004], size=1000)
+    design = Pieces(lambda number: time.sleep(pauses[number]))
+    sampler = DiverseSampler(design, steps=STEPS)
+    drawn = [index for _ in range(12) for index in sampler]
+    join_background()
+    assert drawn == dmsgd.Uniform(40, K).sample(12 * STEPS, seed=0).ravel().tolist()
+    assert sorted(design.threads) == list(range(len(design.threads)))
+    assert len(set(design.threads.values())) > 1
+
+
+@pytest.mark.parametrize("free", [1, 3], indirect=True)
+def test_an_error_comes_where_its_draw_would_and_ends_the_others(free, single_draws):
+    def before(number):
+        time.sleep(0.002)
+        if number >= 7:
+            raise RuntimeError(f"draw {number} failed")
+
+    design, seen = Pieces(before), []
+    with pytest.raises(RuntimeError, match="draw 7"):
+        seen.extend(DiverseSampler(design, steps=40))
+    join_background()
+    assert seen == dmsgd.Uniform(40, K).sample(7, seed=0).ravel().tolist()
+    assert len(design.threads) <= 7 + free + 1  # at most one failure for each thread
+
+
+@pytest.mark.parametrize("free", [1, 3], indirect=True)
+def test_ctrl_c_in_a_draw_of_training_is_raised_at_once(free, single_draws):
+    main, interrupted = threading.current_thread(), threading.Event()
+
+    def before(number):
+        if threading.current_thread() is main:
+            interrupted.set()
+            raise KeyboardInterrupt
+        assert interrupted.wait(20)
+        time.sleep(0.05)
+
+    design = Pieces(before)
+    with pytest.raises(KeyboardInterrupt):
+        list(DiverseSampler(design, steps=40))
+    join_background()
+    assert len(design.threads) <= 2 * free + 1
+
+
+@pytest.mark.parametrize("free", [1], indirect=True)
+def test_a_process_that_ends_does_not_wait_for_a_chunk(single_draws, monkeypatch):
+    """Threads in the background stop with the main one; training in another goes on alone."""
+    ended = threading.Thread()
+    monkeypatch.setattr(prefetch, "main_thread", lambda: ended)
+    design = Pieces(lambda number: None)
+    assert list(DiverseSampler(design, steps=STEPS)) == epoch(dmsgd.Uniform(40, K), 0)
+    join_background()
+    assert set(design.threads.values()) == {threading.current_thread()}
