@@ -1,6 +1,7 @@
 """How long `dmsgd.select` takes: CPU time, one thread, after the first call has compiled its loop.
 
     python benchmarks/selection.py          # beside pyversity, where it is installed
+    python benchmarks/selection.py --labelling  # a round of labels, beside BADGE and apricot
     python benchmarks/selection.py --large  # 500 of 50,000 x 384, drawn and greedy
     python benchmarks/selection.py --accuracy  # of draws from many items (some minutes)
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 from timing import cpu_seconds, human, processor  # isort: skip  (sets one thread before NumPy)
 
 import argparse
+import importlib.util
 import sys
 import time
 
@@ -83,6 +85,46 @@ def greedy_sets():
         print(f"| {n:,} x {d} | {k} |", " | ".join(cells), "|", flush=True)
 
 
+def labelling():
+    """Print the times of choosing 50 items to label, 250 being labelled, as ratios to cover.
+
+    BADGE and facility location in NumPy are those of experiments/labelling.py. apricot compiles its
+    loops anew on every call; like NumPy's, its time includes all similarities.
+    """
+    from experiments.labelling import Round, badge, facility_location
+
+    def apricot(now):
+        from apricot import FacilityLocationSelection
+
+        norms = (now.X**2).sum(1)
+        S = np.exp(2 * now.X @ now.X.T - norms[:, None] - norms)
+        weights = np.where(np.isin(np.arange(len(S)), now.labelled), 0.0, now.u)
+        options = {"metric": "precomputed", "initial_subset": now.labelled, "optimizer": "lazy"}
+        return FacilityLocationSelection(now.k, **options).fit(S, sample_weight=weights).ranking
+
+    def by_select(now, how, labelled="given"):
+        return dmsgd.select(now.X, now.k, quality=now.u, how=how, **{labelled: now.labelled})
+
+    ways = {
+        "cover": lambda now: by_select(now, "cover"),
+        "greedy, given": lambda now: by_select(now, "greedy"),
+        "greedy, exclude": lambda now: by_select(now, "greedy", "exclude"),
+        "BADGE": badge,
+        "facility location, NumPy": lambda now: facility_location(now, times=1.0),
+    }
+    if importlib.util.find_spec("apricot"):
+        ways["facility location, apricot"] = apricot
+    print("| pool |", " | ".join(ways), "|\n|---|", "---|" * len(ways))
+    for n, d in ((3000, 100), (8900, 100), (10_000, 100)):
+        X, rng = candidates(n, d)[0], np.random.default_rng(1)
+        odds = np.exp(5 * X @ X[:50].T)
+        P, labelled = odds / odds.sum(1)[:, None], rng.choice(n, 250, replace=False)
+        now = Round(X, P, labelled, 50, rng)
+        seconds = [cpu_seconds(lambda way=way, now=now: way(now)) for way in ways.values()]
+        cells = [human(seconds[0]), *(f"{human(s)} ({s / seconds[0]:.2f} x)" for s in seconds[1:])]
+        print(f"| {n:,} x {d} |", " | ".join(cells), "|", flush=True)
+
+
 def accuracy(n=800, k=20, sets=4000):
     """Print how far shares of 20 groups of items are from the exact k-DPP's, by proposals."""
     rng, module = np.random.default_rng(0), sys.modules["dmsgd.designs.select"]
@@ -121,8 +163,10 @@ def large_sets():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--large", action="store_true")
-    parser.add_argument("--accuracy", action="store_true")
-    given = parser.parse_args()
+    tables = {"labelling": labelling, "large": large_sets, "accuracy": accuracy}
+    for name in tables:
+        parser.add_argument(f"--{name}", action="store_true")
+    asked = [name for name, given in vars(parser.parse_args()).items() if given]
     print(processor())
-    accuracy() if given.accuracy else large_sets() if given.large else greedy_sets()
+    for print_table in [tables[name] for name in asked] or [greedy_sets]:
+        print_table()

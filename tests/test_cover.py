@@ -60,11 +60,11 @@ def test_similarities_are_those_of_numpy(rng):
     X = rng.normal(size=(50, 4)).astype(np.float32)
     norms = (X**2).sum(1)
     G = (X @ X.T)[:30].copy()
-    for rate in (-1e-3, -1.0, -40.0):
-        S = G.copy()
-        similarities(S, norms[:30], norms, np.float32(rate))
+    for rate in np.float32([1e-3, 1.0, 40.0]):
+        S = 2 * rate * G
+        similarities(S, rate * norms[:30], rate * norms)
         D = ((X[:30, None].astype(float) - X) ** 2).sum(-1)
-        assert np.abs(S - np.exp2(rate * D)).max() < 2e-6 * max(1, -rate)
+        assert np.abs(S - np.exp2(-rate * D)).max() < 2e-6 * max(1, rate)
 
 
 def test_of_many_items_a_sample_by_quality_is_covered(rng, monkeypatch):

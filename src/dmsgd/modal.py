@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from dmsgd.designs.select import How, select
 from dmsgd.designs.uncertainty import Uncertainty, uncertainty
+from dmsgd.features.rows import stack
 from dmsgd.inputs.arrays import IntArray
 
 
@@ -31,7 +31,7 @@ def query(
     """
     rows, known = X, classifier.X_training
     if known is not None:
-        rows = sparse.vstack([X, known]) if sparse.issparse(X) else np.concatenate([X, known])
+        rows = stack([X, known])
     if classifier.on_transformed:
         rows = classifier.transform_without_estimating(rows)
     n, quality = X.shape[0], np.zeros(rows.shape[0])

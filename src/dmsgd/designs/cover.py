@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import Any, final
 
 import numpy as np
-from scipy import sparse
 
-from dmsgd.features.rows import DISTANCES, row_norms2, squared_distances
+from dmsgd.features.rows import (
+    DISTANCES,
+    centred,
+    float32_rows,
+    multiply,
+    row_norms2,
+    squared_distances,
+)
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import Progress, plan_work
@@ -35,7 +41,7 @@ def cover(X: Any, demand: FloatArray, k: int, square: float, near: FloatArray) -
     near: (n,) squared distances to the nearest known item, inf if there is none.
     """
     chosen = np.empty(0, dtype=np.int64)
-    X = X if sparse.issparse(X) else X - X.mean(0)
+    X = centred(X)
     while chosen.size < k and near.any():
         weights = np.where(near > 0, demand, 0.0)
         found = _cover(X, weights / weights.max(), k - chosen.size, square, near)
@@ -106,11 +112,9 @@ class Similarity:
     """exp(-d² / square) between items in float32, kept up to KEPT items."""
 
     def __init__(self, X: Any, square: float) -> None:
-        X = X / np.sqrt(square)  # a copy, in which numbers of any size fit into float32
-        values = X.data if sparse.issparse(X) else X
-        np.clip(values, -FARTHEST, FARTHEST, out=values)
-        self.X, self.rate = X.astype(np.float32), np.float32(-1 / np.log(2))
-        self.norms, n = row_norms2(self.X).astype(np.float32), X.shape[0]
+        n = X.shape[0]
+        self.X = float32_rows(X, np.sqrt(2 / np.log(2) / square), FARTHEST)
+        self.sizes = (row_norms2(self.X) / 2).astype(np.float32)  # S_ij = 2^(x_i·x_j - s_i - s_j)
         self.buffer = np.empty(AT_A_TIME if n > KEPT else TILE**2, dtype=np.float32)
         self.kept = None if n > KEPT else np.empty((n, n), dtype=np.float32)
         if self.kept is not None:
@@ -127,7 +131,7 @@ class Similarity:
             if items.size:
                 yield items, self.kept, items
             return
-        step = max(1, AT_A_TIME // self.norms.size)
+        step = max(1, AT_A_TIME // self.sizes.size)
         for first in range(0, items.size, step):
             some = items[first : first + step]
             yield some, self._computed(some, slice(None)), np.arange(some.size)
@@ -136,12 +140,8 @@ class Similarity:
         """Return similarities, which the next call overwrites."""
         from dmsgd.compiled.cover import similarities
 
-        some, others = self.X[rows], self.X[columns]
-        shape = some.shape[0], others.shape[0]
-        G = self.buffer[: shape[0] * shape[1]].reshape(shape)
-        if sparse.issparse(some):
-            G[:] = (others @ some.toarray().T).T
-        else:
-            np.matmul(some, others.T, out=G)
-        similarities(G, self.norms[rows], self.norms[columns], self.rate)
+        left, right = self.sizes[rows], self.sizes[columns]
+        G = self.buffer[: left.size * right.size].reshape(left.size, right.size)
+        multiply(self.X[rows], self.X[columns], G)
+        similarities(G, left, right)
         return G

@@ -30,8 +30,8 @@ AT_A_TIME = 2e9
 #: Up to this many items a set is drawn from the exact spectrum; from more by a Markov chain, with
 #: so many proposals for each place.
 EXACT_ITEMS, ROUNDS = 2000, 10
-#: Of more items than this, or 8 k, those that cover the others are chosen from a sample.
-MANY = 2**14
+#: Of more items than this, and EACH k, those that cover the others are chosen from a sample.
+MANY, EACH = 6144, 12
 #: Arrays of more numbers than this are in float32.
 LARGE = 2**28
 How = Literal["cover", "greedy", "draw"]
@@ -72,7 +72,7 @@ def select(
                "draw" from the k-DPP, by `seed`: sets are diverse, and on average like the data.
     seed:      of the draw; the other two are not random.
 
-    Sets that cover are O(n² d), and up to 1 GiB; of more than 16,384 items (and 8 k), so many are
+    Sets that cover are O(n² d), and up to 1 GiB; of more than 6,144 items (and 12 k), so many are
     drawn by their quality, and items are chosen from these to cover these. Greedy sets are
     O(n d k + n k²) at most, a fraction of that with quality, and 8 n k bytes, or half from 2 GiB
     on. Draws from up to 2,000 items are exact, from more by a Markov chain
@@ -151,7 +151,7 @@ def _cover(F: Features, q: FloatArray, k: int, known: IntArray) -> IntArray:
     """
     sampled = as_features(F.take(_sampled_pairs(F.n)[0]), allow_tiny=True)
     square = _median_square(sampled, _points(sampled))
-    items, most = np.flatnonzero(q), max(MANY, 8 * k)
+    items, most = np.flatnonzero(q), max(MANY, EACH * k)
     if not items.size:
         return items
     items, weights = _sample(q, most) if items.size > most else (items, q[items])

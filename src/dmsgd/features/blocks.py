@@ -25,7 +25,7 @@ from dmsgd.features.array import BLOCK, InMemory
 from dmsgd.features.features import Features, RowMap
 from dmsgd.features.readers import Reader, even_bounds
 from dmsgd.features.row_maps import ConcatLabels, Normalize, ScaleRows, row_lengths
-from dmsgd.features.rows import SparseGram, add_up, gram
+from dmsgd.features.rows import SparseGram, add_up, gram, stack
 from dmsgd.inputs.arrays import (
     TINY,
     FloatArray,
@@ -157,9 +157,7 @@ class Blocks(Features):
         return self._stack(found)[np.argsort(order)]
 
     def _stack(self, parts: list[Matrix]) -> Matrix:
-        if any(sparse.issparse(part) for part in parts):
-            return sparse.csr_array(sparse.vstack(parts, format="csr"))
-        return np.concatenate(parts) if parts else np.empty((0, self.d))
+        return stack(parts) if parts else np.empty((0, self.d))
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         if weights is not None:

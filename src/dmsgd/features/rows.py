@@ -6,7 +6,7 @@ Of sparse rows nothing is made that has a number for every row and column.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, final
 
@@ -126,6 +126,34 @@ def scale_rows(X: Matrix, factors: FloatArray) -> Matrix:
     if sparse.issparse(X):
         return sparse.csr_array(sparse.diags_array(factors) @ X)
     return X * like(X, factors[:, None])
+
+
+def centred(X: Matrix) -> Matrix:
+    """Return rows less their mean, so that rounding is smaller; a CSR array as it is."""
+    return X if sparse.issparse(X) else X - X.mean(0)
+
+
+def stack(parts: Sequence[Matrix]) -> Matrix:
+    """Return the rows of all parts, as a CSR array if any is sparse."""
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+    return np.concatenate(parts)
+
+
+def float32_rows(X: Matrix, factor: float, largest: float) -> Matrix:
+    """Return a copy of X times `factor` in float32, in which no number is above `largest`."""
+    X = X * factor
+    values = X.data if sparse.issparse(X) else X
+    np.clip(values, -largest, largest, out=values)
+    return X.astype(np.float32)
+
+
+def multiply(A: Matrix, B: Matrix, out: Any) -> None:
+    """Write A Bᵀ into the array `out`."""
+    if sparse.issparse(A):
+        out[:] = (B @ A.toarray().T).T
+    else:
+        np.matmul(A, B.T, out=out)
 
 
 def squared_distances(A: Matrix, B: Matrix) -> Any:
