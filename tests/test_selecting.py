@@ -68,7 +68,7 @@ def test_a_greedy_set_of_many_items_is_that_of_plain_numpy(rng, monkeypatch, qua
         L = L - np.outer(L[item], L[item]) / L[item, item]
         left = L.diagonal().copy()
         left[order] = 0.0
-    monkeypatch.setattr("dmsgd.designs.select.AT_A_TIME", 1e5)  # in several calls
+    monkeypatch.setattr("dmsgd.designs.greedy.AT_A_TIME", 1e5)  # in several calls
     for rows in (X, sparse.csr_array(X)):
         found = dmsgd.select(rows, 30, quality=q, given=known, how="greedy")
         assert found.tolist() == order[2:]
@@ -78,7 +78,7 @@ def test_large_arrays_are_in_float32(rng, monkeypatch):
     X, q = rng.normal(size=(400, 6)), rng.uniform(size=400)
     X[300:] = X[:100]
     expected = dmsgd.select(X, 60, quality=q, how="greedy")
-    monkeypatch.setattr("dmsgd.designs.select.LARGE", 0)
+    monkeypatch.setattr("dmsgd.designs.greedy.LARGE", 0)
     assert np.array_equal(dmsgd.select(X, 60, quality=q, how="greedy"), expected)
 
 

@@ -16,11 +16,11 @@ from dmsgd.designs.chosen_spectrum import (
     warn_unsuitable_scale,
 )
 from dmsgd.designs.design import Design
+from dmsgd.designs.greedy import greedy_set
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, KernelName, QualityName, SpectrumName, TargetName
 from dmsgd.designs.partition import Partition
 from dmsgd.designs.scale import suggest_scale
-from dmsgd.designs.select import greedy_set
 from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.designs.weighted import Weighted
 from dmsgd.errors import RankError, warn_kernel

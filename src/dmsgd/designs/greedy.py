@@ -1,0 +1,126 @@
+"""Greedy sets of an RBF kernel: each item adds most to the determinant of those before."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dmsgd.features import Features
+from dmsgd.features.rows import row_norms2, squared_distances
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
+from dmsgd.inputs.messages import counted
+from dmsgd.inputs.progress import Progress, plan_work
+
+#: Items between which the median distance is taken.
+SAMPLE = 40
+#: Multiplications of compiled code at a time, a second or two, so that Ctrl-C works.
+AT_A_TIME = 2e9
+#: Arrays of more numbers than this are in float32.
+LARGE = 2**28
+
+
+def greedy_set(F: Features, q: FloatArray, k: int) -> tuple[IntArray, float]:
+    """Return the greedy set of k items, smaller if all others are copies, and an RBF scale.
+
+    At that scale they are independent.
+    """
+    points, nothing = points_of(F), np.empty(0, dtype=np.int64)
+    square, everything = median_square(F, points), np.ones(F.n, dtype=bool)
+    items, square = greedy(points, F.d, q, k, nothing, everything, square)
+    return items, float(np.sqrt(square / 2))
+
+
+def points_of(F: Features) -> Any:
+    """Return what `greedy_steps` needs of the features."""
+    from dmsgd.compiled.greedy import DENSE, SPARSE
+
+    X, none = F.to_memory().matrix, np.empty(0, dtype=np.int64)
+    kind = np.float32 if F.n * F.d > LARGE and not F.sparse_rows else np.float64
+    noise = float(np.finfo(kind).eps) * (8 + F.d**0.5)
+    if F.sparse_rows:
+        starts, indices = (part.astype(np.int64) for part in (X.indptr, X.indices))
+        return SPARSE, X.data[None], starts, indices, row_norms2(X), noise
+    X = np.subtract(X, X.mean(0), order="C", dtype=kind)  # rounding is smaller
+    return DENSE, X, none, none, row_norms2(X).astype(float), noise
+
+
+def median_square(F: Features, points: Any) -> float:
+    """Return the median squared distance between distinct items of a sample; 1 if all are alike."""
+    from dmsgd.compiled.greedy import SPARSE
+
+    (items, one, other), norms = sampled_pairs(F.n), points[4]
+    if points[0] == SPARSE:
+        rows = F.take(items)
+        pairs = np.asarray(squared_distances(rows, rows))[one, other]
+    else:
+        rows, sizes = points[1][items], norms[items]
+        pairs = sizes[one] + sizes[other] - 2 * (rows @ rows.T)[one, other]
+    apart = np.sort(pairs[pairs > 1e-12 * norms.max()])
+    return float(apart[[(apart.size - 1) // 2, apart.size // 2]].mean()) if apart.size else 1.0
+
+
+@cache
+def sampled_pairs(n: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return SAMPLE of n items, or all, and the two places of each pair of them."""
+    size = min(n, SAMPLE)
+    items = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
+    return items, *np.triu_indices(size, 1)
+
+
+def greedy(
+    points: Any, d: int, q: FloatArray, k: int, known: IntArray, free: BoolArray, square: float
+) -> tuple[IntArray, float]:
+    """Return the greedy set, smaller than k if all other items are copies, and the last scale.
+
+    The scale is reduced whenever all items that are left depend on those that are chosen.
+    """
+    order = known
+    worth = np.where(free, q**2, 0.0)
+    while True:
+        order, near, _ = independent(points, d, square, worth, known.size + k, order)
+        worth[order] = 0.0
+        farthest = float(near[worth > 0].max(initial=0.0))
+        if order.size == known.size + k or farthest == 0:
+            return order[known.size :], square
+        square = min(square / 4, farthest)
+
+
+def independent(
+    points: Any,
+    d: int,
+    square: float,
+    worth: FloatArray,
+    count: int,
+    before: IntArray,
+    key: Any = None,
+) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return the items `before` and, to `count`, more that are independent of each other and them.
+
+    These are greedy, or drawn at random by `key`. Also returned are the squared distance of each
+    item to the nearest of all, and those of all that are independent.
+    """
+    from dmsgd.compiled.greedy import SPARSE, greedy_steps
+
+    n, width = worth.size, d if points[0] == SPARSE else 0
+    what = f"a greedy set of {counted(count - before.size, 'item')} of {n:,}"
+    kind = np.float32 if n * count > LARGE else np.float64
+    size = count * (n * np.dtype(kind).itemsize // 8 + width)
+    plan_work(n * float(count) * (d + count / 2), size, what, "ask for fewer items")
+    order = np.concatenate([before, np.empty(count - before.size, dtype=np.int64)])
+    picks, rows = np.empty_like(order), np.zeros((count, width))
+    C = np.empty((n, count), dtype=kind)
+    left, near, steps = np.ones(n), np.full(n, np.inf), np.zeros(n, dtype=np.int64)
+    state = -1 / square, picks, rows, C, left, near, steps
+    step, done, progress, score = 0, 0, Progress(what), worth.copy()
+    sums = np.empty(0) if key is None else np.cumsum(worth)
+    choice = points, state, worth, score, sums, np.uint64(key or 0), order, before.size
+    at_once = int(1 + AT_A_TIME / (n * (d + count)))
+    while step < count:
+        last = min(step + at_once, count)
+        step, done = greedy_steps(*choice, step, last, done)
+        if step < last:
+            break
+        progress(step / count)
+    return order[:step], near, picks[:done]
