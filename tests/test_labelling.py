@@ -1,4 +1,4 @@
-"""Arms and models of experiments/labelling.py, and its claims and figures on made-up values."""
+"""Arms and models of experiments/labelling, and its claims and figures on made-up values."""
 
 from __future__ import annotations
 
@@ -9,41 +9,52 @@ import pytest
 
 from experiments import labelling
 from experiments.core import table as tables
+from experiments.labelling import arms
+from experiments.labelling.rounds import Round
 from experiments.models import few_labels
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 5))
+MODEL = few_labels.fit(X, np.arange(200) % 4, 4, 0, 0)
 
 
-def now(k: int = 12) -> labelling.Round:
+def now(k: int = 12) -> Round:
     P = RNG.dirichlet(np.ones(4), 200)
-    return labelling.Round(X, P, np.arange(9), k, np.random.default_rng(1))
+    return Round(X, MODEL, P, np.arange(9), k, np.random.default_rng(1))
 
 
-@pytest.mark.parametrize("arm", {**labelling.MAIN, **labelling.PARTS})
+EVERY = arms.MAIN | arms.PARTS | arms.ACTIVEML
+
+
+@pytest.mark.parametrize("arm", EVERY)
 def test_every_arm_chooses_k_items_without_a_label(arm: str) -> None:
-    chosen = {**labelling.MAIN, **labelling.PARTS}[arm](now())
+    if "activeml" in arm:
+        pytest.importorskip("skactiveml", reason="scikit-activeml is not installed")
+    chosen = EVERY[arm](now())
     assert len(set(chosen.tolist())) == 12
     assert min(chosen) >= 9
 
 
 def test_facility_location_in_numpy_is_greedy() -> None:
     seen = now()
-    S, u = labelling._wide_kernel(X, 0.25), seen.u
+    S, u = arms._wide_kernel(X, 0.25), seen.u
     u[:9] = 0
     covered = S[:9].max(0)
-    for item in labelling.facility_location(seen, 0.25):
+    for item in arms.facility_location(seen, 0.25):
         gains = np.maximum(S - covered, 0) @ u
         assert gains[item] == pytest.approx(gains.max())
         covered = np.maximum(covered, S[item])
 
 
-def test_coverage_times_diversity_is_greedy() -> None:
+@pytest.mark.parametrize("scale", [None, 0.25])
+def test_greedy_sets_in_numpy_are_greedy(scale: float | None) -> None:
     seen = now(4)
-    S = labelling._wide_kernel(X, 1.0)
+    S = arms._wide_kernel(X, scale or 1.0)
     L = seen.u[:, None] * (S * seen.u**2) @ S * seen.u
+    if scale:
+        L = seen.u[:, None] ** 2 * S * seen.u**2
     chosen: list[int] = []
-    for item in labelling.coverage_times_diversity(seen):
+    for item in arms.greedy(seen, scale) if scale else arms.coverage_times_diversity(seen):
         dets = [np.linalg.det(L[np.ix_([*chosen, i], [*chosen, i])]) for i in range(9, 200)]
         assert dets[item - 9] == pytest.approx(max(dets))
         chosen.append(int(item))
