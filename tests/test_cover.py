@@ -1,4 +1,4 @@
-"""`select(how="cover")` is greedy facility location; `uncertainty` gives its weights."""
+"""`select(how="cover")` is greedy: quality times coverage; `uncertainty` gives the quality."""
 
 import logging
 import warnings
@@ -19,11 +19,11 @@ def rng():
 
 
 def check_facility_location(chosen, S, weights, given=(), barred=()):
-    """Each item adds most to Σ_j w_j max_i S_ij, up to what float32 rounds of similarities."""
+    """Each item adds most to Σ_j w_j max_i S_ij, times its own w, up to float32's rounding."""
     covered, taken = S[list(given)].max(0, initial=0.0), [*given, *barred]
-    first = np.maximum(S - covered, 0) @ weights
+    first = weights * (np.maximum(S - covered, 0) @ weights)
     for item in chosen.tolist():
-        gains = np.maximum(S - covered, 0) @ weights
+        gains = weights * (np.maximum(S - covered, 0) @ weights)
         gains[taken] = -1
         assert gains[item] >= gains.max() - 1e-6 * first.max()
         equal = np.flatnonzero(S[item] > 1 - 1e-9)

@@ -31,11 +31,14 @@ NOTHING, TIED = 1e-6, 1e-6
 FIRST = 8
 
 
-def cover(X: Any, demand: FloatArray, k: int, square: float, near: FloatArray) -> IntArray:
+def cover(
+    X: Any, worth: FloatArray, demand: FloatArray, k: int, square: float, near: FloatArray
+) -> IntArray:
     """Return k items, best first; fewer if all others are copies.
 
-    Each adds most to Σ_j demand_j max_i S_ij, S = exp(-d² / square), where i runs over the chosen
-    and the known items. The scale is reduced whenever these cover all.
+    Each has the largest product of its worth and what it adds to Σ_j demand_j max_i S_ij,
+    S = exp(-d² / square), where i runs over the chosen and the known items. The scale is reduced
+    whenever these cover all.
 
     X:    (n, d) rows, or a CSR array.
     near: (n,) squared distances to the nearest known item, inf if there is none.
@@ -43,8 +46,9 @@ def cover(X: Any, demand: FloatArray, k: int, square: float, near: FloatArray) -
     chosen = np.empty(0, dtype=np.int64)
     X = centred(X)
     while chosen.size < k and near.any():
-        weights = np.where(near > 0, demand, 0.0)
-        found = _cover(X, weights / weights.max(), k - chosen.size, square, near)
+        own, weights = (np.where(near > 0, each, 0.0) for each in (worth, demand))
+        own, weights = own / own.max(), weights / weights.max()
+        found = _cover(X, own, weights, k - chosen.size, square, near)
         if chosen.size:  # at a small scale rounding may hide that two of them are copies
             found = found[~np.triu(squared_distances(X[found], X[found]) == 0, 1).any(0)]
         chosen = np.concatenate([chosen, found])
@@ -63,8 +67,10 @@ def nearest(A: Any, B: Any) -> FloatArray:
     return found
 
 
-def _cover(X: Any, demand: FloatArray, k: int, square: float, near: FloatArray) -> IntArray:
-    """Return up to k items with demand, fewer if they cover all as far as float32 tells.
+def _cover(
+    X: Any, worth: FloatArray, demand: FloatArray, k: int, square: float, near: FloatArray
+) -> IntArray:
+    """Return up to k items of some worth, fewer if they cover all as far as float32 tells.
 
     What an item adds can only fall as others are chosen. So it is computed anew for those alone
     that may be next by what they added before: for every item about log k times, O(n² (d + log k))
@@ -82,11 +88,11 @@ def _cover(X: Any, demand: FloatArray, k: int, square: float, near: FloatArray) 
 
     def measure(some: IntArray) -> None:
         for items, S, rows in similarity.blocks(some):
-            gains[items] = gains_of(S, rows, weights, covered)
+            gains[items] = worth[items] * gains_of(S, rows, weights, covered)
             if not chosen:
                 progress((items[-1] + 1) / n / passes)
 
-    measure(np.flatnonzero(weights))
+    measure(np.flatnonzero(worth))
     least, fresh = NOTHING * max(gains.max(), weights @ covered), np.ones(n, dtype=bool)
     while len(chosen) < k:
         top, count = gains[fresh].max(initial=least), FIRST

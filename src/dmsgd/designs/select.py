@@ -55,10 +55,11 @@ def select(
                quality=np.exp((1 - v) * z) here, z being the relevance with mean 0 and deviation 1.
     given:     items that are there already: the others differ from them. k counts new items only.
     exclude:   items that must not be chosen.
-    how:       "cover": each item adds most to Σ_j q_j max_i S_ij, i being chosen or given: every
-               item that matters has a similar one in the set. Best first, the same every time. Use
-               it for what to label, with or without `uncertainty`. Where items are given, m is at
-               most the median squared distance to the nearest of them.
+    how:       "cover": each item has the largest product of its quality and what it adds to
+               Σ_j q_j max_i S_ij, i being chosen or given: every item that matters has a similar
+               one in the set. Best first, the same every time. Use it for what to label, with or
+               without `uncertainty`. Where items are given, m is at most the median squared
+               distance to the nearest of them.
                "greedy": each item adds most to det(L_Y), best first, the same every time. Use it
                where quality is relevance; without `quality` it prefers outliers.
                "draw" from the k-DPP, by `seed`: sets are diverse, and on average like the data.
@@ -151,7 +152,7 @@ def _cover(F: Features, q: FloatArray, k: int, known: IntArray) -> IntArray:
     near = nearest(F.take(known), rows)
     if known.size:
         square = min(square, float(np.median(near)) or square)
-    return items[cover(rows, weights, k, square, near)]
+    return items[cover(rows, q[items], weights, k, square, near)]
 
 
 def _filled(chosen: IntArray, q: FloatArray, k: int, free: BoolArray) -> IntArray:
