@@ -91,7 +91,8 @@ def labelling():
     BADGE and facility location in NumPy are those of experiments/labelling.py. apricot compiles its
     loops anew on every call; like NumPy's, its time includes all similarities.
     """
-    from experiments.labelling import Round, badge, facility_location
+    from experiments.labelling.arms import badge, facility_location
+    from experiments.labelling.rounds import Round
 
     def apricot(now):
         from apricot import FacilityLocationSelection
@@ -119,7 +120,7 @@ def labelling():
         X, rng = candidates(n, d)[0], np.random.default_rng(1)
         odds = np.exp(5 * X @ X[:50].T)
         P, labelled = odds / odds.sum(1)[:, None], rng.choice(n, 250, replace=False)
-        now = Round(X, P, labelled, 50, rng)
+        now = Round(X, [], P, labelled, 50, rng)
         seconds = [cpu_seconds(lambda way=way, now=now: way(now)) for way in ways.values()]
         cells = [human(seconds[0]), *(f"{human(s)} ({s / seconds[0]:.2f} x)" for s in seconds[1:])]
         print(f"| {n:,} x {d} |", " | ".join(cells), "|", flush=True)
