@@ -251,10 +251,7 @@ def presample(
                 yield batches
                 advance(len(batches))
 
-    def inclusion() -> FloatArray | None:
-        b: FloatArray | None = design.inclusion() if hasattr(design, "inclusion") else None
-        return b
-
+    inclusion = getattr(design, "inclusion", lambda: None)
     if files is not None:
         return _on_disk(files, record, overwrite, draw, inclusion)
     check_range(steps, 0, design.k)

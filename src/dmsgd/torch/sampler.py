@@ -17,7 +17,7 @@ from dmsgd.designs.build import remake
 from dmsgd.designs.design import Design
 from dmsgd.designs.stream import Source, Stream, check_design
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.scalars import MOST, Seed, as_count, seed_key
+from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.torch import distributed
 from dmsgd.torch.prefetch import Prefetcher
 
@@ -219,12 +219,11 @@ class DiverseSampler(DistributedSampler[Any]):
                     f"features or weights, update() with those of that time before loading"
                 )
         epoch = as_epoch(state["epoch"], self.steps, "epoch of the state")
-        parts = self.part()[1]
-        consumed = as_count(state["consumed"], "consumed of the state", least=0)
-        if consumed > self.total_size or consumed % parts:
+        parts, consumed = self.part()[1], state["consumed"]
+        if not 0 <= consumed <= self.total_size or consumed % parts:
             raise ValueError(
                 f"the state's consumed is {consumed} items into an epoch, which {parts} ranks do "
-                f"not divide, or which is beyond its {self.total_size}; go on with as many ranks "
+                f"not divide, or which is not in 0..{self.total_size}; go on with as many ranks "
                 f"as it was saved with, or save between draws"
             )
         self._check_end(epoch if consumed else epoch - 1)  # what follows a schedule's last epoch
@@ -246,7 +245,6 @@ class DiverseSampler(DistributedSampler[Any]):
                 + (distributed.RESUME if epoch is not None else ANOTHER_PASS),
                 stacklevel=4,
             )
-        self._named = self._loaded = False
         return place
 
     def began(self, new: EpochIterator) -> None:
@@ -337,11 +335,7 @@ def as_state(value: Any, names: Iterable[str]) -> Mapping[str, Any]:
 def as_epoch(value: Any, steps: int, name: str = "epoch") -> int:
     """Return the number of an epoch whose draws, `steps` of them, have numbers below 2^63."""
     epoch = as_count(value, name, least=0)
-    if (epoch + 1) * steps > MOST:
-        raise ValueError(
-            f"{name} {epoch} has draws beyond number 2**63, as an epoch is {steps} draws; count "
-            f"epochs from 0"
-        )
+    as_count((epoch + 1) * steps, f"(1 + {name}) x {steps} steps, the number of draws,")
     return epoch
 
 
