@@ -29,7 +29,7 @@ from experiments.core.journal import Journal
 PAPER = ("toy", "synthetic_lda", "r8", "r8_cost", "flowers", "mnist", "mnist_cost")
 BEYOND = ("noise", "targets", "subgroups", "repulsion", "partitions", "topics", "debian",
           "long_tailed", "rare", "federated", "streams", "negatives", "coordinates",
-          "pinn", "labelling")  # fmt: skip
+          "pinn", "labelling", "advice")  # fmt: skip
 EXPERIMENTS = (*PAPER, *BEYOND)
 
 CONSOLE = Console(width=None if sys.stdout.isatty() else 120)

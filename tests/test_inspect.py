@@ -117,6 +117,12 @@ def check_code(advice, X, k, y=None):
     assert type(scope["design"]) is type(design)
 
 
+def hint(advice, X):
+    """Return the design that the reason offers as a line of Python."""
+    code = re.search(r"dmsgd\.Partition\(.*\)", advice.reason)[0]
+    return eval(code, {"dmsgd": dmsgd, "X": X})
+
+
 @pytest.mark.parametrize("k", [8, 30])
 def test_uneven_classes_get_strata(k):
     """On all data we have, strata did better than any w (docs/diagnostics.md)."""
@@ -145,15 +151,14 @@ def test_even_classes_and_equal_items_get_uniform_batches():
     assert recommend(compare(X, 8)).name == "shuffled epochs"
 
 
-def test_rare_items_are_a_question_for_the_user():
+def test_rare_items_without_labels_get_shuffled_epochs():
+    """Drawing what is unusual more often cost accuracy on average (docs/diagnostics.md)."""
     found = compare(RARE, 8)
     advice = recommend(found)
     assert found.candidate.effective_items < 0.95
     assert found.candidate.repulsion.value < 0.4
     assert advice.name == "shuffled epochs"
     assert "there are no labels" in advice.reason
-    offered = eval(re.search(r"dmsgd.Weighted.*", advice.reason)[0], {"dmsgd": dmsgd, "X": RARE})
-    assert offered.inclusion()[-5:].min() > 8 / len(RARE)
 
 
 def test_even_classes_get_shuffled_epochs_whatever_a_kdpp_does():
@@ -187,29 +192,21 @@ def test_advice_is_never_less_even_than_uniform_batches(load, k):
 
 
 @pytest.mark.filterwarnings("ignore:column 0 of X")
-def test_columns_in_different_units_are_standardized_in_what_is_advised(folder):
-    X = PLACES * np.where(np.arange(10) == 0, 1000.0, 1.0)
-    advice = recommend(compare(X, 8))
-    assert advice.options == DesignOptions(kernel="linear", standardize=True)
-    assert "columns are standardized" in advice.reason
-    check_code(advice, X, 8)
-    np.save("places.npy", X)
-    printed = run("inspect places.npy -k 8").stdout
-    command = re.search(r"dmsgd (sample places.npy .* -o batches.npy)", printed)[1]
-    assert "--kernel linear --standardize" in command
-    result = run(command)
-    assert result.exit_code == 0, result.output
-    np.testing.assert_array_equal(np.load("batches.npy"), advice.design(X, 8).sample(1000, 0))
+def test_columns_in_different_units_are_standardized_in_the_hint():
+    units = np.where(np.arange(10) == 0, 1000.0, 1.0)
+    raw, plain = (recommend(compare(X, 8)) for X in (PLACES * units, PLACES))
+    expected = hint(plain, dmsgd.features.standardize(PLACES)).sample(5, 0)
+    np.testing.assert_array_equal(hint(raw, PLACES * units).sample(5, 0), expected)
 
 
-def test_strong_repulsion_gets_a_kdpp():
+def test_strong_repulsion_gets_a_hint_at_cells():
     found = compare(PLACES, 8)
     advice = recommend(found)
     assert found.candidate.repulsion.value > 0.5
-    assert advice.name == "k-DPP"
-    assert advice.options.w == 0
+    assert advice.name == "shuffled epochs"
     assert re.search(r"repulsion removes \d\d% \(± \d%\) of the variance", advice.reason)
-    check_code(advice, PLACES, 8)
+    assert isinstance(hint(advice, PLACES), dmsgd.Partition)
+    assert "cells" not in recommend(compare(RARE, 8)).reason
 
 
 def test_gradients_say_more_about_repulsion_than_features():
@@ -219,8 +216,9 @@ def test_gradients_say_more_about_repulsion_than_features():
     strong, weak = compare(PLACES, 8), compare(RARE, 8)
     assert recommend(strong, split(0.9)).name == "shuffled epochs"
     assert "removes 10% of the variance of these gradients" in recommend(strong, split(0.9)).reason
-    assert recommend(weak, split(0.3)).name == "k-DPP"
-    assert recommend(weak, split(1.2)).name == "shuffled epochs"
+    assert "cells" not in recommend(strong, split(0.9)).reason
+    assert "cells" in recommend(weak, split(0.3)).reason
+    assert "cells" not in recommend(weak, split(1.2)).reason
     labelled = compare(FEATURES, 8, LABELS)
     assert recommend(labelled, split(0.1)).name == "stratified"
 
@@ -344,7 +342,7 @@ def test_one_screen(folder):
         (FEATURES, None, "shuffled epochs"),
         (RARE, None, "shuffled epochs"),
         (FEATURES[:, :3], None, "shuffled epochs"),
-        (PLACES, None, "k-DPP"),
+        (PLACES, None, "shuffled epochs"),
     ],
     ids=["labels", "alike", "rare", "few columns", "places"],
 )

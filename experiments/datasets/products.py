@@ -63,6 +63,18 @@ def products(name: str, data_dir: str | os.PathLike[str] | None = None) -> Catal
     return Catalogues(tuple(texts), catalogue, np.array(pairs, dtype=np.int64))
 
 
+def venues(
+    data_dir: str | os.PathLike[str] | None = None,
+) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+    """Return titles and authors of the papers in DBLP, and the venue of each: five, unequal."""
+    path = locate("products/DBLP2.csv.gz", data_dir, _say_how)
+    head, *rows = _read(path)
+    with reading(path):
+        at = head.index("venue")
+    number = np.unique([row[at] for row in rows], return_inverse=True)[1]
+    return tuple(_text(head, row) for row in rows), number.astype(np.int64)
+
+
 def _read(path: Path) -> list[list[str]]:
     """Return the rows of a table; the first has the names of the columns."""
     with reading(path):

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from dmsgd.designs.options import DesignOptions
     from dmsgd.diagnostics.comparison import Comparison
-    from dmsgd.diagnostics.recommend import Recommendation
 
 #: With more classes than this the table shows the commonest and the rarest only.
 CLASSES_SHOWN = 8
@@ -32,16 +31,16 @@ def inspect(files: DataFiles, k: int, options: DesignOptions, seed: int) -> None
     \b
     Examples:
       dmsgd inspect features.npy --labels y.npy -k 64
-      dmsgd inspect features.npy --labels y.npy -k 64
       dmsgd inspect features.npy -k 64
       dmsgd inspect iris.csv --labels species -k 10
       dmsgd inspect tfidf.npz --rho 0.1 -k 50
 
-    Column w=0.7 is the design that `dmsgd sample` draws from with the same options and -w 0.7; the
-    last column is the recommended one, or the k-DPP whose sampling frequencies it has. A k-DPP does
-    two things: it changes sampling frequency (class shares, effective items), and it adds repulsion
-    (noise removed: the variance of a batch's features). All but noise and times are closed forms,
-    of a random sample where the data is large. Nothing is written.
+    Column w=0.7 is the design that `dmsgd sample` draws from with the same options and -w 0.7. A
+    k-DPP does two things: it changes sampling frequency (class shares, effective items), and it
+    adds repulsion (noise removed: the variance of a batch's features). All but noise and times are
+    closed forms, of a random sample where the data is large. The recommendation is stratified
+    batches where classes are uneven and shuffled epochs elsewhere: what did best when models were
+    trained on real data (docs/good-for.md). Nothing is written.
     """
     from dmsgd.diagnostics.compare import WS, compare
     from dmsgd.diagnostics.recommend import recommend
@@ -55,7 +54,7 @@ def inspect(files: DataFiles, k: int, options: DesignOptions, seed: int) -> None
     advice = recommend(found)
     _echo_summary(files.features, found)
     echo()
-    echo(_table(found, advice))
+    echo(_table(found))
     for sentence in found.warnings():
         echo(f"! {sentence}", wrapped=True)
     echo()
@@ -92,11 +91,8 @@ def _echo_summary(features: str, found: Comparison) -> None:
         echo(f"features  sparse and not negative, like counts of words: try --rho {WORD_POWER}")
 
 
-def _table(found: Comparison, advice: Recommendation) -> Table:
-    """Return the predicted class shares and figures: a column for each way to draw batches.
-
-    The recommended k-DPP has its own column where other options were requested.
-    """
+def _table(found: Comparison) -> Table:
+    """Return the predicted class shares and figures: a column for each way to draw batches."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -110,12 +106,9 @@ def _table(found: Comparison, advice: Recommendation) -> Table:
         box=box.SIMPLE_HEAD,
         padding=0,
     )
-    classes, candidate = found.data.classes, found.candidate
+    classes = found.data.classes
     table.add_column("class (items)" if classes else "", no_wrap=True, max_width=20)
     shown = {each.name.replace(" = ", "="): each for each in found.summaries}
-    kernel = advice.options.batches in ("k-DPP", "weighted")
-    if kernel and candidate is not None and candidate not in found.summaries:
-        shown["advised" if advice.options.batches == "k-DPP" else "advised b"] = candidate
     for heading in shown:
         table.add_column(heading, justify="right", no_wrap=True)
     summaries, labels = list(shown.values()), list(classes)

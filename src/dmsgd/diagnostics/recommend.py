@@ -1,8 +1,8 @@
 """`recommend`: the simplest design that does as well as the best, with the reason.
 
-What counts is what a design gains over shuffled epochs, which every loader has. A k-DPP changes
-sampling frequency and adds repulsion: it is recommended for its repulsion, and only where there are
-no labels.
+What counts is what a design gained over shuffled epochs, which every loader has, when models were
+trained on real data (experiments/advice.py, docs/good-for.md). A k-DPP of the features did not: it
+is recommended only where a target was requested.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ def recommend(comparison: Comparison, variance: GradientVariance | None = None) 
     variance: `gradient_variance` of the k-DPP `comparison.candidate`, if there are gradients: the
               effect of repulsion on them then counts instead of its effect on the features.
 
-    Uneven classes: `Stratified`. Even classes: shuffled epochs; nothing that keeps them even was
-    better in training. Without labels, the k-DPP if repulsion removes half of the variance, and
-    otherwise shuffled epochs. A requested target is kept: the user has decided.
+    Uneven classes: `Stratified`. Otherwise shuffled epochs. A requested target is kept: the user
+    has decided.
 
     >>> import numpy as np
     >>> from dmsgd.diagnostics import compare
@@ -79,29 +78,14 @@ def recommend(comparison: Comparison, variance: GradientVariance | None = None) 
         )
     if found.data.classes and evenness(found.data.classes) < EVEN:
         return _stratified(found)
-    shuffled, candidate = DesignOptions(batches="uniform"), found.candidate
     why = "the classes are even" if found.data.classes else "there are no labels"
-    if candidate is None:
-        return Recommendation(shuffled, f"{why}, and there is no k-DPP of {found.k} of these items")
-    strong, effect = _repulsion(candidate, variance)
-    if found.data.classes:
-        than = " of independent ones, and shuffled epochs were as good in training"
-        return Recommendation(shuffled, f"{why}; {effect}{than if strong else ''}")
-    if strong:
-        return Recommendation(
-            candidate.options,
-            f"{why}, and {effect} of independent ones{_scaling(found)}; this pays where "
-            f"training passes over the data about once or items repeat each other, and over many "
-            f"epochs shuffled ones do as well or better",
-        )
-    items = f"batches of a k-DPP rest on {candidate.effective_items:.0%} of the items"
-    rare = (
-        "if rare items matter to you, draw them more often: "
-        f"dmsgd.Weighted(dmsgd.targets.density(X, {found.k}), {found.k})"
-    )
-    return Recommendation(
-        shuffled, f"{why}, and {effect}: there is little to gain ({items}); {rare}"
-    )
+    reason = f"{why}, and nothing else was better when models were trained on real data"
+    if found.candidate is not None:
+        strong, effect = _repulsion(found.candidate, variance)
+        X = "dmsgd.features.standardize(X)" if found.data.different_units else "X"
+        cells = f", for which dmsgd.Partition(dmsgd.cells({X}, {found.k})) is worth a try early on"
+        reason += f"; {effect} of independent batches{cells if strong else ''}"
+    return Recommendation(DesignOptions(batches="uniform"), reason)
 
 
 def _stratified(found: Comparison) -> Recommendation:
@@ -112,7 +96,7 @@ def _stratified(found: Comparison) -> Recommendation:
         DesignOptions(batches="stratified"),
         f"labels are known and classes uneven ({evenness(found.data.classes):.2f}, where 1 is "
         f"even); stratified batches are as even as possible ({of_k[-1].evenness:.2f}{reach}) and "
-        f"cost nothing",
+        f"cost nothing; shuffle if classes are to count by their sizes",
     )
 
 
@@ -126,14 +110,3 @@ def _repulsion(candidate: DesignSummary, variance: GradientVariance | None) -> t
         margin, what = f" (± {2 * error:.0%})", "a batch's features"
     share = f"{max(removed, 0.0):.0%}{margin}"
     return removed - 2 * error >= STRONG, f"repulsion removes {share} of the variance of {what}"
-
-
-def _scaling(found: Comparison) -> str:
-    """Return why columns and rows are scaled, "" where that was requested or is not recommended."""
-    assert found.candidate is not None
-    options, words = found.candidate.options, ""
-    if options.standardize and not found.options.standardize:
-        words += "; columns are standardized, or the largest would be the whole kernel"
-    if options.unit_rows and found.options.kernel == "linear" and not found.options.unit_rows:
-        words += "; rows are scaled to norm 1, because a linear kernel favours long ones"
-    return words
