@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from experiments import advice
 from experiments.core.compare import Difference, compare, values
 
 
@@ -73,9 +74,15 @@ SETTINGS = [
             "partition of stratified by main label"),
     Setting("topic models of text", "R8, LDA, k = 80", "r8", "r8", "average accuracy",
             '`diversify(X, k, quality="length")`', "k-DPP", "`Weighted` by length", "by length"),
+    Setting("the same", "Debian descriptions, LDA, k = 100", "debian", "debian",
+            "average accuracy", "`Weighted.like(diversify(X, k))`", "k-DPP, frequency-matched",
+            "`Weighted` by length", "by length"),
     Setting("rare topics, no labels", "generated documents, LDA", "synthetic_lda", "synthetic_lda",
             "all five topics", "`diversify(X, k)`", "k-DPP, unit rows", "`Weighted.like` of it",
             "k-DPP, frequency-matched"),
+    Setting("the same, topics are clusters", "100,000 generated documents, LDA", "topics",
+            "topics/n=100000", "topics found", "`clustered(X, k)`", "pre-clustering",
+            "`Weighted.like` of a k-DPP", "k-DPP, frequency-matched", unit="topics"),
     Setting("rare classes, no labels", "Oxford-102, 40 to 2 items per class, k = 64", "rare",
             "rare/flowers", "accuracy", '`diversify(X, k, target="density")`',
             "k-DPP linear, density target", "`Weighted` by density", "weighted by density"),
@@ -91,6 +98,10 @@ SETTINGS = [
     Setting("coordinates of a picture", "elevation map, k = 4,096, 200 updates", "coordinates",
             "coordinates/elevation, k=4096", "PSNR", "`Partition(cells(X, k))`",
             "Partition(cells)", "`cells(X, k)`", "cells", step=200, unit="dB", digits=2),
+    Setting("near-copies", "generated, k = 64", "repulsion",
+            "repulsion/near-copies, skewed/k=64", "steps", "`cells(X, k)`", "cells of x",
+            '`diversify(X, k, target="uniform")`', "k-DPP on x", unit="times", digits=0,
+            ratio=True),
     Setting("collocation points of a PINN", "Burgers, k = 256, 5,000 updates", "pinn",
             "pinn/Burgers, k=256", "relative L2 error", "`cells(X, k)`", "cells",
             "shuffling, or Sobol points", "Sobol", unit="times", digits=2, ratio=True),
@@ -103,10 +114,17 @@ SETTINGS = [
             "partition of cells of time", "shuffling"),
     Setting("ordinary images, even classes", "MNIST, CNN, k = 200", "mnist", "mnist/k=200",
             "accuracy", "`diversify(X, k, labels=y, w=0.5)`", "k-DPP", "shuffling", digits=2),
+    Setting("the same, one epoch", "MNIST, softmax, k = 64", "partitions",
+            "partitions/mnist/1 epoch", "accuracy", "`Partition(Stratified(y, k))`",
+            "classes spread", "shuffling"),
+    Setting("following `dmsgd inspect`", "six held-out data sets, softmax, 20 epochs", "advice",
+            "advice/held out", advice.SCORE, "what it recommends", advice.ADVICE,
+            "`Stratified` always", "stratified"),
 ]  # fmt: skip
 
 
 def rows(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
     """Return the table from the stored results, by name of the experiment."""
     head = ["task", "data", "baseline", "gain of", "the strongest simple alternative"]
+    stored = {**stored, "advice": advice.pooled(stored["advice"])}
     return [head, *(each.cells(stored[each.results]) for each in SETTINGS)]

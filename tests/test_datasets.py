@@ -184,6 +184,7 @@ def products_folder(folder: Path, matches: str = '"a1",7\n"a2",8\n"a2",7\n') -> 
         "Abt": '"id","name","price"\n"a1","Sony Caf\xe9","$1"\n"a2","Bose, 5",\n',
         "Buy": '"id","name","manufacturer"\n7,"bose","BOSE"\n8,"sony",\n9,"lg","LG"\n',
         "abt_buy_perfectMapping": '"idAbt","idBuy"\n' + matches,
+        "DBLP2": '"id","title","authors","venue"\n1,"Joins","A. B.","VLDB"\n2,"Logs","C.","TODS"\n',
     }
     (folder / "products").mkdir()
     for name, text in texts.items():
@@ -200,6 +201,12 @@ def test_records_of_two_catalogues_have_groups(cache: Path, tmp_path: Path) -> N
     groups = found.groups()
     assert len(set(groups[:4])) == 1
     assert groups[4] != groups[0]
+
+
+def test_papers_have_venues(cache: Path, tmp_path: Path) -> None:
+    texts, y = datasets.venues(products_folder(tmp_path))
+    assert texts == ("joins a. b.", "logs c.")
+    assert y.tolist() == [1, 0]
 
 
 def test_catalogues_that_are_missing_or_damaged_are_named(cache: Path, tmp_path: Path) -> None:

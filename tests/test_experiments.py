@@ -424,6 +424,25 @@ def test_arms_of_a_training_begin_with_uniform_and_shuffled() -> None:
     assert sorted(epoch.ravel().tolist()) == list(range(10))
 
 
+def test_data_that_advice_is_tested_on_stays_held_out() -> None:
+    advice = module_of("advice")
+    assert advice.held_out() == ["breast cancer", "dblp", "wine", "eeg"]
+    assert [len(advice.GROUPS[each]) for each in ("held out", "others")] == [6, 12]
+    assert not set(advice.MADE_ON) & set(advice.HELD_OUT)
+
+
+def test_pooled_data_sets_are_means_seed_by_seed() -> None:
+    advice = module_of("advice")
+    names = advice.GROUPS["held out"]
+    rows = [
+        (f"advice/{name}", "advice", seed, 20, advice.SCORE, float(number + 10 * seed))
+        for number, name in enumerate(names)
+        for seed in (0, 1)
+    ]
+    pooled = advice.pooled(tables.as_table(rows)).filter(experiment="advice/held out")
+    assert pooled.sort("seed")["value"].to_list() == [2.5, 12.5]
+
+
 # Tables and figures
 
 
