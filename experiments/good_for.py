@@ -10,6 +10,9 @@ import polars as pl
 from experiments import advice
 from experiments.core.compare import Difference, compare, values
 
+#: Rows with another number of seeds name it.
+SEEDS = 20
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -44,7 +47,7 @@ class Setting:
         if self.simple is not None:
             simplest += f" ({self._text(self._gain(table, self.simple))})"
         base = "" if self.against == "shuffled" else f", {self.against}"
-        data = f"{self.data} ({level.size} seeds)"
+        data = self.data + (f" ({level.size} seeds)" if level.size != SEEDS else "")
         measure = f"{where[1]}: {level.mean():.{self.digits}f}{base}"
         gain = f"{self._text(self._gain(table, self.arm))} {self.unit}".strip()
         return [self.task, data, measure, f"{self.design}: {gain}", simplest]
@@ -64,11 +67,11 @@ SETTINGS = [
     Setting("labels, one epoch", "Oxford-102, softmax, k = 102", "flowers", "flowers/k=102",
             "accuracy", "`diversify(X, k, labels=y, w=0.9)`", "k-DPP w=0.9",
             "`Stratified(y, k)`", "stratified", step=60),
-    Setting("clients of federated averaging, two labels each", "MNIST, 10 of 100 clients a round",
+    Setting("federated averaging, two labels per client", "MNIST, 10 of 100 clients",
             "federated", "federated/mnist, shards, k=10", "mean accuracy",
             "`Partition(cells(updates, k))`", "partition of cells by last update",
-            "strata of the main label, where it is known", "partition of stratified by main label"),
-    Setting("clients of federated averaging, labels by Dirichlet(0.3)", "the same", "federated",
+            "strata of the main label, if known", "partition of stratified by main label"),
+    Setting("the same, labels by Dirichlet(0.3)", "the same", "federated",
             "federated/mnist, Dirichlet, k=10", "mean accuracy", "`Partition(cells(updates, k))`",
             "partition of cells by last update", "strata of the main label",
             "partition of stratified by main label"),
@@ -90,7 +93,7 @@ SETTINGS = [
             "labelling/Oxford-102", "mean accuracy",
             '`select(X, k, quality=u, given=labelled, how="cover")`', "cover",
             "k-means medoids by uncertainty", "CLUE", against="BADGE"),
-    Setting("what to label next", "R8, ten rounds of 50", "labelling", "labelling/R8",
+    Setting("the same", "R8", "labelling", "labelling/R8",
             "mean accuracy", "the same", "cover", "the most uncertain", "margin", against="BADGE"),
     Setting("one set to label", "500 of 50,000 package descriptions", "labelling",
             "labelling/one set", "mean over classes", '`select(X, k, how="cover")`', "cover",
@@ -107,7 +110,7 @@ SETTINGS = [
             "shuffling, or Sobol points", "Sobol", unit="times", digits=2, ratio=True),
     Setting("in-batch negatives", "Abt-Buy records, k = 64", "negatives",
             "negatives/Abt-Buy, alone", "recall@1", "`Partition(diversify(X, k))`",
-            "Partition(k-DPP)", "`OnePerGroup(groups, k)`, where groups are known",
+            "Partition(k-DPP)", "`OnePerGroup(groups, k)`, if groups are known",
             "groups apart"),
     Setting("sensor streams", "robot sonar, MLP, k = 64, 10 epochs", "streams",
             "streams/sonar, MLP, k=64", "accuracy", "`Partition(cells(time, k))`",
@@ -125,6 +128,12 @@ SETTINGS = [
 
 def rows(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
     """Return the table from the stored results, by name of the experiment."""
-    head = ["task", "data", "baseline", "gain of", "the strongest simple alternative"]
+    head = [
+        "task",
+        f"data ({SEEDS} seeds unless named)",
+        "baseline",
+        "gain of",
+        "the strongest simple alternative",
+    ]
     stored = {**stored, "advice": advice.pooled(stored["advice"])}
     return [head, *(each.cells(stored[each.results]) for each in SETTINGS)]
