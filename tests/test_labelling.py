@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,7 @@ from experiments.labelling import arms
 from experiments.labelling.rounds import Round
 from experiments.models import few_labels
 
+ROOT = Path(__file__).parent.parent
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 5))
 MODEL = few_labels.fit(X, np.arange(200) % 4, 4, 0, 0)
@@ -91,3 +95,33 @@ def test_claims_tables_and_figures_name_what_is_run(tmp_path: Path) -> None:
     for made in labelling.TABLES.values():
         assert len({len(row) for row in made(table)}) == 1
     assert sorted(labelling.figures(table, tmp_path)) == sorted(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def tutorial():
+    return runpy.run_path(str(ROOT / "docs" / "tutorials" / "label_next.py"))
+
+
+def test_the_tutorial_counts_labels_as_the_stored_results_do(tutorial, tmp_path) -> None:
+    page = (ROOT / "docs" / "tutorials" / "label_next.md").read_text(encoding="utf-8")
+    said = r"`select` reaches with (\d+) labels what random labels reach with (\d+)"
+    ours, others = map(int, re.search(said, page).groups())
+    labels, reached, _ = tutorial["curve"]("Oxford-102", "random")
+    accuracy = reached[labels.tolist().index(others)]
+    assert tutorial["labels_needed"]("Oxford-102", "select", accuracy) <= ours
+    from_250 = [tutorial["curve"]("R8", arm)[1][4:] for arm in ("select", "margin")]
+    assert abs(from_250[0] - from_250[1]).max() < 0.3
+    tutorial["draw"](tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").stat().st_size > 20_000
+
+
+@pytest.mark.long
+def test_the_tutorial_runs_on_flowers(tutorial) -> None:
+    if not Path(os.environ.get("DMSGD_DATA", ""), "flowers102").is_dir():
+        pytest.skip("DMSGD_DATA holds no flowers102")
+    start = tutorial["task"](0, "Oxford-102", k=50, pool=2000, tested=1000)
+    reached = {}
+    for arm in ("select", "random"):
+        choose = tutorial["MAIN"][tutorial["ARMS"][arm]]
+        reached[arm] = [*tutorial["run"](start, choose, 0, 0.0, rounds=2, units=0)][2][2]
+    assert reached["select"] > reached["random"] + 5
