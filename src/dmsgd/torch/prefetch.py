@@ -100,8 +100,8 @@ class Prefetcher:
         return self._coming.popleft().result()
 
     def _plan(self, last: int) -> None:
-        """Begin the next chunk in the background, unless as many draws are coming."""
-        if len(self._coming) * self._piece >= self._size:
+        """Begin the next chunk in the background, once two pieces for each thread are left."""
+        if len(self._coming) > 2 * self._free:
             return
         beyond = self.first - self._origin if self._stream.steps is None else 0
         begin, self._end = self._end, max(self._end, min(self._end + self._size, last + beyond))
