@@ -55,7 +55,7 @@ def choose_eigenvectors(log_e, rank, k, uniforms, chosen, count):
 
 
 @helper
-def propose(fields, key, draw, block, thresholds, items):
+def propose(fields, key, draw, block):
     """Make the next block of proposals: items, and a threshold below 1 for each.
 
     From three uniforms each: a column j of J, a target below the sum of V_:j², and the threshold.
@@ -64,6 +64,7 @@ def propose(fields, key, draw, block, thresholds, items):
     k, chosen, source = fields[at.K], ints_at(fields[at.J]), ints_at(fields[at.SOURCE])
     uniforms, totals = doubles_at(fields[at.UNIFORMS]), doubles_at(source[0])
     columns, targets = ints_at(fields[at.COLUMNS]), doubles_at(fields[at.TARGETS])
+    items, thresholds = ints_at(fields[at.ITEMS]), doubles_at(fields[at.THRESHOLDS])
     after = call(fields[at.RANDOM], key, draw, block, uniforms, 3 * BLOCK)
     for p in range(BLOCK):
         columns[p] = chosen[np.int64(uniforms[3 * p] * k)]
@@ -85,9 +86,7 @@ def draw(fields, key, start):
     """
     k, chosen, source = fields[at.K], ints_at(fields[at.J]), ints_at(fields[at.SOURCE])
     coordinates, scratch = doubles_at(fields[at.X]), ints_at(fields[at.COLUMNS])
-    items, next_items = ints_at(fields[at.ITEMS]), ints_at(fields[at.NEXT_ITEMS])
-    thresholds = doubles_at(fields[at.THRESHOLDS])
-    next_thresholds = doubles_at(fields[at.NEXT_THRESHOLDS])
+    items, thresholds = ints_at(fields[at.ITEMS]), doubles_at(fields[at.THRESHOLDS])
     for t in range(fields[at.SIZE]):
         number, left, row = start + np.uint64(t), k, shift(ints_at(fields[at.OUT]), t * k)
         if fields[at.LOG_E] != 0:
@@ -97,22 +96,16 @@ def draw(fields, key, start):
         at.begin(fields)
         if fields[at.BEGIN_DRAW] != 0:
             call(fields[at.BEGIN_DRAW], source, chosen, k)
-        block = propose(fields, key, number, fields[at.FIRST_BLOCK], thresholds, items)
+        block = fields[at.FIRST_BLOCK]
         for _ in range(100 * k // BLOCK + 100):
-            # The next proposals are found first, so that memory has time to bring their rows.
-            block = propose(fields, key, number, block, next_thresholds, next_items)
-            count = BLOCK
+            block, count = propose(fields, key, number, block), BLOCK
             if fields[at.PREFILTER] != 0 and PREFILTER_BELOW * left <= k:
-                count = call(
-                    fields[at.PREFILTER], source, fields, chosen, items, thresholds, next_items
-                )
+                count = call(fields[at.PREFILTER], source, fields, chosen, items, thresholds)
             if count > 0:
                 call(fields[at.GATHER], source, chosen, k, items, coordinates, scratch, count)
                 left = call(fields[at.ACCEPT], fields, items, coordinates, thresholds, count, row)
                 if left == 0:
                     break
-            items, next_items = next_items, items
-            thresholds, next_thresholds = next_thresholds, thresholds
         if left > 0:
             return t
     return fields[at.SIZE]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import llvmlite.binding
@@ -66,20 +67,32 @@ row_tile, half_row_tile = _tile(1, BLOCK), _tile(1, BLOCK // 2)
 single_tile = _tile(TILE_ROWS, SINGLE_COLUMNS, SINGLES)
 
 
-def _down_rows(code: Code, Z: Any, rows: Any, squares: Any, count: int, change: Any) -> None:
+def _down_rows(
+    code: Code, Z: Any, rows: Any, squares: Any, count: int, change: Any, vector: Any = DOUBLES
+) -> None:
     """Change the first `count` vectors of each row of Z; write the sums of their squares."""
-    sums = code.sums(count)
+    sums = code.sums(count, vector)
     with code.loop(rows) as loop:
-        row = code.vectors(code.element(Z, loop.index, INDEX(BLOCK)), count)
+        start = code.element(Z, loop.index, INDEX(BLOCK), vector.element)
+        row = code.vectors(start, count, vector)
         for variable, new in zip(sums, change(loop.index, row), strict=True):
             code.accumulate(new, new, variable)
-    code.store_sums(sums, code.vectors(squares, count))
+    code.store_sums(sums, code.vectors(squares, count, vector), vector)
 
 
-@instructions(void(float64_ptr, int64, float64_ptr))
-def column_squares(code: Code, Z, rows, squares):
-    """squares = (Z[:rows]**2).sum(axis=0); Z has rows of BLOCK."""
-    _down_rows(code, Z, rows, squares, BLOCK // LANES, lambda i, row: [*map(code.load, row)])
+def _column_squares(pointer: Any, vector: Any) -> Any:
+    @instructions(void(pointer, int64, pointer))
+    def column_squares(code: Code, Z, rows, squares):
+        """squares = (Z[:rows]**2).sum(axis=0); Z has rows of BLOCK."""
+        count = BLOCK // vector.count
+        load = partial(code.load, kind=vector)
+        _down_rows(code, Z, rows, squares, count, lambda i, row: [*map(load, row)], vector)
+
+    return column_squares
+
+
+column_squares = _column_squares(float64_ptr, DOUBLES)
+single_column_squares = _column_squares(float32_ptr, SINGLES)
 
 
 def _add_outer(columns: int) -> Any:

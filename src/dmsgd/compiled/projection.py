@@ -33,7 +33,7 @@ from dmsgd.compiled.llvm import (
     singles_at,
 )
 from dmsgd.compiled.philox import uniforms
-from dmsgd.compiled.tables import INT8_ROWS, LINE_BYTES, R
+from dmsgd.compiled.tables import INT8_ROWS, INT8_WIDTH, LINE_BYTES
 
 #: Reflections in a group before W is updated: fewer would not be worth reading and writing W.
 W_UPDATE_BLOCK = 8
@@ -55,9 +55,9 @@ W_UPDATE_BLOCK = 8
 #: have COUNTS reflections of SPANS axes. J are the eigenvectors of the draw, ITEMS its proposals
 #: with the coordinates X; the rest is scratch.
 (
-    SPANS, COUNTS, J, ITEMS, NEXT_ITEMS, COLUMNS, W, W32, Z, REFLECTIONS, TAUS, V, S, U, U2, Y,
-    SQUARES, NORMS, UNIFORMS, TARGETS, THRESHOLDS, NEXT_THRESHOLDS, X, SINGLES, _FIELDS,
-) = range(FIRST_ARRAY, FIRST_ARRAY + 25)  # fmt: skip
+    SPANS, COUNTS, J, ITEMS, COLUMNS, W, W32, Z, REFLECTIONS, TAUS, V, S, U, U2, Y,
+    SQUARES, NORMS, UNIFORMS, TARGETS, THRESHOLDS, X, SINGLES, _FIELDS,
+) = range(FIRST_ARRAY, FIRST_ARRAY + 23)  # fmt: skip
 
 
 def array_sizes(k: int) -> dict[int, int]:
@@ -66,11 +66,11 @@ def array_sizes(k: int) -> dict[int, int]:
     panels, proposals = max(height, BLOCK) * BLOCK, (k + PANEL) * BLOCK
     return {
         SPANS: groups, COUNTS: groups, J: k,
-        **dict.fromkeys((ITEMS, NEXT_ITEMS, COLUMNS), BLOCK),
+        **dict.fromkeys((ITEMS, COLUMNS), BLOCK),
         W: height * height, W32: height * height // 2,
         **dict.fromkeys((Z, REFLECTIONS, U, U2), panels),
         V: groups * height * BLOCK, S: groups * BLOCK * BLOCK,
-        **dict.fromkeys((TAUS, Y, SQUARES, NORMS, TARGETS, THRESHOLDS, NEXT_THRESHOLDS), BLOCK),
+        **dict.fromkeys((TAUS, Y, SQUARES, NORMS, TARGETS, THRESHOLDS), BLOCK),
         UNIFORMS: max(3 * BLOCK, k + 1), X: proposals, SINGLES: proposals,
     }  # fmt: skip
 
@@ -128,18 +128,18 @@ def project(fields, X, count):
 
 
 @inlined
-def apply_reflections(fields, group, Z):
-    """Z = ((I + V S Vᵀ) Z)[:-count] with V and S of this group."""
+def apply_reflections(fields, group, Z, size):
+    """Z = ((I + V S Vᵀ) Z)[:-count] with V and S of this group, of the first `size` columns."""
     span, count = ints_at(fields[SPANS])[group], ints_at(fields[COUNTS])[group]
     V_ = shift(doubles_at(fields[V]), group * fields[HEIGHT] * BLOCK)
     S_ = shift(doubles_at(fields[S]), group * BLOCK * BLOCK)
     first, second, multiply = doubles_at(fields[U]), doubles_at(fields[U2]), fields[PRODUCT]
-    call(multiply, V_, 1, BLOCK, Z, BLOCK, PANEL, first, BLOCK, PANEL, count, span, BLOCK, 0)
+    call(multiply, V_, 1, BLOCK, Z, BLOCK, PANEL, first, BLOCK, PANEL, count, span, size, 0)
     call(
-        multiply, S_, BLOCK, 1, first, BLOCK, PANEL, second, BLOCK, PANEL, count, count, BLOCK, 0
+        multiply, S_, BLOCK, 1, first, BLOCK, PANEL, second, BLOCK, PANEL, count, count, size, 0
     )  # fmt: skip
     call(
-        multiply, V_, BLOCK, 1, second, BLOCK, PANEL, Z, BLOCK, PANEL, span - count, count, BLOCK, 1
+        multiply, V_, BLOCK, 1, second, BLOCK, PANEL, Z, BLOCK, PANEL, span - count, count, size, 1
     )  # fmt: skip
 
 
@@ -203,7 +203,7 @@ def accept(fields, items, X, thresholds, size, out):
         project(fields, X, size)
         Z_, groups = doubles_at(fields[Z]), 1 if fields[PENDING] > 0 else 0
     for group in range(groups):
-        apply_reflections(fields, group, Z_)
+        apply_reflections(fields, group, Z_, size)
     kernels.column_squares(Z_, left, squares)
     group, first = fields[GROUPS], fields[PENDING]
     V_ = shift(doubles_at(fields[V]), group * height * BLOCK)
@@ -257,31 +257,20 @@ def accept(fields, items, X, thresholds, size, out):
 # nearly all proposals are rejected, and it reads an eighth of the memory.
 
 
-@helper
-def _lengths(X, rows, out):
-    """out = np.linalg.norm(X[:rows], axis=0); X has rows of BLOCK."""
-    for p in range(BLOCK):
-        out[p] = np.float32(0.0)
-    for i in range(rows):
-        for p in range(BLOCK):
-            out[p] += X[i * BLOCK + p] * X[i * BLOCK + p]
-    for p in range(BLOCK):
-        out[p] = np.float32(sqrt(out[p]))
-
-
-@callback(int64(*4 * [int64_ptr], float64_ptr, int64_ptr))
-def prefilter(source, fields, chosen, items, thresholds, next_items):
-    """Drop proposals that are certain to be rejected, keep the order; return how many stay.
-
-    The bytes of `next_items` are prefetched for the next call.
-    """
+@callback(int64(*4 * [int64_ptr], float64_ptr))
+def prefilter(source, fields, chosen, items, thresholds):
+    """Drop proposals that are certain to be rejected, keep the order; return how many stay."""
     k, height, rows = fields[K], fields[HEIGHT], fields[ITEMS_LEFT] + fields[PENDING]
-    r, int8_rows, panel = source[R], bytes_at(source[INT8_ROWS]), height * PANEL
+    int8_rows, panel = bytes_at(source[INT8_ROWS]), height * PANEL
     places, W_ = ints_at(fields[COLUMNS]), singles_at(fields[W32])
     for p in range(BLOCK):
-        row = shift(int8_rows, next_items[p] * r)
-        for line in range(0, r, LINE_BYTES):
-            prefetch(shift(row, line))
+        places[p] = items[p] * source[INT8_WIDTH]
+    line = -1
+    for c in range(k):  # only lines with columns of J come from memory
+        if chosen[c] // LINE_BYTES != line:
+            line = chosen[c] // LINE_BYTES
+            for p in range(BLOCK):
+                prefetch(shift(int8_rows, places[p] + line * LINE_BYTES))
     if fields[CHANGED] != 0:
         doubles = doubles_at(fields[W])
         for i in range((rows + PANEL - 1) // PANEL * panel):
@@ -290,8 +279,6 @@ def prefilter(source, fields, chosen, items, thresholds, next_items):
     q = singles_at(fields[SINGLES])
     Z = shift(q, k * BLOCK)
     full, rest = shift(Z, height * BLOCK), shift(Z, (height + 1) * BLOCK)
-    for p in range(BLOCK):
-        places[p] = items[p] * r
     for c in range(k):
         kernels.gather_bytes(int8_rows, places, chosen[c], shift(q, c * BLOCK))
     for i in range(0, rows, kernels.TILE_ROWS):
@@ -299,13 +286,14 @@ def prefilter(source, fields, chosen, items, thresholds, next_items):
         for j in range(0, BLOCK, kernels.SINGLE_COLUMNS):
             place = shift(Z, i * BLOCK + j)
             kernels.single_tile(part, 1, PANEL, shift(q, j), BLOCK, place, BLOCK, k, False)
-    _lengths(q, k, full)
-    _lengths(Z, rows, rest)
+    kernels.single_column_squares(q, k, full)
+    kernels.single_column_squares(Z, rows, rest)
     unit = 2.0**-23 * (k + 8)  # bounds the rounding of a sum of k products, with room to spare
     half, kept = 0.5 * sqrt(k), 0
     for p in range(BLOCK):
-        most = rest[p] * (1.0 + unit) + sqrt(rows) * unit * full[p] + half
-        least = sqrt(thresholds[p]) * (full[p] * (1.0 - unit) - half)
+        length = sqrt(full[p])
+        most = sqrt(rest[p]) * (1.0 + unit) + sqrt(rows) * unit * length + half
+        least = sqrt(thresholds[p]) * (length * (1.0 - unit) - half)
         if most > least * (1.0 - 1e-6):
             items[kept], thresholds[kept] = items[p], thresholds[p]
             kept += 1

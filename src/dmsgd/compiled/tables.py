@@ -32,9 +32,9 @@ HINT_MARGIN = 1.0 - 2.0**-40
 
 #: Numbers and addresses of a source: V, (n, r); `sums` with fractions, (groups, width, LINE), are
 #: also read as words; totals, (width,), are the last sums; hints, (width, last + 1). The width is
-#: r, or LANES if that is more. int8_rows, (n, r), are rows of V as bytes, each in its own units; 0
-#: if there are none.
-TOTALS, N, R, GROUPS, WIDTH, LAST, V, SUMS, HINTS, INT8_ROWS = range(10)
+#: r, or LANES if that is more. int8_rows, (n, int8_width), are rows of V as bytes, each in its own
+#: units and in whole cache lines; 0 if there are none.
+TOTALS, N, R, GROUPS, WIDTH, LAST, V, SUMS, HINTS, INT8_ROWS, INT8_WIDTH = range(11)
 
 
 @callback(int64(float64_ptr, int64, int64, float64_ptr, float64_ptr))
@@ -53,15 +53,18 @@ def fill_sums(V, groups, width, ends, sums):
     return 0
 
 
-@callback(int64(float64_ptr, int64, int64, int8_ptr), fastmath={"nnan", "nsz"})
-def fill_int8(V, n, r, out):
-    """Fill row i of `out` with V_i scaled so that its largest entry is 127, rounded to even."""
+@callback(int64(float64_ptr, int64, int64, int64, int8_ptr), fastmath={"nnan", "nsz"})
+def fill_int8(V, n, r, width, out):
+    """Fill row i of `out` with V_i scaled so that its largest entry is 127, rounded to even.
+
+    Its rows have this width.
+    """
     for i in range(n):
         row, largest = shift(V, i * r), 1e-300
         for j in range(r):
             size = abs(row[j])
             largest = size if size > largest else largest
-        scale, bytes_ = 127.0 / largest, shift(out, i * r)
+        scale, bytes_ = 127.0 / largest, shift(out, i * width)
         for j in range(r):
             bytes_[j] = np.int8((row[j] * scale + TO_EVEN) - TO_EVEN)
     return 0

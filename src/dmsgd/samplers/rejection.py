@@ -106,12 +106,12 @@ def _row_filler(
 
 @final
 class DenseTables:
-    """V, contiguous, with its search tables (`compiled/tables.py`), up to 3/8 of V in size."""
+    """V, contiguous, with its search tables (`compiled/tables.py`), about 3/8 of V in size."""
 
     def __init__(self, V: FloatArray) -> None:
         from dmsgd.compiled.llvm import LANES
         from dmsgd.compiled.microkernels import GROUP, LINE
-        from dmsgd.compiled.tables import fill_int8, fill_sums
+        from dmsgd.compiled.tables import LINE_BYTES, fill_int8, fill_sums
 
         n, r = V.shape
         F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
@@ -124,9 +124,10 @@ class DenseTables:
             fill_sums(rest, 1, width, ends[whole:], sums[whole:])
         self.V, self.sums, self.totals, self.hints = V, sums, ends[-1].copy(), _search_hints(ends)
         self.int8_rows: Any = None
+        self.int8_width = -(-r // LINE_BYTES) * LINE_BYTES
         if r >= INT8_COLUMNS:
-            self.int8_rows = _aligned((n * r + 3,), np.int8)  # 4 bytes are read at a time
-            fill_int8(V, n, r, self.int8_rows)
+            self.int8_rows = _aligned((n * self.int8_width + 3,), np.int8)  # 4 are read at a time
+            fill_int8(V, n, r, self.int8_width, self.int8_rows)
 
     def arguments(self, k: int) -> RowArguments:
         """Return what `compiled.kdpp.draw` needs."""
@@ -141,7 +142,7 @@ class DenseTables:
         (groups, width), last = self.sums.shape[:2], self.hints.shape[1] - 1
         arrays = (self.totals, self.V, self.sums, self.hints, self.int8_rows)
         totals, *where = (0 if array is None else address(array, array.dtype) for array in arrays)
-        numbers = [totals, *self.V.shape, groups, width, last, *where]
+        numbers = [totals, *self.V.shape, groups, width, last, *where, self.int8_width]
         callbacks = locate, gather, None, None if self.int8_rows is None else prefilter
         return RowArguments(callbacks, np.array(numbers, dtype=np.int64), arrays)
 
