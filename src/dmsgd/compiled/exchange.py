@@ -21,6 +21,7 @@ from numba.types import float64, int64, uint64
 from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined, int64_ptr
 from dmsgd.compiled.linear_algebra import PANEL
 from dmsgd.compiled.llvm import LANES, call, outlined, shift
+from dmsgd.compiled.microkernels import transpose
 from dmsgd.compiled.philox import fill_uniforms
 
 #: Random numbers of a proposal: a place in either batch, and whether it is accepted.
@@ -65,10 +66,14 @@ def _ratio(S, i, j):
 def _gram(multiply, rows, d, items, size, ridge, X, G, stride):
     """Fill the lower half of G with the inner products of rows of items; X is scratch."""
     for j in range(0, size, LANES):  # eight rows side by side at a time
-        for t in range(d):
-            to = shift(X, j // PANEL * PANEL * d + t * PANEL + j % PANEL)
+        panel, first = shift(X, j // PANEL * PANEL * d + j % PANEL), 0
+        if j + LANES <= size:
+            transpose(rows, shift(items, j), d, panel, PANEL)
+            first = d // LANES * LANES
+        for t in range(first, d):
             for lane in range(LANES):
-                to[lane] = rows[items[j + lane] * d + t] if j + lane < size else 0.0
+                to = shift(panel, t * PANEL + lane)
+                to[0] = rows[items[j + lane] * d + t] if j + lane < size else 0.0
     for i in range(0, size, PANEL):
         for j in range(0, i + 1, PANEL):
             call(
