@@ -50,6 +50,12 @@ def test_facility_location_in_numpy_is_greedy() -> None:
         covered = np.maximum(covered, S[item])
 
 
+def test_cover_is_facility_location_where_all_is_equally_uncertain() -> None:
+    seen = Round(X, MODEL, np.full((200, 4), 0.25), np.arange(9), 12, np.random.default_rng(1))
+    expected = arms.facility_location(seen, None)
+    assert arms.MAIN[arms.COVER](seen).tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("scale", [None, 0.25])
 def test_greedy_sets_in_numpy_are_greedy(scale: float | None) -> None:
     seen = now(4)

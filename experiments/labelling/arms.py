@@ -68,10 +68,15 @@ def by_select(now: Round, how: Any, power: float) -> np.ndarray:
     return dmsgd.select(now.X, now.k, quality=now.u**power, how=how, seed=seed, **known)
 
 
-def facility_location(now: Round, times: float, power: float = 1.0) -> np.ndarray:
-    """Return facility location with exp(-d² / (times median d²)), lazily greedy, in NumPy."""
-    S = _wide_kernel(now.X, times)
-    weights = now.u**power
+def facility_location(now: Round, times: float | None) -> np.ndarray:
+    """Return facility location with exp(-d² / (times median d²)), lazily greedy, in NumPy.
+
+    times: None for the scale that `select` has.
+    """
+    S = _wide_kernel(now.X, times or 1.0)
+    if times is None:
+        S **= max(1.0, -1 / np.median(np.log(S[now.labelled].max(0)[now.free])))
+    weights = now.u.copy()
     weights[now.labelled] = 0
     covered, bounds = S[now.labelled].max(0), np.full(len(S), np.inf)
     bounds[now.labelled] = -1
@@ -176,12 +181,13 @@ PARTS: dict[str, Choose] = {
     "facility location, scale 1/4": partial(facility_location, times=1 / 16),
     "facility location, scale 4": partial(facility_location, times=16.0),
     "cover, no u": partial(by_select, how="cover", power=0.0),
+    "cover, u of the others alone": partial(facility_location, times=None),
     "cover, u²": partial(by_select, how="cover", power=2.0),
     COVER: MAIN[COVER],
 }
 #: Strategies of scikit-activeml, beside ours.
 ACTIVEML: dict[str, Choose] = {
-    name: MAIN[name] for name in ("random", "margin", "BADGE", "CLUE", GREEDY, COVER)
+    name: MAIN[name] for name in ("random", "margin", "BADGE", COVER)
 } | {
     f"scikit-activeml {name}": partial(activeml, name=name)
     for name in ("Badge", "Clue", "Falcun", "MaxHerding", "TypiClust", "DropQuery", "CoreSet")

@@ -94,9 +94,14 @@ def _text_components(texts: Any, count: int) -> np.ndarray:
     return np.asarray(X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-9))
 
 
-def task(seed: int, data: str, k: int, pool: int, tested: int) -> Task:
-    """Return a random pool, other items to test on, and k items that are labelled."""
+def task(seed: int, data: str, k: int, pool: int, tested: int, unit: bool = False) -> Task:
+    """Return a random pool, other items to test on, and k items that are labelled.
+
+    unit: whether rows are scaled to one length.
+    """
     X, y = embeddings(data)
+    if unit:
+        X = X * np.sqrt(X.shape[1] / (X**2).sum(1, keepdims=True))
     rng = np.random.default_rng([seed, 1])
     order = rng.permutation(len(y))
     tested = min(tested, len(y) // 4)
@@ -106,13 +111,13 @@ def task(seed: int, data: str, k: int, pool: int, tested: int) -> Task:
 
 
 def run(
-    task: Task, choose: Choose, seed: int, rate: float, rounds: int, units: int
+    task: Task, choose: Choose, seed: int, rate: float, rounds: int, units: int, decay: float
 ) -> Iterator[tuple[int, str, float]]:
     """Yield the test accuracy by the number of labels, its mean over rounds, and the CPU time."""
     k, labelled, spent = task.start.size, task.start, 0.0
     rng, found = np.random.default_rng([seed, 2]), []
     for at in range(rounds + 1):
-        model = few_labels.fit(task.X[labelled], task.y[labelled], task.classes, units, seed)
+        model = few_labels.fit(task.X[labelled], task.y[labelled], task.classes, units, seed, decay)
         right = few_labels.probabilities(model, task.X_test).argmax(1) == task.y_test
         found.append(100 * float(right.mean()))
         yield labelled.size, "accuracy", found[-1]
