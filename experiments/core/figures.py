@@ -50,16 +50,17 @@ def lines(
     xlabel: str = "updates",
     scale: Mapping[str, float] | None = None,
     log: str = "",
+    same_scale: bool = True,
 ) -> Path:
     """Write curves over steps, one panel per experiment: means over seeds, 95 % intervals shaded.
 
     panels: title -> experiment.  scale: experiment -> what a step is in units of the x axis.
-    log:    "x", "y" or "xy" for logarithmic axes.
+    log:    "x", "y" or "xy" for logarithmic axes.  same_scale: panels share their vertical axis.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(max(4.2 * len(panels), 6.4), 4.0), layout="constrained")
-    every = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    every = figure.subplots(1, len(panels), squeeze=False, sharey=same_scale)[0]
     for axes, (title, experiment) in zip(every, panels.items(), strict=True):
         here = table.filter(experiment=experiment, measure=measure)
         for number, arm in enumerate(arms):

@@ -139,16 +139,17 @@ def rounds_rows(
     return rows
 
 
-def k_rows(table: pl.DataFrame) -> list[list[str]]:
+def k_rows(table: pl.DataFrame, measure: str = "mean accuracy") -> list[list[str]]:
     """Return cover less each other arm, mean over data, by k and for the network."""
-    names = {"k = 50": "{}"} | {f"k = {k}": f"{{}}, k={k}" for k in KS} | {"network": "{}, network"}
+    names = {f"k = {k}": "{}" if k == 50 else f"{{}}, k={k}" for k in sorted([50, *KS])}
+    names["k = 50, network"] = "{}, network"
     names = {head: name for head, name in names.items() if there(table, name)}
     rows = [["cover less", *names]]
     for arm in (*SIMPLE, GREEDY):
         cells = [arm]
         for name in names.values():
             found = [compare(table, f"labelling/{name.format(data)}", COVER, arm,
-                             "mean accuracy").mean for data in there(table, name)]  # fmt: skip
+                             measure).mean for data in there(table, name)]  # fmt: skip
             cells.append(f"{np.mean(found):+.1f} ({min(found):+.1f} to {max(found):+.1f})")
         rows.append(cells)
     return rows
@@ -185,6 +186,7 @@ TABLES = {
     "labelling": partial(rounds_rows, name="{}", measure="mean accuracy"),
     "labelling-last": partial(rounds_rows, name="{}", measure="accuracy"),
     "labelling-k": k_rows,
+    "labelling-k-last": partial(k_rows, measure="accuracy"),
     "labelling-length": partial(
         rounds_rows, name="{}, length 1", measure="mean accuracy", arms=FEW
     ),
@@ -199,14 +201,23 @@ TABLES = {
 }
 
 
+def above(table: pl.DataFrame, against: str) -> pl.DataFrame:
+    """Return the accuracies less those of an arm with the same seed and number of labels."""
+    found = table.filter(measure="accuracy")
+    keys = ["experiment", "seed", "step"]
+    base = found.filter(arm=against).select(*keys, base="value")
+    return found.join(base, on=keys).with_columns(value=pl.col("value") - pl.col("base"))
+
+
 def figures(table: Any, folder: Path) -> list[Path]:
     """Write accuracy over labels, and differences from BADGE."""
     panels = {data: f"labelling/{data}" for data in DATA}
     columns: Any = {data: (name, "mean accuracy", None) for data, name in panels.items()}
+    arms = ["random", "margin", "CLUE", GREEDY, COVER]
     return [
-        lines(table, folder / "labelling.png", panels, list(MAIN), "accuracy", "accuracy, %",
-              "labels"),
-        differences(table, folder / "labelling-differences.png", columns, "BADGE",
+        lines(above(table, "BADGE"), folder / "labelling-curves.png", panels, arms, "accuracy",
+              "points above BADGE", "labels", same_scale=False),
+        differences(table, folder / "labelling.png", columns, "BADGE",
                     "points above BADGE, mean over rounds"),
         lines(table, folder / "labelling-set.png", {"one set": "labelling/one set"}, list(SETS),
               "accuracy", "accuracy, %", "labels", log="x"),
