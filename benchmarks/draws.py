@@ -1,6 +1,7 @@
 """What a draw costs: against the floor (one QR of a k x k matrix), against peers, and as N grows.
 
     python benchmarks/draws.py            # generated data, and the paper's where DMSGD_DATA has it
+    python benchmarks/draws.py --growth FILE    # as n grows, as benchmarks/growth.csv
 
 Any exact draw orthogonalises k vectors of length k, so one LAPACK QR (dgeqrf) is the floor.
 """
@@ -13,8 +14,10 @@ import argparse
 import warnings
 from functools import partial
 from itertools import count
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 import problems
 from rich.console import Console
 from rich.table import Table
@@ -65,13 +68,13 @@ def reference_seconds(spectrum, k):
     return timing.cpu_seconds(lambda: design.sample(1, seed=0), rounds=1, least=0.0)
 
 
-def torch_seconds(n, k):
-    """Weighted sampling without replacement in torch: no diversity, for scale."""
+def torch_seconds(n, k, replacement=False):
+    """Weighted sampling in torch: no diversity, for scale. Its samplers replace by default."""
     import torch
 
     torch.set_num_threads(1)
     weights = torch.rand(n, dtype=torch.float64)
-    return timing.cpu_seconds(lambda: torch.multinomial(weights, k), rounds=2)
+    return timing.cpu_seconds(lambda: torch.multinomial(weights, k, replacement), rounds=2)
 
 
 def ratio(seconds, ours):
@@ -81,7 +84,12 @@ def ratio(seconds, ours):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="generated data and small N only")
-    quick = parser.parse_args().quick
+    parser.add_argument("--growth", metavar="FILE", type=Path, help="time per batch as n grows")
+    options = parser.parse_args()
+    if options.growth:
+        options.growth.write_text(f"# {timing.processor()}\n{growth_rows().write_csv()}")
+        return
+    quick = options.quick
     work = [("generated", lambda: problems.gaussian(5485, 1000), (10, 50, 80))]
     if not quick:
         work.append(("generated", lambda: problems.gaussian(5485, 1500), (50, 80)))
@@ -143,6 +151,20 @@ def partition(console, n, d=256, k=64):
         f"Partition, N = {n:,}, d = {d}, k = {k}: {timing.human(batch)} per batch, "
         f"{batch / draw:.1f} times a draw of the k-DPP"
     )
+
+
+def growth_rows(counts=(1_000, 10_000, 100_000, 1_000_000), d=256, k=64):
+    """Return CPU seconds per batch by n, ours beside DPPy's and torch's weighted samplers."""
+    rows = []
+    for n in counts:
+        spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(problems.gaussian(n, d)))
+        draw = partial(dmsgd.KDPP(spectrum, k).sample, 200, seed=1)
+        rows.append({
+            "n": n, "dmsgd": timing.medians(draw)[0] / 200, "DPPy": dppy_seconds(spectrum, k)[0],
+            "torch, without replacement": torch_seconds(n, k),
+            "torch, with replacement": torch_seconds(n, k, replacement=True),
+        })  # fmt: skip
+    return pl.DataFrame(rows)
 
 
 def growth(console, counts, d=256, k=64):

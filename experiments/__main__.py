@@ -20,7 +20,7 @@ from rich.progress import Progress, TimeElapsedColumn
 from rich.table import Table
 
 import dmsgd
-from experiments import good_for
+from experiments import good_for, readme
 from experiments.core import markdown, protocol
 from experiments.core import table as tables
 from experiments.core.journal import Journal
@@ -139,9 +139,11 @@ def write_tables(check: bool) -> int:
     def every(attribute: str, of: Sequence[str] = names) -> list[tuple[str, Any, Any]]:
         return [(each, stored[each], getattr(modules[each], attribute, ())) for each in of]
 
+    shared = {"good-for": good_for.rows, "readme-uses": readme.uses, "readme-paper": readme.paper}
+
     def rows(name: str) -> list[list[str]]:
-        if name == "good-for":
-            return good_for.rows(stored)
+        if name in shared:
+            return shared[name](stored)
         if name == "decomposition":
             return markdown.decomposition_rows(every("DECOMPOSED"))
         if name.endswith("-claims"):

@@ -23,7 +23,7 @@ FIRST_READ = ("README.md", "docs/choose.md", "docs/frameworks.md")
 PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").rglob("*.md")))]
 
 #: Fences that are no code of ours; help texts are held by tests/test_commands.py.
-OTHERS = ("", "bibtex", "text")
+OTHERS = ("", "bibtex", "math", "text")
 #: Commands that are read and not run: they take minutes.
 LONG = ("demo", "bench")
 
@@ -49,6 +49,12 @@ np.save("y.npy", y)
 
 #: What readers of some pages have besides.
 BESIDES = {
+    "README.md": """
+from sklearn.datasets import load_iris
+
+frame = load_iris(as_frame=True).frame.rename(columns={"target": "species"})
+frame.to_csv("data.csv", index=False)
+""",
     "docs/diagnostics.md": """
 import pathlib
 
@@ -151,8 +157,7 @@ def test_every_block_runs(name, tmp_path, monkeypatch):
         pytest.skip("no CUDA device")
     monkeypatch.chdir(tmp_path)
     found: dict[str, object] = {}
-    if name != "README.md":  # which makes all that it uses
-        exec(READER + BESIDES.get(name, ""), found)
+    exec(BESIDES.get(name, "") if name == "README.md" else READER + BESIDES.get(name, ""), found)
     try:
         for language, code in blocks(text):
             assert language in ("python", "sh"), language

@@ -4,7 +4,8 @@
 
 Pages of docs/ are taken as they are, but for links that leave docs/. The gallery shows the examples
 with what they printed (docs/site/gallery.py). CONTRIBUTING.md and CHANGELOG.md become pages, and so
-does every other file of the repository that a page links to.
+does every other file of the repository that a page links to. Formulas become MathML, and tutorials
+can be had as scripts and notebooks.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import json
 import posixpath
 import re
 import shutil
+import textwrap
 
 import gallery
+import maths
+import tutorials
 
 ROOT = gallery.ROOT
 DOCS = ROOT / "docs"
@@ -53,6 +57,21 @@ def inside(markdown: str, source: str, page: str) -> str:
     return LINK.sub(replaced, markdown)
 
 
+TABS = re.compile(r"<!-- tabs -->\n(.*?)<!-- end tabs -->\n", re.S)
+
+
+def tabbed(markdown: str) -> str:
+    """Return a page with the sections between two marks as tabs; files keep them as sections."""
+
+    def tabs(found: re.Match[str]) -> str:
+        _, *parts = re.split(r"^## (.+)\n", found[1], flags=re.M)
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        made = (f'=== "{title}"\n\n{textwrap.indent(body, "    ")}\n' for title, body in pairs)
+        return "".join(made)
+
+    return TABS.sub(tabs, markdown)
+
+
 def documents() -> dict[str, str]:
     """Return every page of the site, as Markdown, and the tables beside them, by their paths."""
     found = {
@@ -60,7 +79,8 @@ def documents() -> dict[str, str]:
     }
     for path in sorted(DOCS.rglob("*.md")):
         uri = path.relative_to(DOCS).as_posix()
-        found[uri] = inside(path.read_text("utf-8"), f"docs/{uri}", uri)
+        text = tabbed(path.read_text("utf-8"))
+        found[uri] = inside(text, f"docs/{uri}", uri)
     for source, page in PAGES.items():
         found[page] = inside((ROOT / source).read_text("utf-8"), source, page)
     found |= gallery_pages()
@@ -78,6 +98,14 @@ def main() -> None:
     shutil.copytree(gallery.RESULTS, FOLDER / "gallery", ignore=shutil.ignore_patterns("*.json"))
     for uri, text in documents().items():
         path = FOLDER / uri
+        text = maths.rendered(text) if uri.endswith(".md") else text
+        if uri.startswith("tutorials/"):
+            name = path.stem
+            text = tutorials.with_downloads(text, name)
+            source = (DOCS / uri).read_text("utf-8")
+            for ending, made in (("py", tutorials.script), ("ipynb", tutorials.notebook)):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.with_suffix(f".{ending}").write_text(made(source), encoding="utf-8")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 

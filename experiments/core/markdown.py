@@ -132,7 +132,7 @@ def update_pages(make: Callable[[str, str, str], str], check: bool) -> list[Path
     check: change nothing.
     """
     changed = []
-    for page in sorted(DOCS.rglob("*.md")):
+    for page in [*DOCS.parent.glob("README.md"), *sorted(DOCS.rglob("*.md"))]:
         text = page.read_text(encoding="utf-8")
         new = MARK.sub(lambda at: f"{at[1]}{make(at[2], at[3], at[4] or '')}{at[5]}", text)
         files = {

@@ -1,0 +1,71 @@
+"""The two tables of README.md that quote experiments: what to use when, and the paper's claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from experiments.core.compare import compare, values
+
+#: Claims of the paper: what, its figure, results, case, arm, measure, step, digits.
+CLAIMS = [
+    ("R8, LDA topics, average class accuracy", "82.1 → 87.2", "r8", "r8", "k-DPP",
+     "average accuracy", None, 1),
+    ("generated documents, runs that find all topics", "shown once", "synthetic_lda",
+     "synthetic_lda", "k-DPP", "all five topics", None, 0),
+    ("Oxford-102, k = 102, after one epoch", "faster", "flowers", "flowers/k=102", "k-DPP w=0.9",
+     "accuracy", 60, 1),
+    ("Oxford-102, at the end", "84.5 → 86.5", "flowers", "flowers/k=102", "k-DPP w=0.9",
+     "accuracy", None, 1),
+    ("MNIST, CNN, k = 200, at the end", "better", "mnist", "mnist/k=200", "k-DPP", "accuracy",
+     None, 2),
+]  # fmt: skip
+#: The data sets on which items are labelled in rounds.
+POOLS = ("MNIST", "R8", "Oxford-102", "Debian")
+
+
+def paper(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
+    """Return the paper's claims: levels, gain over independent and over shuffled batches."""
+    rows = [["k-DPP against independent uniform batches", "paper", "here", "gain",
+             "against shuffled epochs"]]  # fmt: skip
+    for what, said, results, case, arm, measure, step, digits in CLAIMS:
+        table = stored[results]
+        levels = [values(table, case, each, measure, step).mean() for each in ("uniform", arm)]
+        gains = [compare(table, case, arm, against, measure, step).text(digits)
+                 for against in ("uniform", "shuffled")]  # fmt: skip
+        here = " → ".join(f"{level:.{digits}f}" for level in levels)
+        rows.append([what, said, here, *gains])
+    return rows
+
+
+def uses(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
+    """Return what to use when, with what was measured."""
+    tailed = {arm: values(stored["long_tailed"], "long_tailed/mnist", arm, "accuracy").mean()
+              for arm in ("stratified", "WeightedRandomSampler", "shuffled")}  # fmt: skip
+    pools = stored["labelling"]
+    ahead = [compare(pools, f"labelling/{name}", "cover", "BADGE", "mean accuracy").text(1)
+             for name in POOLS]  # fmt: skip
+    above = ", ".join(f"{name} {gain}" for name, gain in zip(POOLS, ahead, strict=True))
+    clients = compare(stored["federated"], "federated/mnist, shards, k=10",
+                      "partition of cells by last update", "shuffled", "mean accuracy")  # fmt: skip
+    length = [compare(stored["r8"], "r8", arm, "shuffled", "average accuracy").text(1)
+              for arm in ("by length", "k-DPP")]  # fmt: skip
+    images = compare(stored["mnist"], "mnist/k=200", "k-DPP", "shuffled", "accuracy")
+    return [
+        ["you have", "use", "measured"],
+        ["labels, uneven classes", "`Stratified(y, k)`",
+         f"MNIST 200:1: {tailed['stratified']:.1f} % accuracy; shuffled epochs "
+         f"{tailed['shuffled']:.1f}, `WeightedRandomSampler` "
+         f"{tailed['WeightedRandomSampler']:.1f}"],
+        ["a pool to label", "`select(X, k, quality=u, given=labelled)`",
+         f"points above BADGE over ten rounds: {above}"],
+        ["clients, sites or sensors to choose from", "`Partition(cells(updates, k))`",
+         f"federated averaging, two labels per client: {clients.text(1)} points above shuffling"],
+        ["long and short documents, a topic model", "`Weighted(weights=lengths, k=k)`",
+         f"R8: {length[0]} points above shuffled epochs; the paper's k-DPP {length[1]}"],
+        ["groups that must not share a batch", "`designs.OnePerGroup(groups, k)`",
+         "every item once per epoch, no two of a group together"],
+        ["**ordinary data, a shuffling loader**", "**`shuffle=True`**",
+         f"no design was better; MNIST at k = 200: {images.text(2)} points for the k-DPP"],
+    ]  # fmt: skip
