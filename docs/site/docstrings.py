@@ -12,9 +12,6 @@ import inspect
 import re
 from functools import cache
 from importlib import import_module
-from typing import Any
-
-import griffe
 
 ARGUMENT = re.compile(r"^(\w+(?:, \w+)*):\s+(\S.*)$")
 
@@ -111,21 +108,3 @@ def public(module: str) -> frozenset[str]:
     found = import_module(f"dmsgd.{module}".rstrip("."))
     own = [name for name, each in vars(found).items() if inspect.getmodule(each) is found]
     return frozenset(getattr(found, "__all__", None) or (n for n in own if n[0] != "_"))
-
-
-class PlainDocstrings(griffe.Extension):
-    """Rewrites every docstring of the package before mkdocstrings shows it."""
-
-    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Rewrite the docstring of one module, class, function or attribute."""
-        if obj.docstring:
-            obj.docstring.value = markdown(obj.docstring.value)
-
-    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        """Let names mean what Python means by them: a function before a module of its name."""
-        for module in (pkg, *(pkg[name] for name in MODULES if name)):
-            for each in module.members.values():
-                if each.is_alias and each.target_path.startswith("dmsgd."):
-                    meant = pkg[each.target_path.removeprefix("dmsgd.")]
-                    if meant.is_module and meant.name in meant.members:
-                        each.target_path += f".{meant.name}"

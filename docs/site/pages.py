@@ -57,6 +57,8 @@ def inside(markdown: str, source: str, page: str) -> str:
     return LINK.sub(replaced, markdown)
 
 
+#: A public name as the page has it in a clone; mkdocstrings shows it better.
+SHOWN = re.compile(r"<!-- (::: \S+) -->\n.*?<!-- end -->\n", re.S)
 TABS = re.compile(r"<!-- tabs -->\n(.*?)<!-- end tabs -->\n", re.S)
 
 
@@ -79,7 +81,7 @@ def documents() -> dict[str, str]:
     }
     for path in sorted(DOCS.rglob("*.md")):
         uri = path.relative_to(DOCS).as_posix()
-        text = tabbed(path.read_text("utf-8"))
+        text = SHOWN.sub(r"\1\n", tabbed(path.read_text("utf-8")))
         found[uri] = inside(text, f"docs/{uri}", uri)
     for source, page in PAGES.items():
         found[page] = inside((ROOT / source).read_text("utf-8"), source, page)
