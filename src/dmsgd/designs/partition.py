@@ -30,12 +30,13 @@ class Partition(Design):
             proportional to Π_B det(L_B + ridge), L being its kernel with rows of length 1: every
             item comes once, so that lengths, and with them a target, cancel. `Stratified`: each
             class is spread evenly over batches, in proportion to its size. Batches are not
-            balanced, as those of `Stratified` are: a rare class stays rare. `Uniform`: plain
-            shuffling. Or a `Spectrum`, with k, where no k-DPP has such batches.
+            balanced, as those of `Stratified` are: a rare class stays rare. `Uniform`: shuffled
+            epochs. Or a `Spectrum`, with k, where no k-DPP has such batches.
     labels: with a k-DPP, also spread each class evenly: only items of one class are exchanged.
     rounds: of exchange, from batches dealt at random; in each, batches are paired and every pair
-            proposes k exchanges. That distribution is the limit of many rounds; after six, batches
-            are on average as diverse as independent ones.
+            proposes k exchanges. The distribution above is the limit of many rounds, so that of a
+            k-DPP's partition is approximate; after six, batches are nearly as diverse as
+            independent ones.
     ridge:  keeps batches possible that the kernel rules out: duplicates, more items than its rank.
 
     Batch t is batch t % (n // k) of epoch t // (n // k). The n % k leftover items are another
@@ -141,7 +142,7 @@ class Partition(Design):
 class OnePerGroup(Partition):
     """n // k batches per epoch in which every item comes once, and never two items of a group.
 
-    groups: (n,) the group of each item: a question and its answers, copies of a text, a patient.
+    groups: (n,) the group of each item: a question and its answers, versions of a text, a patient.
             No group may have more than n // k items, one for each batch of an epoch.
 
     Which groups share a batch is random, and so are the n % k leftover items of an epoch. Batches
