@@ -13,7 +13,7 @@ import pytest
 from experiments import labelling
 from experiments.core import table as tables
 from experiments.labelling import arms
-from experiments.labelling.rounds import Round
+from experiments.labelling.rounds import Round, run, task
 from experiments.models import few_labels
 
 ROOT = Path(__file__).parent.parent
@@ -82,6 +82,11 @@ def test_models_have_the_least_loss(units: int) -> None:
 
         expected = LogisticRegression(C=1.0).fit(X, y).predict_proba(X)
         assert np.abs(P - expected).max() < 0.01
+
+
+def test_rounds_label_k_more_each_time() -> None:
+    rows = list(run(task(0, "digits", 10, 300, 100), arms.MAIN["margin"], 0, 1.0, 2, 0))
+    assert [step for step, measure, _ in rows if measure == "accuracy"] == [10, 20, 30]
 
 
 def test_claims_tables_and_figures_name_what_is_run(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def task(seed: int, data: str, k: int, pool: int, tested: int, unit: bool = Fals
 
 
 def run(
-    task: Task, choose: Choose, seed: int, rate: float, rounds: int, units: int, decay: float
+    task: Task, choose: Choose, seed: int, rate: float, rounds: int, units: int, decay: float = 1.0
 ) -> Iterator[tuple[int, str, float]]:
     """Yield the test accuracy by the number of labels, its mean over rounds, and the CPU time."""
     k, labelled, spent = task.start.size, task.start, 0.0
