@@ -125,7 +125,7 @@ def hint(advice, X):
 
 @pytest.mark.parametrize("k", [8, 30])
 def test_uneven_classes_get_strata(k):
-    """On all data we have, strata did better than any w (docs/diagnostics.md)."""
+    """On all data we have, strata did better than any w (docs/results/advice.md)."""
     found = compare(FEATURES, k, LABELS)
     advice = recommend(found)
     assert advice.name == "stratified"
@@ -152,7 +152,7 @@ def test_even_classes_and_equal_items_get_uniform_batches():
 
 
 def test_rare_items_without_labels_get_shuffled_epochs():
-    """Drawing what is unusual more often cost accuracy on average (docs/diagnostics.md)."""
+    """Drawing what is unusual more often cost accuracy on average (docs/results/advice.md)."""
     found = compare(RARE, 8)
     advice = recommend(found)
     assert found.candidate.effective_items < 0.95
