@@ -128,7 +128,7 @@ def visit(driver, name):
 
 SEEN = ("index.html", "concepts.html", "gallery/index.html", "gallery/pytorch.html",
         "results/paper.html", "reference/designs.html", "frameworks.html", "comparison.html",
-        "faq.html", "good-for.html")  # fmt: skip
+        "troubleshooting.html", "good-for.html")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SEEN)
@@ -161,7 +161,7 @@ def test_search_finds_names_and_words(driver):
     field = driver.find_element("css selector", SEARCH)
     for words, page in (
         ("DiverseSampler", "reference/torch.html"),
-        ("near-duplicates", "faq.html"),
+        ("two samplers", "troubleshooting.html"),
     ):
         field.clear()
         field.send_keys(words)
