@@ -1,4 +1,4 @@
-"""Other packages on one task each: what a draw costs, and whether its law is the k-DPP's.
+"""Other packages on one task each: time per batch, and whether they draw from the k-DPP.
 
     python benchmarks/peers.py                         # measures every package that is installed
     python benchmarks/peers.py --jaxdpp sampling.py    # jaxdpp is one file of a repository
@@ -9,7 +9,8 @@ Results are merged into docs/results/peers.json, so that packages can be measure
 their own. Run `--page` where dmsgd is.
 
 A draw is 20 of 2,000 items with 100 features, CPU time of one thread after set-up; for k-DPPs the
-kernel is linear. The law is judged on 3 of 8 items: χ² of 20,000 draws over all 56 subsets.
+kernel is linear. The distribution is tested on 3 of 8 items: χ² of 20,000 draws over all 56
+subsets.
 """
 
 from __future__ import annotations
@@ -230,7 +231,7 @@ def table(results):
     names = [heading(name, results[name]) for name in order]
     columns = [cells(results[name]) for name in order]
     rows = zip(*columns, strict=True)
-    heads = ("set-up", "a draw of 20 out of 2,000", "draws have the law of the k-DPP")
+    heads = ("set-up", "one batch of 20 out of 2,000", "distribution of the k-DPP")
     lines = ["| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
     lines += [f"| {head} | {' | '.join(row)} |" for head, row in zip(heads, rows, strict=True)]
     return "\n".join(lines)

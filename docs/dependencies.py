@@ -70,8 +70,8 @@ HEAD = """# What dmsgd is built on
 
 Made by `docs/dependencies.py` from the metadata of what is installed. `dmsgd` itself is MIT, and so
 is uPlot, which draws the charts of the report and is part of the package
-(`report/static/uplot.LICENSE`). The versions that are tested are in [guarantees](../guarantees.md),
-those of the development environment in `constraints.txt`.
+(`report/static/uplot.LICENSE`). Which versions are tested:
+[compatibility](promises.md#compatibility). The development environment is in `constraints.txt`.
 
 `pip install dmsgd` brings what batches and the command line need. The command line is no extra:
 `dmsgd inspect` is what a new user types first, and click, rich and jinja2 with all they bring are

@@ -1,4 +1,4 @@
-"""Write the table of docs/guarantees.md: what rounding does to b, and what the user is told.
+"""Write the table of docs/project/numerics.md: what rounding does to b, and the warnings about it.
 
     python docs/guarantees.py
 
@@ -28,7 +28,7 @@ def features(decades: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def cell(F: np.ndarray, k: int) -> str:
-    """Return the error of b and what is said, for features F."""
+    """Return the error of b and the warning, for features F."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -37,14 +37,14 @@ def cell(F: np.ndarray, k: int) -> str:
             return "`RankError` | "
     error = np.abs(b - precise.inclusion(F, k)).max()
     said = str(caught[0].message).split(":")[0].split()[-1] if caught else ""
-    return f"{error:.0e} | {f'warning, {said}' if said else 'nothing'}"
+    return f"{error:.0e} | {said or 'none'}"
 
 
 def table() -> str:
     """Return the table: a row for each condition, two columns for each batch size."""
     rng = np.random.default_rng(0)
     sizes = (4, 7, 8)
-    head = "".join(f" error of b, k = {k} | told |" for k in sizes)
+    head = "".join(f" error of b, k = {k} | warning |" for k in sizes)
     lines = [f"| condition |{head}", "|---" * (1 + 2 * len(sizes)) + "|"]
     for decades in range(16):
         F = features(decades, rng)
@@ -53,7 +53,7 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    page = HERE / "guarantees.md"
+    page = HERE / "project/numerics.md"
     before, _, rest = page.read_text().partition("<!-- table -->\n")
     after = rest.partition("<!-- end -->")[2]
     page.write_text(f"{before}<!-- table -->\n{table()}\n<!-- end -->{after}")

@@ -23,7 +23,7 @@ from dmsgd.spectra.eigenvectors import Projected
 from dmsgd.spectra.rounding import Rounding
 from dmsgd.spectra.spectrum import Spectrum, truncate
 
-#: Designs that need no eigendecomposition (docs/large.md has their errors).
+#: Designs that need no eigendecomposition (docs/results/large.md has their errors).
 SHORTER = (
     "without it dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), k) is as exact, and raises at "
     "once where items repel each other too much; dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), "

@@ -3,7 +3,7 @@
 Rounding of λ_n and of its eigenvector changes inclusion probabilities by at most about
 π_n (relative error of λ_n), π_n being the probability that a batch uses eigenvector n. An
 eigenvalue λ that was cut off as zero would be used with probability λ e_{k-1} / e_k or less.
-Measured in 70 digits, the estimate is 10 to 100 times the error (docs/guarantees.md).
+Measured in 70 digits, the estimate is 10 to 100 times the error (docs/project/numerics.md).
 """
 
 from __future__ import annotations

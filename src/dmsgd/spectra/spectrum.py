@@ -142,7 +142,7 @@ class Spectrum:
         can be drawn together so that on average at most k batch_error(k) items differ. So the
         inclusion probabilities are off by Σ |b_i - b̂_i| <= 2k batch_error(k). 0 if exact. O(rk).
 
-        With R = trace(L - L̂) e_{k-1}(L̂) / e_k(L̂) it is R / (k + R) (docs/guarantees.md).
+        With R = trace(L - L̂) e_{k-1}(L̂) / e_k(L̂) it is R / (k + R) (docs/project/proofs.md).
 
         >>> values, V = np.linalg.eigh(np.diag([4.0, 3.0, 2.0, 1.0]))
         >>> round(Spectrum(values[:0:-1], V[:, :0:-1], trace_error=0.1).batch_error(2), 3)
