@@ -316,18 +316,21 @@ def test_a_commit_is_that_of_the_checkout() -> None:
 
 
 def score(task: Any, design: Any, seed: int, rate: float) -> Found:
-    """Yield what is best at rate 2, at one whose neighbour is bad, or at the only one not lost."""
+    """Yield what is best at rate 2, at one whose neighbour is bad, at the only one not lost, or
+    at rate 2 with bad neighbours, of which the farther from an end is better.
+    """
     every = {
         "plain": (5.0, 6.0, 5.5, np.nan),
         "lucky": (5.0, 5.5, 0.0, 5.6),
         "lost": (1.0, np.inf, np.inf, np.inf),
+        "peak": (1.0, 9.0, 2.0, 1.0),
     }
     value = every[design][RATES.index(rate)]
     yield 1, "validation accuracy", value
     yield 1, "score", value + seed
 
 
-ARMS = {arm: lambda task, seed, arm=arm: arm for arm in ("plain", "lucky", "lost")}
+ARMS = {arm: lambda task, seed, arm=arm: arm for arm in ("plain", "lucky", "lost", "peak")}
 RATES = (1.0, 2.0, 4.0, 8.0)
 CASE = Case("e", lambda seed: seed, ARMS, score, seeds=3, rates=RATES, tuning_seeds=2)
 
@@ -336,7 +339,10 @@ def test_each_arm_has_its_own_rate_from_other_seeds() -> None:
     told: list[float] = []
     table = results([CASE], progress=told.append)
     rates = dict(table.filter(measure="rate").select("arm", "value").iter_rows())
-    assert rates == {"plain": 2.0, "lucky": 1.0, "lost": 1.0}  # neighbours count, NaN is the worst
+    # Neighbours count, NaN is the worst, and an end does not win by its neighbour alone.
+    assert rates == {"plain": 2.0, "lucky": 1.0, "lost": 1.0, "peak": 2.0}
+    three = replace(CASE, arms={"peak": ARMS["peak"]}, rates=RATES[:3])
+    assert results([three]).filter(measure="rate")["value"].to_list() == [2.0]
     assert at_the_edge(CASE, table) == ["lucky", "lost"]
     assert table["seed"].max() == 2  # seeds that choose are not reported
     assert told[-1] == 1.0
