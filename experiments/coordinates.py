@@ -24,9 +24,8 @@ from experiments.core.markdown import arm_rows
 from experiments.datasets.pictures import NAMES, picture
 
 TITLE = "Coordinate regression: an elevation map and a photograph, Fourier features, Adam"
-#: Batch sizes of each picture; the longest trainings are those of the map alone.
-KS = {"elevation": (256, 1024, 4096), "photograph": (256, 1024)}
-RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+KS = (256, 1024, 4096)
+RATES = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2, 6.4e-2)
 #: Early, later, and the end; what claims are about.
 SHOWN = (50, 200, 1500)
 PARTITION = "Partition(cells)"
@@ -129,14 +128,13 @@ def cases(quick: bool = False, size: Size | None = None) -> list[Case]:
     from experiments.models.many import device
 
     device()  # here, too: with --workers the record is made in another process than the trainings
-    return make_cases(Size(), {name: {k: k for k in ks} for name, ks in KS.items()}, 20, RATES)
+    return make_cases(Size(), {name: {k: k for k in KS} for name in NAMES}, 20, RATES)
 
 
 def tiny() -> list[Case]:
     """Return every case on a coarse grid, with two steps."""
     small = {256: 16, 1024: 24, 4096: 32}
-    ks = {name: {k: small[k] for k in every} for name, every in KS.items()}
-    return make_cases(Size(16, (1, 2), 8, 8), ks, 2, (3e-3, 1e-2))
+    return make_cases(Size(16, (1, 2), 8, 8), dict.fromkeys(NAMES, small), 2, (3e-3, 1e-2))
 
 
 def make_cases(
@@ -154,7 +152,7 @@ def make_cases(
 COLUMNS: dict[str, dict[str, Column]] = {
     name: {
         f"k = {k:,}, {step:,} updates": (f"coordinates/{name}, k={k}", "PSNR", step)
-        for k in KS[name]
+        for k in KS
         for step in SHOWN
     }
     for name in NAMES
@@ -180,7 +178,7 @@ def figures(table: Any, folder: Path) -> list[Path]:
     """Write PSNR over steps, and differences from shuffled epochs."""
     written = []
     for name in NAMES:
-        panels = {f"{name}, k = {k:,}": f"coordinates/{name}, k={k}" for k in KS[name]}
+        panels = {f"{name}, k = {k:,}": f"coordinates/{name}, k={k}" for k in KS}
         shown = {title: each for title, each in COLUMNS[name].items() if "k = 1,024" in title}
         names = table["arm"].unique(maintain_order=True).to_list()
         curves, ahead = (folder / f"coordinates-{name}{end}.png" for end in ("", "-differences"))

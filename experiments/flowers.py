@@ -158,7 +158,7 @@ def noise(task: Task, design: Any, seed: int, rate: float, draws: int) -> Rows:
 #: Items, items per class of the even task, epochs, seeds, rates, draws for the noise, and ks: ten
 #: digits instead of 102 kinds have batches of a tenth of the items.
 SIZES: dict[str, Any] = {
-    "full": (6149, 20, 20, 20, (0.3, 1.0, 3.0, 10.0), 200, KS),
+    "full": (6149, 20, 20, 20, (0.3, 1.0, 3.0, 10.0, 30.0), 200, KS),
     "quick": (1230, 4, 3, 2, (3.0,), 20, KS),
     "tiny": (193, 2, 1, 2, (0.1,), 5, (5, 8, 10, 15)),
 }
@@ -192,7 +192,7 @@ def make_cases(size: str) -> list[Case]:
     for k, w in SHARES:
         shares[f"k={k} w={w:g}"] = lambda task, seed, w=w, k=sizes[k]: kdpp(task, w, k)
     measured = training(items, kinds, arms(kinds, (0.0, 0.5, 0.9), prescribed=False))
-    rate = rates[-2:][:1]  # the best of uniform batches of 102
+    rate = rates[-3:][:1]  # the best of uniform batches of 102
     return [
         Case("flowers/classes", task, shares, classes, min(seeds, 5)),
         *(trained(f"k={k}", task, items, sizes[k], WS if k < 150 else WS[:-1]) for k in KS),

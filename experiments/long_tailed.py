@@ -32,6 +32,7 @@ from experiments.models.softmax import Task
 
 TITLE = "Long-tailed labels: what people use today, stratified batches and k-DPPs"
 NAMES, K, BETA, REFIT = ("mnist", "flowers"), 64, 0.999, 0.2
+RATES = (5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2)  # of Adam, for the CNN
 SAMPLER = "WeightedRandomSampler"
 STRATIFIED, PARTITION, KDPP = "stratified", "partition of stratified", "k-DPP w=0.9"
 Rows = Iterator[tuple[int, str, float]]
@@ -218,7 +219,7 @@ class Size:
     k: int = K
     sizes: tuple[tuple[int, int], tuple[int, int]] = ((5000, 25), (40, 2))  # largest, smallest
     steps: tuple[Sequence[int], Sequence[int]] = ((150, 500, 1500), (20, 100, 400, 1000))
-    rates: tuple[tuple[float, ...], ...] = ((3e-4, 1e-3, 3e-3), (0.3, 1.0, 3.0, 10.0))
+    rates: tuple[tuple[float, ...], ...] = (RATES, (0.3, 1.0, 3.0, 10.0))
     units: int = 128
     tested: int = 800  # images of each digit, and an eighth of it to choose a rate
     seeds: int = 20

@@ -131,7 +131,7 @@ def cases(quick: bool = False) -> list[Case]:
     from experiments.models.many import device
 
     device()  # here, too: with --workers the record is made in another process than the trainings
-    return make_cases("full", 10, {k: (k, steps) for k, steps in CHECKPOINTS.items()})
+    return make_cases("full", 20, {k: (k, steps) for k, steps in CHECKPOINTS.items()})
 
 
 def tiny() -> list[Case]:

@@ -120,7 +120,7 @@ def cases(quick: bool = False) -> list[Case]:
     from experiments.models.many import device
 
     device()  # here, too: with --workers the record is made in another process than the trainings
-    return make_cases(Size(), EQUATIONS, {k: k for k in KS}, 20, (1e-3, 3e-3, 1e-2, 3e-2))
+    return make_cases(Size(), EQUATIONS, {k: k for k in KS}, 20, (1e-4, 3e-4, 1e-3, 3e-3, 1e-2))
 
 
 def tiny() -> list[Case]:

@@ -162,7 +162,8 @@ def mnist() -> datasets.Images:
 
 def cases(quick: bool = False, size: Size | None = None) -> list[Case]:
     """Return all arms; `quick` are two seeds at the rate that serves uniform batches."""
-    size, (seeds, rates) = size or Size(mnist), (2, (1.0,)) if quick else (40, (0.3, 1.0, 3.0))
+    seeds, rates = (2, (1.0,)) if quick else (40, (0.25, 0.5, 1.0, 2.0, 4.0))
+    size = size or Size(mnist)
     task, loop = partial(make_task, size), partial(run, size)
     return [Case("subgroups", task, arms(size), loop, seeds, rates)]
 

@@ -46,7 +46,7 @@ SPLITS = ("shards", "Dirichlet")
 RATES = {
     "mnist": (0.8, 1.6, 3.2, 6.4, 12.8),
     "digits": (0.2, 0.4, 0.8, 1.6, 3.2),
-    "MLP": (0.2, 0.3, 0.45, 0.7, 1.0),
+    "MLP": (0.1, 0.2, 0.4, 0.8, 1.6, 3.2),
 }
 #: Rounds after which accuracy is stored; all of them count in means.
 SHOWN = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60)

@@ -36,6 +36,7 @@ from experiments.negatives.records import Items, Size, Task, make_task
 TITLE = "In-batch negatives: contrastive training on records of two catalogues"
 WAYS = ("alone", "pairs")
 FALSE = "batches with a false negative"
+RATES = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 PARTITION, GROUPS, NEIGHBOURS = "Partition(k-DPP)", "groups apart", "neighbours together"
 ARMS = ("uniform", "shuffled", "k-DPP", PARTITION, "cells", "Partition(cells)", GROUPS, NEIGHBOURS)
 
@@ -159,7 +160,7 @@ def make_cases(size: Size, names: Sequence[str], ways: Sequence[str], seeds: int
     """Return a case for each of the catalogues and ways."""
     return [
         Case(f"negatives/{name}, {way}", partial(make_task, name, way, size), arms(size.k),
-             partial(run, size), seeds, (3e-4, 1e-3, 3e-3), "validation recall@1", together=True)
+             partial(run, size), seeds, RATES, "validation recall@1", together=True)
         for name in names for way in ways
     ]  # fmt: skip
 
