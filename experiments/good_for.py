@@ -49,7 +49,8 @@ class Setting:
         base = "" if self.against == "shuffled" else f", {self.against}"
         data = self.data + (f" ({level.size} seeds)" if level.size != SEEDS else "")
         measure = f"{where[1]}: {level.mean():.{self.digits}f}{base}"
-        gain = f"{self._text(self._gain(table, self.arm))} {self.unit}".strip()
+        unit = "" if self.unit == "points" else f" {self.unit}"
+        gain = f"{self._text(self._gain(table, self.arm))}{unit}"
         return [self.task, data, measure, f"{self.design}: {gain}", simplest]
 
     def _gain(self, table: pl.DataFrame, arm: str) -> Difference:
@@ -98,21 +99,21 @@ SETTINGS = [
     Setting("one set to label", "500 of 50,000 package descriptions", "labelling",
             "labelling/one set", "mean over classes", '`select(X, k, how="cover")`', "cover",
             "k-means medoids", "k-means medoids", step=500, against="random"),
-    Setting("coordinates of a picture", "elevation map, k = 4,096, 200 updates", "coordinates",
+    Setting("picture coordinates", "elevation map, k = 4,096, 200 updates", "coordinates",
             "coordinates/elevation, k=4096", "PSNR", "`Partition(cells(X, k))`",
             "Partition(cells)", "`cells(X, k)`", "cells", step=200, unit="dB", digits=2),
     Setting("near-copies", "generated, k = 64", "repulsion",
             "repulsion/near-copies, skewed/k=64", "steps", "`cells(X, k)`", "cells of x",
             '`diversify(X, k, target="uniform")`', "k-DPP on x", unit="times", digits=0,
             ratio=True),
-    Setting("collocation points of a PINN", "Burgers, k = 256, 5,000 updates", "pinn",
+    Setting("PINN collocation points", "Burgers, k = 256", "pinn",
             "pinn/Burgers, k=256", "relative L2 error", "`cells(X, k)`", "cells",
-            "shuffling, or Sobol points", "Sobol", unit="times", digits=2, ratio=True),
+            "Sobol points", "Sobol", unit="times", digits=2, ratio=True),
     Setting("in-batch negatives", "Abt-Buy records, k = 64", "negatives",
             "negatives/Abt-Buy, alone", "recall@1", "`Partition(diversify(X, k))`",
-            "Partition(k-DPP)", "`OnePerGroup(groups, k)`, if groups are known",
+            "Partition(k-DPP)", "`OnePerGroup(groups, k)`, if known",
             "groups apart"),
-    Setting("sensor streams", "robot sonar, MLP, k = 64, 10 epochs", "streams",
+    Setting("sensor streams", "robot sonar, MLP, k = 64", "streams",
             "streams/sonar, MLP, k=64", "accuracy", "`Partition(cells(time, k))`",
             "partition of cells of time", "shuffling"),
     Setting("ordinary images, even classes", "MNIST, CNN, k = 200", "mnist", "mnist/k=200",
@@ -120,7 +121,7 @@ SETTINGS = [
     Setting("the same, one epoch", "MNIST, softmax, k = 64", "partitions",
             "partitions/mnist/1 epoch", "accuracy", "`Partition(Stratified(y, k))`",
             "classes spread", "shuffling"),
-    Setting("following `dmsgd inspect`", "six held-out data sets, softmax, 20 epochs", "advice",
+    Setting("following `dmsgd inspect`", "six held-out data sets, softmax", "advice",
             "advice/held out", advice.SCORE, "what it recommends", advice.ADVICE,
             "`Stratified` always", "stratified"),
 ]  # fmt: skip
@@ -132,8 +133,8 @@ def rows(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
         "task",
         f"data ({SEEDS} seeds unless named)",
         "baseline",
-        "gain of",
-        "the strongest simple alternative",
+        "gain, points unless named",
+        "strongest simple alternative",
     ]
     stored = {**stored, "advice": advice.pooled(stored["advice"])}
     return [head, *(each.cells(stored[each.results]) for each in SETTINGS)]

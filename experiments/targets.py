@@ -29,7 +29,7 @@ TITLE = "Long-tailed classes: balanced targets against mixing, strata and weight
 N, K = {"flowers": 6149, "digits": 389}, {"flowers": 102, "digits": 20}
 #: Updates of 1, 2, 3, 5, 10 and 15 epochs of flowers, and of 1, 2, 5, 10, 20 and 40 of digits.
 STEPS = {"flowers": (60, 121, 181, 301, 603, 904), "digits": (19, 39, 97, 194, 389, 778)}
-RATES = {"flowers": (0.3, 1.0, 3.0, 10.0, 30.0), "digits": (0.125, 0.25, 0.5, 1.0, 2.0)}
+RATES = {"flowers": (0.3, 1.0, 3.0, 10.0, 30.0), "digits": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)}
 BALANCED = "k-DPP w=0.5, balanced target"
 COLUMNS: dict[str, Column] = {
     "flowers, 1 epoch": ("targets/flowers", "accuracy", STEPS["flowers"][0]),
