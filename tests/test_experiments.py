@@ -386,7 +386,7 @@ def test_a_journal_goes_on_after_a_cut_line_and_anew_for_other_code(tmp_path: Pa
     case = replace(CASE, run=run)
     whole = results([case], journal=Journal(path, "version 1"))
     jobs = len(done)
-    assert jobs == 3 * (4 * 2 + 3)
+    assert jobs == len(ARMS) * (len(RATES) * 2 + 3)
     text = path.read_text(encoding="utf-8")
     path.write_text(text[:-10], encoding="utf-8")  # killed while it wrote the last line
     again = Journal(path, "version 1")
