@@ -89,7 +89,7 @@ def table(found):
             refusals = [text for text in cells[column] if text != "holds"]
             notes += [text for text in dict.fromkeys(refusals) if text not in notes]
             marks = sorted({notes.index(text) + 1 for text in refusals})
-            texts.append("refused: " + ", ".join(map(str, marks)) if marks else "holds")
+            texts.append("error " + ", ".join(map(str, marks)) if marks else "✓")
         lines.append(f"| {row} | {' | '.join(texts)} |")
     return "\n".join([*lines, "", *(f"{n}. {text}" for n, text in enumerate(notes, start=1))])
 

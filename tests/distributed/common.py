@@ -22,7 +22,7 @@ EARLY, LATE = 2, 2 * STEPS + 3  # steps after which a run is killed: in epoch 0,
 
 #: What every framework is asked for, and the runs that show it.
 CELLS = {
-    "one draw a step": [{"epochs": 1}],
+    "one batch per step": [{"epochs": 1}],
     "epochs": [{}],
     "workers 0, 1, 4": [{"workers": 1}, {"workers": 4}],
     "resumed in epoch 0": [{"stop": EARLY, "workers": 1}],
