@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import dmsgd
+from dmsgd.commands.demo import points
 
 ROOT = Path(__file__).resolve().parents[1]
 GREEN, GREY, RED, BLUE = "#00796b", "#9aa5ae", "#d84315", "#3f6fb5"
@@ -25,11 +25,8 @@ STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 
 def batches(above: Axes, below: Axes) -> None:
     """Show one uniform and one diverse batch of 16 of the same points."""
-    rng = np.random.default_rng(5)
-    centres, spread = np.array([[0, 0], [3.4, 0.9], [1.6, 2.4]]), np.array([0.75, 0.5, 0.3])
-    group = np.repeat(np.arange(3), [180, 45, 15])
-    X = centres[group] + spread[group, None] * rng.normal(size=(240, 2))
-    designs = {"uniform": dmsgd.Uniform(240, 16), "diverse": dmsgd.diversify(X, 16)}
+    X, _ = points()
+    designs = {"uniform": dmsgd.Uniform(len(X), 16), "diverse": dmsgd.diversify(X, 16)}
     for axes, (name, design), colour in zip(
         (above, below), designs.items(), (RED, GREEN), strict=True
     ):

@@ -1,45 +1,52 @@
-"""`dmsgd demo`: its data, the direction of its numbers, and what it prints and writes."""
+"""`dmsgd demo`: its picture, the direction of its figures, and what it prints and writes."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-import pytest
+from sklearn.datasets import load_digits
 
 from command_line import CliRunner
 from dmsgd.commands import app
-from dmsgd.commands.demo import compare_batches, documents
+from dmsgd.commands.demo import GROUPS, HEIGHT, WIDTH, K, compare_labelled, draw_points, points
 
 
-def test_documents_have_common_topics_a_rare_one_and_odd_ones() -> None:
-    counts, topic = documents(0)
-    assert counts.shape == (1000, 200)
-    assert np.all(counts.sum(axis=1) == 150)
-    assert np.bincount(topic).tolist() == [196] * 5 + [10] + [1] * 10
+def test_the_picture_has_a_mark_at_every_chosen_point() -> None:
+    X = np.array([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5], [1.0, 0.0]])
+    lines = draw_points(X, np.array([1, 3])).plain.splitlines()
+    small, large = lines[-1][0], lines[0][-1]
+    assert small != large != " "
+    assert len(lines) == HEIGHT
+    assert {len(line) for line in lines} == {WIDTH}
+    assert lines[-1][-1] == large
+    assert "".join(lines).count(large) == "".join(lines).count(small) == 2
+    assert np.bincount(points()[1]).tolist() == list(GROUPS)
 
 
-def test_rare_documents_are_drawn_as_the_front_page_says() -> None:
-    seeds = [compare_batches(seed) for seed in range(3)]
-    held = {name: np.mean([each[name][0] for each in seeds]) for name in seeds[0]}
-    assert held["shuffled"] < 25 < 50 < held["frequency-matched"] < held["k-DPP"] < 75
-    for each in seeds:
-        assert each["shuffled"][1] == pytest.approx(1)
-        assert each["k-DPP"][1] == pytest.approx(each["frequency-matched"][1])
-        assert each["k-DPP"][1].min() > 4
-    assert seeds[0]["k-DPP"][0] == compare_batches(0)["k-DPP"][0] != seeds[1]["k-DPP"][0]
+def test_chosen_digits_train_better_than_random_ones() -> None:
+    X, y = load_digits(return_X_y=True)
+    found = [compare_labelled(X / 16, y, seed) for seed in range(2)]
+    random, select = (
+        np.mean([each[name] for each in found], axis=0) for name in ("random", "select")
+    )
+    assert np.all(select > random + 1)
+    assert 75 < select[0] < select[-1] < 98
+    assert found[0] == compare_labelled(X / 16, y, 0) != found[1]
 
 
-def test_demo_prints_a_table_and_writes_a_page(tmp_path: Path) -> None:
+def test_demo_prints_one_screen_and_writes_a_page(tmp_path: Path) -> None:
     out = tmp_path / "new" / "folder"
     answer = CliRunner().invoke(app, ["demo", "--seeds", "2", "--out", str(out)])
     assert answer.exit_code == 0, answer.output
-    for name in ("shuffled", "frequency-matched", "k-DPP"):
-        assert f"{name}  " in answer.output
+    for words in (f"uniform batch of {K}", f"diverse batch of {K}", "random", "select", "100,000"):
+        assert words in answer.output
     assert str(out / "report.html") in answer.output
-    assert "rare topic" in (out / "report.html").read_text(encoding="utf-8")
-    assert "\x1b" not in answer.output  # no progress bars outside a terminal
-    assert max(map(len, answer.output.splitlines())) <= max(80, len(str(out)) + 40)
+    assert "Digits" in (out / "report.html").read_text(encoding="utf-8")
+    assert "\x1b" not in answer.output  # no colours or progress bars outside a terminal
+    lines = answer.output.splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= max(80, len(str(out)) + 70)
 
 
 def test_demo_refuses_a_file_as_folder_and_a_single_seed(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d,e,f", comments="")
 np.save("y.npy", y)
 for command in ("inspect x.csv --labels y.npy -k 4", "report x.csv -k 4 -o r.html",
                 "sample x.csv -k 4 -n 9 -o b.npy", "select x.csv -k 4 -o c.csv",
-                "--versions", "demo --seeds 2"):
+                "--versions"):
     done = CliRunner().invoke(app, command.split(), catch_exceptions=False)
     assert done.exit_code == 0, (command, done.output)
 print("core", file=sys.stderr)
@@ -78,6 +78,7 @@ print(json.dumps({
         "dmsgd.torch", "dmsgd.torch.lightning", "dmsgd.torch.transformers", "dmsgd.sklearn",
         "dmsgd.imblearn", "dmsgd.activeml")},
     "cluster": command("sample x.npy -k 4 -n 9 -o b.npy --cluster local"),
+    "demo": command("demo"),
 }))
 """
 
@@ -99,6 +100,7 @@ EXPECTED = {
         ("dmsgd.imblearn", "dmsgd.imblearn", "scikit-learn and imbalanced-learn", "imblearn"),
         ("dmsgd.activeml", "dmsgd.activeml", "scikit-learn and scikit-activeml", "activeml"),
         ("cluster", "error: a cluster", "Dask and distributed", "dask"),
+        ("demo", "error: the demo", "scikit-learn", "sklearn"),
     )
 }
 

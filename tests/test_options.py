@@ -33,7 +33,7 @@ BASE = {
     "report": ["x.npy", "-k", "3", "-o", "out.html", "--labels", "y.npy", "--force"],
     "demo": ["--force"],
 }
-BEGINNINGS = {"demo": "dmsgd.commands.demo.compare_batches"}
+BEGINNINGS = {"demo": "dmsgd.commands.demo.batches_table"}
 #: What an option needs beside it to mean anything.
 WITH = {"scale": ["--kernel", "rbf"]}
 #: Options whose values are no nonsense, however odd: any text is a title.

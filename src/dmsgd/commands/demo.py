@@ -1,7 +1,10 @@
-"""`dmsgd demo`: how often batches hold rare documents, by how the batches are drawn."""
+"""`dmsgd demo`: a diverse batch, what to label, and the time per batch, on one screen."""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +14,20 @@ from dmsgd.commands.options import FORCE
 from dmsgd.commands.output import atomic_write
 from dmsgd.commands.terminal import echo, progress_bar
 from dmsgd.files.paths import check_path
+from dmsgd.inputs.messages import require
 
 if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
     from dmsgd.inputs.arrays import FloatArray, IntArray
 
-K, PAGE = 20, "report.html"
+PAGE, POOL = "report.html", 900
+#: Points in each group of the picture, and items in its batches.
+GROUPS, K = (180, 45, 15), 16
+#: How many digits are labelled, and of how many items batches are timed.
+LABELLED, ITEMS = (20, 50, 100), (1_000, 10_000, 100_000)
+WIDTH, HEIGHT = 36, 10
 
 
 @click.command()
@@ -25,13 +37,12 @@ K, PAGE = 20, "report.html"
     default="dmsgd-demo",
     help="Folder for the report.",
 )
-@click.option("--seeds", type=click.IntRange(min=2), default=10, help="Repetitions.")
+@click.option("--seeds", type=click.IntRange(min=2), default=5, help="Repetitions.")
 @FORCE
 def demo(out: Path, seeds: int, force: bool) -> None:
-    """Compare ways to draw batches: a table and a report.
+    """Show diverse batches, what to label, time per batch, and a report.
 
-    Of 1,000 generated documents without labels, ten share a rare topic and ten are like no other;
-    half a minute. Nothing is downloaded.
+    On generated points and scikit-learn's digits; half a minute. Nothing is downloaded.
 
     \b
     Examples:
@@ -41,81 +52,142 @@ def demo(out: Path, seeds: int, force: bool) -> None:
     check_path(out / PAGE)
     if (out / PAGE).exists() and not force:
         raise FileExistsError(f"{out / PAGE} exists; use --force to replace it, or --out")
+    require("sklearn", "the demo")
     import numpy as np
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Column, Table
-    from scipy import sparse, special
+    from sklearn.datasets import load_digits
 
     import dmsgd
 
     out.mkdir(parents=True, exist_ok=True)
-    heads = "% of batches\nwith the topic", "odd ones, shuffled\n= 1: least", "most\noften"
-    table = Table(
-        "batches",
-        *(Column(head, justify="right", no_wrap=True) for head in heads),
-        title="1,000 generated documents: a topic of 10, 10 odd ones, no labels",
-        caption=f"batches of {K}; ± is the 95 % interval of {seeds} seeds",
-        box=SIMPLE_HEAD,
-    )
-    with progress_bar("Drawing batches") as progress:
-        found = []
+    digits, digit = load_digits(return_X_y=True)
+    echo(batches_table())
+    with progress_bar("Labelling digits") as progress:
+        accuracy = []
         for seed in range(seeds):
-            found.append(compare_batches(seed))
+            accuracy.append(compare_labelled(digits / 16, digit, seed))
             progress((seed + 1) / seeds)
-    for name in found[0]:
-        held, odd = (np.array([each[name][part] for each in found]) for part in (0, 1))
-        margin = special.stdtrit(seeds - 1, 0.975) * held.std(ddof=1) / np.sqrt(seeds)
-        shares = f"{held.mean():.1f} ± {margin:.1f}"
-        table.add_row(name, shares, f"{odd.min():.1f}", f"{odd.max():.1f}")
-    echo(table)
+    with progress_bar("Timing batches") as progress:
+        echo(figures_table(accuracy, time_batches(progress)))
     echo(
-        "A k-DPP draws unusual documents more often; most of that is sampling frequency, which "
-        "frequency-matched batches have without its repulsion. Strata of k-means hold the topic "
-        "more often and miss odd documents; where there are labels, try stratified batches first. "
-        "Rare groups of real texts are less distinct (docs/results/topics.md).",
+        "Few labels: choose them with select; items nearest to k-means centres do nearly as well. "
+        "Training: shuffle, or use Stratified if classes are uneven (docs/good-for.md).",
         wrapped=True,
     )
     with progress_bar("Report") as progress, atomic_write(out / PAGE, force) as file:
-        X, topic = documents(0)
-        options = dmsgd.designs.DesignOptions()
-        names = np.array([*(f"topic {each}" for each in range(1, 6)), "rare topic", "odd"])
-        labels = names[np.minimum(topic, 6)]
-        report = dmsgd.report.build(sparse.csr_array(X), K, labels, options, progress=progress)
-        file.write(report.html("Generated documents").encode())
-    echo(f"The report, with sliders: {out / PAGE}")
+        images = np.uint8(digits * 255 / 16).reshape(-1, 8, 8)
+        report = dmsgd.report.build(digits, 20, digit, images=images, progress=progress)
+        file.write(report.html("Digits").encode())
+    echo(f"What batches of the digits hold, a page with sliders: {out / PAGE}")
 
 
-def documents(seed: int) -> tuple[FloatArray, IntArray]:
-    """Return counts of 200 words in 1,000 documents, and their topics: 5 is rare, more are odd.
-
-    Four fifths of a document's 150 words are of its own topic.
-    """
+def points() -> tuple[FloatArray, IntArray]:
+    """Return 240 points in the plane and the group of each: a large, a small and a tiny one."""
     import numpy as np
 
-    rng, sizes = np.random.default_rng(seed), np.array([196] * 5 + [10] + [1] * 10)
-    words = rng.dirichlet(np.full(200, 0.05), size=sizes.size)
-    topic = np.repeat(np.arange(sizes.size), sizes)
-    others = rng.dirichlet(5 * sizes / sizes.sum(), size=topic.size)
-    counts = rng.multinomial(150, (0.8 * np.eye(sizes.size)[topic] + 0.2 * others) @ words)
-    return counts.astype(np.float64), topic
+    rng = np.random.default_rng(5)
+    centres, spread = np.array([[0, 0], [3.4, 0.9], [1.6, 2.4]]), np.array([0.75, 0.5, 0.3])
+    group = np.repeat(np.arange(3), GROUPS)
+    return centres[group] + spread[group, None] * rng.normal(size=(group.size, 2)), group
 
 
-def compare_batches(seed: int) -> dict[str, tuple[float, FloatArray]]:
-    """Return for each kind of batches the % with the rare topic, and how often odd ones are drawn.
+def batches_table() -> Table:
+    """Return a uniform and a diverse batch of the same points, side by side."""
+    from rich.table import Table
 
-    The latter is relative to shuffled epochs.
-    """
     import dmsgd
 
-    X, topic = documents(seed)
-    kdpp = dmsgd.diversify(X, K)
-    shuffled = dmsgd.Partition(dmsgd.Uniform(len(X), K))
-    found = {}
-    for name, design in (
-        ("shuffled", shuffled),
-        ("frequency-matched", dmsgd.Weighted.like(kdpp)),
-        ("k-DPP", kdpp),
-    ):
-        held = (topic == 5)[design.sample(1000, seed)].any(axis=1)
-        found[name] = 100 * held.mean(), design.inclusion()[topic > 5] * len(X) / K
+    X, group = points()
+    table = Table(box=None, pad_edge=False, padding=(0, 4, 0, 0))
+    pictures, captions = [], []
+    designs = {"uniform": dmsgd.Uniform(len(X), K), "diverse": dmsgd.diversify(X, K)}
+    for name, design in designs.items():
+        batches = design.sample(1000, seed=2)
+        table.add_column(f"A {name} batch of {K}", width=WIDTH)
+        pictures.append(draw_points(X, batches[0]))
+        held = (group == 2)[batches].any(axis=1).mean()
+        captions.append(f"smallest group: in {held:.0%} of batches")
+    table.add_row(*pictures)
+    table.add_row(*captions)
+    return table
+
+
+def draw_points(X: FloatArray, chosen: IntArray) -> Text:
+    """Return points as lines of text, the chosen ones as larger marks."""
+    import numpy as np
+    from rich.text import Text
+
+    small, large = "·●" if "utf" in (sys.stdout.encoding or "").lower() else ".O"
+    place = (X - X.min(axis=0)) / np.ptp(X, axis=0) * (WIDTH - 1, HEIGHT - 1)
+    column, row = np.rint(place).astype(int).T
+    grid = np.full((HEIGHT, WIDTH), " ")
+    grid[row, column] = small
+    grid[row[chosen], column[chosen]] = large
+    picture = Text("\n".join("".join(line) for line in grid[::-1]), no_wrap=True)
+    picture.highlight_words([large], "bold green")
+    return picture
+
+
+def compare_labelled(X: FloatArray, y: IntArray, seed: int) -> dict[str, list[float]]:
+    """Return the accuracy in % of a classifier that knows the labels of a few items, by choice."""
+    import numpy as np
+    from sklearn.cluster import KMeans
+    from sklearn.linear_model import LogisticRegression
+
+    import dmsgd
+
+    order = np.random.default_rng(seed).permutation(len(X))
+    pool, test = order[:POOL], order[POOL:]
+    found: dict[str, list[float]] = {"random": [], "k-means": [], "select": []}
+    for k in LABELLED:
+        centres = KMeans(k, n_init=1, random_state=seed).fit(X[pool])
+        for name, items in (
+            ("random", np.arange(k)),
+            ("k-means", centres.transform(X[pool]).argmin(axis=0)),
+            ("select", dmsgd.select(X[pool], k)),
+        ):
+            known = pool[items]
+            model = LogisticRegression(C=10, max_iter=1000).fit(X[known], y[known])
+            found[name].append(100 * float(model.score(X[test], y[test])))
     return found
+
+
+def time_batches(progress: Callable[[float], None]) -> list[float]:
+    """Return the CPU time in ms per diverse batch of 64, for each number of items."""
+    import numpy as np
+
+    import dmsgd
+
+    found = []
+    for n in ITEMS:
+        design = dmsgd.diversify(np.random.default_rng(0).normal(size=(n, 128)), k=64)
+        design.sample(200, seed=0)  # the first call compiles
+        began = time.process_time()
+        design.sample(200, seed=1)
+        found.append(1000 * (time.process_time() - began) / 200)
+        progress(len(found) / len(ITEMS))
+    return found
+
+
+def figures_table(accuracy: list[dict[str, list[float]]], times: list[float]) -> Table:
+    """Return the accuracies, with 95 % intervals, and the times, side by side."""
+    import numpy as np
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from scipy import special
+
+    seeds = len(accuracy)
+    left = Table("labelled", title="Which digits to label? Accuracy in %", box=SIMPLE_HEAD)
+    for name in accuracy[0]:
+        left.add_column(name, justify="right", no_wrap=True)
+    for at, k in enumerate(LABELLED):
+        scores = [np.array([each[name][at] for each in accuracy]) for name in accuracy[0]]
+        half = special.stdtrit(seeds - 1, 0.975) / np.sqrt(seeds)
+        left.add_row(str(k), *(f"{s.mean():.1f} ± {half * s.std(ddof=1):.1f}" for s in scores))
+    right = Table(title="Diverse batches of 64", box=SIMPLE_HEAD)
+    for name in ("items", "ms per batch"):
+        right.add_column(name, justify="right")
+    for n, ms in zip(ITEMS, times, strict=True):
+        right.add_row(f"{n:,}", f"{ms:.2f}")
+    both = Table.grid(padding=(0, 3, 0, 0))
+    both.add_row(left, right)
+    return both
