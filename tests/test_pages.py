@@ -6,6 +6,7 @@ made. Commands run too; of those that take minutes or need a cluster the options
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from importlib.util import find_spec
@@ -16,6 +17,7 @@ import pytest
 from command_line import CliRunner
 from dmsgd.commands import app
 from experiments.__main__ import parser as experiments
+from experiments.datasets.files import VARIABLE, cache_folder
 
 ROOT = Path(__file__).parent.parent
 #: What `make test` runs; all other pages are for `make test-long`.
@@ -31,6 +33,9 @@ LONG = ("demo", "bench")
 
 #: Packages of recipes; a block that imports one is left out where it is missing.
 RECIPES = ("langchain_core", "llama_index", "haystack", "flwr")
+
+#: Data sets that pages load, by the file that must be there: a test downloads nothing.
+LOADED = {"datasets.mnist()": "mnist/mnist.npz", "datasets.debian()": "debian/descriptions.txt.gz"}
 
 #: What readers have at hand: features and labels, in memory and in files.
 READER = """
@@ -157,6 +162,10 @@ def test_every_block_runs(name, tmp_path, monkeypatch):
             pytest.importorskip(module)
     if 'device="cuda"' in text and not pytest.importorskip("torch").cuda.is_available():
         pytest.skip("no CUDA device")
+    for call, file in LOADED.items():
+        folders = (Path(os.environ.get(VARIABLE, "")), cache_folder())
+        if call in text and not any((each / file).is_file() for each in folders):
+            pytest.skip(f"no {file} in the folder that {VARIABLE} names, nor in the cache")
     monkeypatch.chdir(tmp_path)
     found: dict[str, object] = {}
     exec(BESIDES.get(name, "") if name == "README.md" else READER + BESIDES.get(name, ""), found)
