@@ -39,6 +39,25 @@ def test_pages_of_the_reference_have_the_docstrings_of_today():
             assert shown == (reference.written(name) or shown), "python docs/site/reference.py"
 
 
+def test_every_page_of_the_reference_opens_with_a_link_to_the_guide():
+    for page in (DOCS / "reference").glob("*.md"):
+        links = re.findall(r"\]\((\.\./[\w-]+\.md)\)", page.read_text("utf-8").split("\n\n")[1])
+        assert links, page.name
+        assert all((page.parent / each).is_file() for each in links), page.name
+
+
+def test_see_also_links_public_names():
+    import docstrings
+    import reference
+
+    places = reference.places()
+    assert places["Weighted"] == "designs.md#dmsgd.Weighted"
+    text = "`KDPP`. See also `KDPP`, `dmsgd.select` or\n`Weighted.like`. Not `KDPP`."
+    assert docstrings.linked(text, {"KDPP": "(a.md)", "select": "[b]"}) == (
+        "`KDPP`. See also [`KDPP`](a.md), [`dmsgd.select`][b] or\n`Weighted.like`. Not `KDPP`."
+    )
+
+
 def test_docstrings_become_markdown():
     import docstrings
 

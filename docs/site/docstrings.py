@@ -10,10 +10,13 @@ import ast
 import doctest
 import inspect
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 
 ARGUMENT = re.compile(r"^(\w+(?:, \w+)*):\s+(\S.*)$")
+#: A sentence that names what to read next.
+SEE_ALSO = re.compile(r"See also\s(?:[^.`]|`[^`]*`)*")
 
 #: The modules that users type, and thereby where each public name comes from; "" is dmsgd itself.
 MODULES = (
@@ -34,6 +37,20 @@ def markdown(text: str) -> str:
     """
     blocks = re.split(r"\n\s*\n", text.strip()) if text.strip() else []
     return "\n\n".join(map(_block, blocks))
+
+
+def linked(text: str, places: Mapping[str, str]) -> str:
+    """Return `text` with links from names after "See also" to their places.
+
+    >>> linked("See also `KDPP`, `dmsgd.select` or `x`.", {"KDPP": "(a.md)", "select": "[b]"})
+    'See also [`KDPP`](a.md), [`dmsgd.select`][b] or `x`.'
+    """
+
+    def link(name: re.Match[str]) -> str:
+        place = places.get(name[1].rpartition(".")[2])
+        return f"[{name[0]}]{place}" if place else name[0]
+
+    return SEE_ALSO.sub(lambda found: re.sub("`([^`]*)`", link, found[0]), text)
 
 
 def _block(block: str) -> str:

@@ -9,7 +9,11 @@ from typing import Any
 import griffe
 
 sys.path.append(str(Path(__file__).parent))
-from docstrings import MODULES, markdown
+from docstrings import MODULES, linked, markdown
+from reference import places
+
+#: Names as mkdocstrings links them, on whichever page they are.
+PLACES = {name: f"[{place.partition('#')[2]}]" for name, place in places().items()}
 
 
 class PlainDocstrings(griffe.Extension):
@@ -18,7 +22,7 @@ class PlainDocstrings(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rewrite the docstring of one module, class, function or attribute."""
         if obj.docstring:
-            obj.docstring.value = markdown(obj.docstring.value)
+            obj.docstring.value = linked(markdown(obj.docstring.value), PLACES)
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Let names mean what Python means by them: a function before a module of its name."""

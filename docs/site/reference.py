@@ -21,6 +21,16 @@ FOLDER = Path(__file__).resolve().parents[1] / "reference"
 MARK = re.compile(r"(<!-- ::: (\S+) -->\n)(.*?)(<!-- end -->)", re.S)
 
 
+def places() -> dict[str, str]:
+    """Return the page and place of every public name, by the last part of the name."""
+    names = ((page.name, each[1]) for page in FOLDER.glob("*.md") for each in _marks(page))
+    return {path.rpartition(".")[2]: f"{page}#{path}" for page, path in names}
+
+
+def _marks(page: Path) -> list[tuple[str, ...]]:
+    return MARK.findall(page.read_text(encoding="utf-8"))
+
+
 def written(path: str) -> str:
     """Return the heading, the signature and the docstring of a public name, as Markdown."""
     home, _, name = path.rpartition(".")
@@ -31,7 +41,8 @@ def written(path: str) -> str:
     parts = [f'<a id="{path}"></a>', f"### {name}"]
     if not (inspect.isclass(found) and issubclass(found, Exception)):
         parts.append(f"```text\n{_signature(path, found)}\n```")
-    parts.append(docstrings.markdown(inspect.getdoc(found) or ""))
+    text = docstrings.markdown(inspect.getdoc(found) or "")
+    parts.append(docstrings.linked(text, {name: f"({at})" for name, at in places().items()}))
     parts += ["\n".join(_methods(found))] if inspect.isclass(found) else []
     return "\n\n".join(part for part in parts if part) + "\n\n"
 
@@ -57,7 +68,7 @@ def _signature(path: str, found: object) -> str:
 def _methods(found: type) -> list[str]:
     lines = []
     for name, each in vars(found).items():
-        if name.startswith("_") or not (callable(each) or isinstance(each, property)):
+        if name.startswith("_") or not (callable(each) or isinstance(each, property | classmethod)):
             continue
         said = (inspect.getdoc(each) or "").partition("\n\n")[0].replace("\n", " ")
         if said and not isinstance(each, type):

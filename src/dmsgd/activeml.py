@@ -18,14 +18,14 @@ from dmsgd.designs.uncertainty import Uncertainty, uncertainty
 
 
 class DiverseQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
-    """Queries samples that are uncertain and diverse: `dmsgd.select` given the labelled ones.
+    """A query strategy for samples that are uncertain, diverse and unlike the labelled ones.
 
     how:           as in `dmsgd.select`; "cover" queries samples that stand for many uncertain ones.
     method:        of `dmsgd.uncertainty`: "margin", "entropy" or "least confidence".
     missing_label, random_state: as in scikit-activeml.
 
     Utilities are uncertainties. The samples are best first unless how="draw", and that is not the
-    order of their utilities.
+    order of their utilities. See also `select`, `uncertainty`.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class DiverseQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         batch_size: int = 1,
         return_utilities: bool = False,
     ) -> Any:
-        """Return `batch_size` samples of X to label, and their utilities if these are asked for.
+        """Return `batch_size` samples of X to label and, on request, their utilities.
 
         The arguments are those of scikit-activeml's strategies. `candidates` are numbers of samples
         of X, by default those that are not labelled.

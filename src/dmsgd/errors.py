@@ -54,8 +54,9 @@ class InputError(HasFixes, ValueError):
 class RankError(InputError):
     """The kernel has too few independent directions: a k-DPP needs k <= rank(L).
 
+    k, rank: the batch size given, and the rank of the kernel.
     cut: which eigenvalues were taken for zero, on which a computed rank depends.
-    rbf: whether an RBF kernel of the same items would have more.
+    rbf: whether an RBF kernel of the same items would have a higher rank.
 
     >>> import dmsgd
     >>> try:
@@ -95,7 +96,7 @@ def warn_kernel(problem: str, **fixes: object) -> None:
 
 
 class SamplingError(RuntimeError):
-    """A draw could not be completed, or no weights give the inclusion probabilities asked for."""
+    """A batch could not be drawn, or no weights give the requested inclusion probabilities."""
 
 
 class ClusterError(ConnectionError):

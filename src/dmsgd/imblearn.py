@@ -32,22 +32,23 @@ THIN = 1e-6
 
 
 class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
-    """Keeps a diverse part of the data: k-DPP draws over features and labels, F = [(1-w)X, wH].
+    """An under-sampler that keeps a diverse part of the data, by k-DPPs over F = [(1-w)X, wH].
 
     sampling_strategy: imbalanced-learn's: {class: number of items}, a function from y to that, a
                        name ("majority", "all", ...) or, for two classes, the ratio of the smaller
                        to the larger. Other classes are kept whole. By default every class is cut to
                        the size of the smallest.
-    n_samples:         instead of it, how many items to keep in all, by one draw with that k; the
-                       class counts are random. Above the kernel's rank classes give equal numbers
-                       (one that has fewer gives all).
+    n_samples:         instead of sampling_strategy, how many items to keep in all, by one draw
+                       with that k; the class counts are random. Above the kernel's rank classes
+                       give equal numbers (one that has fewer gives all).
     w:                 weight of the labels, for a number n_samples; 0 ignores them, 1 ignores X.
     kernel, scale, standardize, normalize: as in `dmsgd.diversify`.
     random_state:      int, RandomState or None, as in scikit-learn.
 
-    Where classes have their numbers, each is one draw of `diversify` with its items alone; where
-    its kernel has a smaller rank, a union of draws of at most that rank. Items drawn twice are
-    replaced by draws from the remaining items; copies come last, at random.
+    With a sampling_strategy, the items of each class are one draw of `diversify` from that class
+    alone or, if the kernel's rank is too small, a union of draws of at most that rank. Items drawn
+    twice are replaced by draws from the remaining items; duplicates come last, at random.
+    See also `dmsgd.select`, `Stratified`.
 
     After `fit_resample`: `sample_indices_`, the items kept, in increasing order;
     `sampling_strategy_`, how many of each class; `route_`, "per class" or "k-DPP" (one draw).

@@ -24,7 +24,7 @@ from dmsgd.inputs.scalars import Seed
 @final
 @dataclass(frozen=True, eq=False)
 class Update:
-    """One update of the topics: number of the batch, its documents, and ρ_t."""
+    """One update of the topics: number of the batch, its documents, and learning rate ρ_t."""
 
     step: int
     batch: IntArray
@@ -32,7 +32,7 @@ class Update:
 
 
 def sklearn_settings(design: Source) -> dict[str, int]:
-    """Return the arguments of LatentDirichletAllocation for one update per batch, with D = n.
+    """Return the arguments of LatentDirichletAllocation for one update per batch.
 
     >>> from dmsgd import Uniform
     >>> sklearn_settings(Uniform(n=5485, k=80))
@@ -51,6 +51,8 @@ def train(
             `sklearn_settings(design)`. It counts t from 1 over its life (`n_batch_iter_`), whatever
             `start` is, so further training continues with the learning rates where it stopped.
     counts: (n, words) document-word counts: array, CSR, pandas or polars.
+
+    Raises ValueError if the model has other settings, or a count is negative.
 
     >>> import dmsgd, numpy as np
     >>> from sklearn.decomposition import LatentDirichletAllocation
@@ -102,9 +104,9 @@ class GensimCorpus:
     corpus: n documents [(word, count), ...] that can be indexed: a list, an indexed MmCorpus, a
             Sparse2Corpus.
 
-    gensim takes the length of its corpus, here steps * k, for D; use `train_gensim`, which has
-    D = n. Pass id2word to LdaModel: without it gensim takes the vocabulary from the documents
-    drawn. LdaMulticore makes one update for several chunks, so it is not DM-SVI.
+    gensim takes the length of its corpus, here steps * k, for the number of documents; use
+    `train_gensim`, which takes n. Pass id2word to LdaModel: without it gensim takes the vocabulary
+    from the documents drawn. LdaMulticore makes one update for several chunks: it is not DM-SVI.
 
     >>> from dmsgd import Uniform
     >>> documents = [[(i, 1)] for i in range(9)]
@@ -136,9 +138,9 @@ class GensimCorpus:
 
 
 def train_gensim(model: Any, corpus: GensimCorpus) -> None:
-    """Make one update of gensim's `model` for every batch of `corpus`, each with D = n.
+    """Make one update of gensim's `model` for every batch of `corpus`, for n documents in all.
 
-    gensim counts t from 0 over the model's life: ρ_t = (offset + t)^-decay.
+    gensim counts t from 0 over the model's life: the learning rate is (offset + t)^-decay.
 
     >>> from dmsgd import Uniform
     >>> from gensim.models import LdaModel

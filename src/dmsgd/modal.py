@@ -21,13 +21,15 @@ def query(
     method: Uncertainty = "margin",
     **predict_proba_kwargs: Any,
 ) -> IntArray:
-    """Return rows of the pool X to label: uncertain, diverse, and unlike what is labelled.
+    """Return rows of the pool X to label: uncertain, diverse and unlike the labelled ones.
 
     For `ActiveLearner(estimator, query_strategy=dmsgd.modal.query, ...)` of modAL. Rows that the
     learner has learnt from count as `given`.
 
     how:    as in `dmsgd.select`.
     method: of `dmsgd.uncertainty`: "margin", "entropy" or "least confidence".
+
+    See also `select`, `uncertainty`.
     """
     rows, known = X, classifier.X_training
     if known is not None:

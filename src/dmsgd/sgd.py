@@ -31,7 +31,7 @@ from dmsgd.inputs.scalars import Seed, as_flag
 @final
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One update that has been made: number and items of its batch; start=step+1 continues.
+    """One update of training: the number of its batch and the items; start=step+1 continues.
 
     loss: the batch's estimate of J* (biased) or J (unbiased) before the update, None from
           scikit-learn, whose estimators do not return it.
@@ -55,11 +55,13 @@ def train_torch(
 ) -> Iterator[Step]:
     """Return an iterator that makes one optimiser step per batch and yields a `Step` after it.
 
-    loss: (outputs, targets) -> one loss per item, shape (k,); torch's have reduction="none".
+    loss: (outputs, targets) -> one loss per item, shape (k,), as torch's with reduction="none".
     data: a tuple of tensors (X, ..., y), or a map-style dataset of such tuples; the model gets all
           fields but the last, which are the targets. Batches go to the model's device.
+    unbiased: weight losses by `dmsgd.unbiased_weights`.
 
-    The batches are the rows of design.sample(steps, seed, start=start).
+    The batches are the rows of design.sample(steps, seed, start=start). Raises ValueError if the
+    loss does not return k values. See also `dmsgd.torch.loader`, for training loops of your own.
 
     >>> import dmsgd, torch
     >>> X, y = torch.randn(100, 5), torch.randint(3, (100,))
@@ -159,7 +161,8 @@ def train_sklearn(
               have weight 0 is not passed on.
 
     SGDClassifier makes k updates of one item each, and MLPClassifier divides by the sum of the
-    batch's weights, a ratio of two unbiased estimates. Use `train_torch` where that matters.
+    batch's weights, a ratio of two unbiased estimates. Use `train_torch` where that matters. Raises
+    TypeError if the estimator has no partial_fit. See also `dmsgd.sklearn.Diversified`.
 
     >>> import dmsgd, numpy as np
     >>> from sklearn.linear_model import SGDClassifier

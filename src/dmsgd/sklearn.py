@@ -32,21 +32,22 @@ OWN = frozenset({"estimator", "estimator_", "design_", "partial_fit"})
 
 
 class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Fits an estimator batch by batch (`partial_fit`), with batches of a design.
+    """An estimator that fits another batch by batch (`partial_fit`), with batches of a design.
 
     estimator: anything with partial_fit: SGDClassifier, MLPClassifier, MiniBatchKMeans, ...
-    batches:   "k-DPP"; "weighted", as often without repulsion; "partition", every item once per
-               epoch in diverse batches; "stratified"; "uniform".
-    k:         the items of a batch; fewer where X has fewer rows, or the kernel a lower rank (with
-               a warning), so that no fold of a search fails.
+    batches:   "k-DPP"; "weighted", its frequencies without repulsion; "partition", every item once
+               per epoch in diverse batches; "stratified"; "uniform".
+    k:         items per batch; fewer where X has fewer rows, or the kernel a lower rank (with a
+               warning), so that no fold of a search fails.
     w, kernel, scale, standardize, normalize, target: as in `dmsgd.diversify`; labels are y.
-    epochs:    passes over as many items as there are: ceil(epochs n / k) batches.
+    epochs:    how long to train: on ceil(epochs n / k) batches.
     unbiased:  weight items by k / (n b_i), if partial_fit takes sample_weight.
     random_state: int, RandomState or None, as in scikit-learn, for the batches, and for the
                estimator if its own is None.
 
     After `fit`: `estimator_`, `design_`, and all methods and attributes of the fitted estimator
     (predict, transform, score, coef_, classes_, feature_names_in_, ...).
+    See also `dmsgd.sgd.train_sklearn`, `DiverseSelector`.
 
     >>> import numpy as np
     >>> from sklearn.linear_model import SGDClassifier
@@ -172,9 +173,9 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class DiverseSelector(BaseEstimator):  # type: ignore[misc]
-    """Chooses a diverse part of the rows by `dmsgd.select`; named as in scikit-matter.
+    """A selector of diverse rows, by `dmsgd.select`; names are those of scikit-matter.
 
-    n_to_select:    how many rows, or which share of them, a float up to 1; None is half of them.
+    n_to_select:    how many rows, or their share, a float up to 1; None is half of the rows.
     how, diversity: as in `dmsgd.select`.
     random_state:   int, RandomState or None, as in scikit-learn, for how="draw".
 

@@ -37,11 +37,14 @@ DECISIONS = 2**64 - 1
 class AcceptReject(Design):
     """Batches of k items with exactly the distribution of the k-DPP, without eigenvectors.
 
-    For kernels that are too large to be diagonalised and whose items hardly repel each other at
-    this k, as texts at k = 64. The expected number of proposals per batch grows like exp(k²) and is
-    estimated at once (`proposals`); more than 2,000 raise ValueError. A proposal takes k² kernel
-    entries and O(k³) operations. KDPP(kernel, k) is as exact and faster wherever its set-up is
-    affordable. There is no `inclusion`; `dmsgd.diagnostics.estimate_inclusion` counts.
+    It is for kernels that are too large to be diagonalised and whose items hardly repel each other
+    at this k, such as texts at k = 64. The expected number of proposals per batch (`proposals`)
+    grows like exp(k²). A proposal takes k² kernel entries and O(k³) operations. KDPP(kernel, k) is
+    as exact and faster wherever its set-up is affordable. There is no `inclusion`; use
+    `dmsgd.diagnostics.estimate_inclusion`.
+
+    Raises ValueError if a batch takes more than 2,000 proposals, and `RankError` if fewer than k
+    items have features. See also `KDPP`, `SwapChain`.
 
     >>> from dmsgd.kernels import RBF
     >>> AcceptReject(RBF(np.arange(900.0)[:, None], scale=1.0), k=8).sample(100, seed=0).shape

@@ -74,20 +74,21 @@ def diversify(
     spectrum: SpectrumName = "auto",
     rank: int | None = None,
 ) -> KDPP:
-    """Return the k-DPP whose batches are diverse in the features X and, with weight w, the labels.
+    """Return a k-DPP: batches of k items, diverse in X and, with weight w, in the labels.
 
     X:         (n, d) features: array, CSR, frame, memory map or torch tensor; the path of an .npz,
                .csv or .tsv file; or, to be read in blocks, a path (.npy, .zarr, .parquet, a folder
                of sparse .npz), a Zarr array, a Dask array or frame, a list of delayed CSR.
+    k:         items per batch, at most n.
     labels, w: (n,) classes, or the name of a column of a frame, .csv, .tsv or .parquet file, which
-               is then no feature; mixed in as F = [(1-w)X, wH], or for an RBF kernel S as
+               is then not a feature; mixed in as F = [(1-w)X, wH], or for an RBF kernel S as
                (1-w)² S + w² H Hᵀ. w = 0 ignores them (with a warning unless the target uses them),
                w = 1 ignores the features.
     quality:   (n,) numbers >= 0, how much each item is worth: L_ij = q_i S_ij q_j for the kernel S,
-               so better items come more often. "length" takes the lengths of the rows, which makes
-               the linear kernel that of the paper, L = X Xᵀ.
-    diversity: what counts more: 0.5 takes quality as it is, towards 0 only quality counts, and at
-               1 only diversity.
+               so better items are drawn more often. "length" takes the lengths of the rows, which
+               makes the linear kernel that of the paper, L = X Xᵀ.
+    diversity: weight of diversity against quality: 0.5 takes quality as it is, towards 0 only
+               quality counts, and at 1 only diversity.
     kernel:    "linear" (L = F Fᵀ), "rbf" (exp(-distance² / (2 scale²)) of X), or "auto": linear
                where X has at least 1.25 k columns and as many directions, otherwise RBF. `repr` and
                `design.kernel` show which. A kernel of your own goes to `KDPP(kernel, k)`.
@@ -96,20 +97,23 @@ def diversify(
                different units, where those with the largest numbers would decide alone.
     normalize: then scale the rows of X to length 1, so that only directions count. By default True
                for the linear kernel, which would draw long rows more often, and False for RBF.
-    scale:     of the RBF kernel; by default one at which a batch of k has room
-               (`dmsgd.designs.suggest_scale`), halved until k items are independent.
+    scale:     length scale of the RBF kernel; by default that of `dmsgd.designs.suggest_scale`,
+               halved until k items are independent.
     target:    inclusion probabilities, if not those of the kernel: "uniform" (plain averages over
                batches are unbiased), "balanced" (every class has the same share), "density" (more
                where items are sparse: `dmsgd.targets.density`), or one number per item, scaled to
                sum to k. The design is the closest k-DPP with them (`dmsgd.targets.prescribe`).
     spectrum:  "exact"; "nystrom" or "pivoted_cholesky", approximations of rank `rank`, by default
-               max(1500, 3 k); "auto" is exact, except for "rbf" with more than 5,000 items, where
-               it is "nystrom", of up to three times that rank where this brings the share of a
-               batch's items that could be others (`Spectrum.batch_error`) below 1 %. `repr` shows
-               that share, and a larger one is a warning.
+               max(1500, 3 k). "auto" is exact, except for "rbf" with more than 5,000 items: there
+               it is "nystrom", with up to three times that rank to keep its error
+               (`Spectrum.batch_error`) below 1 %. `repr` shows that error; a larger one warns.
 
-    Set-up is O(n d min(n, d)) for a linear kernel, with 8 n r bytes of eigenvectors of rank r and
-    up to three times as much on the way; a batch costs about 3k³ operations, whatever n is.
+    Set-up is O(n d min(n, d)) for a linear kernel of rank r; it keeps 8 n r bytes and needs up to
+    three times as much while it runs. A batch costs about 3k³ operations, independent of n.
+
+    Raises `RankError` if fewer than k items are independent and `TargetError` if no k-DPP has the
+    target; warns with `KernelWarning` if the kernel is unlikely to be the one you want.
+    See also `KDPP`, `select`, `Stratified`, `Weighted`, `Partition`.
 
     >>> import numpy as np
     >>> design = diversify(np.random.default_rng(0).normal(size=(500, 20)), k=10)

@@ -31,7 +31,9 @@ def check_range(size: Any, start: Any, numbers: int) -> tuple[int, int]:
 
 
 class Design(ABC):
-    """A distribution over batches of k distinct items out of n.
+    """A distribution over batches of k distinct items out of n; the base class of all designs.
+
+    n, k: number of items, and of items per batch.
 
     >>> import dmsgd
     >>> design: dmsgd.Design = dmsgd.Uniform(9, k=3)
@@ -44,7 +46,7 @@ class Design(ABC):
 
     @property
     def chunk(self) -> int:
-        """Number of batches that `sample` makes for the price of one."""
+        """How many batches `sample` makes at a time, at the cost of one."""
         return 1
 
     def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
@@ -67,7 +69,7 @@ class Design(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Return a hash of everything that the distribution is a function of."""
+        """Return a hash of everything that the distribution depends on."""
 
     def provenance(self) -> dict[str, str]:
         """Return where batches come from, in words: design, kernel, its fingerprint, sampler."""
@@ -96,7 +98,7 @@ class Design(ABC):
 
 
 class ClosedForm(Design):
-    """A design whose probabilities have closed forms; m_i = 1 if item i is in the batch.
+    """A design with exact probabilities; below, m_i = 1 if item i is in the batch, else 0.
 
     >>> import dmsgd
     >>> design = dmsgd.Stratified(["a", "a", "b"], k=2)  # one of each
@@ -173,6 +175,9 @@ def unbiased_weights(design: Any) -> FloatArray:
     design: any with `inclusion`, also `DPP` or a schedule.
 
     E[Σ_{i in batch} weight_i g_i] = (1/n) Σ_i g_i exactly; the paper's 1/(k b_i) is n/k times that.
+
+    Raises ValueError if an item is never drawn, and TypeError if the design has no `inclusion`.
+    See also `dmsgd.torch.WithLossWeights`.
 
     >>> import dmsgd
     >>> unbiased_weights(dmsgd.Stratified(["a", "a", "b"], k=2))

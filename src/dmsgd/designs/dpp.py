@@ -39,7 +39,7 @@ class DPP:
 
     It has the methods of a `Design`, but no k: `sample` returns a list of arrays and `log_prob`
     takes one; `expected_size` is the mean number of items. A batch of k items costs as much as
-    from a k-DPP, and O(r) more.
+    from a k-DPP, and O(r) more. See also `KDPP` for batches of one size.
 
     >>> DPP(np.eye(6)).expected_size
     3.0
@@ -66,7 +66,7 @@ class DPP:
 
         K: an (n, n) array, a Kernel, or the Spectrum of one, with eigenvalues from 0 to 1. If all
            are 0 or 1 it is a projection DPP: every batch has as many items as K has rank.
-           Eigenvalues within 1e-12 of 1 count as 1.
+           Eigenvalues within 1e-12 of 1 count as 1; one above 1 raises ValueError.
 
         >>> DPP.from_marginal([[0.5, 0.5], [0.5, 0.5]]).log_prob([[0], [1], [0, 1]]).round(3)
         array([-0.693, -0.693,   -inf])
@@ -132,7 +132,7 @@ class DPP:
     def sample(
         self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1
     ) -> list[IntArray]:
-        """Return batches start..start+size, each an int64 array of distinct items, maybe empty."""
+        """Return batches start..start+size: int64 arrays of distinct items, some maybe empty."""
         size, start = check_range(size, start, int(self.expected_size + ARRAY))
         key, draws, draw = seed_key(seed), range(start, start + size), self._prepared
         return parallel_map(lambda t: draw(key, t), draws, thread_count(workers))

@@ -56,9 +56,12 @@ class KDPP(ClosedForm):
     L:       an (n, n) array, a Kernel, or the Spectrum of one.
     sampler: (spectrum, k) -> PreparedSampler; a function of a module, so that designs pickle.
 
-    A batch takes about k log k proposals and 3k³ operations, whatever n is; tables are made at the
-    first, in O(n r) for a kernel of rank r. `inclusion` is O(n r), `joint` O(r²) per pair and
+    A batch takes about k log k proposals and 3k³ operations, independent of n; the first also
+    makes tables, O(n r) for a kernel of rank r. `inclusion` is O(n r), `joint` O(r²) per pair and
     `log_prob` O(r k²) per batch.
+
+    Raises `RankError` if k is larger than the rank of L; warns with `KernelWarning` if rounding is
+    visible. See also `diversify` for features, `DPP` for batches of any size, `Weighted`.
 
     >>> KDPP(np.eye(4), k=2).inclusion()
     array([0.5, 0.5, 0.5, 0.5])
@@ -135,7 +138,8 @@ class KDPP(ClosedForm):
 
         P(Y | items) ∝ det(L_Y): k counts the given items, of which there are fewer than k, and the
         others repel them and each other. O(n r²), or O(r³) for features in blocks, which are read
-        again if items are excluded.
+        again if items are excluded. Raises ValueError if no batch contains all of `items`, and
+        `RankError` if fewer than k independent items are left.
 
         >>> L = [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]]
         >>> KDPP(L, k=2).given([0]).inclusion().round(3)

@@ -42,7 +42,8 @@ class DesignOptions:
              (`Weighted.like`); "partition", every item once per epoch (`Partition`);
              "stratified", by labels; or "uniform". The last two use no other option.
 
-    Labels, and a quality or target given as numbers, are passed beside the options.
+    Labels, and a quality or target given as numbers, are passed beside the options. Raises
+    ValueError for options that exclude each other. See also `diversify`.
 
     >>> DesignOptions(w=0.7, standardize=True).code(k=64)
     'dmsgd.diversify(X, k=64, labels=y, w=0.7, standardize=True)'

@@ -24,24 +24,25 @@ EXCHANGE = "exchange"
 
 
 class Partition(Design):
-    """n // k batches per epoch in which every item comes once, as diverse as those of a design.
+    """Epochs of n // k batches in which every item comes once, as diverse as those of a design.
 
-    design: what batches are like. A k-DPP: the partition into batches B has probability
+    design: the design to follow. A k-DPP: the partition into batches B has probability
             proportional to Π_B det(L_B + ridge), L being its kernel with rows of length 1: every
             item comes once, so that lengths, and with them a target, cancel. `Stratified`: each
             class is spread evenly over batches, in proportion to its size. Batches are not
             balanced, as those of `Stratified` are: a rare class stays rare. `Uniform`: shuffled
-            epochs. Or a `Spectrum`, with k, where no k-DPP has such batches.
+            epochs. Or a `Spectrum` and k, for a k that exceeds its rank.
     labels: with a k-DPP, also spread each class evenly: only items of one class are exchanged.
-    rounds: of exchange, from batches dealt at random; in each, batches are paired and every pair
-            proposes k exchanges. The distribution above is the limit of many rounds, so that of a
-            k-DPP's partition is approximate; after six, batches are nearly as diverse as
+    rounds: rounds of exchange, from batches dealt at random; in each, batches are paired and every
+            pair proposes k exchanges. The distribution above is the limit of many rounds, so that
+            of a k-DPP's partition is approximate; after six, batches are nearly as diverse as
             independent ones.
-    ridge:  keeps batches possible that the kernel rules out: duplicates, more items than its rank.
+    ridge:  admits batches that the kernel rules out: duplicates, more items than its rank.
 
     Batch t is batch t % (n // k) of epoch t // (n // k). The n % k leftover items are another
     random sample in every epoch: every item has b = k/n, so plain averages are unbiased, and over
-    an epoch without leftovers they are exact.
+    an epoch without leftovers they are exact. Raises TypeError for other designs.
+    See also `OnePerGroup`, `KDPP` for independent batches.
 
     >>> import dmsgd
     >>> X = np.random.default_rng(0).normal(size=(12, 5))
@@ -120,6 +121,7 @@ class Partition(Design):
         return batches
 
     def inclusion(self) -> FloatArray:
+        """Return b_i = k/n, the probability that item i is in a batch, shape (n,)."""
         return np.full(self.n, self.k / self.n)
 
     def fingerprint(self) -> str:
@@ -140,14 +142,16 @@ class Partition(Design):
 
 @final
 class OnePerGroup(Partition):
-    """n // k batches per epoch in which every item comes once, and never two items of a group.
+    """Epochs of n // k batches in which every item comes once and no batch has two of a group.
 
     groups: (n,) the group of each item: a question and its answers, versions of a text, a patient.
-            No group may have more than n // k items, one for each batch of an epoch.
+
+    Raises ValueError if a group has more than n // k items, one for each batch of an epoch.
 
     Which groups share a batch is random, and so are the n % k leftover items of an epoch. Batches
     are global: under DDP no two ranks have items of one group in a step. The batches are those of
     `Partition(Stratified(groups, k))`, which does not check the sizes of groups.
+    See also `Partition`.
 
     >>> epoch = OnePerGroup([0, 0, 0, 1, 1, 1, 2, 2, 2], k=3).sample(3, seed=0)
     >>> np.sort(epoch // 3, axis=1).tolist()

@@ -28,7 +28,7 @@ SHRINK, LEAST = 0.9, 0.01
 
 @final
 class PoissonDisk(Design):
-    """Batches of k items at pairwise distances of at least `radius`, where there is room for that.
+    """Batches of k items at pairwise distances of at least `radius`, less where k items do not fit.
 
     radius: Euclidean. Default: the median distance of an item to its nearest neighbour in uniform
             batches of k, so that k items block less than all of the data, in any dimension.
@@ -36,7 +36,8 @@ class PoissonDisk(Design):
             batch, repeatedly; below 1 % of the first radius it counts as 0, and any item not yet in
             the batch is taken. So every batch has k distinct items; `radii` shows the relaxed ones.
 
-    O(k² d) per batch, whatever n is; set-up O(1000 k d).
+    O(k² d) per batch, independent of n; set-up O(1000 k d). Raises TypeError for sparse X, and
+    ValueError if all items are equal and no radius is given. See also `cells`, `diversify`.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> design = PoissonDisk(X, k=10)

@@ -26,12 +26,13 @@ BELOW, ABOVE, ACCURACY = float(np.log(100)), float(np.log(10)), 0.005
 
 
 def suggest_scale(X: Any, k: int, seed: Seed = 0) -> float:
-    """Return the RBF scale at which the kernel of all items has effective rank 2k.
+    """Return the RBF scale for batches of k items: the kernel then has effective rank 2k.
 
     With fewer than 4k items the rank is n/2 instead. The scale is found to 1 % between a hundredth
     of the median distance and ten times it, and is an end of that range where the rank is out of
     reach. Of more than max(500, 4k) items a sample of that size is used, and the rank of all is
-    extrapolated (docs/results/approximations.md).
+    extrapolated (docs/results/approximations.md). Raises ValueError if all items are equal.
+    See also `dmsgd.kernels.median_scale`, `RBF`.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> 0.3 < suggest_scale(X, k=5) < 3.0

@@ -40,37 +40,41 @@ def select(
     how: How = "cover",
     seed: Seed = None,
 ) -> IntArray:
-    """Return k items that are diverse and, where `quality` is given, good: their numbers.
+    """Return the numbers of k items that are diverse and, if `quality` is given, good.
 
-    Two items are similar by exp(-d² / m), where d is their distance and m the median squared
-    distance of 40 items. Where that is too wide for k items, because X has few columns or many
-    near-copies, the scale is reduced until it is not.
+    The similarity of two items is S = exp(-d² / m), where d is their distance and m the median
+    squared distance among 40 items. Where X has few columns or many near-duplicates, so that fewer
+    than k items are independent at this m, m is reduced.
 
     X:         (n, d) features in any form that `diversify` takes.
     quality:   (n,) numbers >= 0: relevance, uncertainty, or whatever makes an item worth having.
-    diversity: what counts more: 0.5 takes quality as it is (L_ij = q_i S_ij q_j), towards 0 only
-               quality counts, and at 1 only diversity. It is 1 - λ of MMR, for logs: the next
-               greedy item has the largest (1-diversity) log q² + diversity log r, r being the
-               share of it that chosen items leave. diversity=v of pyversity's DPP is
-               quality=np.exp((1 - v) * z) here, z being the relevance with mean 0 and deviation 1.
-    given:     items that are there already: the others differ from them. k counts new items only.
+    diversity: weight of diversity against quality: 0.5 takes quality as it is
+               (L_ij = q_i S_ij q_j), towards 0 only quality counts, and at 1 only diversity. It is
+               1 - λ of MMR, for logs: the next greedy item has the largest (1-diversity) log q² +
+               diversity log r, r being the share of it that chosen items leave. diversity=v of
+               pyversity's DPP is quality=np.exp((1 - v) * z) here, z being the relevance with mean
+               0 and deviation 1.
+    given:     items chosen already, from which the new ones differ. k counts new items only.
     exclude:   items that must not be chosen.
     how:       "cover": each item has the largest product of its quality and what it adds to
-               Σ_j q_j max_i S_ij, i being chosen or given: every item that matters has a similar
+               Σ_j q_j max_i S_ij, i being chosen or given, so that every good item has a similar
                one in the set. Best first, the same every time. Use it for what to label, with or
                without `uncertainty`. Where items are given, m is at most the median squared
                distance to the nearest of them.
                "greedy": each item adds most to det(L_Y), best first, the same every time. Use it
                where quality is relevance; without `quality` it prefers outliers.
                "draw" from the k-DPP, by `seed`: sets are diverse, and on average like the data.
-    seed:      of the draw; the other two are not random.
+    seed:      for "draw"; the other two are not random.
 
-    Sets that cover are O(n² d), and up to 1 GiB; of more than 6,144 items (and 12 k), so many are
-    drawn by their quality, and items are chosen from these to cover these. Greedy sets are
-    O(n d k + n k²) at most, a fraction of that with quality, and 8 n k bytes, or half from 2 GiB
-    on. Draws from up to 2,000 items are exact, from more by a Markov chain
-    (docs/results/approximations.md). Items of quality 0 are not chosen. Where fewer than k distinct
-    items of quality above 0 are left, the rest is chosen by quality, copies too, with a warning.
+    "cover" takes O(n² d) operations and up to 1 GiB. If there are more than max(6144, 12 k) items
+    it draws a sample of that size by quality, chooses from the sample and covers the sample.
+    "greedy" takes O(n d k + n k²) operations at most, fewer with quality, and 8 n k bytes, or half
+    from 2 GiB on. "draw" is exact for up to 2,000 items and a Markov chain for more
+    (docs/results/approximations.md).
+
+    Items of quality 0 are not chosen. If fewer than k distinct items of quality above 0 are left,
+    `select` warns and chooses the rest by quality, duplicates included. Raises ValueError if fewer
+    than k items are neither given nor excluded. See also `uncertainty`, `DiverseSelector`, `cells`.
 
     >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
     >>> select(X, k=2)

@@ -28,7 +28,10 @@ LARGE, NARROW = 2**22, 1024
 
 @final
 class Uniform(ClosedForm):
-    """Every batch of k out of n items is equally likely. O(k) per batch.
+    """Independent batches: every set of k out of n items is equally likely. O(k) per batch.
+
+    Over an epoch some items come twice and some not at all. Shuffled epochs are
+    `Partition(Uniform(n, k))`. See also `Partition`, `Stratified`, `Weighted`.
 
     >>> Uniform(4, 2).inclusion()
     array([0.5, 0.5, 0.5, 0.5])
@@ -71,11 +74,13 @@ class Uniform(ClosedForm):
 
 @final
 class Stratified(ClosedForm):
-    """Batches with equal counts per class (stratum), drawn at random within each. O(k) per batch.
+    """Batches with equal counts per class, drawn at random within each class. O(k) per batch.
 
     labels: (n,) classes. With k = sM for M classes each gives s items; otherwise each gives
             floor(k/M) and the rest come from classes chosen at random, one each. A class with fewer
             items than its share gives all it has, and the others share what is missing equally.
+
+    See also `cells` and `clustered`, which need no labels, `Weighted`, `Partition`.
 
     >>> Stratified(["a", "a", "a", "b"], k=2).inclusion()
     array([0.33333333, 0.33333333, 0.33333333, 1.        ])
@@ -166,10 +171,13 @@ def _shares(sizes: IntArray, k: int) -> tuple[IntArray, int]:
 
 
 def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> Stratified:
-    """Return stratified sampling over k-means clusters of X: pre-clustering (Proposition 2).
+    """Return `Stratified` batches over k-means clusters of X: pre-clustering (Proposition 2).
 
-    `clusters` defaults to k, one item of each cluster per batch. X is taken into memory, and a
-    pass of k-means over it is O(n d clusters).
+    X:        (n, d) features as `diversify` takes them, read into memory.
+    clusters: how many, by default k: one item of each cluster per batch.
+
+    A pass of k-means is O(n d clusters). Raises ValueError if there are more clusters than items.
+    See also `cells`, whose groups have equal sizes.
 
     >>> design = clustered([[0.0], [0.1], [5.0], [5.1], [5.2]], k=2)
     >>> [round(float(b), 3) for b in design.inclusion()]
@@ -184,14 +192,15 @@ def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> St
 
 
 def cells(X: Any, k: int) -> Stratified:
-    """Return stratified sampling over k cells of equal size, one item of each in a batch.
+    """Return `Stratified` batches over k cells of equal size, one item of each cell per batch.
 
-    X: (n, d) features as `diversify` takes them, taken into memory.
+    X: (n, d) features as `diversify` takes them, read into memory.
 
     All items are split in two halves along their principal direction, each half along its own, and
     so on until there are k cells, whose sizes differ by at most one. So b is k/n (up to that
     difference) and similar items are rarely in one batch. O(n d min(n, d) log k); for sparse X, or
     large X of more than 1,024 columns, O(n d log k) per step of an iteration.
+    See also `clustered`, `Partition`, `diversify`.
 
     >>> design = cells([[0.0], [9.0], [1.0], [8.0], [2.0], [7.0]], k=2)
     >>> design.stratum.tolist(), design.inclusion().round(3).tolist()

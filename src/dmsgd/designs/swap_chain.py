@@ -66,7 +66,10 @@ class SwapChain(Design):
 
     O(k²) and k kernel entries per step, O(n k²) and n k entries for the start of a chain.
     KDPP(kernel, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is affordable. There
-    is no `inclusion`; `dmsgd.diagnostics.estimate_inclusion` counts.
+    is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`.
+
+    Raises `RankError` if fewer than k items are independent. See also `KDPP`, `AcceptReject`,
+    `dmsgd.kernels.nystrom`.
 
     >>> SwapChain(Linear(np.eye(9)), k=2).sample(100, seed=0).shape
     (100, 2)

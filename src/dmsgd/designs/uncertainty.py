@@ -20,13 +20,15 @@ def uncertainty(
     *,
     logits: bool = False,
 ) -> FloatArray:
-    """Return numbers from 0, certain, to 1: the `quality` of items to label next in `select`.
+    """Return how uncertain each item is, from 0 (certain) to 1, shape (n,): `quality` of `select`.
 
     probabilities: (n, classes), such as scikit-learn's `predict_proba` gives, or a torch tensor.
     how:           "margin": 1 less the difference of the two largest probabilities. "entropy", and
                    "least confidence", 1 less the largest; both divided by their largest value.
     logits:        whether these are logits, such as torch's classifiers return, and become
                    probabilities by softmax.
+
+    Raises ValueError if an item's probabilities do not sum to 1. See also `select`.
 
     >>> uncertainty([[0.5, 0.5, 0.0], [0.7, 0.1, 0.2], [1.0, 0.0, 0.0]])
     array([1. , 0.5, 0. ])

@@ -24,15 +24,18 @@ ALWAYS = 1 - 1e-13
 
 @final
 class Weighted(ClosedForm):
-    """Batches of k items in which item i is with probability b_i, without repulsion.
+    """Batches of k items that contain item i with probability b_i, without repulsion.
 
     b:       inclusion probabilities, shape (n,), that sum to k; 0 is never drawn, 1 always.
     weights: instead of b, any numbers >= 0 that b is proportional to. An item for which that gives
              more than 1 is in every batch, and the others share the remaining places.
 
     Of all distributions with these b it has the largest entropy (conditional Poisson sampling).
-    Drawing k times in proportion to weights without replacement (NumPy's choice, torch's
-    WeightedRandomSampler) gives another b. Set-up O(n), O(k log k) per batch.
+    Drawing one item after the other in proportion to weights without replacement (NumPy's choice,
+    torch's WeightedRandomSampler) gives another b. Set-up O(n), O(k log k) per batch.
+
+    Raises ValueError if b exceeds 1 or does not sum to k, or if fewer than k weights are positive.
+    See also `KDPP` and `dmsgd.targets.prescribe` for repulsion, `Stratified`, `unbiased_weights`.
 
     >>> Weighted([0.5, 0.5, 0.25, 0.75], k=2).inclusion()
     array([0.5 , 0.5 , 0.25, 0.75])
@@ -60,8 +63,8 @@ class Weighted(ClosedForm):
     def like(cls, design: Any) -> Weighted:
         """Return the frequency-matched control: the b of `design`, without its repulsion.
 
-        design: any with `inclusion`, or a schedule. What it gains over uniform batches comes from
-        how often items are drawn and from repulsion; the control has the first alone.
+        design: any with `inclusion`, or a schedule. Its gain over uniform batches comes from
+        sampling frequency and from repulsion; the control has only the frequency.
         """
         weighted = cls(inclusion_of(design), getattr(design, "k", None))
         weighted._given, weighted._matched = digest("like", design.fingerprint()), repr(design)

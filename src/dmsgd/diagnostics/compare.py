@@ -56,7 +56,7 @@ def compare(
     seed: Seed = 0,
     progress: Callable[[float], None] = lambda fraction: None,
 ) -> Comparison:
-    """Return what batches would hold: uniform, from k-DPPs with several w and targets, stratified.
+    """Return what batches of several designs hold: uniform, k-DPPs by w and target, stratified.
 
     X, labels: (n, d) features and (n,) classes, as `diversify` takes them.
     options:   of the k-DPPs, by default those of `diversify`; the figures are those of the design
@@ -67,6 +67,7 @@ def compare(
 
     One eigendecomposition for each w, and one for the candidate. Where that would take long they
     are made of a random sample of the items, and figures are those of the sample.
+    See also `recommend`, `dmsgd.report.build`.
 
     >>> X = np.random.default_rng(0).normal(size=(200, 20))
     >>> y = np.repeat(["common", "rare"], [190, 10])

@@ -38,7 +38,7 @@ def class_shares(design: Source, labels: Any) -> dict[Any, float]:
 
 
 def evenness(shares: Mapping[Any, float]) -> float:
-    """Return exp(entropy of the shares) / number of classes: 1 if all are equal.
+    """Return how even shares are, up to 1 if all are equal: exp(entropy) / number of classes.
 
     >>> evenness({"a": 0.5, "b": 0.5}), evenness({"a": 1.0, "b": 0.0})
     (1.0, 0.5)
@@ -64,8 +64,9 @@ def suggest_w(
 
     balance: the least `evenness` of the expected class shares.
 
-    The w is for `diversify` with the same `standardize` and `normalize`. With k far above the
-    number of classes no w may be enough: use `Stratified`. At most eleven set-ups.
+    The w is for `diversify` with the same `standardize` and `normalize`. At most eleven set-ups.
+    Raises ValueError if no w is enough, as with k far above the number of classes. See also
+    `Stratified`.
 
     >>> X = np.random.default_rng(0).normal(size=(100, 8))
     >>> y = np.repeat(["common", "rare"], [90, 10])
@@ -98,6 +99,7 @@ def coverage(design: Source, steps: Any) -> FloatArray:
 
     Item i has occurred after t independent batches with probability 1 - (1 - b_i)^t; e epochs of m
     batches of a `Partition` and t more batches miss it with probability (1 - m b_i)^e (1 - t b_i).
+    Raises ValueError for a schedule of a `Partition`: pass the `Partition` itself.
 
     >>> import dmsgd
     >>> coverage(dmsgd.Uniform(100, 10), [0, 1, 22]).round(2).tolist()
@@ -127,9 +129,9 @@ def _refuse_stored_partitions(source: Any, what: str) -> None:
 
 
 def effective_items(design: Source) -> float:
-    """Return (Σ b)² / Σ b²: how many equally likely items would give batches as uneven as these.
+    """Return how many items batches effectively come from, (Σ b)² / Σ b²; n for uniform batches.
 
-    It is n for uniform batches. O(n).
+    This many equally likely items would give batches as uneven as these. O(n).
 
     >>> import dmsgd
     >>> round(effective_items(dmsgd.Stratified(["a"] * 6 + ["b"] * 2, 2)), 6)
@@ -140,7 +142,7 @@ def effective_items(design: Source) -> float:
 
 
 def effective_batch(design: Source) -> float:
-    """Return n² / Σ (1/b_i): the effective size of a batch with unbiased weights.
+    """Return the effective size of a batch with unbiased weights, n² / Σ (1/b_i).
 
     Kish's (E Σ w)² / E Σ w² over the batch: k if uniform, 0 if an item is never drawn. O(n).
 
@@ -153,10 +155,11 @@ def effective_batch(design: Source) -> float:
 
 
 def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
-    """Return C_ij = E[m_i m_j] / (b_i b_j) - 1 for broadcast item numbers (the paper's eq. for C).
+    """Return how strongly items i and j attract or avoid each other: C_ij, for broadcast numbers.
 
-    Negative: the two items avoid each other. k-DPPs and DPPs are strongly Rayleigh (Borcea,
-    Brändén, Liggett 2009), so that C_ij <= 0 for all i != j. Items that are never drawn give NaN.
+    C_ij = E[m_i m_j] / (b_i b_j) - 1, negative if they avoid each other. k-DPPs and DPPs are
+    strongly Rayleigh (Borcea, Brändén, Liggett 2009), so that C_ij <= 0 for all i != j. Items that
+    are never drawn give NaN. Raises TypeError if the design has no `joint`.
 
     >>> import dmsgd
     >>> float(correlation(dmsgd.Uniform(3, 2), 0, 1))
@@ -213,10 +216,11 @@ class ScheduleCheck:
 
 
 def check_schedule(schedule: Schedule) -> ScheduleCheck:
-    """Return the expected and the observed inclusion of a schedule's items.
+    """Return how often each item occurs in a schedule, and how often it should.
 
-    Each count is binomial, because batches are independent. The p-value is the smallest two-sided
-    binomial one times n (Bonferroni), which holds although items of a batch depend on each other.
+    Each count is binomial, because batches are independent; a schedule of a `Partition` raises
+    ValueError. The p-value is the smallest two-sided binomial one times n (Bonferroni), which holds
+    although items of a batch depend on each other. See also `presample`.
 
     >>> import dmsgd
     >>> found = check_schedule(dmsgd.presample(dmsgd.Uniform(n=20, k=4), steps=50))

@@ -91,7 +91,7 @@ def gradient_variance(
     draws: int | None = None,
     seed: Seed = 0,
 ) -> GradientVariance:
-    """Return the variance of the batch gradient, its two terms, and the baselines.
+    """Return the variance of the batch gradient, its two terms, and that of uniform batches.
 
     gradients:    (n, p), the gradient of each item's loss (`dmsgd.torch.item_gradients`).
     coefficients: a_i, shape (n,); 1/k by default, `dmsgd.unbiased_weights(design)` for the unbiased
@@ -100,7 +100,8 @@ def gradient_variance(
                   standard error is in the result. By default it is exact.
 
     Exact: O(n r² min(n, p)) for a k-DPP of rank r and O(n p) for uniform, stratified and weighted
-    batches; other designs need all n² joint probabilities, and schedules need `draws`.
+    batches; other designs need all n² joint probabilities. Raises TypeError without `draws` for
+    schedules and designs without closed forms. See also `item_gradients`, `Weighted`.
 
     >>> import dmsgd, numpy as np
     >>> result = gradient_variance(dmsgd.Uniform(40, 8), np.arange(40.0).reshape(-1, 1))

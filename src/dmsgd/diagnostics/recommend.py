@@ -57,8 +57,8 @@ def recommend(comparison: Comparison, variance: GradientVariance | None = None) 
     variance: `gradient_variance` of the k-DPP `comparison.candidate`, if there are gradients: the
               effect of repulsion on them then counts instead of its effect on the features.
 
-    Uneven classes: `Stratified`. Otherwise shuffled epochs. A requested target is kept: the user
-    has decided.
+    It is `Stratified` for uneven classes, otherwise shuffled epochs; a requested target is kept.
+    See also `compare`, `gradient_variance`.
 
     >>> import numpy as np
     >>> from dmsgd.diagnostics import compare

@@ -61,7 +61,8 @@ def estimate_similarity(
 ) -> Estimate:
     """Return the mean cosine over the pairs of a batch, estimated from `draws` batches.
 
-    spectrum: of the kernel whose cosines are meant; by default the design's own.
+    spectrum: of the kernel whose cosines are meant; by default the design's own. Raises TypeError
+              if it has none.
 
     >>> import dmsgd, numpy as np
     >>> design = dmsgd.diversify(np.repeat(np.eye(3), 4, axis=0), k=3)
@@ -79,6 +80,7 @@ def estimate_repulsion(
 
     That is 1 - Tr Cov(Σ f) / Tr Cov(Σ f in batches of `Weighted.like(design)`), where f_i are the
     features of the kernel, L_ij = f_iᵀf_j. The arguments are those of `estimate_similarity`.
+    See also `gradient_variance`, `Weighted`.
 
     >>> import dmsgd, numpy as np
     >>> design = dmsgd.diversify(np.repeat(np.eye(3), 4, axis=0), k=3)

@@ -24,7 +24,7 @@ Moments = tuple[int, FloatArray, FloatArray]
 
 
 def one_hot(labels: Any) -> Matrix:
-    """Return H, the (n, classes) CSR indicator matrix of the labels, classes in sorted order.
+    """Return H, the (n, classes) sparse matrix of one-hot labels, classes in sorted order.
 
     >>> one_hot(["cat", "ant", "cat"]).toarray()
     array([[0., 1.],
@@ -36,10 +36,10 @@ def one_hot(labels: Any) -> Matrix:
 
 
 def anneal(X: Any, rho: float) -> Matrix | Features:
-    """Return x^rho element-wise; zeros stay zero, so sparse stays sparse.
+    """Return X with every entry raised to the power rho; zeros stay zero, so sparse stays sparse.
 
     The paper's annealed kernel is Linear(anneal(tfidf, 0.1)): a small rho makes every shared word
-    count almost alike.
+    count almost alike. Raises ValueError for negative entries, unless rho is a whole number.
 
     >>> anneal(np.array([[0.0, 4.0]]), 0.5)
     array([[0., 2.]])
@@ -51,7 +51,7 @@ def normalize(X: Any) -> Matrix | Features:
     """Return X with rows of Euclidean length 1; zero rows stay zero.
 
     A linear kernel favours items in proportion to their squared norm. Normalize rows whose length
-    means nothing (embeddings, counts); keep the length where it is importance.
+    means nothing (embeddings, counts); keep the length where it is importance. See also `Linear`.
 
     >>> normalize(np.array([[3.0, 4.0], [0.0, 0.0]]))
     array([[0.6, 0.8],

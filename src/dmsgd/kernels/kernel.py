@@ -41,7 +41,7 @@ LOW_RANK_ITEMS, SIMILAR = 500, 1e-3
 
 
 class Kernel(ABC):
-    """A symmetric positive semi-definite matrix L over n items, never formed unless asked for.
+    """A symmetric positive semi-definite matrix L over n items; entries are computed on request.
 
     features: the features by which items are compared, if there are any.
 
@@ -68,7 +68,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Return a hash of everything that L is a function of; other data gives another one."""
+        """Return a hash of everything that L depends on; other data give another one."""
 
     def subset(self, items: Any) -> Kernel:
         """Return the kernel over these items alone."""
@@ -114,13 +114,14 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     """Return the spectrum of `kernel`: all eigenvalues that rounding can tell from zero.
 
     tol: leave out eigenvalues up to `tol` times the largest, too. The result is then the spectrum
-         of another kernel, and its `trace_error` says how far that is from this one.
+         of another kernel, and its `trace_error` is the share of the trace that is left out.
 
     Rounding hides eigenvalues below about 1e-14 of the largest in a kernel given by its entries,
     and below 1e-28 in one given by features. O(n d min(n, d)) for linear kernels, O(n³) and n²
     memory otherwise. The route is "dual" by the d x d matrix FᵀF of features F (d < n), "primal" by
     an n x n matrix, "diagonal" for sparse features with one entry per row, as labels, or "pivoted
-    Cholesky" for entries of low numerical rank: O(n r²), of a factor that is them but for rounding.
+    Cholesky" for entries of low numerical rank: O(n r²), from a factor that equals them up to
+    rounding. See also `nystrom` and `pivoted_cholesky` for kernels that are too large.
 
     >>> from dmsgd.kernels import Linear
     >>> exact(Linear([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).values

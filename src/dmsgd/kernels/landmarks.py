@@ -28,14 +28,16 @@ WHITENED = 1e-12
 
 
 def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0) -> Spectrum:
-    """Return the spectrum of L̂ = C W⁺ Cᵀ, with its relative trace error (Affandi et al. 2013).
+    """Return an approximate spectrum of a kernel L: that of L̂ = C W⁺ Cᵀ (Affandi et al. 2013).
 
     landmarks: how many items, or their numbers; C holds their columns of L, W their block.
     how:       "uniform" at random; "pivots" of a randomly pivoted Cholesky of 20,000 items, which
                finds rare groups too; or "kmeans": the items nearest to k-means centres.
 
-    n m kernel entries and O(n m²) operations for m landmarks. The result is exact for L̂ <= L.
-    For an RBF kernel over features in blocks, C is computed block by block and never stored.
+    n m kernel entries and O(n m²) operations for m landmarks. Draws are exact for L̂ <= L;
+    `trace_error` is the share of the trace of L that L̂ leaves out. For an RBF kernel over features
+    in blocks, C is computed block by block and never stored. Raises ValueError if there are more
+    landmarks than items. See also `pivoted_cholesky`, `exact`.
 
     >>> import dmsgd
     >>> nystrom(dmsgd.kernels.RBF([[0.0], [1.0], [2.0]], scale=2.0), [0, 2])
@@ -61,12 +63,13 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
 
 
 def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
-    """Return the spectrum of L̂ = Z L_core Zᵀ, where row i of Z says which core item i stands for.
+    """Return an approximate spectrum of a kernel, in which one core item replaces each cluster.
 
-    The cores are the items nearest to k-means centres of the features (Li et al. 2015). L̂ is
-    block-constant, so its spectrum comes from a matrix of size `cores`, which is also the largest
-    possible rank: items of one cluster never share a batch. Its `trace_error` is
+    It is that of L̂ = Z L_core Zᵀ, where row i of Z picks the core of item i: the item nearest to
+    its k-means centre (Li et al. 2015). It comes from a matrix of size `cores`, which is also the
+    largest possible rank: items of one cluster never share a batch. Its `trace_error` is
     Σ_i |φ_i - φ_core(i)|² / trace(L), by how far items are moved in feature space.
+    Raises TypeError for a kernel without features. See also `nystrom`.
 
     >>> import dmsgd
     >>> coreset(dmsgd.kernels.RBF(np.repeat([[0.0], [1.0], [3.0]], 5, axis=0)), cores=3).rank

@@ -25,7 +25,7 @@ from dmsgd.spectra import Spectrum
 
 @final
 class Linear(Kernel):
-    """L = B Bᵀ for features B, shape (n, d): anything `dmsgd.diversify` takes for X.
+    """The linear kernel L = B Bᵀ of features B, shape (n, d): anything `diversify` takes for X.
 
     The rank is at most d, and an entry costs O(d). Features larger than memory, or on a Dask
     cluster, are read in blocks.
@@ -84,12 +84,13 @@ class Linear(Kernel):
 
 @final
 class Product(Kernel):
-    """L_ij = A_ij B_ij for two kernels over the same items: similar are items that are so in both.
+    """The kernel L_ij = A_ij B_ij: two items are similar if A and B both make them similar.
 
     Product(Linear(P), Linear(H)) is the linear kernel of the products p_i ⊗ h_i. With P = p - y,
     the residuals of a classifier, and H the inputs of its last layer, these are the gradients of
     that layer's weights: batches are then diverse in how items would change the model. The products
-    are formed where there are fewer of them than items, and otherwise never.
+    are formed only if there are fewer of them than items. Raises ValueError if A and B are of
+    different sizes. See also `dmsgd.torch.item_gradients`.
 
     >>> from dmsgd.kernels import Linear
     >>> Product(Linear([[1.0], [2.0]]), Linear([[1.0, 1.0], [0.0, 3.0]])).diag()

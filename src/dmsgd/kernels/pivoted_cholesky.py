@@ -38,14 +38,15 @@ def pivoted_cholesky(
     oversampling: float = 1.5,
     block: int = BLOCK,
 ) -> Spectrum:
-    """Return the spectrum of L̂ <= L, of at most `rank`, with its relative trace error.
+    """Return an approximate spectrum of a kernel L: that of L̂ <= L, of at most `rank`.
 
     rank: the factor gets `oversampling` times as many columns, of whose span the best `rank`
           directions are kept: about the error of the best L̂ of that rank. 1,000 if there is no tol.
     tol:  stop as soon as the factor leaves out at most this share of trace(L).
 
     For p columns: n p kernel entries, O(n p²) operations, one (n, p) factor; L is never formed.
-    Draws are exact for L̂, and `trace_error` says how far that is from L.
+    Draws are exact for L̂; `trace_error` is the share of the trace of L that L̂ leaves out.
+    See also `nystrom`, `exact`.
 
     >>> import dmsgd
     >>> kernel = dmsgd.kernels.RBF(np.random.default_rng(0).normal(size=(300, 2)))

@@ -21,11 +21,11 @@ DENSE = 5000
 
 @final
 class Precomputed(Kernel):
-    """A kernel matrix that the user already has, shape (n, n): symmetric, positive semi-definite.
+    """The kernel of a matrix L that you have, shape (n, n): symmetric, positive semi-definite.
 
     name: what messages call it.
 
-    O(n³) to check.
+    The check is O(n³). Raises ValueError if L is asymmetric or has a negative eigenvalue.
 
     >>> Precomputed([[2.0, 1.0], [1.0, 2.0]]).diag()
     array([2., 2.])

@@ -42,6 +42,8 @@ def with_quality(kernel: Kernel, quality: Any, diversity: float = 0.5) -> Kernel
     diversity: in (0, 1], how much similarity counts against quality: q is raised to the power
                (1 - diversity) / diversity, which is 1 at 0.5 and 0 at 1.
 
+    Raises ValueError if a quality is negative, or all are zero. See also `select`, `diversify`.
+
     >>> import dmsgd
     >>> S = dmsgd.kernels.RBF([[0.0], [0.1], [5.0]], scale=1.0)
     >>> dmsgd.KDPP(dmsgd.kernels.with_quality(S, [1.0, 2.0, 1.0]), k=2).inclusion().round(2)

@@ -24,10 +24,11 @@ SCALES = (1e-153, 9e153)
 
 @final
 class RBF(Kernel):
-    """L_ij = exp(-|x_i - x_j|² / (2 scale²)) for features X, shape (n, d).
+    """The RBF kernel L_ij = exp(-|x_i - x_j|² / (2 scale²)) of features X, shape (n, d).
 
     The default scale is the median distance between distinct items of a random subsample of
     1,000 (`median_scale`): half of the pairs are then closer than one scale. An entry costs O(d).
+    Raises ValueError if all items are equal and no scale is given. See also `suggest_scale`.
 
     >>> RBF([[0.0], [1.0]], scale=1.0).diag()
     array([1., 1.])
@@ -89,6 +90,8 @@ class RBF(Kernel):
 
 def median_scale(X: Any, seed: Seed = 0) -> float:
     """Return the median distance between distinct items among 1,000 drawn from X, shape (n, d).
+
+    Raises ValueError if all items are equal. See also `suggest_scale`, `RBF`.
 
     >>> median_scale([[0.0], [1.0], [3.0]])
     2.0

@@ -44,14 +44,14 @@ FACTORS = ("frequency_factor", "repulsion_factor", "equivalent_batch_size")
 @final
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What `build` returns: the figures, as a page and as a table of the items."""
+    """The report that `build` returns: its figures as an HTML page and as a table of items."""
 
     comparison: Comparison
     content: dict[str, Any] = field(repr=False)
     duplicates: NearDuplicates = field(repr=False)
 
     def html(self, title: str = "Diverse batches") -> str:
-        """Return the page: one file that loads nothing.
+        """Return the HTML page, one file that loads no others.
 
         >>> import numpy as np
         >>> page = build(np.random.default_rng(0).normal(size=(60, 12)), k=4).html("My data")
@@ -61,7 +61,7 @@ class Report:
         return render("report.html", title, self.content)
 
     def csv(self) -> str:
-        """Return a table of the items that were compared.
+        """Return a CSV table of the items that were compared.
 
         item, class (with labels), times_uniform: how often it is drawn, over uniform batches;
         near_duplicate_of: the first item of its group, if that is another.
@@ -95,14 +95,15 @@ def build(
     seed: Seed = 0,
     progress: Callable[[float], None] = lambda fraction: None,
 ) -> Report:
-    """Return the report on features X and batches of k.
+    """Return a report on what batches of k items would hold, as a page and a table.
 
     X, labels: (n, d) features and (n,) classes, as `diversify` takes them.
     options:   of the k-DPP that the page begins with, by default those of `diversify`. Sliders show
                other w and k; with a target, none.
     texts, images, gradients: (n,), (n, height, width[, 3]) and (n, p), each optional.
 
-    The figures are those of `compare`, and take as long.
+    The figures are those of `compare`, and take as long. Raises `RankError` if there is no k-DPP
+    with these options. See also `compare`, `recommend`.
 
     >>> import numpy as np
     >>> report = build(np.random.default_rng(0).normal(size=(60, 12)), k=4)

@@ -44,8 +44,8 @@ CLUSTER_DRAWS = 256
 class Schedule:
     """A (steps, k) array of batches with provenance and, if known, inclusion probabilities.
 
-    It stands wherever a design does: `n`, `k`, `sample`, `stream` and `inclusion` are a design's.
-    Made by `dmsgd.presample` or `Schedule.load`.
+    Use it wherever a design is taken: `n`, `k`, `sample`, `stream` and `inclusion` are a design's.
+    See also `presample` and `Schedule.load`, which make it, and `check_schedule`.
 
     batches: (steps, k) int64, read-only; mapped from the disk if it lies there.
     seed:    the int for which design.sample(steps, seed) gives these batches.
@@ -79,8 +79,8 @@ class Schedule:
         """Return the finished schedule at `path`, its batches mapped rather than read.
 
         Every byte is compared with the checksum first, about a second per GB; `check=False` looks
-        at the record, the sizes and the first and last 64 KB only. Files that were cut short,
-        altered, or are not a schedule raise ValueError.
+        at the record, the sizes and the first and last 64 KB only. Raises ValueError for files that
+        were cut short or altered or are no schedule, FileNotFoundError if there are none.
         """
         check, files = as_flag(check, "check"), ScheduleFiles.at(path)
         before = files.finished()
@@ -203,9 +203,9 @@ def presample(
     overwrite: bool = False,
     client: Any = None,
 ) -> Schedule:
-    """Return the schedule of draws 0..steps of `design`, in memory or at `path`.
+    """Return the first `steps` batches of `design` as a schedule, in memory or at `path`.
 
-    seed:      an int is kept; of anything else an int is made, which is the schedule's seed.
+    seed:      an int is kept; anything else is turned into an int, which is the schedule's seed.
     path:      where it is stored, with or without .npy (see `dmsgd.schedules.files`). If the same
                schedule is there, it is returned; if a part of it is there, because a process was
                killed, that is completed to the same bytes. While another process draws it, this
@@ -217,7 +217,8 @@ def presample(
                raises ValueError. Files that are not part of a schedule are never replaced.
 
     A design without closed forms (SwapChain, PoissonDisk) is drawn and stored like any other; only
-    `inclusion` of its schedule raises ValueError.
+    `inclusion` of its schedule raises ValueError. Raises OSError if the disk is full and
+    `ClusterError` if the cluster is lost; batches on disk are kept. See also `Schedule`, `loader`.
 
     >>> schedule = presample(dmsgd.Uniform(100, 8), steps=20)
     >>> schedule.sample(2, start=18).shape

@@ -36,20 +36,21 @@ PLAIN = 1e-7
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Spectrum:
-    """The non-zero part of L = V diag(λ) Vᵀ.
+    """Eigenvalues and eigenvectors of a kernel: the non-zero part of L = V diag(λ) Vᵀ.
 
     values:  λ, shape (rank,), positive, largest first.
     vectors: V, shape (n, rank), row-major, orthonormal columns: an array, or for large features
              `Eigenvectors` that compute rows on request (np.asarray computes all).
     route:   how it was computed (see `dmsgd.kernels.exact`).
-    tol:     eigenvalues up to tol times the largest were left out on demand.
+    tol:     eigenvalues up to tol times the largest were left out on request.
     trace_error: how far L is from the kernel it stands for, as a share of that kernel's trace; 0
              for `dmsgd.kernels.exact` without a tol.
     rounding: the error of 53-bit numbers; `dmsgd.KDPP` warns where it is visible.
     kernel, data: the kernel it stands for, as text and as a hash ("" if made by hand).
     method:  the function of that kernel and all its arguments ("" if made by hand).
 
-    Users may call Spectrum(values, vectors); all arguments are then checked.
+    Spectrum(values, vectors) makes one by hand; it raises ValueError unless values are positive and
+    sorted and vectors orthonormal. See also `exact`, `nystrom`, `pivoted_cholesky`.
 
     >>> Spectrum([2.0, 1.0], np.eye(3)[:, :2])
     Spectrum(3 items, rank 2, route='given')
@@ -94,7 +95,7 @@ class Spectrum:
         return int(self.values.size)
 
     def require_rank(self, k: int) -> None:
-        """Raise RankError if there is no batch of size k; the message says what counts as zero."""
+        """Raise RankError if no batch of k items has a positive determinant."""
         if as_count(k, "k") <= self.rank:
             return
         cutoff = max(self.rounding.cutoff, TINY / float(self.values[0]))
@@ -136,7 +137,7 @@ class Spectrum:
         return float(-np.expm1(-np.logaddexp.reduce(np.append(0.0, terms))))
 
     def batch_error(self, k: int) -> float:
-        """Return a bound on the share of a batch's items that would be others under L itself.
+        """Return a bound on the share of a batch's items that would differ under L itself.
 
         It holds for a k-DPP of this L̂ <= L (`nystrom`, `pivoted_cholesky`): batches of the two
         can be drawn together so that on average at most k batch_error(k) items differ. So the

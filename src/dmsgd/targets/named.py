@@ -89,7 +89,7 @@ def density(
     least_effective: float = 0.25,
     seed: Seed = 0,
 ) -> FloatArray:
-    """Return b* ∝ density^(-strength): larger where items are sparse in feature space.
+    """Return a target b* ∝ density^(-strength): larger where items are sparse in feature space.
 
     The density at an item is distance^(-m), with the distance to the neighbour number `neighbours`
     and the data's own dimension m (Levina and Bickel's estimate, its inverse averaged over items).
@@ -100,7 +100,8 @@ def density(
     seed:            chooses the 20,000 items in which neighbours are searched if there are more.
 
     No b is above 0.9, or above (1 + k/n) / 2 where that is more: batches that take nearly all
-    items leave no room below 0.9. O(n) searches among at most 20,000 items.
+    items leave no room below 0.9. O(n) searches among at most 20,000 items. Raises ValueError if
+    there are no more items than neighbours. See also `diversify` with target="density".
 
     >>> dense, sparse = np.linspace(0, 1, 30), np.linspace(5, 50, 30)
     >>> b = density(np.r_[dense, sparse][:, None], k=10)

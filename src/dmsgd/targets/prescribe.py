@@ -41,7 +41,7 @@ def prescribe(
     *,
     start: Kernel | None = None,
 ) -> Linear:
-    """Return a kernel whose k-DPP includes item i with probability b*_i.
+    """Return a kernel whose k-DPP draws item i with the probability b*_i of the target.
 
     It is q_i L_ij q_j for factors q, given by features: the kernel's own with row i scaled, or
     those of V Λ^(1/2) for a kernel without any. Of all distributions over batches with these
@@ -54,8 +54,9 @@ def prescribe(
     start:  what an earlier call returned for the same kernel and a similar target: the search
             begins there, which saves most of it.
 
-    A target that no scaling reaches raises TargetError, which names the items in the way. A
-    Spectrum stands for the kernel V diag(λ) Vᵀ; use one for kernels whose matrix is too large.
+    A Spectrum stands for the kernel V diag(λ) Vᵀ; use one for kernels whose matrix is too large.
+    Raises `TargetError`, which names items in the way, if no scaling reaches the target.
+    See also `diversify` with target=, `density`, `Weighted`.
 
     >>> from dmsgd import KDPP
     >>> from dmsgd.kernels import exact

@@ -31,7 +31,8 @@ def labels(dataset: Any, field: str | int | None = None) -> npt.NDArray[Any]:
 
     Items are not loaded where the dataset keeps labels apart: in `targets`, `labels` or `y`, as a
     column, or as a tensor of a TensorDataset; also within a Subset and a ConcatDataset. Otherwise
-    all items are read, one by one, and long work logs its progress: keep the result.
+    all items are read, one by one, and long work logs its progress: keep the result. Raises
+    ValueError if items have no such field. See also `Stratified`, `loader`.
 
     >>> import torch
     >>> from torch.utils.data import Subset, TensorDataset

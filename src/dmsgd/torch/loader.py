@@ -22,7 +22,8 @@ class Loader(DataLoader[Any]):
     """A DataLoader over a `DiverseSampler` that can be checkpointed, with any number of workers.
 
     `state_dict()` counts the batches handed to the training loop, not those fetched ahead. `len` is
-    of a whole epoch, also when one is resumed. A copy begins the next epoch. Made by `loader`.
+    of a whole epoch, also when one is resumed. A copy of it begins the next epoch.
+    See also `loader`, which makes it.
     """
 
     sampler: DiverseSampler
@@ -120,15 +121,18 @@ def loader(
     shard: Shard = "auto",
     **options: Any,
 ) -> Loader:
-    """Return a DataLoader whose every global step is one draw of `design`.
+    """Return a DataLoader that gives every training step, over all ranks, one batch of `design`.
 
     dataset:      map-style, of the n items that the design was made of.
-    design:       what is drawn from; or a `DiverseSampler` of it, to be used as it is.
+    design:       a design or Schedule to draw from; or a `DiverseSampler`, to be used as it is.
     batch_size:   items per process and forward pass, by default k / (ranks x accumulation).
     accumulation: backward passes per optimiser step.
     steps, seed, shard: as for `DiverseSampler`.
     loss_weights: hand out each item's loss weight as well (see `WithLossWeights`).
     options:      any other DataLoader argument (num_workers, collate_fn, pin_memory, ...).
+
+    Raises ValueError if k is not batch_size x ranks x accumulation, and TypeError for an argument
+    that the design decides, such as shuffle. See also `DiverseSampler`, `diversify`, `Stratified`.
 
     >>> import dmsgd, torch
     >>> from torch.utils.data import TensorDataset

@@ -31,7 +31,8 @@ def embed(
     output:     which field, if the model returns a mapping or a tuple.
 
     A dataset that augments its items at random gives other features in every call, so pass one
-    without augmentation. If the first items differ when they are read twice, a warning says so.
+    without augmentation; `embed` warns if the first items differ when they are read twice.
+    Raises ValueError for a DataLoader that shuffles or drops items. See also `diversify`.
 
     >>> from torch.utils.data import TensorDataset
     >>> embed(torch.nn.Linear(5, 3), TensorDataset(torch.randn(10, 5))).shape
@@ -145,6 +146,7 @@ def item_gradients(
     Every item is a batch of its own (`torch.func`), so the model must not mix items: put batch
     normalisation and dropout in evaluation mode. n p numbers are kept; for large models pass the
     last layer alone, with its inputs. One forward and backward pass over the data.
+    See also `gradient_variance`.
 
     >>> model, loss = torch.nn.Linear(5, 3), torch.nn.functional.cross_entropy
     >>> item_gradients(model, loss, torch.randn(10, 5), torch.randint(3, (10,))).shape

@@ -29,11 +29,11 @@ ANOTHER_PASS = (
 
 
 class DiverseSampler(DistributedSampler[Any]):
-    """Item numbers, draw after draw: each global step of training gets exactly one draw.
+    """A sampler of item numbers: each training step, over all ranks, gets one batch of a design.
 
     design: a Design, or a Schedule, which has its own seed and an end; k = ranks x batch_size x
             gradient accumulation. Give a plain DataLoader batch_size=k, or that part of it.
-    steps:  draws in an epoch, by default n // k.
+    steps:  draws per epoch, by default n // k.
     seed:   draw t of epoch e is row e * steps + t of design.sample(..., seed): all ranks agree
             without communication, and any step can be resumed at once.
     shard:  whether to take this rank's part of each draw. "auto" does so under torch.distributed
@@ -45,6 +45,7 @@ class DiverseSampler(DistributedSampler[Any]):
     pass left early warns. A pass is steps * k / num_replicas ints, the draws' rows one after the
     other, each cut in num_replicas equal parts. Draws are made ahead, some 65,000 indices at most.
     It has the attributes of torch's DistributedSampler, with a stand-in for `dataset`.
+    Raises ValueError if k is not a multiple of the number of ranks. See also `loader`.
 
     >>> import dmsgd
     >>> sampler = DiverseSampler(dmsgd.Uniform(n=100, k=8), steps=5, num_replicas=2, rank=0)
@@ -109,7 +110,7 @@ class DiverseSampler(DistributedSampler[Any]):
         return part, parts
 
     def __len__(self) -> int:
-        """Return the number of indices this process takes in an epoch."""
+        """Return the number of indices this process takes per epoch."""
         return self.total_size // self.part()[1]
 
     @property
@@ -124,7 +125,7 @@ class DiverseSampler(DistributedSampler[Any]):
 
     @property
     def num_samples(self) -> int:  # type: ignore[override]
-        """Number of indices this process takes in an epoch."""
+        """Number of indices this process takes per epoch."""
         return len(self)
 
     @property
@@ -206,7 +207,7 @@ class DiverseSampler(DistributedSampler[Any]):
         }
 
     def place_in(self, value: Any) -> tuple[int, int]:
-        """Return (epoch, position) of a state of this very sampler; raise for any other."""
+        """Return (epoch, position) of a state of this sampler; raise ValueError for another's."""
         mine = self.state(0, 0, self.stream)
         state = as_state(value, mine)
         for name, own in mine.items():
@@ -230,7 +231,7 @@ class DiverseSampler(DistributedSampler[Any]):
         return epoch, consumed // parts
 
     def begin(self) -> tuple[int, int]:
-        """Return the place where a pass begins, now that its first index is asked for."""
+        """Return the place where a pass begins; called for its first index."""
         epoch = distributed.check_accelerate(self)
         if epoch is not None:
             self.set_epoch(epoch)
