@@ -1,6 +1,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from fractions import Fraction
 
@@ -115,6 +117,20 @@ def check_code(advice, X, k, y=None):
     exec(advice.code(k), scope)
     np.testing.assert_array_equal(scope["design"].sample(5, 0), design.sample(5, 0))
     assert type(scope["design"]) is type(design)
+
+
+def test_compiling_is_not_timed():
+    """In a new process the first batches are drawn by NumPy, and nothing compiled is loaded."""
+    code = """if True:
+        import sys, numpy, dmsgd
+        draw, loaded = dmsgd.KDPP.sample, []
+        def sample(*given):
+            loaded.append("dmsgd.compiled.kdpp" in sys.modules)
+            return draw(*given)
+        dmsgd.KDPP.sample = sample
+        dmsgd.diagnostics.compare(numpy.random.default_rng(0).normal(size=(40, 9)), 4)
+        sys.exit(not loaded or not all(loaded))"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=300).returncode == 0
 
 
 def hint(advice, X):
