@@ -73,7 +73,7 @@ is uPlot, which draws the charts of the report and is part of the package
 (`report/static/uplot.LICENSE`). Which versions are tested:
 [compatibility](promises.md#compatibility). The development environment is in `constraints.txt`.
 
-`pip install dmsgd` brings what batches and the command line need. The command line is no extra:
+`pip install .` brings what batches and the command line need. The command line is no extra:
 `dmsgd inspect` is what a new user types first, and click, rich and jinja2 with all they bring are
 16 MB beside the 370 MB of NumPy, SciPy and numba with its LLVM. scikit-learn with all it brings is
 an extra, as is everything for a framework or a kind of file. A part that needs an extra says so
