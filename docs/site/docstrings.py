@@ -15,8 +15,8 @@ from functools import cache
 from importlib import import_module
 
 ARGUMENT = re.compile(r"^(\w+(?:, \w+)*):\s+(\S.*)$")
-#: A sentence that names what to read next.
-SEE_ALSO = re.compile(r"See also\s(?:[^.`]|`[^`]*`)*")
+#: Sentences that name errors and what to read next.
+LINKED = re.compile(r"(?:See also|Raises|warns with)\s(?:[^.`]|`[^`]*`)*")
 
 #: The modules that users type, and thereby where each public name comes from; "" is dmsgd itself.
 MODULES = (
@@ -40,7 +40,7 @@ def markdown(text: str) -> str:
 
 
 def linked(text: str, places: Mapping[str, str]) -> str:
-    """Return `text` with links from names after "See also" to their places.
+    """Return `text` with links from names after "See also" and "Raises" to their places.
 
     >>> linked("See also `KDPP`, `dmsgd.select` or `x`.", {"KDPP": "(a.md)", "select": "[b]"})
     'See also [`KDPP`](a.md), [`dmsgd.select`][b] or `x`.'
@@ -50,7 +50,7 @@ def linked(text: str, places: Mapping[str, str]) -> str:
         place = places.get(name[1].rpartition(".")[2])
         return f"[{name[0]}]{place}" if place else name[0]
 
-    return SEE_ALSO.sub(lambda found: re.sub("`([^`]*)`", link, found[0]), text)
+    return LINKED.sub(lambda found: re.sub("`([^`]*)`", link, found[0]), text)
 
 
 def _block(block: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import griffe
 
 sys.path.append(str(Path(__file__).parent))
 from docstrings import MODULES, linked, markdown
-from reference import places
+from reference import places, returned
 
 #: Names as mkdocstrings links them, on whichever page they are.
 PLACES = {name: f"[{place.partition('#')[2]}]" for name, place in places().items()}
@@ -23,6 +24,9 @@ class PlainDocstrings(griffe.Extension):
         """Rewrite the docstring of one module, class, function or attribute."""
         if obj.docstring:
             obj.docstring.value = linked(markdown(obj.docstring.value), PLACES)
+            if obj.is_function and obj.name in PLACES and obj.parent and obj.parent.is_module:
+                function = getattr(import_module(obj.parent.path), obj.name)
+                obj.docstring.value += f"\n\n{returned(function)}"
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Let names mean what Python means by them: a function before a module of its name."""

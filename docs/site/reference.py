@@ -14,6 +14,7 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import docstrings
 
@@ -43,8 +44,21 @@ def written(path: str) -> str:
         parts.append(f"```text\n{_signature(path, found)}\n```")
     text = docstrings.markdown(inspect.getdoc(found) or "")
     parts.append(docstrings.linked(text, {name: f"({at})" for name, at in places().items()}))
-    parts += ["\n".join(_methods(found))] if inspect.isclass(found) else []
+    parts.append("\n".join(_methods(found)) if inspect.isclass(found) else returned(found))
     return "\n\n".join(part for part in parts if part) + "\n\n"
+
+
+def returned(function: Any) -> str:
+    """Return the fields of what a function returns, where their class has no other place."""
+    if not inspect.isfunction(function):
+        return ""
+    kind = function.__globals__.get(inspect.signature(function).return_annotation)
+    own = inspect.isclass(kind) and kind.__module__.startswith("dmsgd.")
+    if kind is None or not own or kind.__name__ in places():
+        return ""
+    text = docstrings.markdown(inspect.getdoc(kind) or "")
+    parts = f"Returns `{kind.__name__}`: {text}", "\n".join(_methods(kind))
+    return "\n\n".join(filter(None, parts))
 
 
 def _signature(path: str, found: object) -> str:

@@ -31,7 +31,7 @@ def check_range(size: Any, start: Any, numbers: int) -> tuple[int, int]:
 
 
 class Design(ABC):
-    """A distribution over batches of k distinct items out of n; the base class of all designs.
+    """A distribution over batches of k distinct items out of n; base class of all but `DPP`.
 
     n, k: number of items, and of items per batch.
 

@@ -55,13 +55,15 @@ class DesignSummary:
 @final
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What `compare` found.
+    """The designs that `compare` has compared, and the data.
 
     data:        facts about all items.
     rows:        numbers of the items that designs were made of, sorted; all or a random sample.
     names, codes: the classes of these items, and for each item the number of its own (or None).
-    summaries:   uniform batches, k-DPPs with several w (those that exist), targets, stratified
-                 batches if there are labels; for k, then for the other sizes.
+    summaries:   of uniform batches, k-DPPs with several w (those that exist), targets, stratified
+                 batches if there are labels; for k, then for the other sizes. Each has `name`, `k`,
+                 `inclusion`, `shares` (by class), `evenness`, `coverage` (of an epoch),
+                 `effective_items`, `effective_batch`, `repulsion` and `seconds_per_batch`.
     requested:   the summary of the requested design, None if it does not exist.
     options:     as requested, with the kernel that "auto" chose.
     candidate:   the k-DPP that `recommend` judges: without labels, with the kernel that "auto"

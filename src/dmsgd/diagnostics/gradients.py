@@ -32,7 +32,7 @@ LARGEST = 1e70
 @final
 @dataclass(frozen=True)
 class GradientVariance:
-    """Tr Cov(g*) of a design and of its baselines, all for batches of k items.
+    """The variance of the batch gradient, Tr Cov(g*), of a design and of baselines, all at this k.
 
     variance:          of the design.
     independent:       the theorem's first term, independent inclusion with the same b_i.

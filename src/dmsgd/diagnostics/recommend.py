@@ -28,7 +28,7 @@ STRONG = 0.5
 @final
 @dataclass(frozen=True)
 class Recommendation:
-    """The design to use, and why; `batches="uniform"` means shuffled epochs."""
+    """The design to use (`options`) and why (`reason`); batches="uniform" means shuffled epochs."""
 
     options: DesignOptions
     reason: str

@@ -40,7 +40,7 @@ Units = npt.NDArray[np.float32]
 @final
 @dataclass(frozen=True)
 class Estimate:
-    """The mean of `draws` independent values and its standard error."""
+    """The mean (`value`) of `draws` independent values and its standard error (`error`)."""
 
     value: float
     error: float

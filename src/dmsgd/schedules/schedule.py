@@ -209,7 +209,7 @@ def presample(
     path:      where it is stored, with or without .npy (see `dmsgd.schedules.files`). If the same
                schedule is there, it is returned; if a part of it is there, because a process was
                killed, that is completed to the same bytes. While another process draws it, this
-               one waits. With seed=None, a schedule of any seed that is found there is the same.
+               one waits. With seed=None, a schedule of any seed counts as the same.
     workers:   threads, -1 for all cores; they do not change the draws.
     progress:  show a progress bar.
     client:    a dask.distributed Client: the draws are made on its cluster, and are the same.

@@ -56,7 +56,7 @@ class Loader(DataLoader[Any]):
         self._pass = place
 
     def state_dict(self) -> dict[str, Any]:
-        """Return where training stands: epoch, consumed items, and of which design; plain."""
+        """Return where training stands, as a plain dict: epoch, consumed items, design."""
         sampler, last = self.sampler, self.sampler.last_pass
         if self._pass is not None and last is not None:
             return sampler.state(*self._pass)
