@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 import dmsgd
 
 ROOT = Path(__file__).parent.parent
@@ -94,3 +96,13 @@ def test_tables_that_pages_link_to_are_on_the_site(monkeypatch):
     }
     assert linked
     assert linked == {uri for uri in site if uri.endswith(".csv")}
+
+
+def test_every_example_has_a_picture_in_the_gallery(tmp_path, monkeypatch):
+    import gallery
+
+    monkeypatch.setattr(gallery, "RESULTS", tmp_path)
+    gallery.draw("notebook", "(plain SGD 0.629; frequency-matched 0.647 -> with repulsion 0.35)")
+    assert "with repulsion" in (tmp_path / "notebook.svg").read_text("utf-8")
+    with pytest.raises(SystemExit, match="FIGURES"):
+        gallery.draw("notebook", "uniform: balanced test accuracy 0.7")

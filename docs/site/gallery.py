@@ -36,6 +36,7 @@ FIGURES = {
     "balanced test accuracy": r"^(.+?): balanced test accuracy ([\d.]+)",
     "how well rare topics are found (cosine)": r"^(\w+): .*rare topics to ([\d.]+)",
     "batches in which near-duplicates meet, in %": r"^(\w+): near-duplicates meet in ([\d.]+) %",
+    "variance of the gradient": r"(plain SGD|frequency-matched|with repulsion) ([\d.]+)",
 }
 
 
@@ -67,10 +68,12 @@ def run(name: str) -> dict[str, str]:
 
 
 def draw(name: str, output: str) -> None:
-    """Write the picture of the numbers that an example printed, if it printed any to compare."""
+    """Write the picture of the numbers that an example printed, also its thumbnail."""
     for title, pattern in FIGURES.items():
         if len(found := dict(re.findall(pattern, output, re.M))) > 1:
             _bars(RESULTS / f"{name}.svg", title, {each: float(v) for each, v in found.items()})
+            return
+    raise SystemExit(f"examples/{name}.py printed no two numbers that FIGURES compares")
 
 
 def _bars(path: Path, title: str, values: dict[str, float]) -> None:
