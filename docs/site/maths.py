@@ -22,7 +22,7 @@ def rendered(markdown: str) -> str:
 
 
 def _inline(found: re.Match[str]) -> str:
-    return _mathml(found[1], "inline")
+    return f"<span>{_mathml(found[1], 'inline')}</span>"  # a line may begin with it
 
 
 def _block(formula: str) -> str:
