@@ -10,6 +10,7 @@ import os
 import platform
 import signal
 import sys
+import threading
 import warnings
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -144,6 +145,9 @@ def main() -> None:
         app(prog_name="dmsgd")
     except SystemExit as end:
         sys.stdout.flush()
+        if any(each.daemon and each.name == "dmsgd" for each in threading.enumerate()):
+            sys.stderr.flush()
+            os._exit(int(end.code or 0))  # LAPACK in a thread crashes while Python unloads it
         lost = output.error
         if lost is None or lost.errno == errno.EPIPE or end.code:
             raise
