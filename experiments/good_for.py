@@ -47,10 +47,11 @@ class Setting:
         if self.simple is not None:
             simplest += f" ({self._text(self._gain(table, self.simple))})"
         base = "" if self.against == "shuffled" else f", {self.against}"
-        data = self.data + (f" ({level.size} seeds)" if level.size != SEEDS else "")
+        found = self._gain(table, self.arm)
+        data = self.data + (f" ({found.seeds} seeds)" if found.seeds != SEEDS else "")
         measure = f"{where[1]}: {level.mean():.{self.digits}f}{base}"
         unit = "" if self.unit == "points" else f" {self.unit}"
-        gain = f"{self._text(self._gain(table, self.arm))}{unit}"
+        gain = f"{self._text(found)}{unit}"
         return [self.task, data, measure, f"{self.design}: {gain}", simplest]
 
     def _gain(self, table: pl.DataFrame, arm: str) -> Difference:
@@ -95,7 +96,8 @@ SETTINGS = [
             '`select(X, k, quality=u, given=labelled, how="cover")`', "cover",
             "k-means medoids by uncertainty", "CLUE", against="BADGE"),
     Setting("the same", "R8", "labelling", "labelling/R8",
-            "mean accuracy", "the same", "cover", "the most uncertain", "margin", against="BADGE"),
+            "mean accuracy", "the same", "cover", "k-means medoids by uncertainty", "CLUE",
+            against="BADGE"),
     Setting("one set to label", "500 of 50,000 package descriptions", "labelling",
             "labelling/one set", "mean over classes", '`select(X, k, how="cover")`', "cover",
             "k-means medoids", "k-means medoids", step=500, against="random"),
