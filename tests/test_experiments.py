@@ -55,6 +55,7 @@ SLOW = {
     "r8_cost",
     "repulsion",
     "streams",
+    "labelling",
     "subgroups",
     "targets",
 }

@@ -437,8 +437,15 @@ def check_resume(make, stop):
         assert seen(third) == whole[1]
 
 
-@pytest.mark.parametrize("workers", [0, 4])
-@pytest.mark.parametrize("stop", [0, 1, 5, STEPS])
+#: Four processes are started at one stop; at the others only in the longer tests.
+WORKERS_AND_STOPS = [
+    pytest.param(workers, stop, marks=[pytest.mark.long] * (workers > 0 and stop != 5))
+    for workers in (0, 4)
+    for stop in (0, 1, 5, STEPS)
+]
+
+
+@pytest.mark.parametrize(("workers", "stop"), WORKERS_AND_STOPS)
 def test_loader_resumes_from_what_was_consumed(workers, stop):
     """Workers fetch ahead; the state counts what training got."""
     check_resume(lambda: loader(ITEMS, DESIGN, steps=STEPS, num_workers=workers), stop)
