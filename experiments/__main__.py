@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -141,6 +142,7 @@ def write_tables(check: bool) -> int:
 
     shared = {"good-for": good_for.rows, "readme-uses": readme.uses, "readme-paper": readme.paper}
 
+    @cache
     def rows(name: str) -> list[list[str]]:
         if name in shared:
             return shared[name](stored)
