@@ -191,7 +191,7 @@ def test_rows_that_differ_can_always_be_drawn():
     for X, k in ((near, 64), (apart[:, :1], 20), (np.repeat(apart, 3, axis=0), 40)):
         batches = dmsgd.diversify(X, k).sample(20, seed=0)
         assert min(len(np.unique(X[batch], axis=0)) for batch in batches) == k
-    with pytest.raises(dmsgd.RankError, match=r"rank 40 \(all others are copies") as error:
+    with pytest.raises(dmsgd.RankError, match=r"rank 40 \(all others are duplicates") as error:
         dmsgd.diversify(np.repeat(apart, 3, axis=0), 41)
     assert "rbf" not in str(error.value)  # it would not help
     assert dmsgd.diversify(np.ones((2, 3)), 1).inclusion() == pytest.approx([0.5, 0.5])

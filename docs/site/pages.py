@@ -2,8 +2,8 @@
 
     python docs/site/gallery.py && python docs/site/pages.py && mkdocs build --strict
 
-Pages of docs/ are taken as they are, but for links that leave docs/. The gallery shows the examples
-with what they printed (docs/site/gallery.py). CONTRIBUTING.md and CHANGELOG.md become pages, and so
+Pages of docs/ are taken as they are, except for links that leave docs/. The gallery shows the
+examples with what they printed (docs/site/gallery.py). CONTRIBUTING.md and CHANGELOG.md become pages, and so
 does every other file of the repository that a page links to. Formulas become MathML, and tutorials
 can be had as scripts and notebooks.
 """

@@ -26,8 +26,8 @@ DOUBLES, SINGLES = ir.VectorType(DOUBLE, LANES), ir.VectorType(SINGLE, 2 * LANES
 #: Columns that microkernels work on together, and proposals of a draw that are decided together.
 BLOCK = 32
 
-#: The cache that lines are prefetched into, 3 for the nearest. A Neoverse-N1 drops most requests
-#: for that one while others are under way; draws are 8 % faster there with the next.
+#: The cache that lines are prefetched into, 3 for the nearest. On a Neoverse-N1 draws are 8 %
+#: faster with the next one; on x86 that was not tried.
 _CACHE = 2 if platform.machine() in ("aarch64", "arm64") else 3
 
 

@@ -309,7 +309,7 @@ def _fitted_rbf(
             worth = kernel.q if isinstance(kernel, Quality) else np.ones(rows.n)
             items, independent = greedy_set(rows, worth, k)
             if items.size < k:
-                cut = "all others are copies of these" + ", or of quality 0" * bool(
+                cut = "all others are duplicates of these" + ", or of quality 0" * bool(
                     worth.min() == 0
                 )
                 raise RankError(k, max(items.size, spectrum.rank), cut, rbf=False)

@@ -34,7 +34,7 @@ FIRST = 8
 def cover(
     X: Any, worth: FloatArray, demand: FloatArray, k: int, square: float, near: FloatArray
 ) -> IntArray:
-    """Return k items, best first; fewer if all others are copies.
+    """Return k items, best first; fewer if all others are duplicates.
 
     Each has the largest product of its worth and what it adds to Σ_j demand_j max_i S_ij,
     S = exp(-d² / square), where i runs over the chosen and the known items. The scale is reduced
@@ -49,7 +49,7 @@ def cover(
         own, weights = (np.where(near > 0, each, 0.0) for each in (worth, demand))
         own, weights = own / own.max(), weights / weights.max()
         found = _cover(X, own, weights, k - chosen.size, square, near)
-        if chosen.size:  # at a small scale rounding may hide that two of them are copies
+        if chosen.size:  # at a small scale rounding may hide that two of them are duplicates
             found = found[~np.triu(squared_distances(X[found], X[found]) == 0, 1).any(0)]
         chosen = np.concatenate([chosen, found])
         if chosen.size < k:

@@ -22,7 +22,7 @@ LARGE = 2**28
 
 
 def greedy_set(F: Features, q: FloatArray, k: int) -> tuple[IntArray, float]:
-    """Return the greedy set of k items, smaller if all others are copies, and an RBF scale.
+    """Return the greedy set of k items, smaller if all others are duplicates, and an RBF scale.
 
     At that scale they are independent.
     """
@@ -72,7 +72,7 @@ def sampled_pairs(n: int) -> tuple[IntArray, IntArray, IntArray]:
 def greedy(
     points: Any, d: int, q: FloatArray, k: int, known: IntArray, free: BoolArray, square: float
 ) -> tuple[IntArray, float]:
-    """Return the greedy set, smaller than k if all other items are copies, and the last scale.
+    """Return the greedy set, smaller than k if all other items are duplicates, and the last scale.
 
     The scale is reduced whenever all items that are left depend on those that are chosen.
     """

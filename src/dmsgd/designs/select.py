@@ -142,7 +142,7 @@ def _sample(q: FloatArray, size: int, seed: int = 0) -> tuple[IntArray, FloatArr
 
 
 def _cover(F: Features, q: FloatArray, k: int, known: IntArray) -> IntArray:
-    """Return items that cover all, or a sample of them; fewer than k if others are copies.
+    """Return items that cover all, or a sample of them; fewer than k if others are duplicates.
 
     q: the quality of free items, 0 of all others.
     """
@@ -202,9 +202,9 @@ def _walk(
 ) -> IntArray | None:
     """Return k items from nearly the k-DPP given the known ones, or None if too many depend.
 
-    The first set is a randomly pivoted Cholesky's, P(Y) ∝ det(L_Y) but for how fast the residual's
-    trace falls. Then comes a Markov chain whose stationary distribution is the k-DPP (`SwapChain`):
-    a new item is proposed by the square of its quality, and accepted by the ratio of det(S_Y).
+    The first set is that of a randomly pivoted Cholesky factor, which is close to the k-DPP. Then
+    comes a Markov chain whose stationary distribution is the k-DPP (`SwapChain`): a new item is
+    proposed by the square of its quality, and accepted by the ratio of det(S_Y).
     """
     from dmsgd.compiled.swap import MATRIX, factor, walk
 

@@ -141,7 +141,7 @@ def spectrum_of_entries(L: FloatArray, tol: float = 0.0) -> Spectrum:
 
 
 def low_rank_factor(L: FloatArray) -> FloatArray | None:
-    """Return F with F Fᵀ = L but for rounding, if L has LOW_RANK_ITEMS and half as many directions.
+    """Return F with F Fᵀ = L up to rounding, if L has LOW_RANK_ITEMS and half as many directions.
 
     By a Cholesky decomposition that takes the largest diagonal entry of what is left, first of
     every other row and column: if these are independent, F would be no smaller.
