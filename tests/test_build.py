@@ -119,7 +119,7 @@ def test_standardize_comes_before_normalize_and_is_made_again():
     )
     again = remake(design, X[::-1])
     assert again.fingerprint() == dmsgd.diversify(X[::-1], 5, **asked).fingerprint()
-    with pytest.raises(dmsgd.RankError, match="copies"):
+    with pytest.raises(dmsgd.RankError, match="duplicates"):
         dmsgd.diversify(np.ones((10, 3)), 2, standardize=True)
 
 

@@ -3,9 +3,9 @@
     python docs/site/gallery.py && python docs/site/pages.py && mkdocs build --strict
 
 Pages of docs/ are taken as they are, except for links that leave docs/. The gallery shows the
-examples with what they printed (docs/site/gallery.py). CONTRIBUTING.md and CHANGELOG.md become pages, and so
-does every other file of the repository that a page links to. Formulas become MathML, and tutorials
-can be had as scripts and notebooks.
+examples with what they printed (docs/site/gallery.py). CONTRIBUTING.md and CHANGELOG.md become
+pages, and so does every other file of the repository that a page links to. Formulas become MathML,
+and tutorials can be had as scripts and notebooks.
 """
 
 from __future__ import annotations
