@@ -71,9 +71,9 @@ BAD = {
     "zero matrix": (lambda: kernels.Precomputed(np.zeros((3, 3))), ValueError, "all zeros"),
     "zero features": (
         lambda: dmsgd.diversify(np.zeros((4, 2)), 1, kernel="linear"), ValueError, "all features"),
-    "only zero items": (lambda: dmsgd.diversify(np.zeros((4, 2)), 2), dmsgd.RankError, "copies"),
+    "only zero items": (lambda: dmsgd.diversify(np.zeros((4, 2)), 2), dmsgd.RankError, "duplicates"),
     "equal items, rbf": (
-        lambda: dmsgd.diversify(np.ones((4, 2)), 2, kernel="rbf"), dmsgd.RankError, "copies"),
+        lambda: dmsgd.diversify(np.ones((4, 2)), 2, kernel="rbf"), dmsgd.RankError, "duplicates"),
     "negative size": (
         lambda: dmsgd.Uniform(5, 2).sample(-1), ValueError, "size must be at least 0, got -1"),
     "size a float": (lambda: dmsgd.Uniform(5, 2).sample(2.5), TypeError, "size must be an integer"),
