@@ -71,7 +71,8 @@ BAD = {
     "zero matrix": (lambda: kernels.Precomputed(np.zeros((3, 3))), ValueError, "all zeros"),
     "zero features": (
         lambda: dmsgd.diversify(np.zeros((4, 2)), 1, kernel="linear"), ValueError, "all features"),
-    "only zero items": (lambda: dmsgd.diversify(np.zeros((4, 2)), 2), dmsgd.RankError, "duplicates"),
+    "only zero items": (
+        lambda: dmsgd.diversify(np.zeros((4, 2)), 2), dmsgd.RankError, "duplicates"),
     "equal items, rbf": (
         lambda: dmsgd.diversify(np.ones((4, 2)), 2, kernel="rbf"), dmsgd.RankError, "duplicates"),
     "negative size": (
