@@ -20,8 +20,11 @@ class Setting:
 
     results, case, measure, step: where the figures are (step None: the last).
     design, arm:      what a user writes, and its arm.
-    simplest, simple: the same of the alternative; None if that is the baseline.
+    simplest, simple: the same of the alternative; None if that is the baseline. Backticks mark what
+                      is of this package.
     against:          the arm of the baseline.
+    label:            what is measured, for readers; by default the measure.
+    level, unit:      units of the baseline's value, and of gains.
     """
 
     task: str
@@ -35,32 +38,36 @@ class Setting:
     simple: str | None = None
     step: int | None = None
     against: str = "shuffled"
-    unit: str = "points"
+    label: str = ""
+    level: str = " %"
+    unit: str = ""
     digits: int = 1
     ratio: bool = False
 
     def cells(self, table: pl.DataFrame) -> list[str]:
         """Return the row: task, data, level of the baseline, gain, and the simplest design."""
-        where = self.case, self.measure
         level = values(table, self.case, self.against, self.measure, self.step)
         simplest = self.simplest
         if self.simple is not None:
-            simplest += f" ({self._text(self._gain(table, self.simple))})"
-        base = "" if self.against == "shuffled" else f", {self.against}"
+            simplest += f": {self._text(self._gain(table, self.simple))}"
+        base = "" if self.against == "shuffled" else f" ({self.against})"
         found = self._gain(table, self.arm)
         data = self.data + (f" ({found.seeds} seeds)" if found.seeds != SEEDS else "")
-        measure = f"{where[1]}: {level.mean():.{self.digits}f}{base}"
-        unit = "" if self.unit == "points" else f" {self.unit}"
-        gain = f"{self._text(found)}{unit}"
-        return [self.task, data, measure, f"{self.design}: {gain}", simplest]
+        measure = f"{self.label or self.measure}: {level.mean():.{self.digits}f}{self.level}{base}"
+        return [self.task, data, measure, f"{self.design}: {self._text(found)}", simplest]
 
     def _gain(self, table: pl.DataFrame, arm: str) -> Difference:
         where = self.case, arm, self.against, self.measure, self.step
         return compare(table, *where, ratio=self.ratio)
 
     def _text(self, found: Difference) -> str:
-        return found.factor() if self.ratio else found.text(self.digits)
+        if self.ratio:
+            return found.factor().replace(" (", " times (")
+        return found.text(self.digits) + self.unit
 
+
+#: The last column where nothing simple is better than the baseline.
+BASELINE = "the baseline, shuffling"
 
 SETTINGS = [
     Setting("labels, uneven classes", "MNIST 200:1, CNN, k = 64", "long_tailed",
@@ -72,60 +79,72 @@ SETTINGS = [
     Setting("federated averaging, two labels per client", "MNIST, 10 of 100 clients",
             "federated", "federated/mnist, shards, k=10", "mean accuracy",
             "`Partition(cells(updates, k))`", "partition of cells by last update",
-            "`Stratified` by main label, if known", "partition of stratified by main label"),
-    Setting("the same, labels by Dirichlet(0.3)", "the same", "federated",
+            "`Stratified` by main label, if known", "partition of stratified by main label",
+            label="accuracy, mean over rounds"),
+    Setting("federated averaging, clients overlap (Dirichlet 0.3)", "the same", "federated",
             "federated/mnist, Dirichlet, k=10", "mean accuracy", "`Partition(cells(updates, k))`",
-            "partition of cells by last update", "`Stratified` by main label",
-            "partition of stratified by main label"),
+            "partition of cells by last update", "`Stratified` by main label, if known",
+            "partition of stratified by main label", label="accuracy, mean over rounds"),
     Setting("topic models of text", "R8, LDA, k = 80", "r8", "r8", "average accuracy",
-            '`diversify(X, k, quality="length")`', "k-DPP", "`Weighted` by length", "by length"),
-    Setting("the same", "Debian descriptions, LDA, k = 100", "debian", "debian",
+            '`diversify(X, k, quality="length")`', "k-DPP", "`Weighted` by length", "by length",
+            label="accuracy, mean over classes"),
+    Setting("topic models of text", "Debian descriptions, LDA, k = 100", "debian", "debian",
             "average accuracy", "`Weighted.like(diversify(X, k))`", "k-DPP, frequency-matched",
-            "`Weighted` by length", "by length"),
+            "`Weighted` by length", "by length", label="accuracy, mean over classes"),
     Setting("rare topics, no labels", "generated documents, LDA", "synthetic_lda", "synthetic_lda",
-            "all five topics", "`diversify(X, k)`", "k-DPP, unit rows", "`Weighted.like` of it",
-            "k-DPP, frequency-matched"),
-    Setting("the same, topics are clusters", "100,000 generated documents, LDA", "topics",
+            "all five topics", '`diversify(X, k, quality="length")`, the paper\'s kernel', "k-DPP",
+            "`Weighted.like` of it", "k-DPP, frequency-matched",
+            label="runs that find all five topics"),
+    Setting("rare topics that are clusters", "100,000 generated documents, LDA", "topics",
             "topics/n=100000", "topics found", "`clustered(X, k)`", "pre-clustering",
-            "`Weighted.like` of a k-DPP", "k-DPP, frequency-matched", unit="topics"),
+            "`Weighted.like` of a k-DPP", "k-DPP, frequency-matched", level=" of 32",
+            unit=" topics"),
     Setting("rare classes, no labels", "Oxford-102, 40 to 2 items per class, k = 64", "rare",
             "rare/flowers", "accuracy", '`diversify(X, k, target="density")`',
             "k-DPP linear, density target", "`Weighted` by density", "weighted by density"),
     Setting("what to label next", "Oxford-102, ten rounds of 50", "labelling",
             "labelling/Oxford-102", "mean accuracy",
-            '`select(X, k, quality=u, given=labelled, how="cover")`', "cover",
-            "k-means medoids by uncertainty", "CLUE", against="BADGE"),
-    Setting("the same", "R8", "labelling", "labelling/R8",
-            "mean accuracy", "the same", "cover", "k-means medoids by uncertainty", "CLUE",
-            against="BADGE"),
+            "`select(X, k, quality=u, given=labelled)`", "cover",
+            "k-means medoids by uncertainty (CLUE)", "CLUE", against="BADGE",
+            label="accuracy, mean over rounds"),
+    Setting("what to label next", "R8, ten rounds of 50", "labelling", "labelling/R8",
+            "mean accuracy", "the same", "cover", "k-means medoids by uncertainty (CLUE)", "CLUE",
+            against="BADGE", label="accuracy, mean over rounds"),
     Setting("one set to label", "500 of 50,000 package descriptions", "labelling",
-            "labelling/one set", "mean over classes", '`select(X, k, how="cover")`', "cover",
-            "k-means medoids", "k-means medoids", step=500, against="random"),
+            "labelling/one set", "mean over classes", "`select(X, k)`", "cover",
+            "k-means medoids", "k-means medoids", step=500, against="random",
+            label="accuracy, mean over classes"),
     Setting("picture coordinates", "elevation map, k = 4,096, 200 updates", "coordinates",
             "coordinates/elevation, k=4096", "PSNR", "`Partition(cells(X, k))`",
-            "Partition(cells)", "`cells(X, k)`", "cells", step=200, unit="dB", digits=2),
+            "Partition(cells)", "`cells(X, k)`", "cells", step=200, level=" dB",
+            unit=" dB", digits=2),
     Setting("near-duplicates", "generated, k = 64", "repulsion",
             "repulsion/near-copies, skewed/k=64", "steps", "`cells(X, k)`", "cells of x",
-            '`diversify(X, k, target="uniform")`', "k-DPP on x", unit="times", digits=0,
-            ratio=True),
+            f'{BASELINE}; `diversify(X, k, target="uniform")`', "k-DPP on x", level="", digits=0,
+            ratio=True, label="updates to a given loss, fewer are better"),
     Setting("PINN collocation points", "Burgers, k = 256", "pinn",
             "pinn/Burgers, k=256", "relative L2 error", "`cells(X, k)`", "cells",
-            "Sobol points", "Sobol", unit="times", digits=2, ratio=True),
+            "Sobol points", "Sobol", level="", digits=2, ratio=True,
+            label="relative L2 error, lower is better"),
     Setting("in-batch negatives", "Abt-Buy records, k = 64", "negatives",
             "negatives/Abt-Buy, alone", "recall@1", "`Partition(diversify(X, k))`",
             "Partition(k-DPP)", "`OnePerGroup(groups, k)`, if known",
             "groups apart"),
     Setting("sensor streams", "robot sonar, MLP, k = 64", "streams",
             "streams/sonar, MLP, k=64", "accuracy", "`Partition(cells(time, k))`",
-            "partition of cells of time", "shuffling"),
+            "partition of cells of time", BASELINE),
     Setting("ordinary images, even classes", "MNIST, CNN, k = 200", "mnist", "mnist/k=200",
-            "accuracy", "`diversify(X, k, labels=y, w=0.5)`", "k-DPP", "shuffling", digits=2),
-    Setting("the same, one epoch", "MNIST, softmax, k = 64", "partitions",
+            "accuracy", "`diversify(X, k, labels=y, w=0.5)`", "k-DPP", BASELINE, digits=2,
+            label="accuracy at the end"),
+    Setting("ordinary images, even classes", "MNIST, CNN, k = 200", "mnist", "mnist/k=200",
+            "mean accuracy", "`diversify(X, k, labels=y, w=0.5)`", "k-DPP",
+            "`Stratified(y, k)`", "stratified", digits=2, label="accuracy, averaged over training"),
+    Setting("ordinary images, one epoch", "MNIST, softmax, k = 64", "partitions",
             "partitions/mnist/1 epoch", "accuracy", "`Partition(Stratified(y, k))`",
-            "classes spread", "shuffling"),
+            "classes spread", BASELINE),
     Setting("following `dmsgd inspect`", "six held-out data sets, softmax", "advice",
             "advice/held out", advice.SCORE, "what it recommends", advice.ADVICE,
-            "`Stratified` always", "stratified"),
+            "`Stratified` always", "stratified", label="accuracy, mean over classes"),
 ]  # fmt: skip
 
 
@@ -134,9 +153,9 @@ def rows(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
     head = [
         "task",
         f"data ({SEEDS} seeds unless named)",
-        "baseline",
-        "gain, points unless named",
-        "strongest simple alternative",
+        "measure, and the baseline",
+        "design, and its gain",
+        "strongest simple alternative, and its gain",
     ]
     stored = {**stored, "advice": advice.pooled(stored["advice"])}
     return [head, *(each.cells(stored[each.results]) for each in SETTINGS)]

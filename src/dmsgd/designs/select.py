@@ -46,7 +46,8 @@ def select(
     squared distance among 40 items. Where X has few columns or many near-duplicates, so that fewer
     than k items are independent at this m, m is reduced.
 
-    X:         (n, d) features in any form that `diversify` takes.
+    X:         (n, d) features in any form that `diversify` takes. If columns are in different
+               units, pass `dmsgd.features.standardize(X)`.
     quality:   (n,) numbers >= 0: relevance, uncertainty, or whatever makes an item worth having.
     diversity: weight of diversity against quality: 0.5 takes quality as it is
                (L_ij = q_i S_ij q_j), towards 0 only quality counts, and at 1 only diversity. It is
