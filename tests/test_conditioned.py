@@ -279,6 +279,20 @@ def test_rounding_is_small_or_told(condition, near, centre):
         assert error < max(estimate, 1e-12)
 
 
+@pytest.mark.parametrize("quality", [1e-3, 1e-5, 1e-6])
+def test_rounding_given_a_small_item_of_a_matrix_is_small_or_told(quality):
+    """An eigendecomposition rounds the entries of a small item as those of the largest."""
+    for seed in range(6):
+        F = np.random.default_rng([11, seed]).normal(size=(6, 9))
+        F[4] *= quality
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            given = dmsgd.KDPP(F @ F.T, 3).given([4])
+        error = np.abs(given.inclusion() - precise.enumerated(F, 3, [4])).max()
+        assert error < given._rest.spectrum.inclusion_error(2), seed
+        assert error < 1e-9 or told, seed
+
+
 def hard_case(seed):
     """Features of condition 1 to 1e8 with near and exact ties, k, and items to be given."""
     rng = np.random.default_rng([37, seed])

@@ -43,10 +43,12 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Spectrum:
     W, S, _ = linalg.svd(N.T @ (roots[:, None] * P), check_finite=False)
     values, turn = S**2, N @ W
     settle(values, turn, Rounding(0.5, 4 * rank))  # a square has twice the relative error
-    # Where earlier items leave little of an item, rounding of its direction counts that much more.
+    # Where earlier items leave little of an item, rounding of its direction counts that much more;
+    # that of rounded entries has the size of other items' entries, however small its own are.
     before = values[0] + np.cumsum((spectrum.values @ Q[:, :given] ** 2)[::-1])[::-1]
-    largest = max(spectrum.values[0], float(np.max((lengths / left) ** 2 * before)))
     rounding, shrunk = spectrum.rounding, float(spectrum.values[0] / values[0])
+    rounded = np.maximum(lengths**2, (rounding.power == 1) * spectrum.values.sum() / spectrum.n)
+    largest = max(spectrum.values[0], float(np.max(rounded / left**2 * before)))
     return changed(
         spectrum,
         values=values,
