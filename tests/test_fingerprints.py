@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.features import as_features
 from dmsgd.inputs.fingerprint import fingerprint, row_hashes
 from dmsgd.samplers import reference
 
@@ -147,11 +146,3 @@ def test_a_design_is_its_law():
     assert len({d.fingerprint() for d in [design, *others]}) == len(others) + 1
     renamed = dmsgd.Stratified(["b", "c", "b"], 2), dmsgd.Stratified([5, 7, 5], 2)
     assert renamed[0].fingerprint() == renamed[1].fingerprint()
-
-
-def test_large_arrays_are_hashed_alike(monkeypatch):
-    X = np.random.default_rng(0).normal(size=(50, 7))
-    X[3] = 0.0
-    expected = as_features(X).fingerprint()
-    monkeypatch.setattr("dmsgd.features.array.COMPILED", 1)
-    assert as_features(X).fingerprint() == expected

@@ -24,11 +24,11 @@ from numba.types import CPointer, float32, float64, int8, int64, uint32, uint64
 log = logging.getLogger("dmsgd")
 
 float64_ptr, float32_ptr, int64_ptr = CPointer(float64), CPointer(float32), CPointer(int64)
-uint64_ptr, uint32_ptr, int8_ptr = CPointer(uint64), CPointer(uint32), CPointer(int8)
+uint32_ptr, int8_ptr = CPointer(uint32), CPointer(int8)
 
 _ELEMENTS: dict[Any, Any] = {
     float64_ptr: np.float64, float32_ptr: np.float32, int64_ptr: np.int64,
-    uint64_ptr: np.uint64, uint32_ptr: np.uint32, int8_ptr: np.int8,
+    uint32_ptr: np.uint32, int8_ptr: np.int8,
 }  # fmt: skip
 _SCALARS: dict[Any, Any] = {uint64: ctypes.c_uint64, float64: ctypes.c_double}
 

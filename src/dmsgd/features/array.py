@@ -12,7 +12,7 @@ from scipy import sparse
 from dmsgd.features import rows
 from dmsgd.features.features import SHORTER, Features, RowMap
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero
-from dmsgd.inputs.fingerprint import digest, fingerprint, fingerprint_rows, hash_factors
+from dmsgd.inputs.fingerprint import digest, fingerprint
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.progress import Progress
 from dmsgd.samplers.computed_rows import ComputedRows, SparseRows
@@ -23,8 +23,6 @@ from dmsgd.spectra.spectrum import Spectrum, truncate
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.
 BLOCK = 2**20
-#: From this many numbers on, rows are hashed by compiled code, in half the time.
-COMPILED = 2**22
 #: Eigenvectors of sparse features are stored up to this many numbers, a gigabyte: draws from them
 #: are ten times faster.
 STORED = 2**27
@@ -145,11 +143,4 @@ class InMemory(Features):
 
     @cached_property
     def _fingerprint(self) -> str:
-        X, many = self.matrix, self.matrix.size >= COMPILED
-        if self.origin or self.sparse_rows or not (many and X.flags.c_contiguous):
-            return self.origin or fingerprint(X)
-        from dmsgd.compiled.hashes import hash_rows
-
-        hashes = np.empty(self.n, np.uint64)
-        hash_rows(X.view(np.uint64), hash_factors(self.d), self.n, self.d, hashes)
-        return fingerprint_rows(X.shape, [hashes])
+        return self.origin or fingerprint(self.matrix)
