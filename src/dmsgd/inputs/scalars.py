@@ -22,13 +22,6 @@ def as_flag(value: Any, name: str, more: str = "") -> bool:
     return bool(value)
 
 
-def as_text(value: Any, name: str) -> str:
-    """Return `value`, a text."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be text, got {value!r}")
-    return value
-
-
 def as_function(value: Any, name: str, what: str) -> Callable[..., Any]:
     """Return `value`, a function; `what` describes its argument."""
     if not callable(value):
@@ -36,14 +29,12 @@ def as_function(value: Any, name: str, what: str) -> Callable[..., Any]:
     return value  # type: ignore[no-any-return]
 
 
-def as_choice(value: Any, name: str, choices: Sequence[str], more: str = "") -> str:
-    """Return `value`, one of these words; `more` names what else the argument may be."""
+def as_choice(value: Any, name: str, choices: Sequence[str]) -> str:
+    """Return `value`, one of these words."""
     if not isinstance(value, str) or value not in choices:
-        words = ", ".join(map(repr, choices))
-        if not more:  # the last of them ends the list
-            words = " or ".join(words.rsplit(", ", 1))
+        words = " or ".join(", ".join(map(repr, choices)).rsplit(", ", 1))
         kind = ValueError if isinstance(value, str) else TypeError
-        raise kind(f"unknown {name} {value!r}; use {words}{more}")
+        raise kind(f"unknown {name} {value!r}; use {words}")
     return value
 
 

@@ -15,12 +15,7 @@ from scipy import linalg
 
 from dmsgd.features import Features, as_features
 from dmsgd.features.rows import row_norms2
-from dmsgd.inputs.arrays import (
-    FloatArray,
-    IntArray,
-    as_items,
-    check_nonzero,
-)
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, check_nonzero
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
@@ -107,7 +102,13 @@ class Kernel(ABC):
         advice = "use pivoted_cholesky(kernel, rank) or nystrom(kernel, landmarks) instead of exact"
         # The matrix, its eigenvectors, and what LAPACK needs beside them.
         plan_work(EIGH * self.n**3, 5 * self.n**2, what, advice)
-        return spectrum_of_entries(self.block(everything, everything), tol)
+        L = self.block(everything, everything)
+        if (F := low_rank_factor(L)) is None:
+            return spectrum_of_matrix(L, tol)
+        left_out = float(np.abs(L.diagonal() - row_norms2(F)).sum())
+        found = as_features(F, allow_tiny=True).spectrum(overwrite=True)
+        rounding = Rounding(1.0, self.n, hidden=left_out / float(found.values[0]))
+        return truncate(found.values, found.vectors, "pivoted Cholesky", rounding, tol)
 
 
 def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
@@ -128,16 +129,6 @@ def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     array([4., 2.])
     """
     return as_kernel(kernel, "exact").spectrum(tol)
-
-
-def spectrum_of_entries(L: FloatArray, tol: float = 0.0) -> Spectrum:
-    """Return the spectrum of a full kernel matrix, which is overwritten."""
-    if (F := low_rank_factor(L)) is None:
-        return spectrum_of_matrix(L, tol)
-    n, left_out = len(L), float(np.abs(L.diagonal() - row_norms2(F)).sum())
-    found = as_features(F, allow_tiny=True).spectrum(overwrite=True)
-    rounding = Rounding(1.0, n, hidden=left_out / float(found.values[0]))
-    return truncate(found.values, found.vectors, "pivoted Cholesky", rounding, tol)
 
 
 def low_rank_factor(L: FloatArray) -> FloatArray | None:

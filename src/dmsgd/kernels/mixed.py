@@ -6,7 +6,6 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features import Features
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.kernels.kernel import Kernel, as_subset
@@ -21,12 +20,8 @@ class Mixed(Kernel):
     """
 
     def __init__(self, similarity: Kernel, codes: IntArray, w: float) -> None:
-        self.similarity, self.codes, self.w, self.n = similarity, codes, w, similarity.n
-
-    @property
-    def features(self) -> Features | None:  # type: ignore[override]
-        """The features by which items are compared."""
-        return self.similarity.features
+        self.similarity, self.codes, self.w = similarity, codes, w
+        self.n, self.features = similarity.n, similarity.features
 
     def diag(self) -> FloatArray:
         return (1 - self.w) ** 2 * self.similarity.diag() + self.w**2

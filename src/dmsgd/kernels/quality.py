@@ -50,8 +50,7 @@ def with_quality(kernel: Kernel, quality: Any, diversity: float = 0.5) -> Kernel
     array([0.21, 0.8 , 0.99])
     """
     as_kernel(kernel, "with_quality")
-    q = as_quality(quality, kernel.n, diversity)
-    return Quality(kernel, q)
+    return Quality(kernel, as_quality(quality, kernel.n, diversity))
 
 
 @final
@@ -59,48 +58,37 @@ class Quality(Kernel):
     """L_ij = q_i S_ij q_j; `with_quality` makes it."""
 
     def __init__(self, similarity: Kernel, q: FloatArray, name: str = "") -> None:
-        self.similarity, self.q, self.n = similarity, q, similarity.n
+        self.similarity, self.q = similarity, q
+        self.n, self.features = similarity.n, similarity.features
         #: Identifies qualities that are a function of the features, rounded.
         self._name = name
         check_nonzero(bool(self.diag().any()))
 
-    @property
-    def features(self) -> Features | None:  # type: ignore[override]
-        """The features by which items are compared."""
-        return self.similarity.features
-
     def diag(self) -> FloatArray:
-        """Return q_i² S_ii."""
         return self.q**2 * self.similarity.diag()
 
     def block(self, I: Any, J: Any) -> FloatArray:  # noqa: E741
-        """Return q_i S_ij q_j between the items I and J."""
         rows, columns = as_items(I, self.n, "I", 1), as_items(J, self.n, "J", 1)
         return self.q[rows, None] * self.similarity.block(rows, columns) * self.q[columns]
 
     def columns(self, J: Any) -> Any:
-        """Return q_i S_ij q_j between all items and the items J."""
         items = as_items(J, self.n, "J", 1)
         S = self.similarity.columns(items)
         return like(S, self.q)[:, None] * S * like(S, self.q[items])
 
     def factor(self) -> Features | None:
-        """Return the features of S with row i times q_i, if S has any."""
         F = self.similarity.factor()
         return None if F is None else F.mapped(ScaleRows(self.q))
 
     def landmark_features(self, items: IntArray, whitening: FloatArray) -> Features:
-        """Return the features C W, C being the columns of L at `items`."""
         inner = self.similarity.landmark_features(items, self.q[items, None] * whitening)
         return inner.mapped(ScaleRows(self.q))
 
     def subset(self, items: Any) -> Quality:
-        """Return the same over these items alone."""
         items = as_subset(items, self.n)
         return Quality(self.similarity.subset(items), self.q[items], self._name)
 
     def fingerprint(self) -> str:
-        """Return the hash of the similarity and the qualities."""
         return digest("Quality", self.similarity.fingerprint(), self._name or self.q)
 
     def __repr__(self) -> str:

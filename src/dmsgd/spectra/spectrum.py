@@ -21,7 +21,7 @@ from dmsgd.inputs.arrays import (
 )
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.fingerprint import fingerprint as fingerprint_of
-from dmsgd.inputs.scalars import as_count, as_share, as_text
+from dmsgd.inputs.scalars import as_count, as_share
 from dmsgd.polynomials import log_binomial, log_polynomial, ratios
 from dmsgd.spectra.decompose import eigh, settle
 from dmsgd.spectra.eigenvectors import Eigenvectors, as_eigenvectors
@@ -68,7 +68,8 @@ class Spectrum:
 
     def __post_init__(self) -> None:
         for name in ("route", "kernel", "data", "method"):
-            as_text(getattr(self, name), name)
+            if not isinstance(text := getattr(self, name), str):
+                raise TypeError(f"{name} must be text, got {text!r}")
         if not isinstance(self.rounding, Rounding):
             raise TypeError(f"rounding must be that of another Spectrum, got {self.rounding!r}")
         values = _checked_values(self.values)

@@ -122,8 +122,6 @@ def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
     if given is not None:
         F = given.mapped(Normalize())
         return F, F if F.d < kernel.n else _factor(F.spectrum(), k)
-    advice = "pass a spectrum: prescribe(pivoted_cholesky(kernel, rank), k, target)"
-    reserve(4 * kernel.n**2, f"the full matrix of {kernel!r} with its eigenvectors", advice)
     everything = np.arange(kernel.n)
     F = _factor(spectrum_of_matrix(_unit(kernel).block(everything, everything)), k)
     return F, F
