@@ -193,9 +193,8 @@ def train_sklearn(
         for t, batch in batches:
             arguments = [take(X, batch)] if y is None else [take(X, batch), take(y, batch)]
             parts = {name: take(value, batch) for name, value in each.items()}
-            if (
-                not weighted or parts["sample_weight"].any()
-            ):  # else estimators raise, or divide by 0
+            # Estimators raise, or divide by 0, if all weights are 0.
+            if not weighted or parts["sample_weight"].any():
                 estimator.partial_fit(*arguments, **{**params, **parts, **extra})
                 extra = {}
             yield Step(t, batch, None)

@@ -110,10 +110,8 @@ class DPP:
         V[:, count:] = left.eigenvectors.columns(np.arange(left.rank))
         error = min(MARGIN * left.inclusion_error(), WARN_ABOVE)
         V[others.inclusion() <= error**2 * self.inclusion(), count:] = 0.0  # duplicates
-        p, rest = (
-            np.append(np.ones(count), others._selection),
-            np.append(np.zeros(count), others._rest),
-        )
+        p = np.append(np.ones(count), others._selection)
+        rest = np.append(np.zeros(count), others._rest)
         return DPP.__new__(DPP)._set(changed(left, values=p, vectors=V), p, rest, is_marginal=True)
 
     def _like(self, spectrum: Spectrum) -> DPP:

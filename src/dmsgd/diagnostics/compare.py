@@ -222,10 +222,8 @@ def _summary(
     noise, b = Estimate(0.0, 0.0, 0), design.inclusion()
     draws = int(np.clip(OPERATIONS / (4 * design.k**3), DRAWS[1], DRAWS[0]))
     with threadpool_limits(1):  # draws are timed on one thread; small matrices need no more
-        if isinstance(
-            design, KDPP
-        ):  # else the first batches come from NumPy, and compiling is timed
-            import_module("dmsgd.compiled.kdpp")
+        if isinstance(design, KDPP):
+            import_module("dmsgd.compiled.kdpp")  # or NumPy would make the first batches
         design.sample(1, seed)  # compiles, and makes tables
         began = time.perf_counter()
         batches = on_host(design.sample(draws, seed))

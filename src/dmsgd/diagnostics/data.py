@@ -187,11 +187,9 @@ def _random_rows(n: int, size: int, seed: Seed) -> IntArray:
 
 def sample_size(n: int, directions: int, k: int, most: int) -> int:
     """Return how many of n items, at most `most`, are quick to decompose."""
-    for size in (min(n, most), *SAMPLES):
-        affordable = operations(size, directions) <= OPERATIONS
-        if size <= n and (affordable or size <= max(SAMPLES[-1], 5 * k)):
-            return size
-    return min(n, most)
+    least = max(SAMPLES[-1], 5 * k)
+    sizes = (size for size in (min(n, most), *SAMPLES) if size <= n)
+    return next(s for s in sizes if s <= least or operations(s, directions) <= OPERATIONS)
 
 
 def operations(n: int, directions: int) -> float:

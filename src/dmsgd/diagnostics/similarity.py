@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.stream import Source, check_design, fixed_seed
 from dmsgd.designs.weighted import Weighted
+from dmsgd.features.row_maps import Normalize
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.spectra import Spectrum
@@ -132,15 +133,9 @@ def kernel_features(spectrum: Spectrum, items: IntArray) -> FloatArray:
     return np.asarray(spectrum.eigenvectors.rows(items) * scale)
 
 
-def unit_rows(F: FloatArray) -> FloatArray:
-    """Return rows scaled to norm 1; those of zeros stay."""
-    lengths = np.linalg.norm(F, axis=-1, keepdims=True)
-    return np.asarray(F / np.where(lengths > 0, lengths, 1.0))
-
-
 def mean_cosine(F: FloatArray) -> float:
     """Return the mean cosine over pairs of rows: (|Σ u|² - Σ |u|²) / (k (k - 1)) of unit rows u."""
-    U, k = unit_rows(F), len(F)
+    U, k = Normalize()(F), len(F)
     total = U.sum(axis=0)
     return float(total @ total - np.sum(U * U)) / max(k * (k - 1), 1)
 
@@ -182,7 +177,7 @@ def near_duplicates(spectrum: Spectrum, seed: Seed = 0) -> NearDuplicates:
     [0, 1, 2, 3, 0]
     """
     F = kernel_features(as_spectrum(spectrum), np.arange(spectrum.n))
-    U = unit_rows(F).astype(np.float32)
+    U = Normalize()(F).astype(np.float32)
     representative, searched = _search(U, np.random.default_rng(seed_key(seed)))
     return NearDuplicates(representative, searched, _similarity(U))
 

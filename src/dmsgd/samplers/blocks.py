@@ -43,14 +43,15 @@ def block_sampler(V: Any, values: FloatArray, k: int) -> PreparedSampler:
     """Return the sampler of the k-DPP with eigenvectors V = F basis for features F in blocks.
 
     V is a `dmsgd.spectra.eigenvectors.Projected`. Every call reads the data once or twice, however
-    many draws it makes, as long as their proposals fit in memory (`draws_per_pass`); the first call
-    also finds the inclusion probabilities.
+    many draws it makes, as long as their proposals fit in memory; the first call also finds the
+    inclusion probabilities.
     """
     log_e, pi = log_polynomials(values, k), eigenvector_inclusion(values, k)
     masses = V.masses(pi)
     sums = np.zeros((masses.shape[1], masses.shape[0] + 1))
     np.cumsum(masses.T, axis=1, out=sums[:, 1:])
-    step = draws_per_pass(k)
+    budget = int(min(PROPOSAL_BYTES, memory_limit() // 8))
+    step = max(1, budget // (8 * _proposals(k, EXTRA[0]) * (k + 4)))
 
     def sample(key: int, start: int, size: int, workers: int) -> IntArray:
         out = np.empty((size, k), dtype=np.int64)
@@ -60,12 +61,6 @@ def block_sampler(V: Any, values: FloatArray, k: int) -> PreparedSampler:
         return out
 
     return PreparedSampler("rejection", sample, step)
-
-
-def draws_per_pass(k: int) -> int:
-    """Return how many draws are made together: as many as their proposals leave room for."""
-    budget = min(PROPOSAL_BYTES, memory_limit() // 8)
-    return max(1, int(budget) // (8 * _proposals(k, EXTRA[0]) * (k + 4)))
 
 
 def _proposals(k: int, extra: float) -> int:

@@ -131,10 +131,6 @@ class ComputedRows:
     columns: FloatArray
     sums: FloatArray | None = None
 
-    def with_sums(self, sums: FloatArray) -> ComputedRows:
-        """Return the same, ready for draws."""
-        return replace(self, sums=sums)
-
     def block_sums(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return `sums` and V² @ weights, (n,): one product F B."""
         if isinstance(self.rows, SparseRows):

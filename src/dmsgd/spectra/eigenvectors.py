@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any, final
 
@@ -176,12 +177,12 @@ class Projected(Eigenvectors):
             self.features, format_bytes(8 * n * rank), k, rows, f"{n:,}", k,
         )  # fmt: skip
         masses = self.masses(eigenvector_inclusion(values, k))
-        return kdpp_sampler(source.with_sums(masses), values, k)
+        return kdpp_sampler(replace(source, sums=masses), values, k)
 
     def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
         if (source := self.features.computed_rows(self.basis)) is None:
             return dpp_sampler(DenseTables(np.asarray(self)), probabilities)
-        return dpp_sampler(source.with_sums(self.masses(probabilities)), probabilities)
+        return dpp_sampler(replace(source, sums=self.masses(probabilities)), probabilities)
 
 
 @singledispatch

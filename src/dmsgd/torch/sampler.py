@@ -183,7 +183,16 @@ class DiverseSampler(DistributedSampler[Any]):
             X, weights = distributed.broadcast_from_rank_0((X, weights))
             if (X is None) == (weights is None):
                 raise TypeError("update needs features, a design or weights=, and one of them only")
-            X = reweight(self.design, weights) if X is None else remake(self.design, X)
+            if X is not None:
+                X = remake(self.design, X)
+            elif hasattr(self.design, "with_weights"):
+                X = self.design.with_weights(weights)
+            else:
+                raise TypeError(
+                    f"a {type(self.design).__name__} design has no weights of items; to draw by "
+                    f"weight from now on, pass a design: "
+                    f"update(dmsgd.Weighted(weights=weights, k={self.design.k}))"
+                )
         n, k = self.design.n, self.design.k
         if (X.n, X.k) != (n, k):
             raise ValueError(
@@ -338,13 +347,3 @@ def as_epoch(value: Any, steps: int, name: str = "epoch") -> int:
     epoch = as_count(value, name, least=0)
     as_count((epoch + 1) * steps, f"(1 + {name}) x {steps} steps, the number of draws,")
     return epoch
-
-
-def reweight(design: Any, weights: Any) -> Design:
-    """Return `design` with other weights; raise TypeError if it has none."""
-    if hasattr(design, "with_weights"):
-        return design.with_weights(weights)  # type: ignore[no-any-return]
-    raise TypeError(
-        f"a {type(design).__name__} design has no weights of items; to draw by weight from now on, "
-        f"pass a design: update(dmsgd.Weighted(weights=weights, k={design.k}))"
-    )
