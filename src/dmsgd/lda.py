@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
-from scipy import sparse
-
 from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, kind_of, take
 from dmsgd.inputs.arrays import IntArray, as_matrix
 from dmsgd.inputs.scalars import Seed
@@ -118,7 +116,7 @@ class GensimCorpus:
     def __init__(
         self, corpus: Any, design: Source, steps: int, seed: Seed = 0, start: int = 0
     ) -> None:
-        if sparse.issparse(corpus):
+        if hasattr(corpus, "tocsr"):
             advice = "gensim.matutils.Sparse2Corpus(counts, documents_columns=False)"
             raise TypeError(f"corpus is a sparse matrix; pass {advice}")
         if not is_numbered(corpus):

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any, Protocol, final
 
 import numpy as np
-from scipy import sparse
 
 from dmsgd.inputs.arrays import IntArray, on_host, to_numpy
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
@@ -100,7 +99,7 @@ def as_indexable(data: Any, name: str) -> Any:
     rows = data if hasattr(data, "shape") else to_numpy(data, name)
     if not rows.shape or rows.shape[0] == 0:
         raise ValueError(f"{name} must have one row per item, got shape {tuple(rows.shape)}")
-    return data.tocsr() if sparse.issparse(data) else rows
+    return data.tocsr() if hasattr(data, "tocsr") else rows
 
 
 def is_numbered(data: Any) -> bool:

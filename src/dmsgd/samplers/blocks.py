@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
@@ -178,7 +177,7 @@ def answer_block(block: Matrix, question: Any, basis: FloatArray, pi: FloatArray
 
     And Σ_n V_in² π_n of all its rows, if π is given.
     """
-    if sparse.issparse(block):
+    if not isinstance(block, np.ndarray):
         return find_sparse(block, basis, question, pi)
     from dmsgd.compiled.tables import locate
 
