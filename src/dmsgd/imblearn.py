@@ -24,7 +24,7 @@ from dmsgd.errors import KernelWarning, RankError
 from dmsgd.features import as_features
 from dmsgd.features.maps import concat_labels
 from dmsgd.inputs.arrays import IntArray, Matrix
-from dmsgd.inputs.scalars import as_count
+from dmsgd.inputs.scalars import as_part
 from dmsgd.kernels import Linear, exact
 
 #: Eigenvalues below this share of the largest do not count: rounding would decide there.
@@ -108,11 +108,9 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         self, options: DesignOptions, X: Any, y: Any, random: np.random.RandomState
     ) -> IntArray | None:
         """Return the draw of the k-DPP with k = n_samples, or None if there is no such k-DPP."""
-        k = as_count(self.n_samples, "n_samples")
+        k = as_part(self.n_samples, "n_samples", X.shape[0])
         if self.sampling_strategy != "auto":
             raise ValueError(f"n_samples={k} replaces sampling_strategy; leave one of them 'auto'")
-        if k > X.shape[0]:
-            raise ValueError(f"n_samples={k} exceeds the number of items, {X.shape[0]}")
         try:
             design = make_kdpp(options, X, k, y)
         except RankError:

@@ -308,9 +308,8 @@ def _fitted_rbf(
             worth = kernel.q if isinstance(kernel, Quality) else np.ones(rows.n)
             items, independent = greedy_set(rows, worth, k)
             if items.size < k:
-                cut = "all others are duplicates of these" + ", or of quality 0" * bool(
-                    worth.min() == 0
-                )
+                zero = ", or of quality 0" if worth.min() == 0 else ""
+                cut = f"all others are duplicates of these{zero}"
                 raise RankError(k, max(items.size, spectrum.rank), cut, rbf=False)
             scale = min(scale, 2 * independent)
         scale /= 2

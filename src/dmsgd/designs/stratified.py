@@ -12,7 +12,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
+from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, as_part, seed_key
 from dmsgd.inputs.threads import one_blas_thread
 from dmsgd.kernels.landmarks import k_means
 from dmsgd.polynomials import log_binomial
@@ -185,9 +185,7 @@ def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> St
     """
     X = as_features(X)
     k = as_batch_size(k, X.n)
-    count = as_count(k if clusters is None else clusters, "clusters")
-    if count > X.n:
-        raise ValueError(f"clusters={count} exceeds the number of items, {X.n}")
+    count = k if clusters is None else as_part(clusters, "clusters", X.n)
     return Stratified(k_means(X, count, seed_key(seed)).labels_, k)
 
 

@@ -16,7 +16,7 @@ from dmsgd.designs.stream import Source, check_design
 from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_items, as_numbers, to_numpy
 from dmsgd.inputs.labels import as_classes
-from dmsgd.inputs.scalars import Seed, as_count, as_flag, as_fraction
+from dmsgd.inputs.scalars import Seed, as_count, as_fraction
 from dmsgd.schedules import Schedule
 from dmsgd.spectra.spectrum import entropy
 
@@ -74,8 +74,6 @@ def suggest_w(
     0.9
     """
     balance = as_fraction(balance, "balance")
-    standardize = as_flag(standardize, "standardize")
-    normalize = None if normalize is None else as_flag(normalize, "normalize")
     X, labels = split_label_column(X, labels)
     classes, k = as_classes(labels)[0].size, as_count(k, "k")
     last, reached = (1.0 if k <= classes else 0.9), 0.0  # at w = 1 the rank is that of the labels

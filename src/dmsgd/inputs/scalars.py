@@ -58,6 +58,14 @@ def as_batch_size(value: Any, n: int) -> int:
     return k
 
 
+def as_part(value: Any, name: str, n: int) -> int:
+    """Return `value` as a number of items, of n at most."""
+    count = as_count(value, name)
+    if count > n:
+        raise ValueError(f"{name}={count} exceeds the number of items, {n}")
+    return count
+
+
 def as_fraction(value: Any, name: str) -> float:
     """Return `value` as a float in [0, 1]."""
     if not 0.0 <= (number := _as_real(value, name)) <= 1.0:

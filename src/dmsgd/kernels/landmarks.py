@@ -13,7 +13,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted, require
 from dmsgd.inputs.progress import announce, run_interruptible
-from dmsgd.inputs.scalars import Seed, as_choice, as_count, seed_key
+from dmsgd.inputs.scalars import Seed, as_choice, as_part, seed_key
 from dmsgd.kernels.kernel import Kernel, as_kernel, recorded
 from dmsgd.kernels.pivoted_cholesky import factor, low_rank_spectrum
 from dmsgd.spectra.rounding import Rounding
@@ -47,7 +47,7 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
     as_choice(how, "how", ("pivots", "uniform", "kmeans"))
     key = seed_key(seed)
     if isinstance(landmarks, numbers.Integral):
-        count = _as_part(landmarks, "landmarks", kernel.n)
+        count = as_part(landmarks, "landmarks", kernel.n)
         items = np.unique(_choose_landmarks(kernel, count, how, key))
         choice = f"{landmarks}, {how}, seed={key}"
     else:
@@ -75,7 +75,7 @@ def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
     >>> coreset(dmsgd.kernels.RBF(np.repeat([[0.0], [1.0], [3.0]], 5, axis=0)), cores=3).rank
     3
     """
-    count, key = _as_part(cores, "cores", as_kernel(kernel, "coreset").n), seed_key(seed)
+    count, key = as_part(cores, "cores", as_kernel(kernel, "coreset").n), seed_key(seed)
     code, core = _cluster(kernel, count, key)
     sizes = np.bincount(code)
     L = _landmark_block(kernel, core)
@@ -89,13 +89,6 @@ def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
     spectrum = truncate(values, V, f"coreset, {core.size} cores", Rounding(1.0, core.size))
     method, error = f"coreset(cores={count}, seed={key})", float(moved.sum() / diagonal.sum())
     return recorded(spectrum, kernel, method, trace_error=error)
-
-
-def _as_part(value: Any, name: str, n: int) -> int:
-    count = as_count(value, name)
-    if count > n:
-        raise ValueError(f"{name}={count} exceeds the number of items, {n}")
-    return count
 
 
 def _choose_landmarks(kernel: Kernel, count: int, how: str, key: int) -> IntArray:

@@ -26,12 +26,10 @@ def without(spectrum: Spectrum, items: IntArray) -> Spectrum:
     """
     if not items.size:
         return spectrum
-    F = as_features(
-        spectrum.eigenvectors.factor(spectrum.values, spectrum.tol == 0), allow_tiny=True
-    )
+    A = spectrum.eigenvectors.factor(spectrum.values, spectrum.tol == 0)
     kept = np.ones(spectrum.n)
     kept[items] = 0.0
-    found = _spectrum(F.mapped(ScaleRows(kept)))
+    found = _spectrum(as_features(A, allow_tiny=True).mapped(ScaleRows(kept)))
     old, shrunk = spectrum.rounding, float(spectrum.values[0] / found.values[0])
     power, size = max(old.power, 0.5), max(old.size, found.rounding.size)
     rounding = Rounding(power, size, old.scale * shrunk, old.hidden * shrunk)
