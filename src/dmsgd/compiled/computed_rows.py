@@ -117,8 +117,8 @@ def begin_dense(source, J, k):
     return 0
 
 
-@callback(int64(int64_ptr, int64_ptr, int64, int64_ptr, float64_ptr, int64_ptr, int64))
-def gather_dense(source, J, k, items, out, scratch, count):
+@callback(int64(int64_ptr, int64_ptr, int64, int64_ptr, float64_ptr, int64))
+def gather_dense(source, J, k, items, out, count):
     """out[c, p] = V[items[p], J[c]], by `chosen`, which `begin_dense` has filled for this J."""
     d, width, transposed = source[D], source[WIDTH], doubles_at(source[TRANSPOSED])
     chosen, scale = doubles_at(source[CHOSEN]), doubles_at(source[SCALE])
@@ -172,8 +172,8 @@ def _sparse_row(source, i, width, k, out, step):
             out[c * step] = row[c - first]
 
 
-@callback(int64(int64_ptr, int64_ptr, int64, int64_ptr, float64_ptr, int64_ptr, int64))
-def gather_sparse(source, J, k, items, out, scratch, count):
+@callback(int64(int64_ptr, int64_ptr, int64, int64_ptr, float64_ptr, int64))
+def gather_sparse(source, J, k, items, out, count):
     """out[c, p] = V[items[p], J[c]], by `chosen`, which `begin_sparse` has filled for this J."""
     width = (k + BLOCK - 1) // BLOCK * BLOCK
     for p in range(count):

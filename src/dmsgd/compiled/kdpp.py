@@ -85,8 +85,8 @@ def draw(fields, key, start):
     probability below e^-90.
     """
     k, chosen, source = fields[at.K], ints_at(fields[at.J]), ints_at(fields[at.SOURCE])
-    coordinates, scratch = doubles_at(fields[at.X]), ints_at(fields[at.COLUMNS])
     items, thresholds = ints_at(fields[at.ITEMS]), doubles_at(fields[at.THRESHOLDS])
+    coordinates = doubles_at(fields[at.X])
     for t in range(fields[at.SIZE]):
         number, left, row = start + np.uint64(t), k, shift(ints_at(fields[at.OUT]), t * k)
         if fields[at.LOG_E] != 0:
@@ -102,7 +102,7 @@ def draw(fields, key, start):
             if fields[at.PREFILTER] != 0 and PREFILTER_BELOW * left <= k:
                 count = call(fields[at.PREFILTER], source, fields, chosen, items, thresholds)
             if count > 0:
-                call(fields[at.GATHER], source, chosen, k, items, coordinates, scratch, count)
+                call(fields[at.GATHER], source, chosen, k, items, coordinates, count)
                 left = call(fields[at.ACCEPT], fields, items, coordinates, thresholds, count, row)
                 if left == 0:
                     break

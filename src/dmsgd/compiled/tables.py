@@ -136,9 +136,9 @@ def locate(source, columns, targets, items, count):
     return 0
 
 
-@callback(int64(int64_ptr, int64_ptr, int64, int64_ptr, float64_ptr, int64_ptr, int64))
-def gather(source, chosen, k, items, X, scratch, count):
-    """X[c, p] = V[items[p], chosen[c]]; X has rows of BLOCK; `scratch` is for other sources.
+@callback(int64(int64_ptr, int64_ptr, int64, int64_ptr, float64_ptr, int64))
+def gather(source, chosen, k, items, X, count):
+    """X[c, p] = V[items[p], chosen[c]]; X has rows of BLOCK.
 
     Row by row, while the rows AHEAD of it are on their way from memory.
     """
