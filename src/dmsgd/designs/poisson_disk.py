@@ -91,14 +91,14 @@ class PoissonDisk(Design):
         return f"PoissonDisk(n={self.n}, k={self.k}, radius={self.radius:.4g})"
 
 
-def neighbour_radius(X: FloatArray, k: int, seed: Seed = 0) -> float:
+def neighbour_radius(X: FloatArray, k: int) -> float:
     """Return the median distance to the nearest distinct neighbour in uniform batches of k > 1."""
     from scipy.spatial.distance import cdist
 
     if k == 1:
         return 0.0  # there are no neighbours
     nearest = []
-    for batch in Uniform(X.shape[0], k).sample(-(-NEIGHBOURS // k), seed):
+    for batch in Uniform(X.shape[0], k).sample(-(-NEIGHBOURS // k), seed=0):
         distances = cdist(X[batch[:NEIGHBOURS]], X[batch])
         distances[distances == 0] = np.inf  # the item itself, and its duplicates
         nearest.append(distances.min(axis=1))

@@ -24,19 +24,19 @@ REFERENCE_ITEMS = 20_000
 LEAST_LOG = -700.0
 
 
-def as_target(value: Any, n: int, k: int, name: str = "target") -> FloatArray:
+def as_target(value: Any, n: int, k: int) -> FloatArray:
     """Return `value`, one positive number per item, scaled so that it sums to k and is below 1."""
     if isinstance(value, str):
         if value != "uniform":
             raise ValueError(
-                f"{name}={value!r} is not known here; use 'uniform' or one number per item "
+                f"target={value!r} is not known here; use 'uniform' or one number per item "
                 f"(dmsgd.diversify also takes 'balanced' and 'density')"
             )
         value = np.ones(n)
-    weights = as_numbers(value, name, n)
+    weights = as_numbers(value, "target", n)
     if (bad := np.flatnonzero(weights <= 0)).size:
         raise ValueError(
-            f"{name} must be positive and finite, but is {weights[bad[0]]:g} for item {bad[0]} "
+            f"target must be positive and finite, but is {weights[bad[0]]:g} for item {bad[0]} "
             f"({counted(bad.size, 'such item')}); remove items that are never to be drawn"
         )
     weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # sums stay within range
@@ -45,13 +45,13 @@ def as_target(value: Any, n: int, k: int, name: str = "target") -> FloatArray:
         fits = int(np.ceil(k / b.max()) - 1)
         advice = f"use k <= {fits}, or " if fits else ""
         raise ValueError(
-            f"{name} asks for item {b.argmax()} {b.max():.3g} times in a batch of {k} "
+            f"target asks for item {b.argmax()} {b.max():.3g} times in a batch of {k} "
             f"({counted(int((b >= 1).sum()), 'such item')}), but an item is in a batch at "
             f"most once; {advice}lower the largest values (np.minimum)"
         )
     if b.min() < TINY:
         raise ValueError(
-            f"{name} asks for item {b.argmin()} in a share of {b.min():.0e} of the batches, which "
+            f"target asks for item {b.argmin()} in a share of {b.min():.0e} of the batches, which "
             f"is as good as never; leave it out of the data, or raise the smallest values"
         )
     return b
