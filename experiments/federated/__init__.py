@@ -44,8 +44,8 @@ REMADE = 5
 LEVELS = {"mnist": 80.0, "digits": 85.0}
 SPLITS = ("shards", "Dirichlet")
 RATES = {
-    "mnist": (0.8, 1.6, 3.2, 6.4, 12.8),
-    "digits": (0.2, 0.4, 0.8, 1.6, 3.2),
+    "mnist": (0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2),
+    "digits": (0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8),
     "MLP": (0.1, 0.2, 0.4, 0.8, 1.6, 3.2),
 }
 #: Rounds after which accuracy is stored; all of them count in means.
