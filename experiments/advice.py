@@ -50,6 +50,9 @@ RATES = (3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 ADVICE, STRATIFIED, SPREAD = "advice", "stratified", "partition of stratified"
 KDPP, DENSITY, CELLS = "k-DPP", "weighted by density", "partition of cells"
 SCORE = "mean over classes"
+#: Rates are chosen by what the tables show, the mean over classes after the last epoch. On the
+#: long-tailed breast cancer data those that are best after one epoch are the worst after twenty.
+CHOSEN = "mean over classes, last epoch"
 
 
 def source(name: str) -> str:
@@ -194,8 +197,10 @@ def run(
         with np.errstate(all="ignore"):  # rates that diverge
             weights = softmax.train(weights, task.inputs, task.targets, rows, rate)
         right, sizes = softmax.predict(weights, X) == y, np.bincount(y)
-        yield epoch, SCORE, 100 * (np.bincount(y, right)[sizes > 0] / sizes[sizes > 0]).mean()
+        score = 100 * (np.bincount(y, right)[sizes > 0] / sizes[sizes > 0]).mean()
+        yield epoch, SCORE, score
         yield epoch, "accuracy", 100 * right.mean()
+    yield epochs[-1], CHOSEN, score
     yield 0, "stratified", float(isinstance(design, dmsgd.Stratified))
 
 
@@ -203,7 +208,7 @@ def make_case(name: str, seeds: int, rates: tuple[float, ...], epochs: Sequence[
     """Return one data set."""
     loop = partial(run, epochs=epochs)
     k = KS.get(source(name), 32)
-    return Case(f"advice/{name}", partial(task, name), arms(k), loop, seeds, rates, SCORE,
+    return Case(f"advice/{name}", partial(task, name), arms(k), loop, seeds, rates, CHOSEN,
                 tuning_seeds=5)  # fmt: skip
 
 
@@ -239,10 +244,9 @@ def pooled(table: pl.DataFrame) -> pl.DataFrame:
 
 def advice_table(group: str, table: pl.DataFrame) -> list[list[str]]:
     """Return what was advised for each data set of a group, and what it gained; then the mean."""
-    (first, last), every = EPOCHS, pooled(table)
+    last, every = EPOCHS[-1], pooled(table)
     columns = {
-        f"advice, {first} epoch": (ADVICE, SCORE, first),
-        f"advice, {last} epochs": (ADVICE, SCORE, last),
+        "advice": (ADVICE, SCORE, last),
         "mean over items": (ADVICE, "accuracy", last),
         "`Stratified`": (STRATIFIED, SCORE, last),
         "k-DPP": (KDPP, SCORE, last),
