@@ -117,7 +117,7 @@ def source(module: ModuleType) -> str:
 
 def show_claims(module: ModuleType, found: Any) -> None:
     """Print the claims of an experiment; --quick may leave cases out, and then their claims."""
-    there = set(found["experiment"])
+    there = set(found["experiment"].unique())
     claims = [claim for claim in module.CLAIMS if claim.experiment in there]
     head, *rows = markdown.claim_rows(claims, found)
     shown = Table(*head, title=module.TITLE, title_justify="left")

@@ -273,7 +273,7 @@ TABLES = {f"advice-{group.replace(' ', '-')}": partial(advice_table, group) for 
 
 def figures(table: pl.DataFrame, folder: Path) -> list[Path]:
     """Write what batches gain over shuffled epochs, in both groups of data sets."""
-    there = set(table["experiment"])
+    there = set(table["experiment"].unique())
     panels = {
         arm: {
             f"{name} ({group})": compare(table, f"advice/{name}", arm, "shuffled", SCORE)

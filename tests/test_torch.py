@@ -463,8 +463,7 @@ def stateful(workers, persistent=False):
 
 
 @pytest.mark.outside
-@pytest.mark.parametrize("workers", [0, 4])
-@pytest.mark.parametrize("stop", [1, 5, STEPS])
+@pytest.mark.parametrize(("workers", "stop"), WORKERS_AND_STOPS)
 def test_stateful_dataloader_resumes(workers, stop):
     check_resume(lambda: stateful(workers), stop)
 

@@ -62,23 +62,42 @@ def mean(values: np.ndarray) -> Difference:
     return Difference(float(values.mean()), float(half), count)
 
 
+#: Tables by identity, each with its rows by (experiment, arm, measure): a page has thousands of
+#: numbers, and to search a whole table for each took most of the time.
+_CUT: dict[int, tuple[pl.DataFrame, dict[tuple[object, ...], pl.DataFrame]]] = {}
+_TABLES = 32
+
+
+def _cut(table: pl.DataFrame) -> dict[tuple[object, ...], pl.DataFrame]:
+    """Return the rows of a table by (experiment, arm, measure)."""
+    if id(table) not in _CUT:
+        if len(_CUT) == _TABLES:
+            _CUT.clear()
+        parts = table.partition_by("experiment", "arm", "measure", as_dict=True)
+        _CUT[id(table)] = table, parts  # a table that is kept keeps its identity
+    return _CUT[id(table)][1]
+
+
 def by_seed(
     table: pl.DataFrame, experiment: str, arm: str, measure: str, step: int | None = None
-) -> pl.DataFrame:
-    """Return seed and value of one arm, at `step` or at the last step."""
-    found = table.filter(experiment=experiment, arm=arm, measure=measure)
-    found = found.filter(pl.col("step") == (pl.col("step").max() if step is None else step))
-    if not found.height:
-        when = "" if step is None else f" at step {step}"
-        raise ValueError(f"{experiment} has no {measure!r} of {arm!r}{when}")
-    return found.select("seed", "value").sort("seed")
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return seeds, in their order, and values of one arm, at `step` or at the last step."""
+    found = _cut(table).get((experiment, arm, measure))
+    if found is None:
+        raise ValueError(f"{experiment} has no {measure!r} of {arm!r}")
+    seeds, steps, own = (found[name].to_numpy() for name in ("seed", "step", "value"))
+    chosen = np.flatnonzero(steps == (steps.max() if step is None else step))
+    if not chosen.size:
+        raise ValueError(f"{experiment} has no {measure!r} of {arm!r} at step {step}")
+    chosen = chosen[np.argsort(seeds[chosen])]
+    return seeds[chosen], own[chosen]
 
 
 def values(
     table: pl.DataFrame, experiment: str, arm: str, measure: str, step: int | None = None
 ) -> np.ndarray:
     """Return one value per seed, in their order."""
-    return by_seed(table, experiment, arm, measure, step)["value"].to_numpy()
+    return by_seed(table, experiment, arm, measure, step)[1]
 
 
 def compare(
@@ -92,10 +111,10 @@ def compare(
 ) -> Difference:
     """Return arm minus against over the seeds that both have; `ratio`: of their logarithms."""
     ours, theirs = (by_seed(table, experiment, each, measure, step) for each in (arm, against))
-    both = ours.join(theirs, on="seed", suffix=" against").select("value", "value against")
-    if not both.height:
+    both, *at = np.intersect1d(ours[0], theirs[0], assume_unique=True, return_indices=True)
+    if not both.size:
         raise ValueError(f"{experiment}: {arm!r} and {against!r} have no seed in common")
-    pair = both.to_numpy().T
+    pair = ours[1][at[0]], theirs[1][at[1]]
     return mean(np.subtract(*(np.log(pair) if ratio else pair)))
 
 

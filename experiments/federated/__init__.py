@@ -191,7 +191,7 @@ TABLES = {"federated": lambda table: arm_rows(table, COLUMNS, "shuffled")}
 
 def figures(table: Any, folder: Path) -> list[Path]:
     """Write accuracy over rounds and differences from shuffled epochs of clients."""
-    there = set(table["experiment"])
+    there = set(table["experiment"].unique())
     panels = {title: where for title, where in TITLES.items() if where in there}
     shown = {title: where for title, where in panels.items() if "k = 10" in title}
     gains: dict[str, Column] = {

@@ -117,7 +117,7 @@ CLAIMS = [
 
 def there(table: pl.DataFrame, name: str) -> list[str]:
     """Return the data with results for the case `name`, such as "{}, k=20"."""
-    found = set(table["experiment"])
+    found = set(table["experiment"].unique())
     return [data for data in DATA if f"labelling/{name.format(data)}" in found]
 
 

@@ -193,7 +193,7 @@ def rows() -> Iterator[tuple[str, str, dict[str, str]]]:
 def figures(table: pl.DataFrame, folder: Path) -> list[Path]:
     """Write steps over those of uniform batches at k = 16, and how variances fall with k."""
     panels: dict[str, dict[str, Difference]] = {"k-DPP": {}, "cells": {}, "shuffled": {}}
-    there = set(table["experiment"])
+    there = set(table["experiment"].unique())
     for name, seen, arms in rows():
         here = f"repulsion/{name}/k=16"
         label = name if seen == "x" or MANY in name else f"{name}: {seen}"
