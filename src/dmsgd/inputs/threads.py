@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numbers
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import lru_cache
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
@@ -29,6 +31,17 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+@lru_cache(1)
+def _libraries(modules: int) -> Any:
+    """Return the loaded libraries that have threads.
+
+    To find them takes 4 to 20 ms, so that is done again only once more modules are loaded.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 class _OneBlasThread:
     """Keeps BLAS at one thread while any pass runs; the last to end restores the number before.
 
@@ -39,12 +52,10 @@ class _OneBlasThread:
         self._lock, self._passes, self._limits = Lock(), 0, None
 
     def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits
-
         with self._lock:
             self._passes += 1
             if self._passes == 1:
-                self._limits = threadpool_limits(1, user_api="blas")
+                self._limits = _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
 
     def __exit__(self, *problem: object) -> None:
         with self._lock:
