@@ -55,6 +55,7 @@ class Callback:
     def __init__(self, signature: Any, function: Any, fastmath: Any) -> None:
         self.signature, self.function, self.fastmath = signature, function, fastmath
         self.__doc__ = function.__doc__
+        self._elements = [_ELEMENTS.get(kind, np.void) for kind in signature.args]  # hashed once
         self._lock, self._address = Lock(), 0
         self._compiled: Any = None
 
@@ -81,8 +82,8 @@ class Callback:
         """Call the machine code."""
         return self.of_addresses(
             *[
-                address(each, _ELEMENTS[kind]) if isinstance(each, np.ndarray) else each
-                for each, kind in zip(arguments, self.signature.args, strict=True)
+                address(each, kind) if isinstance(each, np.ndarray) else each
+                for each, kind in zip(arguments, self._elements, strict=True)
             ]
         )
 

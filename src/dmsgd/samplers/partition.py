@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
@@ -20,7 +21,7 @@ class RandomStream:
         """Return numbers in (0, 1) of this shape."""
         from dmsgd.compiled.philox import fill_uniform
 
-        out = np.empty(int(np.prod(shape)))
+        out = np.empty(prod(shape))
         self.block = int(fill_uniform(self.key, self.epoch, self.block, out))
         return out.reshape(shape)
 
@@ -79,9 +80,10 @@ def exchange_items(
     count, k = batches.shape
     d, accepted, visit = rows.shape[1], 0, (NUMBERS * k + 1) // 2
     of_place = np.zeros_like(batches) if kinds is None else kinds[batches]
+    bounds = np.linspace(0, count // 2, min(SHARES * workers, count // 2) + 1).astype(int)
+    parts = list(pairwise(bounds.tolist()))
     for _ in range(rounds):
         pairs = numbers.order(count)[: count // 2 * 2]
-        bounds = np.linspace(0, count // 2, min(SHARES * workers, count // 2) + 1).astype(int)
 
         def work(part: tuple[int, int], pairs: IntArray = pairs) -> int:
             first, last = part
@@ -93,6 +95,6 @@ def exchange_items(
                          *random, k, ridge, doubles, integers)
             )  # fmt: skip
 
-        accepted += sum(parallel_map(work, list(pairwise(bounds.tolist())), workers))
+        accepted += sum(parallel_map(work, parts, workers))
         numbers.block += count // 2 * visit
     return float(accepted / max(rounds * (count // 2) * k, 1))
