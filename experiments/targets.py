@@ -52,14 +52,20 @@ def flowers() -> Task:
     return Task(X[train] @ U[:, -256:], data.y[train], inputs[train], targets, *judges)
 
 
+@cache
+def load_digits() -> tuple[np.ndarray, np.ndarray]:
+    """Return scikit-learn's digits, read once: pixels from 0 to 16, and what they show."""
+    from sklearn import datasets
+
+    return datasets.load_digits(return_X_y=True)
+
+
 def digits(seed: int) -> Task:
     """Return the long-tailed digits of a seed, labels numbered from the commonest class.
 
     No items are left to choose a rate on: other seeds, with other splits, choose it.
     """
-    from sklearn.datasets import load_digits
-
-    pixels, digit = load_digits(return_X_y=True)
+    pixels, digit = load_digits()
     rng, train, test = np.random.default_rng([seed, 0]), [], []
     sizes = np.rint(120 * 0.7 ** np.arange(10)).astype(np.int64)
     for size, each in zip(sizes, rng.permutation(10), strict=True):

@@ -243,7 +243,7 @@ def test_failed_run_touches_no_finished_file(folder, monkeypatch):
     [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long)],
 )
 def test_interrupted_run_is_quiet_and_goes_on_later(folder, sent, code):
-    command = ["sample", "features.npy", "-k", "40", "-n", "30000", "-o", "out.npy"]
+    command = ["sample", "features.npy", "-k", "40", "-n", "20000", "-o", "out.npy"]
     process = console_script(*command)
     while not list(folder.glob("*.part/batches.npy")):  # draws are being written
         assert process.poll() is None
@@ -251,13 +251,13 @@ def test_interrupted_run_is_quiet_and_goes_on_later(folder, sent, code):
     process.send_signal(sent)
     _, errors = process.communicate(timeout=100)
     assert process.returncode == code
-    said = r"stopped: ([\d,]+) of 30,000 batches are kept, and the same command goes on from there"
+    said = r"stopped: ([\d,]+) of 20,000 batches are kept, and the same command goes on from there"
     kept = re.fullmatch(said, errors.rstrip())[1]
     assert not (folder / "out.npy").exists()
     result = run(" ".join(command))
     assert result.exit_code == 0
     assert ("resumes   after the" in result.stdout) == (kept != "0")
-    np.testing.assert_array_equal(np.load("out.npy"), dmsgd.diversify(X, 40).sample(30_000, seed=0))
+    np.testing.assert_array_equal(np.load("out.npy"), dmsgd.diversify(X, 40).sample(20_000, seed=0))
     assert not list(folder.glob("*.part*"))
 
 
