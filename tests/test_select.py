@@ -14,7 +14,7 @@ from command_line import CliRunner
 from dmsgd.commands import app
 from dmsgd.features import as_features
 from dmsgd.report import selection
-from dmsgd.report.page import render
+from dmsgd.report.report import render
 from dmsgd.report.selection import APART, COVERED, build_selection, compare_with_random
 
 RNG = np.random.default_rng(0)

@@ -121,7 +121,7 @@ def select(
     from dmsgd import features
     from dmsgd.designs.select import select as choose
     from dmsgd.features import as_features
-    from dmsgd.report.page import render
+    from dmsgd.report.report import render
     from dmsgd.report.selection import build_selection, compare_with_random
 
     say = echo_error if output is None else echo

@@ -9,7 +9,7 @@ import numpy as np
 
 from dmsgd.features import Features
 from dmsgd.features.rows import row_norms2, squared_distances
-from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, random_rows
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import Progress, plan_work
 
@@ -64,9 +64,8 @@ def median_square(F: Features, points: Any) -> float:
 @cache
 def sampled_pairs(n: int) -> tuple[IntArray, IntArray, IntArray]:
     """Return SAMPLE of n items, or all, and the two places of each pair of them."""
-    size = min(n, SAMPLE)
-    items = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
-    return items, *np.triu_indices(size, 1)
+    items = random_rows(n, SAMPLE, np.random.default_rng(0))
+    return items, *np.triu_indices(items.size, 1)
 
 
 def greedy(

@@ -13,7 +13,7 @@ from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, KernelName
 from dmsgd.features import Features, as_features
 from dmsgd.features.maps import column_moments
-from dmsgd.inputs.arrays import IntArray, check_nonzero
+from dmsgd.inputs.arrays import IntArray, check_nonzero, random_rows
 from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import Seed, seed_key
@@ -129,7 +129,7 @@ class Sample:
         if classes > MANY_CLASSES:
             most = min(most, max(MANY_CLASSES, 5 * k))
         size = sample_size(X.n, X.n if rbf else X.d + classes, k, most)
-        rows = _random_rows(X.n, size, seed)
+        rows = random_rows(X.n, size, np.random.default_rng(seed_key(seed)))
         if labels is None:
             return cls(rows, take_rows(X, rows), None, [], None)
         names, codes = as_classes(labels[rows])
@@ -172,17 +172,10 @@ class Sample:
         """Return a random part of the items, at most `most`, sorted."""
         if self.rows.size <= most:
             return self
-        kept = _random_rows(self.rows.size, most, seed)
+        kept = random_rows(self.rows.size, most, np.random.default_rng(seed_key(seed)))
         labels = None if self.labels is None else self.labels[kept]
         codes = None if self.codes is None else self.codes[kept]
         return Sample(self.rows[kept], take_rows(self.X, kept), labels, self.names, codes)
-
-
-def _random_rows(n: int, size: int, seed: Seed) -> IntArray:
-    """Return `size` of n row numbers, sorted, or all if there are no more."""
-    if size >= n:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(seed_key(seed)).choice(n, size, replace=False))
 
 
 def sample_size(n: int, directions: int, k: int, most: int) -> int:

@@ -15,7 +15,7 @@ from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.stream import Source, check_design, fixed_seed
 from dmsgd.designs.weighted import Weighted
 from dmsgd.features.row_maps import Normalize
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray, random_rows
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.spectra import Spectrum
 
@@ -192,8 +192,7 @@ def _search(U: Units, rng: np.random.Generator) -> tuple[IntArray, int]:
     columns = _columns(U[rows], rng)
     most = int(np.sqrt(2 * PRODUCTS / columns))
     searched = len(U) if rows.size <= most else most
-    if rows.size > most:
-        rows = np.sort(rng.choice(rows, most, replace=False))
+    rows = rows[random_rows(rows.size, most, rng)]
     A, B = _sides(U[rows, :columns])
     free, start, size = np.ones(rows.size, dtype=bool), 0, BLOCKS[0]
     while start < rows.size:

@@ -260,3 +260,8 @@ def as_pairs(i: Any, j: Any, n: int) -> tuple[IntArray, IntArray]:
         shapes = f"{i.shape} and {j.shape}; all pairs of two lists are i[:, None], j"
         raise ValueError(f"i and j must have shapes that fit each other, got {shapes}") from None
     return i, j
+
+
+def random_rows(n: int, most: int, rng: np.random.Generator) -> IntArray:
+    """Return the item numbers 0..n-1, or `most` of them drawn at random, sorted."""
+    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))

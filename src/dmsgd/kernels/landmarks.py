@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.features import Features
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host, random_rows
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted, require
 from dmsgd.inputs.progress import announce, run_interruptible
@@ -105,9 +105,7 @@ def _sample_factor(
     kernel: Kernel, count: int, rng: np.random.Generator
 ) -> tuple[IntArray, tuple[Any, IntArray]]:
     """Return the items among which pivots are chosen, and their Cholesky factor with its pivots."""
-    most, items = max(SAMPLE, 4 * count), np.arange(kernel.n)
-    if kernel.n > most:
-        items = np.sort(rng.choice(kernel.n, most, replace=False))
+    items = random_rows(kernel.n, max(SAMPLE, 4 * count), rng)
     return items, factor(kernel.subset(items), count, 0.0, int(rng.integers(2**63)))
 
 

@@ -10,7 +10,7 @@ from dmsgd.features import Features, as_features
 from dmsgd.features.convert import as_frozen_features
 from dmsgd.features.row_maps import NystromFeatures
 from dmsgd.features.rows import similarity, squared_distances
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, random_rows
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import Seed, as_positive, seed_key
 from dmsgd.kernels.kernel import Kernel, as_subset
@@ -98,8 +98,7 @@ def median_scale(X: Any, seed: Seed = 0) -> float:
     """
     X = as_features(X)
     rng = np.random.default_rng(seed_key(seed))
-    items = np.sort(rng.choice(X.n, min(X.n, MEDIAN_SUBSAMPLE), replace=False))
-    sample = X.take(items)
+    sample = X.take(random_rows(X.n, MEDIAN_SUBSAMPLE, rng))
     return median_distance(squared_distances(sample, sample))
 
 

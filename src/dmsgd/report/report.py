@@ -9,8 +9,10 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from importlib.resources import files
 from typing import Any, final
 
+from dmsgd import __version__
 from dmsgd.designs.build import make_kdpp
 from dmsgd.designs.design import unbiased_weights
 from dmsgd.designs.kdpp import KDPP
@@ -26,17 +28,18 @@ from dmsgd.features import as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.arrays import FloatArray, as_array, to_numpy
 from dmsgd.inputs.labels import as_labels
-from dmsgd.inputs.messages import cell
+from dmsgd.inputs.messages import cell, visible
 from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function
 from dmsgd.report.content import PageContent
 from dmsgd.report.items import checked_images, inclusion_ratio
-from dmsgd.report.page import render
 
 #: Batch sizes on the slider, as multiples of the requested one.
 SIZES = (0.25, 0.5, 1.0, 2.0)
 TARGETS: tuple[TargetName | None, ...] = ("uniform", "balanced", "density", None)
 #: Operations that an exact variance may take; beyond, it is estimated from this many draws.
 OPERATIONS, DRAWS = 1e11, 2000
+#: Characters of a title that are shown.
+TITLE = 200
 #: Properties of a `GradientVariance` that the page shows beside its fields.
 FACTORS = ("frequency_factor", "repulsion_factor", "equivalent_batch_size")
 
@@ -186,3 +189,25 @@ def _variance_section(design: KDPP, gradients: FloatArray, seed: Seed) -> dict[s
         rows.append({"name": name} | shown)
     parameters = int(gradients.shape[1])
     return {"rows": rows, "draws": DRAWS, "k": design.k, "parameters": parameters}
+
+
+def render(template: str, title: str, content: dict[str, Any]) -> str:
+    """Return the page that `templates/{template}` makes of `content`.
+
+    Jinja2 escapes text in the markup, `tojson` in the data, and the page's script inserts text as
+    text; text of users has been made `visible`. A Content-Security-Policy forbids every request.
+    """
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined
+    )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    environment.globals["static"] = _read
+    page = environment.get_template(f"templates/{template}")
+    return page.render(title=visible(title, TITLE), version=__version__, content=content)
+
+
+def _read(name: str) -> str:
+    """Return a file of this folder."""
+    return files("dmsgd.report").joinpath(*name.split("/")).read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import numpy as np
 from dmsgd.diagnostics.data import commonest_and_rarest
 from dmsgd.features import Features
 from dmsgd.features.rows import product, squared_distances
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray, random_rows
 from dmsgd.inputs.messages import visible
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.kernels.rbf import median_scale
@@ -79,7 +79,7 @@ def compare_with_random(
     rng = np.random.default_rng(seed_key(seed))
     size = given.size + chosen.size
     most = int(np.clip(PRODUCTS / (SETS * size * F.d), FEWEST, MOST))
-    measured = _some(rng, np.arange(F.n), most)
+    measured = random_rows(F.n, most, rng)
     rows = F.take(measured)
     try:
         unit = median_scale(F)
@@ -95,7 +95,7 @@ def compare_with_random(
         far = np.sort(distance)[-max(1, distance.size // 20) :]
         found = {COVERED: float(distance.mean()), FAR: float(far.mean())}
         if size > 1:
-            own = _some(rng, np.arange(given.size, size), most)
+            own = given.size + random_rows(chosen.size, most, rng)
             squares = squared_distances(set_rows[own], set_rows)
             squares[np.arange(own.size), own] = np.inf
             apart = float(np.sqrt(squares.min(axis=1)).mean() / unit)
@@ -106,11 +106,6 @@ def compare_with_random(
     random = [nearest(rng.choice(free, chosen.size, replace=False))[0] for _ in range(SETS)]
     figures = {name: np.array([each[name] for each in (ours, *random)]) for name in ours}
     return Spread(figures, measured, distance, place)
-
-
-def _some(rng: np.random.Generator, items: IntArray, most: int) -> IntArray:
-    """Return the items, or a random part of them, sorted."""
-    return items if items.size <= most else np.sort(rng.choice(items, most, replace=False))
 
 
 def build_selection(
