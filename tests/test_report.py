@@ -250,7 +250,7 @@ def test_the_page_begins_with_the_defaults_of_diversify():
 def test_map_keeps_what_two_components_can_show():
     plane = RNG.normal(size=(60, 2)) * [5, 1]
     F = np.hstack([plane, np.zeros((60, 3))]) @ np.linalg.qr(RNG.normal(size=(5, 5)))[0]
-    place = positions(F + 3, F + 3)
+    place = positions(F + 3)
     assert place.min() == 0
     assert place.max() == 1
     centred = (F + 3) - (F + 3).mean(axis=0)

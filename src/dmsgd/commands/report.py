@@ -75,9 +75,7 @@ def report(
     began = time.perf_counter()
     X, y = files.load()
     n = X.shape[0]
-    more: dict[str, Any] = {}
-    if texts is not None:
-        more["texts"] = files.entries("--texts", n)
+    more: dict[str, Any] = {"texts": files.entries("--texts", n)}
     if images is not None:
         more["images"] = load_array(*find_file(images, (".npy", ".npz")), ("images", "X", "x"))
     if gradients is not None:

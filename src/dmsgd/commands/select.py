@@ -118,9 +118,9 @@ def select(
         check_output(page, (".html", ".htm"), inputs, force)
     import numpy as np
 
-    from dmsgd import features
+    from dmsgd.designs.build import rows_for
+    from dmsgd.designs.options import DesignOptions
     from dmsgd.designs.select import select as choose
-    from dmsgd.features import as_features
     from dmsgd.report.report import render
     from dmsgd.report.selection import build_selection, compare_with_random
 
@@ -138,9 +138,8 @@ def select(
     about = {name: column for name, column in columns.items() if column is not None}
     ids, own = about.get("id", range(n)), NUMBER if id is None else ("id", id)
     known, barred = _items("--given", given, ids, own), _items("--exclude", exclude, ids, own)
-    X = X if rho is None else features.anneal(X, rho)
-    X = features.standardize(X) if standardize else X
-    F = as_features(features.normalize(X) if normalize else X).to_memory()
+    maps = DesignOptions(rho=rho, standardize=standardize, normalize=normalize or None)
+    F = rows_for(maps, X).to_memory()
     with progress_bar("the set (the first run of all compiles the sampler)"):
         chosen = choose(
             F, k, quality=about.get("quality"), diversity=diversity, given=known, exclude=barred,
@@ -160,9 +159,8 @@ def select(
         facts["quality"] = f"{q[chosen].mean():.3g} on average, {q[free].mean():.3g} at random"
         say(f"quality   {facts['quality']}")
     if page is not None:
-        maps = {"rho": rho, "standardize": standardize, "normalize": normalize}
-        if used := {name: value for name, value in maps.items() if value}:
-            facts["features"] = as_options(used)
+        if maps.changed():
+            facts["features"] = as_options(maps.changed())
         with progress_bar("the page"), atomic_write(page, force) as file:
             content = build_selection(F, chosen, known, free, spread, about, facts)
             title = (output or page).name

@@ -68,7 +68,7 @@ class PageContent:
             named |= set(chain(*each["batches"]))
         shown = map_rows(n, np.array(sorted(named), dtype=np.int64), self.rng)
         F = kernel_features(found.spectrum, np.arange(n))
-        plane = 65535 * positions(F, F)[shown]
+        plane = 65535 * positions(F)[shown]
         named |= {row for each in uniform for row in chain(*each["batches"])}
         listed = np.array(sorted(named), dtype=np.int64)
         texts = images = None

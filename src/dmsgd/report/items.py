@@ -26,10 +26,10 @@ def inclusion_ratio(summary: DesignSummary) -> FloatArray:
     return np.asarray(summary.inclusion * summary.inclusion.size / summary.k)
 
 
-def positions(A: FloatArray, shown: FloatArray) -> FloatArray:
-    """Return rows on the first two principal components of the rows A, scaled to 0..1."""
-    mean = A.mean(axis=0)
-    return to_unit_square((shown - mean) @ principal(A - mean, min(2, *A.shape)))
+def positions(A: FloatArray) -> FloatArray:
+    """Return the rows of A on their first two principal components, scaled to 0..1."""
+    A = A - A.mean(axis=0)
+    return to_unit_square(A @ principal(A, min(2, *A.shape)))
 
 
 def to_unit_square(places: FloatArray) -> FloatArray:
