@@ -51,6 +51,10 @@ class Loader(DataLoader[Any]):
         self._pass = (*sampler.next_place, sampler.stream)
         return super().__iter__(), *self._pass
 
+    def reached(self, place: tuple[int, int, Stream] | None) -> None:
+        """Note how far training has got, None at the end of a pass."""
+        self._pass = place
+
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands, as a plain dict: epoch, consumed items, design."""
         sampler, last = self.sampler, self.sampler.last_pass
@@ -94,14 +98,14 @@ class _Pass(Iterator[Any]):
             batch = next(self._batches)
         except StopIteration:
             self._batches = iter(())
-            loader._pass = None
+            loader.reached(None)
             raise
         except Exception:
             self._failed += 1
             raise
         self._consumed += (1 + self._failed) * loader.batch_size
         self._failed = 0
-        loader._pass = self._epoch, self._consumed, self._stream
+        loader.reached((self._epoch, self._consumed, self._stream))
         return batch
 
 
