@@ -30,7 +30,7 @@ class Case:
     task:      seed -> data and start, the same for all arms. Cache what no seed changes.
     arms:      name -> (task, seed) -> design.
     run:       (task, design, seed, rate) -> (step, measure, value), while it trains.
-    seeds:     how many are reported: 0, 1, ...
+    seeds:     how many are reported: `first`, `first` + 1, ...
     rates:     each arm gets its own best one, by the mean over all steps of the measure
                `chosen_by` (the lowest if `lower`) on `tuning_seeds` other seeds.
     together:  `run` takes lists of tasks, designs, seeds and rates, and yields one value for each:
@@ -47,6 +47,7 @@ class Case:
     lower: bool = False
     tuning_seeds: int = 3
     together: bool = False
+    first: int = 0
 
 
 def training(n: int | None, k: int, arms: dict[str, Callable[[Any, int], Any]]) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def results(
         Job(case.name, arm, seed, rates[case.name][arm])
         for case in cases
         for arm in case.arms
-        for seed in range(case.seeds)
+        for seed in range(case.first, case.first + case.seeds)
     ]
     _spread(by_name, jobs, workers, journal, lambda done: told(len(trials) + done))
     rows: list[Row] = [

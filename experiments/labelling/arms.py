@@ -13,6 +13,8 @@ from experiments.labelling.rounds import Choose, Round
 from experiments.models import few_labels
 
 COVER, GREEDY, DRAW = "cover", "greedy, u²", "k-DPP draw, u²"
+#: Plain facility location: what an item adds to coverage, whatever its own uncertainty.
+ALONE = "cover, u of the others alone"
 
 
 def random(now: Round) -> np.ndarray:
@@ -181,7 +183,7 @@ PARTS: dict[str, Choose] = {
     "facility location, scale 1/4": partial(facility_location, times=1 / 16),
     "facility location, scale 4": partial(facility_location, times=16.0),
     "cover, no u": partial(by_select, how="cover", power=0.0),
-    "cover, u of the others alone": partial(facility_location, times=None),
+    ALONE: partial(facility_location, times=None),
     "cover, u²": partial(by_select, how="cover", power=2.0),
     COVER: MAIN[COVER],
 }
