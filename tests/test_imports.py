@@ -61,8 +61,13 @@ def imported(name: str, path: Path, known: set[str], top: bool) -> set[str]:
     return (found & known) - own
 
 
-def graph(top: bool, known: dict[str, Path] | None = None) -> Graph:
-    known = modules() if known is None else known
+@cache
+def package(top: bool) -> Graph:
+    """Return the graph of dmsgd, read once per process."""
+    return graph(top, modules())
+
+
+def graph(top: bool, known: dict[str, Path]) -> Graph:
     return {name: imported(name, path, set(known), top) for name, path in known.items()}
 
 
@@ -115,7 +120,7 @@ def test_imports_are_read(top: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("top", [True, False], ids=["on import", "ever"])
 def test_there_is_no_circle(top: bool) -> None:
-    assert circles(graph(top)) == []
+    assert circles(package(top)) == []
 
 
 #: What these parts of the package import of it, at most.
@@ -131,7 +136,7 @@ ALLOWED = {
 
 @pytest.mark.parametrize("part", sorted(ALLOWED))
 def test_lower_parts_import_no_higher_ones(part: str) -> None:
-    for name, others in graph(top=False).items():
+    for name, others in package(top=False).items():
         if name.split(".")[1:2] == [part]:
             used = {other.split(".")[1] for other in others if "." in other} - {part}
             assert used <= ALLOWED[part], name
@@ -225,9 +230,10 @@ def asked_kinds(tree: ast.AST) -> set[str]:
 
 def test_nobody_asks_what_kind_features_or_vectors_are() -> None:
     for name, path in modules().items():
+        asked = asked_kinds(ast.parse(path.read_text()))
         for folder, kinds in KINDS.items():
             if not name.startswith(f"dmsgd.{folder}"):
-                assert asked_kinds(ast.parse(path.read_text())) & kinds == set(), name
+                assert asked & kinds == set(), name
 
 
 #: Questions that features do not answer any more: they act instead.

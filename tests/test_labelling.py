@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from experiments import labelling
 from experiments.core import table as tables
@@ -89,7 +90,11 @@ def test_rounds_label_k_more_each_time() -> None:
     assert [step for step, measure, _ in rows if measure == "accuracy"] == [10, 20, 30]
 
 
-def test_claims_tables_and_figures_name_what_is_run(tmp_path: Path) -> None:
+def test_claims_tables_and_figures_name_what_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, dpi: whole(self, path, dpi=25))
     rng = np.random.default_rng(0)
     measures = ("accuracy", "mean accuracy", "mean over classes", "milliseconds",
                 "milliseconds per round")  # fmt: skip
