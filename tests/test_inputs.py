@@ -23,7 +23,20 @@ HOLE[3, 1] = np.nan
 INFINITE = sparse.csr_array(np.where(X > 1, np.inf, 0.0))
 SKEW = np.array([[1.0, 0.5], [0.0, 1.0]])
 
+
+class DataSet:
+    """As torch's: it answers to every index, so that reading all of it would not end."""
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        return X[index % 12], Y[index % 12]
+
+
 BAD = {
+    "data set": (lambda: dmsgd.diversify(DataSet(), 3), TypeError, "X is a DataSet"),
+    "data set as labels": (lambda: dmsgd.Stratified(DataSet(), 3), TypeError, "torch.labels"),
     "NaN": (lambda: dmsgd.diversify(HOLE, 3), ValueError, r"1 NaN or infinite.*\(3, 1\).*impute"),
     "kernel": (lambda: dmsgd.diversify(kernels.Linear(X), 3), TypeError, "X is a Linear"),
     "inf, sparse": (lambda: dmsgd.diversify(INFINITE, 3), ValueError, "NaN or infinite"),

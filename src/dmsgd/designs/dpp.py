@@ -100,8 +100,8 @@ class DPP:
             return self._like(left)
         if given.size >= left.rank:
             raise ValueError(
-                f"{counted(given.size, 'given item')} leave no others to draw from a kernel of "
-                f"rank {left.rank}; shorten items"
+                f"a kernel of rank {left.rank} has no others to draw beside "
+                f"{counted(given.size, 'given item')}; shorten items"
             )
         left = conditional(left, given)
         others, count = self._like(left), given.size

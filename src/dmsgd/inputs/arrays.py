@@ -28,6 +28,8 @@ VANISHING = 1e-250
 TINY = 1e-290
 #: Rows of a Hugging Face column that are read at a time, as Python objects.
 ROWS_READ = 10_000
+#: What has entries, and none of these, is a data set, of which NumPy would read on for ever.
+READABLE = ("__iter__", "__array__", "__array_interface__", "to_numpy", "detach")
 
 
 def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
@@ -36,6 +38,11 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
         count = int(np.ma.getmaskarray(value).sum())
         raise ValueError(f"{name} is masked at {counted(count, 'entry')}; fill or drop them")
     is_instance = not isinstance(value, type)
+    if hasattr(value, "__getitem__") and not any(hasattr(value, each) for each in READABLE):
+        raise TypeError(
+            f"{name} is a {type(value).__name__}, a data set and no array; pass an array (the "
+            f"labels of a data set: dmsgd.torch.labels(dataset))"
+        )
     try:
         if is_instance and hasattr(value, "detach") and hasattr(value, "device"):  # a tensor
             tensor = value.detach().cpu().resolve_neg()

@@ -61,7 +61,7 @@ class Spread:
         )
         if covered > max(others):
             words += "; it prefers outliers: random sets are nearer to the other items"
-        if covered < min(others):
+        if round(covered, 2) < round(min(others), 2):
             words += (
                 f"; it covers the others better: they are {covered:.2f} from the nearest chosen "
                 f"item, and {min(others):.2f} to {max(others):.2f} in random sets"

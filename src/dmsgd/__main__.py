@@ -1,0 +1,6 @@
+"""`python -m dmsgd`: the command line."""
+
+from dmsgd.commands import main
+
+if __name__ == "__main__":
+    main()
