@@ -33,8 +33,9 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes, as_labels
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import RBF, Kernel, Linear, exact
+from dmsgd.kernels.mixed import Mixed
 from dmsgd.kernels.precomputed import looks_like_kernel_matrix
-from dmsgd.kernels.quality import Mixed, Quality, as_quality
+from dmsgd.kernels.quality import Quality, as_quality
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.rounding import WARN_ABOVE
 from dmsgd.spectra.spectrum import changed
