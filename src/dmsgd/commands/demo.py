@@ -161,9 +161,12 @@ def time_batches(progress: Callable[[float], None]) -> list[float]:
     for n in ITEMS:
         design = dmsgd.diversify(np.random.default_rng(0).normal(size=(n, 128)), k=64)
         design.sample(200, seed=0)  # the first call compiles
-        began = time.process_time()
-        design.sample(200, seed=1)
-        found.append(1000 * (time.process_time() - began) / 200)
+        spent = []
+        for seed in range(1, 6):  # the least counts: threads of BLAS may still be waiting for work
+            began = time.process_time()
+            design.sample(200, seed)
+            spent.append(time.process_time() - began)
+        found.append(1000 * min(spent) / 200)
         progress(len(found) / len(ITEMS))
     return found
 
