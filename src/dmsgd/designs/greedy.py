@@ -37,13 +37,14 @@ def points_of(F: Features) -> Any:
     from dmsgd.compiled.greedy import DENSE, SPARSE
 
     X, none = F.to_memory().matrix, np.empty(0, dtype=np.int64)
-    kind = np.float32 if F.n * F.d > LARGE and not F.sparse_rows else np.float64
-    noise = float(np.finfo(kind).eps) * (8 + F.d**0.5)
+    noise = 8 + F.d**0.5
     if F.sparse_rows:
         starts, indices = (part.astype(np.int64) for part in (X.indptr, X.indices))
-        return SPARSE, X.data[None], starts, indices, row_norms2(X), noise
+        return SPARSE, X.data[None], starts, indices, row_norms2(X), np.finfo(float).eps * noise
+    kind = np.float32 if F.n * F.d > LARGE else np.float64
     X = np.subtract(X, X.mean(0), order="C", dtype=kind)  # rounding is smaller
-    return DENSE, X, none, none, row_norms2(X).astype(float), noise
+    norms = row_norms2(X).astype(float)
+    return DENSE, X, none, none, norms, float(np.finfo(kind).eps) * noise
 
 
 def median_square(F: Features, points: Any) -> float:

@@ -28,7 +28,7 @@ VANISHING = 1e-250
 TINY = 1e-290
 #: Rows of a Hugging Face column that are read at a time, as Python objects.
 ROWS_READ = 10_000
-#: What has entries, and none of these, is a data set, of which NumPy would read on for ever.
+#: What has entries, but none of these, may have no end (a torch Dataset): NumPy would not stop.
 READABLE = ("__iter__", "__array__", "__array_interface__", "to_numpy", "detach")
 
 
@@ -40,8 +40,8 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
     is_instance = not isinstance(value, type)
     if hasattr(value, "__getitem__") and not any(hasattr(value, each) for each in READABLE):
         raise TypeError(
-            f"{name} is a {type(value).__name__}, a data set and no array; pass an array (the "
-            f"labels of a data set: dmsgd.torch.labels(dataset))"
+            f"{name} is a {type(value).__name__}, which is not an array; pass an array, or as "
+            f"labels of a data set dmsgd.torch.labels(dataset)"
         )
     try:
         if is_instance and hasattr(value, "detach") and hasattr(value, "device"):  # a tensor
@@ -68,8 +68,8 @@ def on_host(array: Any) -> npt.NDArray[Any]:
 
 
 def as_array(product: Any) -> FloatArray:
-    """Return a matrix, sparse or not, as an array."""
-    return np.asarray(product.toarray() if hasattr(product, "toarray") else product)
+    """Return a matrix, sparse or not, or a tensor on a GPU, as an array."""
+    return on_host(product.toarray() if hasattr(product, "toarray") else product)
 
 
 def as_matrix(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Matrix:

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.features import Features
-from dmsgd.inputs.arrays import FloatArray, as_array, as_items, as_matrix, on_host
+from dmsgd.inputs.arrays import FloatArray, as_array, as_items, as_matrix
 from dmsgd.inputs.fingerprint import digest, fingerprint
 from dmsgd.inputs.progress import run_interruptible
 from dmsgd.kernels.kernel import Kernel
@@ -85,7 +85,7 @@ def looks_like_kernel_matrix(F: Features) -> bool:
     X = F.unwrap()
     if F.n != F.d or F.n < 3 or (F.sparse_rows and F.n > DENSE) or X is F:
         return False
-    L = as_array(X if F.sparse_rows else on_host(X))
+    L = as_array(X)
     largest, diagonal = np.abs(L).max(), L.diagonal()
     if diagonal.min() < 0 or np.abs(L - L.T).max() > ASYMMETRIC * largest:
         return False
