@@ -128,7 +128,7 @@ def labelling():
 
 def accuracy(n=800, k=20, sets=4000):
     """Print how far shares of 20 groups of items are from the exact k-DPP's, by proposals."""
-    rng, module = np.random.default_rng(0), sys.modules["dmsgd.designs.select"]
+    rng, module = np.random.default_rng(0), sys.modules["dmsgd.selection.select"]
     code = rng.choice(12, n, p=[0.4, 0.3, *[0.03] * 10])
     X = rng.normal(size=(12, 10))[code] + 0.3 * rng.normal(size=(n, 10))
     sample = X[np.sort(np.random.default_rng(0).choice(n, 40, replace=False))]

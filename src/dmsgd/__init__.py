@@ -23,11 +23,11 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd.designs.dpp import DPP as DPP
     from dmsgd.designs.kdpp import KDPP as KDPP
     from dmsgd.designs.partition import Partition as Partition
-    from dmsgd.designs.select import select as select
+    from dmsgd.selection.select import select as select
     from dmsgd.designs.stratified import (
         Stratified as Stratified, Uniform as Uniform, cells as cells,
     )  # fmt: skip
-    from dmsgd.designs.uncertainty import uncertainty as uncertainty
+    from dmsgd.selection.uncertainty import uncertainty as uncertainty
     from dmsgd.designs.weighted import Weighted as Weighted
     from dmsgd.errors import (
         ClusterError as ClusterError, DeviceError as DeviceError, KernelWarning as KernelWarning,
@@ -44,14 +44,14 @@ _HOMES = {
     "designs.dpp": ("DPP",),
     "designs.kdpp": ("KDPP",),
     "designs.partition": ("Partition",),
-    "designs.select": ("select",),
     "designs.stratified": ("Stratified", "Uniform", "cells"),
-    "designs.uncertainty": ("uncertainty",),
     "designs.weighted": ("Weighted",),
     "errors": (
         "ClusterError", "DeviceError", "KernelWarning", "RankError", "SamplingError", "TargetError",
     ),
     "schedules": ("Schedule", "presample"),
+    "selection.select": ("select",),
+    "selection.uncertainty": ("uncertainty",),
 }  # fmt: skip
 
 #: Public modules, loaded when first named; some of them load a framework.

@@ -13,8 +13,8 @@ from skactiveml.base import SingleAnnotatorPoolQueryStrategy, SkactivemlClassifi
 from skactiveml.utils import MISSING_LABEL, check_equal_missing_label, check_type, is_labeled
 from sklearn.base import clone
 
-from dmsgd.designs.select import How, select
-from dmsgd.designs.uncertainty import Uncertainty, uncertainty
+from dmsgd.selection.select import How, select
+from dmsgd.selection.uncertainty import Uncertainty, uncertainty
 
 
 class DiverseQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]

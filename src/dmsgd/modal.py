@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.select import How, select
-from dmsgd.designs.uncertainty import Uncertainty, uncertainty
 from dmsgd.features.rows import stack
 from dmsgd.inputs.arrays import IntArray
+from dmsgd.selection.select import How, select
+from dmsgd.selection.uncertainty import Uncertainty, uncertainty
 
 
 def query(

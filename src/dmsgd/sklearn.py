@@ -21,10 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 from dmsgd.designs.build import make_design
 from dmsgd.designs.design import Design
 from dmsgd.designs.options import CHECKS, Batches, DesignOptions, KernelName, TargetName
-from dmsgd.designs.select import How, select
 from dmsgd.designs.stream import as_indexable
 from dmsgd.errors import RankError, warn_kernel
 from dmsgd.inputs.scalars import as_count, as_flag, as_fraction, as_positive
+from dmsgd.selection.select import How, select
 from dmsgd.sgd import train_sklearn
 
 #: Not those of the estimator: `partial_fit` would learn from batches that are not the design's.

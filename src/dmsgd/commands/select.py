@@ -120,9 +120,9 @@ def select(
 
     from dmsgd.designs.build import rows_for
     from dmsgd.designs.options import DesignOptions
-    from dmsgd.designs.select import select as choose
     from dmsgd.report.report import render
     from dmsgd.report.selection import build_selection, compare_with_random
+    from dmsgd.selection.select import select as choose
 
     say = echo_error if output is None else echo
     began = time.perf_counter()

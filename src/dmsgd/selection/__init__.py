@@ -1,0 +1,1 @@
+"""One set of items, best first: what to label, keep or show (`select`)."""
