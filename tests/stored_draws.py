@@ -18,12 +18,12 @@ FILE = Path(__file__).parent / "data" / "draws.json"
 TEXT = FILE.with_name("text.npz")
 
 
-def designs():
-    """Exact designs, by name."""
+def designs(place=np.asarray):
+    """Exact designs, by name; `place` puts dense features where they are used, as on a GPU."""
     rng = np.random.default_rng(11)
-    X, y = rng.normal(size=(90, 12)) + 0.3, rng.integers(0, 4, 90)
+    array, y = rng.normal(size=(90, 12)) + 0.3, rng.integers(0, 4, 90)
     text = sparse.load_npz(TEXT)
-    wide = rng.normal(size=(30, 50))
+    X, wide = place(array), place(rng.normal(size=(30, 50)))
     return {
         "dense": dmsgd.diversify(X, 8, kernel="linear", normalize=False),
         "dense, k = rank": dmsgd.diversify(X, 12, kernel="linear", normalize=False),
@@ -46,7 +46,7 @@ def designs():
         ),
         "rbf": dmsgd.KDPP(dmsgd.kernels.RBF(X), 8),
         "badly conditioned": dmsgd.diversify(
-            X * np.logspace(0, -6, 12), 8, kernel="linear", normalize=False
+            place(array * np.logspace(0, -6, 12)), 8, kernel="linear", normalize=False
         ),
         "weighted": dmsgd.Weighted(weights=rng.pareto(1.0, size=2000), k=30),
         "without repulsion": dmsgd.Weighted.like(
@@ -59,9 +59,9 @@ def designs():
     }
 
 
-def draws():
+def draws(place=np.asarray):
     """The first draws of each design, by name."""
-    return {name: design.sample(12, seed=4).tolist() for name, design in designs().items()}
+    return {name: design.sample(12, seed=4).tolist() for name, design in designs(place).items()}
 
 
 if __name__ == "__main__":

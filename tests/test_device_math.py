@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import dmsgd
+import stored_draws
 
 torch = pytest.importorskip("torch")
 
@@ -172,6 +174,14 @@ def test_one_basis_where_eigenvalues_are_equal():
     settle(values, ours, Rounding(1.0, 40))
     settle(values, known, Rounding(1.0, 40))
     np.testing.assert_allclose(ours.numpy(), known, atol=1e-13)
+
+
+def test_draws_are_those_that_were_stored(monkeypatch):
+    """Set up by tensors, drawn by the sampler in memory."""
+    monkeypatch.setattr(
+        CudaVectors, "sampler", lambda self, *about: Eigenvectors(np.asarray(self)).sampler(*about)
+    )
+    assert stored_draws.draws(there) == json.loads(stored_draws.FILE.read_text())
 
 
 @pytest.mark.parametrize("k", [97, 160, 161, 240, 241, 256])
