@@ -1,13 +1,17 @@
 """Compiles CUDA sources for the GPU at hand and launches their kernels on torch's stream.
 
 NVRTC and the driver are reached through NVIDIA's cuda-bindings, which comes with torch for CUDA.
+Any thread may launch kernels, and several at once may.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, final
 
 from dmsgd.errors import DeviceError
@@ -30,8 +34,15 @@ class Program:
         source = "\n".join((Path(__file__).parent / file).read_text() for file in files)
         options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17"]
         options += [f"-D{name}={value}" for name, value in constants.items()]
-        self._module = _checked(driver.cuModuleLoadData(_compiled(nvrtc, source, options)))
+        code = _compiled(nvrtc, source, options)
+        # The one that torch uses; it is kept until the process ends, as torch keeps it.
+        self._context = _checked(
+            driver.cuDevicePrimaryCtxRetain(_checked(driver.cuDeviceGet(device)))
+        )
+        with self._current():
+            self._module = _checked(driver.cuModuleLoadData(code))
         self._functions: dict[str, Any] = {}
+        self._lock = Lock()
 
     def __call__(
         self, name: str, grid: tuple[int, int], threads: int, *arguments: Any, shared: int = 0
@@ -42,14 +53,6 @@ class Program:
         """
         import torch
 
-        driver, _ = bindings()
-        if name not in self._functions:
-            found = driver.cuModuleGetFunction(self._module, name.encode())
-            self._functions[name] = _checked(found)
-        kernel = self._functions[name]
-        if shared > 0:
-            which = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            _checked(driver.cuFuncSetAttribute(kernel, which, shared))
         values: list[int] = []
         kinds: list[Any] = []
         for each in arguments:
@@ -65,11 +68,40 @@ class Program:
         stream = torch.cuda.current_stream(self.device).cuda_stream
         packed = tuple(values), tuple(kinds)
         size = (*grid, 1, threads, 1, 1, shared)
-        _checked(driver.cuLaunchKernel(kernel, *size, stream, packed, 0))
+        driver, _ = bindings()
+        # A kernel has one limit of shared memory for all threads, and calls ask for different ones.
+        with self._lock, self._current():
+            if name not in self._functions:
+                found = driver.cuModuleGetFunction(self._module, name.encode())
+                self._functions[name] = _checked(found)
+            kernel = self._functions[name]
+            if shared > 0:
+                which = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                _checked(driver.cuFuncSetAttribute(kernel, which, shared))
+            _checked(driver.cuLaunchKernel(kernel, *size, stream, packed, 0))
+
+    @contextmanager
+    def _current(self) -> Iterator[None]:
+        """Let the GPU's context be current in this thread, and afterwards what was so before.
+
+        A new thread has none until torch calls the CUDA runtime, which neither
+        `torch.cuda.device(0)` nor memory from torch's cache do.
+        """
+        driver, _ = bindings()
+        _checked(driver.cuCtxPushCurrent(self._context))
+        try:
+            yield
+        finally:
+            _checked(driver.cuCtxPopCurrent())
 
 
-#: Program(...), compiled once per process.
-program = cache(Program)
+_programs, _compiling = cache(Program), Lock()
+
+
+def program(files: tuple[str, ...], device: int, **constants: int) -> Program:
+    """Return Program(...), which the first thread that asks for it compiles, once per process."""
+    with _compiling:
+        return _programs(files, device, **constants)
 
 
 @cache

@@ -38,12 +38,14 @@ def cuda_sampler(V: Tensor, values: FloatArray, k: int) -> PreparedSampler:
     """Return the sampler with these eigenpairs; it returns CUDA tensors, int64, (size, k)."""
     device, chunk = V.device, max(1, min(CHUNK, OPERATIONS // k**3, ITEMS // k))
     with torch.cuda.device(device):
+        torch.cuda.synchronize()  # V may come from another stream
         tables = cuda_tables(V)
         draw: Callable[..., int | None] = draw_large
         if is_small(k, device):
             draw = draw_small
         elif is_medium(k, device):
             draw = partial(draw_medium, rows_to_screen(V))
+        # This copy waits for the tables, too: threads read both on streams of their own.
         log_e = torch.from_numpy(log_polynomials(values, k)).to(device)
 
     def sample(key: int, start: int, size: int, workers: int) -> Any:
