@@ -4,6 +4,8 @@
 # make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)
 # make test-frameworks  real training in every framework, every index compared, and examples of several processes (four minutes)
 # make test-outside     the checks that scikit-learn, imbalanced-learn and torchdata have for classes like ours
+# make test-gpu         draws, loaders and training on a GPU, with commit and GPU in the first line (GPU_PYTHON=python3: a
+#                       Python that has torch for CUDA, cuda-bindings and pytest already; COMMIT= names that of a copy without git)
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
 # make test-oldest      the numerical tests with the oldest versions that pyproject.toml admits
 # make test-python      the same with the newest, on another Python: make test-python PYTHON=python3.13
@@ -35,7 +37,7 @@ endif
 # Tests start Python some two hundred times, which would compile all of the package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-fast test-frameworks test-outside fuzz soak test-processors test-oldest test-python lock coverage first-hour release-check browser check format frameworks bench docs check-examples paper clean
+.PHONY: demo test test-long test-fast test-frameworks test-outside test-gpu fuzz soak test-processors test-oldest test-python lock coverage first-hour release-check browser check format frameworks bench docs check-examples paper clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -76,6 +78,10 @@ test-frameworks: $(VENV)/.installed-dev
 # none, so tests/test_torch.py does what its test_state_dict.py does, and says where ours differ on purpose.
 test-outside: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2 -m outside tests/test_sklearn.py tests/test_imblearn.py tests/test_torch.py
+
+# What runs is in FILES of tests/gpu.py; it fails where there is no GPU.
+test-gpu: $(if $(GPU_PYTHON),,$(VENV)/.installed-dev)
+	$(or $(GPU_PYTHON),$(BIN)/python) tests/gpu.py $(OPTIONS)
 
 # atheris has no wheel for most platforms: without it files are damaged at random, and run.py says so.
 $(VENV)/.installed-fuzz: $(VENV)/.installed-dev

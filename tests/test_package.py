@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dmsgd
+import gpu
 import processors
 
 ROOT = Path(__file__).parent.parent
@@ -66,6 +67,31 @@ def test_a_forge_runs_targets_that_exist() -> None:
 def test_what_runs_as_on_other_processors_exists() -> None:
     named = processors.NUMERICAL
     assert [name for name in named if not (ROOT / "tests" / f"test_{name}.py").exists()] == []
+
+
+def test_all_tests_that_need_a_gpu_run_there() -> None:
+    found = {path.stem.removeprefix("test_") for path in (ROOT / "tests").glob("test_cuda*.py")}
+    assert found | {"device_math", "stored_draws"} == set(gpu.FILES)
+    assert (ROOT / "tests" / "test_device_math.py").exists()
+
+
+def test_a_run_on_a_gpu_says_of_which_commit_it_is(tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("COMMIT", raising=False)
+    assert gpu.commit(tmp_path) == "unknown"
+    monkeypatch.setenv("COMMIT", "4f8bb68")
+    assert gpu.commit(tmp_path) == "4f8bb68"
+    tracked()  # skips where this is no clone
+    command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    head = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert gpu.commit().removesuffix("+changes") == head[:12]
+
+
+def test_a_run_without_a_gpu_fails(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(gpu, "gpus", list)
+    assert gpu.main() == 1
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"commit {gpu.commit()}, sources {gpu.sources()}, GPU: none"
+    assert "nothing was tested" in second
 
 
 def test_every_folder_is_on_the_map() -> None:
