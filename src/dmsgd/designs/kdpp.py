@@ -153,7 +153,8 @@ class KDPP(ClosedForm):
             return Conditioned(self, given)
         left = without(self.spectrum, barred)
         if left.rank < self.k:
-            raise RankError(self.k, left.rank, "without the items in exclude")
+            found = f"{counted(left.rank, 'independent direction')} without the items in exclude"
+            raise RankError(self.k, left.rank, found)
         return Conditioned(KDPP(left, self.k, self.sampler), given)
 
     def greedy_map(self) -> IntArray:
