@@ -220,10 +220,18 @@ def test_labels_are_mixed_into_distances_as_into_products(quality):
     np.testing.assert_allclose(alone.inclusion(), [0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.5, 0.5])
 
 
-def test_other_features_keep_the_kernel_that_was_chosen():
+def test_other_features_choose_the_kernel_again_unless_it_was_named():
     wide, narrow = RNG.normal(size=(50, 20)), RNG.normal(size=(50, 3))
-    assert remake(dmsgd.diversify(narrow, 8), wide).kernel.startswith("RBF")
-    assert remake(dmsgd.diversify(wide, 3), narrow).kernel.startswith("Linear")
+    for kernel, of_wide, of_narrow in (
+        ("auto", "Linear", "RBF"),
+        ("linear", "Linear", "Linear"),
+        ("rbf", "RBF", "RBF"),
+    ):
+        design = dmsgd.diversify(wide, 3, kernel=kernel)
+        other = remake(pickle.loads(pickle.dumps(design)), narrow)
+        assert design.kernel.startswith(of_wide)
+        assert other.kernel.startswith(of_narrow)
+        assert remake(other, wide).fingerprint() == design.fingerprint()
     design = dmsgd.diversify(wide, 3, quality=np.arange(50.0))
     assert remake(design, wide).fingerprint() == design.fingerprint()
 

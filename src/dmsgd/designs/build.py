@@ -177,14 +177,21 @@ def make_kdpp(
 
 
 def remake(design: Any, X: Any) -> KDPP:
-    """Return the k-DPP that `diversify` makes from X with the options and labels of `design`.
+    """Return the k-DPP that `diversify` makes from X with the other arguments of `design`.
 
-    The kernel stays the one that was chosen; a scale that was not given is fitted again.
+    So a kernel or a scale that was not given is chosen again.
     """
     if not isinstance(design, KDPP) or design.options is None:
         raise TypeError("this design was not made by dmsgd.diversify; pass a design, not features")
-    kept = design._labels, design._target, design._quality
-    return _k_dpp(design.options, as_features(X), design.k, *kept)
+    F, options = as_features(X), replace(design.options, kernel=design._asked_kernel)
+    if F.n != design.n:
+        raise ValueError(f"X has {F.n} rows for the {design.n} items of the design")
+    try:
+        return _k_dpp(options, F, design.k, design._labels, design._target, design._quality)
+    except ValueError:
+        if rows_for(options, F).row_norms2().any():
+            raise
+        raise RankError(design.k, 0, "all features are zero", rbf=False) from None
 
 
 def rows_for(options: DesignOptions, F: Features) -> Features:
@@ -211,7 +218,7 @@ def _k_dpp(
     if options.w == 1 and k > (classes := np.unique(labels).size):
         found = f"the labels have {counted(classes, 'class')}, and w=1 uses nothing else"
         raise RankError(k, classes, found, rbf=False)
-    plain = target is None
+    plain, asked = target is None, options.kernel
     options, kernel, spectrum = _choose_kernel(options, F, k, labels, quality, plain)
     if spectrum is None and (plain or not is_exact(options, kernel)):
         spectrum = spectrum_for(options, kernel, k)
@@ -228,7 +235,7 @@ def _k_dpp(
     if target is None and options.w < 1 and F.d > 1:
         _warn_dominating_column(options, F, design.spectrum.values)
     design.options, design._labels, design._target = options, labels, target
-    design._quality = quality
+    design._quality, design._asked_kernel = quality, asked
     return design
 
 
