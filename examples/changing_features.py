@@ -4,8 +4,8 @@ Digits gain nothing from it (over five splits: 0.894 with fixed features, 0.894 
 it is for data whose raw features say little about likeness.
 
 DDP:     every rank calls `update`, and rank 0's features count, so that all ranks draw the same.
-Resume:  a state is of the features of its epoch, and refused with others: save them beside it, and
-         `update` with them before loading.
+Resume:  a state is of the features of its epoch, and refused with others: save the last ones for
+         which `update` returned True beside it, and `update` with them before loading.
 Workers: any number; new features count from the next pass on.
 """
 
@@ -33,6 +33,6 @@ for name, design in arms.items():
             torch.nn.functional.cross_entropy(model(inputs), targets).backward()
             optimizer.step()
         if name == "changing":
-            loader.sampler.update(embed(body, dataset))  # same labels, w and k
+            loader.sampler.update(embed(body, dataset))  # same labels and w
     accuracy = (model(test_X).argmax(1) == test_y).float().mean()
     print(f"{name}: balanced test accuracy {accuracy:.3f}")

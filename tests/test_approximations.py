@@ -257,7 +257,7 @@ def test_6000_items_have_the_inclusion_probabilities_of_the_whole_matrix_to_one_
 def test_a_fitted_scale_for_a_target_needs_no_eigenvectors(monkeypatch):
     X = RNG.normal(size=(150, 3))
     design = dmsgd.diversify(X, 8, kernel="rbf", target="uniform")
-    monkeypatch.setattr(chosen_spectrum, "exact", lambda kernel: pytest.fail(f"exact({kernel!r})"))
+    monkeypatch.setattr("dmsgd.designs.build.spectrum_for", lambda *given: pytest.fail(f"{given}"))
     again = dmsgd.diversify(X, 8, kernel="rbf", target="uniform")
     np.testing.assert_array_equal(again.sample(20, seed=0), design.sample(20, seed=0))
 

@@ -119,7 +119,7 @@ def test_standardize_comes_before_normalize_and_is_made_again():
     )
     again = remake(design, X[::-1])
     assert again.fingerprint() == dmsgd.diversify(X[::-1], 5, **asked).fingerprint()
-    with pytest.raises(dmsgd.RankError, match="duplicates"):
+    with pytest.raises(dmsgd.RankError, match="1 distinct"):
         dmsgd.diversify(np.ones((10, 3)), 2, standardize=True)
 
 
@@ -191,7 +191,7 @@ def test_rows_that_differ_can_always_be_drawn():
     for X, k in ((near, 64), (apart[:, :1], 20), (np.repeat(apart, 3, axis=0), 40)):
         batches = dmsgd.diversify(X, k).sample(20, seed=0)
         assert min(len(np.unique(X[batch], axis=0)) for batch in batches) == k
-    with pytest.raises(dmsgd.RankError, match=r"rank 40 \(all others are duplicates") as error:
+    with pytest.raises(dmsgd.RankError, match="40 distinct items; batches of 41 need 41") as error:
         dmsgd.diversify(np.repeat(apart, 3, axis=0), 41)
     assert "rbf" not in str(error.value)  # it would not help
     assert dmsgd.diversify(np.ones((2, 3)), 1).inclusion() == pytest.approx([0.5, 0.5])
@@ -220,12 +220,28 @@ def test_labels_are_mixed_into_distances_as_into_products(quality):
     np.testing.assert_allclose(alone.inclusion(), [0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.5, 0.5])
 
 
-def test_other_features_keep_the_kernel_that_was_chosen():
+def test_other_features_choose_the_kernel_again_unless_it_was_named():
     wide, narrow = RNG.normal(size=(50, 20)), RNG.normal(size=(50, 3))
-    assert remake(dmsgd.diversify(narrow, 8), wide).kernel.startswith("RBF")
-    assert remake(dmsgd.diversify(wide, 3), narrow).kernel.startswith("Linear")
+    for kernel, of_wide, of_narrow in (
+        ("auto", "Linear", "RBF"),
+        ("linear", "Linear", "Linear"),
+        ("rbf", "RBF", "RBF"),
+    ):
+        design = dmsgd.diversify(wide, 3, kernel=kernel)
+        other = remake(pickle.loads(pickle.dumps(design)), narrow)
+        assert design.kernel.startswith(of_wide)
+        assert other.kernel.startswith(of_narrow)
+        assert remake(other, wide).fingerprint() == design.fingerprint()
     design = dmsgd.diversify(wide, 3, quality=np.arange(50.0))
     assert remake(design, wide).fingerprint() == design.fingerprint()
+
+
+def test_the_kernel_of_a_target_is_the_one_that_was_chosen():
+    for X, kernel in ((RNG.normal(size=(50, 20)), "Linear(50"), (RNG.normal(size=(50, 3)), "RBF(")):
+        for target in ("uniform", "density", 1.0 + np.arange(50)):
+            design = dmsgd.diversify(X, 4, target=target)
+            assert design.kernel.startswith(kernel)
+            assert design.kernel in repr(design)
 
 
 def test_a_kernel_matrix_is_no_features():

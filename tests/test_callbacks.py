@@ -1,5 +1,7 @@
 """Features that change in frameworks that own the loop: the same batches as by hand."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -10,20 +12,39 @@ from dmsgd.torch import DiverseSampler, embed
 
 N, K, STEPS = 48, 8, 6
 #: Steps after which a run is resumed, and the updates still to come: in the first epoch, at its
-#: end, when the update is due, and in the second epoch.
-RESUMED = {2: 2, STEPS: 2, STEPS + 2: 1}
+#: end, when the update is due, and in the second and third epoch.
+RESUMED = {2: 2, STEPS: 2, STEPS + 2: 1, 2 * STEPS + 2: 0}
+#: The kernel asked for, the epochs after which most units are dead, and the kernels drawn from.
+CASES = {
+    "units live": ("linear", (), ("Linear", "Linear", "Linear")),
+    "units die, kernel chosen": ("auto", (1,), ("Linear", "RBF", "Linear")),
+    "units die, kernel named": ("linear", (2,), ("Linear", "Linear", "Linear")),
+    "units die and live, kernel named": ("linear", (1,), ("Linear", "Linear", "Linear")),
+    "units die for good, kernel named": ("linear", (1, 2), ("Linear", "Linear", "Linear")),
+}
+each_case = pytest.mark.parametrize(("kernel", "dead", "kernels"), CASES.values(), ids=CASES)
 
 
-def problem():
+def problem(kernel="linear"):
     rng = np.random.default_rng(0)
     X = torch.from_numpy(rng.normal(size=(N, 10)).astype(np.float32))
     y = torch.from_numpy(rng.integers(0, 3, N))
-    return X, y, dmsgd.diversify(X, k=K, kernel="linear")
+    return X, y, dmsgd.diversify(X, k=K, kernel=kernel)
 
 
-def body():
-    torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(10, 9), torch.nn.Tanh())
+class Body(torch.nn.Module):
+    """A layer of 12 units, of which only 5 do not give 0 once `dead` epochs are over."""
+
+    def __init__(self, dead):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer, self.dead = torch.nn.Linear(10, 12), dead
+        self.register_buffer("steps", torch.tensor(0))
+
+    def forward(self, inputs):
+        self.steps += self.training
+        alive = 5 if int(self.steps) // STEPS in self.dead else 12
+        return torch.tanh(self.layer(inputs)) * (torch.arange(12) < alive)
 
 
 class Seen(torch.utils.data.Dataset):
@@ -39,29 +60,43 @@ class Seen(torch.utils.data.Dataset):
         return {"inputs": self.X[item], "labels": self.y[item], "item": torch.tensor(item)}
 
 
-def by_hand(X, features):
-    """The draws of three epochs, of which the second and third have the features that were seen."""
-    designs = [
-        dmsgd.diversify(X, k=K, kernel="linear"),
-        *(dmsgd.diversify(F, k=K, kernel="linear") for F in features),
-    ]
+def by_hand(X, features, kernel, kernels):
+    """The draws of three epochs: of the features that were seen, or where those allow no batches
+    of K items, of the ones before."""
+    designs = [dmsgd.diversify(X, k=K, kernel=kernel)]
+    for F in features:
+        try:
+            designs.append(dmsgd.diversify(F, k=K, kernel=kernel))
+        except dmsgd.RankError:
+            designs.append(designs[-1])
+    assert [design.kernel.partition("(")[0] for design in designs] == list(kernels)
     draws = [design.sample(STEPS, 0, start=e * STEPS) for e, design in enumerate(designs)]
     return np.concatenate(draws).tolist()
 
 
+def told(run):
+    """Return what `run` returns, and how often it warned of features that it does not use."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = run()
+    messages = [str(each.message) for each in caught if each.category is dmsgd.KernelWarning]
+    assert all("before its ReLU" in message for message in messages)
+    return *found, len(messages)
+
+
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore")  # Lightning's own, of torch
-def test_lightning(tmp_path):
+@each_case
+def test_lightning(tmp_path, kernel, dead, kernels):
     lightning = pytest.importorskip("lightning.pytorch")
     from dmsgd.torch.lightning import UpdateFeatures
 
-    X, y, design = problem()
+    X, y, design = problem(kernel)
     data = TensorDataset(X, y, torch.arange(N))
 
     class Model(lightning.LightningModule):
         def __init__(self):
             super().__init__()
-            self.body, self.head, self.seen = body(), torch.nn.Linear(9, 3), []
+            self.body, self.head, self.seen = Body(dead), torch.nn.Linear(12, 3), []
 
         def training_step(self, batch, _):
             inputs, targets, items = batch
@@ -91,11 +126,11 @@ def test_lightning(tmp_path):
         trainer.fit(model, loader, ckpt_path=path)
         return model, found
 
-    model, found = run()
-    assert len(found) == 2
-    assert model.seen == by_hand(X, found)
+    model, found, warned = told(run)
+    assert (len(found), warned) == (2, kernel == "linear" and len(dead) > 0)
+    assert model.seen == by_hand(X, found, kernel, kernels)
     for step, updates in RESUMED.items():
-        resumed, again = run(tmp_path / f"step={step}.ckpt")
+        resumed, again, _ = told(lambda: run(tmp_path / f"step={step}.ckpt"))  # noqa: B023
         assert resumed.seen == model.seen[step:]
         assert torch.equal(resumed.head.weight, model.head.weight)
         assert len(again) == updates
@@ -118,16 +153,17 @@ def test_a_state_that_is_none_of_lightnings_callback_is_refused(state):
 
 
 @pytest.mark.long
-def test_the_hugging_face_trainer(tmp_path):
+@each_case
+def test_the_hugging_face_trainer(tmp_path, kernel, dead, kernels):
     transformers = pytest.importorskip("transformers")
     from dmsgd.torch.transformers import FILE, UpdateFeatures
 
-    X, y, design = problem()
+    X, y, design = problem(kernel)
 
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.body, self.head, self.seen = body(), torch.nn.Linear(9, 3), []
+            self.body, self.head, self.seen = Body(dead), torch.nn.Linear(12, 3), []
 
         def forward(self, inputs, labels, item):
             self.seen.append(item.tolist())
@@ -159,12 +195,12 @@ def test_the_hugging_face_trainer(tmp_path):
         ).train(resume_from_checkpoint=resume)  # fmt: skip
         return model, found
 
-    model, found = run()
-    assert len(found) == 2
-    assert model.seen == by_hand(X, found)
+    model, found, warned = told(run)
+    assert (len(found), warned) == (2, kernel == "linear" and len(dead) > 0)
+    assert model.seen == by_hand(X, found, kernel, kernels)
     checkpoints = tmp_path / "run"
     for step, updates in RESUMED.items():
-        resumed, again = run(str(checkpoints / f"checkpoint-{step}"))
+        resumed, again, _ = told(lambda: run(str(checkpoints / f"checkpoint-{step}")))  # noqa: B023
         assert resumed.seen == model.seen[step:]
         assert torch.equal(resumed.head.weight, model.head.weight)
         assert len(again) == updates

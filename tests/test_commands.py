@@ -328,7 +328,7 @@ def test_a_finished_run_says_so_and_draws_nothing(folder):
         ("features.npy -w 0.5 -k 8 -n 5", "-w 0.5 needs labels; give them with --labels"),
         ("features.npy --batches stratified -k 8 -n 5", "stratified needs labels; give"),
         ("features.npy --labels y.npy -w 1.5 -k 8 -n 5", r"w must lie in \[0, 1\], got 1.5"),
-        ("features.npy --labels y.npy -w 1 -k 8 -n 5", "k=8 exceeds the kernel's rank 3"),
+        ("features.npy --labels y.npy -w 1 -k 8 -n 5", "3 classes, .* batches of 8 need 8"),
         ("features.npy -k 301 -n 5", "k=301 exceeds the number of items, 300"),
         ("features.npy -k 8 -n 5 --workers 0", "workers must be at least 1"),
         (

@@ -157,7 +157,7 @@ def test_an_approximation_stays_one():
         ([3], ValueError, "exclude"),
         ([8], ValueError, "exclude"),
         ([0.5], TypeError, "exclude"),
-        ([0, 1, 2], dmsgd.RankError, "rank"),
+        ([0, 1, 2], dmsgd.RankError, "independent"),
     ],
 )
 def test_too_much_to_exclude_is_refused(exclude, error, word):

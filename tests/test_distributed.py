@@ -71,7 +71,7 @@ def check_registered(*ranks):
 
 def check_update(*ranks):
     features = np.array(ranks[0]["features"])
-    made = dmsgd.diversify(features, k=design().k, kernel=design().options.kernel)
+    made = dmsgd.diversify(features, k=design().k)
     expected = made.sample(STEPS, seed=0)
     parts = [np.array(rank["drawn"]).reshape(STEPS, -1) for rank in ranks]
     assert np.hstack(parts).tolist() == expected.tolist()  # of rank 0's features
@@ -80,16 +80,16 @@ def check_update(*ranks):
     parts = [np.array(rank["weighted"]).reshape(STEPS, -1) for rank in ranks]
     assert np.hstack(parts).tolist() == expected.tolist()  # of rank 0's weights
     assert all("different designs" in rank["refused"] for rank in ranks)
+    assert all(rank["kept"] for rank in ranks)
 
 
 def check_callback(*ranks):
-    """Every batch is of the features in use, made by rank 0 alone, and of the first kernel."""
-    kernel = design().options.kernel
+    """Every batch is of the features in use, made by rank 0 alone."""
     runs = zip(*(rank["updated"] for rank in ranks), strict=True)
     for stop, (first, *others) in zip((STEPS, STEPS + 2), runs, strict=True):
         assert all(other["features"] == [] for other in others)
         features = [np.array(X) for X in first["features"]]
-        made = [dmsgd.diversify(X, k=design().k, kernel=kernel) for X in features]
+        made = [dmsgd.diversify(X, k=design().k) for X in features]
         assert len(made) == EPOCHS - 1, stop
         drawn = [
             each.sample(STEPS, seed=0, start=epoch * STEPS)

@@ -72,11 +72,11 @@ def test_rbf_scales_that_make_no_sense_are_named():
     X = RNG.normal(size=(300, 2))
     with pytest.warns(dmsgd.KernelWarning, match="nearly uniform; choose a larger scale"):
         dmsgd.diversify(X, 5, kernel="rbf", scale=1e-3)
-    with (
-        pytest.warns(dmsgd.KernelWarning, match="look alike: rank .* smaller scale"),
-        pytest.raises(dmsgd.RankError),
-    ):
-        dmsgd.diversify(X, 50, kernel="rbf", scale=1e3)
+    for spectrum in ("auto", "nystrom", "pivoted_cholesky"):
+        with pytest.raises(dmsgd.RankError, match="smaller scale"):
+            dmsgd.diversify(X, 50, kernel="rbf", scale=1e3, spectrum=spectrum)
+    with pytest.raises(dmsgd.RankError, match="20 independent directions; batches of 50"):
+        dmsgd.diversify(X, 50, kernel="rbf", spectrum="nystrom", rank=20)
     dmsgd.diversify(X, 5, kernel="rbf", scale=suggest_scale(X, 5))  # no warning
     dmsgd.diversify(X, 1, kernel="rbf")  # one item has nobody to be alike, at any scale
 

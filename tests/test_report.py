@@ -312,7 +312,7 @@ def test_thumbnails_fit_their_budget(monkeypatch):
         ({"images": np.full((150, 2, 2), np.longdouble("1e400"))}, "images have 600 pixels"),
         ({"gradients": np.zeros((3, 2))}, "gradients has 3 items, the features 150"),
         ({"k": 1}, "batches of 2 or more"),
-        ({"k": 40, "options": DesignOptions(kernel="linear")}, "k=40 exceeds the kernel's rank"),
+        ({"k": 40, "options": DesignOptions(kernel="linear")}, "batches of 40 need 40"),
         ({"options": DesignOptions(w=0.5)}, "mixes in labels"),
     ],
 )
@@ -488,7 +488,7 @@ def test_command_writes_the_table_of_items(folder):
         ("features.npy -k 10 -o out.html --texts y.csv", "there is no file y.csv"),
         ("features.npy -k 10 -o out.html --images y.txt", "cannot read files ending in '.txt'"),
         ("features.npy -k 10 -o out.html --gradients short.npy", "gradients has 3 items"),
-        ("features.npy -k 100 --kernel linear -o out.html", "k=100 exceeds the kernel's rank"),
+        ("features.npy -k 100 --kernel linear -o out.html", "batches of 100 need 100"),
     ],
 )
 def test_command_errors_are_one_line_and_no_file(folder, command, message):

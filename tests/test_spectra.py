@@ -91,7 +91,7 @@ def test_tolerance_is_the_users_to_choose():
     cut = dmsgd.kernels.exact(dmsgd.kernels.Linear(X), tol=1e-5)
     assert cut.rank == 1
     assert cut.trace_error == pytest.approx(1e-6, rel=1e-5)
-    with pytest.raises(dmsgd.RankError, match=r"up to tol=1e-05 of the largest were left out"):
+    with pytest.raises(dmsgd.RankError, match=r"1 independent direction above tol=1e-05"):
         dmsgd.KDPP(cut, 2)
     with pytest.raises(ValueError, match=r"tol must lie in \[0, 1\]"):
         dmsgd.kernels.exact(dmsgd.kernels.Linear(X), tol=-1.0)

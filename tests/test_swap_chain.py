@@ -221,9 +221,9 @@ def test_kernels_of_any_scale_give_the_same_draws():
 
 
 def test_rank_error_names_the_rank():
-    with pytest.raises(dmsgd.RankError, match="k=5 exceeds the kernel's rank 4"):
+    with pytest.raises(dmsgd.RankError, match="4 independent items; batches of 5 need 5"):
         SwapChain(dmsgd.kernels.Linear(FEATURES), 5)
-    with pytest.raises(dmsgd.RankError, match="rank 3"):
+    with pytest.raises(dmsgd.RankError, match="3 independent"):
         SwapChain(dmsgd.kernels.Linear(dmsgd.features.one_hot([0, 0, 0, 1, 1, 2, 2, 2])), 4)
     flat = dmsgd.kernels.RBF(CLOUD[:, :1], scale=20.0)
     with pytest.raises(dmsgd.RankError) as caught:

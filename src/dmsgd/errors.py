@@ -55,7 +55,7 @@ class RankError(InputError):
     """The kernel has too few independent directions: a k-DPP needs k <= rank(L).
 
     k, rank: the batch size given, and the rank of the kernel.
-    cut: which eigenvalues were taken for zero, on which a computed rank depends.
+    found: what there is instead of k independent directions, in words.
     rbf: whether an RBF kernel of the same items would have a higher rank.
 
     >>> import dmsgd
@@ -66,17 +66,17 @@ class RankError(InputError):
     3 2
     """
 
-    def __init__(self, k: int, rank: int, cut: str, rbf: bool = True) -> None:
+    def __init__(self, k: int, rank: int, found: str, rbf: bool = True) -> None:
         super().__init__(
-            f"k={k} exceeds the kernel's rank {rank} ({cut}): lower k, add features, or draw "
-            f"stratified batches",
-            k=rank,
+            f"{found}; batches of {k:,} need {k:,}: lower k, add features, or draw stratified "
+            f"batches",
+            **({"k": rank} if rank > 0 else {}),
             **({"kernel": "rbf"} if rbf else {}),
         )
-        self.k, self.rank, self.cut, self.rbf = k, rank, cut, rbf
+        self.k, self.rank, self.found, self.rbf = k, rank, found, rbf
 
     def __reduce__(self) -> tuple[type[RankError], tuple[int, int, str, bool]]:
-        return RankError, (self.k, self.rank, self.cut, self.rbf)
+        return RankError, (self.k, self.rank, self.found, self.rbf)
 
 
 class TargetError(ValueError):

@@ -1,6 +1,7 @@
 """Plain torch: nothing but the sampler, under DistributedDataParallel if there are ranks."""
 
 import copy
+import warnings
 from functools import partial
 
 import numpy as np
@@ -42,14 +43,19 @@ def train(kind, epochs, workers, accumulation, stop):
 
 
 def updated():
-    """Ranks draw by the features and weights of rank 0; different designs are refused."""
+    """Ranks draw by the features and weights of rank 0, and by the last ones where new ones have
+    no rank; different designs are refused."""
     sampler = DiverseSampler(design(), steps=STEPS)
     sampler.update(np.ones((N, 9)) if rank() else np.random.default_rng(1).normal(size=(N, 9)))
     features = np.random.default_rng(7 + rank()).normal(size=(N, 9))
     sampler.update(features if rank() == 0 else None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dmsgd.KernelWarning)
+        kept = not sampler.update(np.zeros((N, 9)) if rank() == 0 else None)
     weighted = DiverseSampler(dmsgd.Weighted(weights=np.ones(N), k=K), steps=STEPS)
     weighted.update(weights=np.arange(1, N + 1) if rank() == 0 else None)
     found = {"features": features.tolist(), "drawn": list(sampler), "weighted": list(weighted)}
+    found["kept"] = kept
     try:
         sampler.update(dmsgd.diversify(features, k=K))
     except ValueError as error:

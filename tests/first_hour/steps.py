@@ -133,7 +133,7 @@ STEPS = (
     # Batches, a set, a page.
     Step(
         "sample iris.csv --labels species --drop flower --kernel linear -k 10 -n 5 -o flowers.csv",
-        ("error: k=10 exceeds the kernel's rank 4 .*--kernel rbf",),
+        ("error: the features have 4 .*batches of 10 need 10.*--kernel rbf",),
         code=2,
     ),
     Step(

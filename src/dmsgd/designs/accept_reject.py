@@ -18,6 +18,7 @@ from dmsgd.designs.design import Design
 from dmsgd.errors import RankError, SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
+from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import Kernel, as_kernel
 from dmsgd.samplers.parallel import draw_in_parallel
@@ -58,7 +59,8 @@ class AcceptReject(Design):
         self._diagonal = kernel.diag()
         there = int(np.count_nonzero(self._diagonal))
         if there < self.k:
-            raise RankError(self.k, there, "all other items have length 0")
+            found = f"{counted(there, 'item')} above length 0 in all"
+            raise RankError(self.k, there, found)
         tried = np.empty((TRIED, self.k), dtype=np.int64)
         self._propose(0, 0, tried)
         accepted = np.mean([self._acceptance_probability(Y) for Y in tried])

@@ -12,6 +12,7 @@ import numpy as np
 from dmsgd.designs.chosen_spectrum import (
     eigenvalues_of,
     is_exact,
+    prescribed_spectrum,
     spectrum_for,
     warn_unsuitable_scale,
 )
@@ -29,8 +30,8 @@ from dmsgd.features.convert import split_label_column
 from dmsgd.features.maps import column_moments, concat_labels, standardize_map
 from dmsgd.features.row_maps import Anneal, Normalize
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes, as_labels
+from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import RBF, Kernel, Linear, exact
 from dmsgd.kernels.mixed import Mixed
@@ -38,9 +39,6 @@ from dmsgd.kernels.precomputed import looks_like_kernel_matrix
 from dmsgd.kernels.quality import Quality, as_quality
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.rounding import WARN_ABOVE
-from dmsgd.spectra.spectrum import changed
-from dmsgd.targets import named_target, prescribe
-from dmsgd.targets.prescribe import scale_to_target
 
 #: A linear kernel with fewer directions than this times k leaves the batch no choice; eigenvalues
 #: up to this share of the largest are no directions.
@@ -179,14 +177,21 @@ def make_kdpp(
 
 
 def remake(design: Any, X: Any) -> KDPP:
-    """Return the k-DPP that `diversify` makes from X with the options and labels of `design`.
+    """Return the k-DPP that `diversify` makes from X with the other arguments of `design`.
 
-    The kernel stays the one that was chosen; a scale that was not given is fitted again.
+    So a kernel or a scale that was not given is chosen again.
     """
     if not isinstance(design, KDPP) or design.options is None:
         raise TypeError("this design was not made by dmsgd.diversify; pass a design, not features")
-    kept = design._labels, design._target, design._quality
-    return _k_dpp(design.options, as_features(X), design.k, *kept)
+    F, options = as_features(X), replace(design.options, kernel=design._asked_kernel)
+    if F.n != design.n:
+        raise ValueError(f"X has {F.n} rows for the {design.n} items of the design")
+    try:
+        return _k_dpp(options, F, design.k, design._labels, design._target, design._quality)
+    except ValueError:
+        if rows_for(options, F).row_norms2().any():
+            raise
+        raise RankError(design.k, 0, "all features are zero", rbf=False) from None
 
 
 def rows_for(options: DesignOptions, F: Features) -> Features:
@@ -211,23 +216,26 @@ def _k_dpp(
     labels = None if labels is None else as_labels(labels, F.n)
     k = as_batch_size(k, F.n)
     if options.w == 1 and k > (classes := np.unique(labels).size):
-        raise RankError(k, classes, "w=1 looks at nothing but the class", rbf=False)
-    plain = target is None
+        found = f"the labels have {counted(classes, 'class')}, and w=1 uses nothing else"
+        raise RankError(k, classes, found, rbf=False)
+    plain, asked = target is None, options.kernel
     options, kernel, spectrum = _choose_kernel(options, F, k, labels, quality, plain)
     if spectrum is None and (plain or not is_exact(options, kernel)):
         spectrum = spectrum_for(options, kernel, k)
-    if spectrum is not None and options.kernel == "rbf" and options.spectrum == "auto":
-        warn_unsuitable_scale(spectrum, k)
+    if spectrum is not None and options.kernel == "rbf":
+        spectrum.require_rank(k)
+        if options.spectrum == "auto":
+            warn_unsuitable_scale(spectrum, k)
     if target is None:
         assert spectrum is not None
         design = KDPP(spectrum, k)
     else:
         origin = kernel if is_exact(options, kernel) or spectrum is None else spectrum
-        design = KDPP(_prescribed(origin, k, target, kernel.features, labels), k)
+        design = KDPP(prescribed_spectrum(origin, k, target, kernel.features, labels), k)
     if target is None and options.w < 1 and F.d > 1:
         _warn_dominating_column(options, F, design.spectrum.values)
     design.options, design._labels, design._target = options, labels, target
-    design._quality = quality
+    design._quality, design._asked_kernel = quality, asked
     return design
 
 
@@ -309,23 +317,13 @@ def _fitted_rbf(
             worth = kernel.q if isinstance(kernel, Quality) else np.ones(rows.n)
             items, independent = greedy_set(rows, worth, k)
             if items.size < k:
-                zero = ", or of quality 0" if worth.min() == 0 else ""
-                cut = f"all others are duplicates of these{zero}"
-                raise RankError(k, max(items.size, spectrum.rank), cut, rbf=False)
+                rank = max(items.size, spectrum.rank)
+                found = f"the data has {counted(rank, 'distinct item')}"
+                found += " of quality above 0" * bool(worth.min() == 0)
+                raise RankError(k, rank, found, rbf=False)
             scale = min(scale, 2 * independent)
         scale /= 2
     return kernel, spectrum
-
-
-def _prescribed(origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: Any) -> Spectrum:
-    """Return the spectrum of the tilted kernel; one made from a factor keeps the factor's error."""
-    named = isinstance(target, str)
-    b = named_target(target, X, labels, origin.n, k) if named else target
-    if named and target == "density":  # hashed by what it is a function of
-        kernel = scale_to_target(origin, k, b, digest(target, X.fingerprint()))
-    else:
-        kernel = prescribe(origin, k, b)
-    return changed(exact(kernel), trace_error=getattr(origin, "trace_error", 0.0))
 
 
 def _warn_dominating_column(options: DesignOptions, F: Features, values: FloatArray) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from dmsgd.designs.options import DesignOptions
 from dmsgd.errors import warn_kernel
+from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.progress import plan_work
 from dmsgd.kernels import Kernel, exact, nystrom, pivoted_cholesky
 from dmsgd.kernels.landmarks import landmark_decay
@@ -15,6 +17,8 @@ from dmsgd.spectra import Spectrum
 from dmsgd.spectra.decompose import eigenvalues
 from dmsgd.spectra.rounding import Rounding
 from dmsgd.spectra.spectrum import changed
+from dmsgd.targets import named_target, prescribe
+from dmsgd.targets.prescribe import scale_to_target
 
 #: Up to this many items the spectrum of an RBF kernel is exact by default; default rank of an
 #: approximate one (or 3 k if that is more).
@@ -83,13 +87,27 @@ def eigenvalues_of(kernel: Kernel) -> Spectrum:
     return changed(None, **parts, trace_error=0.0, kernel=repr(kernel))
 
 
+def prescribed_spectrum(
+    origin: Kernel | Spectrum, k: int, target: Any, X: Any, labels: Any
+) -> Spectrum:
+    """Return the spectrum of the tilted kernel; one made from a factor keeps the factor's error.
+
+    Its `kernel` is the one that was tilted, as for a design without a target.
+    """
+    named = isinstance(target, str)
+    b = named_target(target, X, labels, origin.n, k) if named else target
+    if named and target == "density":  # hashed by what it is a function of
+        kernel = scale_to_target(origin, k, b, digest(target, X.fingerprint()))
+    else:
+        kernel = prescribe(origin, k, b)
+    chosen = origin.kernel if isinstance(origin, Spectrum) else repr(origin)
+    error = getattr(origin, "trace_error", 0.0)
+    return changed(exact(kernel), trace_error=error, kernel=chosen)
+
+
 def warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
-    """Warn of an RBF kernel that is too wide or narrow, or approximated with too large an error."""
-    advice = "(dmsgd.designs.suggest_scale(X, k) finds one)"
-    if spectrum.rank < k:
-        rank = spectrum.rank
-        problem = f"all items look alike: rank {rank} for k={k}; choose a smaller scale {advice}"
-    elif (error := spectrum.batch_error(k)) > SMALL_ERROR:
+    """Warn of an RBF kernel that is too narrow, or approximated with too large an error."""
+    if (error := spectrum.batch_error(k)) > SMALL_ERROR:
         possible = "spectrum='exact', " * (spectrum.n <= EXACT_POSSIBLE)
         problem = (
             f"{spectrum.rank:,} of the {spectrum.n:,} items stand for all, so the kernel is "
@@ -99,7 +117,8 @@ def warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
         )
     elif k > 1 and spectrum.repulsion(k) < NEARLY_UNIFORM:
         problem = (
-            f"no two items look alike: batches are nearly uniform; choose a larger scale {advice}"
+            "no two items look alike: batches are nearly uniform; choose a larger scale "
+            "(dmsgd.designs.suggest_scale(X, k) finds one)"
         )
     else:
         return

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.design import ClosedForm
-from dmsgd.designs.options import DesignOptions
+from dmsgd.designs.options import DesignOptions, KernelName
 from dmsgd.designs.stream import kind_of
 from dmsgd.errors import RankError, SamplingError, as_python
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
@@ -74,12 +74,14 @@ class KDPP(ClosedForm):
         self.k = as_batch_size(k, self.n)
         self.spectrum.require_rank(self.k)
         self.spectrum.warn_rounding(self.k)
-        #: What `diversify` was called with; None for a k-DPP made by hand.
+        #: What `diversify` was called with, and the kernel it chose; None if made by hand.
         self.options: DesignOptions | None = None
         #: Labels, target and quality, as names or numbers, that `diversify` was called with.
         self._labels: Any = None
         self._target: Any = None
         self._quality: Any = None
+        #: The kernel that `diversify` was called with; `options` names the one that was chosen.
+        self._asked_kernel: KernelName = "auto"
 
     @property
     def kernel(self) -> str:
@@ -153,7 +155,8 @@ class KDPP(ClosedForm):
             return Conditioned(self, given)
         left = without(self.spectrum, barred)
         if left.rank < self.k:
-            raise RankError(self.k, left.rank, "without the items in exclude")
+            found = f"{counted(left.rank, 'independent direction')} without the items in exclude"
+            raise RankError(self.k, left.rank, found)
         return Conditioned(KDPP(left, self.k, self.sampler), given)
 
     def greedy_map(self) -> IntArray:

@@ -20,6 +20,7 @@ from dmsgd.errors import RankError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.memory import reserve
+from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import RBF, Kernel, Linear, Precomputed, as_kernel
@@ -94,8 +95,8 @@ class SwapChain(Design):
         self.chain_length = as_count(chain_length, "chain_length")
         self._greedy = pivots(kernel, self.k)
         if self._greedy.size < self.k:
-            cut = "every other item has less than 1e-12 of its own"
-            raise RankError(self.k, self._greedy.size, cut)
+            found = f"the kernel has {counted(self._greedy.size, 'independent item')}"
+            raise RankError(self.k, self._greedy.size, found)
 
     @cached_property
     def _advance(self) -> Advance:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dmsgd.features import Features, as_features
 from dmsgd.features.rows import row_norms2
-from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
+from dmsgd.inputs.arrays import FloatArray, IntArray, check_nonzero, on_host
 from dmsgd.inputs.progress import Progress, plan_work
 from dmsgd.inputs.scalars import Seed, as_count, as_positive, as_share, seed_key
 from dmsgd.kernels.kernel import Kernel, as_kernel, recorded
@@ -71,6 +71,7 @@ def factor(
 ) -> tuple[Any, IntArray]:
     """Return F, shape (n, at most rank), an array or tensor as the columns are, and its pivots."""
     rng, residual = np.random.default_rng(key), kernel.diag().copy()
+    check_nonzero(bool(residual.any()))
     trace = residual.sum()
     # Below this the residual is rounding, and a pivot would add noise.
     noise = 10 * kernel.n * np.finfo(float).eps * trace

@@ -21,6 +21,7 @@ from dmsgd.inputs.arrays import (
 )
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.fingerprint import fingerprint as fingerprint_of
+from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_count, as_share
 from dmsgd.polynomials import log_binomial, log_polynomial, ratios
 from dmsgd.spectra.decompose import eigh, settle
@@ -31,6 +32,8 @@ from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE, Rounding
 ORTHONORMAL = 1e-8
 #: Where items leave less than this share of another, a plain QR loses more than nine digits.
 PLAIN = 1e-7
+#: A spectrum that leaves out a smaller share of the trace has all that rounding shows.
+WHOLE = 1e-6
 
 
 @final
@@ -99,13 +102,14 @@ class Spectrum:
         """Raise RankError if no batch of k items has a positive determinant."""
         if as_count(k, "k") <= self.rank:
             return
-        cutoff = max(self.rounding.cutoff, TINY / float(self.values[0]))
-        cut = "a batch of more items has determinant zero"
-        if self.tol > cutoff:
-            cut = f"eigenvalues up to tol={self.tol:.1g} of the largest were left out; lower it"
-        elif self.rounding.hidden:
-            cut = f"rounding cannot tell eigenvalues below {cutoff:.0e} of the largest from zero"
-        raise RankError(k, self.rank, cut, rbf=self.kernel.startswith("Linear"))
+        linear = self.kernel.startswith("Linear")
+        whose, directions = "features have" if linear else "kernel has", "independent direction"
+        found = f"the {whose} {counted(self.rank, directions)}"
+        if self.tol > max(self.rounding.cutoff, TINY / float(self.values[0])):
+            found += f" above tol={self.tol:.1g} (a lower tol leaves more)"
+        elif "RBF(" in self.kernel and self.trace_error < WHOLE:  # in theory it has them all
+            found += " in double precision (a smaller scale may leave more)"
+        raise RankError(k, self.rank, found, rbf=linear)
 
     def inclusion_error(self, k: int | None = None) -> float:
         """Return an upper estimate of the error of b of the k-DPP (None: the DPP) by rounding."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dmsgd.errors import TargetError
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import TINY, FloatArray, as_numbers
 from dmsgd.inputs.messages import counted, require
@@ -101,7 +102,8 @@ def density(
 
     No b is above 0.9, or above (1 + k/n) / 2 where that is more: batches that take nearly all
     items leave no room below 0.9. O(n) searches among at most 20,000 items. Raises ValueError if
-    there are no more items than neighbours. See also `diversify` with target="density".
+    there are no more items than neighbours, and `TargetError` if all of those are duplicates. See
+    also `diversify` with target="density".
 
     >>> dense, sparse = np.linspace(0, 1, 30), np.linspace(5, 50, 30)
     >>> b = density(np.r_[dense, sparse][:, None], k=10)
@@ -137,7 +139,7 @@ def _log_density(distances: FloatArray) -> FloatArray:
     """Return -m log r for the distances r to the last of the neighbours, up to a constant."""
     far = distances[:, -1]
     if not far.any():
-        raise ValueError("all neighbours of every item are duplicates, so there is no density")
+        raise TargetError("all neighbours of every item are duplicates, so there is no density")
     far = np.maximum(far, far[far > 0].min())
     inner = distances[:, :-1]
     logs = np.log((far[:, None] / np.where(inner > 0, inner, 1.0))[inner > 0])

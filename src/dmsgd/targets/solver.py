@@ -51,6 +51,8 @@ MEMORY = 6
 NEWTON_STEPS = 8
 #: What a coarse factor leaves out counts as this many equal eigenvalues per item of a batch.
 EQUAL = 8
+#: What is left of a kernel whose scale overflows or vanishes.
+BEYOND = "the scale is beyond the range of floating point numbers, which leaves no direction"
 #: θ -> b(θ) and log Z(θ).
 InclusionOf = Callable[[FloatArray], tuple[FloatArray, float]]
 
@@ -146,7 +148,7 @@ class ScaledInclusion:
             gram = self.F.gram(x)
             finite = np.isfinite(float(gram.sum()))
         if not (finite and bool(gram.any())):
-            raise RankError(self.k, 0, "the scale is beyond the range of floating point numbers")
+            raise RankError(self.k, 0, BEYOND)
         values, U = eigh(gram)
         rank = self._resolved_rank(values)
         if rank == 0:
@@ -193,7 +195,7 @@ class CoarseInclusion:
         with np.errstate(over="ignore"):
             x, d = np.exp(theta), self.F.shape[1]
         if not 0 < x.sum() < np.inf:
-            raise RankError(self.k, 0, "the scale is beyond the range of floating point numbers")
+            raise RankError(self.k, 0, BEYOND)
         A, rest = self.F * np.sqrt(x)[:, None], self.rest * x
         values, U = eigh(gram(A))
         left = np.full(self.equal, rest.sum() / self.equal)

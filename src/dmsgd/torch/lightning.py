@@ -33,7 +33,7 @@ class UpdateFeatures(Callback):
     ) -> None:
         self.sampler, self.features, self.every = sampler, features, every
         self._used: Any = None
-        self._epochs = 0  # after how many the features in use were made
+        self._epochs = 0  # after how many the last update was
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Update the sampler, if the run goes on at the end of an epoch: Lightning starts none."""
@@ -47,11 +47,12 @@ class UpdateFeatures(Callback):
             self._use(self.features(pl_module) if trainer.is_global_zero else None, epochs)
 
     def _use(self, X: Any, epochs: int) -> None:
-        self.sampler.update(X)
-        self._used, self._epochs = X, epochs
+        if self.sampler.update(X):
+            self._used = X
+        self._epochs = epochs
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the features in use, None before the first update, and after which epoch."""
+        """Return the features in use, None for the first ones, and after which epoch."""
         used = None if self._used is None else torch.as_tensor(self._used)
         # A tensor: checkpoints are read without unpickling objects.
         return {"features": used, "epochs": self._epochs}
@@ -60,5 +61,7 @@ class UpdateFeatures(Callback):
         """Use the features of a checkpoint again."""
         state = as_state(state_dict, ("features", "epochs"))
         epochs = as_count(state["epochs"], "epochs of the state", least=0)
-        if state["features"] is not None:
+        if state["features"] is None:
+            self._epochs = epochs
+        else:
             self._use(state["features"], epochs)

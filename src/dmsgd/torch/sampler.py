@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from torch.utils.data import DistributedSampler
 
-from dmsgd.designs.build import remake
-from dmsgd.designs.design import Design
 from dmsgd.designs.stream import Source, Stream, check_design
+from dmsgd.errors import RankError, TargetError
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.torch import distributed
 from dmsgd.torch.prefetch import Prefetcher
+from dmsgd.torch.update import new_design, warn_features_kept
 
 #: Why an epoch may have been left early, and what to do.
 ANOTHER_PASS = (
@@ -91,6 +91,7 @@ class DiverseSampler(DistributedSampler[Any]):
         self.last_pass: EpochIterator | None = None
         self._named = False  # whether the epoch of the next pass was named, or only counted up
         self._loaded = False  # whether the next pass goes on from a loaded state
+        self._warned = False  # of new features that cannot be used
         self._prefetcher: Prefetcher | None = None
         self.part()
         self._check_end(0)
@@ -166,41 +167,33 @@ class DiverseSampler(DistributedSampler[Any]):
         self._named = self._loaded = True
         self.last_pass = None
 
-    def update(self, X: Any = None, *, weights: Any = None) -> None:
+    def update(self, X: Any = None, *, weights: Any = None) -> bool:
         """Draw from new features, weights, or another design of the same size, from the next pass.
 
         X:       (n, d) features, for example `embed(model, dataset)`, which are put through the
-                 `diversify` call that made the present design, with its labels, w and kernel; or a
-                 design. The cost is one set-up of `diversify`.
+                 `diversify` call that made the present design, with its labels and options. A
+                 kernel chosen by "auto" is chosen again (`sampler.design.kernel`). Or a design.
         weights: (n,) new weights of a `Weighted` design, for example the latest losses; O(n).
+
+        Returns whether they are in use. Where the features allow no such k-DPP (`RankError`,
+        `TargetError`), as when units of a network die, it warns, once, and returns False: training
+        goes on with the last features. The cost is one set-up of `diversify`.
 
         Under torch.distributed all ranks must call it. Rank 0's features or weights count, so that
         the others may pass None; designs are compared, and different ones raise ValueError.
         """
-        if isinstance(X, Design) and weights is not None:
-            raise TypeError("update takes a design or weights, not both; the design has its own")
-        if not isinstance(X, Design):
-            X, weights = distributed.broadcast_from_rank_0((X, weights))
-            if (X is None) == (weights is None):
-                raise TypeError("update needs features, a design or weights=, and one of them only")
-            if X is not None:
-                X = remake(self.design, X)
-            elif hasattr(self.design, "with_weights"):
-                X = self.design.with_weights(weights)
-            else:
-                raise TypeError(
-                    f"a {type(self.design).__name__} design has no weights of items; to draw by "
-                    f"weight from now on, pass a design: "
-                    f"update(dmsgd.Weighted(weights=weights, k={self.design.k}))"
-                )
-        n, k = self.design.n, self.design.k
-        if (X.n, X.k) != (n, k):
-            raise ValueError(
-                f"the new design has n={X.n}, k={X.k}; this sampler needs n={n}, k={k}"
-            )
-        stream = X.stream(self.stream.seed)
+        try:
+            new = new_design(self.design, X, weights)
+        except (RankError, TargetError) as error:
+            if not self._warned:
+                warn_features_kept(self.design, error)
+            self._warned = True
+            distributed.check_same_design(self.stream.fingerprint)
+            return False
+        stream = new.stream(self.stream.seed)
         distributed.check_same_design(stream.fingerprint)
-        self.design, self.stream = X, stream
+        self.design, self.stream = new, stream
+        return True
 
     def state(self, epoch: int, position: int, stream: Stream) -> dict[str, Any]:
         """Return the state of a pass: its epoch, this process's indices consumed, its draws."""

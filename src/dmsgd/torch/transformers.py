@@ -43,7 +43,7 @@ class UpdateFeatures(TrainerCallback):
     ) -> None:
         self.sampler, self.features, self.every = sampler, features, every
         self._used: Any = None
-        self._epochs = 0  # after how many the features in use were made
+        self._epochs = 0  # after how many the last update was
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Use the features of the checkpoint that is resumed from, if it has some."""
@@ -51,10 +51,12 @@ class UpdateFeatures(TrainerCallback):
         X, epochs = None, 0
         if state.is_world_process_zero and state.global_step > 0 and path.exists():
             with np.load(path, allow_pickle=False) as file:
-                X, epochs = file["features"], int(file["epochs"])
-        epochs = broadcast_from_rank_0(epochs)  # the others may not see the file
-        if epochs > 0:
+                X, epochs = file.get("features"), int(file["epochs"])
+        known, epochs = broadcast_from_rank_0((X is not None, epochs))  # others may not see it
+        if known:
             self._use(X, epochs)
+        elif epochs > 0:
+            self._epochs = epochs
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Update the sampler, if this was not done for the epochs that are over."""
@@ -72,16 +74,20 @@ class UpdateFeatures(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Put the features beside the checkpoint that was just written."""
-        if self._used is not None and state.is_world_process_zero:
+        if self._epochs > 0 and state.is_world_process_zero:
             path = self._checkpoint(args, state) / FILE
             part = path.with_suffix(".part")
             with part.open("wb") as file:
-                np.savez(file, features=np.asarray(self._used), epochs=self._epochs)
+                held: dict[str, Any] = {"epochs": self._epochs}
+                if self._used is not None:
+                    held["features"] = np.asarray(self._used)
+                np.savez(file, **held)
             part.replace(path)
 
     def _use(self, X: Any, epochs: int) -> None:
-        self.sampler.update(X)
-        self._used, self._epochs = X, epochs
+        if self.sampler.update(X):
+            self._used = X
+        self._epochs = epochs
 
     @staticmethod
     def _checkpoint(args: Any, state: Any) -> Path:
