@@ -43,8 +43,8 @@ def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:
     """
     factors = hash_factors(X.shape[1])
     if not sparse.issparse(X):
-        sums = [np.einsum("ij,j->i", _swapped(piece), factors) for piece in _pieces(X)]
-        return np.concatenate(sums)
+        parts = [np.einsum("ij,j->i", _swapped(piece), factors) for piece in _pieces(X)]
+        return np.concatenate(parts)
     X = canonical(X)
     sums = np.zeros(X.nnz + 1, np.uint64)
     np.cumsum(_swapped(X.data) * factors[X.indices], out=sums[1:])  # zeros add nothing
