@@ -258,6 +258,26 @@ def as_items(value: Any, n: int, name: str, ndim: int | None = None) -> IntArray
     return items.astype(np.int64)
 
 
+def as_given(value: Any, n: int, k: int | None = None) -> IntArray:
+    """Return the distinct items of `value`, sorted, k at most."""
+    items = np.sort(as_items(value, n, "items", 1))
+    twice = items[1:][items[1:] == items[:-1]]
+    if twice.size:
+        raise ValueError(f"items must be distinct, but {twice[0]} is given more than once")
+    if k is not None and items.size > k:
+        many = counted(items.size, "given item")
+        raise ValueError(f"{many} do not fit into batches of k={k}; increase k or give fewer")
+    return items
+
+
+def as_excluded(value: Any, n: int, given: IntArray) -> IntArray:
+    """Return the items of `value`, sorted; none of them is given."""
+    items = np.unique(as_items(value, n, "exclude", 1))
+    if (both := np.intersect1d(items, given)).size:
+        raise ValueError(f"item {both[0]} is both in items and in exclude; leave it out of one")
+    return items
+
+
 def as_pairs(i: Any, j: Any, n: int) -> tuple[IntArray, IntArray]:
     """Return item numbers i and j, broadcast against each other."""
     i, j = as_items(i, n, "i"), as_items(j, n, "j")
