@@ -22,6 +22,7 @@ from dmsgd.features.readers import NpyReader, ParquetReader, Reader, SparseReade
 from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes, open_zarr
 from dmsgd.files.paths import FEATURE_NAMES, TABLES, TEXT_TABLES, find_file
 from dmsgd.files.tables import read_column, read_numbers
+from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import as_matrix, to_numpy
 from dmsgd.inputs.memory import fits_in_memory, reserve
 from dmsgd.inputs.messages import few
@@ -141,11 +142,11 @@ def _read_or_block(
 def split_label_column(X: Any, labels: Any) -> tuple[Any, Any]:
     """Return X and the labels; labels that name a column of X are taken out of it.
 
-    X may then be the path of a table, a frame of pandas, polars or Dask, an Arrow table or a
-    Hugging Face dataset.
+    For a name X may be the path of a table, a frame of pandas, polars or Dask, an Arrow table or a
+    Hugging Face dataset. Labels that are a Series are `aligned` with the rows of a frame.
     """
     if not isinstance(labels, str):
-        return X, labels
+        return X, aligned(labels, X, "labels")
     X = _as_frame(X)
     if isinstance(X, str | os.PathLike):
         if Path(X).suffix.lower() not in TABLES:
