@@ -137,7 +137,7 @@ def diversify(
     )
     X, labels = split_label_column(X, labels)
     quality, target = aligned(quality, X, "quality"), aligned(target, X, "target")
-    F = as_features(X)
+    F = as_features(X, takes_labels=True)
     if options.kernel == "auto" and looks_like_kernel_matrix(F):
         warn_kernel(
             f"X is a symmetric matrix of {F.n} x {F.n}, as kernels are, and is taken for features; "
@@ -165,7 +165,13 @@ def make_design(
             return Weighted.like(design)
         return Partition(design) if options.batches == "partition" else design
     X, labels = split_label_column(X, labels)
-    n = X.shape[0] if hasattr(X, "shape") else None if X is None else as_features(X).n
+    n = (
+        X.shape[0]
+        if hasattr(X, "shape")
+        else None
+        if X is None
+        else as_features(X, takes_labels=True).n
+    )
     if options.batches == "stratified":
         return Stratified(as_labels(labels, n), k)
     return Uniform(len(as_labels(labels)) if n is None else n, k)
@@ -178,7 +184,8 @@ def make_kdpp(
     X, labels = split_label_column(X, labels)
     used = labels if options.w > 0 or options.target == "balanced" else None
     worth = options.quality if quality is None else aligned(quality, X, "quality")
-    return _k_dpp(options, as_features(X), k, used, options.target, worth)
+    F = as_features(X, takes_labels=True)
+    return _k_dpp(options, F, k, used, options.target, worth)
 
 
 def remake(design: Any, X: Any) -> KDPP:

@@ -116,7 +116,7 @@ def build(
     """
     X, labels = split_label_column(X, labels)
     texts = aligned(texts, X, "texts")
-    X = as_features(X)
+    X = as_features(X, takes_labels=True)
     n = X.n
     k = as_batch_size(k, n)
     if k < 2 or n < 4:
