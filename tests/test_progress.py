@@ -36,6 +36,7 @@ def nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object) -> None:
         raise Stopped
 
+    assert dmsgd.diversify  # a module that is loaded later would keep `stop` for its eigh
     monkeypatch.setattr("dmsgd.spectra.decompose.eigh", stop)
     monkeypatch.setattr("dmsgd.features.array.rows.gram", stop)
     monkeypatch.setenv("DMSGD_MEMORY", "1TB")
