@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
@@ -316,6 +317,26 @@ def test_blocks_are_sized_by_the_width_they_will_have(
     assert F.bounds[1] == 50
     assert wide.bounds[1] == 50 * 12 // 40
     assert F.shape == (300, 12)
+
+
+@pytest.mark.parametrize(("blocks", "cores"), [(12, 2), (1000, 8)])
+def test_cores_share_the_memory(blocks: int, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A core takes three blocks of memory at most, and all of them half of what is free."""
+    threads, together = set(), threading.Barrier(cores, timeout=60)
+
+    def piece(raw: np.ndarray, number: int) -> tuple[None, None]:
+        threads.add(threading.get_ident())
+        if number < cores:
+            together.wait()
+        return None, None
+
+    monkeypatch.setattr("dmsgd.inputs.threads.available_cores", lambda: 8)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 64 * 12 * 8)
+    monkeypatch.setattr("dmsgd.features.blocks.memory_limit", lambda: blocks * 64 * 12 * 8)
+    F = blocks_module.in_blocks(features(1600))
+    assert F.bounds.size == 26
+    list(F._compute(piece, [(number,) for number in range(25)], "count"))
+    assert len(threads) == cores
 
 
 def test_passes_that_overlap_leave_blas_as_it_was(tmp_path: Path) -> None:

@@ -55,6 +55,9 @@ CASES = {
     "strata, k = M": ("strata, k = M", [3, 6]),
     "features and labels": ("features and labels", [0, 4, 7]),
     "nothing": ("linear", []),
+    "all k items": ("linear", [5, 2, 0]),
+    "all k items, k = rank": ("linear, k = rank", [0, 1, 6, 3]),
+    "all k items, k = n": ("full rank, k = n", range(5)),
 }
 
 
@@ -87,6 +90,7 @@ EXCLUDED = {
     "wide": ("wide", [0], [3, 4]),
     "rbf": ("rbf", [4], [1, 2, 6]),
     "full rank, all others": ("full rank", [7, 0, 3], [1, 2]),
+    "full rank, all k items": ("full rank", [7, 0, 3, 5], [1, 2]),
     "copies": ("duplicated rows", [], [0, 5]),
     "a zero row": ("a zero row", [1], [2]),
     "strata": ("strata", [3], [0, 6]),
@@ -133,6 +137,37 @@ def test_what_is_excluded_is_part_of_the_identity():
     again = pickle.loads(pickle.dumps(design.given([3], exclude=[1])))
     np.testing.assert_array_equal(
         again.sample(5, seed=0), design.given([3], exclude=[1]).sample(5, seed=0)
+    )
+
+
+def test_conditions_can_follow_each_other():
+    kernel, k = KERNELS["full rank"]
+    design = dmsgd.KDPP(kernel, k)
+    chained = design.given([7]).given([3, 7], exclude=[1]).given(exclude=[2])
+    law = given_law(matrix(kernel), k, [3, 7], [1, 2])
+    check_closed_forms(chained, law)
+    check_draws(chained, law, size=2000)
+    assert chained.given_items.tolist() == [3, 7]
+    once = design.given([3]).given([7])
+    assert once.fingerprint() == design.given([3, 7]).fingerprint()
+    np.testing.assert_array_equal(once.sample(9, seed=1), design.given([3, 7]).sample(9, seed=1))
+    with pytest.raises(ValueError, match="item 3 is both"):
+        once.given(exclude=[3])
+    with pytest.raises(ValueError, match="item 2 is never drawn"):
+        chained.given([2])
+    with pytest.raises(ValueError, match="do not fit"):
+        once.given([0, 1, 2])
+
+
+def test_a_batch_that_is_given_is_certain():
+    design = dmsgd.KDPP(dmsgd.kernels.Linear(CLOUD), 6).given([5, 1, 299, 7, 30, 80])
+    again = pickle.loads(pickle.dumps(design))
+    assert np.sort(again.sample(3, seed=0)).tolist() == 3 * [[1, 5, 7, 30, 80, 299]]
+    check_determinism(design)
+    assert design.greedy_map().tolist() == [1, 5, 7, 30, 80, 299]
+    assert dmsgd.KDPP(np.eye(2), 1).given([1]).sample(2, seed=0).tolist() == [[1], [1]]
+    assert design.second_moment(CLOUD) == pytest.approx(
+        np.sum(CLOUD[design.given_items].sum(0) ** 2)
     )
 
 
@@ -232,7 +267,7 @@ def test_copies_of_given_items_have_no_weights():
     ("items", "error", "message"),
     [
         ([1, 1], ValueError, "items must be distinct, but 1 is given more than once"),
-        ([0, 1, 2], ValueError, "k=3 counts the 3 given items"),
+        ([0, 1, 2, 3], ValueError, "4 given items do not fit into batches of k=3"),
         ([8], ValueError, r"items must lie in 0\.\.7"),
         ([-1], ValueError, r"items must lie in 0\.\.7"),
         ([1.5], TypeError, "items must hold item numbers"),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import dmsgd
+import precise
 from contracts import check_closed_forms, check_determinism, check_draws, check_exchangeable
 
 RNG = np.random.default_rng(5)
@@ -169,6 +170,20 @@ def test_items_of_a_kdpp_never_attract():
 def test_identity_has_slightly_negative_correlation_not_zero():
     C = dmsgd.diagnostics.correlation(dmsgd.KDPP(dmsgd.kernels.Linear(np.eye(6)), 2), 0, 1)
     assert pytest.approx((2 * 1 / (6 * 5)) / (1 / 3) ** 2 - 1) == C
+
+
+@pytest.mark.parametrize("small", [1e-3, 1e-5, 1e-6])
+def test_unbiased_weights_are_as_exact_as_they_say(small):
+    """Item 3 alone has the last direction; entries of F Fᵀ are rounded as those of the largest."""
+    F = np.random.default_rng(0).normal(size=(7, 4))
+    F[:, 3], F[3] = 0.0, [0.0, 0.0, 0.0, small]
+    F = F @ np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    b = precise.enumerated(F, 3)
+    for L in (dmsgd.kernels.Linear(F), F @ F.T):
+        design = dmsgd.KDPP(L, 3)
+        error = np.abs(7 * b * dmsgd.unbiased_weights(design) - 1)
+        assert (error <= design.spectrum.inclusion_error(3) / b).all()
+    assert b[3] < 10 * small**2
 
 
 def test_unbiased_weights_estimate_the_mean_exactly():

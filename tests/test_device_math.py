@@ -78,6 +78,12 @@ def test_features_answer_as_those_in_memory(name):
     assert ours.fingerprint() == known.fingerprint()
 
 
+def test_zero_has_no_sign():
+    zeros = np.array([[1.0, -0.0], [0.0, 2.0]])
+    assert there(zeros).fingerprint() == there(zeros + 0.0).fingerprint()
+    assert there(zeros).fingerprint() == as_features(zeros + 0.0).fingerprint()
+
+
 def test_lengths_whose_squares_vanish_are_lengths():
     small = np.vstack([X[:3], 1e-170 * X[3:6], np.zeros((1, 5))])
     ours, known = (

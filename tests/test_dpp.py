@@ -25,6 +25,7 @@ MARGINALS = {
     "nearly 1": [1.0, 1 - 1e-9, 0.5],
 }
 CASES = [([], []), ([1], []), ([], [2]), ([0], [5]), ([4], [0, 1]), ([3, 2], [4])]
+CASES += [([0, 1, 2], []), ([5, 3, 0], [1, 2, 4]), (range(6), []), ([], range(6))]
 
 
 def marginal(values, seed=0):
@@ -34,6 +35,9 @@ def marginal(values, seed=0):
 
 def subsets():
     return [Y for size in range(N + 1) for Y in combinations(range(N), size)]
+
+
+NO_SET = dict.fromkeys(subsets(), 0.0)
 
 
 def marginal_law(K):
@@ -89,7 +93,7 @@ def test_a_marginal_kernel_given_items_equals_enumeration(name, items, exclude):
     K, _ = marginal(MARGINALS[name])
     law = marginal_law(K)
     design = dmsgd.DPP.from_marginal(K)
-    if sum(conditioned_mass(law, items, exclude)) < 1e-12 or len(items) == len(MARGINALS[name]):
+    if sum(conditioned_mass(law, items, exclude)) < 1e-12:
         with pytest.raises(ValueError, match="items"):
             design.given(items, exclude=exclude)
         return
@@ -107,6 +111,10 @@ def conditioned_mass(law, items, exclude):
 @pytest.mark.parametrize("rank", [3, 6])
 def test_a_dpp_given_items_equals_enumeration(rank, items, exclude):
     F = RNG.normal(size=(N, rank))
+    if len(items) > rank:
+        with pytest.raises(ValueError, match=f"rank {rank}"):
+            dmsgd.DPP(dmsgd.kernels.Linear(F)).given(items, exclude=exclude)
+        return
     law = conditioned(likelihood_law(F @ F.T), items, exclude)
     design = dmsgd.DPP(dmsgd.kernels.Linear(F)).given(items, exclude=exclude)
     check(design, law)
@@ -221,7 +229,6 @@ def test_rounding_of_a_projection_is_no_error():
         ([0], [0], "exclude"),
         ([0, 1, 2, 3], [], "rank"),
         ([0, 5], [], "duplicate"),
-        ([], range(6), "exclude"),
         ([6], [], "items"),
         ([], [-1], "exclude"),
     ],
@@ -231,6 +238,19 @@ def test_impossible_conditions_are_refused(items, exclude, word):
     for design in (dmsgd.DPP(F @ F.T), dmsgd.DPP.from_marginal(F @ F.T / 10)):
         with pytest.raises(ValueError, match=word):
             design.given(items, exclude=exclude)
+
+
+def test_a_condition_that_leaves_one_set_makes_it_certain():
+    both = dmsgd.DPP(np.eye(2)).given([0, 1])
+    assert [sorted(Y.tolist()) for Y in both.sample(3, seed=0)] == 3 * [[0, 1]]
+    assert [Y.size for Y in dmsgd.DPP(np.eye(2)).given(exclude=[0, 1]).sample(3, seed=0)] == [0] * 3
+    check(dmsgd.DPP(np.eye(N)).given([0, 1]).given(exclude=[2, 3, 4, 5]), {**NO_SET, (0, 1): 1.0})
+    nothing = dmsgd.DPP(np.eye(N)).given(exclude=range(N))
+    check(nothing, {**NO_SET, (): 1.0})
+    check(nothing.given(exclude=[1]), {**NO_SET, (): 1.0})
+    assert "times uniform" not in nothing._repr_html_()
+    with pytest.raises(ValueError, match="rank 0"):
+        nothing.given([0])
 
 
 def test_quality_counts_in_the_greedy_set():

@@ -1,11 +1,13 @@
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.inputs.fingerprint import fingerprint, row_hashes
+from dmsgd.features.blocks import in_blocks
+from dmsgd.inputs.fingerprint import digest, fingerprint, row_hashes
 from dmsgd.samplers import reference
 
 RNG = np.random.default_rng(0)
@@ -110,6 +112,49 @@ def test_the_same_numbers_in_another_container_are_the_same():
         dmsgd.kernels.Linear(FIXED.tolist()).fingerprint()
         == dmsgd.kernels.Linear(FIXED).fingerprint()
     )
+
+
+def some_zeros(zero):
+    return np.where(FIXED > 0, FIXED, zero)
+
+
+def stored_zeros(zero):
+    parts = some_zeros(zero).ravel(), np.tile([0, 1, 2], 4), range(0, 13, 3)
+    return sparse.csr_array(parts, shape=(4, 3))
+
+
+WITH_ZEROS = {
+    "array": lambda zero: dmsgd.kernels.Linear(some_zeros(zero)),
+    "columns first": lambda zero: dmsgd.kernels.Linear(np.asfortranarray(some_zeros(zero))),
+    "float32": lambda zero: dmsgd.kernels.RBF(some_zeros(zero).astype(np.float32), 1.0),
+    "blocks": lambda zero: dmsgd.kernels.Linear(in_blocks(some_zeros(zero))),
+    "CSR": lambda zero: dmsgd.kernels.Linear(stored_zeros(zero)),
+    "mapped": lambda zero: dmsgd.diversify(some_zeros(zero), 2, standardize=True),
+    "kernel matrix": lambda zero: dmsgd.KDPP(np.where(np.eye(3), 2.0, zero), 2),
+    "spectrum": lambda zero: dmsgd.KDPP(
+        dmsgd.spectra.Spectrum([2.0, 1.0], np.where(np.eye(3)[:, :2], 1.0, zero)), 1
+    ),
+    "tol": lambda zero: dmsgd.kernels.exact(dmsgd.kernels.Linear(FIXED), tol=zero),
+    "weights": lambda zero: dmsgd.Weighted(weights=[1.0, zero, 2.0, 3.0], k=2),
+    "quality": lambda zero: dmsgd.diversify(np.eye(4), 2, quality=[1.0, zero, 2.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("name", WITH_ZEROS)
+def test_zero_has_no_sign(name):
+    made = WITH_ZEROS[name]
+    assert made(-0.0).fingerprint() == made(0.0).fingerprint()
+
+
+def test_hashing_copies_no_large_array():
+    X = np.full((1000, 8000), -0.0)
+    tracemalloc.start()
+    prints = fingerprint(X), digest(X)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < X.nbytes / 10
+    X[:] = 0.0
+    assert prints == (fingerprint(X), digest(X))
 
 
 def test_csr_is_hashed_in_canonical_form_and_left_alone():

@@ -14,6 +14,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.features import as_features
+from dmsgd.features.blocks import SCRATCH
 
 RNG = np.random.default_rng(15)
 X = RNG.normal(size=(90, 12)) * np.geomspace(1, 30, 90)[:, None]
@@ -69,14 +70,18 @@ def test_columns_that_do_not_overlap_are_not_diagonalised():
     np.testing.assert_allclose(b, 0.1, rtol=1e-12)
 
 
+@pytest.mark.parametrize("cores", [1, 16])
 @every_setting
-def test_large_features_in_memory_are_not_copied(settings, monkeypatch):
+def test_large_features_in_memory_are_not_copied(settings, cores, monkeypatch):
+    """Beside numbers for each item, every core takes a few blocks."""
+    block, times = 2**16, 1600
+    monkeypatch.setattr("dmsgd.inputs.threads.available_cores", lambda: cores)
     monkeypatch.setattr("dmsgd.features.convert.is_large", lambda raw: raw.dtype.kind in "fiu")
-    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**17)
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", block)
     monkeypatch.setattr("dmsgd.features.blocks.BLOCK", 2**14)
-    big, n = np.tile(X, (400, 1)), 36_000
+    big, n = np.tile(X, (times, 1)), 90 * times
     if "labels" in settings:
-        settings = {**settings, "labels": np.tile(Y, 400)}
+        settings = {**settings, "labels": np.tile(Y, times)}
     before = big.copy()
     F = as_features(big)
     dmsgd.diversify(F, 3, **settings).inclusion()
@@ -85,7 +90,8 @@ def test_large_features_in_memory_are_not_copied(settings, monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     labelled = 8 * n * (1 + 8 * ("labels" in settings))  # names and numbers of classes, sorted
-    assert peak < 8 * n * 4 + labelled + 2**20 < before.nbytes + labelled
+    scratch = cores * SCRATCH * block + 2**20
+    assert peak < 8 * n * 4 + labelled + scratch < before.nbytes + labelled
     np.testing.assert_array_equal(big, before)
 
 

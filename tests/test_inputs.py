@@ -197,6 +197,18 @@ def test_bad_input_is_named(name):
         call()
 
 
+@pytest.mark.parametrize("form", [list, np.array, torch.tensor, pd.Series, pl.Series])
+def test_a_vector_is_no_probabilities(form):
+    with pytest.raises(ValueError, match=r"\(items, classes\).* one column for each") as raised:
+        dmsgd.uncertainty(form([0.5, 0.2]))
+    assert "reshape" not in str(raised.value)
+    rows = [[0.5, 0.5], [1.0, 0.0]]
+    assert dmsgd.uncertainty(pd.Series(rows)).tolist() == [
+        1.0,
+        0.0,
+    ]  # rows in a column are a matrix
+
+
 def damaged(kind, place):
     """Return a sparse matrix with an index that is out of range."""
     matrix = kind(np.eye(3))

@@ -1,7 +1,10 @@
 """Tables as people have them: columns with names, in frames, .csv, .tsv and .parquet files."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
 
@@ -65,7 +68,7 @@ def test_everyone_takes_a_column_of_labels(folder):
         (WINE.data.to_numpy(), "cultivar", "names a column, but X is a ndarray without names"),
         ("wine.csv", "grape", "has the columns alcohol, .* and no column 'grape'"),
         ("wine.npy", "grape", "names a column, but wine.npy is no table"),
-        (frame(), None, "text in its column 'cultivar'; .* pass labels='cultivar', otherwise enc"),
+        (frame(), None, "text in its column 'cultivar'; pass labels='cultivar' if .*, encode"),
         ("wine.csv", None, "'cultivar' is not numeric .*; pass labels='cultivar'"),
         ("wine.parquet", None, "'cultivar' is not numeric .*; pass labels='cultivar'"),
     ],
@@ -73,6 +76,16 @@ def test_everyone_takes_a_column_of_labels(folder):
 def test_what_is_no_column_of_labels_or_features_is_named(folder, X, labels, message):
     with pytest.raises((ValueError, TypeError), match=message):
         dmsgd.diversify(X, 8, labels)
+
+
+@pytest.mark.parametrize("X", [frame(), pl.from_pandas(frame()), "wine.csv", "wine.parquet"])
+@pytest.mark.parametrize(
+    "take", [dmsgd.kernels.RBF, partial(dmsgd.select, k=8), partial(dmsgd.cells, k=8)]
+)
+def test_what_takes_no_labels_does_not_name_them(folder, X, take):
+    with pytest.raises((ValueError, TypeError), match=r"'cultivar'.* encode") as raised:
+        take(X)
+    assert "labels=" not in str(raised.value)
 
 
 def test_labels_of_one_column():

@@ -23,6 +23,7 @@ from dmsgd.designs.stratified import Stratified
 from dmsgd.errors import KernelWarning, RankError
 from dmsgd.features import as_features
 from dmsgd.features.maps import concat_labels
+from dmsgd.inputs.alignment import by_position
 from dmsgd.inputs.arrays import IntArray, Matrix
 from dmsgd.inputs.scalars import as_part
 from dmsgd.kernels import Linear, exact
@@ -81,6 +82,14 @@ class DiverseUnderSampler(BaseUnderSampler):  # type: ignore[misc]
         self.standardize = standardize
         self.normalize = normalize
         self.random_state = random_state
+
+    def fit_resample(self, X: Any, y: Any, **params: Any) -> tuple[Any, Any]:
+        """Return the rows of X and entries of y that are kept.
+
+        Raises ValueError if y has another index than a frame X: rows are matched by position.
+        """
+        by_position(y, X, "y")
+        return super().fit_resample(X, y, **params)  # type: ignore[no-any-return]
 
     def _fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
         random = check_random_state(self.random_state)

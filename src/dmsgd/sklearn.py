@@ -23,6 +23,7 @@ from dmsgd.designs.design import Design
 from dmsgd.designs.options import CHECKS, Batches, DesignOptions, KernelName, TargetName
 from dmsgd.designs.stream import as_indexable
 from dmsgd.errors import RankError, warn_kernel
+from dmsgd.inputs.alignment import aligned, by_position
 from dmsgd.inputs.scalars import as_count, as_flag, as_fraction, as_positive
 from dmsgd.selection.select import How, select
 from dmsgd.sgd import train_sklearn
@@ -91,7 +92,13 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
         params: arguments of the estimator's `partial_fit`, such as sample_weight. Each batch gets
                 the entries of its items.
+
+        Rows are matched by position, as in scikit-learn; y or params that have another index than a
+        frame X raise ValueError.
         """
+        labels = by_position(y, X, "y")
+        for name, value in params.items():
+            by_position(value, X, name)
         epochs, unbiased = as_positive(self.epochs, "epochs"), as_flag(self.unbiased, "unbiased")
         given = self.get_params(deep=False)
         options = DesignOptions(**{name: given[name] for name in CHECKS if name in given})
@@ -103,7 +110,7 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         rows = check_array(X, accept_sparse="csr") if uses_features else as_indexable(X, "X")
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31 - 1))
-        self.design_ = _fitting_design(options, rows, as_count(self.k, "k"), y)
+        self.design_ = _fitting_design(options, rows, as_count(self.k, "k"), labels)
         self.estimator_ = _seeded(clone(self.estimator), random)
         steps = math.ceil(epochs * self.design_.n / self.design_.k)
         for _ in train_sklearn(
@@ -205,6 +212,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any = None, quality: Any = None, given: Any = (), exclude: Any = ()
     ) -> DiverseSelector:
         """Choose rows of X by `dmsgd.select(X, k, quality=, given=, exclude=)`; y is ignored."""
+        quality = aligned(quality, X, "quality")
         X = check_array(X, accept_sparse="csr")
         n, self.n_features_in_ = X.shape
         k = 0.5 if self.n_to_select is None else self.n_to_select

@@ -98,7 +98,7 @@ ITEMS_OF_ANY_SHAPE = Kind(
 )
 GIVEN_ITEMS = Kind(
     {"none": lambda s: np.zeros(0, int), "one": lambda s: [0], "uint8": lambda s: np.uint8([1])},
-    {**ITEMS.bad, "twice": lambda s: [0, 0], "too many": lambda s: range(s.k)},
+    {**ITEMS.bad, "twice": lambda s: [0, 0], "too many": lambda s: range(s.k + 1)},
     {"two": lambda s: [1, 0]},
 )
 LANDMARKS = Kind(

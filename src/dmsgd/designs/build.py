@@ -29,6 +29,7 @@ from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.features.maps import column_moments, concat_labels, standardize_map
 from dmsgd.features.row_maps import Anneal, Normalize
+from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.labels import as_classes, as_labels
 from dmsgd.inputs.messages import counted
@@ -81,7 +82,8 @@ def diversify(
     labels, w: (n,) classes, or the name of a column of a frame, .csv, .tsv or .parquet file, which
                is then not a feature; mixed in as F = [(1-w)X, wH], or for an RBF kernel S as
                (1-w)² S + w² H Hᵀ. w = 0 ignores them (with a warning unless the target uses them),
-               w = 1 ignores the features.
+               w = 1 ignores the features. A pandas Series, as labels, quality or target, is
+               matched with a frame by index.
     quality:   (n,) numbers >= 0, how much each item is worth: L_ij = q_i S_ij q_j for the kernel S,
                so better items are drawn more often. "length" takes the lengths of the rows, which
                makes the linear kernel that of the paper, L = X Xᵀ.
@@ -132,7 +134,8 @@ def diversify(
         rank=rank,
     )
     X, labels = split_label_column(X, labels)
-    F = as_features(X)
+    quality, target = aligned(quality, X, "quality"), aligned(target, X, "target")
+    F = as_features(X, takes_labels=True)
     if options.kernel == "auto" and looks_like_kernel_matrix(F):
         warn_kernel(
             f"X is a symmetric matrix of {F.n} x {F.n}, as kernels are, and is taken for features; "
@@ -160,7 +163,13 @@ def make_design(
             return Weighted.like(design)
         return Partition(design) if options.batches == "partition" else design
     X, labels = split_label_column(X, labels)
-    n = X.shape[0] if hasattr(X, "shape") else None if X is None else as_features(X).n
+    n = (
+        X.shape[0]
+        if hasattr(X, "shape")
+        else None
+        if X is None
+        else as_features(X, takes_labels=True).n
+    )
     if options.batches == "stratified":
         return Stratified(as_labels(labels, n), k)
     return Uniform(len(as_labels(labels)) if n is None else n, k)
@@ -172,8 +181,9 @@ def make_kdpp(
     """Return the k-DPP of these options, whatever their `batches`; unused labels are ignored."""
     X, labels = split_label_column(X, labels)
     used = labels if options.w > 0 or options.target == "balanced" else None
-    worth = options.quality if quality is None else quality
-    return _k_dpp(options, as_features(X), k, used, options.target, worth)
+    worth = options.quality if quality is None else aligned(quality, X, "quality")
+    F = as_features(X, takes_labels=True)
+    return _k_dpp(options, F, k, used, options.target, worth)
 
 
 def remake(design: Any, X: Any) -> KDPP:

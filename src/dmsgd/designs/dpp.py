@@ -10,10 +10,17 @@ from scipy import linalg
 
 from dmsgd.designs.design import check_range
 from dmsgd.designs.html import html_repr
-from dmsgd.designs.kdpp import MARGIN, as_excluded, as_given, as_spectrum
-from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_items, as_pairs
+from dmsgd.designs.kdpp import MARGIN, as_spectrum
+from dmsgd.inputs.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_excluded,
+    as_given,
+    as_items,
+    as_pairs,
+)
 from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels.restricted import marginal_without, without
@@ -84,7 +91,8 @@ class DPP:
     def given(self, items: Any = (), *, exclude: Any = ()) -> DPP:
         """Return this DPP given that `items` are in every batch and those of `exclude` in none.
 
-        O(n r²); with given items, all eigenvectors are kept in memory.
+        O(n r²); with given items, all eigenvectors are kept in memory. Raises ValueError if no
+        batch contains all of `items`, or if every batch contains some of `exclude`.
 
         >>> L = [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]]
         >>> DPP(L).given([0], exclude=[2]).inclusion().round(3)
@@ -98,17 +106,12 @@ class DPP:
             left = without(self.spectrum, barred)
         if not given.size:
             return self._like(left)
-        if given.size >= left.rank:
-            raise ValueError(
-                f"a kernel of rank {left.rank} has no others to draw beside "
-                f"{counted(given.size, 'given item')}; shorten items"
-            )
         left = conditional(left, given)
         others, count = self._like(left), given.size
         V = np.zeros((self.n, count + left.rank))  # given items are eigenvectors with p = 1
         V[given, np.arange(count)] = 1.0
         V[:, count:] = left.eigenvectors.columns(np.arange(left.rank))
-        error = min(MARGIN * left.inclusion_error(), WARN_ABOVE)
+        error = min(MARGIN * left.inclusion_error(), WARN_ABOVE) if left.rank else 0.0
         V[others.inclusion() <= error**2 * self.inclusion(), count:] = 0.0  # duplicates
         p = np.append(np.ones(count), others._selection)
         rest = np.append(np.zeros(count), others._rest)
@@ -116,7 +119,7 @@ class DPP:
 
     def _like(self, spectrum: Spectrum) -> DPP:
         """Return the DPP of this spectrum, of L or of K as that of this one."""
-        if not self._is_marginal:
+        if spectrum.rank and not self._is_marginal:
             return DPP(spectrum)
         p = np.minimum(spectrum.values, 1.0)
         if spectrum.rounding.power:  # values of a spectrum that the user made are exact

@@ -35,7 +35,7 @@ def html_repr(title: str, rows: Mapping[str, str], inclusion: FloatArray | None 
         data = escape(rows["data"])
         shown["data"] = f'<span title="{data}">{data[:PREFIX]}…</span>'
     picture = ""
-    if inclusion is not None:
+    if inclusion is not None and inclusion.any():
         ratio = inclusion * (inclusion.size / inclusion.sum())
         shown["items are drawn"] = f"{ratio.min():.2g} to {ratio.max():.2g} times uniform"
         picture = f"<div>{_histogram(ratio, shown['items are drawn'])}</div>"

@@ -11,7 +11,7 @@ from dmsgd.designs.design import ClosedForm
 from dmsgd.designs.options import DesignOptions, KernelName
 from dmsgd.designs.stream import kind_of
 from dmsgd.errors import RankError, SamplingError, as_python
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_excluded, as_given, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import Progress, announce
@@ -138,10 +138,10 @@ class KDPP(ClosedForm):
     def given(self, items: Any = (), *, exclude: Any = ()) -> Conditioned:
         """Return this k-DPP given that `items` are in every batch and those of `exclude` in none.
 
-        P(Y | items) ∝ det(L_Y): k counts the given items, of which there are fewer than k, and the
-        others repel them and each other. O(n r²), or O(r³) for features in blocks, which are read
-        again if items are excluded. Raises ValueError if no batch contains all of `items`, and
-        `RankError` if fewer than k independent items are left.
+        P(Y | items) ∝ det(L_Y): k counts the given items, and the others repel them and each other.
+        O(n r²), or O(r³) for features in blocks, which are read again if items are excluded.
+        The result has `given`, too, for more items. Raises ValueError if no batch contains all of
+        `items`, and `RankError` if fewer than k independent items are left.
 
         >>> L = [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]]
         >>> KDPP(L, k=2).given([0]).inclusion().round(3)
@@ -154,6 +154,8 @@ class KDPP(ClosedForm):
         if not barred.size:
             return Conditioned(self, given)
         left = without(self.spectrum, barred)
+        if not left.rank:
+            raise ValueError("all items that can be drawn are excluded; exclude fewer")
         if left.rank < self.k:
             found = f"{counted(left.rank, 'independent direction')} without the items in exclude"
             raise RankError(self.k, left.rank, found)
@@ -209,27 +211,6 @@ class KDPP(ClosedForm):
         return f"KDPP(k={self.k}, {self.spectrum!r}{shown}, sampler={name_of(self.sampler)})"
 
 
-def as_given(value: Any, n: int, k: int | None = None) -> IntArray:
-    """Return the distinct items of `value`, sorted, fewer than k."""
-    items = np.sort(as_items(value, n, "items", 1))
-    twice = items[1:][items[1:] == items[:-1]]
-    if twice.size:
-        raise ValueError(f"items must be distinct, but {twice[0]} is given more than once")
-    if k is not None and items.size >= k:
-        raise ValueError(
-            f"k={k} counts the {counted(items.size, 'given item')} too; increase k or give fewer"
-        )
-    return items
-
-
-def as_excluded(value: Any, n: int, given: IntArray) -> IntArray:
-    """Return the items of `value`, sorted; none of them is given."""
-    items = np.unique(as_items(value, n, "exclude", 1))
-    if (both := np.intersect1d(items, given)).size:
-        raise ValueError(f"item {both[0]} is both in items and in exclude; leave it out of one")
-    return items
-
-
 @final
 class Conditioned(ClosedForm):
     """A k-DPP conditioned on some items, which are at any place of a row; made by `KDPP.given`."""
@@ -237,27 +218,35 @@ class Conditioned(ClosedForm):
     def __init__(self, whole: KDPP, items: IntArray) -> None:
         self.n, self.k = whole.n, whole.k
         #: The items that are in every batch, sorted.
-        self.given = items
-        self._whole = whole
+        self.given_items = items
+        self._whole, left = whole, whole.k - items.size
         rest = conditional(whole.spectrum, items)
-        self._rest = KDPP(rest, whole.k - items.size, whole.sampler)
+        #: The k-DPP of the others; None if all k items are given.
+        self._rest = KDPP(rest, left, whole.sampler) if left else None
 
     @property
     def chunk(self) -> int:
-        return self._rest.chunk
+        return self._rest.chunk if self._rest else 1
+
+    def given(self, items: Any = (), *, exclude: Any = ()) -> Conditioned:
+        """Return this k-DPP given more items that are in every batch, or in none."""
+        more = np.union1d(self.given_items, as_given(items, self.n))
+        return self._whole.given(more, exclude=exclude)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
-        rest = on_host(self._rest._draw(key, start, size, workers))
+        rest: IntArray = np.empty((size, 0), dtype=np.int64)
+        if self._rest:
+            rest = on_host(self._rest._draw(key, start, size, workers))
         out = np.empty((size, self.k), dtype=np.int64)
         step = max(1, PIECE // self.k)
         for first in range(0, size, step):
             piece = rest[first : first + step]
-            if np.isin(piece, self.given).any():
+            if np.isin(piece, self.given_items).any():
                 raise SamplingError(
                     "a given item was drawn again, because of rounding: the kernel's eigenvalues "
                     "span too much; use a smaller k"
                 )
-            given = np.broadcast_to(self.given, (len(piece), self.given.size))
+            given = np.broadcast_to(self.given_items, (len(piece), self.given_items.size))
             places = _places(key, start + first, len(piece), self.k)
             out[first : first + step] = np.take_along_axis(np.hstack([given, piece]), places, 1)
         return out
@@ -265,10 +254,12 @@ class Conditioned(ClosedForm):
     @cached_property
     def _inclusion(self) -> FloatArray:
         """b of the other items; exactly 0 for duplicates of given ones, where rounding remains."""
-        b = self._rest.inclusion()
-        error = min(MARGIN * self._rest.spectrum.inclusion_error(self._rest.k), WARN_ABOVE)
-        b[b <= error**2 * self._whole.inclusion()] = 0.0
-        b[self.given] = 1.0
+        b = np.zeros(self.n)
+        if self._rest:
+            b = self._rest.inclusion()
+            error = min(MARGIN * self._rest.spectrum.inclusion_error(self._rest.k), WARN_ABOVE)
+            b[b <= error**2 * self._whole.inclusion()] = 0.0
+        b[self.given_items] = 1.0
         return b
 
     def inclusion(self) -> FloatArray:
@@ -276,30 +267,35 @@ class Conditioned(ClosedForm):
 
     def _joint(self, i: IntArray, j: IntArray) -> FloatArray:
         b, always = self._inclusion, np.zeros(self.n, dtype=bool)
-        always[self.given] = True
-        return np.where(always[i] | always[j], b[i] * b[j], self._rest._joint(i, j))
+        always[self.given_items] = True
+        others = self._rest._joint(i, j) if self._rest else 0.0
+        return np.where(always[i] | always[j], b[i] * b[j], others)
 
     def _log_prob(self, batches: IntArray) -> FloatArray:
         """log det(L_Y) - log det(L_G) - log e_{k-|G|}(λ'); -inf without all given items."""
-        complete = np.isin(batches, self.given).sum(axis=1) == self.given.size
-        logs = np.full(len(batches), -np.inf)
+        complete = np.isin(batches, self.given_items).sum(axis=1) == self.given_items.size
+        logs = np.where(complete, 0.0, -np.inf)
+        if not self._rest:
+            return logs
         log_det = self._whole.spectrum.log_det
-        logs[complete] = log_det(batches[complete]) - log_det(self.given[None])
+        logs[complete] = log_det(batches[complete]) - log_det(self.given_items[None])
         return logs - log_polynomial(self._rest.spectrum.values, self._rest.k)
 
     def greedy_map(self) -> IntArray:
         """Return the given items and k - |given| others added greedily, as `KDPP.greedy_map`."""
-        others = _greedy_set(self._rest.spectrum, self._rest.k, self.given)
-        return np.concatenate([self.given, others])
+        if not self._rest:
+            return self.given_items.copy()
+        others = _greedy_set(self._rest.spectrum, self._rest.k, self.given_items)
+        return np.concatenate([self.given_items, others])
 
     def fingerprint(self) -> str:
-        return digest("Conditioned", self._whole.fingerprint(), self.given)
+        return digest("Conditioned", self._whole.fingerprint(), self.given_items)
 
     def provenance(self) -> dict[str, str]:
         return {**self._whole.provenance(), "design": repr(self)}
 
     def __repr__(self) -> str:
-        return f"{self._whole!r}.given({counted(self.given.size, 'item')})"
+        return f"{self._whole!r}.given({counted(self.given_items.size, 'item')})"
 
 
 def _places(key: int, start: int, size: int, k: int) -> IntArray:

@@ -82,7 +82,7 @@ def compare(
         raise TypeError(f"ws must be a tuple of numbers in [0, 1], got {ws!r}")
     ws = tuple(as_fraction(w, "ws") for w in ws)
     X, labels = split_label_column(X, labels)
-    X = as_features(X)
+    X = as_features(X, takes_labels=True)
     k = as_batch_size(k, X.n)
     sizes = (k, *(as_batch_size(each, X.n) for each in ks if each != k))
     seed, y = fixed_seed(seed), None if labels is None else as_labels(labels, X.n)

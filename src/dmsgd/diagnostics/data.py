@@ -77,8 +77,7 @@ def summarize(X: Features, n: int, labels: Any, has_counts: bool) -> DataSummary
     *_, deviations = column_moments(X)
     varying = deviations[deviations > 0]
     names, counts = np.unique([] if labels is None else labels, return_counts=True)
-    blocks = X.to_memory().blocks()  # of a GPU's features too
-    hashes = [row_hashes(rows + 0.0) for rows in blocks]  # -0.0 equals 0.0
+    hashes = [row_hashes(rows) for rows in X.to_memory().blocks()]  # of a GPU's features too
     return DataSummary(
         n=n,
         d=int(X.d),

@@ -37,7 +37,7 @@ from dmsgd.inputs.arrays import (
     check_vanishing,
 )
 from dmsgd.inputs.fingerprint import canonical, digest, fingerprint_rows, row_hashes
-from dmsgd.inputs.memory import fits_in_memory, reserve
+from dmsgd.inputs.memory import fits_in_memory, memory_limit, reserve
 from dmsgd.inputs.progress import Progress
 from dmsgd.inputs.threads import one_blas_thread, thread_count
 from dmsgd.samplers.computed_rows import ComputedRows, DenseRows
@@ -45,6 +45,8 @@ from dmsgd.samplers.computed_rows import ComputedRows, DenseRows
 #: Gram matrices of single blocks are kept if they take no more bytes: sums over blocks follow from
 #: them without a pass.
 KEPT_BYTES = 2**26
+#: A core that works on a block takes up to this many times its memory.
+SCRATCH = 3
 #: Blocks begin at multiples of this many rows, as `samplers/computed_rows.py` expects.
 ALIGNED = 64
 
@@ -70,6 +72,7 @@ class Blocks(Features):
         if self.sparse_rows or rows is not None:
             self.basis_order = "F"
         self.bounds = reader.bounds(widest)
+        self._row_bytes = max(8 * widest, reader.bytes // reader.n)
         self._grams: list[FloatArray] | None = None
 
     def map_blocks(
@@ -109,7 +112,7 @@ class Blocks(Features):
     def _compute(self, piece: Callable[..., Any], tasks: Sequence[Any], name: str) -> Iterator[Any]:
         """Yield piece(raw rows, *task) of each block whose task is not None, in order.
 
-        Each core works on a block that it reads by itself.
+        Each core works on a block that it reads by itself, if these fit in half of the memory.
         """
 
         def work(block: int) -> Any:
@@ -118,7 +121,8 @@ class Blocks(Features):
         wanted = [block for block, task in enumerate(tasks) if task is not None]
         # Only the main thread uses all cores; others run beside training.
         here = threading.current_thread() is threading.main_thread()
-        threads = thread_count(-1) if here else 1
+        needed = SCRATCH * self._row_bytes * int(np.diff(self.bounds).max())
+        threads = min(thread_count(-1), max(1, memory_limit() // (2 * needed))) if here else 1
         pending: deque[Future[Any]] = deque()
         with (
             one_blas_thread if threads > 1 else nullcontext(),

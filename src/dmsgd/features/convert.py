@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dmsgd.errors import InputError
 from dmsgd.features.array import InMemory
 from dmsgd.features.blocks import Blocks, in_blocks, is_large
 from dmsgd.features.dask import dask_features, shared_file
@@ -22,6 +23,7 @@ from dmsgd.features.readers import NpyReader, ParquetReader, Reader, SparseReade
 from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes, open_zarr
 from dmsgd.files.paths import FEATURE_NAMES, TABLES, TEXT_TABLES, find_file
 from dmsgd.files.tables import read_column, read_numbers
+from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import as_matrix, to_numpy
 from dmsgd.inputs.memory import fits_in_memory, reserve
 from dmsgd.inputs.messages import few
@@ -35,8 +37,13 @@ def as_frozen_features(value: Any, name: str = "X") -> Features:
     return value if isinstance(value, Features) else as_features(value, name).copied()
 
 
-def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Features:
-    """Return `value` as features; `allow_tiny`: as for `as_matrix`."""
+def as_features(
+    value: Any, name: str = "X", *, allow_tiny: bool = False, takes_labels: bool = False
+) -> Features:
+    """Return `value` as features; `allow_tiny`: as for `as_matrix`.
+
+    takes_labels: whether the caller has an argument `labels`, as the errors about text then say.
+    """
     if isinstance(value, Features):
         return value
     if hasattr(value, "landmark_features") or hasattr(value, "eigenvectors"):
@@ -45,7 +52,12 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
     if isinstance(value, str | os.PathLike):
         if not os.fspath(value):
             raise ValueError(f"{name} is an empty path; pass an (n, d) array, or a file of one")
-        return open_features(value, allow_tiny=allow_tiny)
+        try:
+            return open_features(value, allow_tiny=allow_tiny)
+        except InputError as error:
+            if not takes_labels:
+                error.fixes.pop("labels", None)
+            raise
     value = _as_frame(value)
     module = type(value).__module__.partition(".")[0]
     parts = value if isinstance(value, list | tuple) else ()
@@ -67,7 +79,7 @@ def as_features(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Fea
     try:
         matrix = as_matrix(value, name, allow_tiny=allow_tiny)
     except TypeError:
-        _check_text(value, name)
+        _check_text(value, name, takes_labels)
         raise
     shared = not isinstance(value, np.ndarray) or np.may_share_memory(matrix, value)
     return InMemory(matrix, shared=shared)
@@ -141,11 +153,11 @@ def _read_or_block(
 def split_label_column(X: Any, labels: Any) -> tuple[Any, Any]:
     """Return X and the labels; labels that name a column of X are taken out of it.
 
-    X may then be the path of a table, a frame of pandas, polars or Dask, an Arrow table or a
-    Hugging Face dataset.
+    For a name X may be the path of a table, a frame of pandas, polars or Dask, an Arrow table or a
+    Hugging Face dataset. Labels that are a Series are `aligned` with the rows of a frame.
     """
     if not isinstance(labels, str):
-        return X, labels
+        return X, aligned(labels, X, "labels")
     X = _as_frame(X)
     if isinstance(X, str | os.PathLike):
         if Path(X).suffix.lower() not in TABLES:
@@ -184,14 +196,15 @@ def _column_names(frame: Any) -> list[Any]:
     return [] if callable(names) or isinstance(frame, type) else list(names)
 
 
-def _check_text(frame: Any, name: str) -> None:
+def _check_text(frame: Any, name: str, takes_labels: bool) -> None:
     """Raise an error that names the column of text, if a frame has one."""
     for column in _column_names(frame):
         entries = to_numpy(frame[column], name)
         if entries.dtype.kind in "UST" or any(isinstance(each, str) for each in entries.flat):
+            labels = f"pass labels={column!r} if it is the class of the items, " * takes_labels
             raise TypeError(
-                f"{name} holds text in its column {column!r}; if it is the class of the items, "
-                f"pass labels={column!r}, otherwise encode it as numbers (one_hot) or drop it"
+                f"{name} holds text in its column {column!r}; {labels}encode it as numbers "
+                f"(dmsgd.features.one_hot), or drop it"
             ) from None
 
 

@@ -140,6 +140,6 @@ def cuda_features(tensor: Any, name: str, allow_tiny: bool) -> Cuda:
 
 
 def _hashes(part: Tensor, factors: Tensor) -> Any:
-    """Return `row_hashes` of the rows: Σ_j a_j swap(bits of X_ij) mod 2^64."""
-    swapped = part.contiguous().view(torch.uint8).view(*part.shape, 8).flip(-1).contiguous()
+    """Return `row_hashes` of the rows: Σ_j a_j swap(bits of X_ij) mod 2^64, -0.0 being 0.0."""
+    swapped = (part + 0.0).contiguous().view(torch.uint8).view(*part.shape, 8).flip(-1).contiguous()
     return (swapped.view(torch.int64)[..., 0] * factors).sum(dim=1).cpu().numpy().view(np.uint64)

@@ -15,6 +15,7 @@ from scipy import sparse
 from dmsgd.features.convert import as_features
 from dmsgd.features.features import Features, RowMap
 from dmsgd.features.row_maps import Anneal, ConcatLabels, Normalize, Standardize, indicators
+from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import TINY, FloatArray, Matrix, as_array
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import as_fraction, as_positive
@@ -97,6 +98,7 @@ def concat(X: Any, labels: Any, w: float) -> Matrix | Features:
     array([[1. , 0.5, 0. ],
            [2. , 0. , 0.5]])
     """
+    labels = aligned(labels, X, "labels")
     return concat_labels(as_features(X), labels, as_fraction(w, "w")).unwrap()
 
 

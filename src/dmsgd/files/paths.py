@@ -147,7 +147,7 @@ def not_numeric(file: Path, wrong: dict[str, str], names: Sequence[str]) -> Inpu
     return InputError(
         f"{file}: column{'s' * several} {few([repr(name) for name in wrong])} "
         f"{'are' if several else 'is'} not numeric ({few(list(dict.fromkeys(wrong.values())))}): "
-        f"encode as numbers, drop, or use as labels",
+        f"encode as numbers, or leave out",
         **fixes,
         drop=",".join(wrong),
     )

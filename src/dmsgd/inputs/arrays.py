@@ -72,15 +72,18 @@ def as_array(product: Any) -> FloatArray:
     return on_host(product.toarray() if hasattr(product, "toarray") else product)
 
 
-def as_matrix(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Matrix:
+def as_matrix(
+    value: Any, name: str = "X", *, allow_tiny: bool = False, columns: str = "features"
+) -> Matrix:
     """Return `value` as a finite, non-empty, 2-D float64 array or canonical CSR array.
 
     allow_tiny: accept values whose squares vanish, as in a part of a matrix.
+    columns:    what the columns are, for messages.
     """
     if value is None:
-        raise TypeError(f"{name} is None; pass an (n, d) array of features")
+        raise TypeError(f"{name} is None; pass an array (items, {columns})")
     if sparse.issparse(value):
-        check_shape(value.shape, name)
+        check_shape(value.shape, name, columns)
         matrix = _as_csr(value, name)
         entries = matrix.data
     else:
@@ -89,7 +92,7 @@ def as_matrix(value: Any, name: str = "X", *, allow_tiny: bool = False) -> Matri
             kind = type(value).__name__
             raise TypeError(f"{name} is a {kind}; pass an (n, d) array, frame, tensor or path")
         entries = matrix = np.ascontiguousarray(as_floats(raw, name)).reshape(raw.shape)
-        check_shape(matrix.shape, name)
+        check_shape(matrix.shape, name, columns)
     squares = _finite_squares(entries, name)
     if not allow_tiny and squares < VANISHING and entries.any():
         check_vanishing(squares, name)
@@ -111,14 +114,15 @@ def _stacked(raw: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     return np.stack(rows)
 
 
-def check_shape(shape: tuple[int, ...], name: str) -> None:
+def check_shape(shape: tuple[int, ...], name: str, columns: str = "features") -> None:
     """Raise if this is not the shape of a matrix that has rows and columns."""
     if len(shape) != 2:
-        raise ValueError(
-            f"{name} must have two dimensions (items, features), got shape {shape}"
-            + ("; a single feature is X.reshape(-1, 1)" if len(shape) == 1 else "")
-            + ("; images become rows by X.reshape(len(X), -1)" if len(shape) > 2 else "")
-        )
+        advice = f"; it needs one column for each of the {columns}"
+        if columns == "features":
+            single = "; a single feature is X.reshape(-1, 1)" if len(shape) == 1 else ""
+            advice = "; images become rows by X.reshape(len(X), -1)" if len(shape) > 2 else single
+        wanted = f"two dimensions (items, {columns})"
+        raise ValueError(f"{name} must have {wanted}, got shape {shape}{advice}")
     if 0 in shape:
         raise ValueError(f"{name} is empty: shape {shape}")
 
@@ -256,6 +260,26 @@ def as_items(value: Any, n: int, name: str, ndim: int | None = None) -> IntArray
     if items.size and (items.min() < 0 or items.max() >= n):
         raise ValueError(f"{name} must lie in 0..{n - 1}, got {items.min()}..{items.max()}")
     return items.astype(np.int64)
+
+
+def as_given(value: Any, n: int, k: int | None = None) -> IntArray:
+    """Return the distinct items of `value`, sorted, k at most."""
+    items = np.sort(as_items(value, n, "items", 1))
+    twice = items[1:][items[1:] == items[:-1]]
+    if twice.size:
+        raise ValueError(f"items must be distinct, but {twice[0]} is given more than once")
+    if k is not None and items.size > k:
+        many = counted(items.size, "given item")
+        raise ValueError(f"{many} do not fit into batches of k={k}; increase k or give fewer")
+    return items
+
+
+def as_excluded(value: Any, n: int, given: IntArray) -> IntArray:
+    """Return the items of `value`, sorted; none of them is given."""
+    items = np.unique(as_items(value, n, "exclude", 1))
+    if (both := np.intersect1d(items, given)).size:
+        raise ValueError(f"item {both[0]} is both in items and in exclude; leave it out of one")
+    return items
 
 
 def as_pairs(i: Any, j: Any, n: int) -> tuple[IntArray, IntArray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,14 @@ from scipy import sparse
 
 from dmsgd.inputs.arrays import Matrix
 
+#: Numbers that are hashed at a time.
+PIECE = 2**17
+
 
 def fingerprint(matrix: Matrix) -> str:
     """Return a hash of the values of a float64 (n, d) array or CSR array, equal for equal values.
 
-    The sha256 of the shape and of one 64-bit number per row (`row_hashes`).
+    -0.0 and 0.0 are equal. The sha256 of the shape and of one 64-bit number per row (`row_hashes`).
     """
     return fingerprint_rows(matrix.shape, [row_hashes(matrix)])
 
@@ -40,11 +43,19 @@ def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:
     """
     factors = hash_factors(X.shape[1])
     if not sparse.issparse(X):
-        return np.asarray(np.einsum("ij,j->i", _swapped(X), factors))
+        parts = [np.einsum("ij,j->i", _swapped(piece), factors) for piece in _pieces(X)]
+        return np.concatenate(parts)
     X = canonical(X)
     sums = np.zeros(X.nnz + 1, np.uint64)
     np.cumsum(_swapped(X.data) * factors[X.indices], out=sums[1:])  # zeros add nothing
     return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
+
+
+def _pieces(X: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """Yield the rows in blocks, with 0.0 for -0.0: the two are equal, but their bits are not."""
+    step = max(1, PIECE * len(X) // max(1, X.size))
+    for first in range(0, max(1, len(X)), step):
+        yield X[first : first + step] + 0.0
 
 
 def _swapped(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -68,7 +79,8 @@ def _hashed(*parts: str | int | npt.NDArray[Any]) -> Any:
         if isinstance(part, np.ndarray):
             array = np.ascontiguousarray(part, dtype=part.dtype.newbyteorder("<"))
             sha.update(f"{array.dtype.str}{array.shape}".encode())
-            sha.update(array.data)
+            for piece in _pieces(array) if array.dtype.kind == "f" else [array]:
+                sha.update(piece.astype(array.dtype, copy=False).data)
         else:
             text = str(part).encode()
             sha.update(b"%d:" % len(text) + text)

@@ -91,7 +91,7 @@ def _as_real(value: Any, name: str) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
     try:
-        return float(value)
+        return float(value) + 0.0  # 0.0 for -0.0, so that equal numbers have equal fingerprints
     except OverflowError:
         return np.inf if value > 0 else -np.inf  # type: ignore[operator]
 

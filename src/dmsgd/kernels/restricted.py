@@ -30,6 +30,8 @@ def without(spectrum: Spectrum, items: IntArray) -> Spectrum:
     kept = np.ones(spectrum.n)
     kept[items] = 0.0
     found = _spectrum(as_features(A, allow_tiny=True).mapped(ScaleRows(kept)))
+    if not found.rank:
+        return changed(spectrum, values=found.values, vectors=found.vectors)
     old, shrunk = spectrum.rounding, float(spectrum.values[0] / found.values[0])
     power, size = max(old.power, 0.5), max(old.size, found.rounding.size)
     rounding = Rounding(power, size, old.scale * shrunk, old.hidden * shrunk)
@@ -54,7 +56,7 @@ def marginal_without(K: Spectrum, complement: FloatArray, items: IntArray) -> Sp
     V (VᵀV + (1-p)/p)⁻¹ Vᵀ = Q Qᵀ, where [V; ((1-p)/p)^(1/2)] R⁻¹ = [Q; ...] is orthonormal; p may
     be 1. O(n r²).
     """
-    if not items.size:
+    if not items.size or not K.rank:
         return K
     V = K.eigenvectors.columns(np.arange(K.rank)).copy()
     V[items] = 0.0
@@ -68,8 +70,10 @@ def marginal_without(K: Spectrum, complement: FloatArray, items: IntArray) -> Sp
 
 
 def _spectrum(F: Features) -> Spectrum:
-    """Return the spectrum of what is left."""
+    """Return the spectrum of what is left, of rank 0 if that is nothing."""
     try:
         return F.spectrum(overwrite=True)
     except ValueError:
-        raise ValueError("all items that can be drawn are excluded; exclude fewer") from None
+        if F.row_norms2().any():
+            raise
+        return changed(None, values=np.empty(0), vectors=np.empty((F.n, 0)))

@@ -26,6 +26,7 @@ from dmsgd.diagnostics.gradients import GradientVariance
 from dmsgd.diagnostics.similarity import NearDuplicates
 from dmsgd.features import as_features
 from dmsgd.features.convert import split_label_column
+from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import FloatArray, as_array, to_numpy
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.messages import cell, visible
@@ -114,7 +115,8 @@ def build(
     ([2, 4, 8], 'linear kernel, rows of length 1')
     """
     X, labels = split_label_column(X, labels)
-    X = as_features(X)
+    texts = aligned(texts, X, "texts")
+    X = as_features(X, takes_labels=True)
     n = X.n
     k = as_batch_size(k, n)
     if k < 2 or n < 4:

@@ -34,10 +34,13 @@ def uncertainty(
     array([1. , 0.5, 0. ])
     """
     as_choice(how, "how", get_args(Uncertainty))
-    P: Any = as_matrix(probabilities, "probabilities", allow_tiny=True)
+    P: Any = as_matrix(probabilities, "probabilities", allow_tiny=True, columns="classes")
     P = P if isinstance(P, np.ndarray) else P.toarray()
     if (classes := P.shape[1]) < 2:
-        raise ValueError("probabilities must have a column for each of two classes at least")
+        raise ValueError(
+            "probabilities must have one column per class, two at least, got one column; if it is "
+            "p of the second of two classes, pass np.column_stack([1 - p, p])"
+        )
     if as_flag(logits, "logits"):
         P = np.exp(P - P.max(1, keepdims=True))
         P /= P.sum(1, keepdims=True)

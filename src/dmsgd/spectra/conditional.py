@@ -22,10 +22,15 @@ from dmsgd.spectra.spectrum import Spectrum, changed
 
 
 def conditional(spectrum: Spectrum, items: IntArray) -> Spectrum:
-    """Return the spectrum of L' for distinct `items`, fewer than the rank. O(r³ + n r²)."""
+    """Return the spectrum of L' for distinct `items`; rank(L') = rank(L) - items. O(r³ + n r²)."""
     rank, given = spectrum.rank, items.size
     if not given:
         return spectrum
+    if given > rank:
+        raise ValueError(
+            f"no batch contains {counted(given, 'given item')}: the kernel has rank {rank}, and no "
+            f"batch has more items; shorten items"
+        )
     advice = "a kernel of lower rank (nystrom, pivoted_cholesky) takes less"
     size = 5 * rank**2 + spectrum.eigenvectors.stored * spectrum.n * (rank - given)
     what = f"the eigenvectors of {spectrum.n:,} items given {given:,} of them"
@@ -35,10 +40,12 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Spectrum:
     left = np.abs(R.diagonal())  # of each row, by the rows before it
     lengths = np.linalg.norm(V * roots, axis=1)
     for j in np.flatnonzero(left <= DEPENDENT * lengths)[:1]:
-        why = "is never drawn (all its features are zero)"
+        why = "is never drawn (all its features are zero, or it is excluded)"
         if lengths[j] > 0:
             why = "is a duplicate or a combination of the others, so that the determinant is zero"
         raise ValueError(f"no batch contains all given items: item {items[j]} {why}; leave it out")
+    if given == rank:
+        return changed(spectrum, values=np.empty(0), vectors=np.empty((spectrum.n, 0)))
     P, N = Q[:, given:], linalg.qr(V.T, check_finite=False)[0][:, given:]
     W, S, _ = linalg.svd(N.T @ (roots[:, None] * P), check_finite=False)
     values, turn = S**2, N @ W

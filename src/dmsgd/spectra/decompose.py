@@ -28,7 +28,8 @@ SLICE = 2**22
 def eigh(symmetric: Any) -> tuple[FloatArray, Any]:
     """Return eigenvalues, largest first, as a NumPy array, and eigenvectors; overwrites the matrix.
 
-    By divide and conquer, in five times the memory of the matrix.
+    By divide and conquer, in five times the memory of the matrix. The size alone decides between
+    the LAPACKs of SciPy and NumPy, whose results differ by rounding.
     """
     np.negative(symmetric, out=symmetric)  # so that vectors come in order, not reversed
     if expected_seconds(EIGH * len(symmetric) ** 3):
