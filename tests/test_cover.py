@@ -1,4 +1,4 @@
-"""`select(how="cover")` is greedy: quality times coverage; `uncertainty` gives the quality."""
+"""`select(how="cover")` is greedy facility location: each step is held to brute force."""
 
 import logging
 import warnings
@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.designs import cover as module
-from dmsgd.designs import select as selecting
+from dmsgd.selection import coverage, similarity
+from dmsgd.selection.coverage import van_der_corput
 from test_selecting import matrix
 
 
@@ -18,72 +18,194 @@ def rng():
     return np.random.default_rng(0)
 
 
-def check_facility_location(chosen, S, weights, given=(), barred=()):
-    """Each item adds most to Σ_j w_j max_i S_ij, times its own w, up to float32's rounding."""
-    covered, taken = S[list(given)].max(0, initial=0.0), [*given, *barred]
-    first = weights * (np.maximum(S - covered, 0) @ weights)
+@pytest.fixture(params=["small", "kept", "computed", "sampled"])
+def way(request, monkeypatch):
+    """The four ways in which gains are computed, made to serve for few items."""
+    if request.param != "small":
+        monkeypatch.setattr(similarity, "SMALL", 0)
+        monkeypatch.setattr(coverage, "SMALL", 0)
+    if request.param in ("computed", "sampled"):
+        monkeypatch.setattr(similarity, "KEPT", 0)
+        monkeypatch.setattr(similarity, "TILE", 64)
+    if request.param == "sampled":
+        monkeypatch.setattr(coverage, "WHOLE", 0)
+        monkeypatch.setattr(coverage, "START", 150)
+        monkeypatch.setattr(coverage, "ADDED", 30)
+    return request.param
+
+
+def check_steps(chosen, S, worth, demand, given=(), closed=(), slack=1e-6):
+    """Each item has the largest worth x gain of Σ_j demand_j max_i S_ij, up to rounding."""
+    covered = S[list(given)].max(0, initial=0.0)
+    closed = np.isin(np.arange(len(S)), [*given, *closed])
+    first = (worth * (np.maximum(S - covered, 0) @ demand)).max()
     for item in chosen.tolist():
-        gains = weights * (np.maximum(S - covered, 0) @ weights)
-        gains[taken] = -1
-        assert gains[item] >= gains.max() - 1e-6 * first.max()
-        equal = np.flatnonzero(S[item] > 1 - 1e-9)
-        assert item == max(set(equal) - set(taken), key=lambda i: (weights[i], -i))  # of copies
-        covered, taken = np.maximum(covered, S[item]), [*taken, item]
+        values = np.where(closed, -1.0, worth * (np.maximum(S - covered, 0) @ demand))
+        assert values[item] >= (1 - slack) * values.max() - 1e-6 * first
+        covered = np.maximum(covered, S[item])
+        closed[item] = True
 
 
-@pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("columns", [2, 5, 30])
-def test_it_is_greedy_facility_location(rng, monkeypatch, kept, columns):
-    monkeypatch.setattr(module, "TILE", 64)
-    monkeypatch.setattr(module, "AT_A_TIME", 5000)
-    if not kept:
-        monkeypatch.setattr(module, "KEPT", 0)
+def test_it_is_greedy_facility_location(rng, way, columns):
     X = rng.normal(size=(300, columns)) * np.linspace(0.5, 2, 300)[:, None] + 7
-    X[250:] = X[:50]  # of copies that with the largest weight is chosen
+    X[250:] = X[:50]  # of copies that with the largest quality is chosen
     q, given, barred = rng.uniform(size=300), [3, 9], [5, 17]
     wide = matrix(X, of=X[np.random.default_rng(0).choice(300, 40, replace=False)])
-    demand = q.copy()
-    demand[[*given, *barred]] = 0
-    nearest = -np.log(wide[given].max(0)[demand > 0])  # the median of these is the scale
+    nearest = -np.log(wide[given].max(0))  # the median of these is the scale
     S = wide ** max(1.0, 1 / np.median(nearest))
+    slack = 0.3 if way == "sampled" else 1e-6
     for rows in (X, sparse.csr_array(X)):
         options = {"quality": q, "given": given, "exclude": barred, "how": "cover"}
         found = dmsgd.select(rows, 25, **options)
-        check_facility_location(found, S, demand, given, barred)
+        check_steps(found, S, q, q, given, barred, slack)
         assert dmsgd.select(rows, 9, **options).tolist() == found[:9].tolist()
-    check_facility_location(dmsgd.select(X, 25, how="cover"), wide, np.ones(300))
+        for item in found.tolist():
+            copies = np.flatnonzero(S[item] > 1 - 1e-9)
+            assert item == max(copies, key=lambda i: (q[i], -i)) or set(copies) & {*given, *barred}
+    check_steps(dmsgd.select(X, 25), wide, np.ones(300), np.ones(300), slack=slack)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_another_set_is_covered(rng, way, form):
+    X, Y, w = rng.normal(size=(250, 4)), rng.normal(size=(180, 4)) + 1, rng.uniform(size=180)
+    of = Y[np.random.default_rng(0).choice(180, 40, replace=False)]
+    square = -1 / np.log(matrix(of)[0, 1]) * ((of[0] - of[1]) ** 2).sum()
+    S = np.exp(-((X[:, None] - Y[None]) ** 2).sum(-1) / square)
+    slack = 0.3 if way == "sampled" else 1e-6
+    found = dmsgd.select(form(X), 12, cover=(form(Y), w))
+    check_steps(found, S, np.ones(250), w, slack=slack)
+    q = rng.uniform(size=250)
+    check_steps(
+        dmsgd.select(form(X), 12, cover=form(Y), quality=q), S, q, np.ones(180), slack=slack
+    )
+
+
+@pytest.mark.parametrize("square", [True, False])
+def test_similarities_may_be_given(rng, monkeypatch, square):
+    S = rng.random((120, 120 if square else 90)) ** 4
+    S = (S + S.T) / 2 if square else S
+    S[S < 0.1] = 0
+    if square:
+        np.fill_diagonal(S, 1)
+    q = rng.uniform(size=120)
+    demand = q if square else np.ones(90)
+    expected = dmsgd.select(S, 20, metric="precomputed", quality=q)
+    check_steps(expected, S, q, demand)
+    assert dmsgd.select(3 * S, 20, metric="precomputed", quality=q).tolist() == expected.tolist()
+    for limit in (2**16, 0):
+        monkeypatch.setattr(similarity, "SMALL", limit)
+        monkeypatch.setattr(coverage, "SMALL", limit)
+        for form in (np.asarray, sparse.csr_array, sparse.csc_array):
+            found = dmsgd.select(form(S), 20, metric="precomputed", quality=q)
+            assert found.tolist() == expected.tolist()
+
+
+def test_items_that_are_excluded_are_covered(rng):
+    X = np.concatenate([rng.normal(size=(40, 2)) * 0.1, rng.normal(size=(20, 2)) * 0.1 + 9])
+    barred = np.arange(39)  # all but one of the dense group
+    assert 39 in dmsgd.select(X, 2, exclude=barred)
+    assert dmsgd.select(X, 1, exclude=barred).tolist() == [39]
+    irrelevant = np.where(np.arange(60) < 40, 0.0, 1.0)
+    assert dmsgd.select(X, 2, quality=irrelevant).min() >= 40
+
+
+def test_the_best_set_is_hardly_better(rng):
+    from itertools import combinations
+
+    for _ in range(10):
+        X = rng.normal(size=(10, 2))
+        S = matrix(X)
+        best = max(S[list(s)].max(0).sum() for s in combinations(range(10), 3))
+        assert S[dmsgd.select(X, 3)].max(0).sum() >= (1 - 1 / np.e) * best
+
+
+@pytest.mark.parametrize("size", [3000, 60_000])
+def test_the_sample_is_drawn_by_demand(size):
+    places = van_der_corput(0, size)
+    assert places.min() == 0
+    assert places.max() < 1
+    assert np.abs(np.sort(places) - np.arange(size) / size).max() < 2 / size * np.log2(size)
+    assert np.array_equal(van_der_corput(100, size), places[100:])
+
+
+def generated(rng, n, clusters, columns):
+    """Unit rows in clusters of uneven sizes."""
+    shares = 1 / np.arange(1, clusters + 1) ** 0.8
+    code = rng.choice(clusters, n, p=shares / shares.sum())
+    X = rng.normal(size=(clusters, columns))[code] + 0.8 * rng.normal(size=(n, columns))
+    return X / np.linalg.norm(X, axis=1)[:, None]
+
+
+def test_a_sample_that_grows_covers_nearly_as_much_as_all(rng, monkeypatch):
+    X = generated(rng, 9000, 600, 16)
+    of = X[np.random.default_rng(0).choice(9000, 40, replace=False)]
+    D = ((of[:, None] - of) ** 2).sum(-1)
+    square = np.median(D[np.triu_indices(40, 1)])
+
+    def covered(items):
+        return np.exp(-(2 - 2 * (X @ X[items].T)).min(1) / square).mean()
+
+    sampled = dmsgd.select(X, 60)
+    assert dmsgd.select(X, 25).tolist() == sampled[:25].tolist()
+    monkeypatch.setattr(coverage, "WHOLE", 10**9)
+    whole, random = dmsgd.select(X, 60), [rng.choice(9000, 60, replace=False) for _ in range(10)]
+    floor = np.mean([covered(items) for items in random])
+    assert covered(sampled) - floor > 0.95 * (covered(whole) - floor)
+
+
+def test_threads_and_blocks_do_not_change_the_set(rng, monkeypatch):
+    X, q = generated(rng, 3000, 100, 12), rng.uniform(size=3000)
+    monkeypatch.setattr(coverage, "WHOLE", 100)
+    monkeypatch.setattr(coverage, "START", 512)
+    monkeypatch.setattr(similarity, "KEPT", 0)
+    monkeypatch.setattr("dmsgd.inputs.threads.available_cores", lambda: 5)
+    sets = [dmsgd.select(X, 40, quality=q, workers=workers).tolist() for workers in (1, 2, 5)]
+    for tile in (128, 200, 1024):
+        monkeypatch.setattr(similarity, "TILE", tile)
+        sets.append(dmsgd.select(X, 40, quality=q).tolist())
+    assert all(each == sets[0] for each in sets)
+
+
+def test_estimates_do_not_drift(rng, monkeypatch):
+    X = rng.normal(size=(700, 6))
+    monkeypatch.setattr(coverage, "WHOLE", 10**9)
+    ones = np.ones(700)
+    state = coverage.Coverage(similarity.Rows(X, None, 8.0), ones, ones, np.zeros(700))
+    open_ = np.ones(700, dtype=bool)
+    for _ in range(50):
+        item, gain = state.best(open_)
+        assert gain == pytest.approx(state.estimates[item], rel=1e-4)
+        state.take(item)
+        open_[item] = False
+    S = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / 8)
+    anew = np.maximum(S - state.covered, 0).sum(1)
+    assert np.abs(state.estimates - anew).max() < 1e-6 * S.sum(1).max()
+    assert state.amount == pytest.approx(S[~open_].max(0).sum(), rel=1e-6)
 
 
 def test_similarities_are_those_of_numpy(rng):
-    from dmsgd.compiled.cover import similarities
+    from dmsgd.compiled.cover import add_gains, add_kept_gains, similarities
 
     X = rng.normal(size=(50, 4)).astype(np.float32)
     norms = (X**2).sum(1)
     G = (X @ X.T)[:30].copy()
+    low, weights = rng.random(50).astype(np.float32), rng.random(50).astype(np.float32)
+    high = low + rng.random(50).astype(np.float32) * (1 - low)
     for rate in np.float32([1e-3, 1.0, 40.0]):
         S = 2 * rate * G
+        found = np.zeros(30)
+        add_gains(S, rate * norms[:30], rate * norms, np.log2(low) + rate * norms, low, high,
+                  weights, found)  # fmt: skip
         similarities(S, rate * norms[:30], rate * norms)
         D = ((X[:30, None].astype(float) - X) ** 2).sum(-1)
-        assert np.abs(S - np.exp2(-rate * D)).max() < 2e-6 * max(1, rate)
-
-
-def test_of_many_items_a_sample_by_quality_is_covered(rng, monkeypatch):
-    monkeypatch.setattr(selecting, "MANY", 400)
-    centres = rng.normal(size=(8, 5)) * 9
-    place = rng.integers(8, size=2000)
-    X, q = centres[place] + rng.normal(size=(2000, 5)), np.where(place < 6, 1.0, 1e-9)
-    found = dmsgd.select(X, 5, quality=q, given=np.flatnonzero(place == 0)[:1], how="cover")
-    assert sorted(place[found]) == [1, 2, 3, 4, 5]
-    assert dmsgd.select(X, 5, how="cover").tolist() == dmsgd.select(X, 5, how="cover").tolist()
-
-
-def test_sums_over_the_sample_are_unbiased(rng):
-    q, values, sums = rng.random(500) ** 3, rng.normal(size=500) + 1, []
-    for seed in range(400):
-        items, weights = selecting._sample(q, 100, seed)
-        assert items.size == 100
-        sums.append(weights @ values[items])
-    assert abs(np.mean(sums) - q @ values) < 4.5 * np.std(sums) / 20
+        exact = np.exp2(-rate * D)
+        assert np.abs(S - exact).max() < 2e-6 * max(1, rate)
+        gains = np.maximum(np.minimum(S, high) - low, 0).astype(float) @ weights
+        assert found == pytest.approx(gains, rel=1e-5, abs=1e-5)
+        kept = np.zeros(30)
+        add_kept_gains(np.ascontiguousarray(S.T), np.arange(50), low, high, weights, 0, 30, kept)
+        assert kept == pytest.approx(gains, rel=1e-5, abs=1e-5)
 
 
 def test_the_rest_is_by_quality_where_all_is_covered(rng):
@@ -103,7 +225,7 @@ def test_a_scale_at_which_few_items_cover_all_is_reduced(rng, form):
     assert len(set(X[items, 0])) == 400
     near = np.abs(X - X[items, 0]).min(1)
     assert near.max() < 0.004
-    with pytest.warns(dmsgd.KernelWarning, match="1,000 items"):
+    with pytest.warns(dmsgd.KernelWarning, match="only 1,000 of 1,001"):
         items = dmsgd.select(form(X), 1001, how="cover")
     assert len(set(X[items[:1000], 0])) == 1000
 
@@ -116,63 +238,33 @@ def test_qualities_of_any_size_count(rng):
     assert items.tolist() == list(range(20))
 
 
-@pytest.mark.parametrize("many", [100, 10000])
-def test_items_without_quality_or_excluded_are_not_chosen(rng, monkeypatch, many):
-    monkeypatch.setattr(selecting, "MANY", many)
+@pytest.mark.parametrize("whole", [100, 10000])
+def test_items_without_quality_or_excluded_are_not_chosen(rng, monkeypatch, whole):
+    monkeypatch.setattr(coverage, "WHOLE", whole)
     X, q, barred = rng.normal(size=(600, 3)), rng.random(600), np.arange(300)
     for last in (500, 320):
         q[last:] = 0
         items = dmsgd.select(X, 15, quality=q, exclude=barred, given=[599], how="cover")
         assert items.min() >= 300
         assert items.max() < last
-    with pytest.warns(dmsgd.KernelWarning, match="0 items"):
+    with pytest.warns(dmsgd.KernelWarning, match="only 0 of 2"):
         items = dmsgd.select(X, 2, quality=q, exclude=np.arange(500), how="cover")
     assert items.tolist() == [500, 501]
 
 
-def test_a_long_choice_is_announced(rng, monkeypatch, caplog):
-    monkeypatch.setattr("dmsgd.inputs.progress.SPEED", 1e3)
+def test_a_long_choice_is_announced_once(rng, monkeypatch, caplog):
+    monkeypatch.setattr("dmsgd.selection.work.PAIRS", 0.0)
+    monkeypatch.setattr("dmsgd.selection.work.LONG", 0.0)
     monkeypatch.setattr("dmsgd.inputs.progress.EVERY", 0.0)
     with caplog.at_level(logging.WARNING, "dmsgd"):
-        dmsgd.select(rng.normal(size=(300, 4)), 3, how="cover")
-    assert "covering set of 3 items of 300 takes about" in caplog.text
+        dmsgd.select(rng.normal(size=(300, 4)), 30)
+    assert caplog.text.count("covering set of 30 items of 300 takes about") == 1
+    assert "workers" not in caplog.text
     shares = [record.share for record in caplog.records if hasattr(record, "share")]
+    assert len(shares) == 30
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
-
-
-P = np.array([[0.5, 0.5, 0.0], [0.7, 0.1, 0.2], [1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]])
-
-
-@pytest.mark.parametrize(
-    ("how", "expected"),
-    [
-        ("margin", [1, 0.5, 0, 1]),
-        ("entropy", [np.log(2) / np.log(3), 0.72981, 0, 1]),
-        ("least confidence", [0.75, 0.45, 0, 1]),
-    ],
-)
-def test_uncertainty_is_what_its_name_says(how, expected):
-    assert dmsgd.uncertainty(P, how) == pytest.approx(expected, abs=1e-4)
-    with np.errstate(divide="ignore"):
-        logits = np.log(P) + np.array([[3.0], [-1.0], [0.0], [50.0]])
-    logits = np.maximum(logits, -1e4)
-    assert dmsgd.uncertainty(logits, how, logits=True) == pytest.approx(expected, abs=1e-4)
-
-
-def test_uncertainty_of_tensors():
-    torch = pytest.importorskip("torch")
-    logits = torch.randn(20, 5, requires_grad=True)
-    expected = dmsgd.uncertainty(torch.softmax(logits.detach().double(), 1).numpy())
-    assert dmsgd.uncertainty(logits, logits=True) == pytest.approx(expected, abs=1e-6)
-    assert dmsgd.uncertainty(torch.softmax(logits, 1).half()) == pytest.approx(expected, abs=1e-2)
-
-
-def test_what_is_no_probability_raises():
-    for wrong in (P * 2, P - 0.1, P * [[1], [1], [-1], [1]]):
-        with pytest.raises(ValueError, match="logits=True"):
-            dmsgd.uncertainty(wrong)
-    with pytest.raises(ValueError, match="two classes"):
-        dmsgd.uncertainty(np.ones((4, 1)))
-    with pytest.raises(ValueError, match="how"):
-        dmsgd.uncertainty(P, "variance")
+    monkeypatch.setattr("dmsgd.selection.work.VERY_LONG", 0.0)
+    with caplog.at_level(logging.WARNING, "dmsgd"):
+        dmsgd.select(rng.normal(size=(300, 4)), 30)
+    assert "workers=-1" in caplog.text

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd.designs.kdpp import KDPP as KDPP
     from dmsgd.designs.partition import Partition as Partition
     from dmsgd.selection.select import select as select
+    from dmsgd.selection.selection import Selection as Selection
     from dmsgd.designs.stratified import (
         Stratified as Stratified, Uniform as Uniform, cells as cells,
     )  # fmt: skip
@@ -51,6 +52,7 @@ _HOMES = {
     ),
     "schedules": ("Schedule", "presample"),
     "selection.select": ("select",),
+    "selection.selection": ("Selection",),
     "selection.uncertainty": ("uncertainty",),
 }  # fmt: skip
 

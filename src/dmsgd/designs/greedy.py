@@ -124,3 +124,9 @@ def independent(
             break
         progress(step / count)
     return order[:step], near, picks[:done]
+
+
+def greedy_items(F, q, k, known, free):
+    """Temporary."""
+    points = points_of(F)
+    return greedy(points, F.d, q, k, known, free, median_square(F, points))[0]

@@ -1,153 +1,129 @@
-"""Facility location: items that together are similar to all others, weighted by demand."""
+"""Facility location: candidates that together are similar to all items, weighted by demand."""
 
 from __future__ import annotations
 
-from typing import Any, final
-
 import numpy as np
 
-from dmsgd.features.rows import (
-    DISTANCES,
-    centred,
-    float32_rows,
-    multiply,
-    row_norms2,
-    squared_distances,
-)
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.progress import Progress, plan_work
+from dmsgd.inputs.threads import one_blas_thread
+from dmsgd.selection.coverage import Coverage, SmallCoverage, coverage_of
+from dmsgd.selection.pool import Pool
+from dmsgd.selection.rules import Rules
+from dmsgd.selection.work import Work
 
-#: Up to this many items their similarities are kept, 1 GiB in float32; of more they are computed
-#: again, so many at a time, whenever gains are. TILE is no power of 2: the columns of a tile
-#: would share a few lines of the cache, and transposing it would take twice as long.
-KEPT, TILE, AT_A_TIME = 2**14, 496, 2**20
-#: Items are at most so far from the mean in any column, in units of the RBF scale.
-FARTHEST = 1e12
-#: Gains below this share of the largest are rounding; relative differences up to it are ties,
-#: which go to the item with the largest demand.
-NOTHING, TIED = 1e-6, 1e-6
-#: Gains that are computed anew at first for the next item, then twice as many.
-FIRST = 8
+#: Gains below this share of the largest, or of what is covered, are rounding.
+NOTHING = 1e-6
+#: Scales, each a quarter of the one before, at which nothing is added before the choice ends.
+MISSES = 4
+
+
+def covering_set(
+    pool: Pool,
+    worth: FloatArray,
+    demand: FloatArray,
+    known: IntArray,
+    rules: Rules,
+    *,
+    until: float = np.inf,
+    apart: float = -1.0,
+) -> tuple[IntArray, Rules]:
+    """Return a covering set, best first, and the rules as it leaves them; arguments as for `cover`.
+
+    Where items have costs it is the better of two, by gain and by gain per cost: if all are worth
+    the same, that covers at least (1 - 1/e) / 2 of the most possible (Leskovec et al. 2007).
+    """
+    other = rules.copy()
+    items = cover(pool, worth, demand, known, rules, until=until, apart=apart)
+    if rules.costs is None:
+        return items, rules
+    each = cover(pool, worth, demand, known, other, by_cost=True, until=until, apart=apart)
+    ours, theirs = (
+        demand @ np.exp(pool.nearest(np.append(known, some)) / -pool.square)
+        for some in (items, each)
+    )
+    return (each, other) if theirs > ours else (items, rules)
 
 
 def cover(
-    X: Any, worth: FloatArray, demand: FloatArray, k: int, square: float, near: FloatArray
+    pool: Pool,
+    worth: FloatArray,
+    demand: FloatArray,
+    known: IntArray,
+    rules: Rules,
+    *,
+    by_cost: bool = False,
+    until: float = np.inf,
+    apart: float = -1.0,
 ) -> IntArray:
-    """Return k items, best first; fewer if all others are duplicates.
+    """Return candidates, best first, fewer than there are places if the others add nothing.
 
     Each has the largest product of its worth and what it adds to Σ_j demand_j max_i S_ij,
-    S = exp(-d² / square), where i runs over the chosen and the known items. The scale is reduced
-    whenever these cover all.
+    S = exp(-d² / pool.square), where i runs over the chosen and the known candidates. Once these
+    cover all as far as rounding shows, the scale is reduced.
 
-    X:    (n, d) rows, or a CSR array.
-    near: (n,) squared distances to the nearest known item, inf if there is none.
+    known:   candidates that are there already.
+    by_cost: whether the product is divided by the cost.
+    until:   the share of demand at which the set is complete.
+    apart:   candidates at most this squared distance from a chosen one are not chosen.
     """
-    chosen = np.empty(0, dtype=np.int64)
-    X = centred(X)
-    while chosen.size < k and near.any():
-        own, weights = (np.where(near > 0, each, 0.0) for each in (worth, demand))
-        own, weights = own / own.max(), weights / weights.max()
-        found = _cover(X, own, weights, k - chosen.size, square, near)
-        if chosen.size:  # at a small scale rounding may hide that two of them are duplicates
-            found = found[~np.triu(squared_distances(X[found], X[found]) == 0, 1).any(0)]
+    near, live, square = pool.nearest(known), np.ones(pool.n, dtype=bool), pool.square
+    for item in known.tolist() if apart >= 0 else ():
+        live &= ~pool.near(item, apart)
+    chosen, misses = np.empty(0, dtype=np.int64), 0
+    while misses < MISSES and rules.more():
+        live &= near > 0 if pool.same else True
+        own, weights = np.where(live & rules.open, worth, 0.0), np.where(near > 0, demand, 0.0)
+        missing = until * demand.sum() - demand[near == 0].sum()
+        if not (own.any() and weights.any() and missing > 0):
+            break
+        copies = apart if apart >= 0 or not chosen.size else 0.0  # small scales do not show them
+        with one_blas_thread:
+            own, missing = own / own.max(), missing / weights.max()
+            covered, weights = np.exp(near / -square), weights / weights.max()
+            state = coverage_of(pool.similarity(square), own, weights, covered)
+            found = _at_one_scale(pool, state, rules, live, by_cost, missing, copies)
         chosen = np.concatenate([chosen, found])
-        if chosen.size < k:
-            near = np.minimum(near, nearest(X[found], X))
-            square = min(square if found.size else square / 4, float(near.max()))
+        if np.isfinite(until) or not pool.scalable:
+            break
+        near = np.minimum(near, pool.nearest(found))
+        farthest = near[live & rules.open & (worth > 0)] if pool.same else near
+        misses = 0 if found.size else misses + 1
+        square = min(square if found.size else square / 4, farthest.max(initial=0.0) or square)
     return chosen
 
 
-def nearest(A: Any, B: Any) -> FloatArray:
-    """Return the squared distance of each row of B to the nearest of A, inf if A has none."""
-    found, step = np.full(B.shape[0], np.inf), max(1, DISTANCES // max(1, B.shape[0]))
-    for first in range(0, A.shape[0], step):
-        some = squared_distances(A[first : first + step], B)
-        found = np.minimum(found, np.asarray(some).min(0))
-    return found
-
-
-def _cover(
-    X: Any, worth: FloatArray, demand: FloatArray, k: int, square: float, near: FloatArray
+def _at_one_scale(
+    pool: Pool,
+    state: Coverage | SmallCoverage,
+    rules: Rules,
+    live: BoolArray,
+    by_cost: bool,
+    missing: float,
+    copies: float,
 ) -> IntArray:
-    """Return up to k items of some worth, fewer if they cover all as far as float32 tells.
+    """Return candidates until there is no place, demand is met, or none adds more than rounding.
 
-    What an item adds can only fall as others are chosen. So it is computed anew for those alone
-    that may be next by what they added before: for every item about log k times, O(n² (d + log k))
-    in all.
+    live:    mask of candidates that may be chosen if the rules allow it; it changes.
+    missing: demand that is to be covered.
+    copies:  the squared distance from a chosen candidate up to which others are closed.
     """
-    from dmsgd.compiled.cover import gains_of
-
-    n, what = demand.size, f"a covering set of {counted(k, 'item')} of {demand.size:,}"
-    passes = 1.0 if n <= KEPT else 2 + np.log(k)
-    plan_work(passes * n * n * X.shape[1], min(n, KEPT) ** 2 // 2, what, "ask for fewer items")
-    similarity, progress = Similarity(X, square), Progress(what)
-    weights, covered = demand.astype(np.float32), np.exp(-near / square).astype(np.float32)
-    gains = np.zeros(n)
-    chosen: list[int] = []
-
-    def measure(some: IntArray) -> None:
-        for items, S, rows in similarity.blocks(some):
-            gains[items] = worth[items] * gains_of(S, rows, weights, covered)
-            if not chosen:
-                progress((items[-1] + 1) / n / passes)
-
-    measure(np.flatnonzero(worth))
-    least, fresh = NOTHING * max(gains.max(), weights @ covered), np.ones(n, dtype=bool)
-    while len(chosen) < k:
-        top, count = gains[fresh].max(initial=least), FIRST
-        while (some := np.flatnonzero(~fresh & (gains >= (1 - TIED) * top))).size:
-            if some.size > count:
-                some = some[np.argpartition(-gains[some], count)[:count]]
-            measure(some)
-            fresh[some] = True
-            top, count = gains[fresh].max(initial=least), 2 * count
-        if top <= least:
+    vector, chosen, least, left = state.similarity.vector, [], -1.0, rules.k - rules.count
+    work = Work(state.similarity, left, f"a covering set of {counted(left, 'item')} of {pool.n:,}")
+    price = vector(rules.costs, np.float64) if by_cost else None
+    while rules.more() and (open_ := live & rules.open).any():
+        item, gain = state.best(vector(open_, bool), price)
+        value = float(state.worth[item]) * gain
+        least = NOTHING * max(value, state.amount) if least < 0 else least
+        if value <= least:
             break
-        item = int(np.argmax(np.where(fresh & (gains >= (1 - TIED) * top), demand, -1.0)))
+        state.take(item)
+        rules.take(item)
         chosen.append(item)
-        ((_, S, rows),) = similarity.blocks(np.array([item]))
-        covered = np.maximum(covered, S[rows[0]])
-        covered[item], gains[item], fresh[:] = 1, 0.0, False
-        progress((1 + (passes - 1) * len(chosen) / k) / passes)
+        live[item] = False
+        if copies >= 0:
+            live &= ~pool.near(item, copies)
+        if np.isfinite(missing) and state.amount >= missing * (1 - NOTHING):
+            break
+        work(len(chosen))
     return np.array(chosen, dtype=np.int64)
-
-
-@final
-class Similarity:
-    """exp(-d² / square) between items in float32, kept up to KEPT items."""
-
-    def __init__(self, X: Any, square: float) -> None:
-        n = X.shape[0]
-        self.X = float32_rows(X, np.sqrt(2 / np.log(2) / square), FARTHEST)
-        self.sizes = (row_norms2(self.X) / 2).astype(np.float32)  # S_ij = 2^(x_i·x_j - s_i - s_j)
-        self.buffer = np.empty(AT_A_TIME if n > KEPT else TILE**2, dtype=np.float32)
-        self.kept = None if n > KEPT else np.empty((n, n), dtype=np.float32)
-        if self.kept is not None:
-            parts = [slice(first, min(first + TILE, n)) for first in range(0, n, TILE)]
-            for at, own in enumerate(parts):
-                for other in parts[at:]:
-                    S = self._computed(own, other)
-                    self.kept[own, other] = S
-                    self.kept[other, own] = S.T
-
-    def blocks(self, items: IntArray) -> Any:
-        """Yield some of the items, a matrix with their similarities to all, and its rows."""
-        if self.kept is not None:
-            if items.size:
-                yield items, self.kept, items
-            return
-        step = max(1, AT_A_TIME // self.sizes.size)
-        for first in range(0, items.size, step):
-            some = items[first : first + step]
-            yield some, self._computed(some, slice(None)), np.arange(some.size)
-
-    def _computed(self, rows: Any, columns: slice) -> Any:
-        """Return similarities, which the next call overwrites."""
-        from dmsgd.compiled.cover import similarities
-
-        left, right = self.sizes[rows], self.sizes[columns]
-        G = self.buffer[: left.size * right.size].reshape(left.size, right.size)
-        multiply(self.X[rows], self.X[columns], G)
-        similarities(G, left, right)
-        return G

@@ -70,3 +70,16 @@ def draw_by_chain(
         walk(*plan, uniforms, where[Y.size :])
         Y = items[local]
     return rng.permutation(Y[fixed:])
+
+
+def draw_set(F, q, k, known, free, key):
+    """Temporary."""
+    from dmsgd.designs.greedy import median_square, points_of
+
+    points = points_of(F)
+    square = median_square(F, points)
+    found = draw_exactly(F, q, k, known, free, square, key)
+    while found is None:
+        square /= 4
+        found = draw_exactly(F, q, k, known, free, square, key)
+    return found

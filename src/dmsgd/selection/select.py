@@ -1,4 +1,4 @@
-"""`select`: one diverse set of items, chosen to cover all, greedily, or drawn from a k-DPP."""
+"""`select`: one set of items, chosen to cover all, greedily, or drawn from a k-DPP."""
 
 from __future__ import annotations
 
@@ -6,36 +6,48 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from dmsgd.designs.greedy import greedy, median_square, points_of, sampled_pairs
+from dmsgd.designs.greedy import greedy_items
 from dmsgd.errors import InputError, warn_kernel
-from dmsgd.features import Features, as_features
-from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_items
+from dmsgd.features import Features, as_features, normalize
+from dmsgd.inputs.alignment import aligned
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.scalars import Seed, as_choice, as_count, seed_key
+from dmsgd.inputs.scalars import Seed, as_choice, as_count, as_flag, seed_key
+from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels.quality import as_quality
-from dmsgd.selection.cover import cover, nearest
-from dmsgd.selection.draw import draw_by_chain, draw_exactly
+from dmsgd.selection.cover import covering_set
+from dmsgd.selection.draw import draw_set
+from dmsgd.selection.items import as_named_items
+from dmsgd.selection.pool import MatrixPool, Pool, RowPool
+from dmsgd.selection.rules import Rules
+from dmsgd.selection.selection import Selection, describe
+from dmsgd.selection.wishes import Metric, Wishes
 
-#: Squares of qualities below this share of the largest are lost in rounding.
-UNLIKELY = 1e-5
-#: Up to this many items a set is drawn from the exact spectrum, from more by a Markov chain.
-EXACT_ITEMS = 2000
-#: Of more items than this, and EACH k, those that cover the others are chosen from a sample.
-MANY, EACH = 6144, 12
 How = Literal["cover", "greedy", "draw"]
 
 
 def select(
     X: Any,
-    k: int,
+    k: int | None = None,
     *,
     quality: Any = None,
     diversity: float = 0.5,
     given: Any = (),
     exclude: Any = (),
     how: How = "cover",
+    metric: Metric = "euclidean",
+    cover: Any = None,
+    groups: Any = None,
+    at_most: Any = None,
+    at_least: Any = None,
+    costs: Any = None,
+    budget: float | None = None,
+    until: float | None = None,
+    duplicates: float | None = None,
+    details: bool = False,
+    workers: int = 1,
     seed: Seed = None,
-) -> IntArray:
+) -> Any:
     """Return the numbers of k items that are diverse and, if `quality` is given, good.
 
     The similarity of two items is S = exp(-d² / m), where d is their distance and m the median
@@ -44,6 +56,7 @@ def select(
 
     X:         (n, d) features in any form that `diversify` takes. If columns are in different
                units, pass `dmsgd.features.standardize(X)`.
+    k:         how many items; with `budget` or `until` it may be left out.
     quality:   (n,) numbers >= 0: relevance, uncertainty, or whatever makes an item worth having.
     diversity: weight of diversity against quality: 0.5 takes quality as it is
                (L_ij = q_i S_ij q_j), towards 0 only quality counts, and at 1 only diversity. It is
@@ -52,119 +65,156 @@ def select(
                pyversity's DPP is quality=np.exp((1 - v) * z) here, z being the relevance with mean
                0 and deviation 1.
     given:     items chosen already, from which the new ones differ. k counts new items only.
-    exclude:   items that must not be chosen.
+    exclude:   items that must not be chosen. They are covered as all others are: an item that does
+               not matter has quality 0. `given` and `exclude` are item numbers, a mask, a set, or
+               labels of the index if X is a DataFrame whose index is not 0 to n - 1.
     how:       "cover": each item has the largest product of its quality and what it adds to
                Σ_j q_j max_i S_ij, i being chosen or given, so that every good item has a similar
                one in the set. Best first, the same every time. Use it for what to label, with or
                without `uncertainty`. Where items are given, m is at most the median squared
-               distance to the nearest of them.
+               distance to the nearest of them. All other arguments but `seed` need it.
                "greedy": each item adds most to det(L_Y), best first, the same every time. Use it
                where quality is relevance; without `quality` it prefers outliers.
                "draw" from the k-DPP, by `seed`: sets are diverse, and on average like the data.
+    metric:    "euclidean"; "cosine", the same for rows that are scaled to length 1; "precomputed",
+               where X holds similarities >= 0 of n candidates to N items, dense, or sparse as a
+               graph of nearest neighbours is.
+    cover:     (N, d) rows that are to be covered instead of X, or a tuple of these and N weights.
+    groups:    (n,) the group of each item, such as its source. at_most, at_least: how many of each
+               group are chosen, one number for all, or a dict of names. Given items count towards
+               at_most.
+    costs:     (n,) what each item costs, such as tokens; budget: what all may cost together.
+    until:     the share of Σ_j q_j, in (0, 1], at which enough is covered.
+    duplicates: no item is chosen beside one that is chosen or given and more similar to it than
+               this, such as 0.995; the cosine for metric="cosine".
+    details:   return a `Selection`: the items, what each added, what it stands for, the curve.
+    workers:   threads for "cover", -1 for all cores. The set does not depend on it.
     seed:      for "draw"; the other two are not random.
 
-    "cover" takes O(n² d) operations and up to 1 GiB. If there are more than max(6144, 12 k) items
-    it draws a sample of that size by quality, chooses from the sample and covers the sample.
-    "greedy" takes O(n d k + n k²) operations at most, fewer with quality, and 8 n k bytes, or half
-    from 2 GiB on. "draw" is exact for up to 2,000 items and a Markov chain for more
+    "cover" knows the coverage of all items. Up to 8,192 items each choice is the best of all; of
+    more, what candidates would add is estimated on a sample that grows until estimates are good,
+    and the best few are decided on all (docs/results/selection.md). A prefix of the set is the set
+    of a smaller k, unless there are `at_least`, `budget`, or m was reduced. "greedy" takes
+    O(n d k + n k²) operations at most, fewer with quality, and 8 n k bytes, or half from 2 GiB on.
+    "draw" is exact for up to 2,000 items and a Markov chain for more
     (docs/results/approximations.md).
 
-    Items of quality 0 are not chosen. If fewer than k distinct items of quality above 0 are left,
-    `select` warns and chooses the rest by quality, duplicates included. Raises ValueError if fewer
-    than k items are neither given nor excluded. See also `uncertainty`, `DiverseSelector`, `cells`.
+    Items of quality 0 are chosen only if there are fewer than k others; then, and if fewer than k
+    items are distinct, `select` warns and chooses the rest by quality, duplicates included. Raises
+    ValueError if fewer than k items are neither given nor excluded. See also `Selection`,
+    `near_duplicates`, `uncertainty`, `dmsgd.sklearn.DiverseSelector`, `cells`.
 
     >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
     >>> select(X, k=2)
     array([2, 0])
-    >>> select(X, k=3, how="greedy")
-    array([0, 4, 3])
+    >>> select(X, k=3, groups=["a", "a", "b", "b", "b"], at_most=2, at_least={"a": 1})
+    array([2, 0, 4])
+    >>> select(X, until=0.9)
+    array([2, 0, 4])
     >>> select(X, k=3, how="greedy", quality=[1, 2, 2, 1, 1])
     array([1, 2, 4])
     """
     as_choice(how, "how", get_args(How))
-    F, k = as_features(X), as_count(k, "k")
+    as_choice(metric, "metric", get_args(Metric))
+    wishes = Wishes(
+        cover, groups, at_most, at_least, costs, budget, until, duplicates,
+        as_flag(details, "details") or None,
+    )  # fmt: skip
+    places = None if k is None else as_count(k, "k")
+    wishes.check(places, how, metric)
     key = seed_key(seed) if how == "draw" or seed is not None else 0
-    q = as_quality(np.ones(F.n) if quality is None else quality, F.n, diversity)
-    known, barred = (_as_set(v, F.n, name) for v, name in ((given, "given"), (exclude, "exclude")))
+    threads = thread_count(workers)
+    F: Any = MatrixPool(X, threads) if metric == "precomputed" else _features(X, metric)
+    q = np.ones(F.n) if quality is None else aligned(quality, X, "quality")
+    q = as_quality(q, F.n, diversity)
+    known = as_named_items(given, X, F.n, "given")
     free = np.ones(F.n, dtype=bool)
-    free[known] = free[barred] = False
-    if k > (count := int(np.count_nonzero(free))):
+    free[known] = free[as_named_items(exclude, X, F.n, "exclude")] = False
+    if (places or 1) > (count := int(np.count_nonzero(free))):
         raise ValueError(
-            f"k={k} new items are asked for, but of {counted(F.n, 'item')} {count:,} are neither "
-            f"given nor excluded; ask for at most {count:,}"
+            f"k={places or 1} new items are asked for, but of {counted(F.n, 'item')} {count:,} are "
+            f"neither given nor excluded; ask for at most {count:,}"
         )
     if how == "cover":
-        return _filled(_cover(F, np.where(free, q, 0.0), k, known), q, k, free)
-    points, small = points_of(F), count + known.size <= EXACT_ITEMS
-    square = median_square(F, points)
-
-    def draw(square: float) -> IntArray | None:
-        if small:
-            return draw_exactly(F, q, k, known, free, square, key)
-        return draw_by_chain(F, points, np.where(free, q**2, 0.0), k, known, square, key)
-
-    if how == "draw" and not small and (drawn := draw(square)) is not None:
-        return drawn
-    chosen, square = greedy(points, F.d, q, k, known, free, square)
-    if how == "greedy" or chosen.size < k:
-        return _filled(chosen, q, k, free)
-    if q[chosen].min() < UNLIKELY:
-        raise InputError(
-            f"{k} items can be drawn only with such as item {chosen[np.argmin(q[chosen])]}, whose "
-            f"quality is {q[chosen].min():.1g} of the largest, which rounding hides; reduce k, or "
-            f"let diversity count more",
-            how="greedy",
-        )
-    while (drawn := draw(square)) is None:
-        square /= 4
-    return drawn
-
-
-def _as_set(value: Any, n: int, name: str) -> IntArray:
-    """Return the items of `value`, sorted."""
-    if isinstance(value, tuple) and not value:
-        return np.empty(0, dtype=np.int64)
-    return np.unique(as_items(value, n, name, 1))
-
-
-def _sample(q: FloatArray, size: int, seed: int = 0) -> tuple[IntArray, FloatArray]:
-    """Return items drawn by their quality, and weights with which sums over them are unbiased.
-
-    This is priority sampling (Duffield, Lund, Thorup 2007).
-    """
-    key = q / (1 - np.random.default_rng(seed).random(q.size))
-    order = np.argpartition(-key, size)
-    items = np.sort(order[:size])
-    return items, np.maximum(q[items], key[order[size]])
-
-
-def _cover(F: Features, q: FloatArray, k: int, known: IntArray) -> IntArray:
-    """Return items that cover all, or a sample of them; fewer than k if others are duplicates.
-
-    q: the quality of free items, 0 of all others.
-    """
-    sampled = as_features(F.take(sampled_pairs(F.n)[0]), allow_tiny=True)
-    square = median_square(sampled, points_of(sampled))
-    items, most = np.flatnonzero(q), max(MANY, EACH * k)
-    if not items.size:
-        return items
-    items, weights = _sample(q, most) if items.size > most else (items, q[items])
-    rows = F.take(items)
-    near = nearest(F.take(known), rows)
-    if known.size:
-        square = min(square, float(np.median(near)) or square)
-    return items[cover(rows, q[items], weights, k, square, near)]
-
-
-def _filled(chosen: IntArray, q: FloatArray, k: int, free: BoolArray) -> IntArray:
-    """Return k items: those that are chosen, and others by quality, with a warning."""
-    if chosen.size == k:
-        return chosen
-    free[chosen] = False
-    rest = np.flatnonzero(free)
-    rest = rest[np.argsort(-q[rest], kind="stable")][: k - chosen.size]
-    warn_kernel(
-        f"{counted(chosen.size, 'item')} of k={k} are distinct and of quality above 0; the "
-        f"other {rest.size} are chosen by quality alone"
+        pool = F if metric == "precomputed" else _pool(F, metric, wishes, known, threads)
+        return _covering(pool, q, places, known, free, metric, wishes, X)
+    items = (
+        greedy_items(F, q, places, known, free)
+        if how == "greedy"
+        else draw_set(F, q, places, known, free, key)
     )
-    return np.concatenate([chosen, rest])
+    free[items] = False
+    return filled(items, q, Rules(free, places - items.size))
+
+
+def _features(X: Any, metric: Metric, name: str = "X") -> Features:
+    """Return features in memory or on a GPU; for the cosine with rows of length 1."""
+    F = as_features(X, name, allow_tiny=name != "X")
+    if metric == "cosine":
+        if (zero := np.flatnonzero(F.row_norms2() == 0)).size:
+            raise InputError(
+                f"row {zero[0]} of {name} is zero, so that it has no cosine with others; drop "
+                f"{counted(zero.size, 'such row')}, or take another metric",
+                metric="euclidean",
+            )
+        F = as_features(normalize(F), name)
+    return F.to_memory() if F.unwrap() is F else F
+
+
+def _pool(F: Features, metric: Metric, wishes: Wishes, known: IntArray, workers: int) -> Pool:
+    """Return the candidates F, and what they are to cover."""
+    rows = wishes.split_cover()[0]
+    other = None if rows is None else _features(rows, metric, "cover")
+    if other is not None and other.d != F.d:
+        raise InputError(f"cover has {other.d} columns and X has {F.d}; give both the same ones")
+    return RowPool(F, other, known, workers)
+
+
+def _covering(
+    pool: Pool,
+    q: FloatArray,
+    k: int | None,
+    known: IntArray,
+    free: BoolArray,
+    metric: Metric,
+    wishes: Wishes,
+    X: Any,
+) -> IntArray | Selection:
+    """Return a covering set of k items, or of as many as a budget or their coverage allow."""
+    costs, budget = wishes.prices(X, pool.n, free)
+    quotas = wishes.quotas(X, pool.n, k, free, known)
+    demand, until = wishes.demand(q, pool), wishes.share()
+    places = int(np.count_nonzero(free)) if k is None else k
+    items, rules = covering_set(
+        pool, q, demand, known, Rules(free, places, costs, budget, quotas),
+        until=until, apart=wishes.apart(metric, pool.median, pool.largest),
+    )  # fmt: skip
+    if k is not None and items.size < k and costs is None and wishes.until is None:
+        if wishes.duplicates is None:
+            items = filled(items, q, rules)
+        else:
+            warn_kernel(
+                f"only {items.size:,} of {k:,} items are chosen: the others are more similar to "
+                f"one of them, or to a given one, than duplicates={wishes.duplicates:g}, or add "
+                f"nothing"
+            )
+    if wishes.details is None:
+        return items
+    return describe(pool, demand, known, items, np.flatnonzero(free), costs)
+
+
+def filled(items: IntArray, q: FloatArray, rules: Rules) -> IntArray:
+    """Return items and others by quality, with a warning, up to the last place."""
+    if not rules.more():
+        return items
+    rest = []
+    for item in np.argsort(-q, kind="stable").tolist():
+        if rules.open[item] and rules.more():
+            rules.take(item)
+            rest.append(item)
+    k, verb = items.size + len(rest), "is" if items.size == 1 else "are"
+    warn_kernel(
+        f"only {items.size:,} of {counted(k, 'item')} {verb} distinct and of quality above 0; the "
+        f"other {len(rest):,} are chosen by quality alone"
+    )
+    return np.concatenate([items, np.array(rest, dtype=np.int64)])

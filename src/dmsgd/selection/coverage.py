@@ -1,0 +1,195 @@
+"""What is covered by chosen items, and which candidate would add most.
+
+Coverage of all items is exact. What every candidate would add is estimated on a sample of the
+items: when a candidate is chosen, the change of coverage in the sample is pushed to all
+candidates, so that no estimate is stale. The best few are decided on all items. If their estimates
+turn out to be too high on average, as the best of many noisy ones are, the sample grows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.inputs.arrays import FloatArray
+from dmsgd.selection.similarity import SMALL, Similarity
+
+#: Up to this many items the sample is all of them. Of more it begins with START and grows by a
+#: quarter, but by ADDED at least.
+WHOLE, START, ADDED = 2**13, 2**11, 2**9
+#: Candidates that are decided on all items, until no estimate exceeds the best of them.
+DECIDED = (8, 16, 32, 64)
+#: The sample grows when the estimates of decided candidates exceed their gains by this share, on
+#: average over the last steps; a step counts 0.8 times as much as the next.
+TOLERANCE, FADING = 0.25, 0.8
+#: Relative differences up to this are ties, which go to the larger worth, then the lower number.
+TIED = 1e-6
+
+
+@final
+class Coverage:
+    """Coverage of N items, and what each of n candidates would add to it.
+
+    worth:   (n,) factors of gains, and demand, (N,) weights of items; the largest are 1.
+    covered: (N,) similarity of each item to the nearest one that is there already.
+    columns: work that was done, in similarities of one item to all candidates.
+    """
+
+    def __init__(
+        self, similarity: Similarity, worth: FloatArray, demand: FloatArray, covered: Any
+    ) -> None:
+        vector, n = similarity.vector, similarity.n
+        self.similarity, self.xp = similarity, similarity.xp
+        self._demanded, self.total = demand, float(demand.sum())
+        self.worth, self.demand = vector(worth, np.float64), vector(demand, np.float32)
+        self.covered = vector(covered, np.float32)
+        self.estimates = vector(np.zeros(n), np.float64)
+        self.bounds = vector(np.full(n, np.inf), np.float64)  # gains as they were decided last
+        self.counts = vector(np.zeros(demand.size), np.float32)  # how often items are in the sample
+        self.whole = demand.size <= WHOLE
+        self.size = self.columns = 0
+        self._excess = self._decided = 0.0  # of estimates over gains, and gains
+        self._grow()
+
+    @property
+    def amount(self) -> float:
+        """The demand that is covered."""
+        return self.similarity.total(self.demand * self.covered)
+
+    def best(self, open_: Any, price: Any = None) -> tuple[int, float]:
+        """Return the candidate with the largest worth x gain / price, and its gain.
+
+        open_: mask of those that may be chosen; price: (n,), None if all have the same.
+        """
+        if self._excess > TOLERANCE * self._decided:
+            self._grow()
+        similarity, own = self.similarity, self.worth if price is None else self.worth / price
+        estimates = self._expected_gains()
+        scores = own * self.xp.minimum(estimates, self.bounds)
+        scores[~open_] = -np.inf
+        top = similarity.largest(scores, DECIDED[-1] + 1)
+        top = top[scores[top] > -np.inf]
+        worth, gains = similarity.host(own[top]), np.empty(0)
+        expected = np.append(similarity.host(scores[top]), -np.inf)
+        new = similarity.host(estimates[top] < self.bounds[top])  # nothing else bounded them
+        for last in DECIDED:
+            some = top[gains.size : last]
+            found = similarity.gained(some, None, self.covered, 1.0, self.demand)
+            self.bounds[some] = found
+            gains = np.append(gains, similarity.host(found))
+            largest = float((worth[: gains.size] * gains).max())
+            if expected[gains.size] <= largest:
+                break
+        self.columns += gains.size
+        if not self.whole:
+            new, guesses = new[: gains.size], similarity.host(estimates[top[: gains.size]])
+            self._excess = FADING * self._excess + float((guesses - gains)[new].sum())
+            self._decided = FADING * self._decided + float(gains[new].sum())
+        tied = np.flatnonzero(worth[: gains.size] * gains >= (1 - TIED) * largest)
+        return self._first(top[tied], open_), float(gains[tied].max())
+
+    def _expected_gains(self) -> Any:
+        """Return what each candidate would add, as the sample tells."""
+        if self.whole:
+            return self.estimates
+        factor = self.total / self.size
+        gains = self.estimates * factor
+        if self.similarity.same:  # a candidate in the sample counts itself once
+            gains += (self.demand - factor * self.counts) * (1 - self.covered)
+        return gains
+
+    def _first(self, tied: Any, open_: Any) -> int:
+        """Return the candidate of largest worth, then lowest number, of these and their copies."""
+
+        def first(some: Any) -> int:
+            worth = self.worth[some]
+            return int(some[worth == worth.max()].min())
+
+        item = first(tied)
+        if self.similarity.same:
+            copies = (self.similarity.row(item) >= 1 - TIED) & open_
+            item = first(self.similarity.places(copies))
+        return item
+
+    def take(self, item: int) -> None:
+        """Choose a candidate: what it covers lowers the estimates of all others."""
+        S = self.similarity.row(item)
+        changed = self.similarity.places((self.covered < S) & (self.counts > 0))
+        self.estimates -= self.similarity.lost(S, changed, self.covered, self.counts)
+        self.columns += len(changed)
+        self.covered = self.xp.maximum(self.covered, S)
+
+    def _grow(self) -> None:
+        """Add items to the sample, drawn by demand."""
+        N, vector = self._demanded.size, self.similarity.vector
+        last = self.size + max(ADDED, self.size // 4) if self.size else START
+        self.whole = self.whole or last >= N
+        self._excess = self._decided = 0.0
+        if self.whole:
+            self.estimates[:] = 0.0
+            self.counts, self.size, items, weights = self.demand, N, None, self.demand
+            low = self.covered
+        else:
+            if not self.size:
+                self._order = np.random.default_rng(0).permutation(N)
+                self._sums = np.cumsum(self._demanded[self._order]) / self.total
+            places = np.searchsorted(self._sums, van_der_corput(self.size, last), side="right")
+            drawn = self._order[np.minimum(places, N - 1)]
+            numbers, repeats = np.unique(drawn, return_counts=True)
+            items, weights = vector(numbers, np.int64), vector(repeats, np.float32)
+            low = self.covered[items]
+            self.counts[items] += weights
+            self.size = last
+        self.estimates += self.similarity.gained(None, items, low, 1.0, weights)
+        self.columns += len(weights)
+
+
+@final
+class SmallCoverage:
+    """What `Coverage` is, for so few items that all gains are computed anew at every step."""
+
+    def __init__(
+        self, similarity: Any, worth: FloatArray, demand: FloatArray, covered: FloatArray
+    ) -> None:
+        self.similarity, self.worth, self.demand, self.covered = similarity, worth, demand, covered
+        self._S = np.array([similarity.row(i) for i in range(similarity.n)], dtype=float)
+
+    @property
+    def amount(self) -> float:
+        """The demand that is covered."""
+        return float(self.demand @ self.covered)
+
+    def best(self, open_: Any, price: Any = None) -> tuple[int, float]:
+        """Return the candidate with the largest worth x gain / price, and its gain."""
+        added = self._S - self.covered
+        gains = np.maximum(added, 0.0, out=added) @ self.demand
+        values = gains * (self.worth if price is None else self.worth / price)
+        values[~open_] = -1.0
+        tied = np.flatnonzero(values >= (1 - TIED) * values.max())
+        item = int(tied[self.worth[tied].argmax()])
+        return item, float(gains[item])
+
+    def take(self, item: int) -> None:
+        """Choose a candidate."""
+        self.covered = np.maximum(self.covered, self._S[item])
+
+
+def coverage_of(
+    similarity: Similarity, worth: FloatArray, demand: FloatArray, covered: FloatArray
+) -> Coverage | SmallCoverage:
+    """Return what is covered at first; the largest worth and demand are 1."""
+    if similarity.n * similarity.N <= SMALL:
+        return SmallCoverage(similarity, worth, demand, covered)
+    return Coverage(similarity, worth, demand, covered)
+
+
+def van_der_corput(first: int, last: int) -> FloatArray:
+    """Return numbers first to last of a sequence whose every prefix is spread evenly over [0, 1).
+
+    Number i is i with its 32 bits in reverse order, as a fraction.
+    """
+    bits: Any = np.arange(first, last, dtype=np.uint32)
+    for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF)):
+        bits = ((bits >> shift) & mask) | ((bits & mask) << shift)
+    return np.asarray(((bits >> 16) | (bits << 16)) / 2.0**32)

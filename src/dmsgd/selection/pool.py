@@ -1,0 +1,175 @@
+"""The pool that a set is chosen from: candidates, and the items that they are to cover."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+from scipy import sparse
+
+from dmsgd.designs.greedy import median_square, points_of, sampled_pairs
+from dmsgd.errors import InputError
+from dmsgd.features import Features, as_features
+from dmsgd.features.rows import centred, squared_distances
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_array, as_matrix, on_host
+from dmsgd.inputs.memory import reserve
+from dmsgd.selection.similarity import Graph, Kept, Similarity, of_rows
+
+#: Distances that are held at a time.
+AT_A_TIME = 2**21
+
+
+class Pool(ABC):
+    """n candidates, and N items that they are to cover.
+
+    same:     whether these are the candidates.
+    square:   m of the similarity exp(-d² / m).
+    median:   the median squared distance; `square` is smaller where items are given.
+    largest:  of the similarities that are given.
+    scalable: whether the scale can be reduced.
+    """
+
+    n: int
+    N: int
+    same: bool
+    square: float = 1.0
+    median: float = 1.0
+    largest: float = 1.0
+    scalable = True
+
+    @abstractmethod
+    def similarity(self, square: float) -> Similarity:
+        """Return the similarities at this scale."""
+
+    @abstractmethod
+    def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield items and their squared distances to the chosen candidates, (items, chosen)."""
+
+    @abstractmethod
+    def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
+        """Return the squared distances of items to chosen candidates, (items, chosen)."""
+
+    @abstractmethod
+    def near(self, item: int, square: float) -> BoolArray:
+        """Return which candidates are no further from one of them than this."""
+
+    def nearest(self, chosen: IntArray) -> FloatArray:
+        """Return the squared distance of each item to the nearest chosen candidate, or inf."""
+        found = np.full(self.N, np.inf)
+        for part, squares in self.rows(chosen) if chosen.size else ():
+            found[part] = squares.min(1)
+        return found
+
+
+@final
+class RowPool(Pool):
+    """Rows of features, similar by exp(-d² / square)."""
+
+    def __init__(
+        self, F: Features, other: Features | None = None, known: Any = (), workers: int = 1
+    ) -> None:
+        """Store rows. If some are known, the scale is at most the median to the nearest of them."""
+        self.F, self.other, self.workers = F, other, workers
+        self.same, self.n = other is None, F.n
+        covered = F if other is None else other
+        self.N, sampled = covered.n, covered.take(sampled_pairs(covered.n)[0])
+        few = as_features(sampled, allow_tiny=True)
+        self.square = self.median = median_square(few, points_of(few))
+        self._rows = covered.unwrap()
+        if self.same and len(known):
+            self.square = min(self.square, float(np.median(self.nearest(known))) or self.square)
+
+    def similarity(self, square: float) -> Similarity:
+        """Return the similarities at this scale, where the rows are."""
+        X, Y = self.F.unwrap(), None if self.other is None else self.other.unwrap()
+        if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
+            from dmsgd.selection.cuda import CudaRows
+
+            return CudaRows(X, Y, square)
+        if Y is None:
+            return of_rows(centred(X), None, square, self.workers)
+        if sparse.issparse(X) or sparse.issparse(Y):
+            X, Y = sparse.csr_array(X), sparse.csr_array(Y)
+        else:
+            centre = Y.mean(0)
+            X, Y = X - centre, Y - centre
+        return of_rows(X, Y, square, self.workers)
+
+    def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield items and their squared distances to the chosen candidates."""
+        return _distances(self._rows, self.F.take(chosen))
+
+    def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
+        """Return the squared distances of items to chosen candidates."""
+        covered = self.F if self.other is None else self.other
+        return np.asarray(squared_distances(covered.take(items), self.F.take(chosen)))
+
+    def near(self, item: int, square: float) -> BoolArray:
+        """Return which candidates are no further from one of them than this."""
+        one, X = self.F.take(np.array([item])), self.F.unwrap()
+        return np.concatenate([found[:, 0] <= square for _, found in _distances(X, one)])
+
+
+def _distances(X: Any, rows: Any) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield parts of X and their squared distances to `rows`."""
+    step = max(1, AT_A_TIME // max(1, rows.shape[0]))
+    for first in range(0, X.shape[0], step):
+        part = slice(first, min(first + step, X.shape[0]))
+        some = X[part]
+        if not (isinstance(some, np.ndarray) or sparse.issparse(some)):
+            there = some.new_tensor(as_array(rows), dtype=some.double().dtype)
+            yield part, on_host(squared_distances(some.double(), there))
+        else:
+            yield part, np.asarray(squared_distances(some, rows))
+
+
+@final
+class MatrixPool(Pool):
+    """Similarities that are given, (n, N); squared distances are -log of them, the largest 1."""
+
+    scalable = False
+
+    def __init__(self, S: Any, workers: int) -> None:
+        self.S = as_matrix(S, "X", allow_tiny=True)
+        entries = self.S.data if sparse.issparse(self.S) else self.S
+        if entries.size and entries.min() < 0:
+            row, column = np.argwhere(self.S < 0)[0]
+            raise InputError(
+                f"X[{row}, {column}] is negative, but metric='precomputed' needs similarities, "
+                f"not distances; pass np.exp(-D / np.median(D)) for squared distances D"
+            )
+        if not (largest := float(entries.max(initial=0.0))):
+            raise InputError("all similarities are zero, so no item covers another")
+        (self.n, self.N), self.workers = self.S.shape, workers
+        self.same = self.n == self.N
+        if sparse.issparse(self.S):
+            self._similarity: Similarity = Graph(self.S / largest, self.same)
+        else:
+            reserve(self.n * self.N // 2, f"{self.n:,} x {self.N:,} similarities", "use fewer")
+            T = np.ascontiguousarray((self.S / largest).T, dtype=np.float32)
+            self._similarity = Kept(T, self.same, workers)
+        self.largest = largest
+
+    def similarity(self, square: float) -> Similarity:
+        """Return the similarities, of which the largest is 1."""
+        return self._similarity
+
+    def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield items and -log of their similarities."""
+        step = max(1, AT_A_TIME // max(1, chosen.size))
+        for first in range(0, self.N, step):
+            items = np.arange(first, min(first + step, self.N))
+            yield slice(first, first + items.size), self.squares(items, chosen)
+
+    def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
+        """Return -log of the similarities of items to chosen candidates."""
+        with np.errstate(divide="ignore"):
+            return -np.log(as_array(self.S[chosen][:, items]).T / self.largest)
+
+    def near(self, item: int, square: float) -> BoolArray:
+        """Return which candidates are as similar to one of them; of another set none is known."""
+        if not self.same:
+            return np.zeros(self.n, dtype=bool)
+        return np.asarray(as_array(self.S[[item]])[0] / self.largest >= np.exp(-square))

@@ -1,0 +1,147 @@
+"""`Selection`: a chosen set, what each item adds and stands for, and how random sets compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.messages import counted
+from dmsgd.selection.pool import Pool
+
+#: Random orders that a set is compared with, the candidates of one, and the items of which the
+#: coverage is measured, at most.
+ORDERS, LONGEST, MEASURED = 5, 20_000, 2000
+#: Candidates of an order that are looked at in one go.
+AT_ONCE = 64
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Selection:
+    """Chosen items, best first, and what they cover.
+
+    items:      (k,) item numbers.
+    gains:      (k,) share of the demand that each added; at one scale, so that it is 0 for items
+                that were chosen at a smaller one, when all was covered as far as rounding shows.
+    coverage:   (k + 1,) share of the demand that is covered by the given items and the first 0 to k
+                chosen ones: the mean similarity to the nearest of them, weighted by quality.
+    nearest:    (N,) for each item to be covered, the place of the nearest one among the given, in
+                ascending order, and then the chosen items.
+    similarity: (N,) its similarity to that one.
+    stands_for: (k,) the weight of the items whose nearest it is. These are cluster weights and not
+                unbiased ones, for which see `dmsgd.unbiased_weights`.
+    scale:      m in the similarity exp(-d² / m); 1 where similarities were given.
+    spent:      what the items cost together, None if there were no costs.
+    """
+
+    items: IntArray
+    gains: FloatArray
+    coverage: FloatArray
+    nearest: IntArray
+    similarity: FloatArray
+    stands_for: FloatArray
+    scale: float
+    spent: float | None
+    _pool: Pool = field(repr=False)
+    _demand: FloatArray = field(repr=False)
+    _known: IntArray = field(repr=False)
+    _free: IntArray = field(repr=False)
+    _costs: FloatArray | None = field(repr=False)
+
+    def __len__(self) -> int:
+        return self.items.size
+
+    def head(self, k: int) -> Selection:
+        """Return the first k items, with what these alone cover and stand for."""
+        items = self.items[:k]
+        return describe(self._pool, self._demand, self._known, items, self._free, self._costs)
+
+    @cached_property
+    def like_random(self) -> int:
+        """How many items at random cover as much, on average; 0 if none do up to 20,000."""
+        return _random_size(self)
+
+    def __repr__(self) -> str:
+        what = f"{counted(self.items.size, 'item')} cover{'s' * (self.items.size == 1)}"
+        share = f"{self.coverage[-1]:.3g} of the demand"
+        size = self.like_random
+        as_well = f", as well as {size:,} random ones" if size else ""
+        paid = "" if self.spent is None else f", and cost {self.spent:g}"
+        return f"Selection({what} {share}{as_well}{paid})"
+
+    def _repr_html_(self) -> str:
+        """Return the coverage curve as a small picture, for notebooks."""
+        from html import escape
+
+        width, height, steps = 320, 90, self.coverage
+        at = np.unique(np.linspace(0, steps.size - 1, min(steps.size, 160)).astype(int))
+        x = at / max(1, steps.size - 1) * width
+        y = height * (1 - steps[at])
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+        return (
+            f"<div>{escape(repr(self))}<br><svg width='{width}' height='{height}' role='img' "
+            f"aria-label='coverage by number of items'><rect width='100%' height='100%' "
+            f"fill='none' stroke='gray'/><polyline points='{points}' fill='none' "
+            f"stroke='currentColor' stroke-width='2'/></svg></div>"
+        )
+
+
+def describe(
+    pool: Pool,
+    demand: FloatArray,
+    known: IntArray,
+    items: IntArray,
+    free: IntArray,
+    costs: FloatArray | None,
+) -> Selection:
+    """Return what a set of items covers, beside known ones, by one pass over all items."""
+    everyone, total = np.concatenate([known, items]), float(demand.sum())
+    nearest, similar = np.zeros(pool.N, dtype=np.int64), np.zeros(pool.N)
+    curve = np.zeros(items.size + 1)
+    for part, squares in pool.rows(everyone) if everyone.size else ():
+        S = np.exp(squares / -pool.square)
+        nearest[part] = S.argmax(1)
+        similar[part] = S[np.arange(len(S)), nearest[part]]
+        if known.size:
+            S[:, known.size - 1] = S[:, : known.size].max(1)
+            S = S[:, known.size - 1 :]
+        else:
+            S = np.hstack([np.zeros((len(S), 1)), S])
+        curve += demand[part] @ np.maximum.accumulate(S, axis=1)
+    counts = np.bincount(nearest, demand, minlength=everyone.size)[known.size :].astype(float)
+    curve /= total
+    return Selection(
+        items, np.diff(curve), curve, nearest, similar, counts, pool.square,
+        None if costs is None else float(costs[items].sum()),
+        pool, demand, known, free, costs,
+    )  # fmt: skip
+
+
+def _random_size(chosen: Selection) -> int:
+    """Return how many random free items, beside the known ones, cover as much."""
+    pool, rng, demand = chosen._pool, np.random.default_rng(0), chosen._demand
+    drawn = pool.N > MEASURED
+    items = rng.choice(pool.N, MEASURED, p=demand / demand.sum()) if drawn else np.arange(pool.N)
+    weights = np.ones(items.size) if drawn else demand
+    aim = float(weights @ chosen.similarity[items])
+    orders = [rng.permutation(chosen._free)[:LONGEST] for _ in range(ORDERS)]
+
+    def similar(candidates: IntArray) -> FloatArray:
+        return np.exp(pool.squares(items, candidates) / -pool.square)
+
+    begun = similar(chosen._known).max(1, initial=0.0)
+    covered = [begun] * ORDERS
+    for first in range(0, orders[0].size, AT_ONCE):
+        curve = np.zeros(orders[0][first : first + AT_ONCE].size)
+        for which, order in enumerate(orders):
+            S = np.maximum(similar(order[first : first + AT_ONCE]), covered[which][:, None])
+            S = np.maximum.accumulate(S, axis=1)
+            covered[which] = S[:, -1]
+            curve += weights @ S / ORDERS
+        if curve[-1] >= aim:
+            return first + 1 + int(np.argmax(curve >= aim))
+    return 0

@@ -1,0 +1,304 @@
+"""How similar candidates are to the items that are to be covered, on the processor.
+
+Rows of `Rows` are computed when they are needed, those of `Kept` are in memory, and a `Graph` has
+few that are not zero. Each tells what candidates would add to coverage.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.features.rows import float32_rows, multiply, row_norms2, squared_distances
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.samplers.parallel import parallel_map
+
+#: Rows and columns of a product. A constant, so that sums are rounded in one way.
+TILE = 512
+#: Items are at most so far from the mean in any column, in units of the RBF scale.
+FARTHEST = 1e12
+#: Up to this many similarities are kept, 256 MiB; up to SMALL of them NumPy is as fast as compiled
+#: loops, which take half a second to load.
+KEPT, SMALL = 2**26, 2**16
+#: Similarities that are smaller than this are zero.
+LEAST = np.float32(2.0**-126)
+
+
+class Similarity(ABC):
+    """Similarities of n candidates to N items, 0 to 1.
+
+    same:    whether candidate i is item i.
+    workers: threads that share the work; results do not depend on their number.
+    """
+
+    n: int
+    N: int
+    same: bool
+    workers: int = 1
+    xp: Any = np
+
+    @abstractmethod
+    def gained(
+        self,
+        candidates: IntArray | None,
+        items: IntArray | None,
+        low: Any,
+        high: Any,
+        weights: Any,
+    ) -> Any:
+        """Return Σ_j w_j max(min(S_ij, high_j) - low_j, 0) for the candidates i, None for all.
+
+        j runs over `items`, None for all; low, high and weights are float32 arrays of their size.
+        """
+
+    @abstractmethod
+    def row(self, candidate: int) -> Any:
+        """Return the similarities of a candidate to all items in float32, shape (N,)."""
+
+    def lost(self, S: Any, items: Any, covered: Any, weights: Any) -> Any:
+        """Return how much less all candidates add once these items are covered by S.
+
+        S, covered and weights: (N,), the new and the present coverage of all items.
+        """
+        return self.gained(None, items, covered[items], S[items], weights[items])
+
+    def vector(self, values: Any, kind: Any) -> Any:
+        """Return numbers where the similarities are computed."""
+        return np.asarray(values, dtype=kind)
+
+    def largest(self, scores: Any, count: int) -> Any:
+        """Return the places of the largest scores, in descending order; ties in ascending order."""
+        if count < scores.size:
+            least = np.partition(scores, scores.size - count)[scores.size - count]
+            places = np.flatnonzero(scores >= least)
+        else:
+            places = np.arange(scores.size)
+        return places[np.argsort(-scores[places], kind="stable")][:count]
+
+    def places(self, mask: Any) -> Any:
+        """Return where a mask is true."""
+        return np.flatnonzero(mask)
+
+    def total(self, values: Any) -> float:
+        """Return a sum in float64."""
+        return float(values.sum(dtype=np.float64))
+
+    def host(self, values: Any) -> Any:
+        """Return numbers as an array."""
+        return values
+
+
+@final
+class Rows(Similarity):
+    """exp(-d² / square) between rows, computed in float32 when it is needed."""
+
+    def __init__(self, X: Any, Y: Any, square: float, workers: int = 1) -> None:
+        """Store X, the candidates, and Y, what is to be covered, None for X; both centred."""
+        self.same, self.workers, self.square = Y is None, workers, square
+        self.X, self.left = self._scaled(X)
+        self.Y, self.right = (self.X, self.left) if Y is None else self._scaled(Y)
+        self.n, self.N = self.left.size, self.right.size
+        self._local = threading.local()
+
+    def _scaled(self, X: Any) -> tuple[Any, Any]:
+        """Return x and s in float32 such that S_ij = 2^(x_i·y_j - s_i - s_j)."""
+        X = float32_rows(X, np.sqrt(2 / np.log(2) / self.square), FARTHEST)
+        return X, (row_norms2(X) / 2).astype(np.float32)
+
+    def _product(self, A: Any, B: Any) -> Any:
+        """Return A Bᵀ; the next call of this thread overwrites it."""
+        size = A.shape[0] * B.shape[0]
+        if getattr(self._local, "buffer", np.empty(0)).size < size:
+            self._local.buffer = np.empty(max(size, TILE**2), dtype=np.float32)
+        G = self._local.buffer[:size].reshape(A.shape[0], B.shape[0])
+        multiply(A, B, G)
+        return G
+
+    def gained(
+        self,
+        candidates: IntArray | None,
+        items: IntArray | None,
+        low: Any,
+        high: Any,
+        weights: Any,
+    ) -> FloatArray:
+        """Return what candidates add, by tiles of constant width that are added in order."""
+        from dmsgd.compiled.cover import add_gains
+
+        some, everything = candidates is not None, slice(None)
+        A, left = ((part[candidates if some else everything]) for part in (self.X, self.left))
+        B, right = ((part[everything if items is None else items]) for part in (self.Y, self.right))
+        least = np.log2(np.maximum(low, LEAST)) + right
+        high = np.broadcast_to(np.float32(high), low.shape) if np.ndim(high) == 0 else high
+        tall = [slice(first, first + TILE) for first in range(0, left.size, TILE)]
+        wide = [slice(first, first + TILE) for first in range(0, right.size, TILE)]
+
+        def add(mine: slice, theirs: slice, out: FloatArray) -> None:
+            G = self._product(A[mine], B[theirs])
+            limits = least[theirs], low[theirs], high[theirs], weights[theirs]
+            add_gains(G, left[mine], right[theirs], *limits, out)
+
+        if len(tall) == 1:  # threads share the items
+            parts = np.zeros((len(wide), left.size))
+
+            def add_wide(at: int) -> None:
+                add(tall[0], wide[at], parts[at])
+
+            parallel_map(add_wide, range(len(wide)), self.workers)
+            return np.cumsum(parts, axis=0)[-1] if len(wide) else np.zeros(left.size)
+        found = np.zeros(left.size)
+
+        def add_tall(mine: slice) -> None:
+            for theirs in wide:
+                add(mine, theirs, found[mine])
+
+        parallel_map(add_tall, tall, self.workers)
+        return found
+
+    def lost(self, S: Any, items: Any, covered: Any, weights: Any) -> Any:
+        """Return how much less candidates add; those that are too far from the items add nothing.
+
+        A candidate that adds to item j is nearer to it than r_j, where covered_j = exp(-r_j²), so
+        that it is nearer to the chosen one than r_j + d_j, d_j being the distance of that to j.
+        """
+        if not self.same or items.size == 0:
+            return super().lost(S, items, covered, weights)
+        reach = sum(np.sqrt(-np.log(np.clip(c[items], LEAST, 1))) for c in (covered, S))
+        order, found = np.argsort(reach, kind="stable"), np.zeros(self.n)
+        for first in range(0, items.size, TILE // 4):
+            part = np.sort(items[order[first : first + TILE // 4]])
+            farthest = 1.001 * reach[order[first : first + TILE // 4][-1]] + 0.001
+            near = np.flatnonzero(np.exp(-(farthest**2)) <= S)
+            limits = covered[part], S[part], weights[part]
+            if 2 * near.size > self.n:
+                part = np.sort(items[order[first:]])
+                return found + self.gained(None, part, covered[part], S[part], weights[part])
+            found[near] += self.gained(near, part, *limits)
+        return found
+
+    def row(self, candidate: int) -> Any:
+        """Return similarities to all items."""
+        from dmsgd.compiled.cover import similarities
+
+        S = np.empty((1, self.N), dtype=np.float32)
+        multiply(self.X[[candidate]], self.Y, S)
+        similarities(S, self.left[[candidate]], self.right)
+        if self.same:
+            S[0, candidate] = 1
+        return S[0]
+
+    def kept(self) -> Kept:
+        """Return the same similarities, all of them in memory."""
+        from dmsgd.compiled.cover import similarities
+
+        T = np.empty((self.N, self.n), dtype=np.float32)
+        tall = [slice(first, first + TILE) for first in range(0, self.N, TILE)]
+        wide = [slice(first, first + TILE) for first in range(0, self.n, TILE)]
+
+        def compute(at: int) -> None:
+            theirs = tall[at]
+            for mine in wide[at:] if self.same else wide:
+                S = self._product(self.Y[theirs], self.X[mine])
+                similarities(S, self.right[theirs], self.left[mine])
+                T[theirs, mine] = S
+                if self.same:
+                    T[mine, theirs] = S.T
+
+        parallel_map(compute, range(len(tall)), self.workers)
+        if self.same:
+            np.fill_diagonal(T, 1)
+        return Kept(T, self.same, self.workers)
+
+
+@final
+class Kept(Similarity):
+    """Similarities in memory: T[j, i] is that of candidate i and item j."""
+
+    def __init__(self, T: Any, same: bool, workers: int = 1) -> None:
+        self.T, self.same, self.workers = T, same, workers
+        self.N, self.n = T.shape
+
+    def gained(
+        self,
+        candidates: IntArray | None,
+        items: IntArray | None,
+        low: Any,
+        high: Any,
+        weights: Any,
+    ) -> FloatArray:
+        """Return what candidates add; to the items one by one."""
+        if candidates is not None or self.T.size <= SMALL:
+            if candidates is not None and self.same and items is None:
+                S = self.T[candidates].T  # which is contiguous
+            else:
+                S = self.T if items is None else self.T[items]
+                S = S if candidates is None else S[:, candidates]
+            parts = np.minimum(S.T, high) - low
+            return np.asarray(np.maximum(parts, 0, out=parts) @ weights.astype(float))
+        from dmsgd.compiled.cover import add_kept_gains
+
+        items = np.arange(self.N) if items is None else items
+        high = np.broadcast_to(np.float32(high), low.shape) if np.ndim(high) == 0 else high
+        found = np.zeros(self.n)
+
+        def add(first: int) -> None:
+            last = min(first + 4 * TILE, self.n)
+            add_kept_gains(self.T, items, low, high, weights, first, last, found)
+
+        parallel_map(add, range(0, self.n, 4 * TILE), self.workers)
+        return found
+
+    def row(self, candidate: int) -> Any:
+        """Return similarities to all items."""
+        return self.T[candidate] if self.same else np.ascontiguousarray(self.T[:, candidate])
+
+
+@final
+class Graph(Similarity):
+    """Similarities of which few are not zero: a sparse (n, N) matrix, such as a k-NN graph."""
+
+    def __init__(self, S: Any, same: bool) -> None:
+        self.by_candidate, self.by_item, self.same = S, S.tocsc(), same
+        self.n, self.N = S.shape
+
+    def gained(
+        self,
+        candidates: IntArray | None,
+        items: IntArray | None,
+        low: Any,
+        high: Any,
+        weights: Any,
+    ) -> FloatArray:
+        """Return what candidates add."""
+        if candidates is None:
+            part = self.by_item if items is None else self.by_item[:, items]
+            column, place = np.repeat(np.arange(low.size), np.diff(part.indptr)), part.indices
+            size = self.n
+        else:
+            part = self.by_candidate[candidates]
+            column, size = part.indices, candidates.size
+            place = np.repeat(np.arange(size), np.diff(part.indptr))
+        high = high if np.ndim(high) == 0 else high[column]
+        parts = weights[column] * np.maximum(np.minimum(part.data, high) - low[column], 0)
+        return np.bincount(place, parts, minlength=size).astype(float)
+
+    def row(self, candidate: int) -> Any:
+        """Return similarities to all items."""
+        row = self.by_candidate[[candidate]]
+        found = np.zeros(self.N, dtype=np.float32)
+        found[row.indices] = row.data
+        return found
+
+
+def of_rows(X: Any, Y: Any, square: float, workers: int) -> Similarity:
+    """Return the similarities of centred rows X to rows Y, or to each other."""
+    n, N = X.shape[0], (X if Y is None else Y).shape[0]
+    if n * N <= SMALL:
+        near = np.asarray(squared_distances(X, X) if Y is None else squared_distances(Y, X))
+        T = np.exp(near / -square).astype(np.float32)
+        return Kept(T, Y is None)
+    rows = Rows(X, Y, square, workers)
+    return rows.kept() if n * N <= KEPT else rows

@@ -1,0 +1,276 @@
+"""Groups, costs, coverage, duplicates of `select`: against brute force; and what it returns."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dmsgd
+from dmsgd.selection import coverage, similarity
+from test_selecting import matrix
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def allowed(chosen, k, o, n, S):
+    """Return which items every rule admits after those that are chosen: the rules, written out."""
+    ok = np.ones(n, dtype=bool)
+    ok[[*chosen, *o.get("given", ()), *o.get("exclude", ())]] = False
+    if "costs" in o:
+        ok &= o["costs"][chosen].sum() + o["costs"] <= o["budget"] + 1e-9
+    if "groups" in o:
+        groups, left = o["groups"], k - len(chosen)
+        have = {g: sum(groups[i] == g for i in chosen) for g in set(groups)}
+        known = {g: sum(groups[i] == g for i in o.get("given", ())) for g in set(groups)}
+        need = {g: max(0, o.get("at_least", {}).get(g, 0) - have[g]) for g in have}
+        for g in have:
+            full = have[g] + known[g] >= o.get("at_most", {}).get(g, n)
+            if full or (sum(need.values()) >= left and not need[g]):
+                ok &= groups != g
+    if "duplicates" in o:
+        there = [*chosen, *o.get("given", ())]
+        ok &= ~(S[there] > o["duplicates"]).any(0) if there else True
+    return ok
+
+
+def check(X, k, o, S, by_cost=False):
+    """Each step of `select` has the largest value of all items that the rules admit."""
+    n, chosen = len(X), []
+    q = o.get("quality", np.ones(n))
+    found = dmsgd.select(X, k, **o)
+    covered = S[list(o.get("given", ()))].max(0, initial=0.0)
+    price = o["costs"] if by_cost else 1.0
+    for item in found.tolist():
+        gains = np.maximum(S - covered, 0) @ q
+        values = np.where(allowed(chosen, k or n, o, n, S), q * gains / price, -1.0)
+        if values.max() < 1e-5:
+            return found  # what is left is rounding: the scale is reduced from here on
+        assert values[item] >= values.max() * (1 - 1e-5)
+        chosen.append(item)
+        covered = np.maximum(covered, S[item])
+    return found
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_all_wishes_against_brute_force(rng, monkeypatch, small):
+    if not small:
+        monkeypatch.setattr(similarity, "SMALL", 0)
+        monkeypatch.setattr(coverage, "SMALL", 0)
+        monkeypatch.setattr(similarity, "KEPT", 0)
+    for case in range(60):
+        n, d = int(rng.integers(20, 41)), int(rng.integers(2, 20))  # all are in the sample of 40
+        X, k, o = rng.normal(size=(n, d)), int(rng.integers(1, 12)), {}
+        S = matrix(X)
+        if case % 2:
+            o["quality"] = rng.uniform(0.1, 1, size=n)
+        if rng.random() < 0.3:
+            o["exclude"] = rng.choice(n // 4, 4, replace=False) * 4 + 3
+        if rng.random() < 0.5:
+            o["groups"] = np.arange(n) % 4
+            o["at_most"] = {g: int(rng.integers(3, 8)) for g in range(4)}
+            if k >= 3:
+                o["at_least"] = {0: 1, 1: 2}
+        if rng.random() < 0.3:
+            o["duplicates"] = 0.7
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dmsgd.KernelWarning)
+            found = check(X, k, o, S)
+        if "groups" in o:
+            counts = np.bincount(o["groups"][found], minlength=4)
+            assert all(counts[g] <= o["at_most"][g] for g in range(4))
+            if "duplicates" not in o:
+                assert all(counts[g] >= least for g, least in o.get("at_least", {}).items())
+
+
+def test_given_items_count_towards_at_most(rng):
+    X, groups = rng.normal(size=(40, 3)), np.repeat(["a", "b"], 20)
+    found = dmsgd.select(X, 6, groups=groups, at_most=5, given=[0, 1, 2])
+    assert (groups[found] == "a").sum() <= 2
+    found = dmsgd.select(X, 6, groups=groups, at_most={"a": 1})
+    assert (groups[found] == "a").sum() <= 1
+
+
+def test_a_budget_takes_the_better_of_two_greedy_sets(rng):
+    for _ in range(20):
+        X, costs = rng.normal(size=(12, 2)), rng.uniform(0.5, 2, 12)
+        S = matrix(X)
+        options = {"costs": costs, "budget": 4.0}
+        chosen = dmsgd.select(X, details=True, **options)
+        assert chosen.spent == pytest.approx(costs[chosen.items].sum())
+        assert chosen.spent <= 4.0
+        best = max(
+            S[list(s)].max(0).sum()
+            for size in range(1, 8)
+            for s in itertools.combinations(range(12), size)
+            if costs[list(s)].sum() <= 4.0
+        )
+        value = S[chosen.items].max(0).sum()
+        assert value >= (1 - 1 / np.e) / 2 * best
+        steps = []
+        for price in (np.ones(12), costs):
+            covered, items = np.zeros(12), []
+            while True:
+                values = np.maximum(S - covered, 0).sum(1) / price
+                values[items] = -1
+                values[costs[items].sum() + costs > 4.0] = -1
+                if values.max() < 1e-6:
+                    break
+                items.append(int(values.argmax()))
+                covered = np.maximum(covered, S[items[-1]])
+            steps.append(covered.sum())
+        assert value == pytest.approx(max(steps), rel=1e-5)
+    assert len(dmsgd.select(X, 2, **options)) == 2
+
+
+def test_until_ends_the_set(rng):
+    X = rng.normal(size=(200, 3))
+    for share in (0.5, 0.8, 0.95):
+        found = dmsgd.select(X, until=share, details=True)
+        assert found.coverage[-1] >= share * (1 - 1e-6)
+        assert found.coverage[-2] < share
+        assert dmsgd.select(X, 200, until=share).tolist() == found.items.tolist()
+    assert dmsgd.select(X, 3, until=0.99).size == 3
+    assert dmsgd.select(X, until=0.2, given=np.arange(100)).size == 0
+    copies = np.repeat(X[:10], 3, axis=0)
+    assert dmsgd.select(copies, until=1.0).size == 10
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_near_duplicates_are_not_chosen(rng, metric):
+    X = np.repeat(rng.normal(size=(30, 6)), 3, axis=0) + 1e-3 * rng.normal(size=(90, 6))
+    with pytest.warns(dmsgd.KernelWarning, match="only 30 of 50"):
+        found = dmsgd.select(X, 50, duplicates=0.995, metric=metric)
+    assert sorted(found // 3) == list(range(30))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        some = dmsgd.select(X, 20, duplicates=0.995, metric=metric, given=[0, 4])
+    assert len(set(some // 3) | {0, 1}) == 22
+
+
+def test_the_cosine_is_that_of_unit_rows(rng):
+    X = rng.normal(size=(100, 5)) * rng.uniform(0.1, 9, size=(100, 1))
+    unit = X / np.linalg.norm(X, axis=1)[:, None]
+    assert dmsgd.select(X, 20, metric="cosine").tolist() == dmsgd.select(unit, 20).tolist()
+    sparse_rows = dmsgd.select(sparse.csr_array(X), 20, metric="cosine")
+    assert sparse_rows.tolist() == dmsgd.select(unit, 20).tolist()
+    X[3] = 0
+    with pytest.raises(ValueError, match="row 3"):
+        dmsgd.select(X, 5, metric="cosine")
+
+
+def test_a_selection_says_what_it_covers(rng):
+    X, q, given = rng.normal(size=(300, 4)), rng.uniform(size=300), [5, 80]
+    found = dmsgd.select(X, 20, quality=q, given=given, details=True)
+    assert isinstance(found, dmsgd.Selection)
+    assert found.items.tolist() == dmsgd.select(X, 20, quality=q, given=given).tolist()
+    S = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / found.scale)
+    everyone = [*given, *found.items]
+    assert found.similarity == pytest.approx(S[everyone].max(0), abs=1e-9)
+    assert found.nearest.tolist() == S[everyone].argmax(0).tolist()
+    for k in (0, 7, 20):
+        assert found.coverage[k] == pytest.approx(q @ S[everyone[: k + 2]].max(0) / q.sum())
+    assert found.coverage[0] + found.gains.sum() == pytest.approx(found.coverage[-1])
+    total = q / q.max()
+    assert found.stands_for.sum() == pytest.approx(total[found.nearest >= 2].sum())
+    head = found.head(7)
+    assert head.items.tolist() == found.items[:7].tolist()
+    assert head.coverage == pytest.approx(found.coverage[:8])
+    assert head.nearest.max() == 8
+    assert "20 items cover" in repr(found)
+    assert "random" in repr(found)
+    assert "polyline" in found._repr_html_()
+
+
+def test_random_items_that_cover_as_much_are_counted(rng):
+    X = np.repeat(rng.normal(size=(10, 3)) * 9, 40, axis=0) + 0.01 * rng.normal(size=(400, 3))
+    found = dmsgd.select(X, 10, details=True)
+    assert 20 < found.like_random < 80  # 29 on average until each of ten groups is met
+    everything = dmsgd.select(X, 400, details=True)
+    assert everything.like_random == 400 or everything.like_random == 0
+
+
+def test_gains_are_0_once_all_is_covered():
+    X = np.repeat(np.linspace(0, 1, 300), 2)[:, None]
+    found = dmsgd.select(X, 290, details=True)
+    assert len(set(X[found.items, 0])) == 290
+    assert found.gains[-1] < 1e-5
+    assert (found.gains >= 0).all()
+
+
+WRONG = [
+    ({}, "how many"),
+    ({"k": 3, "how": "greedy", "until": 0.5}, "how='cover'"),
+    ({"k": 3, "how": "draw", "details": True}, "how='cover'"),
+    ({"k": 3, "how": "greedy", "metric": "precomputed"}, "KDPP"),
+    ({"budget": 4.0}, "costs"),
+    ({"k": 3, "costs": np.ones(20)}, "budget"),
+    ({"k": 3, "groups": np.zeros(20)}, "at_most"),
+    ({"k": 3, "at_most": 2}, "groups"),
+    ({"k": 3, "groups": np.arange(20) % 2, "at_least": 2}, "k=3"),
+    ({"k": 9, "groups": np.arange(20) % 2, "at_most": 4}, "at most 8"),
+    ({"k": 9, "groups": np.arange(20) // 18, "at_least": {1: 3}}, "at most 2"),
+    ({"k": 9, "groups": np.arange(20) % 2, "at_most": {7: 1}}, "no item has"),
+    ({"until": 0.5, "groups": np.arange(20) % 2, "at_least": 1}, "give k"),
+    ({"costs": np.arange(20.0), "budget": 3.0}, "item 0"),
+    ({"costs": np.full(20, 2.0), "budget": 1.0}, "cheapest"),
+    ({"k": 3, "cover": np.ones((4, 3))}, "columns"),
+    ({"k": 3, "cover": (np.ones((4, 2)), -np.ones(4))}, "weights"),
+    ({"k": 3, "until": 0.0}, "until"),
+    ({"k": 3, "duplicates": 0.0}, "duplicates"),
+    ({"k": 3, "metric": "manhattan"}, "metric"),
+]
+
+
+@pytest.mark.parametrize(("options", "word"), WRONG)
+def test_what_has_no_meaning_is_refused(rng, options, word):
+    with pytest.raises(ValueError, match=word):
+        dmsgd.select(rng.normal(size=(20, 2)), **options)
+
+
+def test_distances_are_no_similarities(rng):
+    S = rng.random((9, 9))
+    S[2, 5] = -1
+    with pytest.raises(ValueError, match=r"X\[2, 5\]"):
+        dmsgd.select(S, 3, metric="precomputed")
+    with pytest.raises(ValueError, match="zero"):
+        dmsgd.select(np.zeros((9, 9)), 3, metric="precomputed")
+    with pytest.raises(ValueError, match="columns of X"):
+        dmsgd.select(abs(S), 3, metric="precomputed", cover=S)
+
+
+def test_items_have_many_names(rng):
+    pandas = pytest.importorskip("pandas")
+    X = rng.normal(size=(12, 2))
+    expected = dmsgd.select(X, 3, given=[1, 4], exclude=[2]).tolist()
+    mask = np.isin(np.arange(12), [1, 4])
+    for given in ([4, 1, 1], {1, 4}, mask, mask.tolist(), np.array([1, 4]), (1, 4)):
+        assert dmsgd.select(X, 3, given=given, exclude={2}).tolist() == expected
+    assert dmsgd.select(X, 3, given=None, exclude=None).tolist() == dmsgd.select(X, 3).tolist()
+    frame = pandas.DataFrame(X, index=list("abcdefghijkl"))
+    assert dmsgd.select(frame, 3, given=["b", "e"], exclude=["c"]).tolist() == expected
+    numbered = pandas.DataFrame(X, index=np.arange(100, 112))
+    assert dmsgd.select(numbered, 3, given=[101, 104], exclude=[102]).tolist() == expected
+    with pytest.raises(ValueError, match="index"):
+        dmsgd.select(numbered, 3, given=[1])
+    with pytest.raises(ValueError, match="mask"):
+        dmsgd.select(X, 3, given=mask[:5])
+    with pytest.raises(ValueError, match="repeated"):
+        dmsgd.select(pandas.DataFrame(X, index=[7] * 12), 3, given=[7])
+
+
+@pytest.mark.parametrize("name", ["quality", "groups", "costs"])
+def test_series_are_matched_by_index(rng, name):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rng.normal(size=(30, 3)), index=[f"r{i}" for i in range(30)])
+    values = pandas.Series(rng.integers(1, 4, size=30), index=frame.index)
+    more = {"quality": {"k": 5}, "groups": {"k": 5, "at_most": 2}, "costs": {"budget": 9.0}}[name]
+    expected = dmsgd.select(frame.to_numpy(), **{name: values.to_numpy()}, **more)
+    shuffled = values.sample(frac=1.0, random_state=0)
+    assert dmsgd.select(frame, **{name: shuffled}, **more).tolist() == expected.tolist()
+    with pytest.raises(ValueError, match="index"):
+        dmsgd.select(frame, **{name: values.rename(lambda label: label + "x")}, **more)
