@@ -16,8 +16,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-#: Laws and sets, draws and loaders in threads, one training run, set-up, and stored draws.
-FILES = ["cuda", "cuda_threads", "cuda_program", "device_math", "stored_draws"]
+#: Distributions, sets of `select`, loaders in threads, a training run, set-up, stored draws.
+FILES = [
+    "cuda",
+    "cuda_threads",
+    "cuda_program",
+    "cuda_selection",
+    "device_math",
+    "stored_draws",
+]
 
 
 def commit(root: Path = ROOT) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
@@ -10,6 +12,7 @@ from dmsgd.inputs.threads import one_blas_thread
 from dmsgd.selection.coverage import Coverage, SmallCoverage, coverage_of
 from dmsgd.selection.pool import Pool
 from dmsgd.selection.rules import Rules
+from dmsgd.selection.similarity import SMALL
 from dmsgd.selection.work import Work
 
 #: Gains below this share of the largest, or of what is covered, are rounding.
@@ -78,13 +81,13 @@ def cover(
         if not (own.any() and weights.any() and missing > 0):
             break
         copies = apart if apart >= 0 or not chosen.size else 0.0  # small scales do not show them
-        with one_blas_thread:
-            own, missing = own / own.max(), missing / weights.max()
-            covered, weights = np.exp(near / -square), weights / weights.max()
+        own, missing = own / own.max(), missing / weights.max()
+        covered, weights = np.exp(near / -square), weights / weights.max()
+        with one_blas_thread if pool.n * pool.N > SMALL else nullcontext():
             state = coverage_of(pool.similarity(square), own, weights, covered)
             found = _at_one_scale(pool, state, rules, live, by_cost, missing, copies)
         chosen = np.concatenate([chosen, found])
-        if np.isfinite(until) or not pool.scalable:
+        if np.isfinite(until) or not (pool.scalable and rules.more()):
             break
         near = np.minimum(near, pool.nearest(found))
         farthest = near[live & rules.open & (worth > 0)] if pool.same else near

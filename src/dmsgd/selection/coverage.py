@@ -13,7 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.selection.similarity import SMALL, Similarity
+from dmsgd.selection.similarity import SMALL, Kept, Similarity
 
 #: Up to this many items the sample is all of them. Of more it begins with START and grows by a
 #: quarter, but by ADDED at least.
@@ -47,6 +47,7 @@ class Coverage:
         self.estimates = vector(np.zeros(n), np.float64)
         self.bounds = vector(np.full(n, np.inf), np.float64)  # gains as they were decided last
         self.counts = vector(np.zeros(demand.size), np.float32)  # how often items are in the sample
+        self._last: tuple[int, Any] = -1, None
         self.whole = demand.size <= WHOLE
         self.size = self.columns = 0
         self._excess = self._decided = 0.0  # of estimates over gains, and gains
@@ -108,15 +109,22 @@ class Coverage:
 
         item = first(tied)
         if self.similarity.same:
-            copies = (self.similarity.row(item) >= 1 - TIED) & open_
+            copies = (self._row(item) >= 1 - TIED) & open_
             item = first(self.similarity.places(copies))
         return item
 
+    def _row(self, item: int) -> Any:
+        """Return the similarities of a candidate to all items; the last ones are kept."""
+        if item != self._last[0]:
+            self._last = item, self.similarity.row(item)
+        return self._last[1]
+
     def take(self, item: int) -> None:
         """Choose a candidate: what it covers lowers the estimates of all others."""
-        S = self.similarity.row(item)
-        changed = self.similarity.places((self.covered < S) & (self.counts > 0))
-        self.estimates -= self.similarity.lost(S, changed, self.covered, self.counts)
+        S = self._row(item)
+        changed = self.similarity.places((S > self.covered) & (self.counts > 0))
+        low, high, weights = self.covered[changed], S[changed], self.counts[changed]
+        self.estimates -= self.similarity.gained(None, changed, low, high, weights)
         self.columns += len(changed)
         self.covered = self.xp.maximum(self.covered, S)
 
@@ -150,10 +158,10 @@ class SmallCoverage:
     """What `Coverage` is, for so few items that all gains are computed anew at every step."""
 
     def __init__(
-        self, similarity: Any, worth: FloatArray, demand: FloatArray, covered: FloatArray
+        self, similarity: Kept, worth: FloatArray, demand: FloatArray, covered: FloatArray
     ) -> None:
         self.similarity, self.worth, self.demand, self.covered = similarity, worth, demand, covered
-        self._S = np.array([similarity.row(i) for i in range(similarity.n)], dtype=float)
+        self._after = np.maximum(similarity.T.T, covered)  # coverage if a candidate is chosen
 
     @property
     def amount(self) -> float:
@@ -162,8 +170,7 @@ class SmallCoverage:
 
     def best(self, open_: Any, price: Any = None) -> tuple[int, float]:
         """Return the candidate with the largest worth x gain / price, and its gain."""
-        added = self._S - self.covered
-        gains = np.maximum(added, 0.0, out=added) @ self.demand
+        gains = self._after @ self.demand - self.amount
         values = gains * (self.worth if price is None else self.worth / price)
         values[~open_] = -1.0
         tied = np.flatnonzero(values >= (1 - TIED) * values.max())
@@ -172,14 +179,15 @@ class SmallCoverage:
 
     def take(self, item: int) -> None:
         """Choose a candidate."""
-        self.covered = np.maximum(self.covered, self._S[item])
+        self.covered = self._after[item].copy()
+        np.maximum(self._after, self.covered, out=self._after)
 
 
 def coverage_of(
     similarity: Similarity, worth: FloatArray, demand: FloatArray, covered: FloatArray
 ) -> Coverage | SmallCoverage:
     """Return what is covered at first; the largest worth and demand are 1."""
-    if similarity.n * similarity.N <= SMALL:
+    if isinstance(similarity, Kept) and similarity.T.size <= SMALL:
         return SmallCoverage(similarity, worth, demand, covered)
     return Coverage(similarity, worth, demand, covered)
 

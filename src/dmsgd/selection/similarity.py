@@ -12,12 +12,13 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features.rows import float32_rows, multiply, row_norms2, squared_distances
+from dmsgd.features.rows import float32_rows, multiply, row_norms2
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.samplers.parallel import parallel_map
 
-#: Rows and columns of a product. A constant, so that sums are rounded in one way.
-TILE = 512
+#: Rows and columns of a product. A constant, so that sums are rounded in one way. Items of which
+#: the similarities to one candidate are computed in one go.
+TILE, LONG = 512, 2**15
 #: Items are at most so far from the mean in any column, in units of the RBF scale.
 FARTHEST = 1e12
 #: Up to this many similarities are kept, 256 MiB; up to SMALL of them NumPy is as fast as compiled
@@ -57,13 +58,6 @@ class Similarity(ABC):
     @abstractmethod
     def row(self, candidate: int) -> Any:
         """Return the similarities of a candidate to all items in float32, shape (N,)."""
-
-    def lost(self, S: Any, items: Any, covered: Any, weights: Any) -> Any:
-        """Return how much less all candidates add once these items are covered by S.
-
-        S, covered and weights: (N,), the new and the present coverage of all items.
-        """
-        return self.gained(None, items, covered[items], S[items], weights[items])
 
     def vector(self, values: Any, kind: Any) -> Any:
         """Return numbers where the similarities are computed."""
@@ -158,40 +152,35 @@ class Rows(Similarity):
         parallel_map(add_tall, tall, self.workers)
         return found
 
-    def lost(self, S: Any, items: Any, covered: Any, weights: Any) -> Any:
-        """Return how much less candidates add; those that are too far from the items add nothing.
-
-        A candidate that adds to item j is nearer to it than r_j, where covered_j = exp(-r_j²), so
-        that it is nearer to the chosen one than r_j + d_j, d_j being the distance of that to j.
-        """
-        if not self.same or items.size == 0:
-            return super().lost(S, items, covered, weights)
-        reach = sum(np.sqrt(-np.log(np.clip(c[items], LEAST, 1))) for c in (covered, S))
-        order, found = np.argsort(reach, kind="stable"), np.zeros(self.n)
-        for first in range(0, items.size, TILE // 4):
-            part = np.sort(items[order[first : first + TILE // 4]])
-            farthest = 1.001 * reach[order[first : first + TILE // 4][-1]] + 0.001
-            near = np.flatnonzero(np.exp(-(farthest**2)) <= S)
-            limits = covered[part], S[part], weights[part]
-            if 2 * near.size > self.n:
-                part = np.sort(items[order[first:]])
-                return found + self.gained(None, part, covered[part], S[part], weights[part])
-            found[near] += self.gained(near, part, *limits)
-        return found
-
     def row(self, candidate: int) -> Any:
         """Return similarities to all items."""
         from dmsgd.compiled.cover import similarities
 
-        S = np.empty((1, self.N), dtype=np.float32)
-        multiply(self.X[[candidate]], self.Y, S)
-        similarities(S, self.left[[candidate]], self.right)
+        S, one = np.empty((1, self.N), dtype=np.float32), self.X[[candidate]]
+
+        def compute(first: int) -> None:
+            part = slice(first, first + LONG)
+            some = np.empty((1, self.right[part].size), dtype=np.float32)
+            multiply(one, self.Y[part], some)
+            similarities(some, self.left[[candidate]], self.right[part])
+            S[:, part] = some
+
+        parallel_map(compute, range(0, self.N, LONG), self.workers)
         if self.same:
             S[0, candidate] = 1
         return S[0]
 
     def kept(self) -> Kept:
         """Return the same similarities, all of them in memory."""
+        if self.n * self.N <= SMALL:
+            T = np.empty((self.N, self.n), dtype=np.float32)
+            multiply(self.Y, self.X, T)
+            T -= self.left
+            T -= self.right[:, None]
+            np.exp2(np.minimum(T, 0, out=T), out=T)
+            if self.same:
+                np.fill_diagonal(T, 1)
+            return Kept(T, self.same)
         from dmsgd.compiled.cover import similarities
 
         T = np.empty((self.N, self.n), dtype=np.float32)
@@ -295,10 +284,5 @@ class Graph(Similarity):
 
 def of_rows(X: Any, Y: Any, square: float, workers: int) -> Similarity:
     """Return the similarities of centred rows X to rows Y, or to each other."""
-    n, N = X.shape[0], (X if Y is None else Y).shape[0]
-    if n * N <= SMALL:
-        near = np.asarray(squared_distances(X, X) if Y is None else squared_distances(Y, X))
-        T = np.exp(near / -square).astype(np.float32)
-        return Kept(T, Y is None)
     rows = Rows(X, Y, square, workers)
-    return rows.kept() if n * N <= KEPT else rows
+    return rows.kept() if rows.n * rows.N <= KEPT else rows

@@ -36,7 +36,8 @@ class Work:
     def __init__(self, similarity: Similarity, k: int, what: str) -> None:
         self.k, self.N, self.progress = k, similarity.N, Progress(what)
         columns = expected_columns(k, similarity.N)
-        if columns * similarity.n < PAIRS:
+        self.long = columns * similarity.n >= PAIRS
+        if not self.long:
             return
         seconds = columns * _seconds_per_column(similarity)
         if seconds > LONG:
@@ -45,6 +46,8 @@ class Work:
 
     def __call__(self, chosen: int) -> None:
         """Log how far it is: the rest takes as much longer than expected as what is done."""
+        if not self.long:
+            return
         done, all_ = (expected_columns(count, self.N) for count in (chosen, self.k))
         self.progress(done / all_)
 
