@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd.designs.dpp import DPP as DPP
     from dmsgd.designs.kdpp import KDPP as KDPP
     from dmsgd.designs.partition import Partition as Partition
+    from dmsgd.selection.duplicates import near_duplicates as near_duplicates
     from dmsgd.selection.select import select as select
     from dmsgd.designs.stratified import (
         Stratified as Stratified, Uniform as Uniform, cells as cells,
@@ -50,6 +51,7 @@ _HOMES = {
         "ClusterError", "DeviceError", "KernelWarning", "RankError", "SamplingError", "TargetError",
     ),
     "schedules": ("Schedule", "presample"),
+    "selection.duplicates": ("near_duplicates",),
     "selection.select": ("select",),
     "selection.uncertainty": ("uncertainty",),
 }  # fmt: skip
