@@ -36,6 +36,7 @@ NUMERICAL = [
     "designs",
     "diagnostics",
     "dpp",
+    "duplicates",
     "features",
     "first_batches",
     "greedy",

@@ -30,7 +30,7 @@ def test_one_version_everywhere() -> None:
 PUBLIC = {
     "ClusterError", "DPP", "Design", "DeviceError", "KDPP", "KernelWarning", "Partition",
     "RankError", "SamplingError", "Schedule", "Stratified", "TargetError", "Uniform", "Weighted",
-    "cells", "diversify", "presample", "select", "unbiased_weights",
+    "cells", "diversify", "near_duplicates", "presample", "select", "unbiased_weights",
     "uncertainty",
 }  # fmt: skip
 

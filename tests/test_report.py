@@ -14,7 +14,6 @@ from scipy import sparse
 import dmsgd
 from dmsgd.designs import DesignOptions
 from dmsgd.designs.build import make_kdpp
-from dmsgd.diagnostics.similarity import _search
 from dmsgd.report.items import checked_images, map_rows, positions, small_images, thumbnails
 from test_commands import fails, run
 
@@ -111,35 +110,6 @@ def test_targets_stand_beside_the_others(content):
 
 
 # Curation
-
-
-def test_near_duplicates_are_those_of_all_pairs(monkeypatch):
-    rng = np.random.default_rng(0)
-    F = rng.normal(size=(300, 40))
-    F[100:110] = F[5] + 0.01 * rng.normal(size=(10, 40))
-    F[200] = 3 * F[7]
-    F[250] = 0
-    U = (F / np.maximum(np.linalg.norm(F, axis=1), 1e-9)[:, None]).astype(np.float32)
-    expected = np.arange(300)
-    expected[100:110], expected[200] = 5, 7
-    for products in (5e10, 5e5):  # with all columns, and with some of them first
-        monkeypatch.setattr("dmsgd.diagnostics.similarity.PRODUCTS", products)
-        first, searched = _search(U, rng)
-        if searched == 300:
-            np.testing.assert_array_equal(first, expected)
-    assert searched < 300  # and of too many pairs a part is searched
-    assert set(np.flatnonzero(first != np.arange(300))) <= {*range(100, 110), 200}
-
-
-def test_columns_that_tell_nothing_apart_are_not_enough(monkeypatch):
-    rng = np.random.default_rng(0)
-    U = np.hstack([np.full((400, 8), 3.0), rng.normal(size=(400, 32))]).astype(np.float32)
-    U /= np.linalg.norm(U, axis=1, keepdims=True)
-    monkeypatch.setattr("dmsgd.diagnostics.similarity.COLUMNS", 2)
-    monkeypatch.setattr("dmsgd.diagnostics.similarity.PRODUCTS", 400**2 * 5)
-    assert _search(U, rng)[1] < 400  # the first two columns alone would have been quick
-    monkeypatch.setattr("dmsgd.diagnostics.similarity.TRIED", 0)
-    assert _search(U, rng)[1] == 400
 
 
 def test_groups_with_several_classes_come_first():

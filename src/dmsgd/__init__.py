@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd.designs.dpp import DPP as DPP
     from dmsgd.designs.kdpp import KDPP as KDPP
     from dmsgd.designs.partition import Partition as Partition
+    from dmsgd.selection.duplicates import near_duplicates as near_duplicates
     from dmsgd.selection.select import select as select
     from dmsgd.selection.selection import Selection as Selection
     from dmsgd.designs.stratified import (
@@ -51,6 +52,7 @@ _HOMES = {
         "ClusterError", "DeviceError", "KernelWarning", "RankError", "SamplingError", "TargetError",
     ),
     "schedules": ("Schedule", "presample"),
+    "selection.duplicates": ("near_duplicates",),
     "selection.select": ("select",),
     "selection.selection": ("Selection",),
     "selection.uncertainty": ("uncertainty",),

@@ -72,6 +72,16 @@ def is_selection(items, s, arguments):
     }
 
 
+def is_duplicates(found, s, arguments):
+    assert (found.similarities >= arguments["above"]).all()
+    first = found.representative
+    assert (first[first] == first).all()
+    assert (first <= np.arange(s.n)).all()
+    assert (first[found.pairs[:, 0]] == first[found.pairs[:, 1]]).all()
+    assert 2 <= found.searched <= s.n
+    repr(found)
+
+
 def is_uncertainty(found, s, arguments):
     assert found.shape == (s.n,)
     assert ((found >= 0) & (found <= 1)).all()
@@ -135,6 +145,16 @@ DESIGN_FUNCTIONS = {
         results.is_design,
     ),
     "cells": Call(plain(dmsgd.cells), WIDE, results.is_design),
+    "near_duplicates": Call(
+        plain(dmsgd.near_duplicates),
+        {
+            "X": X,
+            "above": POSITIVE_SHARE,
+            "metric": kinds.named("cosine", "euclidean"),
+            "minutes": kinds.POSITIVE,
+        },
+        is_duplicates,
+    ),
     "select": Call(
         plain(dmsgd.select),
         {
@@ -641,11 +661,6 @@ DIAGNOSTICS = {
             "draws": kinds.COUNT.optional(),
             "seed": SEED,
         },
-        results.is_anything,
-    ),
-    "near_duplicates": Call(
-        plain(diagnostics.near_duplicates),
-        {"spectrum": PAIRS_OF_ITEMS["spectrum"], "seed": SEED},
         results.is_anything,
     ),
     "suggest_w": Call(

@@ -21,11 +21,7 @@ from dmsgd.diagnostics.frequency import (
 )
 from dmsgd.diagnostics.gradients import gradient_variance
 from dmsgd.diagnostics.recommend import recommend
-from dmsgd.diagnostics.similarity import (
-    estimate_repulsion,
-    estimate_similarity,
-    near_duplicates,
-)
+from dmsgd.diagnostics.similarity import estimate_repulsion, estimate_similarity
 
 __all__ = [
     "check_schedule",
@@ -40,7 +36,6 @@ __all__ = [
     "estimate_similarity",
     "evenness",
     "gradient_variance",
-    "near_duplicates",
     "recommend",
     "suggest_w",
 ]

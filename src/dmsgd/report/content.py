@@ -10,7 +10,8 @@ import numpy as np
 
 from dmsgd.diagnostics.comparison import Comparison, DesignSummary
 from dmsgd.diagnostics.data import commonest_and_rarest
-from dmsgd.diagnostics.similarity import NearDuplicates, kernel_features
+from dmsgd.diagnostics.similarity import kernel_features, typical_cosines
+from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.messages import visible
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.report.items import (
@@ -23,6 +24,7 @@ from dmsgd.report.items import (
     snippet,
     thumbnails,
 )
+from dmsgd.selection.duplicates import NearDuplicates
 
 #: Classes whose shares are listed; of more, the commonest and the rarest.
 CLASSES = 200
@@ -58,7 +60,8 @@ class PageContent:
         found, n = self.found, self.found.rows.size
         baselines = {(each.options.batches, each.k): each for each in found.summaries}
         ws, ks, choices = self._choices()
-        curation = self._curation()
+        F = kernel_features(found.spectrum, np.arange(n))
+        curation = self._curation(typical_cosines(F))
         plain = [baselines["uniform", k] for k in ks]
         uniform = [self._figures(each) | self._curve(each) for each in plain]
         named = {row for row, _ in curation["outliers"]}
@@ -67,7 +70,6 @@ class PageContent:
             named |= {row for row, _ in (*each["most"], *each["least"])}
             named |= set(chain(*each["batches"]))
         shown = map_rows(n, np.array(sorted(named), dtype=np.int64), self.rng)
-        F = kernel_features(found.spectrum, np.arange(n))
         plane = 65535 * positions(F)[shown]
         named |= {row for each in uniform for row in chain(*each["batches"])}
         listed = np.array(sorted(named), dtype=np.int64)
@@ -183,12 +185,12 @@ class PageContent:
                 reason = visible(" ".join(str(error).split()), REASON)
                 yield {"name": name, "of": found.rows.size, "reason": reason}
 
-    def _curation(self) -> dict[str, Any]:
+    def _curation(self, similarity: FloatArray) -> dict[str, Any]:
         """Return groups of near-duplicates and the items least like others.
 
         The largest groups, those with several classes before others: one label may be wrong.
         """
-        first, similarity = self.duplicates.representative, self.duplicates.similarity
+        first = self.duplicates.representative
         codes = np.zeros(first.size, dtype=np.int64) if self.codes is None else self.codes
         others = np.flatnonzero(first != np.arange(first.size))
         leaders, sizes = np.unique(first[others], return_counts=True)

@@ -13,17 +13,16 @@ from importlib.resources import files
 from typing import Any, final
 
 from dmsgd import __version__
-from dmsgd.designs.build import make_kdpp
+from dmsgd.designs.build import make_kdpp, rows_for
 from dmsgd.designs.design import unbiased_weights
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, TargetName, as_design_options
 from dmsgd.designs.stream import fixed_seed
-from dmsgd.diagnostics import compare, gradient_variance, near_duplicates, recommend
+from dmsgd.diagnostics import compare, gradient_variance, recommend
 from dmsgd.diagnostics.compare import quiet_kernel_warnings
 from dmsgd.diagnostics.comparison import Comparison
 from dmsgd.diagnostics.data import take_rows
 from dmsgd.diagnostics.gradients import GradientVariance
-from dmsgd.diagnostics.similarity import NearDuplicates
 from dmsgd.features import as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.alignment import aligned
@@ -33,6 +32,7 @@ from dmsgd.inputs.messages import cell, visible
 from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function
 from dmsgd.report.content import PageContent
 from dmsgd.report.items import checked_images, inclusion_ratio
+from dmsgd.selection.duplicates import NearDuplicates, near_duplicates
 
 #: Batch sizes on the slider, as multiples of the requested one.
 SIZES = (0.25, 0.5, 1.0, 2.0)
@@ -146,7 +146,7 @@ def build(
     )
     if found.requested is None or found.design is None:
         raise found.unavailable[found.options]
-    duplicates = near_duplicates(found.spectrum, seed)
+    duplicates = near_duplicates(rows_for(found.options, take_rows(X, found.rows)))
     content = PageContent(found, duplicates, texts, images, seed).as_dict()
     variance = None
     if g is not None:

@@ -279,10 +279,9 @@ function showItems(id, listed, write = times) {
 
 function showCuration() {
   const found = data.curation;
-  const part = found.searched < data.sampled ? ` Among ${count(found.searched)} of the items, a random choice.` : "";
+  const part = found.searched < data.sampled ? ` Among ${count(found.searched)} of the items, evenly spaced.` : "";
   byId("duplicates-text").textContent = (found.groups === 0 ? "No item is a near-duplicate of another."
-    : `${count(found.duplicates)} items are near-duplicates of another, in ${count(found.groups)} groups; a batch hardly ever `
-      + "holds two of a group.") + part;
+    : `${count(found.duplicates)} items are near-duplicates of another, in ${count(found.groups)} groups.`) + part;
   byId("duplicates").replaceChildren(...found.listed.map((group) => entry(group.rows[0],
     `items ${group.rows.map(idOf).join(", ")}${group.rows.length < group.size ? ", …" : ""}`, `${count(group.size)} items`,
     ...(group.classes > 1 ? [element("strong", { className: "warm" }, ` in ${group.classes} classes`)] : []))));
