@@ -139,6 +139,7 @@ def test_few_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_made_dense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dmsgd.inputs.threads.available_cores", lambda: 2)  # each takes blocks
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**19)
     X = texts(30_000, 400, words=5)  # 96 MB as an array, 2.2 MB as it is
     folder = written(tmp_path / "corpus", X, 10_000, 20_000)

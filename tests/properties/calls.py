@@ -342,7 +342,7 @@ METHODS = {
     **{
         f"DPP.given{which}": Call(
             method(make, "given"),
-            {"items": kinds.GIVEN_ITEMS.without("too many"), "exclude": OTHERS},
+            {"items": kinds.GIVEN_ITEMS.without("too many"), "exclude": OTHERS.without("all")},
             results.is_dpp,
         )
         for which, make in {
