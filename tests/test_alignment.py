@@ -136,6 +136,26 @@ def test_the_quality_of_a_selector_is_matched_by_index():
     assert chosen(FRAME, series.iloc[SHUFFLED]) == chosen(X, Q**4) != chosen(X, Q[SHUFFLED] ** 4)
 
 
+def test_a_selector_takes_labels_of_the_index_as_select_does():
+    pytest.importorskip("sklearn")
+    import dmsgd.sklearn
+
+    def chosen(X, groups, costs, **items):
+        selector = dmsgd.sklearn.DiverseSelector(budget=4.0, at_most=2)
+        return selector.fit(X, groups=groups, costs=costs, **items).selected_idx_.tolist()
+
+    groups, costs = np.arange(len(X)) % 3, 1 + Q
+    expected = chosen(X, groups, costs, given=[4], exclude=[0, 7])
+    by_index = [pd.Series(each, index=NAMES).iloc[SHUFFLED] for each in (groups, costs)]
+    names = {"given": [NAMES[4]], "exclude": {NAMES[0], NAMES[7]}}
+    assert chosen(FRAME, *by_index, **names) == expected
+    assert expected == dmsgd.select(
+        FRAME, groups=by_index[0], costs=by_index[1], budget=4.0, at_most=2, **names
+    ).tolist()  # fmt: skip
+    with pytest.raises(ValueError, match="given names 1 label"):
+        chosen(FRAME, *by_index, given=["nobody"])
+
+
 def test_imbalanced_learn_matches_by_position():
     pytest.importorskip("imblearn")
     import dmsgd.imblearn

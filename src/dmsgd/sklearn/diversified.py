@@ -1,14 +1,10 @@
-"""Estimators for scikit-learn: one that learns from diverse batches, one that selects rows."""
+"""`Diversified`: an estimator that fits another one on diverse batches."""
 
 from __future__ import annotations
 
 import math
 from functools import wraps
 from typing import Any
-
-from dmsgd.inputs.messages import counted, require
-
-require("sklearn", "dmsgd.sklearn")
 
 import numpy as np
 from sklearn import get_config
@@ -23,9 +19,9 @@ from dmsgd.designs.design import Design
 from dmsgd.designs.options import CHECKS, Batches, DesignOptions, KernelName, TargetName
 from dmsgd.designs.stream import as_indexable
 from dmsgd.errors import RankError, warn_kernel
-from dmsgd.inputs.alignment import aligned, by_position
-from dmsgd.inputs.scalars import as_count, as_flag, as_fraction, as_positive
-from dmsgd.selection.select import How, select
+from dmsgd.inputs.alignment import by_position
+from dmsgd.inputs.messages import counted
+from dmsgd.inputs.scalars import as_count, as_flag, as_positive
 from dmsgd.sgd import train_sklearn
 
 #: Not those of the estimator: `partial_fit` would learn from batches that are not the design's.
@@ -177,72 +173,6 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _estimator_type(self) -> Any:
         """The same for scikit-learn before 1.6."""
         return getattr(self.estimator, "_estimator_type", None)
-
-
-class DiverseSelector(BaseEstimator):  # type: ignore[misc]
-    """A selector of diverse rows, by `dmsgd.select`; names are those of scikit-matter.
-
-    n_to_select:    how many rows, or their share, a float up to 1; None is half of the rows.
-    how, diversity: as in `dmsgd.select`.
-    random_state:   int, RandomState or None, as in scikit-learn, for how="draw".
-
-    After `fit`: `selected_idx_`, the chosen rows, best first unless how="draw"; `support_`, True
-    for these. There is no `transform`, which may not change the number of rows: use
-    `X[selector.selected_idx_]`.
-
-    >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
-    >>> DiverseSelector(n_to_select=3, how="greedy").fit(X).selected_idx_
-    array([0, 4, 3])
-    """
-
-    def __init__(
-        self,
-        n_to_select: float | None = None,
-        *,
-        how: How = "cover",
-        diversity: float = 0.5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_to_select = n_to_select
-        self.how = how
-        self.diversity = diversity
-        self.random_state = random_state
-
-    def fit(
-        self, X: Any, y: Any = None, quality: Any = None, given: Any = (), exclude: Any = ()
-    ) -> DiverseSelector:
-        """Choose rows of X by `dmsgd.select(X, k, quality=, given=, exclude=)`; y is ignored."""
-        quality = aligned(quality, X, "quality")
-        X = check_array(X, accept_sparse="csr")
-        n, self.n_features_in_ = X.shape
-        k = 0.5 if self.n_to_select is None else self.n_to_select
-        if isinstance(k, float | np.floating):
-            k = max(int(n * as_positive(as_fraction(k, "n_to_select"), "n_to_select")), 1)
-        self.selected_idx_ = select(
-            X,
-            as_count(k, "n_to_select"),
-            quality=quality,
-            diversity=self.diversity,
-            given=given,
-            exclude=exclude,
-            how=self.how,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-        )
-        self.support_ = np.isin(np.arange(n), self.selected_idx_)
-        return self
-
-    def get_support(self, indices: bool = False, ordered: bool = False) -> Any:
-        """Return True for chosen rows; with `indices` their numbers, `ordered` as chosen."""
-        check_is_fitted(self)
-        if not indices:
-            return self.support_
-        return self.selected_idx_ if ordered else np.sort(self.selected_idx_)
-
-    def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn asks of estimators: sparse matrices are taken."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def _fitting_design(options: DesignOptions, X: Any, k: int, y: Any) -> Design:

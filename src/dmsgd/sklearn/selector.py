@@ -1,0 +1,130 @@
+"""`DiverseSelector`: `dmsgd.select` as an estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from dmsgd.inputs.alignment import aligned
+from dmsgd.inputs.scalars import as_count, as_fraction, as_positive
+from dmsgd.selection.items import as_named_items
+from dmsgd.selection.select import How, select
+from dmsgd.selection.wishes import Metric
+
+
+class DiverseSelector(BaseEstimator):  # type: ignore[misc]
+    """A selector of diverse rows, by `dmsgd.select`; names are those of scikit-matter.
+
+    n_to_select:  how many rows, or their share, a float up to 1. None is half of the rows, and no
+                  limit if there is `until` or `budget`.
+    how, diversity, metric, until, budget, at_most, at_least, duplicates: as in `dmsgd.select`.
+    random_state: int, RandomState or None, as in scikit-learn, for how="draw".
+
+    After `fit`: `selected_idx_`, the chosen rows, best first unless how="draw"; `support_`, True
+    for these. With how="cover" there are also `gains_`, `coverage_` and `stands_for_`, which are
+    fields of `dmsgd.Selection`. There is no `transform`, which may not change the number of rows:
+    use `X[selector.selected_idx_]`. See also `dmsgd.select`, `dmsgd.Selection`.
+
+    >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
+    >>> DiverseSelector(n_to_select=3, how="greedy").fit(X).selected_idx_
+    array([0, 4, 3])
+    >>> selector = DiverseSelector(until=0.9).fit(X)
+    >>> selector.selected_idx_, selector.stands_for_
+    (array([2, 0, 4]), array([2., 2., 1.]))
+    """
+
+    def __init__(
+        self,
+        n_to_select: float | None = None,
+        *,
+        how: How = "cover",
+        diversity: float = 0.5,
+        metric: Metric = "euclidean",
+        until: float | None = None,
+        budget: float | None = None,
+        at_most: Any = None,
+        at_least: Any = None,
+        duplicates: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_to_select = n_to_select
+        self.how = how
+        self.diversity = diversity
+        self.metric = metric
+        self.until = until
+        self.budget = budget
+        self.at_most = at_most
+        self.at_least = at_least
+        self.duplicates = duplicates
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        quality: Any = None,
+        given: Any = (),
+        exclude: Any = (),
+        groups: Any = None,
+        costs: Any = None,
+        cover: Any = None,
+    ) -> DiverseSelector:
+        """Choose rows of X by `dmsgd.select`, which has the same arguments; y is ignored."""
+        rows = check_array(X, accept_sparse="csr")
+        n, self.n_features_in_ = rows.shape
+        found = select(
+            rows,
+            self._places(n),
+            quality=aligned(quality, X, "quality"),
+            diversity=self.diversity,
+            given=as_named_items(given, X, n, "given"),
+            exclude=as_named_items(exclude, X, n, "exclude"),
+            how=self.how,
+            metric=self.metric,
+            cover=cover,
+            groups=aligned(groups, X, "groups"),
+            at_most=self.at_most,
+            at_least=self.at_least,
+            costs=aligned(costs, X, "costs"),
+            budget=self.budget,
+            until=self.until,
+            duplicates=self.duplicates,
+            details=self.how == "cover",
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+        for name in ("gains", "coverage", "stands_for"):
+            vars(self).pop(f"{name}_", None)  # of an earlier fit
+            if self.how == "cover":
+                setattr(self, f"{name}_", getattr(found, name))
+        self.selected_idx_ = found.items if self.how == "cover" else found
+        self.support_ = np.isin(np.arange(n), self.selected_idx_)
+        return self
+
+    def _places(self, n: int) -> int | None:
+        """Return how many of n rows are chosen, None if that is for `until` or `budget` to say."""
+        size = self.n_to_select
+        if size is None:
+            if self.until is not None or self.budget is not None:
+                return None
+            size = 0.5
+        if isinstance(size, float | np.floating):
+            return max(int(n * as_positive(as_fraction(size, "n_to_select"), "n_to_select")), 1)
+        return as_count(size, "n_to_select")
+
+    def get_support(self, indices: bool = False, ordered: bool = False) -> Any:
+        """Return True for chosen rows; with `indices` their numbers, `ordered` as chosen."""
+        check_is_fitted(self)
+        if not indices:
+            return self.support_
+        return self.selected_idx_ if ordered else np.sort(self.selected_idx_)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn asks of estimators: sparse matrices, or similarities."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        return tags
