@@ -29,9 +29,9 @@ def test_one_version_everywhere() -> None:
 #: The names at the top level; a new one belongs into a module, unless most users need it.
 PUBLIC = {
     "ClusterError", "DPP", "Design", "DeviceError", "KDPP", "KernelWarning", "Partition",
-    "RankError", "SamplingError", "Schedule", "Stratified", "TargetError", "Uniform", "Weighted",
-    "cells", "diversify", "near_duplicates", "presample", "select", "unbiased_weights",
-    "uncertainty",
+    "RankError", "SamplingError", "Schedule", "Selection", "Stratified", "TargetError",
+    "Uniform", "Weighted", "cells", "diversify", "near_duplicates", "presample", "select",
+    "unbiased_weights", "uncertainty",
 }  # fmt: skip
 
 

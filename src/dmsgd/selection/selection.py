@@ -36,6 +36,14 @@ class Selection:
                 unbiased ones, for which see `dmsgd.unbiased_weights`.
     scale:      m in the similarity exp(-d² / m); 1 where similarities were given.
     spent:      what the items cost together, None if there were no costs.
+
+    >>> import dmsgd
+    >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
+    >>> chosen = dmsgd.select(X, k=2, details=True)
+    >>> chosen.items, chosen.stands_for
+    (array([2, 0]), array([3., 2.]))
+    >>> chosen.coverage.round(2)
+    array([0.  , 0.63, 0.89])
     """
 
     items: IntArray
