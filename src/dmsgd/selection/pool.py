@@ -79,7 +79,8 @@ class RowPool(Pool):
         self.square = self.median = median_square(few, points_of(few))
         self._rows = covered.unwrap()
         if self.same and len(known):
-            self.square = min(self.square, float(np.median(self.nearest(known))) or self.square)
+            near = self.nearest(known)
+            self.square = min(self.square, float(np.median(near[near > 0])) if near.any() else 1.0)
 
     def similarity(self, square: float) -> Similarity:
         """Return the similarities at this scale, where the rows are."""
