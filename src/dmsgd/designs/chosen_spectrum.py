@@ -89,7 +89,7 @@ def warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
     if spectrum.rank < k:
         rank = spectrum.rank
         problem = f"all items look alike: rank {rank} for k={k}; choose a smaller scale {advice}"
-    elif (error := spectrum.batch_error(k)) > SMALL_ERROR:
+    elif spectrum.trace_error and (error := spectrum.batch_error(k)) > SMALL_ERROR:
         possible = "spectrum='exact', " * (spectrum.n <= EXACT_POSSIBLE)
         problem = (
             f"{spectrum.rank:,} of the {spectrum.n:,} items stand for all, so the kernel is "
