@@ -30,6 +30,7 @@ CORE = ["spectra", "symmetric", "guarantees", "kdpp", "compiled", "prescription"
 NUMERICAL = [
     *CORE,
     "approximations",
+    "rounding",
     "blocks",
     "conditioned",
     "cover",

@@ -370,4 +370,4 @@ def test_the_share_of_items_that_differ_does_not_saturate():
     off = np.abs(dmsgd.KDPP(spectrum, 60).inclusion() - b).sum() / 120
     assert off < spectrum.batch_error(60) < 4 * off < 0.5
     assert spectrum.total_variation_bound(60) > 0.99
-    assert dmsgd.kernels.exact(kernel).batch_error(60) == 0
+    assert 0 < dmsgd.kernels.exact(kernel).batch_error(60) < 1e-11  # rounding alone

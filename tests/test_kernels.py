@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -70,6 +72,20 @@ def test_scales_whose_squares_are_no_numbers_are_refused(scale):
         dmsgd.kernels.RBF(np.eye(3), scale)
     with pytest.raises(ValueError, match="scale must lie between"):
         dmsgd.diversify(np.eye(3), 2, kernel="rbf", scale=scale)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_distances_at_the_end_of_the_range_are_right_or_refused(kind):
+    """Rows that are 1e158 scales apart have similarity 0, and equal ones 1."""
+    X = np.array([[1e150, 0.0], [0.0, 2e150], [0.0, 2e150]])
+    L = dmsgd.kernels.RBF(kind(X), 1e-8).block(range(3), range(3))
+    assert L.tolist() == [[1, 0, 0], [0, 1, 1], [0, 1, 1]]
+    assert dmsgd.KDPP(dmsgd.kernels.RBF(kind(X), 1e-8), 2).inclusion()[0] == pytest.approx(1)
+    far = kind([[9e153, 0.0], [-9e153, 0.0], [0.0, 1.0]])  # squared distances are above 1e308
+    for call in (dmsgd.kernels.RBF, partial(dmsgd.diversify, k=2), partial(dmsgd.select, k=2)):
+        with pytest.raises(ValueError, match="so large that their squares overflow; rescale"):
+            call(far)
 
 
 def test_products_of_kernels_refuse_what_is_no_kernel():

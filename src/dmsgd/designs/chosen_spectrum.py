@@ -107,7 +107,7 @@ def prescribed_spectrum(
 
 def warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
     """Warn of an RBF kernel that is too narrow, or approximated with too large an error."""
-    if (error := spectrum.batch_error(k)) > SMALL_ERROR:
+    if spectrum.trace_error and (error := spectrum.batch_error(k)) > SMALL_ERROR:
         possible = "spectrum='exact', " * (spectrum.n <= EXACT_POSSIBLE)
         problem = (
             f"{spectrum.rank:,} of the {spectrum.n:,} items stand for all, so the kernel is "

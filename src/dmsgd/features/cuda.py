@@ -17,6 +17,7 @@ from dmsgd.features import rows
 from dmsgd.features.array import InMemory
 from dmsgd.features.features import Features, RowMap
 from dmsgd.inputs.arrays import (
+    OVERFLOWING,
     FloatArray,
     IntArray,
     Matrix,
@@ -131,7 +132,7 @@ def cuda_features(tensor: Any, name: str, allow_tiny: bool) -> Cuda:
     check_shape(tuple(tensor.shape), name)
     features = Cuda(tensor.detach().resolve_neg())
     squares = sum(float(part.square().sum()) for _, part in features.slices())
-    if not np.isfinite(squares):
+    if not squares <= OVERFLOWING:
         as_matrix(features.take(np.arange(features.n)), name)  # raises, and says where
     if not allow_tiny:
         check_nonzero(bool(tensor.any()))

@@ -12,7 +12,7 @@ from dmsgd.features.features import RowMap
 from dmsgd.features.rows import row_norms2, scale_rows, similarity
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.spectra.decompose import empty, like
+from dmsgd.spectra.decompose import empty, like, solve_triangular
 
 #: Rows shorter than this are multiplied by STRETCH before they are squared: squares of small
 #: numbers vanish.
@@ -134,23 +134,23 @@ class ScaleRows(RowMap):
 @final
 @dataclass(frozen=True, eq=False)
 class NystromFeatures(RowMap):
-    """X -> C W^(-1/2): RBF similarities to landmarks, whitened."""
+    """X -> C T⁻ᵀ: RBF similarities to landmarks, and T Tᵀ those between the landmarks."""
 
     landmarks: Matrix
     scale: float
-    whitening: FloatArray
+    triangle: FloatArray
 
     fills = True
 
     def __call__(self, X: Matrix) -> Matrix:
         C = similarity(X, like(X, self.landmarks), self.scale)
-        return C @ like(X, self.whitening)
+        return solve_triangular(C.T, self.triangle).T
 
     def width(self, columns: int) -> int:
-        return int(self.whitening.shape[1])
+        return len(self.triangle)
 
     def fingerprint(self) -> str:
-        return f"landmarks {self.scale.hex()} {digest(self.whitening)}"
+        return f"landmarks {self.scale.hex()} {digest(self.triangle)}"
 
 
 def _with_data(X: Matrix, data: FloatArray) -> Matrix:

@@ -176,7 +176,8 @@ def squared_distances(A: Matrix, B: Matrix) -> Any:
 def similarity(A: Matrix, B: Matrix, scale: float) -> Any:
     """Return exp(-|a - b|² / (2 scale²)) for the rows a of A and b of B."""
     L = squared_distances(A, B)
-    L *= -0.5 / scale**2
+    with np.errstate(over="ignore"):  # infinitely many scales apart: exp gives 0
+        L *= -0.5 / scale**2
     return np.exp(L, out=L) if isinstance(L, np.ndarray) else L.exp_()
 
 

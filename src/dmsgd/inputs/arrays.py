@@ -24,6 +24,8 @@ IntArray = npt.NDArray[np.int64]
 Matrix = Any
 #: Sums of squares below this leave too little room for small eigenvalues above 1e-308.
 VANISHING = 1e-250
+#: Sums of squares above this leave no room for the squared distances between rows, and their sums.
+OVERFLOWING = 1e306
 #: Numbers below this lose digits, or vanish, when they are divided.
 TINY = 1e-290
 #: Rows of a Hugging Face column that are read at a time, as Python objects.
@@ -204,7 +206,7 @@ def _finite_squares(values: FloatArray, name: str) -> float:
     """Return the sum of squares of `values`, none of which may be infinite or missing."""
     flat = values.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(squares := float(np.dot(flat, flat))):  # one pass without a temporary
+        if (squares := float(np.dot(flat, flat))) <= OVERFLOWING:  # one pass without a temporary
             return squares
     bad = ~np.isfinite(values)
     if bad.any():

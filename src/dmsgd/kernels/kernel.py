@@ -22,7 +22,7 @@ from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import EIGH, LONG, format_seconds, plan_work, run_interruptible
 from dmsgd.inputs.scalars import as_share
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.decompose import like
+from dmsgd.spectra.decompose import solve_triangular
 from dmsgd.spectra.rounding import EPS, Rounding
 from dmsgd.spectra.spectrum import changed, spectrum_of_matrix, truncate
 
@@ -77,11 +77,11 @@ class Kernel(ABC):
         """Return features F with L = F Fᵀ, if the kernel is given by some."""
         return None
 
-    def landmark_features(self, items: IntArray, whitening: FloatArray) -> Features:
-        """Return the features C W, C being the columns of L at `items` and W the `whitening`."""
+    def landmark_features(self, items: IntArray, triangle: FloatArray) -> Features:
+        """Return the features C T⁻ᵀ, C being the columns of L at `items` and T the `triangle`."""
         reserve(2 * self.n * items.size, "the columns of the landmarks", "use fewer landmarks")
-        columns = self.columns(items)
-        return as_features(columns @ like(columns, whitening), allow_tiny=True)
+        F = solve_triangular(self.columns(items).T, triangle).T
+        return as_features(F, allow_tiny=True)
 
     def spectrum(self, tol: float = 0.0) -> Spectrum:
         """Return all eigenvalues above rounding and `tol` times the largest: see `exact`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,13 @@ from dmsgd.inputs.progress import announce, run_interruptible
 from dmsgd.inputs.scalars import Seed, as_choice, as_part, seed_key
 from dmsgd.kernels.kernel import Kernel, as_kernel, recorded
 from dmsgd.kernels.pivoted_cholesky import factor, low_rank_spectrum
-from dmsgd.spectra.rounding import Rounding
+from dmsgd.spectra.rounding import Rounding, lost_by_factor
 from dmsgd.spectra.spectrum import Spectrum, truncate
 
 #: Pivots are chosen among this many items, or four per pivot if that is more.
 SAMPLE = 20_000
 #: Passes of k-means over all items, and over three items per cluster before it begins, about.
 PASSES, STARTS = 5, 9
-#: Directions of the landmarks' block below this share of its largest eigenvalue are left out.
-WHITENED = 1e-12
 
 
 def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0) -> Spectrum:
@@ -55,9 +54,8 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
         if items.size == 0:
             raise ValueError("landmarks is empty; give at least one item")
         choice = digest(items)
-    values, vectors = linalg.eigh(_landmark_block(kernel, items), check_finite=False)
-    kept = values > WHITENED * values[-1]
-    F = kernel.landmark_features(items, vectors[:, kept] / np.sqrt(values[kept]))
+    kept, triangle = _independent(_landmark_block(kernel, items))
+    F = kernel.landmark_features(items[kept], triangle)
     route = f"Nyström, {items.size} landmarks ({how})"
     return low_rank_spectrum(kernel, F, route, f"nystrom({choice})")
 
@@ -117,8 +115,17 @@ def landmark_decay(kernel: Kernel, count: int) -> float:
     items, (F, _) = _sample_factor(kernel, count, np.random.default_rng(0))
     trace, taken = kernel.diag()[items].sum(), np.cumsum(on_host((F**2).sum(0)))
     half = (taken.size + 1) // 2
-    left_out = np.maximum(trace - taken[[half - 1, -1]], WHITENED * trace)
+    left_out = np.maximum(trace - taken[[half - 1, -1]], lost_by_factor(taken.size, trace))
     return float(np.log(left_out[0] / left_out[1]) / np.log(taken.size / half))
+
+
+def _independent(L: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return which landmarks are independent beyond rounding, and T with T Tᵀ their block of L."""
+    m = len(L)
+    least = lost_by_factor(m, float(L.diagonal().max()))
+    solve = partial(linalg.lapack.dpstrf, L, tol=least, lower=1)
+    T, order, rank, _ = run_interruptible(solve, m**3 / 3, f"the factor of {m:,} landmarks")
+    return order[:rank] - 1, np.tril(T[:rank, :rank])
 
 
 def _landmark_block(kernel: Kernel, items: IntArray) -> FloatArray:

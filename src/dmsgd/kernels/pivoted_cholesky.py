@@ -21,7 +21,8 @@ from dmsgd.inputs.progress import Progress, plan_work
 from dmsgd.inputs.scalars import Seed, as_count, as_positive, as_share, seed_key
 from dmsgd.kernels.kernel import Kernel, as_kernel, recorded
 from dmsgd.spectra.decompose import empty, like, solve_triangular
-from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.rounding import Rounding, lost_by_factor
+from dmsgd.spectra.spectrum import Spectrum, truncate
 
 #: Proposals at a time.
 BLOCK = 128
@@ -72,15 +73,14 @@ def factor(
     """Return F, shape (n, at most rank), an array or tensor as the columns are, and its pivots."""
     rng, residual = np.random.default_rng(key), kernel.diag().copy()
     check_nonzero(bool(residual.any()))
-    trace = residual.sum()
-    # Below this the residual is rounding, and a pivot would add noise.
-    noise = 10 * kernel.n * np.finfo(float).eps * trace
+    trace = float(residual.sum())
     advice = "lower rank (or oversampling), or set a tol with a lower rank"
     what, count = f"a factor of {kernel.n} items x {rank}", kernel.n * (rank + 3 * block)
     plan_work(kernel.n * float(rank) ** 2, count, what, advice)
     F: Any = np.empty((kernel.n, 0))
     done, chosen, report = 0, np.empty(rank, np.int64), Progress(what)
-    while done < rank and residual.sum() > max(tol * trace, noise):
+    # Where the residual is rounding, a pivot would add noise.
+    while done < rank and residual.sum() > max(tol * trace, lost_by_factor(done, trace)):
         chance = residual / residual.sum()
         proposals = rng.choice(kernel.n, size=min(block, rank - done), p=chance)
         rows = on_host(F[like(F, proposals), :done])
@@ -133,8 +133,11 @@ def low_rank_spectrum(
     It records the kernel, the method and the trace error. An array F is overwritten.
     """
     whole = F.spectrum(overwrite=True, advice="a lower rank, or fewer landmarks, take less")
-    values, trace = whole.values[:rank], kernel.diag().sum()
-    vectors = whole.eigenvectors.select(np.arange(values.size))
-    error = float(max(trace - values.sum(), 0.0) / trace)
-    parts = {"values": values, "vectors": vectors, "route": route, "trace_error": error}
-    return recorded(whole, kernel, method, **parts)
+    trace = float(kernel.diag().sum())
+    lost = lost_by_factor(F.d, trace) if F.d < kernel.n else 0.0  # all columns leave nothing out
+    hidden = lost / float(whole.values[0])
+    cut = truncate(whole.values, whole.vectors, route, Rounding(1.0, F.d, hidden=hidden))
+    values = cut.values[:rank]
+    vectors = cut.eigenvectors.select(np.arange(values.size))
+    error = max(trace - float(values.sum()), 0.0) / trace
+    return recorded(cut, kernel, method, values=values, vectors=vectors, trace_error=error)

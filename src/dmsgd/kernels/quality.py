@@ -80,8 +80,8 @@ class Quality(Kernel):
         F = self.similarity.factor()
         return None if F is None else F.mapped(ScaleRows(self.q))
 
-    def landmark_features(self, items: IntArray, whitening: FloatArray) -> Features:
-        inner = self.similarity.landmark_features(items, self.q[items, None] * whitening)
+    def landmark_features(self, items: IntArray, triangle: FloatArray) -> Features:
+        inner = self.similarity.landmark_features(items, triangle / self.q[items, None])
         return inner.mapped(ScaleRows(self.q))
 
     def subset(self, items: Any) -> Quality:

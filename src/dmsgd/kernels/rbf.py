@@ -73,9 +73,9 @@ class RBF(Kernel):
         L[like(L, columns), like(L, np.arange(columns.size))] = 1.0
         return L
 
-    def landmark_features(self, items: IntArray, whitening: FloatArray) -> Features:
+    def landmark_features(self, items: IntArray, triangle: FloatArray) -> Features:
         landmarks = self.features.take(items)
-        return self.features.mapped(NystromFeatures(landmarks, self.scale, whitening))
+        return self.features.mapped(NystromFeatures(landmarks, self.scale, triangle))
 
     def subset(self, items: Any) -> RBF:
         part = self.features.take(as_subset(items, self.n))

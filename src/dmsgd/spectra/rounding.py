@@ -4,6 +4,7 @@ Rounding of λ_n and of its eigenvector changes inclusion probabilities by at mo
 π_n (relative error of λ_n), π_n being the probability that a batch uses eigenvector n. An
 eigenvalue λ that was cut off as zero would be used with probability λ e_{k-1} / e_k or less.
 Measured in 70 digits, the estimate is 10 to 100 times the error (docs/project/numerics.md).
+Approximate kernels follow the same rule: their rounding comes on top of what they leave out.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ WARN_ABOVE = 1e-8
 class Rounding:
     """Rounding disturbs λ_n by a relative error of about eps (scale λ_1 / λ_n)^power.
 
-    power:  1 if entries of the kernel are rounded (RBF, Precomputed), 1/2 if features are, 0 if
-            the spectrum is exact, as one that the user gave.
+    power:  1 if entries of the kernel are rounded (RBF, Precomputed, all approximations), 1/2 if
+            features are, 0 if the spectrum is exact, as one that the user gave.
     size:   rows of the matrix that was diagonalised.
     scale:  the eigenvalue that errors are relative to, as a multiple of the largest: above 1 where
             the spectrum is what remains of a larger one (`dmsgd.spectra.conditional`).
@@ -95,3 +96,18 @@ class Rounding:
             return at_most
         used, lost = eigenvector_inclusion(values, k), hidden / float(ratios(values, k)[-1, k])
         return float(np.max(used * errors)) + lost
+
+    def items_moved(self, values: FloatArray, k: int) -> float:
+        """Return a bound on how many of k items change, and on the total variation.
+
+        By the errors of eigenpairs, without those that are hidden; as `noise` bounds them. O(rk).
+        """
+        if not self.power:
+            return 0.0
+        errors = self.relative_error(values) * (self.noise / EPS)
+        return float(eigenvector_inclusion(values, k) @ errors)
+
+
+def lost_by_factor(columns: int, trace: float) -> float:
+    """Return how much of the trace a factor of so many columns may leave out by rounding."""
+    return Rounding(1.0, columns).noise * trace

@@ -131,33 +131,39 @@ class Spectrum:
         """Return a bound on the total variation between the k-DPPs of L and of this L̂ <= L.
 
         With ε = trace(L - L̂), e_k(L) <= Σ_j e_{k-j}(L̂) ε^j / j!, and det(L̂_Y) <= det(L_Y) for
-        every Y, so it is at most 1 - e_k(L̂) / e_k(L), about ε e_{k-1}(L̂) / e_k(L̂). O(rk).
+        every Y, so it is at most 1 - e_k(L̂) / e_k(L), about ε e_{k-1}(L̂) / e_k(L̂). An estimate of
+        rounding is added. O(rk).
         """
         self.require_rank(k)
-        if self.trace_error == 0:
-            return 0.0
-        R = ratios(self.values, k)[-1]
-        left_out = self.values.sum() * self.trace_error / (1 - self.trace_error)
-        terms = np.cumsum(np.log(left_out / (R[:0:-1] * np.arange(1, k + 1))))
-        return float(-np.expm1(-np.logaddexp.reduce(np.append(0.0, terms))))
+        bound = self.rounding.items_moved(self.values, k)
+        if left_out := self._left_out():
+            R = ratios(self.values, k)[-1]
+            terms = np.cumsum(np.log(left_out / (R[:0:-1] * np.arange(1, k + 1))))
+            bound -= float(np.expm1(-np.logaddexp.reduce(np.append(0.0, terms))))
+        return min(bound, 1.0)
 
     def batch_error(self, k: int) -> float:
         """Return a bound on the share of a batch's items that would differ under L itself.
 
         It holds for a k-DPP of this L̂ <= L (`nystrom`, `pivoted_cholesky`): batches of the two
         can be drawn together so that on average at most k batch_error(k) items differ. So the
-        inclusion probabilities are off by Σ |b_i - b̂_i| <= 2k batch_error(k). 0 if exact. O(rk).
+        inclusion probabilities are off by Σ |b_i - b̂_i| <= 2k batch_error(k). O(rk).
 
-        With R = trace(L - L̂) e_{k-1}(L̂) / e_k(L̂) it is R / (k + R) (docs/project/proofs.md).
+        With R = trace(L - L̂) e_{k-1}(L̂) / e_k(L̂) it is R / (k + R) (docs/project/proofs.md), and
+        an estimate of rounding more: all there is if the spectrum is exact.
 
         >>> values, V = np.linalg.eigh(np.diag([4.0, 3.0, 2.0, 1.0]))
         >>> round(Spectrum(values[:0:-1], V[:, :0:-1], trace_error=0.1).batch_error(2), 3)
         0.148
         """
         self.require_rank(k)
-        left_out = self.values.sum() * self.trace_error / (1 - self.trace_error)
-        odds = left_out / ratios(self.values, k)[-1, k]
-        return float(odds / (k + odds))
+        odds = self._left_out() / float(ratios(self.values, k)[-1, k])
+        return min(odds / (k + odds) + self.rounding.items_moved(self.values, k) / k, 1.0)
+
+    def _left_out(self) -> float:
+        """Return the trace of L that L̂ does not have, with what rounding may hide."""
+        share = self.trace_error / (1 - self.trace_error)
+        return float(self.values.sum() * share + self.rounding.hidden * self.values[0])
 
     def effective_rank(self) -> float:
         """Return exp(entropy of λ / Σλ): how many groups of items the kernel tells apart."""
