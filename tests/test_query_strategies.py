@@ -60,10 +60,57 @@ def test_activeml_gets_what_select_chooses(activeml, how, count):
     assert utilities.shape == (8, len(X))
     assert np.isnan(utilities[0]).sum() == count
     assert np.isnan(utilities[7]).sum() == count + 7
-    assert utilities[0, count:] == pytest.approx(worth[count:])
-    if how != "draw":
-        expected = dmsgd.select(X, 8, quality=worth, given=tuple(range(count)), how=how)
-        assert chosen.tolist() == expected.tolist()
+    if how == "draw":
+        assert utilities[0, count:] == pytest.approx(worth[count:])
+        return
+    expected = dmsgd.select(X, 8, quality=worth, given=tuple(range(count)), how=how)
+    assert chosen.tolist() == expected.tolist()
+    if how == "greedy":
+        assert utilities[0, count:] == pytest.approx(worth[count:])
+
+
+def gains(S, worth, covered):
+    """Return each sample's worth times the share of all worth that it would cover."""
+    return worth * (np.maximum(S - covered, 0) @ worth) / worth.sum()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_utilities_in_activeml_are_gains(activeml, metric):
+    Strategy, classifier = activeml
+    y, diversity = labelled(20), 0.4
+    chosen, utilities = Strategy(metric=metric, diversity=diversity).query(
+        X, y, classifier, batch_size=12, return_utilities=True
+    )
+    worth = dmsgd.uncertainty(classifier.fit(X, y).predict_proba(X))
+    worth[:20] = 0
+    options = {"quality": worth, "given": range(20), "metric": metric, "diversity": diversity}
+    found = dmsgd.select(X, 12, details=True, **options)
+    assert chosen.tolist() == found.items.tolist()
+    rows = X / np.linalg.norm(X, axis=1)[:, None] if metric == "cosine" else X
+    S = np.exp(-((rows[:, None] - rows[None]) ** 2).sum(-1) / found.scale)
+    worth = (worth / worth.max()) ** ((1 - diversity) / diversity)
+    covered = S[:20].max(0)
+    for step, item in enumerate(chosen):
+        open_ = np.isfinite(utilities[step])
+        assert np.flatnonzero(~open_).tolist() == sorted([*range(20), *chosen[:step]])
+        expected = gains(S, worth, covered)
+        np.testing.assert_allclose(utilities[step, open_], expected[open_], rtol=1e-3, atol=1e-6)
+        assert utilities[step, item] >= np.nanmax(utilities[step]) * (1 - 1e-5)
+        assert utilities[step, item] == pytest.approx(worth[item] * found.gains[step], rel=1e-3)
+        covered = np.maximum(covered, S[item])
+
+
+def test_activeml_covers_samples_that_are_no_candidates(activeml):
+    """The candidate beside many that may not be chosen stands for more than the one alone."""
+    Strategy, classifier = activeml
+    rng = np.random.default_rng(0)
+    places = np.array([[3.0, 0.0]] * 40 + [[0.0, 3.0]] * 4 + [[-3.0, -3.0]] * 2)
+    rows = places + 0.1 * rng.normal(size=(46, 2))
+    y = np.full(46, np.nan)
+    y[44:] = 0, 1
+    fitted = type(classifier)(LogisticRegression(C=1e-9), classes=range(10)).fit(rows, y)
+    for candidates in ([0, 40], [40, 0]):
+        assert Strategy().query(rows, y, fitted, fit_clf=False, candidates=candidates) == [0]
 
 
 def test_activeml_asks_among_the_candidates(activeml):
@@ -93,6 +140,8 @@ def test_activeml_leaves_the_classifier_alone_and_checks_it(activeml):
             Strategy().query(X, y, wrong)
     with pytest.raises(ValueError, match="how"):
         Strategy(how="best").query(X, y, classifier)
+    with pytest.raises(ValueError, match="metric"):
+        Strategy(metric="precomputed").query(X, y, classifier)
 
 
 @pytest.mark.filterwarnings("ignore:'force_all_finite':FutureWarning")
@@ -115,6 +164,8 @@ def test_modal_gets_what_select_chooses(learner, kind):
             how="cover",
         )
         assert items.tolist() == expected.tolist()
+        pair = own.query(rows[20:], n_instances=2)[0]  # which modAL does not take for a pair
+        assert pair.tolist() == expected[:2].tolist()
         own.teach(found, Y[20:][items])
 
 
@@ -125,3 +176,32 @@ def test_modal_begins_without_labels(learner):
     assert items.tolist() == dmsgd.select(X, 5, how="cover").tolist()
     own.teach(X[items], Y[items])
     assert len(set(own.query(X, n_instances=5)[0].tolist())) == 5
+
+
+def test_modal_passes_options_to_select_and_the_rest_to_the_model():
+    class Learner:
+        """What `query` uses of modAL's learner, whose options `learner.query` hands over."""
+
+        X_training, on_transformed = X[:20], False
+
+        def predict_proba(self, rows, temperature):
+            P = LogisticRegression().fit(X[:20], Y[:20]).predict_proba(rows) ** temperature
+            return P / P.sum(1, keepdims=True)
+
+    quality = dmsgd.uncertainty(Learner().predict_proba(X[20:], 2.0), "entropy")
+    options = {"metric": "cosine", "diversity": 0.7, "duplicates": 0.95, "workers": 2}
+    items, worth = dmsgd.modal.query(
+        Learner(), X[20:], 8, method="entropy", temperature=2.0, **options
+    )
+    assert worth.tolist() == quality[items].tolist()
+    expected = dmsgd.select(
+        np.concatenate([X[20:], X[:20]]),
+        8,
+        quality=np.r_[quality, np.zeros(20)],
+        given=range(380, 400),
+        **options,
+    )
+    assert items.tolist() == expected.tolist()
+    assert items.tolist() != dmsgd.modal.query(Learner(), X[20:], 8, temperature=2.0)[0].tolist()
+    with pytest.raises(ValueError, match="metric"):
+        dmsgd.modal.query(Learner(), X[20:], 8, temperature=1.0, metric="precomputed")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from dmsgd.features.rows import stack
-from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.scalars import as_choice
 from dmsgd.selection.select import How, select
 from dmsgd.selection.uncertainty import Uncertainty, uncertainty
 
@@ -19,17 +20,24 @@ def query(
     *,
     how: How = "cover",
     method: Uncertainty = "margin",
+    metric: Literal["euclidean", "cosine"] = "euclidean",
+    diversity: float = 0.5,
+    duplicates: float | None = None,
+    workers: int = 1,
     **predict_proba_kwargs: Any,
-) -> IntArray:
+) -> tuple[IntArray, FloatArray]:
     """Return rows of the pool X to label: uncertain, diverse and unlike the labelled ones.
 
     For `ActiveLearner(estimator, query_strategy=dmsgd.modal.query, ...)` of modAL. Rows that the
-    learner has learnt from count as `given`.
+    learner has learnt from count as `given`. Returns row numbers and their uncertainties, as the
+    strategies of modAL 0.4.2 do.
 
-    how:    as in `dmsgd.select`.
+    how, metric, diversity, duplicates, workers: as in `dmsgd.select`, by way of the learner:
+            `learner.query(X, n_instances=50, metric="cosine")`. With `duplicates` there may be
+            fewer rows than n_instances.
     method: of `dmsgd.uncertainty`: "margin", "entropy" or "least confidence".
 
-    See also `select`, `uncertainty`.
+    All other arguments are for the learner's `predict_proba`. See also `select`, `uncertainty`.
     """
     rows, known = X, classifier.X_training
     if known is not None:
@@ -42,6 +50,16 @@ def query(
     quality[:n] = 1.0 if P is None or P.shape[1] < 2 else uncertainty(P, method)
     if not quality.any():
         quality[:n] = 1.0
-    return select(
-        rows, n_instances, quality=quality, given=tuple(range(n, rows.shape[0])), how=how, seed=0
+    items = select(
+        rows,
+        n_instances,
+        quality=quality,
+        diversity=diversity,
+        given=np.arange(n, rows.shape[0]),
+        how=how,
+        metric=as_choice(metric, "metric", ("euclidean", "cosine")),
+        duplicates=duplicates,
+        workers=workers,
+        seed=0,
     )
+    return items, quality[items]
