@@ -95,7 +95,7 @@ def test_sparse_rows_are_chosen_as_others_are(rng):
 )
 def test_draws_have_the_probabilities_of_the_kernel(rng, monkeypatch, given, exact):
     if not exact:
-        monkeypatch.setattr("dmsgd.selection.select.EXACT_ITEMS", 0)
+        monkeypatch.setattr("dmsgd.selection.draw.EXACT_ITEMS", 0)
     X, q = rng.normal(size=(6, 2)), rng.uniform(0.5, 1, size=6)
     L = q[:, None] * matrix(X) * q
     sets = [s for s in itertools.combinations(range(5), 2 + len(given)) if set(given) <= set(s)]
@@ -148,7 +148,7 @@ def test_items_that_are_given_twice_count_once(rng):
 
 
 def test_a_draw_from_many_items_finds_the_few_that_differ(rng, monkeypatch):
-    monkeypatch.setattr("dmsgd.selection.select.EXACT_ITEMS", 50)
+    monkeypatch.setattr("dmsgd.selection.draw.EXACT_ITEMS", 50)
     copies = np.repeat([[0.0, 0.0]], 400, axis=0)
     X = np.vstack([copies, rng.normal(size=(9, 2))])
     assert set(range(400, 409)) <= set(dmsgd.select(X, 10, how="draw", seed=0).tolist())

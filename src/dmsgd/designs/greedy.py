@@ -126,7 +126,7 @@ def independent(
     return order[:step], near, picks[:done]
 
 
-def greedy_items(F, q, k, known, free):
-    """Temporary."""
+def greedy_items(F: Features, q: FloatArray, k: int, known: IntArray, free: BoolArray) -> IntArray:
+    """Return the greedy set of k free items beside the known ones; fewer if others are copies."""
     points = points_of(F)
     return greedy(points, F.d, q, k, known, free, median_square(F, points))[0]

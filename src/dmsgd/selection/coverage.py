@@ -122,7 +122,7 @@ class Coverage:
     def take(self, item: int) -> None:
         """Choose a candidate: what it covers lowers the estimates of all others."""
         S = self._row(item)
-        changed = self.similarity.places((S > self.covered) & (self.counts > 0))
+        changed = self.similarity.places((self.covered < S) & (self.counts > 0))
         low, high, weights = self.covered[changed], S[changed], self.counts[changed]
         self.estimates -= self.similarity.gained(None, changed, low, high, weights)
         self.columns += len(changed)

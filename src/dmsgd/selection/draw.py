@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.greedy import independent
+from dmsgd.designs.greedy import greedy, independent, median_square, points_of
 from dmsgd.designs.kdpp import KDPP
+from dmsgd.errors import InputError
 from dmsgd.features import Features, as_features
 from dmsgd.features.rows import similarity, squared_distances
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
@@ -15,6 +16,10 @@ from dmsgd.kernels import RBF, Kernel, exact
 from dmsgd.kernels.quality import Quality
 from dmsgd.spectra.rounding import WARN_ABOVE
 
+#: Squares of qualities below this share of the largest are lost in rounding.
+UNLIKELY = 1e-5
+#: Up to this many items a set is drawn from the exact spectrum, from more by a Markov chain.
+EXACT_ITEMS = 2000
 #: Proposals of the Markov chain for each place.
 ROUNDS = 10
 
@@ -72,14 +77,30 @@ def draw_by_chain(
     return rng.permutation(Y[fixed:])
 
 
-def draw_set(F, q, k, known, free, key):
-    """Temporary."""
-    from dmsgd.designs.greedy import median_square, points_of
-
-    points = points_of(F)
+def draw_set(
+    F: Features, q: FloatArray, k: int, known: IntArray, free: BoolArray, key: int
+) -> IntArray:
+    """Return k of the free items from the k-DPP given the known ones; fewer if too few differ."""
+    points, small = points_of(F), np.count_nonzero(free) + known.size <= EXACT_ITEMS
     square = median_square(F, points)
-    found = draw_exactly(F, q, k, known, free, square, key)
-    while found is None:
+
+    def draw(square: float) -> IntArray | None:
+        if small:
+            return draw_exactly(F, q, k, known, free, square, key)
+        return draw_by_chain(F, points, np.where(free, q**2, 0.0), k, known, square, key)
+
+    if not small and (drawn := draw(square)) is not None:
+        return drawn
+    chosen, square = greedy(points, F.d, q, k, known, free, square)
+    if chosen.size < k:
+        return chosen
+    if q[chosen].min() < UNLIKELY:
+        raise InputError(
+            f"{k} items can be drawn only with such as item {chosen[np.argmin(q[chosen])]}, whose "
+            f"quality is {q[chosen].min():.1g} of the largest, which rounding hides; reduce k, or "
+            f"let diversity count more",
+            how="greedy",
+        )
+    while (drawn := draw(square)) is None:
         square /= 4
-        found = draw_exactly(F, q, k, known, free, square, key)
-    return found
+    return drawn
