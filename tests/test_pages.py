@@ -32,7 +32,7 @@ OTHERS = ("", "bibtex", "math", "text")
 LONG = ("demo", "bench")
 
 #: Packages of recipes; a block that imports one is left out where it is missing.
-RECIPES = ("langchain_core", "llama_index", "haystack", "flwr")
+RECIPES = ("langchain_core", "llama_index", "haystack", "flwr", "datasets")
 
 #: Data sets that pages load, by the file that must be there: a test downloads nothing.
 LOADED = {"datasets.mnist()": "mnist/mnist.npz", "datasets.debian()": "debian/descriptions.txt.gz"}

@@ -45,6 +45,18 @@ def test_rerankers(package, monkeypatch):
         assert found["postprocessor"].postprocess_nodes([]) == []
 
 
+@pytest.mark.parametrize("package", ["pandas", "datasets"])
+def test_rows_of_frames_and_datasets(package):
+    """The blocks of the page about `select` give the texts of the items that it chooses."""
+    pytest.importorskip(package)
+    recipes = [code for _, code in blocks((START.parent / "select.md").read_text())]
+    found = {}
+    for code in (recipes[0], *(code for code in recipes if package in code)):
+        exec(compile(code, "select.md", "exec"), found)
+    rows = found["rows" if package == "pandas" else "subset"]
+    assert list(rows["text"]) == [f"text {i}" for i in found["chosen"]]
+
+
 def test_groups_apart_in_sentence_transformers():
     """No two of a group, as NO_DUPLICATES; and every item, where that cannot fill all batches."""
     st = pytest.importorskip("sentence_transformers")

@@ -67,6 +67,8 @@ def _signature(path: str, found: object) -> str:
     signature = inspect.signature(found)  # type: ignore[arg-type]
     star = False
     for each in signature.parameters.values():
+        if each.name.startswith("_"):
+            continue
         if each.kind is each.KEYWORD_ONLY and not star:
             star = True
             parameters.append("*")

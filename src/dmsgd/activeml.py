@@ -77,6 +77,7 @@ class DiverseQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         mapping = self._transform_candidates(candidates, X, y, enforce_mapping=True)[1]
         check_type(clf, "clf", SkactivemlClassifier)
         check_type(fit_clf, "fit_clf", bool)
+        as_choice(self.metric, "metric", ("euclidean", "cosine"))
         check_equal_missing_label(clf.missing_label, self.missing_label_)
         if fit_clf:
             weights = () if sample_weight is None else (sample_weight,)
@@ -96,7 +97,7 @@ class DiverseQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             given=given,
             exclude=exclude,
             how=self.how,
-            metric=as_choice(self.metric, "metric", ("euclidean", "cosine")),
+            metric=self.metric,
             details=self.how == "cover" and return_utilities,
             seed=int(self.random_state_.randint(2**31 - 1)),
         )
@@ -128,5 +129,6 @@ def _utilities(chosen: Selection) -> Iterator[FloatArray]:
     for item in chosen.items.tolist():
         yield quality * np.maximum(gains, 0.0)
         S = similarity.row(item)
-        gains = gains - similarity.lost(S, np.flatnonzero(covered < S), covered, weights)
+        new = np.flatnonzero(covered < S)
+        gains = gains - similarity.gained(None, new, covered[new], S[new], weights[new])
         covered = np.maximum(covered, S)

@@ -39,6 +39,7 @@ def query(
 
     All other arguments are for the learner's `predict_proba`. See also `select`, `uncertainty`.
     """
+    as_choice(metric, "metric", ("euclidean", "cosine"))
     rows, known = X, classifier.X_training
     if known is not None:
         rows = stack([X, known])
@@ -57,7 +58,7 @@ def query(
         diversity=diversity,
         given=np.arange(n, rows.shape[0]),
         how=how,
-        metric=as_choice(metric, "metric", ("euclidean", "cosine")),
+        metric=metric,
         duplicates=duplicates,
         workers=workers,
         seed=0,

@@ -105,6 +105,20 @@ def chosen(s, X, quality, given, exclude, **options):
     return selector.fit(X, None, quality, given, exclude).selected_idx_
 
 
+def covering(s, X, groups, costs, **options):
+    """Return a fitted selector with room for all wishes, so that good ones have an answer."""
+    selector = dmsgd.sklearn.DiverseSelector(at_most=s.n, budget=1e300, **options)
+    return selector.fit(X, groups=groups, costs=costs)
+
+
+def is_covering(selector, s, arguments):
+    items, coverage = selector.selected_idx_, selector.coverage_
+    results.is_items(items, s.n)
+    assert len(items) == len(selector.gains_) == len(selector.stands_for_) == len(coverage) - 1
+    assert (np.diff(coverage) >= -1e-9).all()
+    assert coverage[-1] <= 1 + 1e-9
+
+
 def resample(s, X, y, **options):
     return dmsgd.imblearn.DiverseUnderSampler(**options).fit_resample(X, y)
 
@@ -300,6 +314,19 @@ TRAINING = {
             "random_state": RANDOM_STATE,
         },
         lambda items, s, given: results.is_items(items, s.n),
+        FRAMEWORKS,
+    ),
+    "sklearn.DiverseSelector (cover)": Call(
+        covering,
+        {
+            "X": TABLE.without("broken array", "too short"),
+            "metric": kinds.named("euclidean", "cosine"),
+            "until": POSITIVE_SHARE.without("None").optional(),
+            "duplicates": POSITIVE_SHARE.without("None").optional(),
+            "groups": LABELS.without("None"),
+            "costs": kinds.WEIGHTS.having(tiny=lambda s: np.full(s.n, 1e-300)),
+        },
+        is_covering,
         FRAMEWORKS,
     ),
     "imblearn.DiverseUnderSampler": Call(

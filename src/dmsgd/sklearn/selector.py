@@ -97,7 +97,7 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
         for name in ("gains", "coverage", "stands_for"):
-            vars(self).pop(f"{name}_", None)  # of an earlier fit
+            self.__dict__.pop(f"{name}_", None)  # of an earlier fit
             if self.how == "cover":
                 setattr(self, f"{name}_", getattr(found, name))
         self.selected_idx_ = found.items if self.how == "cover" else found
