@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from dmsgd.commands.data_files import DataFiles
 from dmsgd.commands.options import (
     COLUMNS,
     DIVERSITY,
@@ -21,7 +22,6 @@ from dmsgd.commands.options import (
     OUTPUT,
     QUALITY,
     SEED,
-    DataFiles,
     output_option,
     reads_features,
 )
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: The column of an output that holds item numbers; characters that a message shows of a list.
 NUMBER, SHOWN = ("item",), 200
 #: The end of a file of items, or of one of its columns, file.csv:NAME.
-FILE = re.compile(r"\.(npy|npz|csv|tsv|parquet|zarr|txt)(:.+)?$", re.IGNORECASE)
+FILE = re.compile(r"\.(npy|npz|csv|tsv|parquet|jsonl|zarr|txt)(:.+)?$", re.IGNORECASE)
 #: What names items in --given and --exclude.
 ITEMS = (
     "numbers such as 3,7,12, ids if there is --id, or a file of them such as an earlier output; "
@@ -132,7 +132,7 @@ def select(
     columns = {
         "id": files.entries("--id", n),
         "label": y,
-        "quality": files.quality(n),
+        "quality": files.numbers("--quality", n),
         "text": files.entries("--texts", n),
     }
     about = {name: column for name, column in columns.items() if column is not None}
