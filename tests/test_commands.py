@@ -503,10 +503,11 @@ def test_help_has_an_example(command):
 @pytest.mark.long
 @pytest.mark.parametrize("command", ["", "inspect", "report", "sample", "select"])
 def test_examples_in_the_help_work(folder, command):
-    pattern = r"^ +dmsgd ((?:inspect|report|sample|select) (?!.*--cluster).*-k .*)$"
+    pattern = r"^ +dmsgd ((?:inspect|report|sample|select) (?!.*--cluster).*(?:-k|--until) .*)$"
     examples = re.findall(pattern, run(f"{command} --help").stdout, re.M)
     assert len(examples) > 1
-    table = pa.table({"embedding": np.vstack([X, -X])[:, :8].tolist(), "score": np.arange(600.0)})
+    columns = {"embedding": np.vstack([X, -X])[:, :8].tolist(), "score": np.arange(600.0)}
+    table = pa.table(columns | {"source": ["web", "books"] * 300})
     pq.write_table(table, "pool.parquet")
     for example in examples:
         result = run(example if example.startswith("inspect") else f"{example} --force")

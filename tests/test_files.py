@@ -215,7 +215,7 @@ def test_parquet_with_numbers_that_no_float_equals(tmp_path):
     table = pa.table({"a": whole, "b": whole.reshape(-1, 1).tolist(), "price": prices})
     parquet.write_table(table, tmp_path / "x.parquet")
     expected = np.column_stack([whole, whole, [424533.559245, -7.99, 534771.852898]])
-    np.testing.assert_array_equal(load_features(tmp_path / "x.parquet"), expected)
+    np.testing.assert_array_equal(load_features(tmp_path / "x.parquet", named=True), expected)
 
 
 def test_parquet_with_missing_values(tmp_path):

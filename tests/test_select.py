@@ -1,8 +1,10 @@
-"""`dmsgd select` writes what dmsgd.select chooses, with ids and texts, and a page about it."""
+"""`dmsgd select` writes what dmsgd.select chooses, with ids and texts."""
 
 import csv
+import json
 import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +14,6 @@ import dmsgd
 from browser import browser
 from command_line import CliRunner
 from dmsgd.commands import app
-from dmsgd.features import as_features
-from dmsgd.report import selection
-from dmsgd.report.report import render
-from dmsgd.report.selection import APART, COVERED, build_selection, compare_with_random
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 20)) * np.linspace(0.5, 2, 300)[:, None]
@@ -28,14 +26,34 @@ QUALITY = RNG.random(300)
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    write_files()
+    return tmp_path
+
+
+def write_files():
     np.save("x.npy", X)
-    (tmp_path / "y.txt").write_text("\n".join(Y))
+    Path("y.txt").write_text("\n".join(Y))
     with open("pool.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["name", "body", "score", *(f"x{j}" for j in range(20))])
         rows = zip(IDS, TEXTS, QUALITY.tolist(), X.tolist(), strict=True)
         writer.writerows([*row[:3], *row[3]] for row in rows)
-    return tmp_path
+
+
+def write_pool(ending):
+    """Write the table `pool` with the features in one column of lists, if it is no CSV file."""
+    if ending == "csv":
+        return
+    columns = {"name": IDS, "body": TEXTS, "score": QUALITY.tolist(), "vector": X.tolist()}
+    if ending == "parquet":
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(pa.table(columns), "pool.parquet", row_group_size=70)
+    else:
+        rows = zip(*columns.values(), strict=True)
+        lines = (json.dumps(dict(zip(columns, row, strict=True))) for row in rows)
+        Path("pool.jsonl").write_text("\n".join(lines))
 
 
 def invoke(command):
@@ -80,27 +98,24 @@ def test_the_set_is_that_of_dmsgd_select(folder, ending, how):
 def test_without_an_output_the_set_is_a_table_on_standard_output(folder):
     result = invoke("x.npy -k 8")
     chosen = dmsgd.select(X, 8, seed=0)
-    assert result.stdout.splitlines() == ["item", *map(str, chosen)]
-    assert "spread" in result.stderr
+    first, *rows = result.stdout.splitlines()
+    assert first == "item,gain,covered,stands_for"
+    assert [int(row.partition(",")[0]) for row in rows] == chosen.tolist()
+    assert "8 items cover the pool as well as" in result.stderr
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
 def test_ids_texts_and_quality_are_columns_that_are_no_features(folder, ending):
-    if ending == "parquet":
-        pa = pytest.importorskip("pyarrow")
-        from pyarrow import parquet
-
-        columns = {"name": IDS, "body": TEXTS, "score": QUALITY, "vector": list(X)}
-        parquet.write_table(pa.table(columns), "pool.parquet")
+    write_pool(ending)
     options = "--id name --texts body --quality score --diversity 0.3 --how greedy"
     said = run(f"pool.{ending} {options} -k 8 -o chosen.csv --page chosen.html")
     chosen = dmsgd.select(X, 8, quality=QUALITY, diversity=0.3, how="greedy")
     rows = table("chosen.csv")
-    assert list(rows[0]) == ["item", "id", "quality", "text"]
+    assert list(rows[0]) == ["item", "name", "body", "score"]
     assert items("chosen.csv") == chosen.tolist()
-    assert [float(row["quality"]) for row in rows] == QUALITY[chosen].tolist()
-    assert [row["id"].removeprefix("'") for row in rows] == [IDS[i] for i in chosen]
-    assert rows[0]["text"] == TEXTS[chosen[0]].replace("\n", r"\n")
+    assert [float(row["score"]) for row in rows] == QUALITY[chosen].tolist()
+    assert [row["name"].removeprefix("'") for row in rows] == [IDS[i] for i in chosen]
+    assert rows[0]["body"] == TEXTS[chosen[0]].replace("\n", r"\n")
     assert f"quality   {QUALITY[chosen].mean():.3g} on average" in said
     page = (folder / "chosen.html").read_text()
     places = [page.index(f"<bdi>{IDS[i]}</bdi>") for i in chosen]
@@ -114,6 +129,8 @@ def test_ids_texts_and_quality_may_be_files(folder):
     (folder / "texts.txt").write_text("\n" * 299 + "last\n")
     run("x.npy --id ids.txt --texts texts.txt --quality q.npy -k 8 -o chosen.csv")
     assert items("chosen.csv") == dmsgd.select(X, 8, quality=QUALITY, seed=0).tolist()
+    columns = ["item", "gain", "covered", "stands_for", "id", "quality", "text"]
+    assert list(table("chosen.csv")[0]) == columns
     assert [row["id"].removeprefix("'") for row in table("chosen.csv")] == [
         IDS[item] for item in items("chosen.csv")
     ]
@@ -162,11 +179,10 @@ def test_given_and_excluded_items_are_ids_where_there_are_ids(folder):
     fails(f"{options} --exclude output.csv -o c.csv", "output.csv names 1 id that no item has: no")
 
 
-def test_items_that_share_an_id_are_named_together(folder):
+def test_an_id_that_two_items_have_is_refused(folder):
     (folder / "ids.txt").write_text("\n".join(str(i // 3) for i in range(300)))
-    run("x.npy --id ids.txt --exclude 0,99 -k 4 -o c.csv")
-    excluded = [0, 1, 2, 297, 298, 299]
-    assert items("c.csv") == dmsgd.select(X, 4, exclude=excluded, seed=0).tolist()
+    fails("x.npy --id ids.txt -k 4 -o c.csv", "--id ids.txt must tell.* '0' occurs 3 times")
+    assert not (folder / "c.csv").exists()
 
 
 @pytest.mark.filterwarnings("always::dmsgd.errors.KernelWarning")
@@ -174,7 +190,7 @@ def test_copies_are_chosen_last_with_a_warning(folder):
     np.save("copies.npy", np.repeat(X[:3], 4, axis=0))
     result = invoke("copies.npy -k 5 -o c.csv")
     assert result.exit_code == 0
-    assert "warning: 3 items of k=5 are distinct" in result.stderr
+    assert "warning: only 3 of 5 items are distinct" in result.stderr
     assert len({item // 4 for item in items("c.csv")}) == 3
 
 
@@ -190,7 +206,7 @@ def test_labels_are_counted_and_do_not_change_the_set(folder):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("-k 301 -o c.csv", "k=301 new items .*at most 300"),
+        ("-k 301 -o c.csv", "-k 301 new items .*at most 300"),
         ("-k 5 --given 7,300,1e3 -o c.csv", "--given 7,300,1e3 names 2 numbers .*: 300, 1e3"),
         ("-k 5 --given y.txt -o c.csv", r"--given y\.txt names 300 numbers that no item has: a, "),
         ("-k 5 --exclude none.txt -o c.csv", r"no file none\.txt"),
@@ -198,9 +214,9 @@ def test_labels_are_counted_and_do_not_change_the_set(folder):
         ("-k 5 --exclude -1 -o c.csv", "--exclude -1 names 1 number that no item has: -1"),
         ("-k 5 --quality y.txt -o c.csv", "--quality y.txt must hold a number per item: .*'a'"),
         ("-k 5 --quality short.txt -o c.csv", r"short\.txt has 2 entries for 300 items"),
-        ("-k 5 --quality minus.txt -o c.csv", "quality must not be negative"),
+        ("-k 5 --quality minus.txt -o c.csv", "--quality must not be negative"),
         ("-k 5 --quality few.txt --how draw -o c.csv", "rounding hides.*; use --how greedy"),
-        ("-k 5 -o c.parquet", r"must end in \.csv or \.txt or \.npy"),
+        ("-k 5 -o c.xlsx", r"must end in \.csv or \.parquet or \.jsonl or \.txt or \.npy"),
         ("-k 5 -o there.csv", r"there\.csv exists; use --force"),
         ("-k 5 -o c.csv --page there.html", r"there\.html exists; use --force"),
         ("-k 5 -o c.csv --page c.txt", r"must end in \.html"),
@@ -220,21 +236,27 @@ def test_what_cannot_be_is_one_line_and_writes_nothing(folder, command, message)
 
 def test_columns_are_named_where_there_is_none(folder):
     fails("pool.csv --id nobody -k 5", "no column 'nobody' for --id; it has name, body")
-    fails("pool.csv -k 5", "columns 'name', 'body' are not numeric .*--drop name,body")
-    rows = ["name,kind,a,b", *(f"n{i},k,{i % 7},{i}" for i in range(9))]
-    (folder / "few.csv").write_text("\n".join(rows))
-    fails("few.csv -k 5", "columns 'name', 'kind' .*use --columns a,b, or --drop name,kind")
+    fails("pool.csv -k 5", "'name', 'body' are text: show .*--texts NAME .*--drop name,body")
+    show = "'body' is text: show it with --texts body, or leave it out with --drop body"
+    fails("pool.csv --id name -k 5", show)
+    fails("pool.csv --texts name -k 5", "'body' is text: leave it out with --drop body")
+    fails("pool.csv --columns body,score -k 5", show)
 
 
-def test_all_columns_of_a_parquet_file_that_are_not_numeric_are_named(folder):
-    pa = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    columns = {"name": IDS, "body": TEXTS, "score": QUALITY, "vector": list(X)}
-    parquet.write_table(pa.table(columns), "pool.parquet")
-    fails("pool.parquet -k 5", "columns 'name', 'body' are not numeric .*--columns score,vector")
-    run("pool.parquet --columns vector -k 5 -o c.csv")
-    assert items("c.csv") == dmsgd.select(X, 5, seed=0).tolist()
+@pytest.mark.filterwarnings("always::dmsgd.errors.KernelWarning")
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+def test_numbers_beside_a_column_of_lists_are_no_features_unless_they_are_named(folder, ending):
+    write_pool(ending)
+    result = invoke(f"pool.{ending} -k 5 -o c.csv")
+    assert items("c.csv") == dmsgd.select(X, 5).tolist()
+    (line,) = (line for line in result.stderr.splitlines() if "left out" in line)
+    assert re.search("lists of numbers in vector.* column score .*use --columns vector,score", line)
+    for options in ("--columns vector", "--drop score", "--quality score --diversity 1"):
+        run(f"pool.{ending} {options} -k 5 -o c.csv --force")  # which sees that there is no warning
+        assert items("c.csv") == dmsgd.select(X, 5).tolist()
+    run(f"pool.{ending} --columns vector,score -k 5 -o c.csv --force")
+    both = np.column_stack([QUALITY, X])
+    assert items("c.csv") == dmsgd.select(both, 5).tolist()
 
 
 def test_sparse_features_have_a_page(folder):
@@ -244,91 +266,6 @@ def test_sparse_features_have_a_page(folder):
     run("counts.npz -k 6 -o c.csv --page c.html")
     assert items("c.csv") == dmsgd.select(sparse.csr_array(counts), 6, seed=0).tolist()
     assert (folder / "c.html").read_text().count("<circle") == 206
-
-
-def spread_of(chosen, given=(), X=X):
-    chosen, given = (np.asarray(each, dtype=np.int64) for each in (chosen, given))
-    free = np.setdiff1d(np.arange(len(X)), given)
-    return compare_with_random(as_features(X), chosen, given, free)
-
-
-def test_figures_are_distances():
-    chosen, given = dmsgd.select(X, 8, given=[3, 7], seed=0), [3, 7]
-    found = spread_of(chosen, given)
-    distances = np.linalg.norm(X[:, None] - X[None], axis=2)
-    unit = np.median(distances[np.triu_indices(300, 1)])
-    everyone = [*given, *chosen]
-    to_others = distances[np.ix_(chosen, everyone)]
-    to_others[to_others == 0] = np.inf
-    assert found.figures[APART][0] == pytest.approx(to_others.min(axis=1).mean() / unit)
-    nearest = distances[:, everyone].min(axis=1) / unit
-    assert found.figures[COVERED][0] == pytest.approx(nearest.mean())
-    np.testing.assert_allclose(found.distance, nearest, atol=1e-12)
-    np.testing.assert_array_equal(found.nearest, distances[:, everyone].argmin(axis=1))
-
-
-def test_words_tell_when_a_set_is_no_better_than_a_random_one():
-    centres = 100 * RNG.normal(size=(10, 5))
-    clusters = np.repeat(centres, 30, axis=0) + RNG.normal(size=(300, 5))
-    one_of_each = np.arange(0, 300, 30)
-    assert spread_of(one_of_each, X=clusters).words().startswith("better spread")
-    assert spread_of(np.arange(10), X=clusters).words().startswith("no better spread")
-    outliers = np.argsort(-np.linalg.norm(X, axis=1))[:8]
-    assert "better spread" in spread_of(outliers).words()
-    assert "outliers" in spread_of(outliers).words()
-    assert "outliers" not in spread_of(one_of_each, X=clusters).words()
-    assert "covers the others better" not in spread_of(outliers).words()
-    assert "covers the others better" in spread_of(dmsgd.select(X, 8)).words()
-    assert "one item" in spread_of([3]).words()
-    assert spread_of([0, 1], X=np.ones((5, 2))).words().startswith("no better")
-
-
-def content(k=8, given=(), labels=Y):
-    chosen = dmsgd.select(X, k, given=given, how="greedy")
-    given = np.array(given, dtype=np.int64)
-    free = np.setdiff1d(np.arange(300), given)
-    about = {"label": labels, "id": np.array(["<b>id"] * 300)}
-    facts = {"similarity": "<b>rbf"}
-    F = as_features(X)
-    found = compare_with_random(F, chosen, given, free)
-    return build_selection(F, chosen, given, free, found, about, facts), chosen
-
-
-def test_the_page_lists_the_set_and_what_it_covers_least():
-    found, chosen = content()
-    squares = np.sum((X[:, None] - X[None, chosen]) ** 2, axis=2)
-    assert [each["item"] for each in found["set"]] == chosen.tolist()
-    shares = np.bincount(squares.argmin(axis=1), minlength=8) / 300
-    assert [each["value"] for each in found["set"]] == [f"{share:.1%}" for share in shares]
-    assert found["farthest"][0]["item"] == int(squares.min(axis=1).argmax())
-    assert [each["chosen"] for each in found["classes"]] == [
-        int(np.sum(Y[chosen] == name)) for name in ("a", "b", "<i>c")
-    ]
-    assert sum(each["random"] for each in found["classes"]) == pytest.approx(8)
-
-
-def test_of_many_classes_the_two_ends_are_shown():
-    found, _ = content(labels=np.array([f"class {i % 40:02}" for i in range(300)]))
-    assert len(found["classes"]) == 30
-    assert "the commonest and the rarest" in render("selection.html", "chosen", found)
-    assert "the commonest and the rarest" not in render("selection.html", "chosen", content()[0])
-
-
-def test_of_very_many_items_a_sample_is_measured(monkeypatch):
-    monkeypatch.setattr(selection, "FEWEST", 50)
-    monkeypatch.setattr(selection, "PRODUCTS", 1)
-    found, _ = content()
-    assert found["measured"] == 50
-    assert "random sample of 50 items" in render("selection.html", "chosen", found)
-
-
-def test_users_text_is_text_on_the_page():
-    page = render("selection.html", "<script>", content(given=[2, 3])[0])
-    assert "<i>c" not in page
-    assert "<b>rbf" not in page
-    assert "<b>id" not in page
-    assert "<title>&lt;script&gt;</title>" in page
-    assert "src=" not in page
 
 
 @pytest.mark.long

@@ -187,14 +187,18 @@ def test_lists_of_numbers_are_features(folder, fixed):
     kind = pa.list_(pa.float32(), 64) if fixed else pa.list_(pa.float32())
     lists = pa.array(X.tolist(), type=kind)
     length = np.linalg.norm(X, axis=1)
-    table = pa.table({"embedding": lists, "length": length, "digit": y})
+    table = pa.table({"embedding": lists, "length": length, "name": ["x"] * 300, "digit": y})
     parquet.write_table(table, "digits.parquet", row_group_size=70)
     asked = {"k": 6, "w": 0.7, "normalize": True}
-    expected = dmsgd.diversify(np.column_stack([X, length]), labels=y, **asked)
-    found = dmsgd.diversify("digits.parquet", labels="digit", **asked)
+    expected = dmsgd.diversify(X, labels=y, **asked)
+    with pytest.warns(dmsgd.KernelWarning, match="column length beside it is left out"):
+        found = dmsgd.diversify("digits.parquet", labels="digit", **asked)
     assert found.fingerprint() == expected.fingerprint()
     command = "sample digits.parquet --labels digit -k 6 -n 5 -w 0.7 --normalize -o b.npy"
-    assert run(command).exit_code == 0
+    assert run(f"{command} --drop length").stderr == ""
+    np.testing.assert_array_equal(np.load("b.npy"), expected.sample(5, 0))
+    expected = dmsgd.diversify(np.column_stack([X, length]), labels=y, **asked)
+    assert run(f"{command} --columns embedding,length --force").stderr == ""
     np.testing.assert_array_equal(np.load("b.npy"), expected.sample(5, 0))
 
 
@@ -242,7 +246,7 @@ def test_iris_of_a_frame_that_is_written_and_read_again(folder):
 
 def test_dropped_columns_are_a_set():
     """Of 20,000 columns a list would be searched 20,000 times."""
-    from dmsgd.commands.options import DataFiles
+    from dmsgd.commands.data_files import DataFiles
 
     names = [f"c{i}" for i in range(20_000)]
     dropped = DataFiles("x.csv", "c5", "c0,c1", None).dropped(names)

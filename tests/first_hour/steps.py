@@ -158,6 +158,11 @@ STEPS = (
         ("1,797 items x 64", "10 items", "written chosen.csv and chosen.html"),
     ),
     Step(
+        "select iris.csv --drop flower -k 10",
+        ("^error: .*'species' is text: show it with --texts species, or .* --drop species",),
+        code=2,
+    ),
+    Step(
         "report wine.csv --labels cultivar --standardize -k 10 -o wine.html",
         ("178 items x 13", "written wine.html"),
     ),
@@ -219,13 +224,18 @@ for what in (lambda: dmsgd.torch.loader, lambda: dmsgd.designs.clustered(np.eye(
     ),
     Step(
         "inspect embeddings.parquet --labels label -k 20",
-        ("^error: .*column 'text' is not numeric.*--drop text",),
-        code=2,
+        ("1,797 items x 64", "10 classes of 174 to 183", UNIFORM),
+        never=("Traceback", "warning"),
         where=PARQUET,
     ),
     Step(
-        "inspect embeddings.parquet --labels label --drop text -k 20",
-        ("1,797 items x 64", "10 classes of 174 to 183", UNIFORM),
+        "select embeddings.parquet -k 20 -o chosen.jsonl",
+        (
+            "warning: .*column label beside it is left out; use --columns embedding,label",
+            "1,797 items x 64",
+            "20 items cover the pool as well as",
+            "written chosen.jsonl",
+        ),
         where=PARQUET,
     ),
 )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmsgd.commands.options import SEED, DataFiles, design_options
+from dmsgd.commands.data_files import DataFiles
+from dmsgd.commands.options import SEED, design_options
 from dmsgd.commands.terminal import NAME, echo, progress_bar
 from dmsgd.errors import as_options
 from dmsgd.inputs.messages import counted, visible

@@ -1,33 +1,23 @@
-"""Options that commands share, and the files that they name."""
+"""Options that commands share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from functools import wraps
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any
 
 import click
 
+from dmsgd.commands.data_files import FILES, DataFiles
 from dmsgd.errors import as_options
-from dmsgd.inputs.messages import few
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from dmsgd.inputs.arrays import FloatArray
 
 SEED = click.option(
     "--seed", type=click.IntRange(0), default=0, help="The same seed gives the same result."
 )
 FORCE = click.option("--force", is_flag=True, help="Replace an existing output.")
-#: What names the features and labels.
-FILES = ("features", "labels", "columns", "drop")
-#: Options whose value may be a column of the features, which is then no feature.
-BESIDE = ("id", "texts", "quality")
 #: A file to write.
 OUTPUT = click.Path(path_type=Path)
 
@@ -37,119 +27,22 @@ def output_option(help: str, required: bool = True) -> Callable[[Any], Any]:
     return click.option("-o", "--output", type=OUTPUT, required=required, help=help)
 
 
-@final
-@dataclass(frozen=True)
-class DataFiles:
-    """The files with features and labels, and which columns of a table are features.
-
-    labels, others: each a column of the features, which is then no feature, or a file; the others
-                    by option.
-    """
-
-    features: str
-    labels: str | None = None
-    columns: str | None = None
-    drop: str | None = None
-    others: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def named(cls, given: dict[str, Any]) -> DataFiles:
-        """Return the files that the options of a command name."""
-        files = {name: given[name] for name in FILES}
-        others = {f"--{name}": given[name] for name in BESIDE if given.get(name) is not None}
-        return cls(**files, others=others)
-
-    def load(self, on_cluster: bool = False) -> tuple[Any, Any]:
-        """Return X and y."""
-        from dmsgd.features.convert import open_features
-        from dmsgd.files.tables import column_names, read_column
-        from dmsgd.inputs.labels import as_labels
-
-        drop = self.dropped(column_names(self.features))
-        labels = None if self.labels is None else self._find("--labels", self.labels)
-        for option, value in self.others.items():
-            self._find(option, value)
-        X = open_features(self.features, drop, on_cluster=on_cluster)
-        n = X.shape[0]
-        return X, None if labels is None else as_labels(read_column(labels, n), n)
-
-    def entries(self, option: str, n: int) -> npt.NDArray[np.object_] | None:
-        """Return what the column or file that an option names holds for each of n items, if any."""
-        from dmsgd.files.tables import read_entries
-
-        value = self.others.get(option)
-        return None if value is None else read_entries(self._find(option, value), n)
-
-    def quality(self, n: int) -> FloatArray | None:
-        """Return the numbers that --quality names for n items, if any."""
-        import numpy as np
-
-        entries = self.entries("--quality", n)
-        try:
-            return None if entries is None else np.array(entries.tolist(), dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            named = self.others["--quality"]
-            raise ValueError(f"--quality {named} must hold a number per item: {error}") from None
-
-    def _find(self, option: str, value: str) -> str:
-        """Return the path of the column of the features, or of the file, that an option names."""
-        from dmsgd.files.tables import COLUMN_FILES, column_names
-
-        names = column_names(self.features)
-        if value in names:
-            return f"{self.features}:{value}"
-        if names and not any(suffix in value.lower() for suffix in COLUMN_FILES):
-            raise ValueError(
-                f"{self.features} has no column {value!r} for {option}; it has {few(names)}"
-            )
-        return value
-
-    def dropped(self, names: list[str]) -> frozenset[str]:
-        """Return which of the table's columns, with these names, are no features.
-
-        A set, as there may be 100,000 of them.
-        """
-        columns = self._named("--columns", self.columns, names)
-        drop = self._named("--drop", self.drop, names)
-        if columns and drop:
-            raise ValueError(
-                "--columns names the features, --drop the other columns; give one of them"
-            )
-        kept = set(columns or names).difference(drop, [self.labels], self.others.values())
-        return frozenset(names) - kept
-
-    def _named(self, option: str, text: str | None, names: list[str]) -> list[str]:
-        """Return the columns that an option names, between commas, or one whose name has commas."""
-        if text is None:
-            return []
-        if not names:
-            raise ValueError(f"{option} is for tables; {self.features} has no named columns")
-        known = set(names)
-        found = [each.strip() for each in text.split(",") if each.strip()] or [""]
-        found = [text] if text in known else found
-        for each in found:
-            if each not in known:
-                raise ValueError(
-                    f"{self.features} has no column {each!r} for {option}; it has {few(names)}"
-                )
-        return found
-
-
 #: The end of the help of commands that read features.
 FEATURES = (
     "FEATURES has items as rows: .npy, .npz (or file.npz:NAME; SciPy sparse too), .csv, .tsv, "
-    ".parquet, .zarr (or store.zarr:NAME), or a folder of sparse .npz files."
+    ".parquet, .jsonl, .zarr (or store.zarr:NAME), or a folder of sparse .npz files."
 )
 LABELS = (
-    "Class of each item: a file (.npy, .npz, .csv, .tsv, .txt, .parquet, .zarr), or a column of "
-    "FEATURES, which is then no feature."
+    "Class of each item: a file (.npy, .npz, .csv, .tsv, .txt, .parquet, .jsonl, .zarr), or a "
+    "column of FEATURES, which is then no feature."
 )
 #: Which columns of a table are features.
 COLUMNS = (
     click.option(
         "--columns",
         metavar="NAME,NAME",
-        help="Columns of a table that are features.  [default: all that no option names]",
+        help="Columns of a table that are features.  [default: all that no option names, or only "
+        "lists of numbers if there are such columns]",
     ),
     click.option(
         "--drop",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmsgd.commands.options import FORCE, OUTPUT, SEED, DataFiles, design_options, output_option
+from dmsgd.commands.data_files import DataFiles
+from dmsgd.commands.options import FORCE, OUTPUT, SEED, design_options, output_option
 from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, progress_bar
 from dmsgd.inputs.messages import counted

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dmsgd.commands.data_files import DataFiles
 from dmsgd.commands.options import (
     DIVERSITY,
     FORCE,
     QUALITY,
     SEED,
-    DataFiles,
     design_options,
     output_option,
 )
@@ -100,7 +100,7 @@ def sample(
     with connected(cluster) if cluster is not None else nullcontext() as client:
         X, y = files.load(on_cluster=client is not None)
         echo(f"features  {files.features}: {counted(X.shape[0], 'item')} x {X.shape[1]:,}")
-        design = _set_up(X, k, y, options, files.quality(X.shape[0]))
+        design = _set_up(X, k, y, options, files.numbers("--quality", X.shape[0]))
         echo(f"set-up    {time.perf_counter() - began:.2f} s")
         left, same = stored and stored.unfinished(), (design.fingerprint(), steps, seed)
         kept = 0

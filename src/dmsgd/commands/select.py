@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
+from dmsgd.commands.chosen_set import OUTPUTS, columns_of, facts_of, read_about, write_set
+from dmsgd.commands.data_files import DataFiles
+from dmsgd.commands.named_items import FILE, NUMBER, group_numbers, named_items, options_named
 from dmsgd.commands.options import (
     COLUMNS,
     DIVERSITY,
@@ -21,26 +20,44 @@ from dmsgd.commands.options import (
     OUTPUT,
     QUALITY,
     SEED,
-    DataFiles,
     output_option,
     reads_features,
 )
 from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
 from dmsgd.errors import as_options
-from dmsgd.inputs.messages import cell, counted, few, visible
+from dmsgd.inputs.messages import counted, require, visible
 
-if TYPE_CHECKING:
-    from dmsgd.inputs.arrays import IntArray
-
-#: The column of an output that holds item numbers; characters that a message shows of a list.
-NUMBER, SHOWN = ("item",), 200
-#: The end of a file of items, or of one of its columns, file.csv:NAME.
-FILE = re.compile(r"\.(npy|npz|csv|tsv|parquet|zarr|txt)(:.+)?$", re.IGNORECASE)
 #: What names items in --given and --exclude.
 ITEMS = (
     "numbers such as 3,7,12, ids if there is --id, or a file of them such as an earlier output; "
     "may be repeated."
+)
+SHARE = click.FloatRange(0, 1, min_open=True)
+#: What a covering set is asked to be.
+WISHES = (
+    click.option("--cover", help="Cover the rows of this file instead, with the same features."),
+    click.option("--groups", help="Group of each item: a column, or a file as for --labels."),
+    click.option(
+        "--at-most",
+        metavar="N|NAME=N",
+        multiple=True,
+        help="Items of each group at most, or of the group NAME; may be repeated.",
+    ),
+    click.option(
+        "--at-least",
+        metavar="N|NAME=N",
+        multiple=True,
+        help="Items of each group at least, or of the group NAME; may be repeated.",
+    ),
+    click.option("--costs", help="Cost of each item, such as tokens: a column, or a file."),
+    click.option("--budget", type=float, help="What all new items may cost together."),
+    click.option("--until", type=SHARE, help="Share that is to be covered, such as 0.9."),
+    click.option(
+        "--duplicates",
+        type=SHARE,
+        help="Choose no item that is more similar than this to a chosen one, such as 0.995.",
+    ),
 )
 
 
@@ -48,8 +65,15 @@ ITEMS = (
 @reads_features(
     (
         click.argument("features"),
-        click.option("-k", type=click.IntRange(1), required=True, help="New items to choose."),
-        output_option("File to write: .csv, .txt (numbers), .npy.  [default: print CSV]", False),
+        click.option(
+            "-k",
+            type=click.IntRange(1),
+            help="New items to choose; without it --budget or --until ends the set.",
+        ),
+        output_option(
+            "File to write: .csv, .parquet, .jsonl; .txt, .npy (numbers).  [default: print CSV]",
+            False,
+        ),
         click.option("--page", type=OUTPUT, help="Page to write about the set: .html."),
         click.option("--id", help="Id of each item: a column, or a file as for --labels."),
         click.option("--texts", help="Text of each item: a column, or a file as for --labels."),
@@ -63,6 +87,14 @@ ITEMS = (
             default="cover",
             help="Best first: like the others (cover), or diverse (greedy); or a random draw.",
         ),
+        click.option(
+            "--metric",
+            type=click.Choice(["euclidean", "cosine", "precomputed"]),
+            default="euclidean",
+            help="How similarity is found; precomputed: FEATURES holds similarities, such as a "
+            "graph of nearest neighbours.",
+        ),
+        *WISHES,
         click.option("--labels", help=f"{LABELS} They are counted, and do not change the set."),
         *COLUMNS,
         *MAPS,
@@ -72,24 +104,35 @@ ITEMS = (
             help="Scale rows to length 1: for embeddings, counts and images.",
         ),
         SEED,
+        click.option(
+            "--workers",
+            type=int,
+            default=1,
+            help="Threads, -1 for all cores; the result is the same.",
+        ),
         FORCE,
     )
 )
 def select(
-    k: int,
+    k: int | None,
     output: Path | None,
     page: Path | None,
-    id: str | None,
-    texts: str | None,
-    quality: str | None,
     diversity: float,
     given: tuple[str, ...],
     exclude: tuple[str, ...],
     how: Literal["cover", "greedy", "draw"],
+    metric: Literal["euclidean", "cosine", "precomputed"],
+    cover: str | None,
+    at_most: tuple[str, ...],
+    at_least: tuple[str, ...],
+    budget: float | None,
+    until: float | None,
+    duplicates: float | None,
     rho: float | None,
     standardize: bool,
     normalize: bool,
     seed: int,
+    workers: int,
     force: bool,
     **named: Any,
 ) -> None:
@@ -101,6 +144,8 @@ def select(
       dmsgd select pool.csv --id name --texts body -k 50 --page chosen.html
       dmsgd select pool.parquet -k 50 --quality score --given chosen.csv
       dmsgd select pool.csv --columns a,b --quality score --how greedy -k 9
+      dmsgd select pool.parquet --drop score --groups source --at-most 9 -k 15
+      dmsgd select pool.parquet --columns embedding --until 0.5 -o set.jsonl
 
     This is dmsgd.select in Python: items are similar by exp(-d²/m), d their distance, m its median
     square. Cover (the default) chooses items to which many others are similar: what to label
@@ -108,123 +153,104 @@ def select(
     greedy set where --quality is relevance; without it, it prefers outliers. Draw a set that is
     diverse and still like the data: to look at, to test on. A line compares the set with random
     ones.
+
+    The output has the item numbers, from 0, and the columns of FEATURES that are no features. For
+    a covering set, gain is the share that an item added, covered the share that is covered with
+    it, and stands_for the weight of the items to which it is the nearest. Give the file to --given
+    for the next set.
     """
-    files = DataFiles.named(named | {"id": id, "texts": texts, "quality": quality})
+    files = DataFiles.named(named)
     lists = [each for each in (*given, *exclude) if FILE.search(each)]
-    inputs = [files.features, files.labels, *files.others.values(), *lists]
+    inputs = [files.features, files.labels, cover, *files.others.values(), *lists]
     if output is not None:
-        check_output(output, (".csv", ".txt", ".npy"), inputs, force)
+        check_output(output, OUTPUTS, inputs, force)
+        if output.suffix.lower() == ".parquet":
+            require("parquet", f"{output}: writing Parquet")
     if page is not None:
         check_output(page, (".html", ".htm"), inputs, force)
     import numpy as np
 
     from dmsgd.designs.build import rows_for
     from dmsgd.designs.options import DesignOptions
+    from dmsgd.features.row_maps import Normalize
+    from dmsgd.inputs.threads import thread_count
     from dmsgd.report.report import render
-    from dmsgd.report.selection import build_selection, compare_with_random
+    from dmsgd.report.selection import build_selection
+    from dmsgd.report.spread import compare_with_random, describe_covering
     from dmsgd.selection.select import select as choose
+    from dmsgd.selection.wishes import Wishes
 
+    maps = DesignOptions(rho=rho, standardize=standardize, normalize=normalize or None)
+    wishes: dict[str, Any] = {
+        "cover": cover, "groups": named["groups"], "costs": named["costs"], "budget": budget,
+        "at_most": group_numbers("--at-most", at_most), "until": until, "duplicates": duplicates,
+        "at_least": group_numbers("--at-least", at_least),
+    }  # fmt: skip
+    with options_named():
+        Wishes(**wishes).check(k, how, metric)
+        thread_count(workers)
+    if metric == "precomputed" and (maps.changed() or page is not None):
+        what = as_options(maps.changed()) or f"--page {page}"
+        raise ValueError(f"{what} needs features, and --metric precomputed has similarities")
     say = echo_error if output is None else echo
     began = time.perf_counter()
     X, y = files.load()
     n = X.shape[0]
     say(f"features  {files.features}: {counted(n, 'item')} x {X.shape[1]:,}")
-    columns = {
-        "id": files.entries("--id", n),
-        "label": y,
-        "quality": files.quality(n),
-        "text": files.entries("--texts", n),
-    }
-    about = {name: column for name, column in columns.items() if column is not None}
-    ids, own = about.get("id", range(n)), NUMBER if id is None else ("id", id)
-    known, barred = _items("--given", given, ids, own), _items("--exclude", exclude, ids, own)
-    maps = DesignOptions(rho=rho, standardize=standardize, normalize=normalize or None)
-    F = rows_for(maps, X).to_memory()
-    with progress_bar("the set (the first run of all compiles the sampler)"):
-        chosen = choose(
-            F, k, quality=about.get("quality"), diversity=diversity, given=known, exclude=barred,
-            how=how, seed=seed,
+    about = read_about(files, y, n)
+    ids, own = about.get("id", range(n)), (named["id"], "id") if named["id"] else (NUMBER,)
+    known = named_items("--given", given, ids, own)
+    barred = named_items("--exclude", exclude, ids, own)
+    free = np.setdiff1d(np.arange(n), np.append(known, barred))
+    wishes |= {"groups": about.get("group"), "costs": about.get("cost")}
+    if cover is not None:
+        wishes["cover"] = rows_for(maps, files.load_like("--cover", cover, X.shape[1]), X)
+    F, other = X if metric == "precomputed" else rows_for(maps, X), visible(cover or "")
+    if metric == "precomputed" and n != X.shape[1]:
+        other = "the columns"
+    with progress_bar("the set (the first run of all compiles the sampler)"), options_named():
+        found = choose(
+            F.to_memory().unwrap() if metric == "precomputed" else F, k, how=how, metric=metric,
+            quality=about.get("quality"), diversity=diversity, given=known, exclude=barred,
+            **wishes, details=how == "cover", workers=workers, seed=seed,
         )  # fmt: skip
-        free = np.setdiff1d(np.arange(n), np.append(known, barred))
-        spread = compare_with_random(F, chosen, known, free, seed)
+        covering, chosen = (found, found.items) if how == "cover" else (None, found)
+        F = F.mapped(Normalize()) if metric == "cosine" else F
+        if covering is None:
+            spread = compare_with_random(F, chosen, known, free, how, seed)
+        else:
+            rows = None if metric == "precomputed" else F
+            spread = describe_covering(rows, covering, known, free, other, seed)
     if known.size or barred.size:
         say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
     ways = {"draw": f"a draw, seed {seed}", "greedy": "greedily, best first"}
-    way = ways.get(how, "to cover the others, best first")
-    say(f"chosen    {way}: {counted(k, 'item')} in {time.perf_counter() - began:.1f} s")
-    say(f"spread    {spread.words()}")
-    facts = {"chosen": way, "similarity": "exp(-d²/m), d distance, m its median square"}
-    if "quality" in about:
-        q = about["quality"]
-        facts["quality"] = f"{q[chosen].mean():.3g} on average, {q[free].mean():.3g} at random"
-        say(f"quality   {facts['quality']}")
+    way = ways.get(how, f"to cover {other or 'the others'}, best first")
+    say(f"chosen    {way}: {counted(chosen.size, 'item')} in {time.perf_counter() - began:.1f} s")
+    say(f"{'spread' if covering is None else 'coverage':8}  {spread.words()}")
+    facts = {"chosen": way, **facts_of(about, chosen, free, metric, covering, budget)}
+    for name in ("quality", "groups", "spent"):
+        if name in facts:
+            say(f"{name:8}  {facts[name]}")
+    suffix = ".csv" if output is None else output.suffix.lower()
+    columns = columns_of(files, chosen, covering, about, n, suffix)
+    html = b""
     if page is not None:
         if maps.changed():
             facts["features"] = as_options(maps.changed())
-        with progress_bar("the page"), atomic_write(page, force) as file:
+        with progress_bar("the page"):
             content = build_selection(F, chosen, known, free, spread, about, facts)
-            title = (output or page).name
-            file.write(render("selection.html", title, content).encode())
-    _write(chosen, about, output, force)
+            html = render("selection.html", (output or page).name, content).encode()
+    write_set(output, chosen, columns, force)
+    if page is not None:
+        with atomic_write(page, force) as file:
+            file.write(html)
     if output or page:
         say(f"written   {' and '.join(str(path) for path in (output, page) if path)}")
     if y is not None and output is not None:
 
         def counts(items: int, drawn: int) -> tuple[str, ...]:
-            return f"{items:,}", f"{drawn:,}", f"{k * items / free.size:,.1f}"
+            return f"{items:,}", f"{drawn:,}", f"{chosen.size * items / free.size:,.1f}"
 
         echo_classes(
             y[free], np.searchsorted(free, chosen), True, ("items", "chosen", "at random"), counts
         )
-
-
-def _items(option: str, texts: tuple[str, ...], ids: Any, own: tuple[str | None, ...]) -> IntArray:
-    """Return the items that --given or --exclude names, or that files of ids hold.
-
-    ids: of all items, their numbers if they have no others; own: columns of files that hold them.
-    """
-    import numpy as np
-
-    from dmsgd.files.tables import column_names, read_column
-
-    places: dict[str, list[int]] = {}
-    for item, each in enumerate(ids if texts else ()):
-        for name in {str(each), cell(each)}:  # the latter is in earlier outputs
-            places.setdefault(name, []).append(item)
-    found: list[int] = []
-    for text in texts:
-        if FILE.search(text) and text not in places:
-            held = column_names(text)
-            path = next((f"{text}:{name}" for name in own if name in held), text)
-            listed = [str(each) for each in read_column(path).tolist()]
-        else:
-            listed = [text] if text in places else [each.strip() for each in text.split(",")]
-        unknown = [each for each in listed if each not in places]
-        if unknown:
-            what = counted(len(unknown), "number" if own == NUMBER else "id")
-            shown = f"{option} {visible(text, SHOWN)} names {what} that no item has"
-            raise ValueError(f"{shown}: {visible(few(unknown), SHOWN)}; give others, or a file")
-        found += [item for each in listed for item in places[each]]
-    return np.unique(np.array(found, dtype=np.int64))
-
-
-def _write(chosen: IntArray, about: Mapping[str, Any], output: Path | None, force: bool) -> None:
-    """Write the set: item numbers, or a table that has what is known `about` all items, too."""
-    import numpy as np
-
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["item", *about])
-    for item in chosen.tolist():
-        writer.writerow([item, *(cell(column[item]) for column in about.values())])
-    if output is None:
-        for line in table.getvalue().splitlines():
-            echo(line)
-        return
-    with atomic_write(output, force) as file:
-        if output.suffix.lower() == ".npy":
-            np.save(file, chosen)
-        elif output.suffix.lower() == ".txt":
-            np.savetxt(file, chosen, fmt="%d")
-        else:
-            file.write(table.getvalue().encode())

@@ -76,14 +76,14 @@ def diversify(
     """Return a k-DPP: batches of k items, diverse in X and, with weight w, in the labels.
 
     X:         (n, d) features: array, CSR, frame, memory map or torch tensor; the path of an .npz,
-               .csv or .tsv file; or, to be read in blocks, a path (.npy, .zarr, .parquet, a folder
-               of sparse .npz), a Zarr array, a Dask array or frame, a list of delayed CSR.
+               .csv, .tsv or .jsonl file; or, to be read in blocks, a path (.npy, .zarr, .parquet,
+               a folder of sparse .npz), a Zarr array, a Dask array or frame, a list of delayed CSR.
     k:         items per batch, at most n.
-    labels, w: (n,) classes, or the name of a column of a frame, .csv, .tsv or .parquet file, which
-               is then not a feature; mixed in as F = [(1-w)X, wH], or for an RBF kernel S as
-               (1-w)² S + w² H Hᵀ. w = 0 ignores them (with a warning unless the target uses them),
-               w = 1 ignores the features. A pandas Series, as labels, quality or target, is
-               matched with a frame by index.
+    labels, w: (n,) classes, or the name of a column of a frame or table (.csv, .tsv, .parquet,
+               .jsonl), which is then not a feature; mixed in as F = [(1-w)X, wH], or for an RBF
+               kernel S as (1-w)² S + w² H Hᵀ. w = 0 ignores them (with a warning unless the target
+               uses them), w = 1 ignores the features. A pandas Series, as labels, quality or
+               target, is matched with a frame by index.
     quality:   (n,) numbers >= 0, how much each item is worth: L_ij = q_i S_ij q_j for the kernel S,
                so better items are drawn more often. "length" takes the lengths of the rows, which
                makes the linear kernel that of the paper, L = X Xᵀ.
@@ -204,12 +204,16 @@ def remake(design: Any, X: Any) -> KDPP:
         raise RankError(design.k, 0, "all features are zero", rbf=False) from None
 
 
-def rows_for(options: DesignOptions, F: Features) -> Features:
-    """Return the features with `rho`, `standardize` and `normalize` applied, without labels."""
+def rows_for(options: DesignOptions, F: Features, like: Features | None = None) -> Features:
+    """Return the features with `rho`, `standardize` and `normalize` applied, without labels.
+
+    like: features that F is to be compared with, whose columns decide how F's are standardized.
+    """
     if options.rho is not None:
-        F = F.mapped(Anneal(options.rho))
+        anneal = Anneal(options.rho)
+        F, like = F.mapped(anneal), None if like is None else like.mapped(anneal)
     if options.standardize:
-        F = F.mapped(standardize_map(F))
+        F = F.mapped(standardize_map(F if like is None else like))
     return F.mapped(Normalize()) if options.unit_rows else F
 
 

@@ -21,6 +21,7 @@ from dmsgd.features.dask import dask_features, shared_file
 from dmsgd.features.features import Features
 from dmsgd.features.readers import NpyReader, ParquetReader, Reader, SparseReader, ZarrReader
 from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes, open_zarr
+from dmsgd.files.json_lines import read_features
 from dmsgd.files.paths import FEATURE_NAMES, TABLES, TEXT_TABLES, find_file
 from dmsgd.files.tables import read_column, read_numbers
 from dmsgd.inputs.alignment import aligned
@@ -29,7 +30,7 @@ from dmsgd.inputs.memory import fits_in_memory, reserve
 from dmsgd.inputs.messages import few
 
 #: Suffixes of files of features.
-FEATURE_FILES = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".zarr")
+FEATURE_FILES = (".npy", ".npz", *TABLES, ".zarr")
 
 
 def as_frozen_features(value: Any, name: str = "X") -> Features:
@@ -89,6 +90,7 @@ def open_features(
     path: str | os.PathLike[str],
     drop: Collection[str] = frozenset(),
     *,
+    named: bool = False,
     on_cluster: bool = False,
     allow_tiny: bool = False,
 ) -> Features:
@@ -96,6 +98,8 @@ def open_features(
 
     path:       `archive.npz:NAME` and `store.zarr:NAME` are one array of several.
     drop:       columns of a table that are no features, as labels are.
+    named:      whether the user named the other columns; if not, only lists of numbers are
+                features where a table has such a column.
     on_cluster: let the workers of a Dask cluster read blocks; they must have the file, too.
     """
     file, name = find_file(os.fspath(path), FEATURE_FILES, folders=True)
@@ -108,7 +112,9 @@ def open_features(
     if suffix in TEXT_TABLES:
         found = read_numbers(file, drop)
     elif suffix == ".parquet":
-        found = ParquetReader(file, drop)
+        found = ParquetReader(file, drop, named)
+    elif suffix == ".jsonl":
+        found = read_features(file, drop, named)
     elif suffix == ".zarr":
         array = open_zarr(file, name, FEATURE_NAMES)
         found = ZarrReader(array, str(file) + f":{name}" * (name is not None))

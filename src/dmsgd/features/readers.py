@@ -153,11 +153,11 @@ class ZarrReader(Reader):
 class ParquetReader(Reader):
     """The numeric columns of a Parquet file, in blocks that follow its row groups."""
 
-    def __init__(self, path: Path, drop: Collection[str] = ()) -> None:
+    def __init__(self, path: Path, drop: Collection[str] = (), named: bool = False) -> None:
         self.path, self.name = path, str(path)
         self.states = {path: file_state(path)}
         source = open_parquet(path)
-        self.columns = feature_columns(path, source, drop)
+        self.columns = feature_columns(path, source, drop, named)
         sizes = group_sizes(path, source)
         self._set_shape((sum(sizes), sum(self.columns.values())))
         self.groups = np.cumsum([0, *sizes])

@@ -1,1 +1,1 @@
-"""Readers of .npy, .npz, .zarr, .csv, .tsv, .parquet and .txt files."""
+"""Readers of .npy, .npz, .zarr, .csv, .tsv, .parquet, .jsonl and .txt files."""

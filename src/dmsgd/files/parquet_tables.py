@@ -10,7 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.errors import InputError, warn_kernel
-from dmsgd.files.paths import column_number, kept_columns, not_numeric, readable
+from dmsgd.files.columns import (
+    LISTS,
+    NUMBERS,
+    TEXT,
+    column_number,
+    features_among,
+    kept_columns,
+    warn_left_out,
+)
+from dmsgd.files.paths import readable
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted, require
@@ -37,33 +46,57 @@ def group_sizes(file: Path, source: Any) -> list[int]:
         return sizes
 
 
-def feature_columns(file: Path, source: Any, drop: Collection[str] = ()) -> dict[str, int]:
-    """Return how many features each column has: 1, or the length of its lists.
-
-    Columns in `drop` and the index of a pandas frame are no features; others must be numeric.
-    """
+def column_kinds(file: Path, source: Any, drop: Collection[str] = ()) -> dict[str, str]:
+    """Return what each column holds that is not in `drop` and no index of a pandas frame."""
     with readable(file, "Parquet"):
         fields, names = list(source.schema_arrow), list(source.schema_arrow.names)
-        metadata = source.schema_arrow.pandas_metadata or {}
-        named = [name for name in metadata.get("index_columns", ()) if isinstance(name, str)]
-    index = {*named, *(name for name in names if "__index_level_" in name)}
+        index = {*_index(source), *(name for name in names if "__index_level_" in name)}
     used = [fields[j] for j in kept_columns(file, names, drop) if names[j] not in index]
     if not used:
         raise ValueError(f"{file} has no column of features")
-    kinds = {each.name: each.type.value_type if _is_list(each.type) else each.type for each in used}
-    wrong = {name: str(kind) for name, kind in kinds.items() if not _is_number(kind)}
-    if wrong:
-        raise not_numeric(file, wrong, list(kinds))
-    for name in kinds:
+    return {each.name: _kind(each.type) for each in used}
+
+
+def _index(source: Any) -> list[str]:
+    """Return the columns that were the index of the pandas frame that was written."""
+    metadata = source.schema_arrow.pandas_metadata or {}
+    return [name for name in metadata.get("index_columns", ()) if isinstance(name, str)]
+
+
+def _kind(kind: Any) -> str:
+    """Return what a column of this Arrow type holds."""
+    from pyarrow import types
+
+    if _is_list(kind):
+        return LISTS if _is_number(kind.value_type) else f"lists of {kind.value_type}"
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_string(inner) or types.is_large_string(inner):
+        return TEXT
+    return NUMBERS if _is_number(kind) else str(kind)
+
+
+def feature_columns(
+    file: Path, source: Any, drop: Collection[str] = (), named: bool = False
+) -> dict[str, int]:
+    """Return how many features each column of them has: 1, or the length of its lists.
+
+    Columns in `drop` and the index of a pandas frame are no features. If there are lists of
+    numbers, numbers and texts beside them are none either, unless they are `named` by the user.
+    """
+    kinds = column_kinds(file, source, drop)
+    used = features_among(file, kinds, named)
+    warn_left_out(file, kinds, used)
+    names = list(source.schema_arrow.names)
+    for name in used:
         if names.count(name) > 1:
             raise ValueError(f"{file} has two columns {name!r}; name them apart")
-    for name in named:
+    for name in _index(source):
         if name not in drop and "__index_level_" not in name:
             warn_kernel(
                 f"{file}: column {name!r} is the index of the pandas frame it was written from and "
                 f"left out; write frame.reset_index() if it is a feature"
             )
-    return {field.name: _width(file, source, field) for field in used}
+    return {name: _width(file, source, name, kinds[name] == LISTS) for name in used}
 
 
 def _is_list(kind: Any) -> bool:
@@ -79,12 +112,12 @@ def _is_number(kind: Any) -> bool:
     return any(check(kind) for check in checks)
 
 
-def _width(file: Path, source: Any, field: Any) -> int:
+def _width(file: Path, source: Any, name: str, lists: bool) -> int:
     """Return how many numbers a column has in a row; of lists, those of the first row."""
-    if not _is_list(field.type):
+    if not lists:
         return 1
     with readable(file, "Parquet"):
-        for batch in source.iter_batches(1, columns=[field.name]):
+        for batch in source.iter_batches(1, columns=[name]):
             return len(batch.column(0)[0].as_py() or ())
     return 0
 
@@ -121,7 +154,9 @@ def _check_lists(file: Path, name: str, column: Any, width: int) -> None:
     lengths = compute.unique(compute.list_value_length(column)).to_pylist()
     if lengths not in ([], [width]):
         span = f"{min(lengths)} to {max(lengths)}"
-        raise InputError(f"{file}: column {name!r} holds lists of different lengths ({span})")
+        raise InputError(
+            f"{file}: column {name!r} holds lists of different lengths ({span})", drop=name
+        )
 
 
 def read_values(file: Path, name: str | None) -> npt.NDArray[Any]:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from dmsgd.errors import InputError
-from dmsgd.inputs.messages import few, visible
+from dmsgd.inputs.messages import visible
 
 #: Suffixes of tables.
 TEXT_TABLES = (".csv", ".tsv")
-TABLES = (*TEXT_TABLES, ".parquet")
+TABLES = (*TEXT_TABLES, ".parquet", ".jsonl")
 #: Arrays that are taken for features, or labels, where a file holds several.
 FEATURE_NAMES = ("X", "features", "x")
 LABEL_NAMES = ("y", "labels", "label")
 #: Characters that messages show of an impossible path.
 SHOWN = 80
-#: Columns of features that a message names one by one.
-SUGGESTED = 5
 
 
 def check_path(path: str | Path) -> None:
@@ -41,7 +41,7 @@ def check_path(path: str | Path) -> None:
 def split_path(path: str | Path) -> tuple[Path, str | None]:
     """Return the file and the NAME of `file` or `file:NAME`; an existing file has no NAME."""
     file, name = Path(path), None
-    pattern = r"(.+?\.(?:npz|csv|tsv|parquet|zarr)):(.+)"
+    pattern = r"(.+?\.(?:npz|csv|tsv|parquet|jsonl|zarr)):(.+)"
     parts = re.fullmatch(pattern, str(path), re.IGNORECASE | re.DOTALL)
     if parts and not os.path.exists(file):
         file, name = Path(parts[1]), parts[2]
@@ -72,6 +72,18 @@ def find_file(
     if file.is_file() and file.stat().st_size == 0:
         raise ValueError(f"{file} is empty (0 bytes); write it again")
     return file, name
+
+
+@contextmanager
+def open_text(file: Path) -> Iterator[TextIO]:
+    """Open a UTF-8 text file; errors about its content name the file."""
+    with open(file, encoding="utf-8-sig", newline="") as text:
+        try:
+            yield text
+        except UnicodeDecodeError:
+            raise ValueError(f"{file} is not UTF-8 text; convert it, or save .npy") from None
+        except csv.Error as error:
+            raise ValueError(f"{file} is not a CSV file ({error}); save .parquet") from None
 
 
 @contextmanager
@@ -111,43 +123,3 @@ def choose_array(
         held = ", ".join(names) or "(none)"
         raise ValueError(f"{file} holds the arrays {held}; select one as {file.name}:NAME")
     return name
-
-
-def column_number(file: Path, names: list[str], name: str | None) -> int:
-    """Return where the column `name` is, or raise if there is none or more than one."""
-    if name not in names:
-        lacks = "" if name is None else f" and no column {name!r}"
-        there = f"{few(names)}{lacks}; select one as {file.name}:NAME"
-        raise ValueError(f"{file} has the columns {there}")
-    if names.count(name) > 1:
-        raise ValueError(f"{file} has {names.count(name)} columns {name!r}; name them apart")
-    return names.index(name)
-
-
-def kept_columns(file: Path, names: list[str], drop: Collection[str]) -> list[int]:
-    """Return where the columns are that are not in `drop`, or raise if one of these is missing."""
-    known, dropped = set(names), set(drop)  # there may be 100,000 of both
-    for name in drop:
-        if name not in known:
-            column_number(file, names, name)
-    kept = [j for j, name in enumerate(names) if name not in dropped]
-    if not kept:
-        raise ValueError(f"{file} has no column of features besides {few(list(drop))}")
-    return kept
-
-
-def not_numeric(file: Path, wrong: dict[str, str], names: Sequence[str]) -> InputError:
-    """Return the error about the columns `wrong`, by name with what they hold, of all `names`."""
-    features, fixes = [name for name in names if name not in wrong], {}
-    if 0 < len(features) <= SUGGESTED:
-        fixes["columns"] = ",".join(features)
-    if len(wrong) == 1:
-        (fixes["labels"],) = wrong
-    several = len(wrong) > 1
-    return InputError(
-        f"{file}: column{'s' * several} {few([repr(name) for name in wrong])} "
-        f"{'are' if several else 'is'} not numeric ({few(list(dict.fromkeys(wrong.values())))}): "
-        f"encode as numbers, or leave out",
-        **fixes,
-        drop=",".join(wrong),
-    )

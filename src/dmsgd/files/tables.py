@@ -1,30 +1,23 @@
-"""Columns of .csv and .tsv files, lines of .txt files, and one column of any file."""
+"""Columns of .csv and .tsv files, lines of .txt files, and names and columns of any table."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dmsgd.errors import warn_kernel
 from dmsgd.files.arrays import load_array
-from dmsgd.files.parquet_tables import open_parquet, read_values
-from dmsgd.files.paths import (
-    LABEL_NAMES,
-    TABLES,
-    TEXT_TABLES,
-    column_number,
-    find_file,
-    kept_columns,
-    not_numeric,
-)
+from dmsgd.files.columns import TEXT, column_number, features_among, kept_columns, not_numeric
+from dmsgd.files.json_lines import field_kinds, field_names, read_field
+from dmsgd.files.parquet_tables import column_kinds, open_parquet, read_values
+from dmsgd.files.paths import LABEL_NAMES, TABLES, TEXT_TABLES, find_file, open_text
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.memory import reserve
@@ -88,18 +81,6 @@ def _is_number(cell: str) -> bool:
     return "_" not in cell  # Python reads 1_000, other readers do not
 
 
-@contextmanager
-def open_text(file: Path) -> Iterator[TextIO]:
-    """Open a UTF-8 text file; errors about its content name the file."""
-    with open(file, encoding="utf-8-sig", newline="") as text:
-        try:
-            yield text
-        except UnicodeDecodeError:
-            raise ValueError(f"{file} is not UTF-8 text; convert it, or save .npy") from None
-        except csv.Error as error:
-            raise ValueError(f"{file} is not a CSV file ({error}); save .parquet") from None
-
-
 def read_numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
     """Return all columns of a CSV file but those in `drop`; they must be numeric."""
     layout = read_layout(file)
@@ -109,7 +90,7 @@ def read_numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
     cells = {layout.names[j]: "".join(layout.first[j : j + 1]) for j in kept}
     words = {name: cell for name, cell in cells.items() if cell.strip() and not _is_number(cell)}
     if words:
-        held = {name: f"the first row has {cell[:40]!r}" for name, cell in words.items()}
+        held = {name: f"{TEXT}, the first row has {cell[:40]!r}" for name, cell in words.items()}
         raise not_numeric(file, held, list(cells))
     dropped = set(range(len(layout.names))) - set(kept)
     with open_text(file) as text:
@@ -154,21 +135,25 @@ def read_cells(file: Path, name: str | None, n: int | None) -> list[str]:
     layout = read_layout(file)
     single = name is None and len(layout.names) == 1
     column = 0 if single else column_number(file, layout.names, name)
-    cells = []
-    with open_text(file) as text:
-        reader = csv.reader(text, delimiter=layout.delimiter)
-        for row in reader:
-            if not row or (reader.line_num <= layout.skip and not single):
-                continue
-            if len(row) != len(layout.names):
-                counts = f"{len(row)} cells, the first line {len(layout.names)}"
-                raise ValueError(f"{file}: line {reader.line_num} has {counts}")
-            cells.append(row[column])
+    cells = [row[column] for row in csv_rows(file, layout, 0 if single else layout.skip)]
     first, rest = cells[0], cells[1:]
     if single and not _is_number(first) and rest:
         one_too_many = n is not None and len(rest) == n and first not in rest
         cells = rest if one_too_many or all(map(_is_number, rest)) else cells
     return cells
+
+
+def csv_rows(file: Path, layout: Layout, skip: int) -> Iterator[list[str]]:
+    """Yield the cells of each row of a CSV file after `skip` lines."""
+    with open_text(file) as text:
+        reader = csv.reader(text, delimiter=layout.delimiter)
+        for row in reader:
+            if not row or reader.line_num <= skip:
+                continue
+            if len(row) != len(layout.names):
+                counts = f"{len(row)} cells, the first line {len(layout.names)}"
+                raise ValueError(f"{file}: line {reader.line_num} has {counts}")
+            yield row
 
 
 def as_column(file: str | Path, cells: list[str]) -> npt.NDArray[Any]:
@@ -194,7 +179,20 @@ def column_names(path: str | Path) -> list[str]:
     file, _ = find_file(path, TABLES)
     if file.suffix.lower() in TEXT_TABLES:
         return read_layout(file).names
+    if file.suffix.lower() == ".jsonl":
+        return field_names(file)
     return list(open_parquet(file).schema_arrow.names)
+
+
+def feature_names(path: str | Path, drop: Collection[str], named: bool) -> list[str]:
+    """Return the columns of a table that are its features; arguments as for `open_features`."""
+    file, _ = find_file(path, TABLES)
+    if file.suffix.lower() in TEXT_TABLES:
+        names = read_layout(file).names
+        return [names[j] for j in kept_columns(file, names, drop)]
+    lines = file.suffix.lower() == ".jsonl"
+    kinds = field_kinds(file, drop) if lines else column_kinds(file, open_parquet(file), drop)
+    return features_among(file, kinds, named)
 
 
 def read_column(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
@@ -209,18 +207,21 @@ def read_column(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
     return as_labels(found, name=str(path))
 
 
-def read_entries(path: str | Path, n: int) -> npt.NDArray[np.object_]:
-    """Return one entry per item from the file at `path`, as it stands there: ids, texts, numbers.
+def read_entries(path: str | Path, n: int | None = None) -> npt.NDArray[np.object_]:
+    """Return the entries of a column as they stand in the file: ids, texts, numbers.
 
     Files are those of `read_column`; entries may be empty, and what is missing is "".
+
+    n: how many there must be, if that is known.
     """
-    found = _read(path, n, blank=True)
+    found = _read(path, n, blank=n is not None)
     found = found if isinstance(found, list) else np.atleast_1d(found).tolist()
-    if len(found) != n:
+    if n is not None and len(found) != n:
         raise ValueError(
             f"{path} has {len(found):,} entries for {n:,} items; it needs one per item"
         )
-    return np.fromiter(("" if each is None else each for each in found), dtype=object, count=n)
+    entries = ("" if each is None else each for each in found)
+    return np.fromiter(entries, dtype=object, count=len(found))
 
 
 def _read(path: str | Path, n: int | None, blank: bool = False) -> list[str] | npt.NDArray[Any]:
@@ -238,4 +239,6 @@ def _read(path: str | Path, n: int | None, blank: bool = False) -> list[str] | n
         return read_cells(file, name, n)
     if suffix == ".parquet":
         return read_values(file, name)
+    if suffix == ".jsonl":
+        return read_field(file, name)
     return load_array(file, name, LABEL_NAMES)
