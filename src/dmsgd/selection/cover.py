@@ -8,7 +8,7 @@ from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.threads import one_blas_thread
 from dmsgd.selection.coverage import Coverage, SmallCoverage, coverage_of
-from dmsgd.selection.pool import Pool
+from dmsgd.selection.pool import MemoryPool
 from dmsgd.selection.rules import Rules
 from dmsgd.selection.work import Work
 
@@ -19,7 +19,7 @@ MISSES = 4
 
 
 def covering_set(
-    pool: Pool,
+    pool: MemoryPool,
     worth: FloatArray,
     demand: FloatArray,
     known: IntArray,
@@ -46,7 +46,7 @@ def covering_set(
 
 
 def cover(
-    pool: Pool,
+    pool: MemoryPool,
     worth: FloatArray,
     demand: FloatArray,
     known: IntArray,
@@ -94,7 +94,7 @@ def cover(
 
 
 def _at_one_scale(
-    pool: Pool,
+    pool: MemoryPool,
     state: Coverage | SmallCoverage,
     rules: Rules,
     live: BoolArray,
@@ -109,7 +109,8 @@ def _at_one_scale(
     copies:  the squared distance from a chosen candidate up to which others are closed.
     """
     vector, chosen, least, left = state.similarity.vector, [], -1.0, rules.k - rules.count
-    work = Work(state.similarity, left, f"a covering set of {counted(left, 'item')} of {pool.n:,}")
+    what = f"a covering set of {counted(left, 'item')} of {pool.n:,}"
+    work = Work(state.similarity, left, what, announced=pool.is_part)
     price = vector(rules.costs, np.float64) if by_cost else None
     while rules.more() and (open_ := live & rules.open).any():
         item, gain = state.best(vector(open_, bool), price)

@@ -293,12 +293,12 @@ class Graph(Similarity):
         return found
 
 
-def of_rows(X: Any, Y: Any, square: float, workers: int) -> Similarity:
-    """Return the similarities of centred rows X to rows Y, or to each other."""
+def of_rows(X: Any, Y: Any, square: float, workers: int, most: int = KEPT) -> Similarity:
+    """Return the similarities of centred rows X to rows Y, or to each other; kept up to `most`."""
     n, N = X.shape[0], (X if Y is None else Y).shape[0]
     if n * N <= SMALL:
         near = np.asarray(squared_distances(X, X) if Y is None else squared_distances(Y, X))
         T = np.exp(near / -square).astype(np.float32)
         return Kept(T, Y is None)
     rows = Rows(X, Y, square, workers)
-    return rows.kept() if n * N <= KEPT else rows
+    return rows.kept() if n * N <= min(most, KEPT) else rows

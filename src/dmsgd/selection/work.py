@@ -33,10 +33,10 @@ def expected_columns(k: int, N: int) -> float:
 class Work:
     """Announces a long choice of k candidates and logs its progress."""
 
-    def __init__(self, similarity: Similarity, k: int, what: str) -> None:
+    def __init__(self, similarity: Similarity, k: int, what: str, announced: bool = False) -> None:
         self.k, self.N, self.progress = k, similarity.N, Progress(what)
         columns = expected_columns(k, similarity.N)
-        if columns * similarity.n < PAIRS:
+        if announced or columns * similarity.n < PAIRS:
             return
         seconds = columns * _seconds_per_column(similarity)
         if seconds > LONG:
