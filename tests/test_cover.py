@@ -101,6 +101,18 @@ def test_similarities_may_be_given(rng, monkeypatch, square):
             assert found.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("own", [0.0, 1.0])
+def test_a_graph_of_neighbours_may_be_given(rng, own):
+    X = rng.normal(size=(400, 3))
+    near = np.argsort(((X[:, None] - X[None]) ** 2).sum(-1), axis=1)[:, 1:9]
+    S = np.zeros((400, 400))
+    S[np.arange(400)[:, None], near] = 1.0  # equal similarities are no copies
+    np.fill_diagonal(S, own)
+    for form in (np.asarray, sparse.csr_array):
+        found = dmsgd.select(form(S), 20, metric="precomputed", given=[7])
+        check_steps(found, S, np.ones(400), np.ones(400), given=[7])
+
+
 def test_items_that_are_excluded_are_covered(rng):
     X = np.concatenate([rng.normal(size=(40, 2)) * 0.1, rng.normal(size=(20, 2)) * 0.1 + 9])
     barred = np.arange(39)  # all but one of the dense group

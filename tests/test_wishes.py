@@ -136,6 +136,8 @@ def test_until_ends_the_set(rng):
         assert dmsgd.select(X, 200, until=share).tolist() == found.items.tolist()
     assert dmsgd.select(X, 3, until=0.99).size == 3
     assert dmsgd.select(X, until=0.2, given=np.arange(100)).size == 0
+    begun = dmsgd.select(X, 1, given=[1, 2, 3], details=True).coverage[0]
+    assert dmsgd.select(X, until=0.9 * begun, given=[1, 2, 3]).size == 0
     copies = np.repeat(X[:10], 3, axis=0)
     assert dmsgd.select(copies, until=1.0).size == 10
 

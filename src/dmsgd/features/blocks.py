@@ -94,6 +94,24 @@ class Blocks(Features):
         if full:
             self._compare(hashes)
 
+    def map_in_turn(
+        self, work: Callable[..., Any], name: str, arguments: Sequence[Any], workers: int
+    ) -> Iterator[Any]:
+        """Yield work(rows, *arguments[i], workers) of each block i, for work that takes long.
+
+        Here it is done in this thread, which Ctrl-C ends, and may use so many; on a cluster by its
+        workers, each in one thread.
+        """
+        if self._is_elsewhere():
+            yield from self.map_blocks(work, name, [(*given, 1) for given in arguments])
+            return
+        for rows, given in zip(self.blocks(), arguments, strict=True):
+            yield work(rows, *given, workers)
+
+    def _is_elsewhere(self) -> bool:
+        """Return whether passes run in other processes."""
+        return False
+
     def _tasks(
         self, work: Callable[..., Any], arguments: Sequence[Any] | None = None
     ) -> tuple[Any, list[Any], bool]:

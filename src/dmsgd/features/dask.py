@@ -77,6 +77,9 @@ class DaskBlocks(Blocks):
     def _compute(self, piece: Callable[..., Any], tasks: Sequence[Any], name: str) -> Iterator[Any]:
         return results_of(self._delayed(piece, tasks, name))
 
+    def _is_elsewhere(self) -> bool:
+        return current_client() is not None
+
     def _delayed(self, piece: Callable[..., Any], tasks: Sequence[Any], name: str) -> list[Any]:
         """Return each task that is not None, delayed; `piece` is sent once."""
         import dask

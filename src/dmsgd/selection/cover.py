@@ -10,7 +10,7 @@ from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.threads import one_blas_thread
 from dmsgd.selection.coverage import Coverage, SmallCoverage, coverage_of
-from dmsgd.selection.pool import Pool
+from dmsgd.selection.pool import MemoryPool
 from dmsgd.selection.rules import Rules
 from dmsgd.selection.similarity import SMALL
 from dmsgd.selection.work import Work
@@ -22,7 +22,7 @@ MISSES = 4
 
 
 def covering_set(
-    pool: Pool,
+    pool: MemoryPool,
     worth: FloatArray,
     demand: FloatArray,
     known: IntArray,
@@ -49,7 +49,7 @@ def covering_set(
 
 
 def cover(
-    pool: Pool,
+    pool: MemoryPool,
     worth: FloatArray,
     demand: FloatArray,
     known: IntArray,
@@ -75,7 +75,7 @@ def cover(
         live &= ~pool.near(item, apart)
     chosen, misses = np.empty(0, dtype=np.int64), 0
     while misses < MISSES and rules.more():
-        live &= near > 0 if pool.same else True
+        live &= near > 0 if pool.same and pool.scalable else True
         own, weights = np.where(live & rules.open, worth, 0.0), np.where(near > 0, demand, 0.0)
         missing = until * demand.sum() - demand[near == 0].sum()
         if not (own.any() and weights.any() and missing > 0):
@@ -97,7 +97,7 @@ def cover(
 
 
 def _at_one_scale(
-    pool: Pool,
+    pool: MemoryPool,
     state: Coverage | SmallCoverage,
     rules: Rules,
     live: BoolArray,
@@ -112,9 +112,12 @@ def _at_one_scale(
     copies:  the squared distance from a chosen candidate up to which others are closed.
     """
     vector, chosen, least, left = state.similarity.vector, [], -1.0, rules.k - rules.count
-    work = Work(state.similarity, left, f"a covering set of {counted(left, 'item')} of {pool.n:,}")
+    what = f"a covering set of {counted(left, 'item')} of {pool.n:,}"
+    work = Work(state.similarity, left, what, announced=pool.is_part)
     price = vector(rules.costs, np.float64) if by_cost else None
     while rules.more() and (open_ := live & rules.open).any():
+        if np.isfinite(missing) and state.amount >= missing * (1 - NOTHING):
+            break
         item, gain = state.best(vector(open_, bool), price)
         value = float(state.worth[item]) * gain
         least = NOTHING * max(value, state.amount) if least < 0 else least
@@ -126,7 +129,5 @@ def _at_one_scale(
         live[item] = False
         if copies >= 0:
             live &= ~pool.near(item, copies)
-        if np.isfinite(missing) and state.amount >= missing * (1 - NOTHING):
-            break
         work(len(chosen))
     return np.array(chosen, dtype=np.int64)

@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.selection.similarity import SMALL, Kept, Similarity
 
 #: Up to this many items the sample is all of them. Of more it begins with START and grows by a
@@ -96,7 +96,7 @@ class Coverage:
             return self.estimates
         factor = self.total / self.size
         gains = self.estimates * factor
-        if self.similarity.same:  # a candidate in the sample counts itself once
+        if self.similarity.same and self.similarity.of_rows:  # each counts itself once
             gains += (self.demand - factor * self.counts) * (1 - self.covered)
         return gains
 
@@ -108,7 +108,7 @@ class Coverage:
             return int(some[worth == worth.max()].min())
 
         item = first(tied)
-        if self.similarity.same:
+        if self.similarity.same and self.similarity.of_rows:
             copies = (self._row(item) >= 1 - TIED) & open_
             item = first(self.similarity.places(copies))
         return item
@@ -140,11 +140,8 @@ class Coverage:
             low = self.covered
         else:
             if not self.size:
-                self._order = np.random.default_rng(0).permutation(N)
-                self._sums = np.cumsum(self._demanded[self._order]) / self.total
-            places = np.searchsorted(self._sums, van_der_corput(self.size, last), side="right")
-            drawn = self._order[np.minimum(places, N - 1)]
-            numbers, repeats = np.unique(drawn, return_counts=True)
+                self._draws = Draws(self._demanded)
+            numbers, repeats = self._draws.between(self.size, last)
             items, weights = vector(numbers, np.int64), vector(repeats, np.float32)
             low = self.covered[items]
             self.counts[items] += weights
@@ -190,6 +187,21 @@ def coverage_of(
     if isinstance(similarity, Kept) and similarity.T.size <= SMALL:
         return SmallCoverage(similarity, worth, demand, covered)
     return Coverage(similarity, worth, demand, covered)
+
+
+@final
+class Draws:
+    """Items by their demand, evenly over a fixed random order, so that any prefix is a sample."""
+
+    def __init__(self, demand: FloatArray) -> None:
+        self.order = np.random.default_rng(0).permutation(demand.size)
+        self.sums = np.cumsum(demand[self.order]) / demand.sum()
+
+    def between(self, first: int, last: int) -> tuple[IntArray, IntArray]:
+        """Return draws first to last: item numbers in ascending order, and how often each is."""
+        places = np.searchsorted(self.sums, van_der_corput(first, last), side="right")
+        drawn = self.order[np.minimum(places, self.order.size - 1)]
+        return np.unique(drawn, return_counts=True)
 
 
 def van_der_corput(first: int, last: int) -> FloatArray:

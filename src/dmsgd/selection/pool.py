@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import numpy as np
@@ -15,20 +15,22 @@ from dmsgd.features import Features, as_features
 from dmsgd.features.rows import centred, squared_distances
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_array, as_matrix, on_host
 from dmsgd.inputs.memory import reserve
-from dmsgd.selection.similarity import Graph, Kept, Similarity, of_rows
+from dmsgd.selection.similarity import KEPT, Graph, Kept, Similarity, of_rows
 
 #: Distances that are held at a time.
 AT_A_TIME = 2**21
+#: Of a part, similarities are kept up to so many, or so many for each number of its rows: other
+#: parts may be in the same memory.
+FEW_KEPT, PART_KEPT = 2**22, 8
 
 
 class Pool(ABC):
     """n candidates, and N items that they are to cover.
 
-    same:     whether these are the candidates.
-    square:   m of the similarity exp(-d² / m).
-    median:   the median squared distance; `square` is smaller where items are given.
-    largest:  of the similarities that are given.
-    scalable: whether the scale can be reduced.
+    same:    whether these are the candidates.
+    square:  m of the similarity exp(-d² / m).
+    median:  the median squared distance; `square` is smaller where items are given.
+    largest: of the similarities that are given.
     """
 
     n: int
@@ -37,7 +39,37 @@ class Pool(ABC):
     square: float = 1.0
     median: float = 1.0
     largest: float = 1.0
+
+    @abstractmethod
+    def each(
+        self, chosen: IntArray, work: Callable[..., Any], demand: FloatArray
+    ) -> Iterator[tuple[slice, Any]]:
+        """Yield some items at a time, and work(squares, demand of these items).
+
+        squares: their squared distances to the chosen candidates, (items, chosen).
+        """
+
+    @abstractmethod
+    def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
+        """Return the squared distances of items to chosen candidates, (items, chosen)."""
+
+    def compared(self, items: IntArray, free: IntArray, known: IntArray) -> tuple[Any, ...]:
+        """Return a pool in memory of which these are all or a part, and the numbers of each there.
+
+        items: that are to be covered; free: candidates for random sets.
+        """
+        return self, items, free, known
+
+
+class MemoryPool(Pool):
+    """A pool whose similarities can be computed at any time.
+
+    scalable: whether the scale can be reduced.
+    is_part:  whether it is a part of a larger pool.
+    """
+
     scalable = True
+    is_part = False
 
     @abstractmethod
     def similarity(self, square: float) -> Similarity:
@@ -47,9 +79,12 @@ class Pool(ABC):
     def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
         """Yield items and their squared distances to the chosen candidates, (items, chosen)."""
 
-    @abstractmethod
-    def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
-        """Return the squared distances of items to chosen candidates, (items, chosen)."""
+    def each(
+        self, chosen: IntArray, work: Callable[..., Any], demand: FloatArray
+    ) -> Iterator[tuple[slice, Any]]:
+        """Yield some items at a time, and work(squares, demand of these items)."""
+        for part, squares in self.rows(chosen):
+            yield part, work(squares, demand[part])
 
     @abstractmethod
     def near(self, item: int, square: float) -> BoolArray:
@@ -64,20 +99,30 @@ class Pool(ABC):
 
 
 @final
-class RowPool(Pool):
+class RowPool(MemoryPool):
     """Rows of features, similar by exp(-d² / square)."""
 
     def __init__(
-        self, F: Features, other: Features | None = None, known: Any = (), workers: int = 1
+        self,
+        F: Features,
+        other: Features | None = None,
+        known: Any = (),
+        workers: int = 1,
+        square: float | None = None,
     ) -> None:
-        """Store rows. If some are known, the scale is at most the median to the nearest of them."""
+        """Store rows. If some are known, the scale is at most the median to the nearest of them.
+
+        square: the scale, if it is that of a larger pool.
+        """
         self.F, self.other, self.workers = F, other, workers
         self.same, self.n = other is None, F.n
         covered = F if other is None else other
-        self.N, sampled = covered.n, covered.take(sampled_pairs(covered.n)[0])
-        few = as_features(sampled, allow_tiny=True)
+        self.N, self._rows = covered.n, covered.unwrap()
+        if square is not None:
+            self.square = self.median = square
+            return
+        few = as_features(covered.take(sampled_pairs(covered.n)[0]), allow_tiny=True)
         self.square = self.median = median_square(few, points_of(few))
-        self._rows = covered.unwrap()
         if self.same and len(known):
             near = self.nearest(known)
             self.square = min(self.square, float(np.median(near[near > 0])) if near.any() else 1.0)
@@ -90,7 +135,8 @@ class RowPool(Pool):
 
             return CudaRows(X, Y, square)
         if Y is None:
-            return of_rows(centred(X), None, square, self.workers)
+            most = max(FEW_KEPT, PART_KEPT * X.size) if self.is_part else KEPT
+            return of_rows(centred(X), None, square, self.workers, most)
         if sparse.issparse(X) or sparse.issparse(Y):
             X, Y = sparse.csr_array(X), sparse.csr_array(Y)
         else:
@@ -100,7 +146,7 @@ class RowPool(Pool):
 
     def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
         """Yield items and their squared distances to the chosen candidates."""
-        return _distances(self._rows, self.F.take(chosen))
+        return distances_to(self.F.take(chosen), self._rows)
 
     def squares(self, items: IntArray, chosen: IntArray) -> FloatArray:
         """Return the squared distances of items to chosen candidates."""
@@ -110,11 +156,11 @@ class RowPool(Pool):
     def near(self, item: int, square: float) -> BoolArray:
         """Return which candidates are no further from one of them than this."""
         one, X = self.F.take(np.array([item])), self.F.unwrap()
-        return np.concatenate([found[:, 0] <= square for _, found in _distances(X, one)])
+        return np.concatenate([found[:, 0] <= square for _, found in distances_to(one, X)])
 
 
-def _distances(X: Any, rows: Any) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield parts of X and their squared distances to `rows`."""
+def distances_to(rows: Any, X: Any) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield parts of X and their squared distances to `rows`, (part, rows)."""
     step = max(1, AT_A_TIME // max(1, rows.shape[0]))
     for first in range(0, X.shape[0], step):
         part = slice(first, min(first + step, X.shape[0]))
@@ -127,7 +173,7 @@ def _distances(X: Any, rows: Any) -> Iterator[tuple[slice, FloatArray]]:
 
 
 @final
-class MatrixPool(Pool):
+class MatrixPool(MemoryPool):
     """Similarities that are given, (n, N); squared distances are -log of them, the largest 1."""
 
     scalable = False
@@ -150,7 +196,7 @@ class MatrixPool(Pool):
         else:
             reserve(self.n * self.N // 2, f"{self.n:,} x {self.N:,} similarities", "use fewer")
             T = np.ascontiguousarray((self.S / largest).T, dtype=np.float32)
-            self._similarity = Kept(T, self.same, workers)
+            self._similarity = Kept(T, self.same, workers, of_rows=False)
         self.largest = largest
 
     def similarity(self, square: float) -> Similarity:

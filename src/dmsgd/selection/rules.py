@@ -47,18 +47,34 @@ class Rules:
         """Return the same rules for another choice, of which nothing is taken yet."""
         return Rules(self.open, self.k, self.costs, self.budget, self.quotas)
 
+    def of(self, items: IntArray) -> Rules:
+        """Return what the rules still allow of these items alone; -1 is one that is not open.
+
+        Of each group as many are needed, or all if there are fewer.
+        """
+        open_ = self.open[items] & (items >= 0)
+        k, budget = min(self.k - self.count, int(open_.sum())), self.budget - self.spent
+        costs = None if self.costs is None else self.costs[items]
+        quotas = None if self.quotas is None else self.quotas.of(items, open_)
+        return Rules(open_, k, costs, budget, quotas)
+
     def more(self) -> bool:
         """Return whether another item can be taken."""
         return self.count < self.k and bool(self.open.any())
 
     def take(self, item: int) -> None:
         """Take an item that is open."""
-        self.open[item] = False
-        self.count += 1
-        if self.costs is not None:
-            self.spent += float(self.costs[item])
-        if self.quotas is not None:
-            self.quotas.take(int(self.quotas.codes[item]))
+        self.take_all([item])
+
+    def take_all(self, items: list[int]) -> None:
+        """Take items that can be chosen together."""
+        for item in items:
+            self.open[item] = False
+            self.count += 1
+            if self.costs is not None:
+                self.spent += float(self.costs[item])
+            if self.quotas is not None:
+                self.quotas.take(int(self.quotas.codes[item]))
         self._close()
 
     def _close(self) -> None:
@@ -82,6 +98,13 @@ class Quotas:
     def copy(self) -> Quotas:
         """Return quotas that another choice may use up."""
         return Quotas(self.names, self.codes, self.most.copy(), self.least.copy())
+
+    def of(self, items: IntArray, open_: BoolArray) -> Quotas:
+        """Return the quotas of these items alone, of which some are open."""
+        groups, codes = np.unique(self.codes[items], return_inverse=True)
+        there = np.bincount(codes[open_], minlength=groups.size)
+        least = np.minimum(self.least[groups], there)
+        return Quotas(self.names[groups], codes, self.most[groups], least)
 
     def take(self, group: int) -> None:
         """Count an item of a group."""

@@ -18,6 +18,7 @@ from dmsgd.kernels.quality import as_quality
 from dmsgd.selection.cover import covering_set
 from dmsgd.selection.draw import draw_set
 from dmsgd.selection.items import as_named_items
+from dmsgd.selection.parts import PartsPool, covering_parts, pool_of_blocks
 from dmsgd.selection.pool import MatrixPool, Pool, RowPool
 from dmsgd.selection.rules import Rules
 from dmsgd.selection.selection import Selection, describe
@@ -125,6 +126,7 @@ def select(
     key = seed_key(seed) if how == "draw" or seed is not None else 0
     threads = thread_count(workers)
     F: Any = MatrixPool(X, threads) if metric == "precomputed" else _features(X, metric)
+    F = _in_memory(F) if how != "cover" else F
     q = np.ones(F.n) if quality is None else aligned(quality, X, "quality")
     q = as_quality(q, F.n, diversity)
     known = as_named_items(given, X, F.n, "given")
@@ -136,7 +138,7 @@ def select(
             f"neither given nor excluded; ask for at most {count:,}"
         )
     if how == "cover":
-        pool = F if metric == "precomputed" else _pool(F, metric, wishes, known, threads)
+        pool = F if metric == "precomputed" else _pool(F, metric, wishes, known, places, threads)
         return _covering(pool, q, places, known, free, metric, wishes, X)
     items = (
         greedy_items(F, q, places, known, free)
@@ -148,7 +150,7 @@ def select(
 
 
 def _features(X: Any, metric: Metric, name: str = "X") -> Features:
-    """Return features in memory or on a GPU; for the cosine with rows of length 1."""
+    """Return features; for the cosine with rows of length 1."""
     F = as_features(X, name, allow_tiny=name != "X")
     if metric == "cosine":
         if (zero := np.flatnonzero(F.row_norms2() == 0)).size:
@@ -158,15 +160,24 @@ def _features(X: Any, metric: Metric, name: str = "X") -> Features:
                 metric="euclidean",
             )
         F = as_features(normalize(F), name)
+    return F
+
+
+def _in_memory(F: Features) -> Features:
+    """Return features in memory or on a GPU."""
     return F.to_memory() if F.unwrap() is F else F
 
 
-def _pool(F: Features, metric: Metric, wishes: Wishes, known: IntArray, workers: int) -> Pool:
+def _pool(
+    F: Features, metric: Metric, wishes: Wishes, known: IntArray, k: int | None, workers: int
+) -> Pool:
     """Return the candidates F, and what they are to cover."""
     rows = wishes.split_cover()[0]
-    other = None if rows is None else _features(rows, metric, "cover")
+    other = None if rows is None else _in_memory(_features(rows, metric, "cover"))
     if other is not None and other.d != F.d:
         raise InputError(f"cover has {other.d} columns and X has {F.d}; give both the same ones")
+    if F.unwrap() is F:
+        return pool_of_blocks(F, other, known, k, workers)
     return RowPool(F, other, known, workers)
 
 
@@ -185,7 +196,9 @@ def _covering(
     quotas = wishes.quotas(X, pool.n, k, free, known)
     demand, until = wishes.demand(q, pool), wishes.share()
     places = int(np.count_nonzero(free)) if k is None else k
-    items, rules = covering_set(
+    choose: Any = covering_parts if isinstance(pool, PartsPool) else covering_set
+    items: IntArray
+    items, rules = choose(
         pool, q, demand, known, Rules(free, places, costs, budget, quotas),
         until=until, apart=wishes.apart(metric, pool.median, pool.largest),
     )  # fmt: skip

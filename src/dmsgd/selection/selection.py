@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import final
 
 import numpy as np
@@ -110,16 +110,10 @@ def describe(
     everyone, total = np.concatenate([known, items]), float(demand.sum())
     nearest, similar = np.zeros(pool.N, dtype=np.int64), np.zeros(pool.N)
     curve = np.zeros(items.size + 1)
-    for part, squares in pool.rows(everyone) if everyone.size else ():
-        S = np.exp(squares / -pool.square)
-        nearest[part] = S.argmax(1)
-        similar[part] = S[np.arange(len(S)), nearest[part]]
-        if known.size:
-            S[:, known.size - 1] = S[:, : known.size].max(1)
-            S = S[:, known.size - 1 :]
-        else:
-            S = np.hstack([np.zeros((len(S), 1)), S])
-        curve += demand[part] @ np.maximum.accumulate(S, axis=1)
+    work = partial(_covered, square=pool.square, known=known.size)
+    for part, found in pool.each(everyone, work, demand) if everyone.size else ():
+        nearest[part], similar[part], more = found
+        curve += more
     counts = np.bincount(nearest, demand, minlength=everyone.size)[known.size :].astype(float)
     curve /= total
     return Selection(
@@ -129,6 +123,24 @@ def describe(
     )  # fmt: skip
 
 
+def _covered(
+    squares: FloatArray, demand: FloatArray, square: float, known: int
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return the nearest candidate of each item, its similarity, and the demand covered in steps.
+
+    squares: of the distances of items to candidates, of which the first so many are known.
+    """
+    S = np.exp(squares / -square)
+    nearest = S.argmax(1)
+    similar = S[np.arange(len(S)), nearest]
+    if known:
+        S[:, known - 1] = S[:, :known].max(1)
+        S = S[:, known - 1 :]
+    else:
+        S = np.hstack([np.zeros((len(S), 1)), S])
+    return nearest, similar, demand @ np.maximum.accumulate(S, axis=1)
+
+
 def _random_size(chosen: Selection) -> int:
     """Return how many random free items, beside the known ones, cover as much."""
     pool, rng, demand = chosen._pool, np.random.default_rng(0), chosen._demand
@@ -136,12 +148,13 @@ def _random_size(chosen: Selection) -> int:
     items = rng.choice(pool.N, MEASURED, p=demand / demand.sum()) if drawn else np.arange(pool.N)
     weights = np.ones(items.size) if drawn else demand
     aim = float(weights @ chosen.similarity[items])
-    orders = [rng.permutation(chosen._free)[:LONGEST] for _ in range(ORDERS)]
+    held, items, free, known = pool.compared(items, chosen._free, chosen._known)
+    orders = [rng.permutation(free)[:LONGEST] for _ in range(ORDERS)]
 
     def similar(candidates: IntArray) -> FloatArray:
-        return np.exp(pool.squares(items, candidates) / -pool.square)
+        return np.asarray(np.exp(held.squares(items, candidates) / -pool.square))
 
-    begun = similar(chosen._known).max(1, initial=0.0)
+    begun = similar(known).max(1, initial=0.0)
     covered = [begun] * ORDERS
     for first in range(0, orders[0].size, AT_ONCE):
         curve = np.zeros(orders[0][first : first + AT_ONCE].size)

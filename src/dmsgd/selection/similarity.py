@@ -32,12 +32,14 @@ class Similarity(ABC):
     """Similarities of n candidates to N items, 0 to 1.
 
     same:    whether candidate i is item i.
+    of_rows: whether these are similarities of rows: 1 with itself and with copies alone.
     workers: threads that share the work; results do not depend on their number.
     """
 
     n: int
     N: int
     same: bool
+    of_rows: bool = True
     workers: int = 1
     xp: Any = np
 
@@ -206,8 +208,8 @@ class Rows(Similarity):
 class Kept(Similarity):
     """Similarities in memory: T[j, i] is that of candidate i and item j."""
 
-    def __init__(self, T: Any, same: bool, workers: int = 1) -> None:
-        self.T, self.same, self.workers = T, same, workers
+    def __init__(self, T: Any, same: bool, workers: int = 1, of_rows: bool = True) -> None:
+        self.T, self.same, self.workers, self.of_rows = T, same, workers, of_rows
         self.N, self.n = T.shape
 
     def gained(
@@ -249,6 +251,8 @@ class Kept(Similarity):
 class Graph(Similarity):
     """Similarities of which few are not zero: a sparse (n, N) matrix, such as a k-NN graph."""
 
+    of_rows = False
+
     def __init__(self, S: Any, same: bool) -> None:
         self.by_candidate, self.by_item, self.same = S, S.tocsc(), same
         self.n, self.N = S.shape
@@ -282,7 +286,7 @@ class Graph(Similarity):
         return found
 
 
-def of_rows(X: Any, Y: Any, square: float, workers: int) -> Similarity:
-    """Return the similarities of centred rows X to rows Y, or to each other."""
+def of_rows(X: Any, Y: Any, square: float, workers: int, most: int = KEPT) -> Similarity:
+    """Return the similarities of centred rows X to rows Y, or to each other; kept up to `most`."""
     rows = Rows(X, Y, square, workers)
-    return rows.kept() if rows.n * rows.N <= KEPT else rows
+    return rows.kept() if rows.n * rows.N <= min(most, KEPT) else rows

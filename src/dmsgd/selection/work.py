@@ -33,11 +33,11 @@ def expected_columns(k: int, N: int) -> float:
 class Work:
     """Announces a long choice of k candidates and logs its progress."""
 
-    def __init__(self, similarity: Similarity, k: int, what: str) -> None:
+    def __init__(self, similarity: Similarity, k: int, what: str, announced: bool = False) -> None:
         self.k, self.N, self.progress = k, similarity.N, Progress(what)
         columns = expected_columns(k, similarity.N)
         self.long = columns * similarity.n >= PAIRS
-        if not self.long:
+        if announced or not self.long:
             return
         seconds = columns * _seconds_per_column(similarity)
         if seconds > LONG:
