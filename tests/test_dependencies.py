@@ -39,6 +39,7 @@ BELONGS = {
     "dmsgd.features.cuda": ("torch",),
     "dmsgd.spectra.cuda": ("torch",),
     "dmsgd.samplers.cuda": ("torch",),
+    "dmsgd.selection.cuda": ("torch",),
 }
 
 

@@ -121,7 +121,8 @@ def _utilities(chosen: Selection) -> Iterator[FloatArray]:
     What a choice covers lowers the gains of all, so that those before the first one are the only
     ones that are computed from all pairs.
     """
-    pool, quality = chosen._pool, chosen._demand
+    pool: Any = chosen._pool
+    quality = chosen._demand
     similarity, weights = pool.similarity(chosen.scale), quality / quality.sum()
     weights = weights.astype(np.float32)
     covered = np.exp(pool.nearest(chosen._known) / -chosen.scale).astype(np.float32)

@@ -72,6 +72,15 @@ def is_selection(items, s, arguments):
     }
 
 
+def is_covering(found, s, arguments):
+    items = found.items if arguments["details"] else found
+    results.is_items(items, s.n)
+    assert len(set(items.tolist())) == items.size <= arguments["k"]
+    if arguments["details"]:
+        assert len(found.gains) == len(found.stands_for) == len(found.coverage) - 1 == items.size
+        assert found.head(1).items.tolist() == items[:1].tolist()
+
+
 def is_duplicates(found, s, arguments):
     assert (found.similarities >= arguments["above"]).all()
     first = found.representative
@@ -114,6 +123,7 @@ OTHERS = Kind(
 
 X, K, LABELS, SEED = kinds.X, kinds.BATCH_SIZE, kinds.LABELS, kinds.SEED
 WIDE = {"X": X, "k": K}
+NINE = np.random.default_rng(0).normal(size=(9, 2))
 DRAWS = {"size": kinds.COUNT_OR_ZERO, "seed": SEED, "start": kinds.START, "workers": kinds.WORKERS}
 PAIRS = {"i": kinds.ITEMS_OF_ANY_SHAPE, "j": kinds.ITEMS_OF_ANY_SHAPE}
 ONLY_KDPP = Kind({"KDPP": lambda s: s.design}, kinds.CLOSED.bad, kinds.CLOSED.odd)
@@ -156,6 +166,25 @@ DESIGN_FUNCTIONS = {
         is_duplicates,
     ),
     "select": Call(
+        lambda s, **given: dmsgd.select(at_most=s.n, budget=1e300, **given),
+        {
+            **WIDE,
+            "quality": kinds.WEIGHTS.optional(),
+            "groups": LABELS.without("None"),
+            "costs": kinds.WEIGHTS,
+            "until": POSITIVE_SHARE.optional(),
+            "duplicates": POSITIVE_SHARE.optional(),
+            "details": kinds.FLAG,
+            "workers": kinds.WORKERS,
+        },
+        is_covering,
+    ),
+    "Selection.head": Call(
+        lambda s, **given: dmsgd.select(NINE, 4, details=True).head(**given),
+        {"k": kinds.COUNT},
+        lambda found, s, given: results.is_items(found.items, 9),
+    ),
+    "select (how)": Call(
         plain(dmsgd.select),
         {
             **WIDE,

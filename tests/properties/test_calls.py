@@ -34,7 +34,7 @@ MODULES = (
 NOT_CALLED = {
     "ClusterError", "Design", "DeviceError", "KernelWarning", "Linear.landmark_features",
     "Precomputed.landmark_features", "Product.landmark_features", "RBF.landmark_features",
-    "RankError", "SamplingError", "Schedule", "TargetError", "designs.ClosedForm",
+    "RankError", "SamplingError", "Schedule", "Selection", "TargetError", "designs.ClosedForm",
     "kernels.Kernel", "lda.Update", "report.Report", "sgd.Step", "torch.Loader",
 }  # fmt: skip
 #: Methods that designs, training loops, diagnostics and commands call.

@@ -48,7 +48,7 @@ def add_gains(G, left, right, low, lo, hi, weights, out):
     for i in range(n):
         row, size, total = G[i], left[i], 0.0
         for first in range(0, whole, TOGETHER):
-            some = 0
+            some = np.int32(0)
             for j in range(first, first + TOGETHER):
                 some |= np.int32(row[j] - size > low[j])
             if some:
@@ -56,10 +56,10 @@ def add_gains(G, left, right, low, lo, hi, weights, out):
                     j = first + at
                     s = min(_exp2(row[j] - size - right[j]), hi[j])
                     parts[at] = weights[j] * max(s - lo[j], _ZERO)
-                part = _ZERO
+                part = np.float32(0)
                 for at in range(TOGETHER):
                     part += parts[at]
-                total += part
+                total += np.float64(part)
         for j in range(whole, m):
             if row[j] - size > low[j]:
                 s = min(_exp2(row[j] - size - right[j]), hi[j])

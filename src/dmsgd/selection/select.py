@@ -140,13 +140,13 @@ def select(
     if how == "cover":
         pool = F if metric == "precomputed" else _pool(F, metric, wishes, known, places, threads)
         return _covering(pool, q, places, known, free, metric, wishes, X)
-    items = (
-        greedy_items(F, q, places, known, free)
-        if how == "greedy"
-        else draw_set(F, q, places, known, free, key)
-    )
+    size = places or 0  # which is given, as `check` has seen
+    if how == "greedy":
+        items = greedy_items(F, q, size, known, free)
+    else:
+        items = draw_set(F, q, size, known, free, key)
     free[items] = False
-    return filled(items, q, Rules(free, places - items.size))
+    return filled(items, q, Rules(free, size - items.size))
 
 
 def _features(X: Any, metric: Metric, name: str = "X") -> Features:

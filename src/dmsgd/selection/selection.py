@@ -10,6 +10,7 @@ import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import counted
+from dmsgd.inputs.scalars import as_count
 from dmsgd.selection.pool import Pool
 
 #: Random orders that a set is compared with, the candidates of one, and the items of which the
@@ -65,7 +66,7 @@ class Selection:
 
     def head(self, k: int) -> Selection:
         """Return the first k items, with what these alone cover and stand for."""
-        items = self.items[:k]
+        items = self.items[: as_count(k, "k")]
         return describe(self._pool, self._demand, self._known, items, self._free, self._costs)
 
     @cached_property

@@ -210,6 +210,7 @@ class Kept(Similarity):
 
     def __init__(self, T: Any, same: bool, workers: int = 1, of_rows: bool = True) -> None:
         self.T, self.same, self.workers, self.of_rows = T, same, workers, of_rows
+        self._symmetric = same and of_rows
         self.N, self.n = T.shape
 
     def gained(
@@ -222,7 +223,7 @@ class Kept(Similarity):
     ) -> FloatArray:
         """Return what candidates add; to the items one by one."""
         if candidates is not None or self.T.size <= SMALL:
-            if candidates is not None and self.same and items is None:
+            if candidates is not None and self._symmetric and items is None:
                 S = self.T[candidates].T  # which is contiguous
             else:
                 S = self.T if items is None else self.T[items]
@@ -244,7 +245,9 @@ class Kept(Similarity):
 
     def row(self, candidate: int) -> Any:
         """Return similarities to all items."""
-        return self.T[candidate] if self.same else np.ascontiguousarray(self.T[:, candidate])
+        if self._symmetric:
+            return self.T[candidate]
+        return np.ascontiguousarray(self.T[:, candidate])
 
 
 @final
