@@ -75,12 +75,12 @@ def rbf_seconds(k=64, d=14):
         print(f"RBF, {n:,} x {d}, k = {k}, 3 x suggest_scale: {timing.human(plain)}, "
               f"{plain / floor:.1f} x eigh; target='uniform' {timing.human(tilted)}, "
               f"{tilted / floor:.1f} x eigh; suggest_scale {timing.human(fitted)}")  # fmt: skip
-    X = np.random.default_rng(0).normal(size=(50_000, d))
-    began, scale = time.process_time(), 3 * dmsgd.designs.suggest_scale(X, k)
-    error = dmsgd.diversify(X, k, kernel="rbf", scale=scale).spectrum.batch_error(k)
-    print(
-        f"RBF, 50,000 x {d}: {timing.human(time.process_time() - began)}, batch_error {error:.2%}"
-    )
+    for n, columns, size in ((50_000, d, k), (100_000, 2, 50), (100_000, 10, 50)):
+        X, began = np.random.default_rng(0).normal(size=(n, columns)), time.process_time()
+        spectrum = dmsgd.diversify(X, size, kernel="rbf").spectrum
+        took = timing.human(time.process_time() - began)
+        print(f"RBF, {n:,} x {columns}, k = {size}: {took}, {spectrum.rank:,} landmarks, "
+              f"batch_error {spectrum.batch_error(size):.2%}")  # fmt: skip
 
 
 def main():

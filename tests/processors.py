@@ -30,6 +30,7 @@ CORE = ["spectra", "symmetric", "guarantees", "kdpp", "compiled", "prescription"
 NUMERICAL = [
     *CORE,
     "approximations",
+    "growing",
     "rounding",
     "blocks",
     "conditioned",

@@ -104,9 +104,9 @@ def diversify(
                where items are sparse: `dmsgd.targets.density`), or one number per item, scaled to
                sum to k. The design is the closest k-DPP with them (`dmsgd.targets.prescribe`).
     spectrum:  "exact"; "nystrom" or "pivoted_cholesky", approximations of rank `rank`, by default
-               max(1500, 3 k). "auto" is exact, except for "rbf" with more than 5,000 items: there
-               it is "nystrom", with up to three times that rank to keep its error
-               (`Spectrum.batch_error`) below 1 %. `repr` shows that error; a larger one warns.
+               max(1600, 3 k). "auto" is exact, except for "rbf" with more than 5,000 items: there
+               landmarks are added as in "nystrom", from few up to three times that rank, until
+               the error (`Spectrum.batch_error`) is below 1 %. `repr` shows it; a larger one warns.
 
     Set-up is O(n d min(n, d)) for a linear kernel of rank r; it keeps 8 n r bytes and needs up to
     three times as much while it runs. A batch costs about 3k³ operations, independent of n.

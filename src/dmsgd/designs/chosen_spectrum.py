@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy as np
 from dmsgd.designs.options import DesignOptions
 from dmsgd.errors import warn_kernel
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.progress import plan_work
+from dmsgd.inputs.progress import one_work, plan_work
 from dmsgd.kernels import Kernel, exact, nystrom, pivoted_cholesky
-from dmsgd.kernels.landmarks import landmark_decay
+from dmsgd.kernels.growing import GrowingLandmarks
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.decompose import eigenvalues
 from dmsgd.spectra.rounding import Rounding
@@ -22,13 +21,15 @@ from dmsgd.targets.prescribe import scale_to_target
 
 #: Up to this many items the spectrum of an RBF kernel is exact by default; default rank of an
 #: approximate one (or 3 k if that is more).
-EXACT_ITEMS, FACTOR_RANK = 5000, 1500
-#: An approximation that changes at most this share of the items of a batch does not warn.
-SMALL_ERROR = 0.01
+EXACT_ITEMS, FACTOR_RANK = 5000, 1600
+#: An approximation that changes at most this share of the items of a batch does not warn; the
+#: estimated share is to be below AIM times as much.
+SMALL_ERROR, AIM = 0.01, 0.9
 #: For that the rank grows at most to so many times the default, to two thirds of the items, above
-#: which all of them cost no more, and to so many numbers in eigenvectors (1 GB). A share above
-#: HOPELESS does not become so small.
-GROWTH, LARGEST, HOPELESS = 3, 2**27, 0.25
+#: which all of them cost no more, and to so many numbers in eigenvectors (1 GB).
+GROWTH, LARGEST = 3, 2**27
+#: Multiplications n m² of m landmarks that are not worth saving.
+QUICK = 2.0**33
 #: Up to this many items a warning names spectrum="exact", too.
 EXACT_POSSIBLE = 20_000
 #: A repulsion below this leaves a k-DPP within 5 % (total variation) of uniform batches.
@@ -48,29 +49,29 @@ def spectrum_for(options: DesignOptions, kernel: Kernel, k: int) -> Spectrum:
     rank = options.rank or min(max(FACTOR_RANK, 3 * k), kernel.n)
     if options.spectrum == "pivoted_cholesky":
         return pivoted_cholesky(kernel, rank)
-    found = nystrom(kernel, rank, how="pivots")
-    more = _landmarks_wanted(kernel, found, k, rank) if options.spectrum == "auto" else rank
-    if more == rank:
-        return found
-    del found  # its eigenvectors
-    return nystrom(kernel, more, how="pivots")
+    if options.spectrum == "nystrom":
+        return nystrom(kernel, rank, how="pivots")
+    with one_work():
+        return _spectrum_of_few(kernel, k, rank)
 
 
-def _landmarks_wanted(kernel: Kernel, spectrum: Spectrum, k: int, rank: int) -> int:
-    """Return how many landmarks make `batch_error` small, or `rank` if that is out of reach.
+def _spectrum_of_few(kernel: Kernel, k: int, usual: int) -> Spectrum:
+    """Return the spectrum of as few landmarks as make `batch_error` small, or of `usual`.
 
-    They come in thirds of `rank`, so that rounding does not change their number, and the
-    fingerprint with it.
+    Of no fewer than take about a second, which makes the error smaller still.
     """
-    if spectrum.rank < k or not SMALL_ERROR < (error := spectrum.batch_error(k)) < HOPELESS:
-        return rank
-    most = min(GROWTH * rank, 2 * kernel.n // 3, LARGEST // kernel.n)
-    times = error / (1 - error) * (1 - SMALL_ERROR) / SMALL_ERROR
-    power = landmark_decay(kernel, rank) if most > rank else 0.0
-    if power * math.log(GROWTH) < math.log(times):
-        return rank
-    more = math.ceil(3 * times ** (1 / power)) * rank // 3
-    return more if more <= most else rank
+    most = max(usual, min(GROWTH * usual, 2 * kernel.n // 3, LARGEST // kernel.n))
+    least = min(usual, int((QUICK / kernel.n) ** 0.5))
+    landmarks, goal = GrowingLandmarks(kernel, least, usual, most), AIM * SMALL_ERROR
+    while True:
+        is_enough = landmarks.grow(k, goal)
+        found = landmarks.spectrum()
+        if not is_enough or landmarks.count == most or found.rank < k:
+            return found
+        if (error := found.batch_error(k)) <= SMALL_ERROR:
+            return found
+        del found  # its eigenvectors
+        goal *= AIM * SMALL_ERROR / error  # the estimate was too low
 
 
 def eigenvalues_of(kernel: Kernel) -> Spectrum:
@@ -110,10 +111,11 @@ def warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
     if spectrum.trace_error and (error := spectrum.batch_error(k)) > SMALL_ERROR:
         possible = "spectrum='exact', " * (spectrum.n <= EXACT_POSSIBLE)
         problem = (
-            f"{spectrum.rank:,} of the {spectrum.n:,} items stand for all, so the kernel is "
-            f"approximate: up to {error:.1%} of the items of a batch are others than the exact "
-            f"kernel would draw, and inclusion probabilities are off by as much in all; a larger "
-            f"scale, {possible}or spectrum='nystrom' with a larger rank, makes it less"
+            f"{spectrum.rank:,} of the {spectrum.n:,} items stand for all, and more would hardly "
+            f"help or take long, so the kernel is approximate: up to {error:.1%} of the items of a "
+            f"batch are others than the exact kernel would draw, and inclusion probabilities are "
+            f"off by as much in all; a larger scale, {possible}or spectrum='nystrom' with a larger "
+            f"rank, makes it less"
         )
     elif k > 1 and spectrum.repulsion(k) < NEARLY_UNIFORM:
         problem = (

@@ -131,9 +131,10 @@ class InMemory(Features):
     def _product(self, basis: FloatArray, overwrite: bool) -> FloatArray:
         if self.sparse_rows or not overwrite or basis.shape[0] != basis.shape[1]:
             return self.times(basis)
-        step = max(1, 2**24 // self.d)
+        step, tell = max(1, 2**24 // self.d), Progress(f"the eigenvectors of {self.n:,} items")
         for first in range(0, self.n, step):  # halves the peak memory of nystrom
             self.matrix[first : first + step] = self.matrix[first : first + step] @ basis
+            tell(min(1.0, (first + step) / self.n))
         return np.asarray(self.matrix)
 
     def computed_rows(self, B: FloatArray) -> ComputedRows | None:

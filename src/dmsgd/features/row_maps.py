@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.features.features import RowMap
-from dmsgd.features.rows import row_norms2, scale_rows, similarity
+from dmsgd.features.rows import by_rows, row_norms2, scale_rows, similarity
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.spectra.decompose import empty, like, solve_triangular
@@ -143,6 +143,13 @@ class NystromFeatures(RowMap):
     fills = True
 
     def __call__(self, X: Matrix) -> Matrix:
+        if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
+            return self._whitened(X)
+        m = len(self.triangle)
+        what = f"the similarity of {X.shape[0]:,} items to {m:,} landmarks"
+        return by_rows(self._whitened, X, m, m * max(m, 2048), what)  # 2²² numbers at most
+
+    def _whitened(self, X: Matrix) -> Matrix:
         C = similarity(X, like(X, self.landmarks), self.scale)
         return solve_triangular(C.T, self.triangle).T
 

@@ -6,14 +6,14 @@ Of sparse rows nothing is made that has a number for every row and column.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
 from scipy import sparse
 
-from dmsgd.inputs.arrays import FloatArray, Matrix, as_array
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_array, on_host
 from dmsgd.inputs.fingerprint import canonical
 from dmsgd.inputs.progress import Progress, run_interruptible
 from dmsgd.inputs.threads import thread_count
@@ -26,6 +26,8 @@ from dmsgd.spectra.rounding import EPS
 SPARSE = 20
 #: Numbers of a product with sparse rows that are held at a time.
 PRODUCT = 2**21
+#: Multiplications of large dense products at a time, about a second, so that Ctrl-C works.
+AT_A_TIME = 2.0**33
 #: Distances that are computed at a time.
 DISTANCES = 2**20
 #: Products of entries that `SparseGram` adds in one go, a second or two, so that Ctrl-C works;
@@ -42,10 +44,32 @@ def product(A: Matrix, B: Matrix) -> Any:
     """Return A B, as an array or a tensor."""
     if not (isinstance(A, np.ndarray) or sparse.issparse(A)):
         return A @ B
-    entries = SPARSE * A.nnz if sparse.issparse(A) else A.shape[0] * A.shape[1]
-    products = 0.0 if sparse.issparse(B) else entries * float(B.shape[1])
-    what = f"a product of {A.shape[0]:,} x {A.shape[1]:,} and {B.shape[1]:,} columns"
-    return as_array(run_interruptible(lambda: A @ B, products, what))
+    (n, d), columns = A.shape, B.shape[1]
+    what = f"a product of {n:,} x {d:,} and {columns:,} columns"
+    if sparse.issparse(A) or sparse.issparse(B):
+        products = 0.0 if sparse.issparse(B) else SPARSE * A.nnz * float(columns)
+        return as_array(run_interruptible(lambda: A @ B, products, what))
+    return by_rows(lambda rows: rows @ B, A, columns, d * columns, what)
+
+
+def by_rows(
+    make: Callable[[Matrix], FloatArray], X: Matrix, columns: int, products: float, what: str
+) -> FloatArray:
+    """Return make(X), shape (n, columns), of about a second's worth of the rows at a time.
+
+    products: multiplications for a row.
+    """
+    n, tell = X.shape[0], Progress(what)
+    step = max(1, int(AT_A_TIME / max(products, 1)))
+    if step >= n:
+        made = np.asarray(make(X))
+        tell(1.0)
+        return made
+    out = np.empty((n, columns))
+    for first in range(0, n, step):
+        out[first : first + step] = make(X[first : first + step])
+        tell(min(1.0, (first + step) / n))
+    return out
 
 
 def gram(X: Matrix) -> FloatArray:
@@ -53,8 +77,13 @@ def gram(X: Matrix) -> FloatArray:
     if sparse.issparse(X):
         return SparseGram(X.shape[1]).add(X.tocsr()).matrix()
     n, d = X.shape
-    what = f"the Gram matrix of {n:,} items x {d:,} features"
-    return np.asarray(run_interruptible(lambda: X.T @ X, float(n) * d**2, what))
+    step, tell = max(1, int(AT_A_TIME / d**2)), Progress(f"the Gram matrix of {n:,} items x {d:,}")
+    total = X[:step].T @ X[:step]
+    for start in range(step, n, step):
+        part = X[start : start + step]
+        total += part.T @ part
+        tell(min(1.0, (start + step) / n))
+    return on_host(total)
 
 
 def add_up(parts: Iterator[Any]) -> Any:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar, final
 
 from dmsgd.inputs.memory import reserve
@@ -29,6 +30,8 @@ TICK = 0.2
 SPEED = 2e10
 #: The eigendecomposition of a large matrix, in products of matrices of its size.
 EIGH = 6.0
+#: When the last line of the work around was logged, in a list that its parts share.
+_LOGGED: ContextVar[list[float] | None] = ContextVar("logged", default=None)
 
 
 def expected_seconds(products: float) -> float:
@@ -55,22 +58,32 @@ class Progress:
     """Logs the progress of `what` every half minute (level WARNING, as `announce`).
 
     Long work calls it between its pieces with the share that is done, above 0; a share above 1
-    means that it takes longer than was expected.
+    means that it takes longer than was expected. Inside `one_work`, parts share the half minute.
     """
 
     def __init__(self, what: str) -> None:
         self.what, self.began = what, time.monotonic()
-        self.logged = self.began
+        self.logged = _LOGGED.get() or [self.began]
 
     def __call__(self, share: float) -> None:
-        """Log the progress, unless that was done less than half a minute ago."""
+        """Log the progress, unless something was logged less than half a minute ago."""
         now = time.monotonic()
-        if now - self.logged < EVERY:
+        if now - self.logged[0] < EVERY:
             return
-        self.logged, passed = now, now - self.began
+        self.logged[0], passed = now, now - self.began
         total = format_seconds(passed / share)
         of = f" of about {total}" if share <= 1 else ", longer than expected"
         log.warning("%s: %s%s", self.what, format_seconds(passed), of, extra={"share": share})
+
+
+@contextmanager
+def one_work() -> Iterator[None]:
+    """Make the parts of long work log as one: a line every half minute, however short they are."""
+    token = _LOGGED.set(_LOGGED.get() or [time.monotonic()])
+    try:
+        yield
+    finally:
+        _LOGGED.reset(token)
 
 
 def run_interruptible(call: Callable[[], Result], products: float, what: str) -> Result:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.features import Features
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host, random_rows
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, random_rows
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted, require
 from dmsgd.inputs.progress import announce, run_interruptible
@@ -48,16 +48,24 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
     if isinstance(landmarks, numbers.Integral):
         count = as_part(landmarks, "landmarks", kernel.n)
         items = np.unique(_choose_landmarks(kernel, count, how, key))
-        choice = f"{landmarks}, {how}, seed={key}"
+        method = f"nystrom({landmarks}, {how}, seed={key})"
     else:
         items, how = np.unique(as_items(landmarks, kernel.n, "landmarks", ndim=1)), "given"
         if items.size == 0:
             raise ValueError("landmarks is empty; give at least one item")
-        choice = digest(items)
-    kept, triangle = _independent(_landmark_block(kernel, items))
-    F = kernel.landmark_features(items[kept], triangle)
+        method = f"nystrom({digest(items)})"
+    return landmark_spectrum(kernel, items, how, method)
+
+
+def landmark_spectrum(
+    kernel: Kernel, items: IntArray, how: str, method: str, F: Features | None = None
+) -> Spectrum:
+    """Return the spectrum for these landmarks, from features F with F Fᵀ = L̂ if there are some."""
+    if F is None:
+        kept, triangle = _independent(_landmark_block(kernel, items))
+        F = kernel.landmark_features(items[kept], triangle)
     route = f"Nyström, {items.size} landmarks ({how})"
-    return low_rank_spectrum(kernel, F, route, f"nystrom({choice})")
+    return low_rank_spectrum(kernel, F, route, method)
 
 
 def coreset(kernel: Kernel, cores: int = 100, seed: Seed = 0) -> Spectrum:
@@ -95,28 +103,8 @@ def _choose_landmarks(kernel: Kernel, count: int, how: str, key: int) -> IntArra
         return rng.choice(kernel.n, count, replace=False)
     if how == "kmeans":
         return _cluster(kernel, count, key)[1]
-    items, (_, pivots) = _sample_factor(kernel, count, rng)
-    return items[pivots]
-
-
-def _sample_factor(
-    kernel: Kernel, count: int, rng: np.random.Generator
-) -> tuple[IntArray, tuple[Any, IntArray]]:
-    """Return the items among which pivots are chosen, and their Cholesky factor with its pivots."""
     items = random_rows(kernel.n, max(SAMPLE, 4 * count), rng)
-    return items, factor(kernel.subset(items), count, 0.0, int(rng.integers(2**63)))
-
-
-def landmark_decay(kernel: Kernel, count: int) -> float:
-    """Return p if the trace that r pivots leave out falls as r^-p, from count / 2 to count of them.
-
-    Of the items among which `nystrom(kernel, count, "pivots")` chooses.
-    """
-    items, (F, _) = _sample_factor(kernel, count, np.random.default_rng(0))
-    trace, taken = kernel.diag()[items].sum(), np.cumsum(on_host((F**2).sum(0)))
-    half = (taken.size + 1) // 2
-    left_out = np.maximum(trace - taken[[half - 1, -1]], lost_by_factor(taken.size, trace))
-    return float(np.log(left_out[0] / left_out[1]) / np.log(taken.size / half))
+    return items[factor(kernel.subset(items), count, 0.0, int(rng.integers(2**63)))[1]]
 
 
 def _independent(L: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -10,7 +10,7 @@ shrunk its own entry, and add all accepted columns by matrix products.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -71,36 +71,75 @@ def factor(
     kernel: Kernel, rank: int, tol: float, key: int, block: int = BLOCK
 ) -> tuple[Any, IntArray]:
     """Return F, shape (n, at most rank), an array or tensor as the columns are, and its pivots."""
-    rng, residual = np.random.default_rng(key), kernel.diag().copy()
-    check_nonzero(bool(residual.any()))
-    trace = float(residual.sum())
-    advice = "lower rank (or oversampling), or set a tol with a lower rank"
-    what, count = f"a factor of {kernel.n} items x {rank}", kernel.n * (rank + 3 * block)
-    plan_work(kernel.n * float(rank) ** 2, count, what, advice)
-    F: Any = np.empty((kernel.n, 0))
-    done, chosen, report = 0, np.empty(rank, np.int64), Progress(what)
-    # Where the residual is rounding, a pivot would add noise.
-    while done < rank and residual.sum() > max(tol * trace, lost_by_factor(done, trace)):
-        chance = residual / residual.sum()
-        proposals = rng.choice(kernel.n, size=min(block, rank - done), p=chance)
-        rows = on_host(F[like(F, proposals), :done])
-        H = kernel.block(proposals, proposals) - rows @ rows.T
-        kept, triangle = _accept(H, residual[proposals], rng)
-        pivots = proposals[kept]
-        columns = kernel.columns(pivots)
-        if done == 0:
-            F = empty(columns, (kernel.n, rank))
-        columns -= F[:, :done] @ F[like(F, pivots), :done].T
-        new = solve_triangular(columns.T, triangle).T
-        chosen[done : done + pivots.size] = pivots
-        F[:, done : done + pivots.size] = new
-        done += pivots.size
+    growing = PartialCholesky(kernel, rank, key, block)
+    while growing.grow(tol):
+        pass
+    F = growing.F
+    return (np.ascontiguousarray(F) if isinstance(F, np.ndarray) else F), growing.pivots
+
+
+@final
+class PartialCholesky:
+    """A factor F with F Fᵀ <= L that grows by a block of columns at a time.
+
+    columns:  how many there is room for; the columns of a narrower factor are the first of a wider
+              one, unless it was widened.
+    eligible: the first so many items may be pivots, by default all.
+    pivots:   the item of each column.
+    """
+
+    def __init__(
+        self, kernel: Kernel, columns: int, key: int, block: int = BLOCK, eligible: Any = None
+    ) -> None:
+        self.kernel, self.block, self.eligible = kernel, block, slice(eligible)
+        self.pivots: IntArray = np.empty(0, np.int64)
+        self._rng, self._residual = np.random.default_rng(key), kernel.diag().copy()
+        check_nonzero(bool(self._residual[self.eligible].any()))
+        self._trace = float(self._residual[self.eligible].sum())
+        self._room: Any = np.empty((kernel.n, 0))
+        self.widen(columns)
+
+    @property
+    def F(self) -> Any:
+        """The factor, shape (n, len(pivots)), an array or tensor as the columns are."""
+        return self._room[:, : self.pivots.size]
+
+    def widen(self, columns: int) -> None:
+        """Make room for this many columns."""
+        n, what = self.kernel.n, f"a factor of {self.kernel.n} items x {columns}"
+        advice = "lower rank (or oversampling), or set a tol with a lower rank"
+        plan_work(n * float(columns) ** 2, n * (columns + 3 * self.block), what, advice)
+        self.columns, self._report = columns, Progress(what)
+
+    def grow(self, tol: float = 0.0) -> bool:
+        """Add a block of columns; False if there is no room, or no more than `tol` is left."""
+        done, residual = self.pivots.size, self._residual
+        left = float(residual[self.eligible].sum())
+        # Where the residual is rounding, a pivot would add noise.
+        least = max(tol * self._trace, lost_by_factor(done, self._trace))
+        if done == self.columns or left <= least:
+            return False
+        chance = residual[self.eligible] / left
+        proposals = self._rng.choice(chance.size, size=self.block, p=chance)
+        rows = on_host(self.F[like(self.F, proposals)])
+        H = self.kernel.block(proposals, proposals) - rows @ rows.T
+        kept, triangle = _accept(H, residual[proposals], self._rng)
+        fit = slice(self.columns - done)
+        pivots = proposals[kept[fit]]
+        new = self.kernel.columns(pivots)
+        if self._room.shape[1] < self.columns:
+            wider = empty(new, (self.kernel.n, self.columns))
+            wider[:, :done] = like(new, self.F)
+            self._room = wider
+        new -= self.F @ self.F[like(self.F, pivots)].T
+        new = solve_triangular(new.T, triangle[fit, fit]).T
+        self._room[:, done : done + pivots.size] = new
+        self.pivots = np.append(self.pivots, pivots)
         residual -= on_host(row_norms2(new))
         residual[pivots] = 0.0
         np.maximum(residual, 0.0, out=residual)
-        report((done / rank) ** 2)  # later columns take longer
-    F = F[:, :done]
-    return (np.ascontiguousarray(F) if isinstance(F, np.ndarray) else F), chosen[:done]
+        self._report((self.pivots.size / self.columns) ** 2)  # later columns take longer
+        return True
 
 
 def _accept(

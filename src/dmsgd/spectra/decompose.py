@@ -50,8 +50,8 @@ def qr(A: Any) -> tuple[Any, Any]:
 
 @singledispatch
 def solve_triangular(B: Any, lower: FloatArray) -> Any:
-    """Return lower^-1 B for a lower triangular matrix, which is a NumPy array."""
-    return linalg.solve_triangular(lower, B, lower=True, check_finite=False)
+    """Return lower^-1 B for a lower triangular matrix, a NumPy array; B may be overwritten."""
+    return linalg.solve_triangular(lower, B, lower=True, overwrite_b=True, check_finite=False)
 
 
 @singledispatch
