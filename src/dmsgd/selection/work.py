@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from typing import final
 
@@ -31,12 +32,16 @@ def expected_columns(k: int, N: int) -> float:
 
 @final
 class Work:
-    """Announces a long choice of k candidates and logs its progress."""
+    """Announces a long choice of k candidates and logs its progress.
 
-    def __init__(self, similarity: Similarity, k: int, what: str, announced: bool = False) -> None:
+    is_part: of a larger one: it is not announced, and in other threads and processes it is silent.
+    """
+
+    def __init__(self, similarity: Similarity, k: int, what: str, is_part: bool = False) -> None:
+        self.silent = is_part and threading.current_thread() is not threading.main_thread()
         self.k, self.N, self.progress = k, similarity.N, Progress(what)
         columns = expected_columns(k, similarity.N)
-        if announced or columns * similarity.n < PAIRS:
+        if is_part or columns * similarity.n < PAIRS:
             return
         seconds = columns * _seconds_per_column(similarity)
         if seconds > LONG:
@@ -45,6 +50,8 @@ class Work:
 
     def __call__(self, chosen: int) -> None:
         """Log how far it is: the rest takes as much longer than expected as what is done."""
+        if self.silent:
+            return
         done, all_ = (expected_columns(count, self.N) for count in (chosen, self.k))
         self.progress(done / all_)
 
