@@ -159,6 +159,49 @@ def test_a_killed_worker_changes_nothing(
     np.testing.assert_array_equal(dmsgd.Schedule.load(path).batches, expected.batches)
 
 
+@pytest.fixture
+def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that 600 items are chosen from in parts."""
+    monkeypatch.setattr("dmsgd.selection.parts.SAMPLE", 200)
+    monkeypatch.setattr("dmsgd.selection.parts.EACH", 1)
+
+
+@pytest.mark.usefixtures("small_sample")
+def test_sets_chosen_on_a_cluster_are_the_same(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = da.from_array(features(), chunks=(150, 10))
+    np.save(tmp_path / "x.npy", features())
+    monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 150 * 10 * 8)
+    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)
+    asked: Any = {"given": [3, 400], "groups": np.arange(600) % 5, "at_most": 6, "details": True}
+    here = dmsgd.select(tmp_path / "x.npy", 20, **asked)
+    with client.as_current():
+        for given in (array, open_features(tmp_path / "x.npy", on_cluster=True)):
+            there = dmsgd.select(given, 20, **asked)
+            np.testing.assert_array_equal(there.items, here.items)
+            np.testing.assert_allclose(there.coverage, here.coverage, rtol=1e-12)
+    names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
+    assert {"dmsgd-nearest", "dmsgd-cover", "dmsgd-covered"} <= set(names)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("small_sample")
+def test_a_killed_worker_does_not_change_a_chosen_set(
+    client: Any, processes: DaskProcesses
+) -> None:
+    expected = dmsgd.select(da.from_array(features(), chunks=(50, 10)), 20)
+    array = slow(da.from_array(features(), chunks=(50, 10)), 0.15)
+    with client.as_current():
+        for seconds in (0.3, 1.2):  # while the scale is found, and while blocks choose
+            wait_for_both(client, processes)
+            timer = kill_a_worker_after(client, seconds)
+            found = dmsgd.select(array, 20)
+            timer.join()
+            np.testing.assert_array_equal(found, expected)
+    wait_for_both(client, processes)
+
+
 def test_an_error_on_a_worker_is_the_users_error_and_leaves_no_file(
     client: Any, tmp_path: Path
 ) -> None:

@@ -214,6 +214,7 @@ CONSUMERS = {
     "SwapChain": lambda F: dmsgd.designs.SwapChain(dmsgd.kernels.Linear(F), K, burn_in=50).sample(
         2, seed=0
     ),
+    "select": lambda F: dmsgd.select(F, K),
     "suggest_scale": lambda F: dmsgd.designs.suggest_scale(F, K),
     "gradient variance": lambda F: gradient_variance(kdpp(F), GRADIENTS).variance,
     "schedule": lambda F: dmsgd.presample(kdpp(F), 6, seed=1).batches,

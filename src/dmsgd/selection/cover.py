@@ -113,7 +113,7 @@ def _at_one_scale(
     """
     vector, chosen, least, left = state.similarity.vector, [], -1.0, rules.k - rules.count
     what = f"a covering set of {counted(left, 'item')} of {pool.n:,}"
-    work = Work(state.similarity, left, what, announced=pool.is_part)
+    work = Work(state.similarity, left, what, pool.is_part)
     price = vector(rules.costs, np.float64) if by_cost else None
     while rules.more() and (open_ := live & rules.open).any():
         if np.isfinite(missing) and state.amount >= missing * (1 - NOTHING):

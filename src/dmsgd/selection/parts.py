@@ -91,7 +91,7 @@ class PartsPool(Pool):
             return
         arguments = [(demand[first:last],) for first, last in pairwise(bounds)]
         work = partial(_each, points=points, work=work)
-        for block, found in enumerate(self.F.map_blocks(work, "coverage", arguments)):
+        for block, found in enumerate(self.F.map_blocks(work, "covered", arguments)):
             for part, result in found:
                 yield slice(bounds[block] + part.start, bounds[block] + part.stop), result
 
@@ -187,7 +187,7 @@ def covering_parts(
     they stand for.
 
     If rows are in random order, (1 - 1/e) / 2 of the most possible is expected to be covered
-    (Barbosa et al. 2015), up to the error of the sample.
+    (Barbosa et al. 2015), up to the errors of samples: the last one, and each block as one of all.
     """
     if not demand.any():
         return np.empty(0, dtype=np.int64), rules

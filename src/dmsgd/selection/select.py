@@ -95,9 +95,11 @@ def select(
     "cover" knows the coverage of all items. Up to 8,192 items each choice is the best of all; of
     more, what candidates would add is estimated on a sample that grows until estimates are good,
     and the best few are decided on all (docs/results/selection.md). A prefix of the set is the set
-    of a smaller k, unless there are `at_least`, `budget`, or m was reduced. "greedy" takes
-    O(n d k + n k²) operations at most, fewer with quality, and 8 n k bytes, or half from 2 GiB on.
-    "draw" is exact for up to 2,000 items and a Markov chain for more
+    of a smaller k, unless there are `at_least`, `budget`, or m was reduced. More than 65,536 items
+    (or 256 k) in blocks or on Dask are chosen from in two rounds: each block chooses items that
+    cover it, and of these the set is chosen, to cover a sample (docs/project/blocks.md). "greedy"
+    takes O(n d k + n k²) operations at most, fewer with quality, and 8 n k bytes, or half from
+    2 GiB on. "draw" is exact for up to 2,000 items and a Markov chain for more
     (docs/results/approximations.md).
 
     Items of quality 0 are chosen only if there are fewer than k others; then, and if fewer than k

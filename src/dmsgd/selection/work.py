@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from typing import final
 
@@ -31,13 +32,17 @@ def expected_columns(k: int, N: int) -> float:
 
 @final
 class Work:
-    """Announces a long choice of k candidates and logs its progress."""
+    """Announces a long choice of k candidates and logs its progress.
 
-    def __init__(self, similarity: Similarity, k: int, what: str, announced: bool = False) -> None:
+    is_part: of a larger one: it is not announced, and in other threads and processes it is silent.
+    """
+
+    def __init__(self, similarity: Similarity, k: int, what: str, is_part: bool = False) -> None:
+        self.silent = is_part and threading.current_thread() is not threading.main_thread()
         self.k, self.N, self.progress = k, similarity.N, Progress(what)
         columns = expected_columns(k, similarity.N)
         self.long = columns * similarity.n >= PAIRS
-        if announced or not self.long:
+        if is_part or not self.long:
             return
         seconds = columns * _seconds_per_column(similarity)
         if seconds > LONG:
@@ -46,7 +51,7 @@ class Work:
 
     def __call__(self, chosen: int) -> None:
         """Log how far it is: the rest takes as much longer than expected as what is done."""
-        if not self.long:
+        if self.silent or not self.long:
             return
         done, all_ = (expected_columns(count, self.N) for count in (chosen, self.k))
         self.progress(done / all_)
