@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -176,6 +177,12 @@ def test_long_work_in_a_thread_returns_the_same(
     monkeypatch.setattr(progress, "LONG", 1e-9)
     for one, two in zip(at_once, solve(F.T @ F), strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+def test_ctrl_c_does_not_wait_for_a_second_of_work() -> None:
+    thread = threading.current_thread
+    assert progress.run_interruptible(thread, progress.SPEED, "this") is not thread()
+    assert progress.run_interruptible(thread, 1e6, "this") is thread()
 
 
 def test_long_work_raises_its_own_error() -> None:

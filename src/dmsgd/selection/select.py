@@ -6,20 +6,16 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from dmsgd.designs.greedy import greedy, median_square, points_of, sampled_pairs
-from dmsgd.errors import InputError, warn_kernel
+from dmsgd.designs.greedy import greedy_items, median_square, points_of, sampled_pairs
+from dmsgd.errors import warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_items
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, as_choice, as_count, seed_key
 from dmsgd.kernels.quality import as_quality
 from dmsgd.selection.cover import cover, nearest
-from dmsgd.selection.draw import draw_by_chain, draw_exactly
+from dmsgd.selection.draw import draw_set
 
-#: Squares of qualities below this share of the largest are lost in rounding.
-UNLIKELY = 1e-5
-#: Up to this many items a set is drawn from the exact spectrum, from more by a Markov chain.
-EXACT_ITEMS = 2000
 #: Of more items than this, and EACH k, those that cover the others are chosen from a sample.
 MANY, EACH = 6144, 12
 How = Literal["cover", "greedy", "draw"]
@@ -40,7 +36,7 @@ def select(
 
     The similarity of two items is S = exp(-d² / m), where d is their distance and m the median
     squared distance among 40 items. Where X has few columns or many near-duplicates, so that fewer
-    than k items are independent at this m, m is reduced.
+    than k items are independent at this m, m is reduced; "draw" warns of it.
 
     X:         (n, d) features in any form that `diversify` takes. If columns are in different
                units, pass `dmsgd.features.standardize(X)`.
@@ -59,15 +55,18 @@ def select(
                without `uncertainty`. Where items are given, m is at most the median squared
                distance to the nearest of them.
                "greedy": each item adds most to det(L_Y), best first, the same every time. Use it
-               where quality is relevance; without `quality` it prefers outliers.
+               where quality is relevance; without `quality` it prefers outliers. An item counts as
+               a duplicate where rounding hides r: below about 1e-14, or 1e-5 in arrays of more
+               than 2**28 numbers.
                "draw" from the k-DPP, by `seed`: sets are diverse, and on average like the data.
     seed:      for "draw"; the other two are not random.
 
     "cover" takes O(n² d) operations and up to 1 GiB. If there are more than max(6144, 12 k) items
     it draws a sample of that size by quality, chooses from the sample and covers the sample.
     "greedy" takes O(n d k + n k²) operations at most, fewer with quality, and 8 n k bytes, or half
-    from 2 GiB on. "draw" is exact for up to 2,000 items and a Markov chain for more
-    (docs/results/approximations.md).
+    from 2 GiB on. "draw" is exact for up to 2,000 items, or 3 k up to 10,000. For more its sets are
+    within 1 % of the k-DPP in total variation, by a factor of low rank or a Markov chain of 14 to
+    20 steps for each of the k (docs/results/approximations.md): O(k²) memory, or up to 2 GB.
 
     Items of quality 0 are not chosen. If fewer than k distinct items of quality above 0 are left,
     `select` warns and chooses the rest by quality, duplicates included. Raises ValueError if fewer
@@ -95,29 +94,9 @@ def select(
         )
     if how == "cover":
         return _filled(_cover(F, np.where(free, q, 0.0), k, known), q, k, free)
-    points, small = points_of(F), count + known.size <= EXACT_ITEMS
-    square = median_square(F, points)
-
-    def draw(square: float) -> IntArray | None:
-        if small:
-            return draw_exactly(F, q, k, known, free, square, key)
-        return draw_by_chain(F, points, np.where(free, q**2, 0.0), k, known, square, key)
-
-    if how == "draw" and not small and (drawn := draw(square)) is not None:
-        return drawn
-    chosen, square = greedy(points, F.d, q, k, known, free, square)
-    if how == "greedy" or chosen.size < k:
-        return _filled(chosen, q, k, free)
-    if q[chosen].min() < UNLIKELY:
-        raise InputError(
-            f"{k} items can be drawn only with such as item {chosen[np.argmin(q[chosen])]}, whose "
-            f"quality is {q[chosen].min():.1g} of the largest, which rounding hides; reduce k, or "
-            f"let diversity count more",
-            how="greedy",
-        )
-    while (drawn := draw(square)) is None:
-        square /= 4
-    return drawn
+    if how == "greedy":
+        return _filled(greedy_items(F, q, k, known, free), q, k, free)
+    return _filled(draw_set(F, q, k, known, free, key), q, k, free)
 
 
 def _as_set(value: Any, n: int, name: str) -> IntArray:
