@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -185,6 +186,12 @@ def test_long_work_in_a_thread_returns_the_same(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(abs(vectors.T @ turned), np.eye(120), atol=1e-11)
     np.testing.assert_allclose(decompose.eigenvalues(F.T @ F), alone, **close)
     assert len(threads) == 2
+
+
+def test_ctrl_c_does_not_wait_for_a_second_of_work() -> None:
+    thread = threading.current_thread
+    assert progress.run_interruptible(thread, progress.SPEED, "this") is not thread()
+    assert progress.run_interruptible(thread, 1e6, "this") is thread()
 
 
 def test_long_work_raises_its_own_error() -> None:

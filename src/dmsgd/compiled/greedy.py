@@ -4,6 +4,9 @@ w_i is the square of its quality, and r_i what the items chosen before it leave 
 steps of a Cholesky factor C Cᵀ of S (Chen, Zhang, Zhou 2018). r_i only falls, so an item whose last
 known w_i r_i is below the largest of the others is left alone (Minoux 1978). When its turn comes,
 it gets all steps that it has missed at once, and its row of X is read once for them.
+
+Where little is left of an item, rounding counts. A bound on its error is kept beside r_i: items
+that differ by less are ties, and an item of which no more is left depends on those chosen.
 """
 
 from __future__ import annotations
@@ -11,18 +14,17 @@ from __future__ import annotations
 import numpy as np
 
 from dmsgd.compiled.jit import entry
-from dmsgd.compiled.philox import fill_uniforms
 
 #: Forms of X: rows (n, d), and the entries (1, nnz) of a CSR array.
 DENSE, SPARSE = 0, 1
 #: Relative differences up to this are ties, which go to the first item.
 TIED = 1e-9
-#: An item of which others leave less than this share depends on them.
-DEPENDENT = 1e-4
 #: Items that are looked at before all others, those with the largest last known values.
 FIRST = 3
-#: Random items that are tried before all values are brought up to date; even.
-TRIES = 64
+#: Multiplications in the time of one item's turn in passes over all scores.
+PASSES = 4
+#: Returned instead of an item: all items left depend on those chosen; the work of one call is done.
+NONE, UNFINISHED = -1, -2
 
 _MATH = {"contract", "nsz", "reassoc"}
 
@@ -31,7 +33,7 @@ _MATH = {"contract", "nsz", "reassoc"}
 def catch_up(i, done, points, state):
     """Apply the steps that item i has missed to its row of C, to what is left and how near."""
     form, X, starts, indices, norms, noise = points
-    rate, picks, rows, C, left, near, steps = state
+    rate, least, eps, picks, rows, C, left, doubt, near, steps = state
     mine = C[i]
     for s in range(steps[i], done):
         j = picks[s]
@@ -51,90 +53,82 @@ def catch_up(i, done, points, state):
         near[i] = min(near[i], square)
         if left[i] > 0:
             value, other = np.exp(rate * square), C[j]
+            error = eps - rate * noise * size * value
             for u in range(s):
                 value -= mine[u] * other[u]
             value /= other[s]
             mine[s] = value
             left[i] -= value * value
-            if left[i] < DEPENDENT:
+            pivot = other[s] * other[s]
+            doubt[i] += 2 * abs(value) * error / other[s] + value * value * doubt[j] / pivot
+            if left[i] <= max(least, doubt[i]):
                 left[i] = 0.0
     steps[i] = done
 
 
-@entry(fastmath=_MATH)
-def greatest_item(points, state, worth, score, done):
-    """Return the first item with the largest w_i r_i, up to ties; -1 if all are 0."""
-    left, _, steps = state[4:]
+@entry()
+def greatest_item(points, state, worth, score, done, work):
+    """Return the first item with the largest w_i r_i, up to ties, and the work that is left.
+
+    The item is NONE if nothing is left of any, and UNFINISHED where the work is used up: another
+    call goes on from there.
+    """
+    left, doubt, _, steps = state[6:]
+    width = points[1].shape[1] / (1 if points[0] == DENSE else score.size)
     top = 0.0
     for _ in range(FIRST):
         best = np.argmax(score)
         catch_up(best, done, points, state)
         score[best] = worth[best] * left[best]
         top = max(top, score[best])
+    work -= PASSES * score.size
     for i in range(score.size):
-        if score[i] >= (1 - TIED) * top and steps[i] < done:
+        if steps[i] < done:
+            most = score[i] + worth[i] * doubt[i] if score[i] > 0 else 0.0
+            if most < (1 - TIED) * top:
+                continue
+            work -= (done - steps[i]) * (width + done)
             catch_up(i, done, points, state)
             score[i] = worth[i] * left[i]
-            top = max(top, score[i])
+            if work < 0:
+                return UNFINISHED, work
+        top = max(top, score[i])
+    if top == 0:
+        return NONE, work
     item = 0
-    while score[item] < (1 - TIED) * top:
+    while (
+        steps[item] < done
+        or score[item] == 0
+        or score[item] < (1 - TIED) * top - worth[item] * doubt[item]
+    ):
         item += 1
-    return item if top > 0 else -1
+    return item, work
 
 
 @entry()
-def random_item(points, state, worth, score, sums, key, draw, done):
-    """Return item i with a probability in proportion to w_i r_i; -1 if all are 0.
+def greedy_steps(points, state, worth, score, order, forced, step, done, work):
+    """Fill order[step:], of which order[:forced] is given, by about `work` multiplications.
 
-    Items are drawn by their last known values, whose running sums are `sums`, and accepted with
-    the share that is left of these (Epperly, Tropp, Webber 2024).
-    """
-    left, uniforms, block = state[4], np.empty(2 * TRIES), 0
-    while True:
-        if block > 0:
-            for i in range(score.size):
-                catch_up(i, done, points, state)
-                score[i] = worth[i] * left[i]
-                sums[i] = score[i] + (sums[i - 1] if i > 0 else 0.0)
-            if sums[-1] <= 0:
-                return -1
-        block = fill_uniforms(key, draw, block, uniforms, uniforms.size)
-        for t in range(TRIES):
-            i = np.searchsorted(sums, uniforms[2 * t] * sums[-1], side="right")
-            if i < score.size:
-                catch_up(i, done, points, state)
-                if uniforms[2 * t + 1] * score[i] < worth[i] * left[i]:
-                    return i
-
-
-@entry()
-def greedy_steps(points, state, worth, score, sums, key, order, forced, first, last, done):
-    """Fill order[first:last], of which order[:forced] is given; return (steps, items in C).
-
-    Fewer steps mean that all items left depend on those that are chosen; `near` is then complete.
-    Where `sums` are given, items are drawn at random by `key`: a randomly pivoted Cholesky factor.
+    Return the steps made, the items in C, and whether all items left depend on those chosen; `near`
+    is then complete. Another call goes on from there.
 
     points: form of X, X, indptr and indices of a CSR array, squared lengths of rows, and the share
             of these below which a squared distance is rounding.
-    state:  -1/m of the kernel exp(-d²/m), the items in C, their rows if X is a CSR array, C (n, k)
-            and of each item what is left, the squared distance to the nearest in C, and the steps
-            that it has seen.
+    state:  -1/m of the kernel exp(-d²/m), the share that counts as nothing, the rounding of C, the
+            items in C, their rows if X is a CSR array, C (n, k) and of each item what is left, the
+            error of that, the squared distance to the nearest in C, and the steps that it has seen.
     """
     form, X, starts, indices = points[:4]
-    picks, rows, C, left, near, steps = state[1:]
-    for step in range(first, last):
+    picks, rows, C, left, _, near, steps = state[3:]
+    while step < order.size and work > 0:
         if step < forced:
             item = order[step]
+            work -= done * (rows.shape[1] + X.shape[1] * (form == DENSE) + done)
             catch_up(item, done, points, state)
         else:
-            if sums.size == 0:
-                item = greatest_item(points, state, worth, score, done)
-            else:
-                item = random_item(points, state, worth, score, sums, key, np.uint64(step), done)
+            item, work = greatest_item(points, state, worth, score, done, work)
             if item < 0:
-                for i in range(score.size):
-                    catch_up(i, done, points, state)
-                return step, done
+                return step, done, item == NONE
             order[step] = item
         if left[item] > 0:
             picks[done] = item
@@ -144,4 +138,5 @@ def greedy_steps(points, state, worth, score, sums, key, order, forced, first, l
                     rows[done, indices[e]] += X[0, e]
             done += 1
         steps[item], near[item], left[item], score[item] = done, 0.0, 0.0, 0.0
-    return last, done
+        step += 1
+    return step, done, False

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.features import Features
+from dmsgd.features import Features, as_features
 from dmsgd.features.rows import row_norms2, squared_distances
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, random_rows
 from dmsgd.inputs.messages import counted
@@ -15,10 +15,13 @@ from dmsgd.inputs.progress import Progress, plan_work
 
 #: Items between which the median distance is taken.
 SAMPLE = 40
-#: Multiplications of compiled code at a time, a second or two, so that Ctrl-C works.
-AT_A_TIME = 2e9
+#: Multiplications of compiled code at a time, half a second, so that Ctrl-C works; how many of a
+#: product of matrices take as long as one of them.
+AT_A_TIME, SLOWER = 5e8, 8
 #: Arrays of more numbers than this are in float32.
 LARGE = 2**28
+#: An RBF scale suits items of which others leave more than this share.
+DEPENDENT = 1e-4
 
 
 def greedy_set(F: Features, q: FloatArray, k: int) -> tuple[IntArray, float]:
@@ -28,8 +31,23 @@ def greedy_set(F: Features, q: FloatArray, k: int) -> tuple[IntArray, float]:
     """
     points, nothing = points_of(F), np.empty(0, dtype=np.int64)
     square, everything = median_square(F, points), np.ones(F.n, dtype=bool)
-    items, square = greedy(points, F.d, q, k, nothing, everything, square)
+    items, square = greedy(points, F.d, q, k, nothing, everything, square, DEPENDENT)
     return items, float(np.sqrt(square / 2))
+
+
+def greedy_items(F: Features, q: FloatArray, k: int, known: IntArray, free: BoolArray) -> IntArray:
+    """Return the greedy set of k free items beside the known ones, best first.
+
+    It is smaller if all others are duplicates, or of quality 0.
+    """
+    points = points_of(F)
+    return greedy(points, F.d, q, k, known, free, median_square(F, points))[0]
+
+
+def sampled_square(F: Features) -> float:
+    """Return `median_square` from the sampled rows alone."""
+    sampled = as_features(F.take(sampled_pairs(F.n)[0]), allow_tiny=True)
+    return median_square(sampled, points_of(sampled))
 
 
 def points_of(F: Features) -> Any:
@@ -70,16 +88,24 @@ def sampled_pairs(n: int) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def greedy(
-    points: Any, d: int, q: FloatArray, k: int, known: IntArray, free: BoolArray, square: float
+    points: Any,
+    d: int,
+    q: FloatArray,
+    k: int,
+    known: IntArray,
+    free: BoolArray,
+    square: float,
+    least: float = 0.0,
 ) -> tuple[IntArray, float]:
     """Return the greedy set, smaller than k if all other items are duplicates, and the last scale.
 
-    The scale is reduced whenever all items that are left depend on those that are chosen.
+    The scale is reduced whenever all items that are left depend on those that are chosen: rounding
+    hides what these leave of them, or it is no more than `least`.
     """
     order = known
     worth = np.where(free, q**2, 0.0)
     while True:
-        order, near, _ = independent(points, d, square, worth, known.size + k, order)
+        order, near = _independent(points, d, square, worth, known.size + k, order, least)
         worth[order] = 0.0
         farthest = float(near[worth > 0].max(initial=0.0))
         if order.size == known.size + k or farthest == 0:
@@ -87,19 +113,18 @@ def greedy(
         square = min(square / 4, farthest)
 
 
-def independent(
+def _independent(
     points: Any,
     d: int,
     square: float,
     worth: FloatArray,
     count: int,
     before: IntArray,
-    key: Any = None,
-) -> tuple[IntArray, FloatArray, IntArray]:
+    least: float,
+) -> tuple[IntArray, FloatArray]:
     """Return the items `before` and, to `count`, more that are independent of each other and them.
 
-    These are greedy, or drawn at random by `key`. Also returned are the squared distance of each
-    item to the nearest of all, and those of all that are independent.
+    Also returned is the squared distance of each item to the nearest of these.
     """
     from dmsgd.compiled.greedy import SPARSE, greedy_steps
 
@@ -107,26 +132,15 @@ def independent(
     what = f"a greedy set of {counted(count - before.size, 'item')} of {n:,}"
     kind = np.float32 if n * count > LARGE else np.float64
     size = count * (n * np.dtype(kind).itemsize // 8 + width)
-    plan_work(n * float(count) * (d + count / 2), size, what, "ask for fewer items")
+    plan_work(SLOWER * n * float(count) * (d + count / 2), size, what, "ask for fewer items")
     order = np.concatenate([before, np.empty(count - before.size, dtype=np.int64)])
     picks, rows = np.empty_like(order), np.zeros((count, width))
     C = np.empty((n, count), dtype=kind)
-    left, near, steps = np.ones(n), np.full(n, np.inf), np.zeros(n, dtype=np.int64)
-    state = -1 / square, picks, rows, C, left, near, steps
-    step, done, progress, score = 0, 0, Progress(what), worth.copy()
-    sums = np.empty(0) if key is None else np.cumsum(worth)
-    choice = points, state, worth, score, sums, np.uint64(key or 0), order, before.size
-    at_once = int(1 + AT_A_TIME / (n * (d + count)))
-    while step < count:
-        last = min(step + at_once, count)
-        step, done = greedy_steps(*choice, step, last, done)
-        if step < last:
-            break
-        progress(step / count)
-    return order[:step], near, picks[:done]
-
-
-def greedy_items(F: Features, q: FloatArray, k: int, known: IntArray, free: BoolArray) -> IntArray:
-    """Return the greedy set of k free items beside the known ones; fewer if others are copies."""
-    points = points_of(F)
-    return greedy(points, F.d, q, k, known, free, median_square(F, points))[0]
+    left, doubt, near, steps = np.ones(n), np.zeros(n), np.full(n, np.inf), np.zeros(n, np.int64)
+    state = -1 / square, least, float(np.finfo(kind).eps), picks, rows, C, left, doubt, near, steps
+    choice = points, state, worth, worth.copy(), order, before.size
+    step, done, nothing, progress = 0, 0, False, Progress(what)
+    while step < count and not nothing:
+        step, done, nothing = greedy_steps(*choice, step, done, AT_A_TIME)
+        progress(max(step, 1) / count)
+    return order[:step], near

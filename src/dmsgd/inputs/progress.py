@@ -21,6 +21,8 @@ log = logging.getLogger("dmsgd")
 #: Work that takes longer than this, in seconds, is announced in the log (level WARNING, which
 #: Python prints unless logging is configured otherwise).
 LONG = 60.0
+#: Work that takes longer than this share of LONG runs in a thread, so that Ctrl-C is heard.
+HEARD = 1 / 200
 #: Seconds between two lines of progress.
 EVERY = 30.0
 #: Seconds between two looks at the clock while other code computes.
@@ -38,6 +40,11 @@ def expected_seconds(products: float) -> float:
     """Return about how long this many multiplications take, or 0 if that is short."""
     seconds = products / SPEED
     return seconds if seconds > LONG else 0.0
+
+
+def is_short(products: float) -> bool:
+    """Return whether Ctrl-C may wait for the end of this many multiplications."""
+    return products / SPEED <= HEARD * LONG
 
 
 def announce(products: float, count: int, what: str, advice: str) -> None:
@@ -87,16 +94,16 @@ def one_work() -> Iterator[None]:
 
 
 def run_interruptible(call: Callable[[], Result], products: float, what: str) -> Result:
-    """Return call(); if it takes long, Ctrl-C is heard at once and progress is logged.
+    """Return call(); unless it is short, Ctrl-C is heard at once and progress is logged.
 
-    Long work runs in a daemon thread, and must release the GIL as NumPy's and SciPy's products,
+    The work runs in a daemon thread, and must release the GIL as NumPy's and SciPy's products,
     np.linalg and scikit-learn do. After Ctrl-C the thread computes on until the process ends.
 
     products: multiplications, for `expected_seconds`.
     """
-    seconds = expected_seconds(products)
-    if not seconds:
+    if is_short(products):
         return call()
+    seconds = products / SPEED
     progress, work = Progress(what), in_background(call, daemon=True)
     while True:
         done, _ = wait([work], TICK)

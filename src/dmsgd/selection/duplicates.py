@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, final, get_args
 
 import numpy as np
 
-from dmsgd.designs.greedy import median_square, points_of, sampled_pairs
+from dmsgd.designs.greedy import sampled_square
 from dmsgd.errors import warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.features.row_maps import Normalize, row_lengths
@@ -144,8 +144,7 @@ def _euclidean(F: Features) -> tuple[float, Callable[[Any], Any]]:
 
     The factor is a power of 2, which rounds no number, and makes m about 1.
     """
-    sampled = as_features(F.take(sampled_pairs(F.n)[0]), allow_tiny=True)
-    square = median_square(sampled, points_of(sampled))
+    square = sampled_square(F)
     scale = 2.0 ** -round(np.log2(square) / 2)
     return scale, lambda squares: np.exp(squares / -(square * scale * scale))
 

@@ -9,9 +9,9 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.designs.greedy import median_square, points_of, sampled_pairs
+from dmsgd.designs.greedy import sampled_square
 from dmsgd.errors import InputError
-from dmsgd.features import Features, as_features
+from dmsgd.features import Features
 from dmsgd.features.rows import centred, squared_distances
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_array, as_matrix, on_host
 from dmsgd.inputs.memory import reserve
@@ -121,8 +121,7 @@ class RowPool(MemoryPool):
         if square is not None:
             self.square = self.median = square
             return
-        few = as_features(covered.take(sampled_pairs(covered.n)[0]), allow_tiny=True)
-        self.square = self.median = median_square(few, points_of(few))
+        self.square = self.median = sampled_square(covered)
         if self.same and len(known):
             near = self.nearest(known)
             self.square = min(self.square, float(np.median(near[near > 0])) if near.any() else 1.0)

@@ -53,7 +53,7 @@ def select(
 
     The similarity of two items is S = exp(-d² / m), where d is their distance and m the median
     squared distance among 40 items. Where X has few columns or many near-duplicates, so that fewer
-    than k items are independent at this m, m is reduced.
+    than k items are independent at this m, m is reduced; "draw" warns of it.
 
     X:         (n, d) features in any form that `diversify` takes. If columns are in different
                units, pass `dmsgd.features.standardize(X)`.
@@ -75,7 +75,9 @@ def select(
                without `uncertainty`. Where items are given, m is at most the median squared
                distance to the nearest of them. All other arguments but `seed` need it.
                "greedy": each item adds most to det(L_Y), best first, the same every time. Use it
-               where quality is relevance; without `quality` it prefers outliers.
+               where quality is relevance; without `quality` it prefers outliers. An item counts as
+               a duplicate where rounding hides r: below about 1e-14, or 1e-5 in arrays of more
+               than 2**28 numbers.
                "draw" from the k-DPP, by `seed`: sets are diverse, and on average like the data.
     metric:    "euclidean"; "cosine", the same for rows that are scaled to length 1; "precomputed",
                where X holds similarities >= 0 of n candidates to N items, dense, or sparse as a
@@ -99,7 +101,8 @@ def select(
     (or 256 k) in blocks or on Dask are chosen from in two rounds: each block chooses items that
     cover it, and of these the set is chosen, to cover a sample (docs/project/blocks.md). "greedy"
     takes O(n d k + n k²) operations at most, fewer with quality, and 8 n k bytes, or half from
-    2 GiB on. "draw" is exact for up to 2,000 items and a Markov chain for more
+    2 GiB on. "draw" is exact for up to 2,000 items, or 3 k
+    up to 10,000, and by a factor of low rank or a Markov chain for more
     (docs/results/approximations.md).
 
     Items of quality 0 are chosen only if there are fewer than k others; then, and if fewer than k

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.inputs.arrays import FloatArray, on_host
-from dmsgd.inputs.progress import EIGH, expected_seconds, run_interruptible
+from dmsgd.inputs.progress import EIGH, is_short, run_interruptible
 from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
 
 #: Eigenvalues above this fraction of the largest come out of the Gram matrix accurate to 1e-12.
@@ -32,12 +32,12 @@ def eigh(symmetric: Any) -> tuple[FloatArray, Any]:
     the LAPACKs of SciPy and NumPy, whose results differ by rounding.
     """
     np.negative(symmetric, out=symmetric)  # so that vectors come in order, not reversed
-    if expected_seconds(EIGH * len(symmetric) ** 3):
-        values, vectors = _interruptible(np.linalg.eigh, symmetric)
-    else:  # faster by about 6 %
+    if is_short(EIGH * len(symmetric) ** 3):  # faster by about 6 %
         driver = "evd" if len(symmetric) > 1 else "ev"  # evd of one row fails in SciPy 1.12
         options: Any = {"driver": driver, "overwrite_a": True, "check_finite": False}
         values, vectors = linalg.eigh(symmetric.T, **options)
+    else:
+        values, vectors = _interruptible(np.linalg.eigh, symmetric)
     return -values, vectors
 
 
