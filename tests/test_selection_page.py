@@ -47,7 +47,7 @@ def test_words_tell_when_a_set_is_no_better_than_a_random_one():
     assert "covers the others better" in spread_of(dmsgd.select(X, 8)).words()
     assert "one item" in spread_of([3]).words()
     assert spread_of([0, 1], X=np.ones((5, 2))).words().startswith("no better")
-    like_random = RNG.choice(300, 8, replace=False)
+    like_random = np.random.default_rng(1).choice(300, 8, replace=False)
     assert "nearest chosen one" not in spread_of(like_random).words()
     assert "nearest chosen one" in spread_of(like_random, how="draw").words()  # of a draw both
 

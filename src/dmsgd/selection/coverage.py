@@ -169,8 +169,8 @@ class SmallCoverage:
         """Return the candidate with the largest worth x gain / price, and its gain."""
         gains = self._after @ self.demand - self.amount
         values = gains * (self.worth if price is None else self.worth / price)
-        values[~open_] = -1.0
-        tied = np.flatnonzero(values >= (1 - TIED) * values.max())
+        values[~open_] = -np.inf
+        tied = np.flatnonzero(values >= values.max() - TIED * abs(values.max()))
         item = int(tied[self.worth[tied].argmax()])
         return item, float(gains[item])
 

@@ -79,7 +79,8 @@ class PartsPool(Pool):
         if self.same and known.size:
             work = partial(_nearest, points=self.points)
             near = np.concatenate(list(F.map_blocks(work, "nearest")))
-            self.square = min(square, float(np.median(near)) or square)
+            apart = near[near > 0]
+            self.square = min(square, float(np.median(apart)) if apart.size else square)
 
     def each(
         self, chosen: IntArray, work: Callable[..., Any], demand: FloatArray

@@ -124,7 +124,9 @@ class RowPool(MemoryPool):
         self.square = self.median = sampled_square(covered)
         if self.same and len(known):
             near = self.nearest(known)
-            self.square = min(self.square, float(np.median(near[near > 0])) if near.any() else 1.0)
+            self.square = min(
+                self.square, float(np.median(near[near > 0])) if near.any() else self.square
+            )
 
     def similarity(self, square: float) -> Similarity:
         """Return the similarities at this scale, where the rows are."""
