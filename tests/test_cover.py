@@ -26,7 +26,8 @@ def way(request, monkeypatch):
         monkeypatch.setattr(coverage, "SMALL", 0)
     if request.param in ("computed", "sampled"):
         monkeypatch.setattr(similarity, "KEPT", 0)
-        monkeypatch.setattr(similarity, "TILE", 64)
+        for name, size in {"TILE": 64, "WIDTH": 32, "SHARE": 100}.items():
+            monkeypatch.setattr(similarity, name, size)
     if request.param == "sampled":
         monkeypatch.setattr(coverage, "WHOLE", 0)
         monkeypatch.setattr(coverage, "START", 150)
@@ -171,10 +172,12 @@ def test_threads_and_blocks_do_not_change_the_set(rng, monkeypatch):
     monkeypatch.setattr(coverage, "WHOLE", 100)
     monkeypatch.setattr(coverage, "START", 512)
     monkeypatch.setattr(similarity, "KEPT", 0)
+    monkeypatch.setattr(similarity, "SHARE", 300)
     monkeypatch.setattr("dmsgd.inputs.threads.available_cores", lambda: 5)
     sets = [dmsgd.select(X, 40, quality=q, workers=workers).tolist() for workers in (1, 2, 5)]
-    for tile in (128, 200, 1024):
-        monkeypatch.setattr(similarity, "TILE", tile)
+    for tile, width, share in ((128, 100, 300), (200, 64, 1000), (1024, 512, 700)):
+        for name, size in {"TILE": tile, "WIDTH": width, "SHARE": share}.items():
+            monkeypatch.setattr(similarity, name, size)
         sets.append(dmsgd.select(X, 40, quality=q).tolist())
     assert all(each == sets[0] for each in sets)
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.compiled.jit import entry, inlined
+from dmsgd.compiled.jit import entry, helper, inlined
 
 #: 2^f = 1 + Σ_p c_p f^p for -1/2 <= f <= 1/2, with the smallest relative error, 9e-8.
 _C = tuple(np.float32(c) for c in (0.693147, 0.24022242, 0.05550734, 0.009671513, 0.0013264727))
 #: Adding this rounds a float32 to an integer, which then is in the lowest bits.
 _ROUND = np.float32(1.5 * 2**23)
 _ZERO, _ONE, _LEAST = np.float32(0), np.float32(1), np.float32(-126)
-#: Columns that are skipped together; numbers that are added in float32 before they go to float64.
+#: What a compiler may assume; "reassoc" would undo the rounding.
+_FAST = {"contract", "nsz", "nnan"}
+#: Columns that are skipped or added together.
+LANES = 16
+#: Columns that are added in float32 before they go to float64, and candidates in one go.
 TOGETHER, ADDED = 32, 2048
 
 
@@ -27,7 +31,7 @@ def _exp2(x):
     return np.int32(np.float32(p).view(np.int32) + exponent).view(np.float32)
 
 
-@entry(fastmath={"contract", "nsz"})  # "reassoc" would undo the rounding
+@entry(fastmath=_FAST)
 def similarities(G, left, right):
     """Replace products G by np.exp2(np.minimum(G - left[:, None] - right, 0)) in float32."""
     for i in range(G.shape[0]):
@@ -36,30 +40,50 @@ def similarities(G, left, right):
             row[j] = _exp2(row[j] - size - right[j])
 
 
-@entry(fastmath={"contract", "nsz"})
+@entry(fastmath=_FAST)
+def add_gains_of_rows(A, left, B, right, low, lo, hi, weights, tile, G, out):
+    """Do what `add_gains` does with G = A Bᵀ, of which one tile of this shape is made at a time."""
+    tall, wide = tile
+    for first in range(0, left.size, tall):
+        mine = slice(first, min(first + tall, left.size))
+        for start in range(0, right.size, wide):
+            some = slice(start, min(start + wide, right.size))
+            rows, columns = mine.stop - mine.start, some.stop - some.start
+            products = G[: rows * columns].reshape(rows, columns)
+            np.dot(A[mine], B[some].T, products)
+            _add(products, left[mine], right[some], low[some], lo[some], hi[some], weights[some],
+                 out[mine])  # fmt: skip
+
+
+@entry(fastmath=_FAST)
 def add_gains(G, left, right, low, lo, hi, weights, out):
     """Add np.maximum(np.minimum(S, hi) - lo, 0) @ weights to `out`, S as in `similarities`.
 
-    low: np.log2(lo) + right. Where no S_ij exceeds lo_j, which is most often, no S is computed.
+    low: np.log2(lo) + right.
     """
+    _add(G, left, right, low, lo, hi, weights, out)
+
+
+@helper
+def _add(G, left, right, low, lo, hi, weights, out):
+    """Do the work of `add_gains`; where no S_ij exceeds lo_j, which is most often, skip it."""
     n, m = G.shape
-    whole = m - m % TOGETHER
-    parts = np.empty(TOGETHER, np.float32)
+    whole = m - m % LANES
+    sums = np.empty(LANES, np.float32)
     for i in range(n):
         row, size, total = G[i], left[i], 0.0
-        for first in range(0, whole, TOGETHER):
+        sums[:] = _ZERO
+        for first in range(0, whole, LANES):
             some = np.int32(0)
-            for j in range(first, first + TOGETHER):
+            for j in range(first, first + LANES):
                 some |= np.int32(row[j] - size > low[j])
             if some:
-                for at in range(TOGETHER):
-                    j = first + at
+                for lane in range(LANES):
+                    j = first + lane
                     s = min(_exp2(row[j] - size - right[j]), hi[j])
-                    parts[at] = weights[j] * max(s - lo[j], _ZERO)
-                part = np.float32(0)
-                for at in range(TOGETHER):
-                    part += parts[at]
-                total += np.float64(part)
+                    sums[lane] += weights[j] * max(s - lo[j], _ZERO)
+        for lane in range(LANES):
+            total += sums[lane]
         for j in range(whole, m):
             if row[j] - size > low[j]:
                 s = min(_exp2(row[j] - size - right[j]), hi[j])
@@ -67,7 +91,7 @@ def add_gains(G, left, right, low, lo, hi, weights, out):
         out[i] += total
 
 
-@entry(fastmath={"contract", "nsz"})
+@entry(fastmath=_FAST)
 def add_kept_gains(T, columns, lo, hi, weights, first, last, out):
     """Add np.maximum(np.minimum(S, hi) - lo, 0) @ weights to out[first:last].
 

@@ -11,14 +11,19 @@ from abc import ABC, abstractmethod
 from typing import Any, final
 
 import numpy as np
+from scipy import sparse
 
 from dmsgd.features.rows import float32_rows, multiply, row_norms2
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.samplers.parallel import parallel_map
 
-#: Rows and columns of a product. A constant, so that sums are rounded in one way. Items of which
-#: the similarities to one candidate are computed in one go.
-TILE, LONG = 512, 2**15
+#: Rows of a product, and columns of one with many rows; candidates or items that one thread takes
+#: at a time. Constants, so that sums are rounded in one way.
+TILE, WIDTH, SHARE = 512, 256, 2**11
+#: Multiplications in one go, about a second, so that Ctrl-C works.
+PRODUCTS = 2.0**34
+#: Items of which the similarities to one candidate are computed in one go.
+LONG = 2**15
 #: Items are at most so far from the mean in any column, in units of the RBF scale.
 FARTHEST = 1e12
 #: Up to this many similarities are kept, 256 MiB; up to SMALL of them NumPy is as fast as compiled
@@ -87,6 +92,11 @@ class Similarity(ABC):
         return values
 
 
+def _slices(size: int, step: int) -> list[slice]:
+    """Return parts of a range, all of the same length but the last."""
+    return [slice(first, min(first + step, size)) for first in range(0, size, step)]
+
+
 @final
 class Rows(Similarity):
     """exp(-d² / square) between rows, computed in float32 when it is needed."""
@@ -107,11 +117,15 @@ class Rows(Similarity):
     def _product(self, A: Any, B: Any) -> Any:
         """Return A Bᵀ; the next call of this thread overwrites it."""
         size = A.shape[0] * B.shape[0]
-        if getattr(self._local, "buffer", np.empty(0)).size < size:
-            self._local.buffer = np.empty(max(size, TILE**2), dtype=np.float32)
-        G = self._local.buffer[:size].reshape(A.shape[0], B.shape[0])
+        G = self._buffer()[:size].reshape(A.shape[0], B.shape[0])
         multiply(A, B, G)
         return G
+
+    def _buffer(self) -> Any:
+        """Return a tile's numbers, which this thread may overwrite."""
+        if not hasattr(self._local, "buffer"):
+            self._local.buffer = np.empty(TILE**2, dtype=np.float32)
+        return self._local.buffer
 
     def gained(
         self,
@@ -122,37 +136,50 @@ class Rows(Similarity):
         weights: Any,
     ) -> FloatArray:
         """Return what candidates add, by tiles of constant width that are added in order."""
-        from dmsgd.compiled.cover import add_gains
-
         some, everything = candidates is not None, slice(None)
         A, left = ((part[candidates if some else everything]) for part in (self.X, self.left))
         B, right = ((part[everything if items is None else items]) for part in (self.Y, self.right))
         least = np.log2(np.maximum(low, LEAST)) + right
-        high = np.broadcast_to(np.float32(high), low.shape) if np.ndim(high) == 0 else high
-        tall = [slice(first, first + TILE) for first in range(0, left.size, TILE)]
-        wide = [slice(first, first + TILE) for first in range(0, right.size, TILE)]
+        high = np.full_like(low, high) if np.ndim(high) == 0 else high
+        limits = right, least, low, high, weights
+        tile = TILE, TILE if left.size <= TILE else WIDTH
 
         def add(mine: slice, theirs: slice, out: FloatArray) -> None:
-            G = self._product(A[mine], B[theirs])
-            limits = least[theirs], low[theirs], high[theirs], weights[theirs]
-            add_gains(G, left[mine], right[theirs], *limits, out)
+            each = [values[theirs] for values in limits]
+            self._add_gains(A[mine], left[mine], B[theirs], each, tile, out)
 
-        if len(tall) == 1:  # threads share the items
-            parts = np.zeros((len(wide), left.size))
+        if left.size <= TILE:  # threads share the items
+            shares = _slices(right.size, SHARE)
+            parts = np.zeros((len(shares) + 1, left.size))
 
-            def add_wide(at: int) -> None:
-                add(tall[0], wide[at], parts[at])
+            def add_to_all(at: int) -> None:
+                add(everything, shares[at], parts[at])
 
-            parallel_map(add_wide, range(len(wide)), self.workers)
-            return np.cumsum(parts, axis=0)[-1] if len(wide) else np.zeros(left.size)
+            parallel_map(add_to_all, range(len(shares)), self.workers)
+            return np.asarray(np.cumsum(parts, axis=0)[-1])
         found = np.zeros(left.size)
+        at_a_time = WIDTH * max(1, int(PRODUCTS / (SHARE * WIDTH * A.shape[1])))
 
-        def add_tall(mine: slice) -> None:
-            for theirs in wide:
+        def add_all(mine: slice) -> None:
+            for theirs in _slices(right.size, at_a_time):
                 add(mine, theirs, found[mine])
 
-        parallel_map(add_tall, tall, self.workers)
+        parallel_map(add_all, _slices(left.size, SHARE), self.workers)
         return found
+
+    def _add_gains(
+        self, A: Any, left: Any, B: Any, limits: list[Any], tile: tuple[int, int], out: FloatArray
+    ) -> None:
+        """Add to `out` what rows A add to rows B; their products are made tile by tile."""
+        from dmsgd.compiled.cover import add_gains, add_gains_of_rows
+
+        if not sparse.issparse(A):
+            add_gains_of_rows(A, left, B, *limits, tile, self._buffer(), out)
+            return
+        for mine in _slices(left.size, tile[0]):
+            for theirs in _slices(B.shape[0], tile[1]):
+                G = self._product(A[mine], B[theirs])
+                add_gains(G, left[mine], *[values[theirs] for values in limits], out[mine])
 
     def row(self, candidate: int) -> Any:
         """Return similarities to all items."""
@@ -186,8 +213,7 @@ class Rows(Similarity):
         from dmsgd.compiled.cover import similarities
 
         T = np.empty((self.N, self.n), dtype=np.float32)
-        tall = [slice(first, first + TILE) for first in range(0, self.N, TILE)]
-        wide = [slice(first, first + TILE) for first in range(0, self.n, TILE)]
+        tall, wide = _slices(self.N, TILE), _slices(self.n, TILE)
 
         def compute(at: int) -> None:
             theirs = tall[at]
