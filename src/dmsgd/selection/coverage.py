@@ -19,7 +19,7 @@ from dmsgd.selection.similarity import SMALL, Kept, Similarity
 #: quarter, but by ADDED at least.
 WHOLE, START, ADDED = 2**13, 2**11, 2**9
 #: Candidates that are decided on all items, until no estimate exceeds the best of them.
-DECIDED = (16, 32, 64)
+DECIDED = (8, 16, 32, 64)
 #: The sample grows when the estimates of decided candidates exceed their gains by this share, on
 #: average over the last steps; a step counts 0.8 times as much as the next.
 TOLERANCE, FADING = 0.25, 0.8
