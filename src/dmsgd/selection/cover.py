@@ -6,13 +6,13 @@ from contextlib import nullcontext
 
 import numpy as np
 
+from dmsgd.features.rows import is_small
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.threads import one_blas_thread
 from dmsgd.selection.coverage import Coverage, SmallCoverage, coverage_of
 from dmsgd.selection.pool import MemoryPool
 from dmsgd.selection.rules import Rules
-from dmsgd.selection.similarity import SMALL
 from dmsgd.selection.work import Work
 
 #: Gains below this share of the largest, or of what is covered, are rounding.
@@ -83,7 +83,7 @@ def cover(
         copies = apart if apart >= 0 or not chosen.size else 0.0  # small scales do not show them
         own, missing = own / own.max(), missing / weights.max()
         covered, weights = np.exp(near / -square), weights / weights.max()
-        with one_blas_thread if pool.n * pool.N > SMALL else nullcontext():
+        with nullcontext() if is_small(pool.n, pool.N) else one_blas_thread:
             state = coverage_of(pool.similarity(square), own, weights, covered)
             found = _at_one_scale(pool, state, rules, live, by_cost, missing, copies)
         chosen = np.concatenate([chosen, found])

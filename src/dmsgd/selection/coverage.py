@@ -12,8 +12,9 @@ from typing import Any, final
 
 import numpy as np
 
+from dmsgd.features.rows import is_small
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.selection.similarity import SMALL, Kept, Similarity
+from dmsgd.selection.similarity import Kept, Similarity
 
 #: Up to this many items the sample is all of them. Of more it begins with START and grows by a
 #: quarter, but by ADDED at least.
@@ -184,7 +185,7 @@ def coverage_of(
     similarity: Similarity, worth: FloatArray, demand: FloatArray, covered: FloatArray
 ) -> Coverage | SmallCoverage:
     """Return what is covered at first; the largest worth and demand are 1."""
-    if isinstance(similarity, Kept) and similarity.T.size <= SMALL:
+    if isinstance(similarity, Kept) and is_small(similarity.n, similarity.N):
         return SmallCoverage(similarity, worth, demand, covered)
     return Coverage(similarity, worth, demand, covered)
 

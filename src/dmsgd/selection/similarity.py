@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features.rows import float32_rows, multiply, row_norms2
+from dmsgd.features.rows import float32_rows, is_small, multiply, row_norms2
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.samplers.parallel import parallel_map
 
@@ -21,9 +21,8 @@ from dmsgd.samplers.parallel import parallel_map
 TILE, LONG = 512, 2**15
 #: Items are at most so far from the mean in any column, in units of the RBF scale.
 FARTHEST = 1e12
-#: Up to this many similarities are kept, 256 MiB; up to SMALL of them NumPy is as fast as compiled
-#: loops, which take half a second to load.
-KEPT, SMALL = 2**26, 2**16
+#: Up to this many similarities are kept, 256 MiB.
+KEPT = 2**26
 #: Similarities that are smaller than this are zero.
 LEAST = np.float32(2.0**-126)
 
@@ -174,7 +173,7 @@ class Rows(Similarity):
 
     def kept(self) -> Kept:
         """Return the same similarities, all of them in memory."""
-        if self.n * self.N <= SMALL:
+        if is_small(self.n, self.N):
             T = np.empty((self.N, self.n), dtype=np.float32)
             multiply(self.Y, self.X, T)
             T -= self.left
@@ -222,7 +221,7 @@ class Kept(Similarity):
         weights: Any,
     ) -> FloatArray:
         """Return what candidates add; to the items one by one."""
-        if candidates is not None or self.T.size <= SMALL:
+        if candidates is not None or is_small(self.n, self.N):
             if candidates is not None and self._symmetric and items is None:
                 S = self.T[candidates].T  # which is contiguous
             else:
