@@ -264,6 +264,19 @@ def test_items_have_many_names(rng):
         dmsgd.select(pandas.DataFrame(X, index=[7] * 12), 3, given=[7])
 
 
+def test_weights_of_cover_are_matched_by_index(rng):
+    pandas = pytest.importorskip("pandas")
+    X, rows = rng.normal(size=(40, 3)), rng.normal(size=(30, 3))
+    weights = pandas.Series(rng.random(30) ** 4, index=[f"r{i}" for i in range(30)])
+    expected = dmsgd.select(X, 5, cover=(rows, weights.to_numpy())).tolist()
+    frame, shuffled = pandas.DataFrame(rows, index=weights.index), weights.sample(frac=1.0)
+    assert dmsgd.select(X, 5, cover=(frame, shuffled)).tolist() == expected
+    with pytest.raises(ValueError, match="in cover and"):
+        dmsgd.select(X, 5, cover=(frame, weights.rename(lambda label: label + "x")))
+    with pytest.raises(ValueError, match="sort_index"):
+        dmsgd.select(X, 5, cover=(rows, weights.reset_index(drop=True).sample(frac=1.0)))
+
+
 @pytest.mark.parametrize("name", ["quality", "groups", "costs"])
 def test_series_are_matched_by_index(rng, name):
     pandas = pytest.importorskip("pandas")

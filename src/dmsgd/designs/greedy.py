@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from dmsgd.inputs.progress import Progress, plan_work
 AT_A_TIME, SLOWER = 5e8, 8
 #: Arrays of more numbers than this are in float32.
 LARGE = 2**28
+#: Small sets are found in NumPy as long as this is not loaded, which would take half a second.
+COMPILED = "dmsgd.compiled.greedy"
 #: An RBF scale suits items of which others leave more than this share.
 DEPENDENT = 1e-4
 
@@ -94,7 +97,7 @@ def _independent(
 
     Also returned is the squared distance of each item to the nearest of these.
     """
-    if is_small(worth.size, worth.size):
+    if is_small(worth.size, worth.size) and COMPILED not in sys.modules:
         return few_independent(points, square, worth, count, before, least)
     from dmsgd.compiled.greedy import greedy_steps
 

@@ -35,6 +35,8 @@ WORK, PIECE, SQUARE = 2**31, 2**14, 256
 #: Rows with more than this share of entries that are not zero are multiplied as arrays, BLOCK
 #: numbers at a time, and added to COLUMNS rows of the result at a time.
 FULL, BLOCK, COLUMNS = 1 / 4, 2**20, 2**12
+#: Numbers that are converted at a time.
+FEW = 2**15
 #: Pairs of items up to which a problem is small.
 SMALL = 2**16
 #: Fewer entries than this are added on one core.
@@ -168,11 +170,6 @@ def scale_rows(X: Matrix, factors: FloatArray) -> Matrix:
     return X * like(X, factors[:, None])
 
 
-def centred(X: Matrix) -> Matrix:
-    """Return rows less their mean, so that rounding is smaller; a CSR array as it is."""
-    return X if is_sparse(X) else X - X.mean(0)
-
-
 def stack(parts: Sequence[Matrix]) -> Matrix:
     """Return the rows of all parts, as a CSR array if any is sparse."""
     if any(is_sparse(part) for part in parts):
@@ -182,12 +179,29 @@ def stack(parts: Sequence[Matrix]) -> Matrix:
     return np.concatenate(parts)
 
 
-def float32_rows(X: Matrix, factor: float, largest: float) -> Matrix:
-    """Return a copy of X times `factor` in float32, in which no number is above `largest`."""
-    X = X * factor
-    values = X.data if is_sparse(X) else X
-    np.clip(values, -largest, largest, out=values)
-    return X.astype(np.float32)
+def float32_rows(X: Matrix, centre: Any, factor: float, largest: float) -> tuple[Matrix, Any]:
+    """Return (X - centre) times `factor` in float32, and the squared lengths of its rows.
+
+    No number in it is above `largest`. Sparse rows are not centred.
+    """
+    if is_sparse(X):
+        scaled = X * factor
+        np.clip(scaled.data, -largest, largest, out=scaled.data)
+        rows = scaled.astype(np.float32)
+        return rows, row_norms2(rows)
+    rows, squares = np.empty(X.shape, np.float32), np.empty(len(X), np.float32)
+    step = max(1, FEW // X.shape[1])
+    with np.errstate(over="ignore"):
+        for first in range(0, len(X), step):  # in parts, as large arrays take long to allocate
+            part = slice(first, first + step)
+            some = X[part] - centre
+            some *= factor
+            rows[part] = some
+            squares[part] = row_norms2(rows[part])
+            if not squares[part].max() <= largest**2:  # which is rare
+                rows[part] = np.clip(some, -largest, largest)
+                squares[part] = row_norms2(rows[part])
+    return rows, squares
 
 
 def multiply(A: Matrix, B: Matrix, out: Any) -> None:

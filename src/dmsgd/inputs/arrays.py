@@ -271,17 +271,18 @@ def as_quality(value: Any, n: int, diversity: float = 0.5) -> FloatArray:
     matter for sets of a given size.
     """
     q = as_numbers(value, "quality", n)
-    if (q < 0).any():
+    if (least := q.min()) < 0:
         raise ValueError(
-            f"quality must not be negative, but item {int(np.argmin(q))} has {q.min():g}; for "
+            f"quality must not be negative, but item {int(q.argmin())} has {least:g}; for "
             f"scores of any sign give their exponentials"
         )
-    if not q.any():
+    if not (most := q.max()):
         raise ValueError("quality is zero for all items; give one at least more than 0")
     diversity = as_fraction(diversity, "diversity")
     if diversity == 0:
         raise ValueError("diversity must be more than 0: at 0 the best k items are np.argsort(-q)")
-    return np.asarray((q / q.max()) ** ((1 - diversity) / diversity))
+    q /= most
+    return q if diversity == 0.5 else np.asarray(q ** ((1 - diversity) / diversity))
 
 
 def describe(value: Any, array: npt.NDArray[Any]) -> str:

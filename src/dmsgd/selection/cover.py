@@ -36,7 +36,7 @@ def covering_set(
     Where items have costs it is the better of two, by gain and by gain per cost: if all are worth
     the same, that covers at least (1 - 1/e) / 2 of the most possible (Leskovec et al. 2007).
     """
-    other = rules.copy()
+    other = rules if rules.costs is None else rules.copy()
     items = cover(pool, worth, demand, known, rules, until=until, apart=apart)
     if rules.costs is None:
         return items, rules
@@ -115,18 +115,20 @@ def _at_one_scale(
     what = f"a covering set of {counted(left, 'item')} of {pool.n:,}"
     work = Work(state.similarity, left, what, pool.is_part)
     price = vector(rules.costs, np.float64) if by_cost else None
-    while rules.more() and (open_ := live & rules.open).any():
-        if np.isfinite(missing) and state.amount >= missing * (1 - NOTHING):
+    met = missing * (1 - NOTHING)
+    while rules.count < rules.k and np.count_nonzero(open_ := live & rules.open):
+        if met < np.inf and state.amount >= met:
             break
         item, gain = state.best(vector(open_, bool), price)
         value = float(state.worth[item]) * gain
         least = NOTHING * max(value, state.amount) if least < 0 else least
         if value <= least:
             break
-        state.take(item)
         rules.take(item)
         chosen.append(item)
         live[item] = False
+        if rules.count < rules.k:
+            state.take(item)
         if copies >= 0:
             live &= ~pool.near(item, copies)
         work(len(chosen))

@@ -11,7 +11,7 @@ import numpy as np
 from dmsgd.errors import InputError
 from dmsgd.features import Features
 from dmsgd.features.median import median_square
-from dmsgd.features.rows import centred, squared_distances
+from dmsgd.features.rows import squared_distances
 from dmsgd.inputs.arrays import (
     BoolArray,
     FloatArray,
@@ -144,14 +144,11 @@ class RowPool(MemoryPool):
             return CudaRows(X, Y, square)
         if Y is None:
             most = max(FEW_KEPT, PART_KEPT * X.size) if self.is_part else KEPT
-            return of_rows(centred(X), None, square, self.workers, most)
+            return of_rows(X, None, square, self.workers, most)
         if is_sparse(X) or is_sparse(Y):
             from scipy import sparse
 
             X, Y = sparse.csr_array(X), sparse.csr_array(Y)
-        else:
-            centre = Y.mean(0)
-            X, Y = X - centre, Y - centre
         return of_rows(X, Y, square, self.workers)
 
     def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:

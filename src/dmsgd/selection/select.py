@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 
@@ -23,6 +23,32 @@ from dmsgd.selection.wishes import Metric, Wishes
 How = Literal["cover", "greedy", "draw"]
 
 
+# fmt: off
+@overload
+def select(
+    X: Any, k: int | None = ..., *, quality: Any = ..., diversity: float = ..., given: Any = ...,
+    exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
+    at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
+    until: float | None = ..., duplicates: float | None = ..., details: Literal[False] = ...,
+    workers: int = ..., seed: Seed = ...,
+) -> IntArray: ...
+@overload
+def select(
+    X: Any, k: int | None = ..., *, quality: Any = ..., diversity: float = ..., given: Any = ...,
+    exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
+    at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
+    until: float | None = ..., duplicates: float | None = ..., details: Literal[True],
+    workers: int = ..., seed: Seed = ...,
+) -> Selection: ...
+@overload
+def select(
+    X: Any, k: int | None = ..., *, quality: Any = ..., diversity: float = ..., given: Any = ...,
+    exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
+    at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
+    until: float | None = ..., duplicates: float | None = ..., details: bool,
+    workers: int = ..., seed: Seed = ...,
+) -> Any: ...
+# fmt: on
 def select(
     X: Any,
     k: int | None = None,
@@ -44,7 +70,7 @@ def select(
     details: bool = False,
     workers: int = 1,
     seed: Seed = None,
-) -> Any:
+) -> IntArray | Selection:
     """Return the numbers of k items that are diverse and, if `quality` is given, good.
 
     The similarity of two items is S = exp(-d² / m), where d is their distance and m the median
