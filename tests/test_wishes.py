@@ -277,6 +277,27 @@ def test_weights_of_cover_are_matched_by_index(rng):
         dmsgd.select(X, 5, cover=(rows, weights.reset_index(drop=True).sample(frac=1.0)))
 
 
+@pytest.mark.parametrize("name", ["given", "exclude"])
+def test_masks_that_are_series_are_matched_by_index(rng, name):
+    pandas = pytest.importorskip("pandas")
+    X, mask = rng.normal(size=(30, 3)), rng.random(30) < 0.4
+    frame = pandas.DataFrame(X, index=[f"r{i}" for i in range(30)])
+    series = pandas.Series(mask, index=frame.index)
+    expected = dmsgd.select(X, 5, **{name: mask}).tolist()
+    shuffled = series.sample(frac=1.0, random_state=0)
+    assert dmsgd.select(frame, 5, **{name: shuffled}).tolist() == expected
+    with pytest.raises(ValueError, match="index"):
+        dmsgd.select(frame, 5, **{name: series.rename(lambda label: label + "x")})
+    with pytest.raises(ValueError, match="sort_index"):
+        dmsgd.select(X, 5, **{name: shuffled.set_axis(np.argsort(shuffled.index))})
+
+
+@pytest.mark.parametrize("budget", [np.nan, np.inf, -1.0, 0.0, "3", True])
+def test_a_budget_is_a_positive_number(rng, budget):
+    with pytest.raises((ValueError, TypeError), match="budget must be"):
+        dmsgd.select(rng.normal(size=(9, 2)), costs=np.ones(9), budget=budget)
+
+
 @pytest.mark.parametrize("name", ["quality", "groups", "costs"])
 def test_series_are_matched_by_index(rng, name):
     pandas = pytest.importorskip("pandas")
