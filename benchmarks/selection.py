@@ -2,6 +2,7 @@
 
     python benchmarks/selection.py          # beside pyversity, where it is installed
     python benchmarks/selection.py --labelling  # a round of labels, beside BADGE and apricot
+    python benchmarks/selection.py --small  # small calls and first calls, beside MMR in NumPy
     python benchmarks/selection.py --large  # 500 of 50,000 x 384, drawn and greedy
     python benchmarks/selection.py --accuracy  # of draws from many items (some minutes)
 
@@ -16,6 +17,8 @@ from timing import cpu_seconds, human, processor  # isort: skip  (sets one threa
 
 import argparse
 import importlib.util
+import subprocess
+import sys
 import time
 import warnings
 
@@ -54,6 +57,43 @@ def plain(X, k, q):
     return np.array(items)
 
 
+def plain_mmr(X, k, q):
+    """Return items by maximal marginal relevance: half quality, half distance to those chosen."""
+    U = X / np.linalg.norm(X, axis=1)[:, None]
+    S, nearest, free, items = U @ U.T, np.zeros(len(X)), np.ones(len(X), dtype=bool), []
+    for _ in range(k):
+        item = int(np.where(free, 0.5 * q - 0.5 * nearest, -np.inf).argmax())
+        items.append(item)
+        free[item] = False
+        nearest = np.maximum(nearest, S[item])
+    return np.array(items)
+
+
+def small_sets():
+    """Print the times of small calls beside MMR, and of the first one of a process."""
+    X, q = candidates(100, 256)
+    base = cpu_seconds(lambda: plain_mmr(X, 10, q))
+    print("\n10 of 100 x 256 with quality, CPU time, and first call from `import dmsgd` on")
+    print(f"| MMR in NumPy | {human(base)} | 1 | |")
+    for how in ("cover", "greedy", "draw"):
+        spent = cpu_seconds(lambda how=how: dmsgd.select(X, 10, quality=q, how=how, seed=0))
+        print(f"| {how} | {human(spent)} | {spent / base:.1f} | {human(first_call(how))} |")
+    dmsgd.select(np.tile(X, (6, 1)), 2, how="greedy")  # a larger set loads compiled loops
+    spent = cpu_seconds(lambda: dmsgd.select(X, 10, quality=q, how="greedy"))
+    print(f"| greedy, compiled loops loaded | {human(spent)} | {spent / base:.1f} | |")
+
+
+def first_call(how):
+    """Return the CPU seconds of a new process from `import dmsgd` to its first small set."""
+    code = (
+        "import time; began = time.process_time(); import dmsgd, numpy as np; "
+        "X = np.random.default_rng(0).normal(size=(200, 32)); "
+        f"dmsgd.select(X, 20, how={how!r}); print(time.process_time() - began)"
+    )
+    runs = (subprocess.check_output([sys.executable, "-c", code]) for _ in range(4))
+    return min(float(each) for each in runs)
+
+
 def others():
     """Return pyversity's strategies that choose as we do, if it is installed."""
     try:
@@ -69,6 +109,7 @@ def others():
 def greedy_sets():
     """Print the times of greedy sets."""
     names = ["dmsgd", "no quality", "plain NumPy", *others()]
+    dmsgd.select(candidates(1000, 8)[0], 2, how="greedy")  # loads compiled loops, for small sets too
     print("| candidates | k |", " | ".join(names), "|\n|---|---|", "---|" * len(names))
     for n, d, k in SIZES:
         X, q = candidates(n, d)
@@ -179,7 +220,12 @@ def large_sets():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    tables = {"labelling": labelling, "large": large_sets, "accuracy": accuracy}
+    tables = {
+        "small": small_sets,
+        "labelling": labelling,
+        "large": large_sets,
+        "accuracy": accuracy,
+    }
     for name in tables:
         parser.add_argument(f"--{name}", action="store_true")
     asked = [name for name, given in vars(parser.parse_args()).items() if given]

@@ -76,6 +76,9 @@ def test_type_checkers_know_the_names(tmp_path):
         "reveal_type(dmsgd.torch.DiverseSampler)\n"
         "reveal_type(dmsgd.diagnostics.compare(X, 2))\n"
         "dmsgd.divrsify(X, 2)\n"
+        "reveal_type(dmsgd.select(X, 2))\n"
+        "reveal_type(dmsgd.select(X, 2, details=True))\n"
+        "dmsgd.select(X, 2, detail=True)\n"
     )
     settings = tmp_path / "mypy.ini"  # torch's own types alone would take half a minute
     settings.write_text(
@@ -85,12 +88,17 @@ def test_type_checkers_know_the_names(tmp_path):
     command = [sys.executable, "-m", "mypy", "--config-file", str(settings), str(script)]
     found = subprocess.run(command, capture_output=True, text=True).stdout
     said = {
-        int(line.split(":")[1]): line for line in found.splitlines() if f"{script.name}:" in line
+        int(line.split(":")[1]): line
+        for line in reversed(found.splitlines())
+        if f"{script.name}:" in line
     }
-    assert list(said) == [8, 9, 11, 12, 13], found
+    assert sorted(said) == [8, 9, 11, 12, 13, 14, 15, 16], found
     assert said[11].endswith('-> dmsgd.torch.sampler.DiverseSampler"')
     assert said[12].endswith('"dmsgd.diagnostics.comparison.Comparison"')
     assert 'Module has no attribute "divrsify"' in said[13]
+    assert "numpy.ndarray" in said[14]
+    assert said[15].endswith('"dmsgd.selection.selection.Selection"')
+    assert "overload" in said[16]
 
 
 # What carries the whole kernel

@@ -22,8 +22,7 @@ def rng():
 def way(request, monkeypatch):
     """The four ways in which gains are computed, made to serve for few items."""
     if request.param != "small":
-        monkeypatch.setattr(similarity, "SMALL", 0)
-        monkeypatch.setattr(coverage, "SMALL", 0)
+        monkeypatch.setattr("dmsgd.features.rows.SMALL", 0)
     if request.param in ("computed", "sampled"):
         monkeypatch.setattr(similarity, "KEPT", 0)
         for name, size in {"TILE": 64, "WIDTH": 32, "SHARE": 100}.items():
@@ -95,8 +94,7 @@ def test_similarities_may_be_given(rng, monkeypatch, square):
     check_steps(expected, S, q, demand)
     assert dmsgd.select(3 * S, 20, metric="precomputed", quality=q).tolist() == expected.tolist()
     for limit in (2**16, 0):
-        monkeypatch.setattr(similarity, "SMALL", limit)
-        monkeypatch.setattr(coverage, "SMALL", limit)
+        monkeypatch.setattr("dmsgd.features.rows.SMALL", limit)
         for form in (np.asarray, sparse.csr_array, sparse.csc_array):
             found = dmsgd.select(form(S), 20, metric="precomputed", quality=q)
             assert found.tolist() == expected.tolist()

@@ -8,8 +8,8 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.compiled import duplicates as duplicates_loop
-from dmsgd.designs.greedy import median_square, points_of
 from dmsgd.features import as_features
+from dmsgd.features.median import median_square
 from dmsgd.inputs.arrays import random_rows
 from dmsgd.selection import duplicates, pairs
 from test_real_data import load
@@ -26,7 +26,7 @@ def similarities(X, metric):
         S = 1 - ((X[:, None] - X) ** 2).sum(-1) / 2
         empty = lengths.ravel() == 0
         return np.where(empty[:, None] | empty, empty[:, None] & empty, S)
-    return np.exp(-((X[:, None] - X) ** 2).sum(-1) / median_square(sample, points_of(sample)))
+    return np.exp(-((X[:, None] - X) ** 2).sum(-1) / median_square(sample))
 
 
 def first_of_groups(near):

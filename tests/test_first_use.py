@@ -12,6 +12,8 @@ import pytest
 DRAW = "import dmsgd; print(dmsgd.Uniform(9, 3).sample(1, seed=0).tolist())"
 KDPP = "import dmsgd; print(dmsgd.diversify([[1, 0], [0, 1], [2, 1]], 2).sample(2000, 0).tolist())"
 FEW = "import dmsgd, sys; dmsgd.diversify([[1, 0], [0, 1], [2, 1]], 2).sample(3, 0)\n"
+SELECT = "import sys, numpy as np, dmsgd; X = np.random.default_rng(0).normal(size=(200, 32)); "
+SEEN = "print(*(name in sys.modules for name in ('numba', 'scipy.linalg')))"
 LINE = "dmsgd: compiling for this processor"
 
 #: Both designs compile: one by functions of arrays, the other by callbacks.
@@ -57,6 +59,12 @@ def test_a_few_batches_need_no_compiler(tmp_path: Path) -> None:
         run(FEW + "print('numba' in sys.modules)", NUMBA_CACHE_DIR=str(tmp_path)).stdout
         == "False\n"
     )
+
+
+@pytest.mark.parametrize("how", ["cover", "greedy", "draw"])
+def test_a_small_set_needs_no_compiler(how: str, tmp_path: Path) -> None:
+    code = f"{SELECT}dmsgd.select(X, 20, how={how!r}, seed=0, quality=X[:, 0] ** 2 + 0.1); {SEEN}"
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)).stdout == f"False {how == 'draw'}\n"
 
 
 @pytest.mark.long

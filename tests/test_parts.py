@@ -14,7 +14,7 @@ from dmsgd.features import as_features
 from dmsgd.features.blocks import in_blocks
 from dmsgd.selection import parts
 from dmsgd.selection.coverage import Draws
-from dmsgd.selection.select import pool_of_blocks
+from dmsgd.selection.parts import pool_of_blocks
 from test_features import delayed, memory_map, npy, parquet, sparse_folder, zarr_file
 
 N, D, ROWS = 330, 5, 60

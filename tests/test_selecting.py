@@ -112,6 +112,27 @@ def test_greedy_sets_of_one_column_are_those_of_many_digits(rng, quality):
     assert dmsgd.select(X, 17, quality=q, how="greedy").tolist() == order
 
 
+@pytest.mark.parametrize("case", range(12))
+def test_small_greedy_sets_are_those_of_compiled_loops(monkeypatch, case):
+    rng = np.random.default_rng(case)
+    n, d = int(rng.integers(2, 250)), int(rng.integers(1, 20))
+    X = rng.normal(size=(n, d))
+    if case % 3 == 1:
+        X = X.round()  # copies and ties
+    if case % 3 == 2:
+        X = np.where(rng.random((n, d)) < 0.7, 0.0, X)
+        X[0, 0] = 1.0
+    q, given = rng.random(n).round(2) + 0.01, [0] if n > 20 else []
+    options = {"quality": q if case % 2 else None, "given": given, "how": "greedy"}
+    k, found = int(rng.integers(1, min(n - len(given), 60) + 1)), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dmsgd.KernelWarning)  # fewer are distinct
+        for limit in (2**16, 0):
+            monkeypatch.setattr("dmsgd.features.rows.SMALL", limit)
+            found += [dmsgd.select(rows, k, **options) for rows in (X, sparse.csr_array(X))]
+    assert all(np.array_equal(each, found[0]) for each in found)
+
+
 def test_greedy_sets_come_in_pieces_smaller_than_a_step(rng, monkeypatch):
     X, q, called = rng.normal(size=(700, 5)), rng.uniform(size=700), []
     expected = dmsgd.select(X, 20, quality=q, how="greedy")

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.selection import coverage, similarity
+from dmsgd.selection import similarity
 from test_selecting import matrix
 
 
@@ -59,8 +59,7 @@ def check(X, k, o, S, by_cost=False):
 @pytest.mark.parametrize("small", [True, False])
 def test_all_wishes_against_brute_force(rng, monkeypatch, small):
     if not small:
-        monkeypatch.setattr(similarity, "SMALL", 0)
-        monkeypatch.setattr(coverage, "SMALL", 0)
+        monkeypatch.setattr("dmsgd.features.rows.SMALL", 0)
         monkeypatch.setattr(similarity, "KEPT", 0)
     for case in range(60):
         n, d = int(rng.integers(20, 41)), int(rng.integers(2, 20))  # all are in the sample of 40
@@ -263,6 +262,40 @@ def test_items_have_many_names(rng):
         dmsgd.select(X, 3, given=mask[:5])
     with pytest.raises(ValueError, match="repeated"):
         dmsgd.select(pandas.DataFrame(X, index=[7] * 12), 3, given=[7])
+
+
+def test_weights_of_cover_are_matched_by_index(rng):
+    pandas = pytest.importorskip("pandas")
+    X, rows = rng.normal(size=(40, 3)), rng.normal(size=(30, 3))
+    weights = pandas.Series(rng.random(30) ** 4, index=[f"r{i}" for i in range(30)])
+    expected = dmsgd.select(X, 5, cover=(rows, weights.to_numpy())).tolist()
+    frame, shuffled = pandas.DataFrame(rows, index=weights.index), weights.sample(frac=1.0)
+    assert dmsgd.select(X, 5, cover=(frame, shuffled)).tolist() == expected
+    with pytest.raises(ValueError, match="in cover and"):
+        dmsgd.select(X, 5, cover=(frame, weights.rename(lambda label: label + "x")))
+    with pytest.raises(ValueError, match="sort_index"):
+        dmsgd.select(X, 5, cover=(rows, weights.reset_index(drop=True).sample(frac=1.0)))
+
+
+@pytest.mark.parametrize("name", ["given", "exclude"])
+def test_masks_that_are_series_are_matched_by_index(rng, name):
+    pandas = pytest.importorskip("pandas")
+    X, mask = rng.normal(size=(30, 3)), rng.random(30) < 0.4
+    frame = pandas.DataFrame(X, index=[f"r{i}" for i in range(30)])
+    series = pandas.Series(mask, index=frame.index)
+    expected = dmsgd.select(X, 5, **{name: mask}).tolist()
+    shuffled = series.sample(frac=1.0, random_state=0)
+    assert dmsgd.select(frame, 5, **{name: shuffled}).tolist() == expected
+    with pytest.raises(ValueError, match="index"):
+        dmsgd.select(frame, 5, **{name: series.rename(lambda label: label + "x")})
+    with pytest.raises(ValueError, match="sort_index"):
+        dmsgd.select(X, 5, **{name: shuffled.set_axis(np.argsort(shuffled.index))})
+
+
+@pytest.mark.parametrize("budget", [np.nan, np.inf, -1.0, 0.0, "3", True])
+def test_a_budget_is_a_positive_number(rng, budget):
+    with pytest.raises((ValueError, TypeError), match="budget must be"):
+        dmsgd.select(rng.normal(size=(9, 2)), costs=np.ones(9), budget=budget)
 
 
 @pytest.mark.parametrize("name", ["quality", "groups", "costs"])

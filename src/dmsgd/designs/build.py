@@ -30,14 +30,14 @@ from dmsgd.features.convert import split_label_column
 from dmsgd.features.maps import column_moments, concat_labels, standardize_map
 from dmsgd.features.row_maps import Anneal, Normalize
 from dmsgd.inputs.alignment import aligned
-from dmsgd.inputs.arrays import FloatArray
+from dmsgd.inputs.arrays import FloatArray, as_quality
 from dmsgd.inputs.labels import as_classes, as_labels
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import RBF, Kernel, Linear, exact
 from dmsgd.kernels.mixed import Mixed
 from dmsgd.kernels.precomputed import looks_like_kernel_matrix
-from dmsgd.kernels.quality import Quality, as_quality
+from dmsgd.kernels.quality import Quality
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.rounding import WARN_ABOVE
 

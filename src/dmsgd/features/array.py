@@ -7,11 +7,10 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from scipy import sparse
 
 from dmsgd.features import rows
 from dmsgd.features.features import SHORTER, Features, RowMap
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero, is_sparse
 from dmsgd.inputs.fingerprint import digest, fingerprint
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.progress import Progress
@@ -39,7 +38,7 @@ class InMemory(Features):
     def __init__(self, matrix: Matrix, origin: str | None = None, shared: bool = False) -> None:
         self.matrix, self.origin, self.shared = matrix, origin, shared
         self.n, self.d = (int(size) for size in matrix.shape)
-        self.sparse_rows = sparse.issparse(matrix)
+        self.sparse_rows = is_sparse(matrix)
         self.kind, self.basis_order = ("sparse", "F") if self.sparse_rows else ("dense", "C")
 
     def take(self, items: IntArray) -> Matrix:
@@ -108,6 +107,8 @@ class InMemory(Features):
         used = np.flatnonzero(squares > 0)
         what = f"the eigenvectors of {self.n} items in {used.size} strata"
         reserve(self.n * used.size, what, "Uniform and Stratified draw the same without them")
+        from scipy import sparse
+
         V = X[:, used] @ sparse.diags_array(1 / np.sqrt(squares[used]))
         return truncate(squares[used], V.toarray(), "diagonal", Rounding(), tol)
 

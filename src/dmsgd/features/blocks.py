@@ -19,7 +19,6 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from dmsgd.features.array import BLOCK, InMemory
 from dmsgd.features.features import Features, RowMap
@@ -35,6 +34,7 @@ from dmsgd.inputs.arrays import (
     as_matrix,
     check_nonzero,
     check_vanishing,
+    is_sparse,
 )
 from dmsgd.inputs.fingerprint import canonical, digest, fingerprint_rows, row_hashes
 from dmsgd.inputs.memory import fits_in_memory, memory_limit, reserve
@@ -246,7 +246,7 @@ def process_block(
     name = f"{name}: the block of rows from {start} on"
     if raw.shape != (stop - start, d):
         raise ValueError(f"{name} has shape {raw.shape} and should have {(stop - start, d)}")
-    if sparse.issparse(raw) and not sparse_rows:
+    if is_sparse(raw) and not sparse_rows:
         raise TypeError(
             f"{name} is sparse and the Dask array is not declared so; make it with "
             f"meta=scipy.sparse.csr_array((0, 0))"
@@ -256,7 +256,9 @@ def process_block(
     except ValueError as error:
         raise ValueError(f"{error} (rows count from the block's first, {start})") from None
     if sparse_rows:
-        block = canonical(block if sparse.issparse(block) else sparse.csr_array(block))
+        from scipy import sparse
+
+        block = canonical(block if is_sparse(block) else sparse.csr_array(block))
     hashes = row_hashes(block) if full else None
     for map in maps:
         block = map(block)

@@ -17,7 +17,6 @@ import numpy as np
 from dmsgd.errors import InputError
 from dmsgd.features.array import InMemory
 from dmsgd.features.blocks import Blocks, in_blocks, is_large
-from dmsgd.features.dask import dask_features, shared_file
 from dmsgd.features.features import Features
 from dmsgd.features.readers import NpyReader, ParquetReader, Reader, SparseReader, ZarrReader
 from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes, open_zarr
@@ -67,6 +66,8 @@ def as_features(
     if module in ("dask", "dask_expr") or any(
         type(part).__module__ == "dask.delayed" for part in parts
     ):
+        from dmsgd.features.dask import dask_features
+
         return dask_features(value)
     if module == "torch" and getattr(value, "is_cuda", False):
         from dmsgd.features.cuda import cuda_features
@@ -148,6 +149,8 @@ def _read_or_block(
 ) -> Features:
     """Return the rows of a reader: in memory if they fit, otherwise in blocks."""
     if on_cluster:
+        from dmsgd.features.dask import shared_file
+
         return shared_file(reader)
     if not fits_in_memory(reader.bytes):
         return Blocks(reader)

@@ -10,13 +10,12 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from dmsgd.features.convert import as_features
 from dmsgd.features.features import Features, RowMap
 from dmsgd.features.row_maps import Anneal, ConcatLabels, Normalize, Standardize, indicators
 from dmsgd.inputs.alignment import aligned
-from dmsgd.inputs.arrays import TINY, FloatArray, Matrix, as_array
+from dmsgd.inputs.arrays import TINY, FloatArray, Matrix, as_array, is_sparse
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import as_fraction, as_positive
 
@@ -134,7 +133,7 @@ def _merged(one: Moments, other: Moments) -> Moments:
 
 def _moments(rows: Matrix, origin: FloatArray) -> Moments:
     """Return the moments of a block of rows less `origin`."""
-    if sparse.issparse(rows):
+    if is_sparse(rows):
         return _sparse_moments(rows, origin)
     shifted = rows - origin
     means = shifted.mean(axis=0)

@@ -9,7 +9,6 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from dmsgd.files.arrays import SparseFile, check_chunks
 from dmsgd.files.parquet_tables import as_numbers, feature_columns, group_sizes, open_parquet
@@ -244,6 +243,8 @@ class SparseReader(Reader):
             low, high = max(start - first, 0), min(stop - first, file.n)
             if low < high:
                 parts.append(file.rows(low, high, whole=not self._is_cut(file)))
+        from scipy import sparse
+
         return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
 

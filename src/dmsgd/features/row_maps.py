@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
-from scipy import sparse
 
 from dmsgd.features.features import RowMap
 from dmsgd.features.rows import by_rows, row_norms2, scale_rows, similarity
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, is_sparse
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.spectra.decompose import empty, like, solve_triangular
 
@@ -27,14 +26,14 @@ class Anneal(RowMap):
     rho: float
 
     def __call__(self, X: Matrix) -> Matrix:
-        values, rho = X.data if sparse.issparse(X) else X, self.rho
+        values, rho = X.data if is_sparse(X) else X, self.rho
         if rho != int(rho) and bool((values < 0).any()):
             raise ValueError(f"X has negative entries, whose power {rho} is not real; shift X")
         with np.errstate(over="ignore"):
             powers = values**rho
         if not bool((abs(powers) <= np.finfo(float).max).all()):
             raise ValueError(f"X has entries whose power rho={rho:g} is beyond 1e308; reduce rho")
-        return _with_data(X, powers) if sparse.issparse(X) else powers
+        return _with_data(X, powers) if is_sparse(X) else powers
 
     def fingerprint(self) -> str:
         return f"power {self.rho.hex()}"
@@ -49,7 +48,7 @@ class Normalize(RowMap):
         lengths, stretch = row_lengths(X)
         lengths[lengths == 0] = 1.0
         X = scale_rows(X, stretch) if bool((stretch > 1).any()) else X
-        if sparse.issparse(X):
+        if is_sparse(X):
             return _with_data(X, X.data / np.repeat(lengths, np.diff(X.indptr)))
         return X / lengths[:, None]
 
@@ -70,7 +69,7 @@ class Standardize(RowMap):
     deviations: FloatArray
 
     def __call__(self, X: Matrix) -> Matrix:
-        if sparse.issparse(X):
+        if is_sparse(X):
             X = _with_data(X, X.data / self.deviations[X.indices])
             X.eliminate_zeros()
             return X
@@ -94,7 +93,9 @@ class ConcatLabels(RowMap):
 
     def __call__(self, X: Matrix) -> Matrix:
         n, d, w = X.shape[0], 0 if self.w == 1 else X.shape[1], self.w
-        if sparse.issparse(X) or (isinstance(X, np.ndarray) and w == 1):
+        if is_sparse(X) or (isinstance(X, np.ndarray) and w == 1):
+            from scipy import sparse
+
             H = indicators(self.codes, self.classes)
             return H if w == 1 else sparse.csr_array(sparse.hstack([(1 - w) * X, w * H], "csr"))
         F = empty(X, (n, d + self.classes))
@@ -143,7 +144,7 @@ class NystromFeatures(RowMap):
     fills = True
 
     def __call__(self, X: Matrix) -> Matrix:
-        if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
+        if not (isinstance(X, np.ndarray) or is_sparse(X)):
             return self._whitened(X)
         m = len(self.triangle)
         what = f"the similarity of {X.shape[0]:,} items to {m:,} landmarks"
@@ -179,6 +180,8 @@ def row_lengths(X: Matrix) -> tuple[Any, Any]:
 
 def indicators(codes: IntArray, classes: int) -> Matrix:
     """Return the CSR matrix with a 1 in each row, in the column of its class."""
+    from scipy import sparse
+
     n = codes.size
     index = np.int32 if n < 2**31 else np.int64  # scikit-learn takes no others where it can
     parts = np.ones(n), codes.astype(index), np.arange(n + 1, dtype=index)

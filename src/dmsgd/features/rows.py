@@ -11,9 +11,8 @@ from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
-from scipy import sparse
 
-from dmsgd.inputs.arrays import FloatArray, Matrix, as_array, on_host
+from dmsgd.inputs.arrays import FloatArray, Matrix, as_array, is_sparse, on_host
 from dmsgd.inputs.fingerprint import canonical
 from dmsgd.inputs.progress import Progress, run_interruptible
 from dmsgd.inputs.threads import thread_count
@@ -36,18 +35,30 @@ WORK, PIECE, SQUARE = 2**31, 2**14, 256
 #: Rows with more than this share of entries that are not zero are multiplied as arrays, BLOCK
 #: numbers at a time, and added to COLUMNS rows of the result at a time.
 FULL, BLOCK, COLUMNS = 1 / 4, 2**20, 2**12
+#: Numbers that are converted at a time.
+FEW = 2**15
+#: Pairs of items up to which a problem is small.
+SMALL = 2**16
 #: Fewer entries than this are added on one core.
 SHARED = 2**17
 
 
+def is_small(n: int, N: int) -> bool:
+    """Return whether a choice among n items, by their similarity to N, needs no compiled loop.
+
+    NumPy is as fast up to here, and compiled loops take half a second to load.
+    """
+    return n * N <= SMALL
+
+
 def product(A: Matrix, B: Matrix) -> Any:
     """Return A B, as an array or a tensor."""
-    if not (isinstance(A, np.ndarray) or sparse.issparse(A)):
+    if not (isinstance(A, np.ndarray) or is_sparse(A)):
         return A @ B
     (n, d), columns = A.shape, B.shape[1]
     what = f"a product of {n:,} x {d:,} and {columns:,} columns"
-    if sparse.issparse(A) or sparse.issparse(B):
-        products = 0.0 if sparse.issparse(B) else SPARSE * A.nnz * float(columns)
+    if is_sparse(A) or is_sparse(B):
+        products = 0.0 if is_sparse(B) else SPARSE * A.nnz * float(columns)
         return as_array(run_interruptible(lambda: A @ B, products, what))
     return by_rows(lambda rows: rows @ B, A, columns, d * columns, what)
 
@@ -74,7 +85,7 @@ def by_rows(
 
 def gram(X: Matrix) -> FloatArray:
     """Return XᵀX of an array or a CSR array."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         return SparseGram(X.shape[1]).add(X.tocsr()).matrix()
     n, d = X.shape
     step, tell = max(1, int(AT_A_TIME / d**2)), Progress(f"the Gram matrix of {n:,} items x {d:,}")
@@ -114,28 +125,28 @@ def gram_times(X: Matrix, S: Any) -> tuple[Any, float]:
 def _parts(X: Matrix, width: int) -> Iterator[Matrix]:
     """Yield parts of sparse rows whose products with `width` columns are small; arrays whole."""
     n = max(1, X.shape[0])
-    step = max(1, PRODUCT // width) if sparse.issparse(X) else n
+    step = max(1, PRODUCT // width) if is_sparse(X) else n
     for first in range(0, n, step):
         yield X[first : first + step]
 
 
 def row_norms2(X: Matrix) -> Any:
     """Return |x_i|² for each row, shape (n,)."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X) if isinstance(X, np.ndarray) else (X * X).sum(1)
 
 
 def projected_norms2(X: Matrix, B: Any) -> Any:
     """Return |x_i B|² for each row, shape (n,)."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         return column_masses(X, B, np.ones(B.shape[1]))[1]
     return row_norms2(X @ B)
 
 
 def column_masses(X: Matrix, B: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the sums of (X B)² down the columns, and along the rows with weights."""
-    if not sparse.issparse(X):
+    if not is_sparse(X):
         squares = (X @ B) ** 2
         return squares.sum(axis=0), squares @ weights
     rows = SparseRows.of(X)
@@ -152,34 +163,50 @@ def is_nonnegative(X: Matrix) -> bool:
 
 def scale_rows(X: Matrix, factors: FloatArray) -> Matrix:
     """Return X with row i times factors[i]; sparse stays sparse."""
-    if sparse.issparse(X):
+    if is_sparse(X):
+        from scipy import sparse
+
         return sparse.csr_array(sparse.diags_array(factors) @ X)
     return X * like(X, factors[:, None])
 
 
-def centred(X: Matrix) -> Matrix:
-    """Return rows less their mean, so that rounding is smaller; a CSR array as it is."""
-    return X if sparse.issparse(X) else X - X.mean(0)
-
-
 def stack(parts: Sequence[Matrix]) -> Matrix:
     """Return the rows of all parts, as a CSR array if any is sparse."""
-    if any(sparse.issparse(part) for part in parts):
+    if any(is_sparse(part) for part in parts):
+        from scipy import sparse
+
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
     return np.concatenate(parts)
 
 
-def float32_rows(X: Matrix, factor: float, largest: float) -> Matrix:
-    """Return a copy of X times `factor` in float32, in which no number is above `largest`."""
-    X = X * factor
-    values = X.data if sparse.issparse(X) else X
-    np.clip(values, -largest, largest, out=values)
-    return X.astype(np.float32)
+def float32_rows(X: Matrix, centre: Any, factor: float, largest: float) -> tuple[Matrix, Any]:
+    """Return (X - centre) times `factor` in float32, and the squared lengths of its rows.
+
+    No number in it is above `largest`. Sparse rows are not centred.
+    """
+    if is_sparse(X):
+        scaled = X * factor
+        np.clip(scaled.data, -largest, largest, out=scaled.data)
+        rows = scaled.astype(np.float32)
+        return rows, row_norms2(rows)
+    rows, squares = np.empty(X.shape, np.float32), np.empty(len(X), np.float32)
+    step = max(1, FEW // X.shape[1])
+    with np.errstate(over="ignore"):
+        for first in range(0, len(X), step):  # in parts, as large arrays take long to allocate
+            part = slice(first, first + step)
+            some = X[part] - centre
+            some *= factor
+            rows[part] = some
+            squares[part] = row_norms2(rows[part])
+            if not squares[part].max() <= largest**2:  # which is rare
+                rows[part] = np.clip(some, -largest, largest)
+                squares[part] = row_norms2(rows[part])
+    return rows, squares
 
 
 def multiply(A: Matrix, B: Matrix, out: Any) -> None:
     """Write A Bᵀ into the array `out`."""
-    if sparse.issparse(A):
+    if is_sparse(A):
         out[:] = (B @ A.toarray().T).T
     else:
         np.matmul(A, B.T, out=out)
@@ -187,7 +214,7 @@ def multiply(A: Matrix, B: Matrix, out: Any) -> None:
 
 def squared_distances(A: Matrix, B: Matrix) -> Any:
     """Return |a - b|² for the rows a of A and b of B; 0 where it is no more than rounding."""
-    if not (sparse.issparse(A) or sparse.issparse(B)) and len(B):
+    if not (is_sparse(A) or is_sparse(B)) and len(B):
         centre = B.mean(0)  # distances are the same, and rounding is smaller
         A, B = (A - centre,) * 2 if A is B else (A - centre, B - centre)  # A Aᵀ is half the work
     D, here, there = product(A, B.T), row_norms2(A), row_norms2(B)

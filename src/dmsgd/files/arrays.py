@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from dmsgd.files.paths import choose_array, readable
 from dmsgd.inputs.arrays import IntArray, as_matrix
@@ -41,6 +40,8 @@ def load_npz(file: Path, name: str | None, defaults: Sequence[str]) -> Any:
     reserve(size // 8, f"{name or 'the matrix'} of {file}", advice)
     with readable(file, "SciPy sparse" if is_sparse else "NumPy"):
         if is_sparse:
+            from scipy import sparse
+
             return sparse.load_npz(file)
         with np.load(file, allow_pickle=False) as archive:
             return archive[name]
@@ -119,6 +120,8 @@ class SparseFile:
             if found.shape != (self.n, self.d):
                 raise ValueError(f"{self.file} has changed while it was read; write it again")
             return found[start:stop]
+        from scipy import sparse
+
         with readable(self.file, "SciPy sparse"):
             ends = self._read(2, start, stop + 1).astype(np.int64)
             first, last = ends[[0, -1]].tolist()

@@ -10,7 +10,7 @@ from dmsgd.errors import InputError
 from dmsgd.inputs.arrays import to_numpy
 
 
-def aligned(values: Any, X: Any, name: str) -> Any:
+def aligned(values: Any, X: Any, name: str, of: str = "X") -> Any:
     """Return `values`, one per row of X, in the order of the rows; those of a Series as an array.
 
     A pandas Series is matched with a frame by index, and raises InputError if the two have
@@ -23,13 +23,14 @@ def aligned(values: Any, X: Any, name: str) -> Any:
         return values
     if rows is None and X is not None and _is_shuffled(np.asarray(index)):
         raise InputError(
-            f"{name} has an index that numbers the rows of X in another order, but X has no index; "
-            f"pass {name}.sort_index() to match by index, or {name}.to_numpy() to match by position"
+            f"{name} has an index that numbers the rows of {of} in another order, but {of} has no "
+            f"index; pass {name}.sort_index() to match by index, or {name}.to_numpy() to match by "
+            f"position"
         )
     if _differ(index, rows):
         order = index.get_indexer(rows) if index.is_unique and rows.is_unique else np.array([-1])
         if order.min() < 0 or _differ(index[order], rows):
-            _raise_different(index, rows, name)
+            _raise_different(index, rows, name, of)
         values = values.iloc[order]
     return to_numpy(values, name)
 
@@ -64,10 +65,10 @@ def _is_shuffled(index: Any) -> bool:
     return whole and np.array_equal(np.sort(index), every)
 
 
-def _raise_different(index: Any, rows: Any, name: str) -> None:
+def _raise_different(index: Any, rows: Any, name: str, of: str = "X") -> None:
     first = next((i for i in range(len(rows)) if str(index[i]) != str(rows[i])), 0)
     raise InputError(
-        f"{name} and X have different indexes: row {first} is {rows[first]} in X and "
+        f"{name} and {of} have different indexes: row {first} is {rows[first]} in {of} and "
         f"{index[first]} in {name}; give both the same index, or pass {name}.to_numpy() to match "
         f"by position"
     )

@@ -8,14 +8,15 @@ No framework is imported here: their objects are known by their methods.
 from __future__ import annotations
 
 import numbers
+import sys
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted, few
+from dmsgd.inputs.scalars import as_fraction
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -36,7 +37,7 @@ READABLE = ("__iter__", "__array__", "__array_interface__", "to_numpy", "detach"
 
 def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
     """Return `value` as a NumPy array, without a copy where the source allows it."""
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+    if type(value) is not np.ndarray and _is_masked(value):
         count = int(np.ma.getmaskarray(value).sum())
         raise ValueError(f"{name} is masked at {counted(count, 'entry')}; fill or drop them")
     is_instance = not isinstance(value, type)
@@ -64,6 +65,22 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
         raise TypeError(f"{name} is a {kind} that does not become an array: {error}") from None
 
 
+def _is_masked(value: Any) -> bool:
+    """Return whether entries are masked. NumPy loads np.ma when it is first used."""
+    loaded = "numpy.ma" in sys.modules
+    return loaded and isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
+
+
+def is_sparse(value: Any) -> bool:
+    """Return whether this is a sparse matrix or array of SciPy.
+
+    Who has one has loaded `scipy.sparse`; for all others, to load it would take half of the time
+    from `import dmsgd` to a first small result.
+    """
+    loaded = getattr(sys.modules.get("scipy.sparse"), "issparse", None)
+    return loaded is not None and bool(loaded(value))
+
+
 def on_host(array: Any) -> npt.NDArray[Any]:
     """Return an array, or a tensor on a GPU, as an array."""
     return np.asarray(array.cpu().numpy() if hasattr(array, "cpu") else array)
@@ -84,7 +101,7 @@ def as_matrix(
     """
     if value is None:
         raise TypeError(f"{name} is None; pass an array (items, {columns})")
-    if sparse.issparse(value):
+    if is_sparse(value):
         check_shape(value.shape, name, columns)
         matrix = _as_csr(value, name)
         entries = matrix.data
@@ -134,6 +151,8 @@ def _as_csr(value: Any, name: str) -> Matrix:
 
     All indices are checked, because compiled code, SciPy's too, follows them unchecked.
     """
+    from scipy import sparse
+
     _check_dtype(value.dtype, name)
     reserve(value.shape[0], f"a row index of {value.shape[0]:,} rows", "use a part of the data")
     try:
@@ -243,6 +262,27 @@ def as_numbers(value: Any, name: str, n: int | None = None, of: str = "item") ->
         where = f"{of} {bad[0]} ({counted(bad.size, f'such {of}')})"
         raise ValueError(f"{name} must be finite, but is {found[bad[0]]:g} for {where}")
     return found
+
+
+def as_quality(value: Any, n: int, diversity: float = 0.5) -> FloatArray:
+    """Return q^((1-diversity)/diversity) for one number >= 0 per item; the largest is 1.
+
+    With diversity=0.5 that is q itself; with 1 all items are equally good. The scale of q does not
+    matter for sets of a given size.
+    """
+    q = as_numbers(value, "quality", n)
+    if (least := q.min()) < 0:
+        raise ValueError(
+            f"quality must not be negative, but item {int(q.argmin())} has {least:g}; for "
+            f"scores of any sign give their exponentials"
+        )
+    if not (most := q.max()):
+        raise ValueError("quality is zero for all items; give one at least more than 0")
+    diversity = as_fraction(diversity, "diversity")
+    if diversity == 0:
+        raise ValueError("diversity must be more than 0: at 0 the best k items are np.argsort(-q)")
+    q /= most
+    return q if diversity == 0.5 else np.asarray(q ** ((1 - diversity) / diversity))
 
 
 def describe(value: Any, array: npt.NDArray[Any]) -> str:

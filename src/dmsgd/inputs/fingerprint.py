@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from dmsgd.inputs.arrays import Matrix
+from dmsgd.inputs.arrays import Matrix, is_sparse
 
 #: Numbers that are hashed at a time.
 PIECE = 2**17
@@ -42,7 +41,7 @@ def row_hashes(X: Matrix) -> npt.NDArray[np.uint64]:
     short numbers (0, 1, 0.5) would hardly be told apart.
     """
     factors = hash_factors(X.shape[1])
-    if not sparse.issparse(X):
+    if not is_sparse(X):
         parts = [np.einsum("ij,j->i", _swapped(piece), factors) for piece in _pieces(X)]
         return np.concatenate(parts)
     X = canonical(X)

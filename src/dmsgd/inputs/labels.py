@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from dmsgd.inputs.arrays import IntArray, check_missing, describe, to_numpy
+from dmsgd.inputs.arrays import IntArray, check_missing, describe, is_sparse, to_numpy
 from dmsgd.inputs.messages import counted
 
 #: More different numbers with a fraction than this are measurements, not classes.
@@ -54,7 +53,7 @@ def as_classes(
 
 def _as_one_type(value: Any, name: str) -> npt.NDArray[Any]:
     """Return labels that can be compared with each other, none of which is missing."""
-    if sparse.issparse(value):
+    if is_sparse(value):
         raise TypeError(f"{name} must be a 1-D array of classes, got a sparse matrix")
     if isinstance(value, list | tuple):  # np.asarray would turn numbers beside text into text
         labels = np.fromiter(value, dtype=object, count=len(value))

@@ -4,35 +4,12 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import numpy as np
-
 from dmsgd.features import Features
 from dmsgd.features.row_maps import ScaleRows
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_numbers, check_nonzero
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_quality, check_nonzero
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.scalars import as_fraction
 from dmsgd.kernels.kernel import Kernel, as_kernel, as_subset
 from dmsgd.spectra.decompose import like
-
-
-def as_quality(value: Any, n: int, diversity: float = 0.5) -> FloatArray:
-    """Return q^((1-diversity)/diversity) for one number >= 0 per item; the largest is 1.
-
-    With diversity=0.5 that is q itself; with 1 all items are equally good. The scale of q does not
-    matter for sets of a given size.
-    """
-    q = as_numbers(value, "quality", n)
-    if (q < 0).any():
-        raise ValueError(
-            f"quality must not be negative, but item {int(np.argmin(q))} has {q.min():g}; for "
-            f"scores of any sign give their exponentials"
-        )
-    if not q.any():
-        raise ValueError("quality is zero for all items; give one at least more than 0")
-    diversity = as_fraction(diversity, "diversity")
-    if diversity == 0:
-        raise ValueError("diversity must be more than 0: at 0 the best k items are np.argsort(-q)")
-    return np.asarray((q / q.max()) ** ((1 - diversity) / diversity))
 
 
 def with_quality(kernel: Kernel, quality: Any, diversity: float = 0.5) -> Kernel:

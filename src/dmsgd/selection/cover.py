@@ -6,13 +6,13 @@ from contextlib import nullcontext
 
 import numpy as np
 
+from dmsgd.features.rows import is_small
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.threads import one_blas_thread
 from dmsgd.selection.coverage import Coverage, SmallCoverage, coverage_of
 from dmsgd.selection.pool import MemoryPool
 from dmsgd.selection.rules import Rules
-from dmsgd.selection.similarity import SMALL
 from dmsgd.selection.work import Work
 
 #: Gains below this share of the largest, or of what is covered, are rounding.
@@ -36,7 +36,7 @@ def covering_set(
     Where items have costs it is the better of two, by gain and by gain per cost: if all are worth
     the same, that covers at least (1 - 1/e) / 2 of the most possible (Leskovec et al. 2007).
     """
-    other = rules.copy()
+    other = rules if rules.costs is None else rules.copy()
     items = cover(pool, worth, demand, known, rules, until=until, apart=apart)
     if rules.costs is None:
         return items, rules
@@ -83,7 +83,7 @@ def cover(
         copies = apart if apart >= 0 or not chosen.size else 0.0  # small scales do not show them
         own, missing = own / own.max(), missing / weights.max()
         covered, weights = np.exp(near / -square), weights / weights.max()
-        with one_blas_thread if pool.n * pool.N > SMALL else nullcontext():
+        with nullcontext() if is_small(pool.n, pool.N) else one_blas_thread:
             state = coverage_of(pool.similarity(square), own, weights, covered)
             found = _at_one_scale(pool, state, rules, live, by_cost, missing, copies)
         chosen = np.concatenate([chosen, found])
@@ -115,18 +115,20 @@ def _at_one_scale(
     what = f"a covering set of {counted(left, 'item')} of {pool.n:,}"
     work = Work(state.similarity, left, what, pool.is_part)
     price = vector(rules.costs, np.float64) if by_cost else None
-    while rules.more() and (open_ := live & rules.open).any():
-        if np.isfinite(missing) and state.amount >= missing * (1 - NOTHING):
+    met = missing * (1 - NOTHING)
+    while rules.count < rules.k and np.count_nonzero(open_ := live & rules.open):
+        if met < np.inf and state.amount >= met:
             break
         item, gain = state.best(vector(open_, bool), price)
         value = float(state.worth[item]) * gain
         least = NOTHING * max(value, state.amount) if least < 0 else least
         if value <= least:
             break
-        state.take(item)
         rules.take(item)
         chosen.append(item)
         live[item] = False
+        if rules.count < rules.k:
+            state.take(item)
         if copies >= 0:
             live &= ~pool.near(item, copies)
         work(len(chosen))

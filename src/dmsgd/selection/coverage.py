@@ -12,8 +12,9 @@ from typing import Any, final
 
 import numpy as np
 
+from dmsgd.features.rows import is_small
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.selection.similarity import SMALL, Kept, Similarity
+from dmsgd.selection.similarity import Kept, Similarity
 
 #: Up to this many items the sample is all of them. Of more it begins with START and grows by a
 #: quarter, but by ADDED at least.
@@ -152,39 +153,44 @@ class Coverage:
 
 @final
 class SmallCoverage:
-    """What `Coverage` is, for so few items that all gains are computed anew at every step."""
+    """What `Coverage` is, for so few items that all gains are computed anew at every step.
+
+    amount: the demand that is covered.
+    """
 
     def __init__(
         self, similarity: Kept, worth: FloatArray, demand: FloatArray, covered: FloatArray
     ) -> None:
-        self.similarity, self.worth, self.demand, self.covered = similarity, worth, demand, covered
-        self._after = np.maximum(similarity.T.T, covered)  # coverage if a candidate is chosen
-
-    @property
-    def amount(self) -> float:
-        """The demand that is covered."""
-        return float(self.demand @ self.covered)
+        self.similarity, self.worth, self.demand = similarity, worth, demand
+        S = similarity.T if similarity.same and similarity.of_rows else similarity.T.T
+        self._after = np.maximum(S, covered)  # coverage if a candidate is chosen
+        self.amount = float(demand @ covered)
 
     def best(self, open_: Any, price: Any = None) -> tuple[int, float]:
         """Return the candidate with the largest worth x gain / price, and its gain."""
-        gains = self._after @ self.demand - self.amount
+        gains = self._after @ self.demand
+        gains -= self.amount
         values = gains * (self.worth if price is None else self.worth / price)
         values[~open_] = -np.inf
-        tied = np.flatnonzero(values >= values.max() - TIED * abs(values.max()))
-        item = int(tied[self.worth[tied].argmax()])
+        item = int(values.argmax())
+        top = float(values[item])
+        tied = (values >= top - TIED * abs(top)).nonzero()[0]
+        if tied.size > 1:
+            item = int(tied[self.worth[tied].argmax()])
         return item, float(gains[item])
 
     def take(self, item: int) -> None:
         """Choose a candidate."""
-        self.covered = self._after[item].copy()
-        np.maximum(self._after, self.covered, out=self._after)
+        covered = self._after[item].copy()
+        self.amount = float(self.demand @ covered)
+        np.maximum(self._after, covered, out=self._after)
 
 
 def coverage_of(
     similarity: Similarity, worth: FloatArray, demand: FloatArray, covered: FloatArray
 ) -> Coverage | SmallCoverage:
     """Return what is covered at first; the largest worth and demand are 1."""
-    if isinstance(similarity, Kept) and similarity.T.size <= SMALL:
+    if isinstance(similarity, Kept) and is_small(similarity.n, similarity.N):
         return SmallCoverage(similarity, worth, demand, covered)
     return Coverage(similarity, worth, demand, covered)
 

@@ -9,10 +9,11 @@ from typing import final
 import numpy as np
 
 from dmsgd.designs.chosen_spectrum import eigenvalues_of
-from dmsgd.designs.greedy import greedy_items, sampled_square
+from dmsgd.designs.greedy import greedy_items
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.errors import InputError, warn_kernel
 from dmsgd.features import Features, as_features
+from dmsgd.features.median import median_square
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, random_rows
 from dmsgd.kernels import RBF, Kernel, exact, pivoted_cholesky
 from dmsgd.kernels.given import Given
@@ -58,7 +59,7 @@ def draw_set(
     rows = F.to_memory() if pool.size == F.n else as_features(F.take(pool), allow_tiny=True)
     given, worth = np.searchsorted(pool, known), q[pool] / q[pool].max()
     worth[given] = 1.0  # quality is asked of new items only
-    target, square = Target(rows, worth, given, k, key), sampled_square(F)
+    target, square = Target(rows, worth, given, k, key), median_square(F)
     drawn, smaller, step = target.draw(square), square, CLOSE
     if drawn is None:
         smaller = target.smaller(square)

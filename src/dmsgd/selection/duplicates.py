@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple, final, get_args
 
 import numpy as np
 
-from dmsgd.designs.greedy import sampled_square
 from dmsgd.errors import warn_kernel
 from dmsgd.features import Features, as_features
+from dmsgd.features.median import median_square
 from dmsgd.features.row_maps import Normalize, row_lengths
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix
 from dmsgd.inputs.fingerprint import row_hashes
@@ -144,7 +144,7 @@ def _euclidean(F: Features) -> tuple[float, Callable[[Any], Any]]:
 
     The factor is a power of 2, which rounds no number, and makes m about 1.
     """
-    square = sampled_square(F)
+    square = median_square(F)
     scale = 2.0 ** -round(np.log2(square) / 2)
     return scale, lambda squares: np.exp(squares / -(square * scale * scale))
 

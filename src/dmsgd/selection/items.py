@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.errors import InputError
+from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import IntArray, as_items, to_numpy
 from dmsgd.inputs.messages import counted, few
 
@@ -14,8 +15,8 @@ from dmsgd.inputs.messages import counted, few
 def as_named_items(value: Any, X: Any, n: int, name: str) -> IntArray:
     """Return the item numbers that `value` names, sorted, each once.
 
-    value: None, item numbers, a set of them, or a mask of length n. If X is a DataFrame whose index
-           is not 0 to n - 1, labels of that index instead of numbers.
+    value: None, item numbers, a set of them, or a mask of length n; a Series is `aligned`. If X is
+           a DataFrame whose index is not 0 to n - 1, labels of that index instead of numbers.
     """
     if value is None or (isinstance(value, tuple) and not value):
         return np.empty(0, dtype=np.int64)
@@ -24,7 +25,7 @@ def as_named_items(value: Any, X: Any, n: int, name: str) -> IntArray:
     if given.dtype == bool:
         if given.shape != (n,):
             raise InputError(f"{name} is a mask of shape {given.shape} for {counted(n, 'item')}")
-        return np.flatnonzero(given)
+        return np.flatnonzero(aligned(value, X, name))
     labels = _index(X, n)
     if labels is not None and given.size:
         places = {label: place for place, label in enumerate(labels.tolist())}

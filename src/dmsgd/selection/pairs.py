@@ -16,10 +16,9 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from dmsgd.features.rows import row_norms2, scale_rows
-from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, random_rows
+from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, is_sparse, random_rows
 from dmsgd.inputs.progress import SPEED, Progress, announce
 from dmsgd.samplers.computed_rows import SparseRows
 from dmsgd.spectra.rounding import EPS
@@ -68,19 +67,19 @@ class Rows:
     def take(self, items: IntArray) -> Matrix:
         """Return these rows, with entries of at most FARTHEST."""
         U = scale_rows(self.X[items], self.factors[items])
-        values = U.data if sparse.issparse(U) else U
+        values = U.data if is_sparse(U) else U
         np.clip(values, -FARTHEST, FARTHEST, out=values)
         return U
 
     def entries(self) -> float:
         """Return the mean number of entries of a row, at least 1."""
         n, d = self.X.shape
-        return float(max(1.0, self.X.nnz / n) if sparse.issparse(self.X) else d)
+        return float(max(1.0, self.X.nnz / n) if is_sparse(self.X) else d)
 
     def arguments(self) -> tuple[Any, ...]:
         """Return what compiled loops need of the rows."""
         d = self.X.shape[1]
-        if not sparse.issparse(self.X):
+        if not is_sparse(self.X):
             return np.ascontiguousarray(self.X), 0, 0, self.factors, d, 0
         indptr, indices, data = SparseRows.of(self.X)
         return data, indptr, indices, self.factors, d, 1
@@ -134,7 +133,7 @@ class ShortRows:
     def _project(self, U: Matrix) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return (u - c) Q, |u - c|², and lengths that their rounding errors are relative to."""
         far = float(np.linalg.norm(self.centre))
-        if sparse.issparse(U):
+        if is_sparse(U):
             Y = as_array(U @ self.basis) - self.centre @ self.basis
             squares = np.maximum(row_norms2(U) - 2 * (U @ self.centre) + far**2, 0.0)
             return Y, squares, np.sqrt(squares) + 2 * far

@@ -15,8 +15,8 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.greedy import sampled_pairs
 from dmsgd.features import Features, as_features
+from dmsgd.features.median import sampled_pairs
 from dmsgd.features.rows import squared_distances, stack
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.memory import reserve, total_memory

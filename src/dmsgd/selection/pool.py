@@ -7,13 +7,20 @@ from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import numpy as np
-from scipy import sparse
 
-from dmsgd.designs.greedy import sampled_square
 from dmsgd.errors import InputError
 from dmsgd.features import Features
-from dmsgd.features.rows import centred, squared_distances
-from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_array, as_matrix, on_host
+from dmsgd.features.median import median_square
+from dmsgd.features.rows import squared_distances
+from dmsgd.inputs.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    as_array,
+    as_matrix,
+    is_sparse,
+    on_host,
+)
 from dmsgd.inputs.memory import reserve
 from dmsgd.selection.similarity import KEPT, Graph, Kept, Similarity, of_rows
 
@@ -121,7 +128,7 @@ class RowPool(MemoryPool):
         if square is not None:
             self.square = self.median = square
             return
-        self.square = self.median = sampled_square(covered)
+        self.square = self.median = median_square(covered)
         if self.same and len(known):
             near = self.nearest(known)
             self.square = min(
@@ -131,18 +138,17 @@ class RowPool(MemoryPool):
     def similarity(self, square: float) -> Similarity:
         """Return the similarities at this scale, where the rows are."""
         X, Y = self.F.unwrap(), None if self.other is None else self.other.unwrap()
-        if not (isinstance(X, np.ndarray) or sparse.issparse(X)):
+        if not (isinstance(X, np.ndarray) or is_sparse(X)):
             from dmsgd.selection.cuda import CudaRows
 
             return CudaRows(X, Y, square)
         if Y is None:
             most = max(FEW_KEPT, PART_KEPT * X.size) if self.is_part else KEPT
-            return of_rows(centred(X), None, square, self.workers, most)
-        if sparse.issparse(X) or sparse.issparse(Y):
+            return of_rows(X, None, square, self.workers, most)
+        if is_sparse(X) or is_sparse(Y):
+            from scipy import sparse
+
             X, Y = sparse.csr_array(X), sparse.csr_array(Y)
-        else:
-            centre = Y.mean(0)
-            X, Y = X - centre, Y - centre
         return of_rows(X, Y, square, self.workers)
 
     def rows(self, chosen: IntArray) -> Iterator[tuple[slice, FloatArray]]:
@@ -166,7 +172,7 @@ def distances_to(rows: Any, X: Any) -> Iterator[tuple[slice, FloatArray]]:
     for first in range(0, X.shape[0], step):
         part = slice(first, min(first + step, X.shape[0]))
         some = X[part]
-        if not (isinstance(some, np.ndarray) or sparse.issparse(some)):
+        if not (isinstance(some, np.ndarray) or is_sparse(some)):
             there = some.new_tensor(as_array(rows), dtype=some.double().dtype)
             yield part, on_host(squared_distances(some.double(), there))
         else:
@@ -181,7 +187,7 @@ class MatrixPool(MemoryPool):
 
     def __init__(self, S: Any, workers: int) -> None:
         self.S = as_matrix(S, "X", allow_tiny=True)
-        entries = self.S.data if sparse.issparse(self.S) else self.S
+        entries = self.S.data if is_sparse(self.S) else self.S
         if entries.size and entries.min() < 0:
             row, column = np.argwhere(self.S < 0)[0]
             raise InputError(
@@ -192,7 +198,7 @@ class MatrixPool(MemoryPool):
             raise InputError("all similarities are zero, so no item covers another")
         (self.n, self.N), self.workers = self.S.shape, workers
         self.same = self.n == self.N
-        if sparse.issparse(self.S):
+        if is_sparse(self.S):
             self._similarity: Similarity = Graph(self.S / largest, self.same)
         else:
             reserve(self.n * self.N // 2, f"{self.n:,} x {self.N:,} similarities", "use fewer")

@@ -14,7 +14,7 @@ from dmsgd.errors import InputError
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_numbers
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.messages import counted, visible
-from dmsgd.inputs.scalars import as_count
+from dmsgd.inputs.scalars import as_count, as_positive
 
 #: A budget may be exceeded by this share of it, which is rounding.
 ROUNDING = 1e-12
@@ -171,7 +171,7 @@ def _per_group(value: Any, names: Any, default: int, option: str) -> IntArray:
 
 def as_costs(costs: Any, budget: Any, n: int, free: BoolArray) -> tuple[FloatArray, float]:
     """Return costs and a budget in their units, or raise where nothing can be bought."""
-    found, most = as_numbers(costs, "costs", n), float(as_numbers([budget], "budget", 1)[0])
+    found, most = as_numbers(costs, "costs", n), as_positive(budget, "budget")
     if (found <= 0).any():
         item = int(np.argmin(found))
         raise InputError(f"costs must be positive, but item {item} costs {found[item]:g}")

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 
-from dmsgd.designs.greedy import greedy_items
 from dmsgd.errors import InputError, warn_kernel
 from dmsgd.features import Features, as_features, normalize
 from dmsgd.inputs.alignment import aligned
-from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_quality
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, as_choice, as_count, as_flag, seed_key
 from dmsgd.inputs.threads import thread_count
-from dmsgd.kernels.quality import as_quality
 from dmsgd.selection.cover import covering_set
-from dmsgd.selection.draw import draw_set
 from dmsgd.selection.items import as_named_items
-from dmsgd.selection.parts import PartsPool, covering_parts, pool_of_blocks
-from dmsgd.selection.pool import MatrixPool, Pool, RowPool
+from dmsgd.selection.pool import MatrixPool, MemoryPool, Pool, RowPool
 from dmsgd.selection.rules import Rules
 from dmsgd.selection.selection import Selection, describe
 from dmsgd.selection.wishes import Metric, Wishes
@@ -27,6 +23,32 @@ from dmsgd.selection.wishes import Metric, Wishes
 How = Literal["cover", "greedy", "draw"]
 
 
+# fmt: off
+@overload
+def select(
+    X: Any, k: int | None = ..., *, quality: Any = ..., diversity: float = ..., given: Any = ...,
+    exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
+    at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
+    until: float | None = ..., duplicates: float | None = ..., details: Literal[False] = ...,
+    workers: int = ..., seed: Seed = ...,
+) -> IntArray: ...
+@overload
+def select(
+    X: Any, k: int | None = ..., *, quality: Any = ..., diversity: float = ..., given: Any = ...,
+    exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
+    at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
+    until: float | None = ..., duplicates: float | None = ..., details: Literal[True],
+    workers: int = ..., seed: Seed = ...,
+) -> Selection: ...
+@overload
+def select(
+    X: Any, k: int | None = ..., *, quality: Any = ..., diversity: float = ..., given: Any = ...,
+    exclude: Any = ..., how: How = ..., metric: Metric = ..., cover: Any = ..., groups: Any = ...,
+    at_most: Any = ..., at_least: Any = ..., costs: Any = ..., budget: float | None = ...,
+    until: float | None = ..., duplicates: float | None = ..., details: bool,
+    workers: int = ..., seed: Seed = ...,
+) -> Any: ...
+# fmt: on
 def select(
     X: Any,
     k: int | None = None,
@@ -48,7 +70,7 @@ def select(
     details: bool = False,
     workers: int = 1,
     seed: Seed = None,
-) -> Any:
+) -> IntArray | Selection:
     """Return the numbers of k items that are diverse and, if `quality` is given, good.
 
     The similarity of two items is S = exp(-d² / m), where d is their distance and m the median
@@ -147,8 +169,12 @@ def select(
         return _covering(pool, q, places, known, free, metric, wishes, X)
     size = places or 0  # which is given, as `check` has seen
     if how == "greedy":
+        from dmsgd.designs.greedy import greedy_items
+
         items = greedy_items(F, q, size, known, free)
     else:
+        from dmsgd.selection.draw import draw_set
+
         items = draw_set(F, q, size, known, free, key)
     free[items] = False
     return filled(items, q, Rules(free, size - items.size))
@@ -182,6 +208,8 @@ def _pool(
     if other is not None and other.d != F.d:
         raise InputError(f"cover has {other.d} columns and X has {F.d}; give both the same ones")
     if F.unwrap() is F:
+        from dmsgd.selection.parts import pool_of_blocks
+
         return pool_of_blocks(F, other, known, k, workers)
     return RowPool(F, other, known, workers)
 
@@ -201,7 +229,9 @@ def _covering(
     quotas = wishes.quotas(X, pool.n, k, free, known)
     demand, until = wishes.demand(q, pool), wishes.share()
     places = int(np.count_nonzero(free)) if k is None else k
-    choose: Any = covering_parts if isinstance(pool, PartsPool) else covering_set
+    choose: Any = covering_set
+    if not isinstance(pool, MemoryPool):
+        from dmsgd.selection.parts import covering_parts as choose
     items: IntArray
     items, rules = choose(
         pool, q, demand, known, Rules(free, places, costs, budget, quotas),

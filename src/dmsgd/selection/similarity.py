@@ -13,8 +13,8 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.rows import float32_rows, multiply, row_norms2
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.features.rows import float32_rows, is_small, multiply
+from dmsgd.inputs.arrays import FloatArray, IntArray, is_sparse
 from dmsgd.samplers.parallel import parallel_map
 
 #: Rows of a product, and columns of one with many rows; candidates or items that one thread takes
@@ -26,9 +26,8 @@ PRODUCTS = 2.0**34
 LONG = 2**15
 #: Items are at most so far from the mean in any column, in units of the RBF scale.
 FARTHEST = 1e12
-#: Up to this many similarities are kept, 256 MiB; up to SMALL of them NumPy is as fast as compiled
-#: loops, which take half a second to load.
-KEPT, SMALL = 2**26, 2**16
+#: Up to this many similarities are kept, 256 MiB.
+KEPT = 2**26
 #: Similarities that are smaller than this are zero.
 LEAST = np.float32(2.0**-126)
 
@@ -102,17 +101,19 @@ class Rows(Similarity):
     """exp(-d² / square) between rows, computed in float32 when it is needed."""
 
     def __init__(self, X: Any, Y: Any, square: float, workers: int = 1) -> None:
-        """Store X, the candidates, and Y, what is to be covered, None for X; both centred."""
+        """Store X, the candidates, and Y, what is to be covered, None for X."""
         self.same, self.workers, self.square = Y is None, workers, square
-        self.X, self.left = self._scaled(X)
-        self.Y, self.right = (self.X, self.left) if Y is None else self._scaled(Y)
+        covered = X if Y is None else Y
+        centre = None if is_sparse(X) else covered.mean(0)  # rounding is smaller
+        self.X, self.left = self._scaled(X, centre)
+        self.Y, self.right = (self.X, self.left) if Y is None else self._scaled(Y, centre)
         self.n, self.N = self.left.size, self.right.size
         self._local = threading.local()
 
-    def _scaled(self, X: Any) -> tuple[Any, Any]:
+    def _scaled(self, X: Any, centre: Any) -> tuple[Any, Any]:
         """Return x and s in float32 such that S_ij = 2^(x_i·y_j - s_i - s_j)."""
-        X = float32_rows(X, np.sqrt(2 / np.log(2) / self.square), FARTHEST)
-        return X, (row_norms2(X) / 2).astype(np.float32)
+        X, squares = float32_rows(X, centre, np.sqrt(2 / np.log(2) / self.square), FARTHEST)
+        return X, squares / 2
 
     def _product(self, A: Any, B: Any) -> Any:
         """Return A Bᵀ; the next call of this thread overwrites it."""
@@ -201,7 +202,7 @@ class Rows(Similarity):
 
     def kept(self) -> Kept:
         """Return the same similarities, all of them in memory."""
-        if self.n * self.N <= SMALL:
+        if is_small(self.n, self.N):
             T = np.empty((self.N, self.n), dtype=np.float32)
             multiply(self.Y, self.X, T)
             T -= self.left
@@ -248,7 +249,7 @@ class Kept(Similarity):
         weights: Any,
     ) -> FloatArray:
         """Return what candidates add; to the items one by one."""
-        if candidates is not None or self.T.size <= SMALL:
+        if candidates is not None or is_small(self.n, self.N):
             if candidates is not None and self._symmetric and items is None:
                 S = self.T[candidates].T  # which is contiguous
             else:
@@ -316,6 +317,6 @@ class Graph(Similarity):
 
 
 def of_rows(X: Any, Y: Any, square: float, workers: int, most: int = KEPT) -> Similarity:
-    """Return the similarities of centred rows X to rows Y, or to each other; kept up to `most`."""
+    """Return the similarities of rows X to rows Y, or to each other; kept up to `most`."""
     rows = Rows(X, Y, square, workers)
     return rows.kept() if rows.n * rows.N <= min(most, KEPT) else rows

@@ -101,9 +101,10 @@ class Wishes:
         """Return the weights of the items that are to be covered; quality where these are X."""
         if pool.same and self.cover is None:
             return quality
-        weights = self.split_cover()[1]
+        rows, weights = self.split_cover()
         if weights is None:
             return np.ones(pool.N)
+        weights = aligned(weights, rows, "weights", of="cover")
         found = as_numbers(weights, "the weights of cover", pool.N)
         if (found < 0).any() or not found.any():
             raise InputError("the weights of cover must be >= 0, and one of them above 0")

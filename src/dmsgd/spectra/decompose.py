@@ -12,7 +12,6 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from dmsgd.inputs.arrays import FloatArray, on_host
 from dmsgd.inputs.progress import EIGH, is_short, run_interruptible
@@ -31,6 +30,8 @@ def eigh(symmetric: Any) -> tuple[FloatArray, Any]:
     By divide and conquer, in five times the memory of the matrix. The size alone decides between
     the LAPACKs of SciPy and NumPy, whose results differ by rounding.
     """
+    from scipy import linalg
+
     np.negative(symmetric, out=symmetric)  # so that vectors come in order, not reversed
     if is_short(EIGH * len(symmetric) ** 3):  # faster by about 6 %
         driver = "evd" if len(symmetric) > 1 else "ev"  # evd of one row fails in SciPy 1.12
@@ -51,6 +52,8 @@ def qr(A: Any) -> tuple[Any, Any]:
 @singledispatch
 def solve_triangular(B: Any, lower: FloatArray) -> Any:
     """Return lower^-1 B for a lower triangular matrix, a NumPy array; B may be overwritten."""
+    from scipy import linalg
+
     return linalg.solve_triangular(lower, B, lower=True, overwrite_b=True, check_finite=False)
 
 
@@ -184,6 +187,8 @@ def principal(C: FloatArray, count: int) -> FloatArray:
 
 def leading(products: FloatArray, count: int) -> FloatArray:
     """Return the eigenvectors of a symmetric matrix with the largest eigenvalues, those first."""
+    from scipy import linalg
+
     last = [len(products) - count, len(products) - 1]
     _, vectors = linalg.eigh(products, subset_by_index=last, check_finite=False)
     return np.asarray(vectors[:, ::-1])

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from scipy import linalg
 
 from dmsgd.errors import RankError, warn_kernel
 from dmsgd.inputs.arrays import (
@@ -232,6 +231,8 @@ def log_det_of_rows(A: FloatArray, rounded: bool, whole: Any = None) -> float:
     1e-14 left of its length or, if A itself is not `rounded`, of the columns that are left; or of
     `whole`, if that is given.
     """
+    from scipy import linalg
+
     sizes = np.abs(A).max(axis=0)
     order = np.argsort(-sizes, kind="stable")
     R, rows = linalg.qr(A[:, order].T, mode="r", pivoting=True, check_finite=False)
