@@ -109,7 +109,7 @@ def others():
 def greedy_sets():
     """Print the times of greedy sets."""
     names = ["dmsgd", "no quality", "plain NumPy", *others()]
-    dmsgd.select(candidates(1000, 8)[0], 2, how="greedy")  # loads compiled loops, for small sets too
+    dmsgd.select(candidates(1000, 8)[0], 2, how="greedy")  # loads compiled loops
     print("| candidates | k |", " | ".join(names), "|\n|---|---|", "---|" * len(names))
     for n, d, k in SIZES:
         X, q = candidates(n, d)
