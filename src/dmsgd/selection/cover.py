@@ -19,6 +19,8 @@ from dmsgd.selection.work import Work
 NOTHING = 1e-6
 #: Scales, each a quarter of the one before, at which nothing is added before the choice ends.
 MISSES = 4
+#: Items that cost a smaller share of the dearest than this cost as much.
+CHEAPEST = 1e-100
 
 
 def covering_set(
@@ -114,7 +116,10 @@ def _at_one_scale(
     vector, chosen, least, left = state.similarity.vector, [], -1.0, rules.k - rules.count
     what = f"a covering set of {counted(left, 'item')} of {pool.n:,}"
     work = Work(state.similarity, left, what, pool.is_part)
-    price = vector(rules.costs, np.float64) if by_cost else None
+    price = None
+    if by_cost and rules.costs is not None:
+        shares = rules.costs / rules.costs.max()
+        price = vector(np.maximum(shares, CHEAPEST), np.float64)
     while rules.more() and (open_ := live & rules.open).any():
         if np.isfinite(missing) and state.amount >= missing * (1 - NOTHING):
             break
