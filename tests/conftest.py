@@ -7,6 +7,7 @@ import ast
 import gc
 import hashlib
 import os
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +18,10 @@ from left_behind import differences, put_back, shared
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+# Shells start background jobs with SIGINT ignored, and what tests start would be so, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # numba compares the time of change of one file with what it keeps of a function, and these contain
 # functions of other files: a change to any of them begins a new folder.

@@ -82,6 +82,13 @@ def test_draws_follow_the_target() -> None:
     np.testing.assert_allclose(b, 4 * random_target(30) / random_target(30).sum(), rtol=1e-6)
 
 
+def test_a_spectrum_whose_features_overflow_is_refused_by_name() -> None:
+    V = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 3)))[0]
+    spectrum = dmsgd.spectra.Spectrum([1e307, 5e306, 1e306], V)
+    with pytest.raises(ValueError, match="kernel"):
+        prescribe(spectrum, 2, np.full(6, 1 / 3))
+
+
 def test_uniform_needs_no_weights() -> None:
     design = dmsgd.diversify(features(200, 12), 6, target="uniform")
     np.testing.assert_allclose(dmsgd.unbiased_weights(design), 1 / 6, rtol=1e-5)

@@ -23,8 +23,10 @@ import dmsgd
 from dmsgd.features import rows
 from dmsgd.features.features import SHORTER
 from dmsgd.inputs import progress
+from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.threads import in_background
 from dmsgd.kernels import pivoted_cholesky
+from dmsgd.samplers.parallel import draw_in_parallel
 from dmsgd.spectra import decompose
 
 
@@ -117,6 +119,7 @@ import numpy as np
 from scipy import sparse
 from dmsgd.features import rows
 from dmsgd.inputs import progress
+from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.threads import in_background
 progress.LONG, progress.EVERY = 1e-3, 0.2
 X = sparse.random_array((5000, 5000), density=1e-3, rng=np.random.default_rng(0), format="csr")
@@ -186,6 +189,26 @@ def test_long_work_in_a_thread_returns_the_same(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(abs(vectors.T @ turned), np.eye(120), atol=1e-11)
     np.testing.assert_allclose(decompose.eigenvalues(F.T @ F), alone, **close)
     assert len(threads) == 2
+
+
+def test_long_batches_are_drawn_in_a_thread_and_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    F, sizes, threads = np.random.default_rng(0).normal(size=(40, 30)), [], []
+    design = dmsgd.KDPP(dmsgd.kernels.exact(dmsgd.kernels.Linear(F)), 20)
+    expected = design.sample(100, seed=0)  # more than NumPy draws, so that loops are loaded
+    monkeypatch.setattr(progress, "LONG", 1e-9)
+    monkeypatch.setattr(
+        progress, "in_background", lambda *a, **b: threads.append(1) or in_background(*a, **b)
+    )
+    monkeypatch.setattr("dmsgd.samplers.parallel.PRODUCTS", 1.0)
+    np.testing.assert_array_equal(design.sample(5, seed=0), expected[:5])
+    assert len(threads) == 5
+
+    def draw(first: int, out: IntArray) -> int:
+        sizes.append((first, len(out)))
+        return len(out)
+
+    draw_in_parallel(draw, 0, 4, 20, 1, products=0.5)
+    assert sizes == [(0, 2), (2, 2)]
 
 
 def test_ctrl_c_does_not_wait_for_a_second_of_work() -> None:

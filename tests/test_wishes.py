@@ -94,6 +94,14 @@ def test_given_items_count_towards_at_most(rng):
     assert (groups[found] == "a").sum() <= 1
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_costs_of_any_size(rng):
+    X, costs = rng.normal(size=(9, 2)), np.geomspace(1e-320, 1e300, 9)
+    found = dmsgd.select(X, costs=costs, budget=1e300)
+    assert sorted(found.tolist()) == list(range(9))
+    assert dmsgd.select(X, costs=costs, budget=2e-320).tolist() == [0]
+
+
 def test_a_budget_takes_the_better_of_two_greedy_sets(rng):
     for _ in range(20):
         X, costs = rng.normal(size=(12, 2)), rng.uniform(0.5, 2, 12)

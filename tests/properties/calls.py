@@ -18,6 +18,7 @@ from kinds import Kind
 
 import dmsgd
 from dmsgd import diagnostics
+from dmsgd.selection.items import as_named_items
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,9 @@ def loaded_schedule(s, **given):
 def is_selection(items, s, arguments):
     results.is_items(items, s.n)
     assert len(set(items.tolist())) == items.size == arguments["k"]
-    assert not set(items.tolist()) & {
-        *np.ravel(arguments["given"]),
-        *np.ravel(arguments["exclude"]),
-    }
+    for name in ("given", "exclude"):
+        closed = as_named_items(arguments[name], arguments["X"], s.n, name)
+        assert not set(items.tolist()) & set(closed.tolist())
 
 
 def is_covering(found, s, arguments):
@@ -85,9 +85,9 @@ def is_duplicates(found, s, arguments):
     assert (found.similarities >= arguments["above"]).all()
     first = found.representative
     assert (first[first] == first).all()
-    assert (first <= np.arange(s.n)).all()
+    assert (first <= np.arange(first.size)).all()
     assert (first[found.pairs[:, 0]] == first[found.pairs[:, 1]]).all()
-    assert 2 <= found.searched <= s.n
+    assert 2 <= found.searched <= first.size
     repr(found)
 
 
@@ -110,9 +110,12 @@ POSITIVE_SHARE = Kind(
 )
 FEW_ITEMS = Kind(
     {"none": lambda s: (), "one": lambda s: [0], "uint8": lambda s: np.uint8([1])},
-    kinds.ITEMS.bad,
-    {"twice": lambda s: [0, 0], "all": lambda s: range(s.n)},
-)
+    {name: make for name, make in kinds.ITEMS.bad.items() if name not in ("None", "set")},
+    {
+        "twice": lambda s: [0, 0], "all": lambda s: range(s.n), "None": lambda s: None,
+        "set": lambda s: {1, 2}, "mask": lambda s: np.arange(s.n) == 1,
+    },
+)  # fmt: skip
 
 #: Items that are excluded, of which two may be given.
 OTHERS = Kind(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from math import ceil
 from threading import Event
 from typing import Any, TypeVar
 
@@ -13,8 +14,8 @@ from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.threads import in_background
 
-#: Pieces of work per thread, and the most items in one, so that Ctrl-C works.
-SHARES, PIECE = 4, 2**20
+#: Pieces of work per thread, and the most items and multiplications in one, so that Ctrl-C works.
+SHARES, PIECE, PRODUCTS = 4, 2**20, 5e9
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -27,14 +28,17 @@ def draw_in_parallel(
     k: int,
     workers: int,
     failure: str = "its sampler gave up",
+    products: float = 0.0,
 ) -> IntArray:
     """Return draws start to start + size, shape (size, k), made by `draw(start, out)` in threads.
 
     `draw` returns how many rows of `out` it filled; `failure` says why if these are not all.
+
+    products: multiplications of one draw, if there are many more than items.
     """
     out = np.empty((size, k), dtype=np.int64)
     shares = 1 if workers == 1 else SHARES * workers  # a slow thread leaves some to others
-    count = min(max(shares, -(-size * k // PIECE)), max(size, 1))
+    count = min(max(shares, ceil(size * max(k / PIECE, products / PRODUCTS))), max(size, 1))
 
     def work(part: tuple[int, int]) -> None:
         first, last = part

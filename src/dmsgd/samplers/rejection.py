@@ -11,6 +11,8 @@ import numpy as np
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.messages import counted
+from dmsgd.inputs.progress import run_interruptible
 from dmsgd.polynomials import log_polynomials
 from dmsgd.samplers.parallel import draw_in_parallel
 from dmsgd.samplers.protocol import PreparedSampler, RowArguments, RowSource
@@ -22,6 +24,9 @@ NOT_ORTHONORMAL = (
 
 #: Rows of V with this many columns or more are also kept as int8; shorter ones gain nothing.
 INT8_COLUMNS = 128
+
+#: Multiplications of a batch, in k³: 3 of many items, more where k is close to n.
+PRODUCTS = 10.0
 
 #: The scratch of batches up to this size, at most 9 MB, is kept from one call to the next.
 KEPT_UP_TO = 512
@@ -41,6 +46,7 @@ def kdpp_sampler(source: RowSource, values: FloatArray, k: int) -> PreparedSampl
     """Return the sampler of the k-DPP with these eigenvalues and the eigenvectors of `source`."""
     log_e = log_polynomials(values, k)
     free: list[Any] = []  # scratch that no thread uses now
+    products, what = PRODUCTS * float(k) ** 3, f"a draw of {counted(k, 'item')}"
 
     def sample(key: int, start: int, size: int, workers: int) -> IntArray:
         def rows(first: int, out: IntArray) -> int:
@@ -48,12 +54,13 @@ def kdpp_sampler(source: RowSource, values: FloatArray, k: int) -> PreparedSampl
                 fill = free.pop()
             except IndexError:
                 fill = _row_filler(source, k, (k + 1) // 2, log_e=log_e)
-            done: int = fill(out, key, first)
+            work = partial(fill, out, key, first)
+            done: int = run_interruptible(work, len(out) * products, what)
             if k <= KEPT_UP_TO:
                 free.append(fill)
             return done
 
-        return draw_in_parallel(rows, start, size, k, workers, NOT_ORTHONORMAL)
+        return draw_in_parallel(rows, start, size, k, workers, NOT_ORTHONORMAL, products)
 
     return PreparedSampler("rejection", sample)
 

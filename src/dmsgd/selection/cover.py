@@ -19,6 +19,8 @@ from dmsgd.selection.work import Work
 NOTHING = 1e-6
 #: Scales, each a quarter of the one before, at which nothing is added before the choice ends.
 MISSES = 4
+#: Items that cost a smaller share of the dearest than this cost as much.
+CHEAPEST = 1e-100
 
 
 def covering_set(
@@ -114,8 +116,10 @@ def _at_one_scale(
     vector, chosen, least, left = state.similarity.vector, [], -1.0, rules.k - rules.count
     what = f"a covering set of {counted(left, 'item')} of {pool.n:,}"
     work = Work(state.similarity, left, what, pool.is_part)
-    price = vector(rules.costs, np.float64) if by_cost else None
-    met = missing * (1 - NOTHING)
+    price, met = None, missing * (1 - NOTHING)
+    if by_cost and rules.costs is not None:
+        shares = rules.costs / rules.costs.max()
+        price = vector(np.maximum(shares, CHEAPEST), np.float64)
     while rules.count < rules.k and np.count_nonzero(open_ := live & rules.open):
         if met < np.inf and state.amount >= met:
             break

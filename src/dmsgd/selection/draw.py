@@ -75,10 +75,10 @@ def draw_set(
     if drawn is None:
         chosen = greedy_items(F, q, k, known, free)
         worst = chosen[np.argmin(q[chosen])]
+        share = q[worst] / q[free].max()
         raise InputError(
-            f"{k} items can be drawn only with such as item {worst}, whose quality is "
-            f"{q[worst]:.1g} of the largest, which rounding hides; reduce k, or let diversity "
-            f"count more",
+            f"the k-DPP of {k} items needs item {worst}, but its quality is {share:.1g} of the "
+            f"largest, too little for double precision; reduce k, or let diversity count more",
             how="greedy",
         )
     if smaller < square:

@@ -123,14 +123,15 @@ def select(
     (or 256 k) in blocks or on Dask are chosen from in two rounds: each block chooses items that
     cover it, and of these the set is chosen, to cover a sample (docs/project/blocks.md). "greedy"
     takes O(n d k + n k²) operations at most, fewer with quality, and 8 n k bytes, or half from
-    2 GiB on. "draw" is exact for up to 2,000 items, or 3 k
-    up to 10,000, and by a factor of low rank or a Markov chain for more
+    2 GiB on. "draw" is exact for up to 2,000 items, or 3 k up to 10,000; for more it is within 1 %
+    of the k-DPP (total variation), by a Markov chain or a factor of low rank
     (docs/results/approximations.md).
 
     Items of quality 0 are chosen only if there are fewer than k others; then, and if fewer than k
     items are distinct, `select` warns and chooses the rest by quality, duplicates included. Raises
-    ValueError if fewer than k items are neither given nor excluded. See also `Selection`,
-    `near_duplicates`, `uncertainty`, `dmsgd.sklearn.DiverseSelector`, `cells`.
+    ValueError if fewer than k items are neither given nor excluded, and for "draw" if it needs
+    items whose quality is too small for double precision. See also `Selection`, `near_duplicates`,
+    `uncertainty`, `dmsgd.sklearn.DiverseSelector`, `cells`.
 
     >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
     >>> select(X, k=2)
@@ -260,9 +261,9 @@ def filled(items: IntArray, q: FloatArray, rules: Rules) -> IntArray:
         if rules.open[item] and rules.more():
             rules.take(item)
             rest.append(item)
-    k, verb = items.size + len(rest), "is" if items.size == 1 else "are"
+    k, verbs = items.size + len(rest), ["is" if n == 1 else "are" for n in (items.size, len(rest))]
     warn_kernel(
-        f"only {items.size:,} of {counted(k, 'item')} {verb} distinct and of quality above 0; the "
-        f"other {len(rest):,} are chosen by quality alone"
+        f"only {items.size:,} of {counted(k, 'item')} {verbs[0]} distinct and of quality above 0; "
+        f"the other {len(rest):,} {verbs[1]} chosen by quality alone"
     )
     return np.concatenate([items, np.array(rest, dtype=np.int64)])

@@ -139,7 +139,8 @@ def _factor(spectrum: Spectrum, k: int) -> Features:
 
 
 def _rows(spectrum: Spectrum) -> Features:
-    return as_features(np.asarray(spectrum.vectors) * np.sqrt(spectrum.values), allow_tiny=True)
+    F = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values)
+    return as_features(F, "kernel", allow_tiny=True)
 
 
 def _solve_entries(
