@@ -133,7 +133,8 @@ class KDPP(ClosedForm):
 
     def _log_prob(self, batches: IntArray) -> FloatArray:
         """log det(L_Y) - log e_k(λ). O(r k²) per batch."""
-        return self.spectrum.log_det(batches) - log_polynomial(self.spectrum.values, self.k)
+        log_e = log_polynomial(self.spectrum.values, self.k)
+        return np.asarray(self.spectrum.log_det(batches) - log_e)
 
     def given(self, items: Any = (), *, exclude: Any = ()) -> Conditioned:
         """Return this k-DPP given that `items` are in every batch and those of `exclude` in none.
@@ -279,7 +280,7 @@ class Conditioned(ClosedForm):
             return logs
         log_det = self._whole.spectrum.log_det
         logs[complete] = log_det(batches[complete]) - log_det(self.given_items[None])
-        return logs - log_polynomial(self._rest.spectrum.values, self._rest.k)
+        return np.asarray(logs - log_polynomial(self._rest.spectrum.values, self._rest.k))
 
     def greedy_map(self) -> IntArray:
         """Return the given items and k - |given| others added greedily, as `KDPP.greedy_map`."""
