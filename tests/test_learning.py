@@ -180,6 +180,14 @@ def test_sets_of_dependent_items(normal):
         log_prob([[[2, 3]], [[0, 1]]], 2, features=torch.stack([B, B])).sum().backward()
 
 
+def test_no_probability_is_above_one(normal):
+    """Items beside one that is so much longer that rounding hides them cannot be in a set."""
+    B = normal(6, 3)
+    B.data[0] *= 1e9
+    assert host(log_prob([[0], [1], [0, 1], [2, 3]], features=B)).max() <= 1e-9
+    assert log_prob([[2, 3]], features=B).item() == -torch.inf
+
+
 @pytest.mark.parametrize("k", [2, None])
 def test_second_derivatives_raise(normal, k):
     """Of a plain sum, `once_differentiable` would return wrong ones in silence."""

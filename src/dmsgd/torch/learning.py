@@ -53,8 +53,8 @@ def log_prob(sets: Any, k: int | None = None, *, features: Any = None, L: Any = 
 
     The result is float64; gradients have the type and the device of the features or L. It takes
     O(n d² + d³) for features and O(n³) for L, once for all sets, and O(k² d + k³) per set. Features
-    are known by their Gram matrix: directions below 1e-7 of the longest count as none, and items
-    that others determine up to 1e-6 of their length as dependent.
+    are known by their Gram matrix: directions below about 1e-6 of the longest count as none, and
+    items that others determine up to 1e-6 of their length as dependent.
 
     A set of dependent items has log P = -inf and no gradient: leave it out of the loss, or
     `backward` raises ValueError and names it. Second derivatives raise NotImplementedError. Raises
@@ -82,8 +82,11 @@ def log_prob(sets: Any, k: int | None = None, *, features: Any = None, L: Any = 
     if not (real := items >= 0).all():
         eye = torch.eye(items.shape[-1]).to(A)
         within = torch.where(real[..., :, None] & real[..., None, :], within, eye)
-    logs, normaliser = log_det(within), log_normaliser(S, k, name)
-    return logs - normaliser.reshape((*groups, *[1] * (logs.ndim - len(groups))))
+    trace = S.detach().diagonal(dim1=-2, dim2=-1).sum(-1)
+    resolved = Rounding(1.0, S.shape[-1]).cutoff * trace  # what rounding leaves of lengths squared
+    per_set = (*groups, *[1] * (items.ndim - 1 - len(groups)))
+    logs = log_det(within, real * resolved.reshape((*per_set, 1)))
+    return logs - log_normaliser(S, k, name).reshape(per_set)
 
 
 def _matrices(A: Any, items: Any, dense: bool) -> tuple[Any, Any]:
@@ -126,7 +129,8 @@ class _LogNormaliser(torch.autograd.Function):
                 "L is not positive semi-definite (it has a negative eigenvalue), so its "
                 "determinants are no probabilities; learn features B with L = B Bᵀ"
             )
-        values = np.where(values > Rounding(1.0, V.shape[-1]).cutoff * largest, values, 0.0)
+        least = Rounding(1.0, V.shape[-1]).cutoff * values.sum(axis=-1, keepdims=True)
+        values = np.where(values > least, values, 0.0)
         if k is None:
             logs, w = np.log1p(values).sum(axis=-1), 1 / (1 + values)
         else:
@@ -148,13 +152,17 @@ class _LogNormaliser(torch.autograd.Function):
 
 
 class _LogDet(torch.autograd.Function):
-    """log det of positive semi-definite matrices (..., k, k); -inf where rows are dependent."""
+    """log det of positive semi-definite matrices (..., k, k); -inf where rows are dependent.
+
+    least: what others must leave of the squared length of each row, shape (..., k).
+    """
 
     @staticmethod
-    def forward(ctx: Any, S: Any) -> Any:
+    def forward(ctx: Any, S: Any, least: Any) -> Any:
         C, failed = torch.linalg.cholesky_ex(S)
         left, whole = (M.diagonal(dim1=-2, dim2=-1) for M in (C, S))
-        possible = (failed == 0) & (left.square() > DEPENDENT * whole).all(-1)
+        least = torch.maximum(least, DEPENDENT * whole)
+        possible = (failed == 0) & (left.square() > least).all(-1)
         C = torch.where(possible[..., None, None], C, torch.eye(S.shape[-1]).to(S))
         ctx.save_for_backward(C, possible)
         logs = 2 * C.diagonal(dim1=-2, dim2=-1).log().sum(-1)
@@ -173,7 +181,7 @@ class _LogDet(torch.autograd.Function):
         grad = grad.masked_fill(
             ~possible, 0.0
         )  # where the loss does not depend on it, it may be NaN
-        return grad[..., None, None] * torch.cholesky_inverse(C)
+        return grad[..., None, None] * torch.cholesky_inverse(C), None
 
 
 gram: Any = _Gram.apply
