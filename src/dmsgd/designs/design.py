@@ -147,7 +147,8 @@ class ClosedForm(Design):
     def log_prob(self, batches: Any) -> FloatArray:
         """Return log P(Y) for each row of `batches`, -inf for rows that are never drawn.
 
-        P is the probability of the set: the order of a row does not matter.
+        P is the probability of the set: the order of a row does not matter. With gradients, for
+        k-DPPs and DPPs: `dmsgd.torch.log_prob`.
         """
         Y = as_items(batches, self.n, "batches")
         if Y.ndim not in (1, 2) or Y.shape[-1] != self.k:
