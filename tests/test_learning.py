@@ -69,7 +69,7 @@ def test_many_ground_sets(normal, k):
         log_prob(more, k, L=B @ B.mT),
     ):
         torch.testing.assert_close(found, each, rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(log_prob(one, k, features=B), each[:, 0], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(log_prob(one, k, features=B), each[:, 0], rtol=1e-10, atol=1e-10)
     check_gradient(lambda B: log_prob(one, k, features=B), B)
     check_gradient(lambda B: log_prob(more, k, features=B), B)
     check_gradient(lambda B: log_prob(more, k, L=B @ B.mT + torch.eye(7).to(B)), B)
@@ -78,7 +78,7 @@ def test_many_ground_sets(normal, k):
 def test_ground_sets_with_sets_of_different_sizes(normal):
     B = normal(4, 7, 5)
     each = torch.stack([log_prob([Y], features=B[q])[0] for q, Y in enumerate(RAGGED)])
-    torch.testing.assert_close(log_prob(RAGGED, features=B), each, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(log_prob(RAGGED, features=B), each, rtol=1e-10, atol=1e-10)
     check_gradient(lambda B: log_prob(RAGGED, features=B), B)
 
 
