@@ -180,6 +180,16 @@ def test_sets_of_dependent_items(normal):
         log_prob([[[2, 3]], [[0, 1]]], 2, features=torch.stack([B, B])).sum().backward()
 
 
+@pytest.mark.parametrize("k", [2, None])
+def test_near_duplicates_among_many_items_are_possible(normal, k):
+    B = normal(20_000, 5)
+    B.data[1] = B.data[0] + 3e-6 * B.data[2]
+    design = dmsgd.KDPP(Linear(host(B)), k) if k else dmsgd.DPP(Linear(host(B)))
+    found = log_prob([[0, 1]], k, features=B)
+    np.testing.assert_allclose(host(found), design.log_prob([[0, 1]]), atol=1e-3)
+    assert gradient(found, B).isfinite().all()
+
+
 def test_no_probability_is_above_one(normal):
     """Items beside one that is so much longer that rounding hides them cannot be in a set."""
     B = normal(6, 3)

@@ -35,7 +35,8 @@ from dmsgd.spectra.rounding import Rounding
 
 #: An item is dependent if the others leave no more than this share of its squared length.
 DEPENDENT = 1e-12
-#: Asymmetry and negative eigenvalues up to this share of the largest are rounding, in float32 too.
+#: Asymmetry and negative eigenvalues up to this share of the largest are rounding, in float32 too;
+#: so is a change of log P by as much.
 ROUNDED = 1e-6
 
 
@@ -82,10 +83,12 @@ def log_prob(sets: Any, k: int | None = None, *, features: Any = None, L: Any = 
     if not (real := items >= 0).all():
         eye = torch.eye(items.shape[-1]).to(A)
         within = torch.where(real[..., :, None] & real[..., None, :], within, eye)
+    # In det(I + L), rounding may hide eigenvalues below this; then det(L_Y) must not have them.
     trace = S.detach().diagonal(dim1=-2, dim2=-1).sum(-1)
-    resolved = Rounding(1.0, S.shape[-1]).cutoff * trace  # what rounding leaves of lengths squared
+    hidden = Rounding(1.0, S.shape[-1]).cutoff * trace * (k is None)
+    hidden = hidden * (hidden > ROUNDED)
     per_set = (*groups, *[1] * (items.ndim - 1 - len(groups)))
-    logs = log_det(within, real * resolved.reshape((*per_set, 1)))
+    logs = log_det(within, real * hidden.reshape((*per_set, 1)))
     return logs - log_normaliser(S, k, name).reshape(per_set)
 
 
@@ -129,8 +132,7 @@ class _LogNormaliser(torch.autograd.Function):
                 "L is not positive semi-definite (it has a negative eigenvalue), so its "
                 "determinants are no probabilities; learn features B with L = B Bᵀ"
             )
-        least = Rounding(1.0, V.shape[-1]).cutoff * values.sum(axis=-1, keepdims=True)
-        values = np.where(values > least, values, 0.0)
+        values = np.where(values > Rounding(1.0, V.shape[-1]).cutoff * largest, values, 0.0)
         if k is None:
             logs, w = np.log1p(values).sum(axis=-1), 1 / (1 + values)
         else:
