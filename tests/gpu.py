@@ -16,13 +16,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-#: Distributions, sets of `select`, loaders in threads, a training run, set-up, stored draws.
+#: Distributions, sets of `select`, loaders in threads, a training run, set-up, stored draws, and
+#: log-probabilities with gradients.
 FILES = [
     "cuda",
     "cuda_threads",
     "cuda_program",
     "cuda_selection",
     "device_math",
+    "learning",
     "stored_draws",
 ]
 

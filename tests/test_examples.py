@@ -169,6 +169,18 @@ def test_select_for_labelling(run):
 
 
 @pytest.mark.long
+def test_learn_kernel(run):
+    output = run("learn_kernel.py")
+    pattern = r"^(\w+): held-out log P (\S+) at the start, (\S+) learned, (\S+) true$"
+    found = {name: list(map(float, logs)) for name, *logs in re.findall(pattern, output, re.M)}
+    for start, learned, true in (found["planted"], found["slates"]):
+        assert true - 0.3 < learned < true
+        assert start < true - 1
+    items = eval(re.search(r"; greedy: (.*)$", output, re.M)[1])
+    assert len(set(items)) == 5
+
+
+@pytest.mark.long
 def test_notebook(run):
     output = run("notebook.py")
     assert "design = dmsgd.Stratified(y, k=20)" in output

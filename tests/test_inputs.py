@@ -77,7 +77,8 @@ BAD = {
         lambda: dmsgd.diversify(np.array([["a", 1]], dtype=object), 1), TypeError, "holds text"),
     "complex": (lambda: dmsgd.diversify(X * 1j, 3), TypeError, "real numbers, got dtype complex"),
     "ragged": (lambda: dmsgd.diversify([[1.0], [1.0, 2.0]], 1), ValueError, "not a rectangular"),
-    "asymmetric": (lambda: kernels.Precomputed(SKEW), ValueError, "not symmetric.*0.5"),
+    "asymmetric": (
+        lambda: kernels.Precomputed(SKEW), ValueError, "not symmetric.*0.5.*not supported"),
     "indefinite": (
         lambda: kernels.Precomputed([[1.0, 2.0], [2.0, 1.0]]), ValueError, "negative eigenvalue"),
     "not square": (lambda: kernels.Precomputed(X), ValueError, r"square, got shape \(12, 5\)"),
@@ -94,6 +95,11 @@ BAD = {
     "seed text": (lambda: dmsgd.Uniform(5, 2).sample(1, seed="x"), TypeError, "seed must be None"),
     "seed float": (lambda: dmsgd.Uniform(5, 2).sample(1, seed=1.5), TypeError, "seed must be None"),
     "seed negative": (lambda: dmsgd.Uniform(5, 2).sample(1, seed=-1), ValueError, "negative"),
+    "random_state": (lambda: dmsgd.Uniform(5, 2).sample(1, random_state=0), TypeError, "pass seed"),
+    "random_state of a DPP": (
+        lambda: dmsgd.DPP(np.eye(3)).sample(random_state=0), TypeError, "pass seed"),
+    "no size": (lambda: dmsgd.KDPP(np.eye(3), 2).sample(seed=0), TypeError, r"sample\(1, seed=0"),
+    "no size of a DPP": (lambda: dmsgd.DPP(np.eye(3)).sample(), TypeError, "how many batches"),
     "no workers": (lambda: dmsgd.Uniform(5, 2).sample(1, workers=0), ValueError, "workers"),
     "workers a float": (
         lambda: dmsgd.Uniform(5, 2).sample(1, workers=-1.0), TypeError, "workers must be an int"),

@@ -71,7 +71,7 @@ def test_what_runs_as_on_other_processors_exists() -> None:
 
 def test_all_tests_that_need_a_gpu_run_there() -> None:
     found = {path.stem.removeprefix("test_") for path in (ROOT / "tests").glob("test_cuda*.py")}
-    assert found | {"device_math", "stored_draws"} == set(gpu.FILES)
+    assert found | {"device_math", "learning", "stored_draws"} == set(gpu.FILES)
     assert (ROOT / "tests" / "test_device_math.py").exists()
 
 

@@ -10,6 +10,7 @@ from dmsgd.polynomials import (
     log_binomial,
     log_elementary_symmetric,
     log_polynomial,
+    log_polynomial_gradient,
     log_polynomials,
     ratios,
 )
@@ -67,6 +68,22 @@ def test_selection_agrees_with_50_digits(spectrum):
         without = exact_polynomials(np.delete(values, n), k - 1)[k - 1]
         assert abs(mpmath.mpf(pi[n]) / (mpmath.mpf(float(values[n])) * without / total) - 1) < 1e-10
     assert pi.sum() == pytest.approx(k, rel=1e-12)
+
+
+def test_gradients_of_the_normaliser_are_finite_at_zero():
+    values = np.array([3.0, 2.0, 1.0, 1.0, 0.0, 0.0])
+    found, total = log_polynomial_gradient(values, 3), exact_polynomials(values, 3)[3]
+    for n in range(values.size):
+        without = exact_polynomials(np.delete(values, n), 2)[2]
+        assert abs(mpmath.mpf(found[n]) / (without / total) - 1) < 1e-14
+
+
+@pytest.mark.parametrize("function", [ratios, log_polynomial, log_polynomial_gradient])
+def test_many_spectra_are_as_one_by_one(function):
+    values = np.sort(RNG.gamma(0.3, 1, (2, 3, 12)), axis=-1)[..., ::-1]
+    together = function(values, 5)
+    for place in np.ndindex(2, 3):
+        np.testing.assert_array_equal(together[place], function(values[place], 5))
 
 
 def test_pair_selection_agrees_with_50_digits(spectrum):

@@ -60,13 +60,17 @@ def log_elementary_symmetric(values: Any, k: int) -> FloatArray:
 
 
 def ratios(values: FloatArray, k: int) -> FloatArray:
-    """Return R, shape (r + 1, k + 1); column 0 is infinite and R[n, l] = 0 for l > n. O(rk)."""
-    R = np.zeros((values.size + 1, k + 1))
+    """Return R of values (..., r), shape (..., r + 1, k + 1). O(rk).
+
+    R[..., 0] is infinite, and R[n, l] = 0 for l > n. Zeros come last, after k values or more.
+    """
+    *leading, r = values.shape
+    R = np.zeros((r + 1, k + 1, *leading))  # entries of many spectra lie together
     R[:, 0] = np.inf
-    for n, value in enumerate(values, start=1):
+    for n, value in enumerate(np.moveaxis(values, -1, 0), start=1):
         top = min(n, k) + 1
         R[n, 1:top] = (R[n - 1, 1:top] + value) / (1 + value / R[n - 1, : top - 1])
-    return R
+    return np.moveaxis(R, (0, 1), (-2, -1))
 
 
 def log_polynomials(values: FloatArray, k: int) -> FloatArray:
@@ -77,16 +81,29 @@ def log_polynomials(values: FloatArray, k: int) -> FloatArray:
     return logs
 
 
-def log_polynomial(values: FloatArray, k: int) -> float:
-    """Return log e_k of all the values: the log-normaliser of the k-DPP. O(rk)."""
-    return float(np.log(ratios(values, k)[-1, 1:]).sum())
+def log_polynomial(values: FloatArray, k: int) -> Any:
+    """Return log e_k of values (..., r), shape (...): the log-normaliser of the k-DPP. O(rk)."""
+    return np.log(ratios(values, k)[..., -1, 1:]).sum(axis=-1)
 
 
-def _choice_probabilities(values: FloatArray, k: int) -> FloatArray:
-    """Return p, shape (r + 1, k + 1): P(n is chosen with l left to choose); p[n, 0] = 0."""
-    p = np.zeros((values.size + 1, k + 1))
-    p[1:, 1:] = values[:, None] / (values[:, None] + ratios(values, k)[:-1, 1:])
-    return p
+def log_polynomial_gradient(values: FloatArray, k: int) -> FloatArray:
+    """Return ∂ log e_k / ∂λ_n = e_{k-1}(λ without n) / e_k(λ), of the shape of values (..., r).
+
+    It is a sum over the paths of the chain with p[n, l] / λ_n = 1 / (λ_n + R[n-1, l]), which is
+    finite where λ_n = 0. O(rk).
+    """
+    sums = values[..., None] + ratios(values, k)[..., :-1, :]
+    rows, columns = np.moveaxis(sums, (-2, -1), (0, 1)), np.moveaxis(values, -1, 0)
+    left = np.zeros(rows.shape[1:])  # left[l] = P(l still to choose when the chain arrives at n)
+    left[k] = 1.0
+    gradient = np.empty(columns.shape)
+    for n in range(len(rows) - 1, -1, -1):
+        share = left / rows[n]
+        gradient[n] = share.sum(axis=0)
+        share *= columns[n]
+        left -= share
+        left[:-1] += share[1:]
+    return np.moveaxis(gradient, 0, -1)
 
 
 def eigenvector_inclusion(values: FloatArray, k: int) -> FloatArray:
@@ -94,16 +111,7 @@ def eigenvector_inclusion(values: FloatArray, k: int) -> FloatArray:
 
     The probabilities sum to k. O(rk).
     """
-    p = _choice_probabilities(values, k)
-    left = np.zeros(k + 1)  # left[l] = P(l still to choose when the chain arrives at n)
-    left[k] = 1.0
-    pi = np.empty(values.size)
-    for n in range(values.size, 0, -1):
-        chosen = left * p[n]
-        pi[n - 1] = chosen.sum()
-        left -= chosen
-        left[:-1] += chosen[1:]
-    return pi
+    return values * log_polynomial_gradient(values, k)
 
 
 def eigenvector_joint(values: FloatArray, k: int) -> FloatArray:
@@ -113,7 +121,8 @@ def eigenvector_joint(values: FloatArray, k: int) -> FloatArray:
     the chain from every chosen n down to every m < n at once does not.
     """
     r = values.size
-    p = _choice_probabilities(values, k)
+    p = np.zeros((r + 1, k + 1))  # P(n is chosen with l left to choose); p[n, 0] = 0
+    p[1:, 1:] = values[:, None] / (values[:, None] + ratios(values, k)[:-1, 1:])
     left = np.zeros(k + 1)
     left[k] = 1.0
     pairs = np.zeros((r, r))

@@ -118,7 +118,9 @@ def is_dpp(design, s, arguments):
     sizes = design.size_distribution()
     assert abs(sizes @ np.arange(sizes.size) - design.expected_size) < 1e-9 * design.n
     np.testing.assert_allclose(design.marginal_kernel().diagonal(), design.inclusion(), atol=1e-9)
-    likely = design.log_prob(design.sample(3, seed=0))
+    greedy = design.greedy_map()
+    is_batches(greedy[None], 1, greedy.size, s.n)
+    likely = design.log_prob([*design.sample(3, seed=0), greedy])
     assert np.isfinite(likely).all()
     assert (likely <= 1e-9).all()
 

@@ -58,6 +58,57 @@ def gensim_model(s):
         return LdaModel(id2word=words, num_topics=2, eval_every=None, random_state=0)
 
 
+def is_log_probabilities(logs, s, arguments):
+    """Gradients of those that are finite are finite, too."""
+    assert logs.dtype == torch.float64
+    results.is_log_probability(logs.detach().numpy(), s, arguments)
+    for name in ("features", "L"):
+        if getattr(given := arguments.get(name), "requires_grad", False):
+            logs[logs.isfinite()].sum().backward()
+            assert given.grad.isfinite().all()
+
+
+def parameter(s, X, dtype=torch.float64):
+    return torch.tensor(X, dtype=dtype, requires_grad=True)
+
+
+K_OF_SETS = Kind(
+    {"k": lambda s: s.k},
+    {k: v for k, v in kinds.BATCH_SIZE.bad.items() if k != "None"},
+    {"None": lambda s: None, "n": lambda s: s.n, "1": lambda s: 1},
+)
+#: Features that are learned; those that no tensor holds are refused by what makes it an array.
+LEARNED = Kind(
+    {
+        "array": lambda s: s.X,
+        "float32": lambda s: parameter(s, s.X, torch.float32),
+        "float64": lambda s: parameter(s, s.X),
+        "half": lambda s: parameter(s, s.X, torch.float16),
+    },
+    {k: v for k, v in given.FEATURES_BAD.items() if k not in ("3-D", "1e300")},
+    {
+        **given.FEATURES_ODD,
+        "3-D": lambda s: s.X[None],
+        "1e300": lambda s: s.X * 1e300,
+        "1e120": lambda s: parameter(s, s.X * 1e120),
+        "zero rows": lambda s: parameter(s, 0 * s.X),
+    },
+)
+KERNEL_MATRIX = Kind(
+    {
+        "array": lambda s: given.Gram(s).X,
+        "float64": lambda s: parameter(s, given.Gram(s).X),
+        "float32": lambda s: parameter(s, given.Gram(s).X, torch.float32),
+    },
+    given.FEATURES_BAD,
+    {
+        **given.FEATURES_ODD,
+        "low rank": lambda s: parameter(s, s.X @ s.X.T),
+        "asymmetric": lambda s: parameter(s, np.triu(s.X @ s.X.T)),
+        "negative": lambda s: parameter(s, -np.eye(s.n)),
+        "huge": lambda s: np.eye(s.n) * 1e140,
+    },
+)
 MODEL = Kind({"model": model}, given.NOTHING_LIKE_IT)
 DATASET = Kind(
     {"dataset": lambda s: TensorDataset(*tensors(s)),
@@ -427,6 +478,21 @@ TRAINING = {
             "batch_size": kinds.COUNT,
         },
         results.is_finite,
+    ),
+    "torch.log_prob": Call(
+        plain(dmsgd.torch.log_prob),
+        {"sets": kinds.BATCHES, "k": K_OF_SETS, "features": LEARNED},
+        is_log_probabilities,
+    ),
+    "torch.log_prob (L)": Call(
+        plain(dmsgd.torch.log_prob),
+        {"sets": kinds.BATCHES, "k": K_OF_SETS, "L": KERNEL_MATRIX},
+        is_log_probabilities,
+    ),
+    "torch.log_prob (any size)": Call(
+        plain(dmsgd.torch.log_prob),
+        {"sets": kinds.BATCHES_OF_ANY_SIZE, "features": LEARNED},
+        is_log_probabilities,
     ),
     "torch.item_gradients": Call(
         plain(dmsgd.torch.item_gradients),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +31,23 @@ def check_range(size: Any, start: Any, numbers: int) -> tuple[int, int]:
     return size, start
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def with_hints(sample: Method) -> Method:
+    """Return a method `sample` that tells those who come from other packages what to pass."""
+
+    @wraps(sample)
+    def hinted(self: Any, *arguments: Any, **options: Any) -> Any:
+        if "random_state" in options:
+            raise TypeError("sample has no random_state; pass seed, which takes the same values")
+        if not arguments and "size" not in options:
+            raise TypeError("sample needs size, how many batches to draw: sample(1, seed=0)")
+        return sample(self, *arguments, **options)
+
+    return hinted  # type: ignore[return-value]
+
+
 class Design(ABC):
     """A distribution over batches of k distinct items out of n; base class of all but `DPP`.
 
@@ -49,6 +67,7 @@ class Design(ABC):
         """How many batches `sample` makes at a time, at the cost of one."""
         return 1
 
+    @with_hints
     def sample(self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1) -> IntArray:
         """Return batches start..start+size, shape (size, k), int64, distinct within a row.
 
@@ -113,7 +132,8 @@ class ClosedForm(Design):
     def joint(self, i: Any, j: Any) -> FloatArray:
         """Return E[m_i m_j] for item numbers i and j, broadcast against each other.
 
-        All pairs of two lists: design.joint(I[:, None], J). For i = j it is b_i.
+        All pairs of two lists: design.joint(I[:, None], J). For i = j it is b_i. Three items of a
+        k-DPP: design.joint(i, j) * design.given([i, j]).inclusion()[l].
         """
         i, j = as_pairs(i, j, self.n)
         pairs = self._joint(i.ravel(), j.ravel()).reshape(i.shape)
@@ -127,7 +147,8 @@ class ClosedForm(Design):
     def log_prob(self, batches: Any) -> FloatArray:
         """Return log P(Y) for each row of `batches`, -inf for rows that are never drawn.
 
-        P is the probability of the set: the order of a row does not matter.
+        P is the probability of the set: the order of a row does not matter. With gradients, for
+        k-DPPs and DPPs: `dmsgd.torch.log_prob`.
         """
         Y = as_items(batches, self.n, "batches")
         if Y.ndim not in (1, 2) or Y.shape[-1] != self.k:

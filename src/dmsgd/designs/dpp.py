@@ -8,9 +8,10 @@ from typing import Any, final
 import numpy as np
 from scipy import linalg
 
-from dmsgd.designs.design import check_range
+from dmsgd.designs.design import check_range, with_hints
 from dmsgd.designs.html import html_repr
-from dmsgd.designs.kdpp import MARGIN, as_spectrum
+from dmsgd.designs.kdpp import MARGIN, TIED, as_spectrum, greedy_items
+from dmsgd.features import as_features
 from dmsgd.inputs.arrays import (
     BoolArray,
     FloatArray,
@@ -23,7 +24,7 @@ from dmsgd.inputs.arrays import (
 from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.inputs.threads import thread_count
-from dmsgd.kernels.restricted import marginal_without, without
+from dmsgd.kernels.restricted import marginal_without, spectrum_or_none, without
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.spectra.conditional import conditional
 from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE
@@ -74,6 +75,9 @@ class DPP:
         K: an (n, n) array, a Kernel, or the Spectrum of one, with eigenvalues from 0 to 1. If all
            are 0 or 1 it is a projection DPP: every batch has as many items as K has rank.
            Eigenvalues within 1e-12 of 1 count as 1; one above 1 raises ValueError.
+
+        For r orthonormal columns V, `from_marginal(dmsgd.kernels.Linear(V))` is the projection DPP
+        of K = V Vᵀ, which is not formed: O(n r²).
 
         >>> DPP.from_marginal([[0.5, 0.5], [0.5, 0.5]]).log_prob([[0], [1], [0, 1]]).round(3)
         array([-0.693, -0.693,   -inf])
@@ -130,6 +134,7 @@ class DPP:
     def _prepared(self) -> Any:
         return self.spectrum.eigenvectors.sampler_any_size(self._selection)
 
+    @with_hints
     def sample(
         self, size: int, seed: Seed = None, *, start: int = 0, workers: int = 1
     ) -> list[IntArray]:
@@ -143,7 +148,10 @@ class DPP:
         return self.spectrum.eigenvectors.weighted_squares(self._selection).copy()  # of a cache
 
     def joint(self, i: Any, j: Any) -> FloatArray:
-        """Return E[m_i m_j] = K_ii K_jj - K_ij² for broadcast item numbers; b_i for i = j."""
+        """Return E[m_i m_j] = K_ii K_jj - K_ij² for broadcast item numbers; b_i for i = j.
+
+        That of three or more items A is det(K_A), with K of `marginal_kernel`.
+        """
         i, j = as_pairs(i, j, self.n)
         x, y = (self.spectrum.eigenvectors.rows(items) for items in (i, j))
         b = self.inclusion()
@@ -200,6 +208,32 @@ class DPP:
             A = B[:, left.size :].T @ A
         rounded = self.spectrum.rounding.power > 0
         return log_det + (log_det_of_rows(A, rounded, size) if len(A) else 0.0)
+
+    def greedy_map(self) -> IntArray:
+        """Return one likely batch, found greedily: item numbers, best first.
+
+        Each item is the one that makes the batch most likely together with those before it, and of
+        ties (to 1e-9) the first. It ends where no item makes the batch more likely, so it may be
+        empty. O(n r) per item. For batches of one size see `KDPP.greedy_map`.
+
+        >>> DPP([[3.0, 2.9, 0.0], [2.9, 3.0, 0.0], [0.0, 0.0, 4.0]]).greedy_map()
+        array([2, 0])
+        """
+        always, first = self._rest == 0, np.empty(0, dtype=np.int64)
+        odds = self._selection[~always] / self._rest[~always]
+        spectrum = changed(self.spectrum, values=odds)
+        if always.any():
+            # As L = t U Uᵀ + W Wᵀ for t → ∞: items first span U, and W is what they leave of it.
+            V = self.spectrum.eigenvectors.columns(np.arange(self.spectrum.rank))
+            U, W = V[:, always], V[:, ~always] * np.sqrt(odds)
+            first = greedy_items(changed(None, values=np.ones(U.shape[1]), vectors=U), U.shape[1])
+            if always.all():  # a projection
+                return first
+            W -= U @ np.linalg.solve(U[first], W[first])
+            W[first] = 0.0
+            spectrum = spectrum_or_none(as_features(W, allow_tiny=True))
+        more = greedy_items(spectrum, spectrum.rank, first, least=1 + TIED)
+        return np.concatenate([first, more])
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: size, origin, and how evenly items are drawn."""

@@ -133,7 +133,8 @@ class KDPP(ClosedForm):
 
     def _log_prob(self, batches: IntArray) -> FloatArray:
         """log det(L_Y) - log e_k(λ). O(r k²) per batch."""
-        return self.spectrum.log_det(batches) - log_polynomial(self.spectrum.values, self.k)
+        log_e = log_polynomial(self.spectrum.values, self.k)
+        return np.asarray(self.spectrum.log_det(batches) - log_e)
 
     def given(self, items: Any = (), *, exclude: Any = ()) -> Conditioned:
         """Return this k-DPP given that `items` are in every batch and those of `exclude` in none.
@@ -172,7 +173,7 @@ class KDPP(ClosedForm):
         >>> dmsgd.KDPP([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]], k=2).greedy_map()
         array([2, 0])
         """
-        return _greedy_set(self.spectrum, self.k, np.empty(0, dtype=np.int64))
+        return greedy_items(self.spectrum, self.k)
 
     def _pair_moment(self, Y: FloatArray) -> float:
         """Σ_{n≠m} π_nm (u_nᵀu_m - |t_nm|²), u_n = Σ_i V_in² y_i, t_nm = Σ_i V_in V_im y_i.
@@ -279,13 +280,13 @@ class Conditioned(ClosedForm):
             return logs
         log_det = self._whole.spectrum.log_det
         logs[complete] = log_det(batches[complete]) - log_det(self.given_items[None])
-        return logs - log_polynomial(self._rest.spectrum.values, self._rest.k)
+        return np.asarray(logs - log_polynomial(self._rest.spectrum.values, self._rest.k))
 
     def greedy_map(self) -> IntArray:
         """Return the given items and k - |given| others added greedily, as `KDPP.greedy_map`."""
         if not self._rest:
             return self.given_items.copy()
-        others = _greedy_set(self._rest.spectrum, self._rest.k, self.given_items)
+        others = greedy_items(self._rest.spectrum, self._rest.k, self.given_items)
         return np.concatenate([self.given_items, others])
 
     def fingerprint(self) -> str:
@@ -306,8 +307,11 @@ def _places(key: int, start: int, size: int, k: int) -> IntArray:
     return np.argsort(numbers, axis=1, kind="stable")
 
 
-def _greedy_set(spectrum: Spectrum, k: int, without: IntArray) -> IntArray:
+def greedy_items(spectrum: Spectrum, k: int, without: Any = (), least: float = 0.0) -> IntArray:
     """Return k items, each with the largest det(L_Y) that one more item can give, in that order.
+
+    without: items that are not taken.
+    least:   end where no item multiplies the determinant by more than this.
 
     Fast greedy MAP inference (Chen, Zhang, Zhou 2018): with a_i row i of V Λ^(1/2) and q an
     orthonormal basis of the items taken, item i adds the factor d_i = |a_i|² - Σ_q (a_i q)².
@@ -319,11 +323,14 @@ def _greedy_set(spectrum: Spectrum, k: int, without: IntArray) -> IntArray:
     announce(float(spectrum.n) * spectrum.rank * k, spectrum.n, what, advice)
     progress, done = Progress(what), 0
     while done < k:  # start again from the conditional kernel when little is left of every item
-        here = conditional(spectrum, chosen[:done])
+        with np.errstate(over="ignore"):  # of the estimate of its rounding, which is not used here
+            here = conditional(spectrum, chosen[:done])
         roots = np.sqrt(here.values)
         left = here.eigenvectors.weighted_squares(here.values).copy()
-        left[chosen[:done]] = left[without] = 0.0
-        enough, directions = PRECISE * left.max(), np.empty((0, here.rank))
+        left[chosen[:done]] = left[np.asarray(without, dtype=int)] = 0.0
+        if left.max() <= least:
+            break
+        enough, directions = max(PRECISE * left.max(), least), np.empty((0, here.rank))
         while done < k and left.max() > enough:
             best = int(np.argmax(left >= (1 - TIED) * left.max()))
             row = here.eigenvectors.rows(np.array([best]))[0] * roots
@@ -336,4 +343,4 @@ def _greedy_set(spectrum: Spectrum, k: int, without: IntArray) -> IntArray:
             left -= here.eigenvectors.times(roots * row) ** 2
             left[best] = 0.0
             progress(done / k)
-    return chosen
+    return chosen[:done]

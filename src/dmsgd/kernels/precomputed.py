@@ -43,8 +43,8 @@ class Precomputed(Kernel):
         gap = np.abs(L - L.T).max()
         if gap > ASYMMETRIC * np.abs(L).max():
             raise ValueError(
-                f"{name} is not symmetric: |{name} - {name}ᵀ| reaches {gap:.3g}; is "
-                f"({name} + {name}.T) / 2 meant?"
+                f"{name} is not symmetric: |{name} - {name}ᵀ| reaches {gap:.3g}; DPPs with such "
+                f"kernels are not supported"
             )
         self.matrix: FloatArray = (L + L.T) / 2
         self.n = int(L.shape[0])

@@ -176,7 +176,7 @@ class Spectrum:
         """
         self.require_rank(k)
         most = log_binomial(self.n, k) + k * np.log(self.values.sum() / self.n)
-        return max(float(most) - log_polynomial(self.values, k), 0.0)
+        return max(float(most - log_polynomial(self.values, k)), 0.0)
 
     def log_det(self, batches: IntArray) -> FloatArray:
         """Return log det(L_Y) for each row Y of `batches`; -inf where the items are dependent.

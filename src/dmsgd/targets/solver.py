@@ -40,7 +40,12 @@ from dmsgd.features.row_maps import ScaleRows
 from dmsgd.features.rows import gram, product, row_norms2
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.progress import Progress, run_interruptible
-from dmsgd.polynomials import eigenvector_inclusion, log_polynomial, ratios
+from dmsgd.polynomials import (
+    eigenvector_inclusion,
+    log_polynomial,
+    log_polynomial_gradient,
+    ratios,
+)
 from dmsgd.spectra.decompose import eigh, like, right_singular_vectors
 from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
 from dmsgd.spectra.spectrum import Spectrum, spectrum_of_matrix
@@ -155,8 +160,8 @@ class ScaledInclusion:
             scaled = self.F.mapped(ScaleRows(np.sqrt(x)))
             return spectrum_inclusion(scaled.spectrum(overwrite=True), self.k)
         values, U = values[:rank], U[:, :rank]
-        # b_i = x_i Σ_n (f_i · u_n)² π_n / λ_n
-        weights = np.sqrt(eigenvector_inclusion(values, self.k) / values)
+        # b_i = x_i Σ_n (f_i · u_n)² ∂ log e_k / ∂λ_n, which is π_n / λ_n
+        weights = np.sqrt(log_polynomial_gradient(values, self.k))
         b = self.F.projected_norms2(U * like(U, weights))
         return b * x, log_polynomial(values, self.k)
 
