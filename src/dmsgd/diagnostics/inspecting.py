@@ -1,0 +1,225 @@
+"""`inspect`: what is in the data, what batches would hold, and which to use, before training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.designs.build import make_kdpp
+from dmsgd.designs.chosen_spectrum import NEARLY_UNIFORM
+from dmsgd.designs.design import ClosedForm
+from dmsgd.designs.kdpp import KDPP
+from dmsgd.designs.options import DesignOptions, as_design_options
+from dmsgd.designs.stratified import Stratified, Uniform
+from dmsgd.designs.stream import fixed_seed
+from dmsgd.diagnostics.advice import BatchFigures, advise, kind_of_batches
+from dmsgd.diagnostics.facts import NUMBERS, DataFacts, find_facts, take_rows
+from dmsgd.diagnostics.frequency import coverage
+from dmsgd.diagnostics.gradients import gradient_variance
+from dmsgd.diagnostics.inspection import Inspection
+from dmsgd.errors import RankError
+from dmsgd.features import Features, as_features
+from dmsgd.features.convert import split_label_column
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, random_rows
+from dmsgd.inputs.labels import as_labels
+from dmsgd.inputs.messages import counted
+from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function, seed_key
+from dmsgd.inputs.threads import one_blas_thread
+
+#: About as many floating point operations are spent on the eigendecomposition of a k-DPP that is
+#: asked for; up to the second number with one BLAS thread, as more would spin.
+OPERATIONS, ONE_THREAD = 2.5e10, 1e10
+#: Sizes of samples to choose from; items that a target is prescribed for, in many iterations.
+SAMPLES = (100_000, 50_000, 20_000, 10_000, 5000, 3000, 2000, 1500)
+TARGETED = 2000
+#: Operations that the exact variance of a k-DPP may take; beyond, it is estimated from draws.
+EXACT, DRAWS = 1e10, 2000
+#: Squared norms of the longest and the shortest tenth that differ by more than this matter, and
+#: batches that are so many times larger than the effective rank of a kernel.
+NORMS, CROWDED = 3.0, 5.0
+#: Fourth powers of larger numbers, summed, may overflow.
+LARGEST = 1e60
+
+
+def inspect(
+    X: Any,
+    k: int,
+    labels: Any = None,
+    options: DesignOptions | None = None,
+    *,
+    gradients: Any = None,
+    seed: Seed = 0,
+    progress: Callable[[float], None] = lambda fraction: None,
+) -> Inspection:
+    """Return facts about the data, what batches of k hold, and which batches to use.
+
+    X, labels: (n, d) features and (n,) classes, as `diversify` takes them.
+    options:   of a k-DPP to show beside the recommended batches. By default there is none, and no
+               kernel is decomposed.
+    gradients: (n, p), the gradient of each item's loss: noise is then that of the gradients, and a
+               k-DPP is shown, too.
+
+    It recommends `Stratified` for uneven classes and otherwise shuffled epochs, which did best when
+    models were trained on real data; a requested target is kept. Noise is the variance of a batch's
+    mean on the same columns for all kinds of batches. It describes, and does not decide.
+
+    Near-duplicates are searched for half a minute at most. Facts about more than 100,000 items that
+    are not in memory, and a k-DPP of many, are those of a random sample. See also
+    `near_duplicates`, `gradient_variance`, `select`.
+
+    >>> X = np.random.default_rng(0).normal(size=(200, 20))
+    >>> found = inspect(X, k=8, labels=np.repeat(["common", "rare"], [190, 10]))
+    >>> found.advice.code
+    'design = dmsgd.Stratified(y, k=8)'
+    >>> [{c: round(count, 2) for c, count in each.items.items()} for each in found.batches]
+    [{'common': 7.6, 'rare': 0.4}, {'common': 4.0, 'rare': 4.0}]
+    """
+    options = as_design_options(options)
+    as_function(progress, "progress", OF_A_FRACTION)
+    X, labels = split_label_column(X, labels)
+    given, X = X, as_features(X, takes_labels=True)
+    k = as_batch_size(k, X.n)
+    seed, y = fixed_seed(seed), None if labels is None else as_labels(labels, X.n)
+    if options.w > 0 and y is None:
+        raise ValueError(f"w={options.w:g} mixes in labels, but there are none; pass labels")
+    g = None if gradients is None else as_features(gradients, "gradients")
+    if g is not None and g.n != X.n:
+        raise ValueError(f"gradients has {g.n} items, the features {X.n}")
+    facts = find_facts(X, y, options.standardize, seed)
+    progress(0.5)
+    study = _Study(X, k, y, g, facts, seed)
+    batches, sentences = [study.shuffled()], list(_warnings(facts, k))
+    if y is not None and kind_of_batches(facts, options).batches == "stratified":
+        batches.append(study.figures("Stratified", Stratified(y[facts.rows], k), facts.rows))
+    progress(0.6)
+    if options.changed() or g is not None:
+        try:
+            kdpp, rows = study.kdpp(options)
+        except RankError as error:
+            sentences.append(f"no k-DPP is shown, as its rank is too small: {error}")
+        else:
+            batches.append(study.figures("k-DPP", kdpp, rows))
+            options = kdpp.options or options
+            sentences += _kdpp_warnings(kdpp, facts, options)
+    progress(1.0)
+    what = "a batch's columns" if g is None else "these gradients"
+    advice = advise(facts, k, options, {each.name: each for each in batches}, what)
+    return Inspection(
+        k, facts, tuple(batches), advice, tuple(sentences), options, what, given, X, y
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Study:
+    """Finds the figures of several kinds of batches on the same data."""
+
+    X: Features
+    k: int
+    labels: Any
+    gradients: Features | None
+    facts: DataFacts
+    seed: Seed
+
+    def shuffled(self) -> BatchFigures:
+        """Return the figures of shuffled epochs, which are known."""
+        n, k, rows = self.X.n, self.k, self.facts.rows
+        seen, items = n // k * k / n, {c: k * size / n for c, size in self.facts.classes.items()}
+        often = dict.fromkeys(items, seen)
+        return BatchFigures("shuffle", Uniform(rows.size, k), rows, items, often, seen)
+
+    def figures(self, name: str, design: ClosedForm, rows: IntArray) -> BatchFigures:
+        """Return the figures of a design of these rows."""
+        b, n, items = design.inclusion(), self.X.n, {}
+        if self.labels is not None:
+            names, codes = np.unique(self.labels[rows], return_inverse=True)
+            held = np.bincount(codes, b) * (self.k / b.sum())
+            items = dict(zip(names.tolist(), held.tolist(), strict=True))
+        epoch, sizes = n / self.k, self.facts.classes
+        often = {each: count * epoch / sizes[each] for each, count in items.items()}
+        seen = float(coverage(design, -(-design.n // self.k)))
+        numbers, draws = self._numbers(rows), None
+        if isinstance(design, KDPP):
+            work = design.n * float(design.spectrum.rank) ** 2 * min(numbers.shape)
+            draws = None if work <= EXACT else DRAWS
+        found = gradient_variance(design, numbers, draws=draws, seed=self.seed)
+        control = found.frequency_matched
+        noise = found.variance / control if control > 0 else None
+        error = found.error / control if control > 0 else 0.0
+        return BatchFigures(name, design, rows, items, often, seen, noise, error, found)
+
+    def _numbers(self, rows: IntArray) -> FloatArray:
+        """Return what the noise is measured on: gradients, or the columns that vary most."""
+        if self.gradients is not None:
+            return as_array(take_rows(self.gradients, rows).matrix)
+        deviations = self.facts.deviations
+        kept = np.sort(np.argsort(-deviations, kind="stable")[: max(1, NUMBERS // rows.size)])
+        found = as_array(take_rows(self.X, rows).matrix[:, kept])
+        if self.facts.standardized:
+            found = found / np.where(deviations[kept] > 0, deviations[kept], 1.0)
+        largest = float(np.abs(found).max())
+        return found / largest if largest > LARGEST else found
+
+    def kdpp(self, options: DesignOptions) -> tuple[KDPP, IntArray]:
+        """Return the k-DPP of all items, or of a random sample, and the numbers of these.
+
+        Every class adds a direction to the kernel where w > 0. Messages name classes as given.
+        """
+        X, k, rng = self.X, self.k, np.random.default_rng(seed_key(self.seed))
+        rbf = options.kernel == "rbf" or not (options.kernel == "linear" or X.d >= k)
+        directions = X.n if rbf else X.d + len(self.facts.classes) * (options.w > 0)
+        most = SAMPLES[0] if options.target is None else max(TARGETED, 5 * k)
+        rows = random_rows(X.n, sample_size(X.n, directions, k, X.readable_rows(most)), rng)
+        few = operations(rows.size, rows.size if rbf else directions) <= ONE_THREAD
+        with one_blas_thread if few else nullcontext():
+            labels = None if self.labels is None else self.labels[rows]
+            return make_kdpp(options, take_rows(X, rows), k, labels), rows
+
+
+def sample_size(n: int, directions: int, k: int, most: int) -> int:
+    """Return how many of n items, at most `most`, are quick to decompose."""
+    least = max(SAMPLES[-1], 5 * k)
+    sizes = (size for size in (min(n, most), *SAMPLES) if size <= min(n, most))
+    return next(s for s in sizes if s <= least or operations(s, directions) <= OPERATIONS)
+
+
+def operations(n: int, directions: int) -> float:
+    """Return about how many floating point operations one eigendecomposition takes."""
+    small, large = sorted((n, directions))
+    return float(small * small * large + 10 * small**3)
+
+
+def _warnings(facts: DataFacts, k: int) -> Iterator[str]:
+    """Yield sentences about the data that the lines about it do not have."""
+    if facts.different_units:
+        yield (
+            "columns in different units: whatever measures distances sees few of them; standardize "
+            "them, or drop columns that are no features"
+        )
+    if facts.empty:
+        yield f"{counted(facts.empty, 'item')} with only zeros as features"
+    if 1 in facts.classes.values():
+        yield "at least one class has a single item, which balanced batches often repeat"
+    if len(facts.classes) > k:
+        yield f"{len(facts.classes):,} classes and k = {k}: no batch can hold them all"
+
+
+def _kdpp_warnings(design: KDPP, facts: DataFacts, options: DesignOptions) -> Iterator[str]:
+    """Yield sentences about a k-DPP."""
+    k, rank, linear = design.k, design.spectrum.effective_rank(), options.kernel == "linear"
+    if options.w == 0 and k > CROWDED * rank:
+        yield f"k = {k} is {k / rank:.0f} times the kernel's effective rank {rank:.1f}: choose less"
+    if linear and not options.unit_rows and options.target is None and facts.norm_ratio > NORMS:
+        yield (
+            f"norms dominate: squared row norms differ {facts.norm_ratio:.3g}-fold between the "
+            f"longest and the shortest tenth, and a linear kernel favours long rows; normalize, "
+            f"unless the norm is importance"
+        )
+    if linear and facts.empty:
+        yield "items with only zeros are never drawn by a linear kernel"
+    if k > 1 and design.spectrum.repulsion(k) < NEARLY_UNIFORM:
+        yield "near-uniform kernel: no two items are similar, so batches are nearly uniform"
