@@ -228,7 +228,7 @@ def select(
     ways = {"draw": f"a draw, seed {seed}", "greedy": "greedily, best first"}
     way = ways.get(how, f"to cover {other or 'the others'}, best first")
     say(f"chosen    {way}: {counted(chosen.size, 'item')} in {time.perf_counter() - began:.1f} s")
-    say(f"{'spread' if covering is None else 'coverage':8}  {figures.words()}")
+    say(f"{'spread' if covering is None else 'coverage':8}  {'; '.join(figures.sentences())}")
     facts = {"chosen": way, **facts_of(about, chosen, free, metric, covering, budget)}
     for name in ("quality", "groups", "spent"):
         if name in facts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -18,7 +17,7 @@ from dmsgd.features.rows import gram, product
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_array, check_nonzero, random_rows
 from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.inputs.scalars import Seed, seed_key
-from dmsgd.selection.duplicates import NearDuplicates, near_duplicates
+from dmsgd.selection.duplicates import Metric, NearDuplicates, near_duplicates
 from dmsgd.spectra.spectrum import entropy
 
 #: Columns are in different units where the largest standard deviation is this many medians.
@@ -41,7 +40,8 @@ class DataFacts:
     n, d:         items and columns.
     rows:         numbers of the items that the facts are of, sorted: all, or a random sample.
     classes:      number of items by class, {} without labels.
-    deviations:   (d,) standard deviations of columns.
+    deviations:   (d,) standard deviations of columns; column_ratio: the largest one over the median
+                  of those that vary.
     norm_ratio:   squared row norms of the longest tenth over those of the shortest.
     equal:        items that are equal to another one.
     empty:        items whose features are all zero.
@@ -57,6 +57,7 @@ class DataFacts:
     rows: IntArray = field(repr=False)
     classes: dict[Any, int] = field(repr=False)
     deviations: FloatArray = field(repr=False)
+    column_ratio: float
     norm_ratio: float
     equal: int
     empty: int
@@ -66,15 +67,10 @@ class DataFacts:
     variances: FloatArray = field(repr=False)
     measured: int
 
-    @cached_property
+    @property
     def evenness(self) -> float:
         """exp(entropy of the classes) over their number, 1 if all have as many items."""
         return evenness(self.classes) if self.classes else 1.0
-
-    @property
-    def column_ratio(self) -> float:
-        """The largest standard deviation of a column over the median of those that vary."""
-        return _largest_over_median(self.deviations)
 
     @property
     def different_units(self) -> bool:
@@ -86,7 +82,7 @@ class DataFacts:
         """How many columns do not vary."""
         return int(np.sum(self.deviations == 0))
 
-    @cached_property
+    @property
     def dimension(self) -> float:
         """The effective dimension: exp(entropy) of the variances along principal directions."""
         return float(np.exp(entropy(self.variances))) if self.variances.any() else 0.0
@@ -113,36 +109,27 @@ def find_facts(X: Features, labels: Any, standardize: bool, seed: Seed) -> DataF
     origin, means, deviations = column_moments(F)
     names, counts = np.unique([] if labels is None else labels, return_counts=True)
     has_counts, tiny = X.has_counts(), (deviations > 0) & (deviations < TINY)
-    units = standardize or (_largest_over_median(deviations) > UNITS and not has_counts)
+    varying = deviations[deviations > 0]
+    ratio = float(varying.max() / np.median(varying)) if varying.size else 1.0
+    units = standardize or (ratio > UNITS and not has_counts)
     apart = bool(units and not tiny.any())  # of tiny deviations too few digits are known
     U = F.mapped(standardize_map(F)) if apart else F
     scale = float(max(np.abs(origin + means).max(), deviations.max()))  # squares may overflow
     centre, spread = (origin + means) / scale, deviations / scale
     share = centre @ centre / (centre @ centre + spread @ spread)
     cosines = F.d >= FEW and not apart and (has_counts or share < SAME_WAY)
+    metric: Metric = "cosine" if cosines else "euclidean"
     with warnings.catch_warnings():  # `searched` tells the same
         warnings.simplefilter("ignore", KernelWarning)
-        near = near_duplicates(
-            U, NEAR, metric="cosine" if cosines else "euclidean", minutes=MINUTES
-        )
+        near = near_duplicates(U, NEAR, metric=metric, minutes=MINUTES)
+    hashes = np.concatenate([row_hashes(each) for each in F.blocks()])
+    equal = F.n - np.unique(hashes).size
     variances, measured = _variances(U, rng)
     return DataFacts(
         X.n, X.d, rows, dict(zip(names.tolist(), counts.tolist(), strict=True)), deviations,
-        float(norm_ratio), _equal(F), int(np.sum(squares == 0)), has_counts, apart, near,
+        ratio, float(norm_ratio), equal, int(np.sum(squares == 0)), has_counts, apart, near,
         variances, measured,
     )  # fmt: skip
-
-
-def _largest_over_median(deviations: FloatArray) -> float:
-    """Return the largest standard deviation over the median of those that are not 0."""
-    varying = deviations[deviations > 0]
-    return float(varying.max() / np.median(varying)) if varying.size else 1.0
-
-
-def _equal(F: Features) -> int:
-    """Return how many items are equal to another one."""
-    hashes = [row_hashes(rows) for rows in F.to_memory().blocks()]
-    return int(F.n - np.unique(np.concatenate(hashes)).size)
 
 
 def _variances(F: Features, rng: np.random.Generator) -> tuple[FloatArray, int]:

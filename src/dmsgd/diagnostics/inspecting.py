@@ -92,7 +92,7 @@ def inspect(
     facts = find_facts(X, y, options.standardize, seed)
     progress(0.5)
     study = _Study(X, k, y, g, facts, seed)
-    batches, sentences = [study.shuffled()], list(_warnings(facts, k))
+    batches, sentences = [study.shuffled()], list(_warnings(facts, k, options))
     if y is not None and kind_of_batches(facts, options).batches == "stratified":
         batches.append(study.figures("Stratified", Stratified(y[facts.rows], k), facts.rows))
     progress(0.6)
@@ -193,13 +193,10 @@ def operations(n: int, directions: int) -> float:
     return float(small * small * large + 10 * small**3)
 
 
-def _warnings(facts: DataFacts, k: int) -> Iterator[str]:
+def _warnings(facts: DataFacts, k: int, options: DesignOptions) -> Iterator[str]:
     """Yield sentences about the data that the lines about it do not have."""
-    if facts.different_units:
-        yield (
-            "columns in different units: whatever measures distances sees few of them; standardize "
-            "them, or drop columns that are no features"
-        )
+    if facts.different_units and not options.standardize:
+        yield "columns in different units: standardize them, or drop those that are no features"
     if facts.empty:
         yield f"{counted(facts.empty, 'item')} with only zeros as features"
     if 1 in facts.classes.values():
@@ -214,11 +211,8 @@ def _kdpp_warnings(design: KDPP, facts: DataFacts, options: DesignOptions) -> It
     if options.w == 0 and k > CROWDED * rank:
         yield f"k = {k} is {k / rank:.0f} times the kernel's effective rank {rank:.1f}: choose less"
     if linear and not options.unit_rows and options.target is None and facts.norm_ratio > NORMS:
-        yield (
-            f"norms dominate: squared row norms differ {facts.norm_ratio:.3g}-fold between the "
-            f"longest and the shortest tenth, and a linear kernel favours long rows; normalize, "
-            f"unless the norm is importance"
-        )
+        fold = f"norms dominate: of the longest tenth they are {facts.norm_ratio**0.5:.3g} times as"
+        yield f"{fold} long, and a linear kernel favours these; normalize, unless it is importance"
     if linear and facts.empty:
         yield "items with only zeros are never drawn by a linear kernel"
     if k > 1 and design.spectrum.repulsion(k) < NEARLY_UNIFORM:

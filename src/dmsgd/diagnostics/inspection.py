@@ -134,11 +134,12 @@ class Inspection:
             text += f"; closest pair seen {near.closest.similarity:.3f}"
         figure = counted(count, "item") if count else "none"
         found["duplicates"] = Fact(figure, f"{text})", count > 0)
-        figure = "in different units" if data.different_units else "even"
+        differ = data.different_units and not self.options.standardize
+        figure = "in different units" if differ else "standardized" * data.standardized or "even"
         ratio = data.column_ratio
         text = f" (largest deviation {ratio:{',.0f' if ratio >= 10 else '.2g'}} medians)"
         text += f"; {data.constant:,} constant" if data.constant else ""
-        found["columns"] = Fact(figure, text, data.different_units)
+        found["columns"] = Fact(figure, text, differ)
         held = data.directions()
         text = (
             f" effective; {counted(held, 'direction')} hold{'s' * (held == 1)} 90 % of the variance"

@@ -39,12 +39,13 @@ def selection_page(
     about: by name, "id", "label", "group", "quality" and "text" of all n items, each optional.
     facts: more about the set, in words.
     """
-    chosen, same, total = figures.chosen, not figures.other, figures.chosen.stands_for.sum()
+    chosen, same, N = figures.chosen, not figures.other, figures.chosen.nearest.size
+    counts = np.bincount(chosen.nearest, minlength=given.size + len(chosen))[given.size :]
     shown = {name: about[name] for name in ("id", "label", "quality", "text") if name in about}
     items = Items(shown, images, F.n)
     head, *rest = figures.sentences()
     heading, _, more = head.partition(": ")
-    in_set = np.isin(np.arange(chosen.similarity.size), [*given, *chosen.items]) & same
+    in_set = np.isin(np.arange(N), [*given, *chosen.items]) & same
     order = np.argsort(np.where(in_set, np.inf, chosen.similarity), kind="stable")
     least = order[: min(FARTHEST, int(np.sum(~in_set)))]
     entries = items if same else Items({}, None, 0)
@@ -55,8 +56,8 @@ def selection_page(
         "made_by": f"dmsgd select, {facts['chosen']}",
         "subtitle": f"{len(chosen):,} of {counted(F.n, 'item')}{beside}.",
         "footer": "",
-        "heading": _sentence(heading),
-        "sentences": [_sentence(each) for each in (more, *rest, _instead(chosen, means)) if each],
+        "heading": heading,
+        "sentences": [each for each in (more, *rest, _instead(chosen, means)) if each],
         "k": len(chosen),
         "given": given.size,
         "other": figures.other,
@@ -69,8 +70,8 @@ def selection_page(
         "classes": _classes(chosen.items, free, about[kind]) if kind else [],
         "most": CLASSES,
         "set": [
-            items.entry(item, f"{weight / (total or 1.0):.1%}")
-            for item, weight in zip(chosen.items[:LISTED].tolist(), chosen.stands_for, strict=False)
+            items.entry(item, f"{count / N:.1%}")
+            for item, count in zip(chosen.items[:LISTED].tolist(), counts, strict=False)
         ],
         "least": [entries.entry(int(i), f"{chosen.similarity[i]:.2f}") for i in least],
     }
@@ -83,11 +84,6 @@ def _instead(chosen: Selection, means: float | None) -> str:
     if not enough.size:
         return ""
     return f"{len(chosen):,} by k-means would cover as well as {enough[0] + 1:,} random ones"
-
-
-def _sentence(text: str) -> str:
-    """Return text with a capital."""
-    return text[:1].upper() + text[1:]
 
 
 def _curve(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import final
@@ -59,10 +60,6 @@ class SetFigures:
             *covered,
         ]
 
-    def words(self) -> str:
-        """Return the sentences in one."""
-        return "; ".join(self.sentences())
-
     def _coverage(self) -> list[str]:
         """Return how many random items cover as much, and how much that is."""
         chosen, size = self.chosen, self.chosen.like_random
@@ -104,16 +101,9 @@ def figures_of(
         most = int(np.clip(PRODUCTS / (SETS * sets[0].size * F.d), 1000, MOST))
         own = given.size + random_rows(len(chosen), most, rng)
         apart = np.array([_apart(rows[np.searchsorted(items, some)], own) for some in sets])
-        apart /= _median(F)
+        with suppress(ValueError):  # all items that it looks at are alike
+            apart /= median_scale(F)
     return SetFigures(how, chosen, given.size, apart, other)
-
-
-def _median(F: Features) -> float:
-    """Return the median distance between two items."""
-    try:
-        return median_scale(F)
-    except ValueError:  # all items that it looks at are alike
-        return 1.0
 
 
 def _apart(rows: FloatArray, own: IntArray) -> float:
