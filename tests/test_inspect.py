@@ -19,7 +19,6 @@ from dmsgd.diagnostics import (
     gradient_variance,
     inspect,
 )
-from dmsgd.diagnostics.inspecting import sample_size
 from dmsgd.errors import as_options
 from test_commands import fails, run
 
@@ -153,8 +152,8 @@ def test_a_sample_predicts_the_shares_of_the_data(monkeypatch):
     X = np.repeat(FEATURES, 8, axis=0) + 0.1 * RNG.normal(size=(2000, 40))
     y, asked = np.repeat(LABELS, 8), DesignOptions(w=0.5)
     whole = inspect(X, 8, y, asked)
-    monkeypatch.setattr("dmsgd.diagnostics.inspecting.OPERATIONS", 1e6)
-    monkeypatch.setattr("dmsgd.diagnostics.inspecting.SAMPLES", (1000,))
+    monkeypatch.setattr("dmsgd.diagnostics.inspecting.OPERATIONS", 1)
+    monkeypatch.setattr("dmsgd.diagnostics.inspecting.FEWEST", 1000)
     part = inspect(X, 8, y, asked)
     assert [each.rows.size for each in part.batches] == [2000, 2000, 1000]
     assert "of a sample of 1,000" in str(part)
@@ -164,11 +163,18 @@ def test_a_sample_predicts_the_shares_of_the_data(monkeypatch):
     assert figures(part, "k-DPP").per_epoch["e"] == pytest.approx(one["e"] * 2000 / 8 / 40)
 
 
-def test_samples_are_larger_where_features_are_few():
-    for d, size in ((256, 200_000), (512, 50_000), (1280, 2000), (20_000, 1500)):
-        assert sample_size(200_000, d, 64, most=200_000) == size
-    assert sample_size(300, 20_000, 64, most=300) == 300
-    assert sample_size(9000, 10, 64, most=2000) == 2000
+def test_samples_are_larger_where_columns_are_few(monkeypatch):
+    X = RNG.normal(size=(700, 20))
+    monkeypatch.setattr("dmsgd.diagnostics.inspecting.FEWEST", 60)
+    monkeypatch.setattr("dmsgd.diagnostics.inspecting.OPERATIONS", 500 * 20**2)
+    y = np.arange(700) % 20
+    for options, size in (
+        (DesignOptions(kernel="linear"), 500),
+        (DesignOptions(kernel="linear", w=0.5), 125),  # each class is a direction, too
+        (DesignOptions(kernel="rbf", scale=5.0), 60),
+        (DesignOptions(kernel="linear", target="uniform"), 60),
+    ):
+        assert inspect(X, 8, y, options).batches[-1].rows.size == size
 
 
 # What is advised

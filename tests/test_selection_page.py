@@ -30,7 +30,7 @@ def described(chosen, given=(), X=X, how="greedy", other=""):
         return figures_of(as_features(X), chosen, given, free, how, other)
     items = np.asarray(chosen, dtype=np.int64)
     found = selection_of(as_features(X), items, given, free)
-    return figures_of(as_features(X), found, given, free, how)
+    return figures_of(as_features(X), found, given, free, how, "")
 
 
 def covered(k, **wishes):
@@ -38,11 +38,9 @@ def covered(k, **wishes):
     return described(chosen, wishes.get("given", ()), how="cover"), chosen
 
 
-def page(figures, given=(), about=None, facts=None, **more):
-    given = np.asarray(given, dtype=np.int64)
-    free = np.setdiff1d(np.arange(300), given)
+def page(figures, about=None, facts=None, **more):
     facts = {"chosen": "greedily", **(facts or {})}
-    return selection_page(F, figures, given, free, about or {}, facts, "<script>", **more)
+    return selection_page(F, figures, about or {}, facts, "<script>", **more)
 
 
 def test_figures_are_distances():
@@ -138,7 +136,7 @@ def test_no_k_means_where_it_would_take_long_or_there_are_too_few_items(monkeypa
 
 def test_the_page_says_what_the_terminal_says():
     found, chosen = covered(8, given=[3, 7])
-    shown = words(page(found, [3, 7], facts={"similarity": "<b>rbf"}))
+    shown = words(page(found, facts={"similarity": "<b>rbf"}))
     for sentence in found.sentences():
         assert sentence[1:] in shown
     assert "8 of 300 items, beside 2 that were given" in shown
@@ -159,8 +157,8 @@ def dots(html, name):
 
 def test_the_map_is_shaded_by_coverage_and_the_same_in_every_round():
     first, chosen = covered(8)
-    second, _ = covered(8, given=chosen.items)
-    one, two = page(first), page(second, np.sort(chosen.items))
+    second, _ = covered(8, given=np.sort(chosen.items))
+    one, two = page(first), page(second)
     places = [
         {item: (x, y) for name in ("near", "far", "farthest") for x, y, item in dots(html, name)}
         for html in (one, two)
@@ -209,5 +207,5 @@ def test_sets_of_every_size_have_a_page(k):
 def test_a_set_that_is_empty_has_a_page():
     chosen = dmsgd.select(X, until=0.01, given=np.arange(200), details=True)
     assert len(chosen) == 0
-    shown = words(page(described(chosen, np.arange(200), how="cover"), np.arange(200)))
+    shown = words(page(described(chosen, np.arange(200), how="cover")))
     assert "Nothing is chosen" in shown

@@ -222,7 +222,7 @@ def select(
         F = F.mapped(Normalize()) if metric == "cosine" else F
         described = covering or selection_of(F, chosen, known, free)
         rows = None if metric == "precomputed" else F
-        figures = figures_of(rows, described, known, free, how, other, seed)
+        figures = figures_of(rows, described, known, free, how, other)
     if known.size or barred.size:
         say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
     ways = {"draw": f"a draw, seed {seed}", "greedy": "greedily, best first"}
@@ -241,7 +241,7 @@ def select(
             facts["features"] = as_options(maps.changed())
         with progress_bar("the page"):
             name = (output or page).name
-            html = selection_page(F, figures, known, free, about, facts, name, pictures).encode()
+            html = selection_page(F, figures, about, facts, name, pictures).encode()
     write_set(output, chosen, columns, force)
     if page is not None:
         with atomic_write(page, force) as file:

@@ -15,18 +15,11 @@ from dmsgd.diagnostics.frequency import (
     effective_batch,
     estimate_inclusion,
     evenness,
-)
+)  # fmt: skip
 from dmsgd.diagnostics.gradients import gradient_variance
 from dmsgd.diagnostics.inspecting import inspect
 
 __all__ = [
-    "check_schedule",
-    "class_shares",
-    "correlation",
-    "coverage",
-    "effective_batch",
-    "estimate_inclusion",
-    "evenness",
-    "gradient_variance",
-    "inspect",
-]
+    "check_schedule", "class_shares", "correlation", "coverage", "effective_batch",
+    "estimate_inclusion", "evenness", "gradient_variance", "inspect",
+]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -31,11 +30,8 @@ from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function
 from dmsgd.inputs.threads import one_blas_thread
 
 #: About as many floating point operations are spent on the eigendecomposition of a k-DPP that is
-#: asked for; up to the second number with one BLAS thread, as more would spin.
-OPERATIONS, ONE_THREAD = 2.5e10, 1e10
-#: Sizes of samples to choose from; items that a target is prescribed for, in many iterations.
-SAMPLES = (100_000, 50_000, 20_000, 10_000, 5000, 3000, 2000, 1500)
-TARGETED = 2000
+#: asked for. It has so many items at least, as with an RBF kernel or a target, and at most.
+OPERATIONS, FEWEST, MOST = 2.5e10, 1500, 100_000
 #: Operations that the exact variance of a k-DPP may take; beyond, it is estimated from draws.
 EXACT, DRAWS = 1e10, 2000
 #: Squared norms of the longest and the shortest tenth that differ by more than this matter, and
@@ -169,28 +165,15 @@ class _Study:
 
         Every class adds a direction to the kernel where w > 0. Messages name classes as given.
         """
-        X, k, rng = self.X, self.k, np.random.default_rng(seed_key(self.seed))
+        X, k = self.X, self.k
         rbf = options.kernel == "rbf" or not (options.kernel == "linear" or X.d >= k)
-        directions = X.n if rbf else X.d + len(self.facts.classes) * (options.w > 0)
-        most = SAMPLES[0] if options.target is None else max(TARGETED, 5 * k)
-        rows = random_rows(X.n, sample_size(X.n, directions, k, X.readable_rows(most)), rng)
-        few = operations(rows.size, rows.size if rbf else directions) <= ONE_THREAD
-        with one_blas_thread if few else nullcontext():
-            labels = None if self.labels is None else self.labels[rows]
+        directions = X.d + len(self.facts.classes) * (options.w > 0)
+        size = max(FEWEST, 5 * k, 0 if rbf else min(MOST, int(OPERATIONS / directions**2)))
+        size = size if options.target is None else max(FEWEST, 5 * k)
+        rows = random_rows(X.n, size, np.random.default_rng(seed_key(self.seed)))
+        labels = None if self.labels is None else self.labels[rows]
+        with one_blas_thread:  # more would spin between short products
             return make_kdpp(options, take_rows(X, rows), k, labels), rows
-
-
-def sample_size(n: int, directions: int, k: int, most: int) -> int:
-    """Return how many of n items, at most `most`, are quick to decompose."""
-    least = max(SAMPLES[-1], 5 * k)
-    sizes = (size for size in (min(n, most), *SAMPLES) if size <= min(n, most))
-    return next(s for s in sizes if s <= least or operations(s, directions) <= OPERATIONS)
-
-
-def operations(n: int, directions: int) -> float:
-    """Return about how many floating point operations one eigendecomposition takes."""
-    small, large = sorted((n, directions))
-    return float(small * small * large + 10 * small**3)
 
 
 def _warnings(facts: DataFacts, k: int, options: DesignOptions) -> Iterator[str]:

@@ -24,22 +24,16 @@ POINTS, LEFT, RIGHT, TOP, BOTTOM = 160, 64, 940, 14, 270
 
 
 def selection_page(
-    F: Features,
-    figures: SetFigures,
-    given: IntArray,
-    free: IntArray,
-    about: Mapping[str, Any],
-    facts: Mapping[str, str],
-    title: str,
-    images: Any = None,
-) -> str:
+    F: Features, figures: SetFigures, about: Mapping[str, Any], facts: Mapping[str, str],
+    title: str, images: Any = None,
+) -> str:  # fmt: skip
     """Return the HTML page of a set.
 
-    free:  items that could be chosen, sorted.
     about: by name, "id", "label", "group", "quality" and "text" of all n items, each optional.
     facts: more about the set, in words.
     """
-    chosen, same, N = figures.chosen, not figures.other, figures.chosen.nearest.size
+    chosen, same, given, free = figures.chosen, not figures.other, figures.given, figures.free
+    N = chosen.nearest.size
     counts = np.bincount(chosen.nearest, minlength=given.size + len(chosen))[given.size :]
     shown = {name: about[name] for name in ("id", "label", "quality", "text") if name in about}
     items = Items(shown, images, F.n)
@@ -65,7 +59,7 @@ def selection_page(
         "curve": _curve(chosen.coverage, chosen.random_curves, chosen.like_random, means),
         "means": means,
         "orders": ORDERS,
-        "dots": _dots(F, figures, given),
+        "dots": _dots(F, figures),
         "kind": "class" if kind == "label" else kind,
         "classes": _classes(chosen.items, free, about[kind]) if kind else [],
         "most": CLASSES,
@@ -140,7 +134,7 @@ def _classes(chosen: IntArray, free: IntArray, labels: Any) -> list[dict[str, An
     ]
 
 
-def _dots(F: Features, figures: SetFigures, given: IntArray) -> list[dict[str, Any]]:
+def _dots(F: Features, figures: SetFigures) -> list[dict[str, Any]]:
     """Return groups of places on the map: items of the pool by how they are covered, the set."""
     chosen, pool = figures.chosen, evenly_spaced(F.n, DOTS)
     groups = {"near": pool}
@@ -149,7 +143,7 @@ def _dots(F: Features, figures: SetFigures, given: IntArray) -> list[dict[str, A
         similar = chosen.similarity[pool]
         kinds = np.where(similar <= far, 2, np.where(similar < near, 1, 0))
         groups = {name: pool[kinds == i] for i, name in enumerate(("near", "far", "farthest"))}
-    groups |= {"given": given[:DOTS], "chosen": chosen.items[:DOTS]}
+    groups |= {"given": figures.given[:DOTS], "chosen": chosen.items[:DOTS]}
     everyone = np.concatenate(list(groups.values()))
     spots = map_places(F, everyone)
     titled = [(*spot, f"item {item}") for spot, item in zip(spots, everyone, strict=True)]

@@ -13,7 +13,6 @@ from dmsgd.features import Features, as_features
 from dmsgd.features.rows import squared_distances
 from dmsgd.inputs.arrays import FloatArray, IntArray, random_rows
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.kernels.landmarks import k_means
 from dmsgd.kernels.rbf import median_scale
 from dmsgd.report.page import evenly_spaced
@@ -31,7 +30,8 @@ class SetFigures:
     """What a set covers, and how far apart its items are.
 
     how:    it was chosen: to "cover", "greedy" or as a "draw".
-    chosen: the set and what it covers; given: how many items were given.
+    chosen: the set and what it covers.
+    given, free: items that were given, and those that could be chosen, sorted.
     apart:  mean distance of a chosen item to the nearest other one, in median distances: of the
             set and of SETS random ones; empty for a covering set and for one item.
     other:  the name of what it is to cover, if that is not the pool that it was chosen from.
@@ -39,7 +39,8 @@ class SetFigures:
 
     how: str
     chosen: Selection
-    given: int
+    given: IntArray
+    free: IntArray
     apart: FloatArray
     other: str = ""
 
@@ -66,11 +67,11 @@ class SetFigures:
         share = f"{chosen.coverage[-1]:.3g}"
         if not len(chosen):
             return [f"nothing is chosen: of the demand {share} is covered already"]
-        beside = f"beside {self.given:,} given, " if self.given else ""
+        beside = f"beside {self.given.size:,} given, " if self.given.size else ""
         many = f"{size:,} random one{'s' * (size > 1)}" if size else f"{LONGEST:,} random ones"
         as_well = "as well as" if size else "better than"
         scale = f" (m = {chosen.scale:.3g})" if chosen.scale != 1 else ""  # 1: none was needed
-        before = f", before them {chosen.coverage[0]:.3g}" if self.given else ""
+        before = f", before them {chosen.coverage[0]:.3g}" if self.given.size else ""
         return [
             f"{beside}{counted(len(chosen), 'item')} cover{'s' * (len(chosen) == 1)} "
             f"{self.other or 'the pool'} {as_well} {many}",
@@ -79,13 +80,7 @@ class SetFigures:
 
 
 def figures_of(
-    F: Features | None,
-    chosen: Selection,
-    given: IntArray,
-    free: IntArray,
-    how: str,
-    other: str = "",
-    seed: Seed = 0,
+    F: Features | None, chosen: Selection, given: IntArray, free: IntArray, how: str, other: str
 ) -> SetFigures:
     """Return how a set compares with random sets of as many free items.
 
@@ -93,7 +88,7 @@ def figures_of(
     """
     apart = np.empty(0)
     if F is not None and how != "cover" and len(chosen) and len(chosen) + given.size > 1:
-        rng = np.random.default_rng(seed_key(seed))
+        rng = np.random.default_rng(0)
         random = (rng.choice(free, len(chosen), replace=False) for _ in range(SETS))
         sets = [np.append(given, some) for some in (chosen.items, *random)]
         items = np.unique(np.concatenate(sets))
@@ -103,7 +98,7 @@ def figures_of(
         apart = np.array([_apart(rows[np.searchsorted(items, some)], own) for some in sets])
         with suppress(ValueError):  # all items that it looks at are alike
             apart /= median_scale(F)
-    return SetFigures(how, chosen, given.size, apart, other)
+    return SetFigures(how, chosen, given, free, apart, other)
 
 
 def _apart(rows: FloatArray, own: IntArray) -> float:
