@@ -697,7 +697,7 @@ DIAGNOSTICS = {
     "Inspection.html": Call(
         method(lambda s: diagnostics.inspect(s.X, s.k), "html"),
         {
-            "title": kinds.named("My data"),
+            "title": Kind({"text": lambda s: "My data"}, {}),
             "texts": Kind(
                 {"None": lambda s: None, "list": lambda s: ["a"] * s.n},
                 {"too short": lambda s: ["a"], "number": lambda s: 3},
