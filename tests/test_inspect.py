@@ -395,6 +395,13 @@ def test_one_screen(folder):
     assert sorted(os.listdir(folder)) == ["features.npy", "y.npy"]
 
 
+def test_large_numbers_are_written_out():
+    y = np.repeat(["common", "rare"], [1190, 10])
+    found = inspect(np.random.default_rng(0).normal(size=(1200, 12)), 300, y)
+    assert re.search(r"^common \(1,190\) +298 +290 +0.97$", str(found), re.M)
+    assert "e+" not in str(found) + found.html()
+
+
 def test_all_classes_are_shown_up_to_two_dozen(folder):
     for count in (24, 30):
         np.save("y.npy", np.arange(250) % count)

@@ -109,6 +109,11 @@ def kind_of_batches(facts: DataFacts, options: DesignOptions) -> DesignOptions:
     return DesignOptions(batches="stratified" if uneven else "uniform")
 
 
+def number(value: float) -> str:
+    """Return a number with two digits, or all before the point."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def missed(facts: DataFacts, k: int) -> dict[Any, float]:
     """Return the share of shuffled batches that hold no item of a class, by class."""
     others = facts.n - np.array(list(facts.classes.values()), dtype=np.int64)
@@ -150,7 +155,7 @@ def _stratified(facts: DataFacts, k: int, drawn: BatchFigures) -> tuple[str, str
     reason = f"class {common} has {ratio:,.3g} times the items of class {rare}"
     if without >= FEW:
         reason += f", and {without:.0%} of shuffled batches hold no {rare}"
-    price = f"in one epoch each item of class {rare} is seen {drawn.per_epoch[last]:.2g} times"
+    price = f"in one epoch each item of class {rare} is seen {number(drawn.per_epoch[last])} times"
     unseen = (1 - k * drawn.per_epoch[first] / facts.n) ** (facts.n / k)
     if unseen >= FEW:
         price += f", and {unseen:.0%} of class {common} not at all"

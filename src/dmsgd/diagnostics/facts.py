@@ -27,7 +27,7 @@ SAME_WAY, FEW = 0.9, 8
 #: Near-duplicates are at least this similar, and are searched for at most so many minutes.
 NEAR, MINUTES = 0.995, 0.5
 #: Items that are looked at: all, or so many, or as many as have so many numbers.
-ITEMS, NUMBERS = 100_000, 2**25
+ITEMS, NUMBERS = 100_000, 2**24
 #: Multiplications for a covariance, and its rows and columns, at most.
 PRODUCTS, SIDE = 1e10, 2000
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
 from dmsgd.designs.options import DesignOptions
-from dmsgd.diagnostics.advice import EVEN, Advice, BatchFigures
+from dmsgd.diagnostics.advice import EVEN, Advice, BatchFigures, number
 from dmsgd.diagnostics.facts import DataFacts
 from dmsgd.features import Features
 from dmsgd.inputs.labels import commonest_and_rarest
@@ -121,7 +121,7 @@ class Inspection:
             text = f", {counted(len(sizes), 'class')} of {sizes[0]:,} to {sizes[-1]:,}"
             found["data"] = found["data"]._replace(text=text)
             uneven, equal = data.evenness < EVEN, data.evenness * len(sizes)
-            text = f", as uneven as {equal:.2g} equal classes" if uneven else ", nearly even"
+            text = f", as uneven as {number(equal)} equal classes" if uneven else ", nearly even"
             found["classes"] = Fact(f"{sizes[-1] / sizes[0]:,.3g} : 1", text, uneven)
         if data.rows.size < data.n:
             found["sample"] = Fact(f"{data.rows.size:,} items", ", for all that follows", True)
@@ -136,8 +136,7 @@ class Inspection:
         found["duplicates"] = Fact(figure, f"{text})", count > 0)
         differ = data.different_units and not self.options.standardize
         figure = "in different units" if differ else "standardized" * data.standardized or "even"
-        ratio = data.column_ratio
-        text = f" (largest deviation {ratio:{',.0f' if ratio >= 10 else '.2g'}} medians)"
+        text = f" (largest deviation {number(data.column_ratio)} medians)"
         text += f"; {data.constant:,} constant" if data.constant else ""
         found["columns"] = Fact(figure, text, differ)
         held = data.directions()
@@ -145,7 +144,7 @@ class Inspection:
             f" effective; {counted(held, 'direction')} hold{'s' * (held == 1)} 90 % of the variance"
         )
         part = f" of {data.measured:,} items" if data.measured < data.n else ""
-        found["dimension"] = Fact(f"{data.dimension:.2g}", f"{text}{part}{units}")
+        found["dimension"] = Fact(number(data.dimension), f"{text}{part}{units}")
         if (drawn := self.batches[-1]).name == "k-DPP":
             part = f", of a sample of {drawn.rows.size:,}" if drawn.rows.size < data.n else ""
             found["k-DPP"] = Fact(self.options.describe(), part)
@@ -170,8 +169,8 @@ class Inspection:
         yield row("class (items)" if classes else title, names, names[1:] if classes else [])
         for label in self.listed():
             count = f" ({classes[label]:,})"
-            held = [f"{each.items.get(label, 0.0):.2g}" for each in self.batches]
-            often = [f"{each.per_epoch.get(label, 0.0):.2g}" for each in others]
+            held = [number(each.items.get(label, 0.0)) for each in self.batches]
+            often = [number(each.per_epoch.get(label, 0.0)) for each in others]
             yield row(visible(label, NAME - 1 - len(count)) + count, held, often)
         if len(classes) > CLASSES:
             yield f"(of {len(classes):,} classes the commonest and the rarest)"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.diagnostics.advice import missed
+from dmsgd.diagnostics.advice import missed, number
 from dmsgd.diagnostics.facts import take_rows
 from dmsgd.features.rows import squared_distances
 from dmsgd.inputs.alignment import aligned
@@ -88,9 +88,9 @@ def _classes(found: Any) -> list[dict[str, Any]]:
         {
             "name": visible(label, NAME),
             "size": found.data.classes[label],
-            "held": [(100 * held / most, f"{held:.2g}") for held in held_by],
+            "held": [(100 * held / most, number(held)) for held in held_by],
             "missed": f"{without[label]:.0%}",
-            "seen": [f"{each.per_epoch.get(label, 0.0):.2g} ×" for each in others],
+            "seen": [f"{number(each.per_epoch.get(label, 0.0))} ×" for each in others],
         }
         for label in found.listed()
         for held_by in [[each.items.get(label, 0.0) for each in found.batches]]
