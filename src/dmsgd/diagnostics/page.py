@@ -45,7 +45,10 @@ def page_of(found: Any, title: str, texts: Any, images: Any) -> str:
         "footer": "Figures are exact expectations unless they have ±.",
         "found": found,
         "cards": list(_cards(found, items)),
-        "classes": _classes(found),
+        "missed": missed(data, found.k),
+        "most": max([1e-9, *(count for each in found.batches for count in each.items.values())]),
+        "number": number,
+        "shown_name": lambda label: visible(label, NAME),
         "examples": list(_examples(found, items)),
         **_map(found, names, codes),
         "groups": list(_groups(found, items, codes)),
@@ -78,23 +81,6 @@ def _cards(found: Any, items: Items) -> Iterator[dict[str, Any]]:
     for name, picture in pictures.items():
         if name in facts:
             yield {"bars": [], "line": [], "pair": [], **picture, "name": name, "fact": facts[name]}
-
-
-def _classes(found: Any) -> list[dict[str, Any]]:
-    """Return a line for each class: items in a batch with widths of bars, how often seen."""
-    without, others = missed(found.data, found.k), found.batches[1:]
-    most = max((*(max(each.items.values(), default=0) for each in found.batches), 1e-9))
-    return [
-        {
-            "name": visible(label, NAME),
-            "size": found.data.classes[label],
-            "held": [(100 * held / most, number(held)) for held in held_by],
-            "missed": f"{without[label]:.0%}",
-            "seen": [f"{number(each.per_epoch.get(label, 0.0))} ×" for each in others],
-        }
-        for label in found.listed()
-        for held_by in [[each.items.get(label, 0.0) for each in found.batches]]
-    ]
 
 
 def _examples(found: Any, items: Items) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dmsgd import __version__
 from dmsgd.features import Features
 from dmsgd.features.rows import product
-from dmsgd.inputs.arrays import FloatArray, IntArray, as_floats, to_numpy
+from dmsgd.inputs.arrays import IntArray, as_floats, to_numpy
 from dmsgd.inputs.messages import visible
 from dmsgd.spectra.decompose import leading
 
@@ -141,16 +141,10 @@ def map_places(F: Features, items: IntArray) -> list[tuple[int, int]]:
     products = products - products.mean(axis=1)[:, None]
     plane = product(rows.T, leading(products, min(2, len(products))))
     plane = plane * np.sign(plane[np.abs(plane).argmax(axis=0), np.arange(plane.shape[1])])
-    some, found = (
-        _two_columns(product(F.take(each), plane)) for each in (evenly_spaced(F.n, SCALE), items)
-    )
+    plane = np.pad(plane, ((0, 0), (0, 2 - plane.shape[1])))
+    some, found = (product(F.take(each), plane) for each in (evenly_spaced(F.n, SCALE), items))
     span = 1.04 * np.ptp(some, axis=0)  # a margin for items beyond those
     low = some.min(axis=0) - 0.02 * span
     share = np.clip((found - low) / np.where(span > 0, span, 1.0), 0.0, 1.0)
     x, y = (15 + share * [WIDTH - 30, HEIGHT - 30]).round().astype(int).T
     return list(zip(x.tolist(), y.tolist(), strict=True))
-
-
-def _two_columns(places: FloatArray) -> FloatArray:
-    """Return places in one or two columns as two."""
-    return np.hstack([places, np.zeros((len(places), 2 - places.shape[1]))])
