@@ -50,12 +50,12 @@ def inspect_seconds(n=4481, d=784, k=64):
     """Print the CPU time of what `dmsgd inspect` computes, threads by default, after compiling."""
     code = (
         "import numpy, time\n"
-        "from dmsgd.diagnostics import compare\n"
+        "from dmsgd.diagnostics import inspect\n"
         "rng = numpy.random.default_rng(0)\n"
         f"X = rng.normal(size=({n}, {d})) * numpy.logspace(0, -4, {d})\n"
         f"y = rng.integers(10, size={n})\n"
-        f"compare(X[:1500], {k}, y[:1500], ws=(0.0,))\n"
-        f"began = time.process_time(); compare(X, {k}, y); print(time.process_time() - began)"
+        f"inspect(X[:1500], {k}, y[:1500])\n"
+        f"began = time.process_time(); inspect(X, {k}, y); print(time.process_time() - began)"
     )
     seconds = timing.run_python(code, one_thread=False)
     print(f"inspect, {n:,} x {d} with labels, k = {k}: {timing.human(seconds)} of CPU time")

@@ -29,7 +29,7 @@ PURPOSE = {
     "threadpoolctl": "one BLAS thread where more are slower or would differ",
     "click": "the command line",
     "rich": "tables and progress on the terminal",
-    "jinja2": "the page of `dmsgd report`",
+    "jinja2": "the pages of `dmsgd inspect` and `dmsgd select`",
     "pyarrow": "Parquet files",
     "zarr": "Zarr arrays",
     "dask": "features on a cluster",
@@ -68,10 +68,9 @@ READ = {"apricot-select": "MIT", "atheris": "Apache-2.0"}
 
 HEAD = """# What dmsgd is built on
 
-Made by `docs/dependencies.py` from the metadata of what is installed. `dmsgd` itself is MIT, and so
-is uPlot, which draws the charts of the report and is part of the package
-(`report/static/uplot.LICENSE`). Which versions are tested:
-[compatibility](promises.md#compatibility). The development environment is in `constraints.txt`.
+Made by `docs/dependencies.py` from the metadata of what is installed. `dmsgd` itself is MIT. Which
+versions are tested: [compatibility](promises.md#compatibility). The development environment is in
+`constraints.txt`.
 
 `pip install .` brings what batches and the command line need. The command line is no extra:
 `dmsgd inspect` is what a new user types first, and click, rich and jinja2 with all they bring are

@@ -1,6 +1,6 @@
 """A look before training, cell by cell: VS Code, Jupyter (with jupytext) and Spyder run the cells.
 
-Designs and schedules show themselves as small tables; the report at the end is one page to keep.
+Designs and schedules show themselves as small tables; the page at the end is one file to keep.
 
 DDP:     nothing here is distributed; look once, on one process.
 Resume:  nothing to resume.
@@ -31,17 +31,14 @@ def show(thing: Any) -> None:
 
 
 # %% What should I use?
-found = diagnostics.compare(X, k=20, labels=y)
-advice = diagnostics.recommend(found)
-show(f"{advice.code(20)}\n{advice.reason}")
-show(advice.design(X, 20, y))
+found = diagnostics.inspect(X, k=20, labels=y)
+print(found)
+show(found.advice.design(X, y))
 
-# %% A k-DPP: class shares, coverage, repulsion
-options = dmsgd.designs.DesignOptions(w=0.7)
+# %% A k-DPP: class shares, coverage
 show(design := dmsgd.diversify(X, 20, y, w=0.7))
 show({c: f"{share:.1%}" for c, share in diagnostics.class_shares(design, y).items()})
 show(f"items seen in 20 steps: {diagnostics.coverage(design, 20):.0%}")
-show(f"noise that repulsion removes: {diagnostics.estimate_repulsion(design)}")
 
 # %% The exact variance of the gradient, from every item's own
 torch.manual_seed(0)
@@ -52,8 +49,8 @@ show(diagnostics.gradient_variance(design, gradients))
 
 # %% A schedule, and one page about all of it
 show(dmsgd.presample(design, steps=100))
+options = dmsgd.designs.DesignOptions(w=0.7)
+found = diagnostics.inspect(X, 20, y, options, gradients=gradients)
 page = Path(tempfile.mkdtemp()) / "report.html"
-pixels = X.reshape(-1, 8, 8)
-report = dmsgd.report.build(X, 20, y, options, images=pixels, gradients=gradients)
-page.write_text(report.html("Long-tailed digits"), encoding="utf-8")
+page.write_text(found.html("Long-tailed digits", images=X.reshape(-1, 8, 8)), encoding="utf-8")
 show(f"open {page}")

@@ -1,7 +1,7 @@
 """Does following `dmsgd inspect` train better than shuffled epochs, also on data held out?
 
 Thirteen sources, five of them also with a long tail: their training classes are thinned until sizes
-fall geometrically to a twentieth. `recommend` sees the training items as they are, with labels; a
+fall geometrically to a twentieth. `inspect` sees the training items as they are, with labels; a
 softmax regression learns from standardized columns. Beside the advised batches stand those that
 could have been: with labels, and without, where shuffled epochs are always advised.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -155,23 +155,20 @@ def task(name: str, seed: int) -> Task:
 
 @lru_cache(32)
 def unlabelled(task: Task, k: int) -> tuple[dmsgd.KDPP, Any]:
-    """Return the k-DPP that `recommend` considers without labels, and X as its hints have it."""
-    found = dmsgd.diagnostics.compare(task.X, k)
-    advice = dmsgd.diagnostics.recommend(found)
-    units = found.data.different_units
+    """Return the k-DPP beside the advice, without labels, and X as a hint of `inspect` has it."""
+    units = dmsgd.diagnostics.inspect(task.X, k).data.different_units
     X = dmsgd.features.standardize(task.X) if units else task.X
-    return replace(advice, options=found.candidate.options).design(task.X, k), X
+    return dmsgd.diversify(task.X, k, standardize=units), X
 
 
 @lru_cache(32)
 def advised(task: Task, k: int) -> Any:
     """Return the recommended design."""
-    found = dmsgd.diagnostics.compare(task.X, k, task.y, ws=())
-    return dmsgd.diagnostics.recommend(found).design(task.X, k, task.y)
+    return dmsgd.diagnostics.inspect(task.X, k, task.y).advice.design(task.X, task.y)
 
 
 def arms(k: int) -> dict[str, Callable[[Task, int], Any]]:
-    """Return what `recommend` names with labels, and what it does not name or in a hint."""
+    """Return what `inspect` names with labels, and what it does not name or in a hint."""
 
     def density(task: Task, seed: int) -> dmsgd.Weighted:
         return dmsgd.Weighted(dmsgd.targets.density(unlabelled(task, k)[1], k), k)

@@ -28,10 +28,8 @@ TAKERS = {
     "quality": (lambda X, q: prints(dmsgd.diversify(X, 4, quality=q)), Q),
     "target": (lambda X, q: prints(dmsgd.diversify(X, 4, target=q)), Q),
     "concat": (lambda X, y: dmsgd.features.concat(X, y, 0.5).tolist(), Y),
-    "suggest_w": (lambda X, y: dmsgd.diagnostics.suggest_w(X, 4, y), Y),
-    "compare": (lambda X, y: dmsgd.diagnostics.compare(X, 4, y).codes.tolist(), Y),
-    "report": (lambda X, y: dmsgd.report.build(X, 4, y).csv(), Y),
-    "texts": (lambda X, y: dmsgd.report.build(X, 4, texts=y).content["texts"], Y),
+    "inspect": (lambda X, y: dmsgd.diagnostics.inspect(X, 4, y).csv(), Y),
+    "texts": (lambda X, y: dmsgd.diagnostics.inspect(X, 4).html(texts=y), Y),
     "stratified": (
         lambda X, y: prints(
             dmsgd.designs.build.make_design(

@@ -32,7 +32,7 @@ def test_labels_without_effect_get_a_word(target):
 def test_labels_that_count_need_no_word():
     dmsgd.diversify(X, 4, labels=Y, w=0.5)
     dmsgd.diversify(X, 4, labels=Y, target="balanced")
-    dmsgd.diagnostics.suggest_w(X, 3, Y, balance=0.5)
+    dmsgd.diagnostics.inspect(X, 3, Y, dmsgd.designs.DesignOptions(normalize=True))
 
 
 def test_unused_labels_are_still_checked():
@@ -74,7 +74,7 @@ def test_type_checkers_know_the_names(tmp_path):
         'dmsgd.diversify(X, 2, target="even")\n'
         "dmsgd.diversify(X, 2, target=X[0])\n"
         "reveal_type(dmsgd.torch.DiverseSampler)\n"
-        "reveal_type(dmsgd.diagnostics.compare(X, 2))\n"
+        "reveal_type(dmsgd.diagnostics.inspect(X, 2))\n"
         "dmsgd.divrsify(X, 2)\n"
         "reveal_type(dmsgd.select(X, 2))\n"
         "reveal_type(dmsgd.select(X, 2, details=True))\n"
@@ -94,7 +94,7 @@ def test_type_checkers_know_the_names(tmp_path):
     }
     assert sorted(said) == [8, 9, 11, 12, 13, 14, 15, 16], found
     assert said[11].endswith('-> dmsgd.torch.sampler.DiverseSampler"')
-    assert said[12].endswith('"dmsgd.diagnostics.comparison.Comparison"')
+    assert said[12].endswith('"dmsgd.diagnostics.inspection.Inspection"')
     assert 'Module has no attribute "divrsify"' in said[13]
     assert "numpy.ndarray" in said[14]
     assert said[15].endswith('"dmsgd.selection.selection.Selection"')

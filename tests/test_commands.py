@@ -18,7 +18,7 @@ from command_line import CliRunner
 from dmsgd.commands import app, one_line, output
 from dmsgd.errors import InputError
 
-COMMANDS = ("inspect", "report", "sample", "select", "demo")
+COMMANDS = ("inspect", "sample", "select", "demo")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 80))
 Y = RNG.integers(0, 3, size=300)
@@ -501,16 +501,16 @@ def test_help_has_an_example(command):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("command", ["", "inspect", "report", "sample", "select"])
+@pytest.mark.parametrize("command", ["", "inspect", "sample", "select"])
 def test_examples_in_the_help_work(folder, command):
-    pattern = r"^ +dmsgd ((?:inspect|report|sample|select) (?!.*--cluster).*(?:-k|--until) .*)$"
+    pattern = r"^ +dmsgd ((?:inspect|sample|select) (?!.*--cluster).*(?:-k|--until) .*)$"
     examples = re.findall(pattern, run(f"{command} --help").stdout, re.M)
     assert len(examples) > 1
     columns = {"embedding": np.vstack([X, -X])[:, :8].tolist(), "score": np.arange(600.0)}
     table = pa.table(columns | {"source": ["web", "books"] * 300})
     pq.write_table(table, "pool.parquet")
     for example in examples:
-        result = run(example if example.startswith("inspect") else f"{example} --force")
+        result = run(f"{example} --force")
         assert result.exit_code == 0, (example, result.output)
         assert (result.stderr == "") == ("-o " in example or not example.startswith("select"))
 
@@ -547,7 +547,7 @@ def test_shared_options_have_the_same_words():
 def test_commands_that_describe_a_design_take_the_same_options():
     described = {"--labels", "-w", "--kernel", "--scale", "--rho", "--target", "-k"}
     described |= {"--standardize", "--normalize"}
-    for command in ("inspect", "report", "sample"):
+    for command in ("inspect", "sample"):
         shown = set(re.findall(r"^  (-{1,2}\w[\w-]*)", run(f"{command} --help").stdout, re.M))
         assert described <= shown, command
 
@@ -557,11 +557,11 @@ def test_commands_that_describe_a_design_take_the_same_options():
 
 def test_demo_never_replaces_files_unasked(folder, monkeypatch):
     (folder / "dmsgd-demo").mkdir()
-    (folder / "dmsgd-demo" / "report.html").write_text("precious")
+    (folder / "dmsgd-demo" / "digits.html").write_text("precious")
     work = sys.modules["dmsgd.commands.demo"]
     monkeypatch.setattr(work, "batches_table", lambda *_: pytest.fail("work was done"))
-    fails("demo", "report.html exists; use --force to replace it, or --out")
-    assert (folder / "dmsgd-demo" / "report.html").read_text() == "precious"
+    fails("demo", "digits.html exists; use --force to replace it, or --out")
+    assert (folder / "dmsgd-demo" / "digits.html").read_text() == "precious"
 
 
 def test_version():
@@ -594,8 +594,8 @@ LONG = "a" * 300
         f"sample features.npy --labels {LONG}.npy -k 3 -n 3 -o b.npy",
         f"select features.npy -k 3 -o {LONG}.csv",
         f"select features.npy -k 3 -o b.csv --given {LONG}.csv",
-        f"report features.npy -k 3 -o {LONG}.html",
-        f"report features.npy -k 3 -o r.html --csv {LONG}.csv",
+        f"inspect features.npy -k 3 --page {LONG}.html",
+        f"inspect features.npy -k 3 --csv {LONG}.csv",
         f"inspect {LONG}.npy -k 3",
         f"demo --out {LONG}",
     ],

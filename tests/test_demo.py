@@ -41,8 +41,8 @@ def test_demo_prints_one_screen_and_writes_a_page(tmp_path: Path) -> None:
     assert answer.exit_code == 0, answer.output
     for words in (f"uniform batch of {K}", f"diverse batch of {K}", "random", "select", "100,000"):
         assert words in answer.output
-    assert str(out / "report.html") in answer.output
-    assert "Digits" in (out / "report.html").read_text(encoding="utf-8")
+    assert str(out / "digits.html") in answer.output
+    assert "Digits" in (out / "digits.html").read_text(encoding="utf-8")
     assert "\x1b" not in answer.output  # no colours or progress bars outside a terminal
     lines = answer.output.splitlines()
     assert len(lines) <= 30

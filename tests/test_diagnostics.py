@@ -285,42 +285,17 @@ def test_coverage_agrees_with_draws():
 def test_effective_sizes():
     features = np.vstack([np.eye(5), 0.01 * np.eye(5)[:2]])
     design = dmsgd.diversify(features, 3, kernel="linear", normalize=False)
-    b = design.inclusion()
-    assert diagnostics.effective_items(design) == pytest.approx(9 / np.sum(b**2))
     # Kish's size of a weighted batch: (E Σ w)² / E Σ w².
     batches, p = enumerate_batches(design)
     w = dmsgd.unbiased_weights(design)[batches]
     kish = (p @ w.sum(axis=1)) ** 2 / (p @ np.sum(w**2, axis=1))
     assert diagnostics.effective_batch(design) == pytest.approx(kish)
     uniform = dmsgd.Uniform(50, 7)
-    assert diagnostics.effective_items(uniform) == pytest.approx(50)
     assert diagnostics.effective_batch(uniform) == pytest.approx(7)
     never = dmsgd.diversify(
         np.vstack([np.eye(4), np.zeros((1, 4))]), 2, kernel="linear", normalize=False
     )
     assert diagnostics.effective_batch(never) == 0
-
-
-# How diverse
-
-
-def test_estimated_similarity_agrees_with_enumeration():
-    design = DESIGNS["rbf"]
-    batches, p = enumerate_batches(design)
-    L = dmsgd.kernels.RBF(X, 2.5).block(range(N), range(N))
-    off = ~np.eye(K, dtype=bool)
-    cosines = np.array([L[np.ix_(batch, batch)][off].mean() for batch in batches])
-    for judged, law in ((design, p), (dmsgd.Uniform(N, K), np.full(p.size, 1 / p.size))):
-        similarity = diagnostics.estimate_similarity(judged, design.spectrum, 4000, seed=2)
-        assert abs(similarity.value - law @ cosines) < 4 * similarity.error
-
-
-def test_similarity_needs_a_kernel_and_pairs():
-    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(np.repeat(np.eye(4), 2, axis=0)))
-    with pytest.raises(TypeError, match="spectrum must be a Spectrum"):
-        diagnostics.estimate_similarity(dmsgd.Uniform(8, 2))
-    with pytest.raises(ValueError, match="no pairs"):
-        diagnostics.estimate_similarity(dmsgd.Uniform(8, 1), spectrum)
 
 
 # Schedules
@@ -358,7 +333,7 @@ def test_estimated_inclusion_counts():
     assert np.all(np.abs(found - b) < 4.5 * np.sqrt(b * (1 - b) / 4000))
 
 
-@pytest.mark.parametrize("name", ["compare", "frequency", "gradients", "recommend", "similarity"])
+@pytest.mark.parametrize("name", ["frequency", "gradients", "inspecting", "inspection"])
 def test_docstring_examples_run(name):
     result = doctest.testmod(import_module(f"dmsgd.diagnostics.{name}"))
     assert result.failed == 0
@@ -370,4 +345,4 @@ def test_features_of_zeros_are_one_error_and_no_warning(make):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match="zero"):
-            diagnostics.compare(make(np.zeros((5, 4))), 3)
+            diagnostics.inspect(make(np.zeros((5, 4))), 3)

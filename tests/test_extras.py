@@ -37,7 +37,7 @@ dmsgd.kernels.nystrom(dmsgd.kernels.RBF(X), 20)
 dmsgd.presample(design, 20, path="s.npy", progress=True)
 np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d,e,f", comments="")
 np.save("y.npy", y)
-for command in ("inspect x.csv --labels y.npy -k 4", "report x.csv -k 4 -o r.html",
+for command in ("inspect x.csv --labels y.npy -k 4", "inspect x.csv -k 4 --page r.html",
                 "sample x.csv -k 4 -n 9 -o b.npy", "select x.csv -k 4 -o c.csv",
                 "--versions"):
     done = CliRunner().invoke(app, command.split(), catch_exceptions=False)

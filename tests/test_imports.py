@@ -171,10 +171,10 @@ def public(name: str) -> bool:
 def test_public_names_are_told_from_others() -> None:
     tree = ast.parse(
         "import dmsgd\nfrom dmsgd.lda import train\nfrom dmsgd.inputs.arrays import as_floats\n"
-        "dmsgd.KDPP.given\ndmsgd.designs.build\ndmsgd.diagnostics.data\ndmsgd.Uniform(4, 2).n"
+        "dmsgd.KDPP.given\ndmsgd.designs.build\ndmsgd.diagnostics.facts\ndmsgd.Uniform(4, 2).n"
     )
     hidden = {"dmsgd.inputs.arrays.as_floats", "dmsgd.designs.build",
-              "dmsgd.diagnostics.data"}  # fmt: skip
+              "dmsgd.diagnostics.facts"}  # fmt: skip
     assert {name for name in names_used(tree) if not public(name)} == hidden
 
 

@@ -175,10 +175,8 @@ BAD = {
     "gradients too large": (
         lambda: diagnostics.gradient_variance(dmsgd.Uniform(12, 2), X * 1e150), ValueError,
         "gradients.*rescale"),
-    "no function to follow compare": (
-        lambda: diagnostics.compare(X, 3, progress=3), TypeError, "progress"),
-    "no function to follow build": (
-        lambda: dmsgd.report.build(X, 3, progress=3), TypeError, "progress"),
+    "no function to follow inspect": (
+        lambda: diagnostics.inspect(X, 3, progress=3), TypeError, "progress"),
     "code for no k": (lambda: designs.DesignOptions().code("3"), TypeError, "k must"),
     "a kernel for X": (lambda: kernels.median_scale(kernels.Linear(X)), TypeError, "X is a Linear"),
     "a column of a kernel": (
@@ -273,7 +271,6 @@ def test_missing_labels_are_no_class(labels):
 
 TAKES_LABELS = {
     "diversify": lambda y: dmsgd.diversify(X, 2, y, 0.5),
-    "suggest_w": lambda y: diagnostics.suggest_w(X, 2, y),
     "Stratified": lambda y: dmsgd.Stratified(y, 2),
     "Partition": lambda y: dmsgd.Partition(dmsgd.diversify(X, 2), y),
     "concat": lambda y: features.concat(X, y, 0.5),
@@ -281,8 +278,7 @@ TAKES_LABELS = {
     "one_hot": features.one_hot,
     "Linear": lambda y: kernels.Linear(features.one_hot(y)),
     "class_shares": lambda y: diagnostics.class_shares(dmsgd.Uniform(12, 2), y),
-    "compare": lambda y: diagnostics.compare(X, 2, y),
-    "report": lambda y: dmsgd.report.build(X, 2, y),
+    "inspect": lambda y: diagnostics.inspect(X, 2, y),
 }
 
 

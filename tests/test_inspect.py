@@ -1,8 +1,5 @@
-import json
 import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 
@@ -16,15 +13,12 @@ from dmsgd.designs import DesignOptions
 from dmsgd.designs.build import make_design
 from dmsgd.diagnostics import (
     class_shares,
-    compare,
-    data,
+    coverage,
     effective_batch,
-    estimate_repulsion,
     evenness,
-    recommend,
+    gradient_variance,
+    inspect,
 )
-from dmsgd.diagnostics.data import sample_size
-from dmsgd.diagnostics.gradients import GradientVariance
 from dmsgd.errors import as_options
 from test_commands import fails, run
 
@@ -51,137 +45,187 @@ def folder(tmp_path, monkeypatch):
 # What is found
 
 
-def test_predictions_are_those_of_the_designs():
-    found = compare(FEATURES, 8, LABELS)
-    assert (found.data.n, found.data.d, found.k, found.rows.size) == (250, 40, 8, 250)
-    assert found.data.classes == dict(zip("abcde", SIZES, strict=True))
-    names = ["uniform", "w = 0", "w = 0.3", "w = 0.5", "w = 0.7", "w = 0.9", "stratified"]
-    assert [each.name for each in found.summaries] == names
-    for each in found.summaries[1:-1]:
-        labels = LABELS if each.options.w > 0 else None
-        design = dmsgd.diversify(FEATURES, 8, labels, each.options.w)
-        assert each.shares == pytest.approx(dmsgd.diagnostics.class_shares(design, LABELS))
-        assert each.coverage == pytest.approx(float(dmsgd.diagnostics.coverage(design, 32)))
-        again = estimate_repulsion(design, seed=9)
-        gap = abs(each.repulsion.value - again.value)
-        assert gap < 4 * np.hypot(each.repulsion.error, again.error)
-        assert each.seconds_per_batch > 0
-        np.testing.assert_allclose(each.inclusion, design.inclusion())
-        np.testing.assert_array_equal(each.examples, design.sample(3, seed=0))
-    for each in (found.summaries[0], found.summaries[-1]):
-        assert (each.repulsion.value, each.repulsion.error) == (0, 0)
-    assert found.summaries[-1].evenness == pytest.approx(1)
-    assert found.rank == 40
+def figures(found, name):
+    return {each.name: each for each in found.batches}[name]
 
 
-def test_repulsion_is_what_it_does_to_the_variance_of_the_features():
-    design = dmsgd.diversify(PLACES, 8)
-    exact = dmsgd.diagnostics.gradient_variance(design, PLACES)
-    found = estimate_repulsion(design, draws=2000)
-    assert found.value > 0.5
-    assert abs(found.value - (1 - exact.repulsion_factor)) < 4 * found.error
-    assert found.error < 0.02
-    nothing = estimate_repulsion(dmsgd.Uniform(250, 8), design.spectrum, draws=2000)
-    assert abs(nothing.value) < 4 * nothing.error
-    everyone = estimate_repulsion(dmsgd.Uniform(250, 250), design.spectrum)
-    assert (everyone.value, everyone.error) == (0, 0)
+def test_figures_are_those_of_the_designs():
+    found = inspect(FEATURES, 8, LABELS, DesignOptions(w=0.5))
+    assert [each.name for each in found.batches] == ["shuffle", "Stratified", "k-DPP"]
+    designs = {
+        "Stratified": dmsgd.Stratified(LABELS, 8),
+        "k-DPP": dmsgd.diversify(FEATURES, 8, LABELS, 0.5),
+    }
+    for name, design in designs.items():
+        each, b = figures(found, name), design.inclusion()
+        shares = class_shares(design, LABELS)
+        assert each.items == pytest.approx({c: 8 * share for c, share in shares.items()})
+        for c in "abcde":  # n / k batches are an epoch
+            assert each.per_epoch[c] == pytest.approx(b[c == LABELS].mean() * 250 / 8)
+        assert each.seen == pytest.approx(float(coverage(design, 32)))
+        exact = gradient_variance(design, FEATURES)
+        assert each.noise == pytest.approx(exact.repulsion_factor)
+        assert each.error == 0
+    shuffled = found.batches[0]
+    assert shuffled.items == {c: 8 * size / 250 for c, size in zip("abcde", SIZES, strict=True)}
+    assert shuffled.seen == set(shuffled.per_epoch.values()).pop() == 248 / 250
+    assert (shuffled.noise, shuffled.error) == (1, 0)
+
+
+def test_noise_is_estimated_where_it_would_take_long(monkeypatch):
+    monkeypatch.setattr("dmsgd.diagnostics.inspecting.EXACT", 1)
+    drawn = figures(inspect(PLACES, 8, options=DesignOptions(w=0.0, normalize=True)), "k-DPP")
+    exact = gradient_variance(dmsgd.diversify(PLACES, 8, normalize=True), PLACES).repulsion_factor
+    assert 0 < drawn.error < 0.02
+    assert abs(drawn.noise - exact) < 4 * drawn.error
+
+
+def test_noise_is_that_of_the_same_columns_for_all():
+    """Of many columns those that vary most count, and each as much if units differ."""
+    X = FEATURES * np.where(np.arange(40) == 3, 1000.0, 1.0)
+    found = figures(inspect(X, 8, LABELS), "Stratified")
+    standard = X / X.std(axis=0)
+    exact = gradient_variance(dmsgd.Stratified(LABELS, 8), standard)
+    assert found.noise == pytest.approx(exact.repulsion_factor)
+
+
+def test_facts_about_classes_and_columns():
+    X = np.column_stack([FEATURES, np.full(250, 3.0)])
+    data = inspect(X, 8, LABELS).data
+    p = np.array(SIZES) / 250
+    assert data.classes == dict(zip("abcde", SIZES, strict=True))
+    assert data.evenness == pytest.approx(np.exp(-p @ np.log(p)) / 5)
+    assert data.constant == 1
+    np.testing.assert_allclose(data.deviations, X.std(axis=0))
+    assert data.column_ratio == pytest.approx(X.std(0).max() / np.median(FEATURES.std(0)))
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse", "wide"])
+def test_the_effective_dimension_is_that_of_the_centred_covariance(kind):
+    X = np.maximum(FEATURES, 0) + 5.0 * (kind == "array")
+    if kind == "wide":  # the products of rows have the same eigenvalues
+        X = np.hstack([X, np.zeros((250, 2000))])
+    values = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
+    p = values[values > 1e-12] / values.sum()
+    found = inspect(sparse.csr_array(X) if kind == "sparse" else X, 8).data
+    assert found.dimension == pytest.approx(np.exp(-p @ np.log(p)), rel=1e-4)
+    assert found.directions() == np.searchsorted(np.cumsum(p), 0.9) + 1
+    assert found.measured == 250
+
+
+def test_a_shuffled_batch_misses_a_class_by_the_hypergeometric_distribution():
+    from itertools import combinations
+
+    from dmsgd.diagnostics.advice import missed
+
+    y = np.array(list("aaaabbbc"))
+    found = inspect(np.random.default_rng(0).normal(size=(8, 3)), 3, y)
+    batches = [set(y[list(batch)]) for batch in combinations(range(8), 3)]
+    expected = {c: np.mean([c not in batch for batch in batches]) for c in "abc"}
+    assert missed(found.data, 3) == pytest.approx(expected)
+    assert missed(found.data, 5)["a"] == 0
+
+
+def test_near_duplicates_are_exact_or_say_what_was_searched(monkeypatch):
+    X = np.vstack([FEATURES, FEATURES[:30] + 1e-4])
+    found = inspect(X, 8)
+    assert found.data.duplicates.metric == "cosine"
+    assert "60 items above cosine 0.995 (all searched)" in str(found)
+    far = inspect(X + 100.0, 8).data  # all rows point the same way
+    assert far.duplicates.metric == "euclidean"
+    assert set(far.duplicates.pairs.ravel()) == {*range(30), *range(250, 280)}
+    monkeypatch.setattr("dmsgd.selection.duplicates.MOST", 100)
+    part = inspect(X, 8)
+    assert part.data.duplicates.searched == 100
+    assert "only 100 items searched" in str(part)
+
+
+def test_no_kernel_is_decomposed_unless_a_k_dpp_is_asked_for(monkeypatch):
+    from dmsgd.designs import build
+
+    for name in ("spectrum_for", "_choose_kernel"):
+        monkeypatch.setattr(build, name, lambda *given: pytest.fail("a kernel was decomposed"))
+    inspect(FEATURES, 8, LABELS).html()
 
 
 def test_a_sample_predicts_the_shares_of_the_data(monkeypatch):
     X = np.repeat(FEATURES, 8, axis=0) + 0.1 * RNG.normal(size=(2000, 40))
-    y = np.repeat(LABELS, 8)
-    whole = compare(X, 8, y, DesignOptions(w=0.5), ws=())
-    monkeypatch.setattr("dmsgd.diagnostics.data.OPERATIONS", 1e6)
-    monkeypatch.setattr("dmsgd.diagnostics.data.SAMPLES", (1000,))
-    part = compare(X, 8, y, DesignOptions(w=0.5), ws=())
-    assert (whole.rows.size, part.rows.size) == (2000, 1000)
-    assert part.summaries[1].shares == pytest.approx(whole.summaries[1].shares, abs=0.03)
-    assert part.summaries[0].shares == whole.summaries[0].shares  # known without a sample
+    y, asked = np.repeat(LABELS, 8), DesignOptions(w=0.5)
+    whole = inspect(X, 8, y, asked)
+    monkeypatch.setattr("dmsgd.diagnostics.inspecting.OPERATIONS", 1)
+    monkeypatch.setattr("dmsgd.diagnostics.inspecting.FEWEST", 1000)
+    part = inspect(X, 8, y, asked)
+    assert [each.rows.size for each in part.batches] == [2000, 2000, 1000]
+    assert "of a sample of 1,000" in str(part)
+    one, other = (figures(each, "k-DPP").items for each in (part, whole))
+    assert one == pytest.approx(other, abs=0.03 * 8)
+    assert part.batches[0].items == whole.batches[0].items  # known without a sample
+    assert figures(part, "k-DPP").per_epoch["e"] == pytest.approx(one["e"] * 2000 / 8 / 40)
 
 
-def test_samples_are_larger_where_features_are_few():
-    for d, size in ((256, 200_000), (512, 50_000), (1280, 2000), (20_000, 1500)):
-        assert sample_size(200_000, d, 64, most=200_000) == size
-    assert sample_size(300, 20_000, 64, most=300) == 300
+def test_samples_are_larger_where_columns_are_few(monkeypatch):
+    X = RNG.normal(size=(700, 20))
+    monkeypatch.setattr("dmsgd.diagnostics.inspecting.FEWEST", 60)
+    monkeypatch.setattr("dmsgd.diagnostics.inspecting.OPERATIONS", 500 * 20**2)
+    y = np.arange(700) % 20
+    for options, size in (
+        (DesignOptions(kernel="linear"), 500),
+        (DesignOptions(kernel="linear", w=0.5), 125),  # each class is a direction, too
+        (DesignOptions(kernel="rbf", scale=5.0), 60),
+        (DesignOptions(kernel="linear", target="uniform"), 60),
+    ):
+        assert inspect(X, 8, y, options).batches[-1].rows.size == size
 
 
 # What is advised
 
 
-def check_code(advice, X, k, y=None):
+def check_code(advice, X, y=None):
     """The advised line of Python makes the advised design."""
     if advice.name == "shuffled epochs":
-        assert advice.code(k).endswith(f"batch_size={k}, shuffle=True)")
+        assert advice.code.endswith(f"batch_size={advice.k}, shuffle=True)")
         return
-    scope, design = {"dmsgd": dmsgd, "X": X, "y": y}, advice.design(X, k, y)
-    exec(advice.code(k), scope)
+    scope, design = {"dmsgd": dmsgd, "X": X, "y": y}, advice.design(X, y)
+    exec(advice.code, scope)
     np.testing.assert_array_equal(scope["design"].sample(5, 0), design.sample(5, 0))
     assert type(scope["design"]) is type(design)
 
 
-def test_compiling_is_not_timed():
-    """In a new process the first batches are drawn by NumPy, and nothing compiled is loaded."""
-    code = """if True:
-        import sys, numpy, dmsgd
-        draw, loaded = dmsgd.KDPP.sample, []
-        def sample(*given):
-            loaded.append("dmsgd.compiled.kdpp" in sys.modules)
-            return draw(*given)
-        dmsgd.KDPP.sample = sample
-        dmsgd.diagnostics.compare(numpy.random.default_rng(0).normal(size=(40, 9)), 4)
-        sys.exit(not loaded or not all(loaded))"""
-    assert subprocess.run([sys.executable, "-c", code], timeout=300).returncode == 0
-
-
 def hint(advice, X):
     """Return the design that the reason offers as a line of Python."""
-    code = re.search(r"dmsgd\.Partition\(.*\)", advice.reason)[0]
+    code = re.search(r"dmsgd\.Partition\(.*\)\)", advice.reason)[0]
     return eval(code, {"dmsgd": dmsgd, "X": X})
 
 
 @pytest.mark.parametrize("k", [8, 30])
 def test_uneven_classes_get_strata(k):
     """On all data we have, strata did better than any w (docs/results/advice.md)."""
-    found = compare(FEATURES, k, LABELS)
-    advice = recommend(found)
-    assert advice.name == "stratified"
-    assert "classes uneven (0.59, where 1 is even)" in advice.reason
-    best = max(each.evenness for each in found.summaries if each.options.batches == "k-DPP")
-    assert f"where k-DPPs reach {best:.2f}" in advice.reason
-    assert isinstance(advice.design(FEATURES, k, LABELS), dmsgd.Stratified)
-    check_code(advice, FEATURES, k, LABELS)
+    advice = inspect(FEATURES, k, LABELS).advice
+    assert advice.name == "Stratified"
+    assert "class a has 30 times the items of class e" in advice.reason
+    assert f"{0.85 if k == 8 else 0.52:.0%} of shuffled batches hold no e" in advice.reason
+    assert "each item of class e is seen" in advice.price
+    assert "Shuffle if" in advice.price
+    assert isinstance(advice.design(FEATURES, LABELS), dmsgd.Stratified)
+    check_code(advice, FEATURES, LABELS)
 
 
-def test_what_cannot_be_advised_is_not_decomposed():
-    even, uneven = np.arange(len(FEATURES)) % 4, LABELS
-    assert compare(FEATURES, 8, even).candidate.options == DesignOptions(kernel="linear")
-    assert compare(FEATURES, 8, uneven).candidate is None
-
-
-def test_even_classes_and_equal_items_get_uniform_batches():
+def test_even_classes_and_equal_items_get_shuffled_epochs():
     X = np.kron(np.eye(100), np.ones((2, 1)))
-    advice = recommend(compare(X, 8, np.arange(200) % 2))
+    advice = inspect(X, 8, np.arange(200) % 2).advice
     assert advice.name == "shuffled epochs"
     assert "classes are even" in advice.reason
-    assert isinstance(advice.design(X, 8), dmsgd.Partition)
-    assert recommend(compare(X, 8)).name == "shuffled epochs"
+    assert isinstance(advice.design(X), dmsgd.Partition)
+    assert inspect(X, 8).advice.name == "shuffled epochs"
 
 
-def test_rare_items_without_labels_get_shuffled_epochs():
+@pytest.mark.parametrize("X", [RARE, PLACES], ids=["rare", "places"])
+@pytest.mark.parametrize("labels", [None, np.arange(250) % 5], ids=["none", "even"])
+def test_without_uneven_classes_there_are_shuffled_epochs_whatever_a_kdpp_does(X, labels):
     """Drawing what is unusual more often cost accuracy on average (docs/results/advice.md)."""
-    found = compare(RARE, 8)
-    advice = recommend(found)
-    assert found.candidate.effective_items < 0.95
-    assert found.candidate.repulsion.value < 0.4
+    advice = inspect(X, 8, labels, DesignOptions(normalize=True)).advice
     assert advice.name == "shuffled epochs"
-    assert "there are no labels" in advice.reason
-
-
-def test_even_classes_get_shuffled_epochs_whatever_a_kdpp_does():
-    for X in (RARE, PLACES):
-        advice = recommend(compare(X, 8, np.arange(len(X)) % 5))
-        assert advice.name == "shuffled epochs"
-        assert "classes are even" in advice.reason
+    assert ("there are no labels" if labels is None else "classes are even") in advice.reason
 
 
 @pytest.mark.filterwarnings("ignore:column 12 of X")
@@ -189,105 +233,98 @@ def test_even_classes_get_shuffled_epochs_whatever_a_kdpp_does():
 @pytest.mark.parametrize("k", [4, 8])
 def test_advice_is_never_less_even_than_uniform_batches(load, k):
     X, y = load(return_X_y=True)
-    found = compare(X, k, y, ws=())
-    advice, uniform = recommend(found), dmsgd.Uniform(len(X), k)
-    design = advice.design(X, k, y)
-    check_code(advice, X, k, y)
+    found = inspect(X, k, y)
+    uniform, design = dmsgd.Uniform(len(X), k), found.advice.design(X, y)
+    check_code(found.advice, X, y)
     advised, before = (evenness(class_shares(each, y)) for each in (design, uniform))
     assert advised > before - 0.005
     assert effective_batch(design) >= 0.95 * k
     units = load is not load_digits
-    assert found.candidate.options.standardize == units
-    assert any("columns in different units" in each for each in found.warnings()) == units
-    if units:
-        raw = compare(X, k, y, DesignOptions(kernel="linear", normalize=False), ws=())
-        assert raw.effective_rank < 1.1
-        standard = compare(X, k, y, DesignOptions(standardize=True), ws=())
-        assert standard.effective_rank > 5
-        assert not any("columns in different units" in each for each in standard.warnings())
+    assert found.data.standardized == units
+    assert any("columns in different units" in each for each in found.warnings) == units
 
 
 @pytest.mark.filterwarnings("ignore:column 0 of X")
 def test_columns_in_different_units_are_standardized_in_the_hint():
     units = np.where(np.arange(10) == 0, 1000.0, 1.0)
-    raw, plain = (recommend(compare(X, 8)) for X in (PLACES * units, PLACES))
+    raw, plain = (
+        inspect(X, 8, options=DesignOptions(standardize=True)).advice
+        for X in (PLACES * units, PLACES)
+    )
     expected = hint(plain, dmsgd.features.standardize(PLACES)).sample(5, 0)
     np.testing.assert_array_equal(hint(raw, PLACES * units).sample(5, 0), expected)
 
 
 def test_strong_repulsion_gets_a_hint_at_cells():
-    found = compare(PLACES, 8)
-    advice = recommend(found)
-    assert found.candidate.repulsion.value > 0.5
-    assert advice.name == "shuffled epochs"
-    assert re.search(r"repulsion removes \d\d% \(± \d%\) of the variance", advice.reason)
-    assert isinstance(hint(advice, PLACES), dmsgd.Partition)
-    assert "cells" not in recommend(compare(RARE, 8)).reason
+    asked = DesignOptions(normalize=True)
+    found = inspect(PLACES, 8, options=asked)
+    assert figures(found, "k-DPP").noise < 0.5
+    assert found.advice.name == "shuffled epochs"
+    assert re.search(
+        r"would remove \d\d% of the variance of a batch's columns", found.advice.reason
+    )
+    assert isinstance(hint(found.advice, PLACES), dmsgd.Partition)
+    assert "cells" not in inspect(RARE, 8, options=asked).advice.reason
+    assert "cells" not in inspect(PLACES, 8).advice.reason  # no k-DPP was asked for
 
 
-def test_gradients_say_more_about_repulsion_than_features():
-    def split(repulsion_factor):
-        return GradientVariance(250, 8, repulsion_factor, 0, 0, 1.0, 1.0, 1.0, 0)
-
-    strong, weak = compare(PLACES, 8), compare(RARE, 8)
-    assert recommend(strong, split(0.9)).name == "shuffled epochs"
-    assert "removes 10% of the variance of these gradients" in recommend(strong, split(0.9)).reason
-    assert "cells" not in recommend(strong, split(0.9)).reason
-    assert "cells" in recommend(weak, split(0.3)).reason
-    assert "cells" not in recommend(weak, split(1.2)).reason
-    labelled = compare(FEATURES, 8, LABELS)
-    assert recommend(labelled, split(0.1)).name == "stratified"
+@pytest.mark.parametrize("exact", [1e10, 1])
+def test_gradients_say_more_about_repulsion_than_features(monkeypatch, exact):
+    """Items of a place have one gradient, or each its own: the features cannot know."""
+    monkeypatch.setattr("dmsgd.diagnostics.inspecting.EXACT", exact)
+    own = np.random.default_rng(2).normal(size=(250, 40))
+    assert "cells" in inspect(PLACES, 8, gradients=PLACES).advice.reason
+    found = inspect(PLACES, 8, gradients=own)
+    assert "cells" not in found.advice.reason
+    assert "of the variance of these gradients" in found.advice.reason
+    control = gradient_variance(dmsgd.diversify(PLACES, 8), own)
+    drawn = figures(found, "k-DPP")
+    assert abs(drawn.variance.variance - control.variance) <= 4 * drawn.variance.error + 1e-12
+    assert drawn.variance.frequency_matched == pytest.approx(control.frequency_matched)
+    uneven = inspect(FEATURES, 8, LABELS, gradients=FEATURES[:, :3])
+    assert uneven.advice.name == "Stratified"
+    exactly = gradient_variance(dmsgd.Stratified(LABELS, 8), FEATURES[:, :3])
+    assert figures(uneven, "Stratified").variance.variance == pytest.approx(exactly.variance)
 
 
 def test_a_target_is_kept():
     settings = DesignOptions(target="uniform", kernel="linear")
-    advice = recommend(compare(FEATURES, 8, LABELS, settings))
+    advice = inspect(FEATURES, 8, LABELS, settings).advice
     assert (advice.name, advice.options) == ("k-DPP", settings)
+    check_code(advice, FEATURES, LABELS)
 
 
-def test_few_columns_get_an_rbf_kernel():
+def test_a_kdpp_whose_rank_is_too_small_is_a_warning():
     X = RNG.normal(size=(300, 2))
-    linear = compare(X, 12, options=DesignOptions(kernel="linear"))
-    assert "rank too small" in linear.warnings()[0]
-    assert [each.name for each in linear.summaries] == ["uniform"]  # what was asked is not there
-    found = compare(X, 12)
-    assert found.candidate.options == found.options == DesignOptions(kernel="rbf")
-    assert recommend(found).name == "shuffled epochs"
-
-
-def test_an_rbf_kernel_of_many_items_is_that_of_a_sample():
-    found = compare(RNG.normal(size=(6000, 2)), 12)
-    assert found.rows.size == 1500
-    assert found.candidate.options.kernel == "rbf"
+    linear = inspect(X, 12, options=DesignOptions(kernel="linear"))
+    assert "rank is too small" in linear.warnings[0]
+    assert [each.name for each in linear.batches] == ["shuffle"]
+    found = inspect(X, 12, options=DesignOptions(diversity=0.5, normalize=False))
+    assert found.options.kernel == "rbf"
+    assert (
+        inspect(RNG.normal(size=(6000, 2)), 12, options=found.options).batches[-1].rows.size == 1500
+    )
 
 
 def test_rows_on_disk_are_sampled(tmp_path, monkeypatch):
     monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)  # files are read in blocks
     path = tmp_path / "features.npy"
     np.save(path, np.repeat(FEATURES, 2, axis=0))
-    y = np.repeat(LABELS, 2)
-    asked = DesignOptions(w=0.5)
-    whole = compare(np.load(path), 8, y, asked, ws=())
-    read = compare(path, 8, y, asked, ws=())
-    assert (read.data.n, read.rows.size, read.data.counted) == (500, 500, 500)
-    assert read.summaries[1].shares == pytest.approx(whole.summaries[1].shares)
-    monkeypatch.setattr("dmsgd.diagnostics.data.SAMPLES", (300,))
-    part = compare(path, 8, y, asked, ws=())
-    assert (part.data.n, part.rows.size, part.data.counted) == (500, 300, 300)
+    y, asked = np.repeat(LABELS, 2), DesignOptions(w=0.5)
+    whole, read = (inspect(each, 8, y, asked) for each in (np.load(path), path))
+    assert (read.data.n, read.data.rows.size) == (500, 500)
+    assert figures(read, "k-DPP").items == pytest.approx(figures(whole, "k-DPP").items)
+    assert read.data.dimension == pytest.approx(whole.data.dimension)
+    monkeypatch.setattr("dmsgd.diagnostics.facts.ITEMS", 300)
+    monkeypatch.setattr("dmsgd.diagnostics.facts.NUMBERS", 1)
+    part = inspect(path, 8, y)
+    assert (part.data.n, part.data.rows.size) == (500, 300)
     assert part.data.classes == whole.data.classes
-    assert any("duplicates" in each for each in part.warnings())
-
-
-def test_words_are_annealed():
-    X = sparse.csr_array(np.maximum(FEATURES, 0))
-    found = compare(X, 8)
-    assert found.data.has_counts
-    assert found.summaries[1].options.rho is None  # as sample has it, unless told otherwise
-    assert found.candidate.options.rho == 0.1
-    code = found.candidate.options.code(8)
-    assert code == "dmsgd.diversify(X, k=8, rho=0.1, kernel='linear')"
-    asked = compare(X, 8, options=DesignOptions(rho=0.5))
-    assert {each.options.rho for each in (*asked.summaries[1:], asked.candidate)} == {0.5}
+    assert part.batches[0].items == whole.batches[0].items
+    assert part.data.duplicates.pairs.size > 0
+    assert re.search("sample +! 300 items", str(part))
+    assert len(part.csv().splitlines()) == 301
+    assert "random sample of 300 items" in part.html()
 
 
 # What is warned of
@@ -295,23 +332,26 @@ def test_words_are_annealed():
 
 @pytest.mark.filterwarnings("ignore:column 0 of X")
 def test_warnings():
-    assert compare(FEATURES, 8, LABELS).warnings() == []
+    assert inspect(FEATURES, 8, LABELS).warnings == ()
+    copies = inspect(np.vstack([FEATURES, FEATURES[:50]]), 8)
+    assert "100 items above cosine 0.995 (all searched; 50 equal to another)" in str(copies)
     longer = FEATURES * np.linspace(1, 10, 250)[:, None]
-    copies = np.vstack([FEATURES, FEATURES[:50]])
     empty = np.vstack([FEATURES, np.zeros((2, 40))])
     flat = np.eye(10)[:1] + 0.01 * RNG.normal(size=(100, 10))
-    for X, k, y, words in (
-        (copies, 8, None, r"duplicates: 50 items \(16.7%\)"),
-        (empty, 8, None, "2 items with only zeros"),
-        (np.eye(100), 2, None, "near-uniform kernel"),
-        (flat, 8, None, "8 times the effective rank"),
-        (FEATURES, 4, LABELS, "5 classes and k = 4"),
-        (FEATURES, 8, np.append(LABELS[:-1], "alone"), "single item"),
-    ):
-        assert any(re.search(words, each) for each in compare(X, k, y).warnings()), words
+    linear = DesignOptions(kernel="linear")
     raw = DesignOptions(kernel="linear", normalize=False)
-    assert any("norms dominate" in each for each in compare(longer, 8, options=raw).warnings())
-    assert not any("near-uniform" in each for each in compare(longer, 1).warnings())
+    for X, k, y, options, words in (
+        (empty, 8, None, None, "2 items with only zeros"),
+        (empty, 8, None, linear, "never drawn by a linear kernel"),
+        (np.eye(100), 2, None, linear, "near-uniform kernel"),
+        (flat, 8, None, linear, "8 times the kernel's effective rank"),
+        (longer, 8, None, raw, "norms dominate"),
+        (FEATURES, 4, LABELS, None, "5 classes and k = 4"),
+        (FEATURES, 8, np.append(LABELS[:-1], "alone"), None, "single item"),
+    ):
+        found = inspect(X, k, y, options).warnings
+        assert any(re.search(words, each) for each in found), words
+    assert not any("near-uniform" in each for each in inspect(longer, 1, options=linear).warnings)
 
 
 def test_rows_that_differ_beside_a_large_column_are_no_duplicates():
@@ -320,15 +360,18 @@ def test_rows_that_differ_beside_a_large_column_are_no_duplicates():
     X = np.column_stack([time, RNG.normal(size=(200, 3))])
     again = np.vstack([X, X[:20]])
     for given in (again, sparse.csr_array(again)):
-        assert compare(given, 2, options=DesignOptions(standardize=True)).data.duplicates == 20
+        assert inspect(given, 2, options=DesignOptions(standardize=True)).data.equal == 20
 
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_items_that_are_all_alike(k):
     """No kernel tells them apart, and none has a scale."""
-    found = compare(np.ones((9, 3)), k)
-    assert recommend(found).name == "shuffled epochs"
-    assert (found.candidate is not None) == (k == 1)
+    found = inspect(np.ones((9, 3)), k, np.arange(9) > 0)
+    assert found.advice.name == "Stratified"
+    assert found.batches[1].noise is None  # nothing varies
+    assert found.data.dimension == 0
+    assert "noise" in str(found)
+    found.html()
 
 
 # The command
@@ -341,35 +384,49 @@ def test_one_screen(folder):
     lines = result.stdout.splitlines()
     assert len(lines) <= 40
     assert max(len(line) for line in lines if not line.startswith("  dmsgd")) <= 80
-    assert "250 items x 40, 5 classes of 5 to 150" in result.stdout
-    assert re.search(r"rank +40, effective \d+\.\d, k 8", result.stdout)
-    assert "stratified" in result.stdout
-    assert re.search(r"^ e \(5\) +2.0% +\d+\.\d%", result.stdout, re.M)
-    for row in ("effective items", "noise removed", "µs per batch"):
-        assert re.search(rf"^ {row} .*\d", result.stdout, re.M), row
-    assert "Recommended: stratified. Reason: labels are known and classes uneven" in result.stdout
-    assert os.listdir(folder) == ["features.npy", "y.npy"] or len(os.listdir(folder)) == 2
+    assert "features.npy: 250 items x 40, 5 classes of 5 to 150" in result.stdout
+    assert re.search(r"classes +! 30 : 1, as uneven as 3 equal classes", result.stdout)
+    assert re.search(r"dimension +\d+ effective", result.stdout)
+    assert re.search(r"^class \(items\) +shuffle Stratified Stratified$", result.stdout, re.M)
+    assert re.search(r"^e \(5\) +0\.16 +1\.6 +10$", result.stdout, re.M)
+    for row in ("items seen per epoch", "noise", "as a random batch of"):
+        assert re.search(rf"^{row} .*\d", result.stdout, re.M), row
+    assert "Use Stratified: class a has 30 times the items of class e" in result.stdout
+    assert sorted(os.listdir(folder)) == ["features.npy", "y.npy"]
+
+
+def test_large_numbers_are_written_out():
+    y = np.repeat(["common", "rare"], [1190, 10])
+    found = inspect(np.random.default_rng(0).normal(size=(1200, 12)), 300, y)
+    assert re.search(r"^common \(1,190\) +298 +290 +0.97$", str(found), re.M)
+    assert "e+" not in str(found) + found.html()
+
+
+def test_all_classes_are_shown_up_to_two_dozen(folder):
+    for count in (24, 30):
+        np.save("y.npy", np.arange(250) % count)
+        shown = run("inspect features.npy --labels y.npy -k 8").stdout
+        assert len(re.findall(r"^\d+ \(\d+\) ", shown, re.M)) == 24
+        assert ("of 30 classes the commonest and the rarest" in shown) == (count == 30)
 
 
 @pytest.mark.parametrize(
     ("features", "labels", "kind"),
     [
-        (FEATURES, LABELS, "stratified"),
+        (FEATURES, LABELS, "Stratified"),
         (FEATURES, None, "shuffled epochs"),
-        (RARE, None, "shuffled epochs"),
         (FEATURES[:, :3], None, "shuffled epochs"),
         (PLACES, None, "shuffled epochs"),
     ],
-    ids=["labels", "alike", "rare", "few columns", "places"],
+    ids=["labels", "alike", "few columns", "places"],
 )
 def test_what_is_recommended_makes_the_recommended_design(folder, features, labels, kind):
     k = 8
     np.save("features.npy", features)
     named = "" if labels is None else "--labels y.npy"
     result = run(f"inspect features.npy {named} -k {k}")
-    assert f"Recommended: {kind}." in result.stdout
-    advice = recommend(compare(features, k, labels))
-    design = advice.design(features, k, labels)
+    assert f"Use {kind}: " in result.stdout
+    design = inspect(features, k, labels).advice.design(features, labels)
     scope = {"dmsgd": dmsgd, "X": features, "y": labels}
     command = re.search(r"^  dmsgd (sample .*)$", result.stdout, re.M)
     if kind == "shuffled epochs":  # which a plain loader draws
@@ -386,7 +443,6 @@ def test_what_is_recommended_makes_the_recommended_design(folder, features, labe
 
 
 FLAGS = {
-    "": {},
     "--no-normalize": {"normalize": False},
     "--standardize --normalize": {"standardize": True, "normalize": True},
     "-w 0.7": {"w": 0.7},
@@ -401,7 +457,7 @@ FLAGS = {
 
 @pytest.mark.parametrize("flags", FLAGS)
 def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
-    """Predicted, drawn and reported: the shares of `diversify` with the same arguments."""
+    """Predicted and drawn: the shares of `diversify` with the same arguments."""
     arguments, steps, k = FLAGS[flags], 4000, 5
     counts = arguments.get("w", 0) > 0 or arguments.get("target") == "balanced"
     X = np.array(FEATURES)
@@ -410,16 +466,15 @@ def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
     design = dmsgd.diversify(X, k, LABELS if counts else None, **arguments)
     shares = class_shares(design, LABELS)
 
-    asked = DesignOptions(**arguments)
-    predicted = compare(X, k, LABELS, asked).requested
-    assert predicted.shares == pytest.approx(shares, rel=1e-9)
-    found = run(f"inspect features.npy --labels y.npy -k {k} {flags}")
+    found = run(f"inspect features.npy --labels y.npy -k {k} {flags} --csv items.csv --force")
     assert found.exit_code == 0, found.output
-    heading = re.search(r"^ ?class \(items\) +(.*)$", found.stdout, re.M)[1].split()
-    column = heading.index(f"w={asked.w:g}")
+    heading = re.search(r"^class \(items\) +(.*)$", found.stdout, re.M)[1].split()
+    column = heading.index("k-DPP")
     for label in "abcde":
-        row = re.search(rf"^ ?{label} \(\d+\) +(.*)$", found.stdout, re.M)[1].split()
-        assert row[column] == f"{shares[label]:.1%}"
+        row = re.search(rf"^{label} \(\d+\) +(.*)$", found.stdout, re.M)[1].split()
+        assert row[column] == f"{k * shares[label]:.2g}"
+    table = np.genfromtxt("items.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
+    np.testing.assert_allclose(table["times_uniform"], design.inclusion() * 250 / k, rtol=1e-5)
 
     result = run(f"sample features.npy --labels y.npy -k {k} -n {steps} {flags} -o b.npy")
     assert result.exit_code == 0, result.output
@@ -430,22 +485,6 @@ def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
         error = drawn.std() / np.sqrt(steps)
         assert abs(drawn.mean() - shares[label]) < 4.5 * error + 1e-9  # one in 10^5 by chance
     assert ("did not count" in result.stdout) == (not counts)
-
-    result = run(f"report features.npy --labels y.npy -k {k} {flags} -o page.html")
-    assert result.exit_code == 0, result.output
-    page = (folder / "page.html").read_text()
-    content = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
-    choice = content["choices"][content["ws"].index(asked.w)][content["ks"].index(k)]
-    reported = dict(
-        zip((each["name"] for each in content["classes"]), choice["shares"], strict=True)
-    )
-    assert reported == pytest.approx(shares, abs=1e-6)
-    figures = (choice["items"], choice["seen"], choice["repulsion"]["value"])
-    same = (predicted.effective_items, predicted.coverage, predicted.repulsion.value)
-    assert figures == pytest.approx(same)  # inspect and the page show one comparison
-    assert content["w"] == asked.w  # where the sliders begin
-    if asked.target is not None:
-        assert (content["ws"], content["ks"]) == ([asked.w], [k])
 
 
 @pytest.mark.parametrize("batches", ["k-DPP", "weighted", "partition", "stratified", "uniform"])
@@ -494,29 +533,3 @@ def test_class_names_are_no_markup(folder):
 def test_errors_are_one_line(folder, command, message):
     np.save("short.npy", LABELS[:3])
     fails(f"inspect {command}", message)
-
-
-def test_thousands_of_classes_are_looked_at_on_a_sample(monkeypatch):
-    """Each class is a direction of the kernel, as costly as a column."""
-    monkeypatch.setattr("dmsgd.diagnostics.data.MANY_CLASSES", 100)
-    X, y = RNG.normal(size=(600, 12)), np.arange(600) // 3
-    found = compare(X, 5, y, ws=(0.5,))
-    assert (found.data.n, found.rows.size, len(found.data.classes)) == (600, 100, 200)
-    uniform, plain = found.summaries[:2]
-    assert set(uniform.shares) == set(plain.shares)  # evenness is of the same classes
-    assert compare(X, 5, y, DesignOptions(target="uniform")).rows.size == 600  # no w is tried
-    monkeypatch.setattr("dmsgd.diagnostics.data.NEIGHBOURS", 300)
-    assert compare(X, 5, options=DesignOptions(target="density")).rows.size == 300
-    monkeypatch.setattr("dmsgd.diagnostics.data.PRESCRIBED", 60)
-    by_entries = DesignOptions(kernel="rbf", target="uniform")
-    assert compare(X, 5, options=by_entries).rows.size == 60
-
-
-def test_no_eigendecomposition_is_made_twice(monkeypatch):
-    """The candidate has the kernel of the request here, and w = 0 is among the label weights."""
-    made, make_kdpp = [], data.make_kdpp
-    monkeypatch.setattr(data, "make_kdpp", lambda *given: made.append(given) or make_kdpp(*given))
-    rng = np.random.default_rng(0)
-    found = compare(rng.normal(size=(60, 20)), 5, np.arange(60) % 3, ws=(0.0, 0.5))
-    assert found.candidate is found.summaries[1]
-    assert len(made) == 2

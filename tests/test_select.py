@@ -265,7 +265,7 @@ def test_sparse_features_have_a_page(folder):
     sparse.save_npz("counts.npz", sparse.csr_array(counts))
     run("counts.npz -k 6 -o c.csv --page c.html")
     assert items("c.csv") == dmsgd.select(sparse.csr_array(counts), 6, seed=0).tolist()
-    assert (folder / "c.html").read_text().count("<circle") == 206
+    assert (folder / "c.html").read_text().count("</title></circle>") == 206
 
 
 @pytest.mark.long
@@ -277,6 +277,7 @@ def test_the_page_of_a_command_opens_in_light_and_dark(folder):
             driver.get(f"file://{folder / 'chosen.html'}")
             assert driver.get_log("browser") == []
             assert driver.execute_script("return document.documentElement.scrollWidth") <= 400
-            dots = "return document.querySelectorAll('.dots-{} circle').length"
-            counts = [driver.execute_script(dots.format(n)) for n in ("plain", "chosen", "given")]
+            dots = "return document.querySelectorAll('g:is({}) circle').length"
+            groups = (".near, .far, .farthest", ".chosen", ".given")
+            counts = [driver.execute_script(dots.format(each)) for each in groups]
             assert counts == [300, 8, 2]

@@ -123,7 +123,7 @@ def test_another_set_is_standardized_as_the_pool_is(pool):
     assert items("c.csv") == dmsgd.select(candidates, 6, cover=other).tolist()
     page = (pool / "c.html").read_text()
     assert "cover there.npy as well as" in page
-    assert "Rows of there.npy, and their similarity" in page
+    assert "Rows of there.npy, with their similarity" in page
 
 
 def test_another_set_in_a_table_has_the_same_columns(pool):

@@ -1,141 +1,211 @@
 """What is said about a set beside random ones, on the terminal and on the page."""
 
+import re
+
 import numpy as np
 import pytest
 
 import dmsgd
 from dmsgd.features import as_features
-from dmsgd.report import spread
-from dmsgd.report.report import render
-from dmsgd.report.selection import build_selection
-from dmsgd.report.spread import APART, COVERED, compare_with_random, describe_covering
+from dmsgd.report import sets
+from dmsgd.report.selection import selection_page
+from dmsgd.report.sets import figures_of, k_means_coverage
+from dmsgd.selection.selection import selection_of
+from test_inspect_page import words
 from test_select import RNG, X, Y
 
+F = as_features(X)
 
-def spread_of(chosen, given=(), X=X, how="greedy"):
-    chosen, given = (np.asarray(each, dtype=np.int64) for each in (chosen, given))
+
+def said(*given, **more):
+    """Return what the terminal says about a set."""
+    return "; ".join(described(*given, **more).sentences())
+
+
+def described(chosen, given=(), X=X, how="greedy", other=""):
+    """Return the figures of a set, and the items that could be chosen."""
+    given = np.asarray(given, dtype=np.int64)
     free = np.setdiff1d(np.arange(len(X)), given)
-    return compare_with_random(as_features(X), chosen, given, free, how)
+    if isinstance(chosen, dmsgd.Selection):
+        return figures_of(as_features(X), chosen, given, free, how, other)
+    items = np.asarray(chosen, dtype=np.int64)
+    found = selection_of(as_features(X), items, given, free)
+    return figures_of(as_features(X), found, given, free, how, "")
+
+
+def covered(k, **wishes):
+    chosen = dmsgd.select(X, k, details=True, **wishes)
+    return described(chosen, wishes.get("given", ()), how="cover"), chosen
+
+
+def page(figures, about=None, facts=None, **more):
+    facts = {"chosen": "greedily", **(facts or {})}
+    return selection_page(F, figures, about or {}, facts, "<script>", **more)
 
 
 def test_figures_are_distances():
-    chosen, given = dmsgd.select(X, 8, given=[3, 7], seed=0), [3, 7]
-    found = spread_of(chosen, given)
+    given = [3, 7]
+    chosen = dmsgd.select(X, 8, given=given, seed=0)
+    found = described(chosen, given)
     distances = np.linalg.norm(X[:, None] - X[None], axis=2)
     unit = np.median(distances[np.triu_indices(300, 1)])
     everyone = [*given, *chosen]
     to_others = distances[np.ix_(chosen, everyone)]
     to_others[to_others == 0] = np.inf
-    assert found.figures[APART][0] == pytest.approx(to_others.min(axis=1).mean() / unit)
-    nearest = distances[:, everyone].min(axis=1) / unit
-    assert found.figures[COVERED][0] == pytest.approx(nearest.mean())
-    np.testing.assert_allclose(found.far, nearest, atol=1e-12)
-    np.testing.assert_array_equal(found.nearest, distances[:, everyone].argmin(axis=1))
+    assert found.apart[0] == pytest.approx(to_others.min(axis=1).mean() / unit)
+    np.testing.assert_array_equal(found.chosen.nearest, distances[:, everyone].argmin(axis=1))
+    same = dmsgd.select(X, 8, given=given, details=True)
+    np.testing.assert_allclose(found.chosen.similarity, same.similarity)
+    np.testing.assert_allclose(found.chosen.coverage, same.coverage)
 
 
-def test_words_tell_when_a_set_is_no_better_than_a_random_one():
+def test_words_open_with_what_a_set_was_made_for():
     centres = 100 * RNG.normal(size=(10, 5))
     clusters = np.repeat(centres, 30, axis=0) + RNG.normal(size=(300, 5))
     one_of_each = np.arange(0, 300, 30)
-    assert spread_of(one_of_each, X=clusters).words().startswith("better spread")
-    assert spread_of(np.arange(10), X=clusters).words().startswith("no better spread")
+    assert said(one_of_each, X=clusters).startswith("better spread")
+    assert said(np.arange(10), X=clusters).startswith("no better spread")
     outliers = np.argsort(-np.linalg.norm(X, axis=1))[:8]
-    assert "better spread" in spread_of(outliers).words()
-    assert "outliers" in spread_of(outliers).words()
-    assert "outliers" not in spread_of(one_of_each, X=clusters).words()
-    assert "covers the others better" not in spread_of(outliers).words()
-    assert "covers the others better" in spread_of(dmsgd.select(X, 8)).words()
-    assert "one item" in spread_of([3]).words()
-    assert spread_of([0, 1], X=np.ones((5, 2))).words().startswith("no better")
+    assert "better spread" in said(outliers)
+    assert "prefers outliers" in said(outliers)
+    assert "outliers" not in said(one_of_each, X=clusters)
+    assert "outliers" not in said(dmsgd.select(X, 8))
+    assert said([3]).startswith("one item")
+    assert said([0, 1], X=np.ones((5, 2))).startswith("no better")
     like_random = np.random.default_rng(1).choice(300, 8, replace=False)
-    assert "nearest chosen one" not in spread_of(like_random).words()
-    assert "nearest chosen one" in spread_of(like_random, how="draw").words()  # of a draw both
-
-
-def covering_spread(k, other="", **wishes):
-    covering = dmsgd.select(X, k, details=True, **wishes)
-    given = np.asarray(wishes.get("given", ()), dtype=np.int64)
-    free = np.setdiff1d(np.arange(300), given)
-    return describe_covering(as_features(X), covering, given, free, other), covering
+    both = described(like_random, how="draw").sentences()
+    assert "of the median distance from the nearest other one" in both[0]
+    assert "8 items cover the pool as well as" in both[1]
 
 
 def test_a_covering_set_is_described_by_what_it_covers():
-    found, covering = covering_spread(8)
-    size = covering.like_random
+    found, chosen = covered(8)
+    size = chosen.like_random
     assert size > 8
-    assert found.words().startswith(f"8 items cover the pool as well as {size} random ones; ")
-    assert f"{covering.coverage[-1]:.3g} similar" in found.words()
-    distances = np.linalg.norm(X[covering.items][:, None] - X[covering.items], axis=2)
-    np.fill_diagonal(distances, np.inf)
-    pairs = np.linalg.norm(X[:, None] - X[None], axis=2)[np.triu_indices(300, 1)]
-    apart = distances.min(axis=1).mean() / np.median(pairs)
-    assert found.figures[APART][0] == pytest.approx(apart)
-    assert f"{apart:.2f} of the median distance" in found.words()
-    assert "beside 2 given cover" in covering_spread(8, given=[3, 7])[0].words()
-    one = covering_spread(1, other="that.npy", cover=X[:9])[0].words()
-    assert one.startswith("1 item covers that.npy as well as")
-    assert "median distance" not in one
+    assert "; ".join(found.sentences()).startswith(
+        f"8 items cover the pool as well as {size} random ones; "
+    )
+    assert f"{chosen.coverage[-1]:.3g} similar" in "; ".join(found.sentences())
+    assert "spread" not in "; ".join(found.sentences())
+    more, second = covered(8, given=[3, 7])
+    assert "; ".join(more.sentences()).startswith("beside 2 given, 8 items cover the pool")
+    assert f"before them {second.coverage[0]:.3g}" in "; ".join(more.sentences())
+    one = dmsgd.select(X, 1, details=True, cover=X[:9])
+    there = said(one, how="cover", other="that.npy")
+    assert there.startswith("1 item covers that.npy as well as")
 
 
-def test_the_page_of_a_covering_set_says_the_same_and_lists_similarities():
-    found, covering = covering_spread(8, given=[3, 7])
-    given, free = np.array([3, 7]), np.setdiff1d(np.arange(300), [3, 7])
-    shown = build_selection(as_features(X), covering.items, given, free, found, {}, {})
-    assert shown["words"] == found.words()
-    assert shown["measured"] == 300
-    counts = np.bincount(covering.nearest, minlength=10)[2:]
-    assert [each["value"] for each in shown["set"]] == [f"{c / 300:.1%}" for c in counts]
-    least = int(covering.similarity.argmin())
-    first = shown["farthest"][0]
-    assert (first["item"], first["value"]) == (least, f"{covering.similarity[least]:.2f}")
-    page = render("selection.html", "chosen", shown)
-    assert found.words() in page
-    assert "similarity to the nearest chosen one" in page
+def test_random_curves_are_what_random_sets_cover():
+    for given in ([], [3, 7]):
+        chosen = dmsgd.select(X, 8, given=given, details=True)
+        curves, size = chosen.random_curves, chosen.like_random
+        assert curves.shape[1] >= max(8, size)
+        mean = curves.mean(axis=0)
+        assert mean[size - 1] >= chosen.coverage[-1] - 1e-9 > mean[size - 2] - 2e-9
+        assert (np.diff(curves) >= -1e-12).all()
+        order = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(300), given))
+        squares = np.sum((X[:, None] - X[[*given, *order[:20]]]) ** 2, axis=2)
+        whole = np.exp(-squares.min(axis=1) / chosen.scale).mean()
+        assert curves[0, 19] == pytest.approx(whole)
+    many = np.repeat(X, 10, axis=0) + 0.01 * RNG.normal(size=(3000, X.shape[1]))
+    chosen = dmsgd.select(many, 20, given=[5], details=True)  # measured on a sample
+    assert chosen.random_curves[:, 0] == pytest.approx(chosen.coverage[0], abs=0.1)
+    mean = chosen.random_curves.mean(axis=0)[chosen.like_random - 1]
+    assert chosen.coverage[-1] - 1e-9 <= mean < chosen.coverage[-1] + 0.02
 
 
-def content(k=8, given=(), labels=Y):
-    chosen = dmsgd.select(X, k, given=given, how="greedy")
-    given = np.array(given, dtype=np.int64)
-    free = np.setdiff1d(np.arange(300), given)
-    about = {"label": labels, "id": np.array(["<b>id"] * 300)}
-    facts = {"similarity": "<b>rbf"}
-    F = as_features(X)
-    found = compare_with_random(F, chosen, given, free, "greedy")
-    return build_selection(F, chosen, given, free, found, about, facts), chosen
+def test_k_means_covers_as_the_items_nearest_to_its_centres():
+    centres = 100 * RNG.normal(size=(10, 5))
+    clusters = np.repeat(centres, 30, axis=0) + RNG.normal(size=(300, 5))
+    given, free = np.empty(0, dtype=np.int64), np.arange(300)
+    first = selection_of(as_features(clusters), np.arange(10), given, free)
+    best = dmsgd.select(clusters, 10, details=True).coverage[-1]
+    found = k_means_coverage(as_features(clusters), first, free)
+    assert found > best - 0.1
+    assert first.coverage[-1] < 0.5
 
 
-def test_the_page_lists_the_set_and_what_it_covers_least():
-    found, chosen = content()
-    squares = np.sum((X[:, None] - X[None, chosen]) ** 2, axis=2)
-    assert [each["item"] for each in found["set"]] == chosen.tolist()
-    shares = np.bincount(squares.argmin(axis=1), minlength=8) / 300
-    assert [each["value"] for each in found["set"]] == [f"{share:.1%}" for share in shares]
-    assert found["farthest"][0]["item"] == int(squares.min(axis=1).argmax())
-    assert [each["chosen"] for each in found["classes"]] == [
-        int(np.sum(Y[chosen] == name)) for name in ("a", "b", "<i>c")
+def test_no_k_means_where_it_would_take_long_or_there_are_too_few_items(monkeypatch):
+    found, chosen = covered(8)
+    assert "k-means" in page(found)
+    assert k_means_coverage(F, chosen, np.arange(12)) is None
+    monkeypatch.setattr(sets, "MEANS", 1)
+    assert k_means_coverage(F, chosen, np.arange(300)) is None
+    assert "k-means" not in page(found)
+
+
+def test_the_page_says_what_the_terminal_says():
+    found, chosen = covered(8, given=[3, 7])
+    shown = words(page(found, facts={"similarity": "<b>rbf"}))
+    for sentence in found.sentences():
+        assert sentence[1:] in shown
+    assert "8 of 300 items, beside 2 that were given" in shown
+    counts = np.bincount(chosen.nearest, minlength=10)[2:]
+    listed = shown.split("The chosen items")[1]
+    shares = re.findall(r"item (\d+) ([\d.]+)%", listed)
+    assert shares == [
+        (str(item), f"{100 * c / 300:.1f}") for item, c in zip(chosen.items, counts, strict=True)
     ]
-    assert sum(each["random"] for each in found["classes"]) == pytest.approx(8)
+    least = int(chosen.similarity.argmin())
+    assert f"item {least} {chosen.similarity[least]:.2f}" in listed.split("Least covered")[1][:150]
 
 
-def test_of_many_classes_the_two_ends_are_shown():
-    found, _ = content(labels=np.array([f"class {i % 40:02}" for i in range(300)]))
-    assert len(found["classes"]) == 30
-    assert "the commonest and the rarest" in render("selection.html", "chosen", found)
-    assert "the commonest and the rarest" not in render("selection.html", "chosen", content()[0])
+def dots(html, name):
+    group = re.search(rf'<g class="{name}">(.*?)</g>', html, re.S)[1]
+    return re.findall(r'cx="(\d+)" cy="(\d+)" r="\d"><title>item (\d+)<', group)
 
 
-def test_of_very_many_items_a_sample_is_measured(monkeypatch):
-    monkeypatch.setattr(spread, "FEWEST", 50)
-    monkeypatch.setattr(spread, "PRODUCTS", 1)
-    found, _ = content()
-    assert found["measured"] == 50
-    assert "random sample of 50 items" in render("selection.html", "chosen", found)
+def test_the_map_is_shaded_by_coverage_and_the_same_in_every_round():
+    first, chosen = covered(8)
+    second, _ = covered(8, given=np.sort(chosen.items))
+    one, two = page(first), page(second)
+    places = [
+        {item: (x, y) for name in ("near", "far", "farthest") for x, y, item in dots(html, name)}
+        for html in (one, two)
+    ]
+    assert places[0] == places[1]
+    assert len(places[0]) == 300
+    farthest = {int(item) for *_, item in dots(one, "farthest")}
+    assert farthest == set(np.argsort(chosen.similarity)[:15].tolist())
+    assert {int(item) for *_, item in dots(two, "given")} == set(chosen.items.tolist())
+    for x, y, item in dots(one, "chosen"):
+        assert places[0][item] == (x, y)
+
+
+def test_classes_or_groups_of_the_set():
+    found, chosen = covered(8)
+    for name, title in (("label", "Classes of"), ("group", "Groups of")):
+        shown = words(page(found, about={name: Y}))
+        for label in ("a", "b"):
+            size, drawn = np.sum(label == Y), np.sum(Y[chosen.items] == label)
+            assert f"{label} ({size}) {drawn} {8 * size / 300:.1f}" in shown
+        assert title in shown
+    many = np.array([f"class {i % 40:02}" for i in range(300)])
+    assert len(re.findall(r'<th scope="row">', page(found, about={"label": many}))) == 24
+    assert "the commonest and the rarest" in page(found, about={"label": many})
+    assert "the commonest and the rarest" not in page(found, about={"label": Y})
 
 
 def test_users_text_is_text_on_the_page():
-    page = render("selection.html", "<script>", content(given=[2, 3])[0])
-    assert "<i>c" not in page
-    assert "<b>rbf" not in page
-    assert "<b>id" not in page
-    assert "<title>&lt;script&gt;</title>" in page
-    assert "src=" not in page
+    about = {"label": Y, "id": np.array(["<b>id"] * 300), "text": np.array(["<i>c"] * 300)}
+    html = page(covered(8)[0], about=about, facts={"similarity": "<b>rbf"})
+    for text in ("<i>c", "<b>rbf", "<b>id", "<script"):
+        assert text not in html
+    assert "<title>&lt;script&gt;</title>" in html
+    assert "src=" not in html
+    pictures = page(covered(8)[0], about=about, images=np.zeros((300, 3, 3)))
+    assert not re.search(r"(?:src|href)=[\"'](?!data:)", pictures)
+
+
+@pytest.mark.parametrize("k", [1, 2, 299, 300])
+def test_sets_of_every_size_have_a_page(k):
+    chosen = dmsgd.select(X, k, details=True)
+    assert page(described(chosen, how="cover")).endswith("</html>")
+    assert page(described(chosen.items)).endswith("</html>")
+
+
+def test_a_set_that_is_empty_has_a_page():
+    chosen = dmsgd.select(X, until=0.01, given=np.arange(200), details=True)
+    assert len(chosen) == 0
+    shown = words(page(described(chosen, np.arange(200), how="cover")))
+    assert "Nothing is chosen" in shown

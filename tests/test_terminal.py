@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="redirections of a POSIX
 
 RNG = np.random.default_rng(0)
 SAMPLE = "sample x.npy --labels y.npy -k 5 -n 20 -o out.npy"
-REPORT = "report x.npy --labels y.npy -k 5 -o out.html"
+PAGE = "inspect x.npy --labels y.npy -k 5 --page out.html"
 INSPECT = "inspect x.npy --labels y.npy -k 5"
 
 
@@ -53,7 +53,7 @@ def assert_quiet(errors):
     [
         (SAMPLE, "| true", "out.npy"),
         (SAMPLE, ">&- 2>&- <&-", "out.npy"),
-        (REPORT, "2>&-", "out.html"),
+        (PAGE, "2>&-", "out.html"),
         (INSPECT, "| true", None),
     ],
 )
@@ -77,7 +77,7 @@ def test_errors_keep_their_exit_code_when_nobody_listens(folder):
 @pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_lost_output_is_an_error_after_the_work(folder):
-    done = shell(REPORT, ">/dev/full")
+    done = shell(PAGE, ">/dev/full")
     assert done.returncode == 1
     assert done.stderr.endswith(b"error: standard output: No space left on device\n")
     assert (folder / "out.html").exists()
@@ -107,7 +107,7 @@ def test_names_of_files_are_shown_as_they_are(folder, name):
     else:
         np.savez("x.npz", **{"a:": np.load("x.npy")})
         quoted = name
-    for command in ("inspect {} -k 5", "report {} -k 5 -o a.html", "sample {} -k 5 -n 2 -o a.npy"):
+    for command in ("inspect {} -k 5 --page a.html", "sample {} -k 5 -n 2 -o a.npy"):
         result = run(command.format(quoted))
         assert result.exit_code == 0, result.output
         assert visible(name) in result.stdout
@@ -200,7 +200,7 @@ def on_a_terminal(code, folder):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("command", [SAMPLE, INSPECT])
+@pytest.mark.parametrize("command", [SAMPLE, f"{INSPECT} -w 0.5"])
 def test_how_far_long_work_is_shows_above_the_bar(folder, command):
     code = (
         "import sys, time\n"

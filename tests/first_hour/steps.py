@@ -49,12 +49,12 @@ class Step:
         return ""
 
 
-UNIFORM = r"Recommended: shuffled epochs\. Reason: the classes are even"
+UNIFORM = r"Use shuffled epochs: the classes are even"
 EVEN_IRIS = r"3 classes of 50 to 50"
 
 STEPS = (
     Step("--version", (r"dmsgd \d+\.\d+",)),
-    Step("--help", ("Usage: dmsgd", "inspect", "report", "sample", "select", "demo")),
+    Step("--help", ("Usage: dmsgd", "inspect", "sample", "select", "demo")),
     # Something is missing, or mistyped: one line that says what to do.
     Step("inspect nothing.csv -k 3", ("^error: there is no file nothing.csv$",), code=2),
     Step(
@@ -91,20 +91,20 @@ STEPS = (
     # Columns in different units, ids near ten million.
     Step(
         "inspect wine.csv --labels cultivar -k 10",
-        ("178 items x 13", "columns in different units", "Recommended: "),
+        ("178 items x 13", "columns in different units", "Use "),
     ),
     Step(
         "inspect wine.csv --labels cultivar --standardize -k 10",
-        ("178 items x 13", "Recommended: "),
+        ("178 items x 13", "Use "),
         never=("Traceback", "different units"),
     ),
     Step(
         "inspect cancer.csv --labels target -k 16",
-        ("'patient_id' counts upwards.*--drop patient_id", "569 items x 31", "Recommended: "),
+        ("'patient_id' counts upwards.*--drop patient_id", "569 items x 31", "Use "),
     ),
     Step(
         "inspect cancer.csv --labels target --drop patient_id --standardize -k 16",
-        ("569 items x 30", "2 classes of 212 to 357", "Recommended: "),
+        ("569 items x 30", "2 classes of 212 to 357", "Use "),
         never=("Traceback", "counts upwards"),
     ),
     # Labels in files: (n, 1), one a line, an array of an archive.
@@ -121,15 +121,15 @@ STEPS = (
         (
             "380 items x 6",
             "4 classes of 5 to 300",
-            "Recommended: stratified",
+            "Use Stratified",
             r"Stratified\(y, k=5\)",
         ),
     ),
     Step(
         "inspect blobs.npz:X -k 20 --kernel linear",
-        ("rank too small", "Recommended: shuffled epochs"),
+        ("rank is too small", "Use shuffled epochs"),
     ),
-    Step("inspect blobs.npz:X -k 20", ("rbf kernel", "Recommended: shuffled", "shuffle=True")),
+    Step("inspect blobs.npz:X -k 20", ("no labels", "shuffle=True")),
     # Batches, a set, a page.
     Step(
         "sample iris.csv --labels species --drop flower --kernel linear -k 10 -n 5 -o flowers.csv",
@@ -163,7 +163,7 @@ STEPS = (
         code=2,
     ),
     Step(
-        "report wine.csv --labels cultivar --standardize -k 10 -o wine.html",
+        "inspect wine.csv --labels cultivar --standardize -k 10 --page wine.html",
         ("178 items x 13", "written wine.html"),
     ),
     Step(

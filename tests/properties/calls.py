@@ -624,11 +624,6 @@ SETTINGS = Kind(
     },
     NO_RESULT,
 )
-PAIRS_OF_ITEMS = {"design": kinds.DRAWN, "spectrum": Kind(
-    {"exact": lambda s: s.spectrum}, {k: v for k, v in given.SPECTRUM_BAD.items() if k != "None"},
-    given.SPECTRUM_ODD,
-), "draws": kinds.COUNT, "seed": SEED}  # fmt: skip
-
 DIAGNOSTICS = {
     "estimate_inclusion": Call(
         plain(diagnostics.estimate_inclusion),
@@ -666,19 +661,8 @@ DIAGNOSTICS = {
         },
         results.is_probability,
     ),
-    "effective_items": Call(
-        plain(diagnostics.effective_items), {"design": kinds.CLOSED}, results.is_positive
-    ),
     "effective_batch": Call(
         plain(diagnostics.effective_batch), {"design": kinds.CLOSED}, results.is_positive
-    ),
-    "estimate_similarity": Call(
-        plain(diagnostics.estimate_similarity), PAIRS_OF_ITEMS, results.is_estimate
-    ),
-    "estimate_repulsion": Call(
-        plain(diagnostics.estimate_repulsion),
-        {**PAIRS_OF_ITEMS, "design": kinds.CLOSED},
-        results.is_estimate,
     ),
     "check_schedule": Call(
         plain(diagnostics.check_schedule),
@@ -696,32 +680,39 @@ DIAGNOSTICS = {
         },
         results.is_anything,
     ),
-    "suggest_w": Call(
-        plain(diagnostics.suggest_w),
-        {
-            **WIDE,
-            "labels": LABELS,
-            "balance": Kind({"0.2": lambda s: 0.2}, kinds.FRACTION.bad, kinds.FRACTION.odd),
-            "standardize": kinds.FLAG,
-            "normalize": kinds.OPTIONAL_FLAG,
-        },
-        results.is_positive,
-    ),
     "correlation": Call(
         plain(diagnostics.correlation), {"design": kinds.CLOSED, **PAIRS}, results.is_correlation
     ),
-    "compare": Call(
-        plain(diagnostics.compare),
+    "inspect": Call(
+        plain(diagnostics.inspect),
         {
             **WIDE,
             "labels": LABELS.optional(),
             "options": SETTINGS.without("w"),
-            "ws": Kind(
-                {"one": lambda s: (0.0,), "two": lambda s: [0.5, 0.9]},
-                {"number": lambda s: 0.5, "text": lambda s: ("a",), "above 1": lambda s: (2.0,)},
+            "gradients": Kind(
+                {"None": lambda s: None, "array": lambda s: s.X},
+                {k: v for k, v in given.FEATURES_BAD.items() if k != "None"}, given.FEATURES_ODD,
             ),
             "seed": SEED,
             "progress": kinds.FUNCTION_OF_A_FRACTION,
+        },
+        lambda found, s, given: found.html() and found.csv() and str(found),
+    ),
+    "Inspection.html": Call(
+        method(lambda s: diagnostics.inspect(s.X, s.k), "html"),
+        {
+            "title": Kind({"text": lambda s: "My data"}, {}),
+            "texts": Kind(
+                {"None": lambda s: None, "list": lambda s: ["a"] * s.n},
+                {"too short": lambda s: ["a"], "number": lambda s: 3},
+            ),
+            "images": Kind(
+                {"None": lambda s: None, "grey": lambda s: np.ones((s.n, 3, 3))},
+                {**NO_RESULT, "2-D": lambda s: s.X, "text": lambda s: np.full((s.n, 2, 2), "a"),
+                 "NaN": lambda s: np.full((s.n, 2, 2), np.nan),
+                 "empty": lambda s: np.ones((s.n, 0, 3)),
+                 "complex": lambda s: np.full((s.n, 2, 2), 1j)},
+            ),
         },
         results.is_anything,
     ),
@@ -743,20 +734,6 @@ DIAGNOSTICS = {
     ),
     "DesignOptions.code": Call(
         method(lambda s: dmsgd.designs.DesignOptions(w=0.5), "code"), {"k": kinds.COUNT}, is_code
-    ),
-    "recommend": Call(
-        plain(diagnostics.recommend),
-        {
-            "comparison": Kind(
-                {"found": lambda s: diagnostics.compare(s.X, s.k)}, given.NOTHING_LIKE_IT
-            ),
-            "variance": Kind(
-                {"None": lambda s: None,
-                 "variance": lambda s: diagnostics.gradient_variance(s.design, s.X)},
-                NO_RESULT,
-            ),
-        },
-        results.is_anything,
     ),
 }  # fmt: skip
 

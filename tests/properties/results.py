@@ -153,11 +153,6 @@ def is_share(shares):
     assert abs(sum(shares) - 1) < 1e-9
 
 
-def is_estimate(result, s, arguments):
-    assert np.isfinite(result.value)
-    assert result.error >= 0
-
-
 def is_schedule(schedule, s, arguments):
     assert len(schedule) == int(arguments["steps"])
     is_batches(np.array(schedule.batches), len(schedule), s.k, s.n)

@@ -28,14 +28,14 @@ SIZES = st.builds(
 #: Modules that users type.
 MODULES = (
     "designs", "kernels", "polynomials", "spectra", "features", "targets", "sgd", "lda", "sklearn",
-    "imblearn", "diagnostics", "report", "torch",
+    "imblearn", "diagnostics", "torch",
 )  # fmt: skip
 #: Names that take nothing from users: types, errors, results, and what is made by others.
 NOT_CALLED = {
     "ClusterError", "Design", "DeviceError", "KernelWarning", "Linear.landmark_features",
     "Precomputed.landmark_features", "Product.landmark_features", "RBF.landmark_features",
     "RankError", "SamplingError", "Schedule", "Selection", "TargetError", "designs.ClosedForm",
-    "kernels.Kernel", "lda.Update", "report.Report", "sgd.Step", "torch.Loader",
+    "kernels.Kernel", "lda.Update", "sgd.Step", "torch.Loader",
 }  # fmt: skip
 #: Methods that designs, training loops, diagnostics and commands call.
 INTERNAL = {

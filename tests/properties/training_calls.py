@@ -1,4 +1,4 @@
-"""The same for what trains: torch, scikit-learn, LDA, imbalanced-learn, and the report."""
+"""The same for what trains: torch, scikit-learn, LDA, imbalanced-learn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import results
 import torch
-from calls import FEW_ITEMS, LABELS, NO_RESULT, POSITIVE_SHARE, SEED, WIDE, Call, plain
+from calls import FEW_ITEMS, LABELS, POSITIVE_SHARE, SEED, Call, plain
 from gensim.models import LdaModel
 from kinds import Kind
 from sklearn.decomposition import LatentDirichletAllocation
@@ -21,7 +21,7 @@ import dmsgd
 import dmsgd.imblearn
 import dmsgd.sklearn
 import dmsgd.torch
-from dmsgd import lda, report, sgd
+from dmsgd import lda, sgd
 
 
 class Endless(IterableDataset):
@@ -506,30 +506,5 @@ TRAINING = {
             "chunk": kinds.COUNT,
         },
         results.is_finite,
-    ),
-    "report.build": Call(
-        plain(report.build),
-        {
-            **WIDE,
-            "k": Kind({"2": lambda s: 2}, kinds.BATCH_SIZE.bad, kinds.BATCH_SIZE.odd),
-            "labels": LABELS.optional(),
-            "texts": Kind(
-                {"None": lambda s: None, "list": lambda s: ["a"] * s.n},
-                {"too short": lambda s: ["a"], "number": lambda s: 3},
-            ),
-            "images": Kind(
-                {"None": lambda s: None, "grey": lambda s: np.ones((s.n, 3, 3))},
-                {**NO_RESULT, "2-D": lambda s: s.X, "text": lambda s: np.full((s.n, 2, 2), "a"),
-                 "NaN": lambda s: np.full((s.n, 2, 2), np.nan),
-                 "empty": lambda s: np.ones((s.n, 0, 3)),
-                 "complex": lambda s: np.full((s.n, 2, 2), 1j)},
-            ),
-            "gradients": Kind({"None": lambda s: None, "array": lambda s: s.X}, {
-                k: v for k, v in given.FEATURES_BAD.items() if k != "None"
-            }, given.FEATURES_ODD),
-            "seed": SEED,
-            "progress": kinds.FUNCTION_OF_A_FRACTION,
-        },
-        lambda made, s, given: made.html(),
     ),
 }  # fmt: skip

@@ -21,7 +21,6 @@ import click
 from dmsgd import __version__
 from dmsgd.commands.demo import demo
 from dmsgd.commands.inspect import inspect
-from dmsgd.commands.report import report
 from dmsgd.commands.sample import sample
 from dmsgd.commands.select import select
 from dmsgd.commands.terminal import echo_error, open_streams
@@ -105,7 +104,7 @@ def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
 
 @click.group(
     cls=Commands,
-    commands=[inspect, report, sample, select, demo],
+    commands=[inspect, sample, select, demo],
     context_settings={"show_default": True},
 )
 @click.version_option(__version__, message="dmsgd %(version)s")
@@ -125,7 +124,7 @@ def app(debug: bool) -> None:
     Examples:
       dmsgd demo
       dmsgd inspect features.npy --labels y.npy -k 64
-      dmsgd report features.npy --labels y.npy -w 0.7 -k 64 -o report.html
+      dmsgd inspect features.npy --labels y.npy -k 64 --page page.html
       dmsgd sample features.npy --labels y.npy -w 0.7 -k 64 -n 1000 -o batches.npy
       dmsgd sample features.npy -k 64 -n 1000 -o batches.npy
       dmsgd select features.npy -k 50 -o chosen.csv

@@ -28,7 +28,7 @@ class DataFiles:
 
     labels, others: each a column of the features, which is then no feature, or a file; the others
                     by option.
-    shows_texts:    whether the command has --texts.
+    shows_texts:    whether a column of text is more likely one for --texts than for --labels.
     """
 
     features: str
@@ -43,7 +43,7 @@ class DataFiles:
         """Return the files that the options of a command name."""
         files = {name: given[name] for name in FILES}
         others = {f"--{name}": given[name] for name in BESIDE if given.get(name) is not None}
-        return cls(**files, others=others, shows_texts="texts" in given)
+        return cls(**files, others=others, shows_texts="id" in given)
 
     def load(self, on_cluster: bool = False) -> tuple[Any, Any]:
         """Return X and y."""
@@ -193,3 +193,13 @@ class DataFiles:
                     f"{self.features} has no column {each!r} for {option}; it has {few(names)}"
                 )
         return found
+
+
+def load_images(path: str | None) -> Any:
+    """Return the pictures that --images names, if it is given."""
+    from dmsgd.files.arrays import load_array
+    from dmsgd.files.paths import find_file
+
+    if path is None:
+        return None
+    return load_array(*find_file(path, (".npy", ".npz")), ("images", "X", "x"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dmsgd.inputs.arrays import FloatArray, IntArray
 
-PAGE, POOL = "report.html", 900
+PAGE, POOL = "digits.html", 900
 #: Points in each group of the picture, and items in its batches.
 GROUPS, K = (180, 45, 15), 16
 #: How many digits are labelled, and of how many items batches are timed.
@@ -35,12 +35,12 @@ WIDTH, HEIGHT = 36, 10
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default="dmsgd-demo",
-    help="Folder for the report.",
+    help="Folder for the page.",
 )
 @click.option("--seeds", type=click.IntRange(min=2), default=5, help="Repetitions.")
 @FORCE
 def demo(out: Path, seeds: int, force: bool) -> None:
-    """Show diverse batches, what to label, time per batch, and a report.
+    """Show diverse batches, what to label, time per batch, and a page.
 
     On generated points and scikit-learn's digits; half a minute. Nothing is downloaded.
 
@@ -73,11 +73,11 @@ def demo(out: Path, seeds: int, force: bool) -> None:
         "Training: shuffle, or use Stratified if classes are uneven (docs/good-for.md).",
         wrapped=True,
     )
-    with progress_bar("Report") as progress, atomic_write(out / PAGE, force) as file:
+    with progress_bar("Looking at the digits") as progress, atomic_write(out / PAGE, force) as file:
         images = np.uint8(digits * 255 / 16).reshape(-1, 8, 8)
-        report = dmsgd.report.build(digits, 20, digit, images=images, progress=progress)
-        file.write(report.html("Digits").encode())
-    echo(f"What batches of the digits hold, a page with sliders: {out / PAGE}")
+        found = dmsgd.diagnostics.inspect(digits, 20, digit, progress=progress)
+        file.write(found.html("Digits", images=images).encode())
+    echo(f"What is in the digits, and in their batches, a page: {out / PAGE}")
 
 
 def points() -> tuple[FloatArray, IntArray]:

@@ -18,6 +18,10 @@ SEED = click.option(
     "--seed", type=click.IntRange(0), default=0, help="The same seed gives the same result."
 )
 FORCE = click.option("--force", is_flag=True, help="Replace an existing output.")
+TEXTS = click.option("--texts", help="Text of each item: a column, or a file as for --labels.")
+IMAGES = click.option(
+    "--images", help="Picture of each item: .npy or .npz, (items, height, width[, 3])."
+)
 #: A file to write.
 OUTPUT = click.Path(path_type=Path)
 

@@ -9,17 +9,19 @@ from typing import Any, Literal
 import click
 
 from dmsgd.commands.chosen_set import OUTPUTS, columns_of, facts_of, read_about, write_set
-from dmsgd.commands.data_files import DataFiles
+from dmsgd.commands.data_files import DataFiles, load_images
 from dmsgd.commands.named_items import FILE, NUMBER, group_numbers, named_items, options_named
 from dmsgd.commands.options import (
     COLUMNS,
     DIVERSITY,
     FORCE,
+    IMAGES,
     LABELS,
     MAPS,
     OUTPUT,
     QUALITY,
     SEED,
+    TEXTS,
     output_option,
     reads_features,
 )
@@ -76,7 +78,8 @@ WISHES = (
         ),
         click.option("--page", type=OUTPUT, help="Page to write about the set: .html."),
         click.option("--id", help="Id of each item: a column, or a file as for --labels."),
-        click.option("--texts", help="Text of each item: a column, or a file as for --labels."),
+        TEXTS,
+        IMAGES,
         click.option("--quality", help=f"{QUALITY}."),
         DIVERSITY,
         click.option("--given", multiple=True, help=f"Items that are there already: {ITEMS}"),
@@ -117,6 +120,7 @@ def select(
     k: int | None,
     output: Path | None,
     page: Path | None,
+    images: str | None,
     diversity: float,
     given: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -161,7 +165,7 @@ def select(
     """
     files = DataFiles.named(named)
     lists = [each for each in (*given, *exclude) if FILE.search(each)]
-    inputs = [files.features, files.labels, cover, *files.others.values(), *lists]
+    inputs = [files.features, files.labels, cover, images, *files.others.values(), *lists]
     if output is not None:
         check_output(output, OUTPUTS, inputs, force)
         if output.suffix.lower() == ".parquet":
@@ -174,10 +178,10 @@ def select(
     from dmsgd.designs.options import DesignOptions
     from dmsgd.features.row_maps import Normalize
     from dmsgd.inputs.threads import thread_count
-    from dmsgd.report.report import render
-    from dmsgd.report.selection import build_selection
-    from dmsgd.report.spread import compare_with_random, describe_covering
+    from dmsgd.report.selection import selection_page
+    from dmsgd.report.sets import figures_of
     from dmsgd.selection.select import select as choose
+    from dmsgd.selection.selection import selection_of
     from dmsgd.selection.wishes import Wishes
 
     maps = DesignOptions(rho=rho, standardize=standardize, normalize=normalize or None)
@@ -197,7 +201,7 @@ def select(
     X, y = files.load()
     n = X.shape[0]
     say(f"features  {files.features}: {counted(n, 'item')} x {X.shape[1]:,}")
-    about = read_about(files, y, n)
+    about, pictures = read_about(files, y, n), load_images(images)
     ids, own = about.get("id", range(n)), (named["id"], "id") if named["id"] else (NUMBER,)
     known = named_items("--given", given, ids, own)
     barred = named_items("--exclude", exclude, ids, own)
@@ -216,17 +220,15 @@ def select(
         )  # fmt: skip
         covering, chosen = (found, found.items) if how == "cover" else (None, found)
         F = F.mapped(Normalize()) if metric == "cosine" else F
-        if covering is None:
-            spread = compare_with_random(F, chosen, known, free, how, seed)
-        else:
-            rows = None if metric == "precomputed" else F
-            spread = describe_covering(rows, covering, known, free, other, seed)
+        described = covering or selection_of(F, chosen, known, free)
+        rows = None if metric == "precomputed" else F
+        figures = figures_of(rows, described, known, free, how, other)
     if known.size or barred.size:
         say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
     ways = {"draw": f"a draw, seed {seed}", "greedy": "greedily, best first"}
     way = ways.get(how, f"to cover {other or 'the others'}, best first")
     say(f"chosen    {way}: {counted(chosen.size, 'item')} in {time.perf_counter() - began:.1f} s")
-    say(f"{'spread' if covering is None else 'coverage':8}  {spread.words()}")
+    say(f"{'spread' if covering is None else 'coverage':8}  {'; '.join(figures.sentences())}")
     facts = {"chosen": way, **facts_of(about, chosen, free, metric, covering, budget)}
     for name in ("quality", "groups", "spent"):
         if name in facts:
@@ -238,8 +240,8 @@ def select(
         if maps.changed():
             facts["features"] = as_options(maps.changed())
         with progress_bar("the page"):
-            content = build_selection(F, chosen, known, free, spread, about, facts)
-            html = render("selection.html", (output or page).name, content).encode()
+            name = (output or page).name
+            html = selection_page(F, figures, about, facts, name, pictures).encode()
     write_set(output, chosen, columns, force)
     if page is not None:
         with atomic_write(page, force) as file:

@@ -62,7 +62,7 @@ def echo_classes(
     from rich.table import Table
     from rich.text import Text
 
-    from dmsgd.diagnostics.data import commonest_and_rarest
+    from dmsgd.inputs.labels import commonest_and_rarest
 
     names, codes, items = np.unique(y, return_inverse=True, return_counts=True)
     counts = np.bincount(codes[drawn].ravel(), minlength=names.size)

@@ -1,41 +1,25 @@
-"""What a design does, before anything is trained.
+"""What is in the data and what a design does, before anything is trained.
 
-    comparison = dmsgd.diagnostics.compare(X, k=64, labels=y)   # several designs, side by side
-    print(dmsgd.diagnostics.recommend(comparison).reason)
-    dmsgd.diagnostics.gradient_variance(design, gradients)      # exact, with baselines
+    found = dmsgd.diagnostics.inspect(X, k=64, labels=y)      # which batches to use, and why
+    print(found)
+    dmsgd.diagnostics.gradient_variance(design, gradients)    # exact, with baselines
 
-Functions named estimate_... work from draws and return their standard error.
+`estimate_inclusion` counts draws; all else is exact, or comes with its standard error.
 """
 
-from dmsgd.diagnostics.compare import compare
 from dmsgd.diagnostics.frequency import (
     check_schedule,
     class_shares,
     correlation,
     coverage,
     effective_batch,
-    effective_items,
     estimate_inclusion,
     evenness,
-    suggest_w,
-)
+)  # fmt: skip
 from dmsgd.diagnostics.gradients import gradient_variance
-from dmsgd.diagnostics.recommend import recommend
-from dmsgd.diagnostics.similarity import estimate_repulsion, estimate_similarity
+from dmsgd.diagnostics.inspecting import inspect
 
 __all__ = [
-    "check_schedule",
-    "class_shares",
-    "compare",
-    "correlation",
-    "coverage",
-    "effective_batch",
-    "effective_items",
-    "estimate_inclusion",
-    "estimate_repulsion",
-    "estimate_similarity",
-    "evenness",
-    "gradient_variance",
-    "recommend",
-    "suggest_w",
-]
+    "check_schedule", "class_shares", "correlation", "coverage", "effective_batch",
+    "estimate_inclusion", "evenness", "gradient_variance", "inspect",
+]  # fmt: skip

@@ -8,15 +8,13 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.build import diversify
 from dmsgd.designs.design import ClosedForm, Design, inclusion_of
 from dmsgd.designs.dpp import DPP
 from dmsgd.designs.partition import EXCHANGE, Partition
 from dmsgd.designs.stream import Source, check_design
-from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_items, as_numbers, to_numpy
 from dmsgd.inputs.labels import as_classes
-from dmsgd.inputs.scalars import Seed, as_count, as_fraction
+from dmsgd.inputs.scalars import Seed, as_count
 from dmsgd.schedules import Schedule
 from dmsgd.spectra.spectrum import entropy
 
@@ -49,45 +47,6 @@ def evenness(shares: Mapping[Any, float]) -> float:
     if given.min() < 0 or given.max() == 0:
         raise ValueError("shares must be at least 0, and one of them above it")
     return float(np.exp(entropy(given)) / len(shares))
-
-
-def suggest_w(
-    X: Any,
-    k: int,
-    labels: Any,
-    balance: float = 0.8,
-    *,
-    standardize: bool = False,
-    normalize: bool | None = None,
-) -> float:
-    """Return the smallest label weight w of 0, 0.1, ..., 1 whose class shares are even enough.
-
-    balance: the least `evenness` of the expected class shares.
-
-    The w is for `diversify` with the same `standardize` and `normalize`. At most eleven set-ups.
-    Raises ValueError if no w is enough, as with k far above the number of classes. See also
-    `Stratified`.
-
-    >>> X = np.random.default_rng(0).normal(size=(100, 8))
-    >>> y = np.repeat(["common", "rare"], [90, 10])
-    >>> suggest_w(X, 4, y, balance=0.9)
-    0.9
-    """
-    balance = as_fraction(balance, "balance")
-    X, labels = split_label_column(X, labels)
-    classes, k = as_classes(labels)[0].size, as_count(k, "k")
-    last, reached = (1.0 if k <= classes else 0.9), 0.0  # at w = 1 the rank is that of the labels
-    for w in np.arange(round(10 * last) + 1) / 10:
-        used = labels if w > 0 else None
-        design = diversify(X, k, used, float(w), standardize=standardize, normalize=normalize)
-        reached = evenness(class_shares(design, labels))
-        if reached >= balance:
-            return float(w)
-    raise ValueError(
-        f"no w makes the classes as even as {balance} at k={k} (w={last:g} reaches {reached:.2f}); "
-        f"lower k or balance, {'leave normalize out, ' * (normalize is False)}or use "
-        f"dmsgd.Stratified"
-    )
 
 
 def coverage(design: Source, steps: Any) -> FloatArray:
@@ -124,19 +83,6 @@ def _refuse_stored_partitions(source: Any, what: str) -> None:
             f"{what} assumes independent batches, and this schedule was drawn from a Partition; "
             f"pass the Partition itself, or count items in schedule.batches"
         )
-
-
-def effective_items(design: Source) -> float:
-    """Return how many items batches effectively come from, (Σ b)² / Σ b²; n for uniform batches.
-
-    This many equally likely items would give batches as uneven as these. O(n).
-
-    >>> import dmsgd
-    >>> round(effective_items(dmsgd.Stratified(["a"] * 6 + ["b"] * 2, 2)), 6)
-    6.0
-    """
-    b = inclusion_of(design)
-    return float(b.sum() ** 2 / np.sum(b**2))
 
 
 def effective_batch(design: Source) -> float:

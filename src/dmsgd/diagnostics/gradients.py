@@ -20,7 +20,6 @@ import numpy as np
 from dmsgd.designs.design import ClosedForm, inclusion_of
 from dmsgd.designs.stream import Source, check_design
 from dmsgd.designs.weighted import Weighted
-from dmsgd.diagnostics.similarity import mean_of
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import FloatArray, as_array, as_numbers
 from dmsgd.inputs.scalars import Seed, as_count
@@ -133,8 +132,9 @@ def gradient_variance(
     else:
         batches = stream.batches(0, as_count(draws, "draws", least=2))
         sums = np.array([shifted[batch].sum(axis=0) for _, batch in batches])
-        estimate = mean_of(np.einsum("bp,bp->b", sums, sums))
-        variance, error = estimate.value, estimate.error
+        squares = np.einsum("bp,bp->b", sums, sums)
+        variance = float(squares.mean())
+        error = float(squares.std(ddof=1) / np.sqrt(squares.size))
     independent = float((b - b**2) @ np.einsum("ip,ip->i", y, y))
     return GradientVariance(
         n=design.n,

@@ -98,3 +98,9 @@ def _check_classes(names: npt.NDArray[Any], codes: IntArray, name: str) -> None:
             f"{name} has {names.size:,} different numbers with fractions, which are no classes; "
             f"cut them into bins (np.digitize), or pass them as text"
         )
+
+
+def commonest_and_rarest(sizes: Any, most: int) -> IntArray:
+    """Return the numbers of the classes, the commonest first; of more than `most` the two ends."""
+    order = np.argsort(-np.asarray(sizes, dtype=np.int64), kind="stable")
+    return order if order.size <= most else np.append(order[: most // 2], order[-(most // 2) :])

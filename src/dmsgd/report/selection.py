@@ -1,4 +1,4 @@
-"""What the page about one chosen set shows."""
+"""The page about one chosen set."""
 
 from __future__ import annotations
 
@@ -7,84 +7,114 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.diagnostics.data import commonest_and_rarest
 from dmsgd.features import Features
-from dmsgd.features.rows import product
-from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.messages import visible
-from dmsgd.report.items import NAME, snippet, to_unit_square
-from dmsgd.report.spread import SETS, Spread, random_count
-from dmsgd.spectra.decompose import leading
+from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.inputs.labels import commonest_and_rarest
+from dmsgd.inputs.messages import counted, visible
+from dmsgd.report.page import NAME, Items, evenly_spaced, map_places, render
+from dmsgd.report.sets import SetFigures, k_means_coverage
+from dmsgd.selection.selection import ORDERS, Selection
 
-#: Items on the map and those that decide its axes; items in lists, and classes.
-DOTS, AXES, LISTED, FARTHEST, CLASSES = 3000, 500, 1000, 12, 30
-#: What is known of a covering set.
-SIMILAR, AS_MANY = "Similarity of an item to the nearest one, mean", "Items that cover as much"
+#: Items on the map and in lists, and classes.
+DOTS, LISTED, FARTHEST, CLASSES = 1500, 200, 12, 24
+#: Shares of the items that are drawn as near and as far.
+NEAR, FAR = 0.6, 0.95
+#: Points of a curve; the edges of its picture.
+POINTS, LEFT, RIGHT, TOP, BOTTOM = 160, 64, 940, 14, 270
 
 
-def build_selection(
-    F: Features,
-    chosen: IntArray,
-    given: IntArray,
-    free: IntArray,
-    spread: Spread,
-    about: Mapping[str, Any],
-    facts: dict[str, str],
-) -> dict[str, Any]:
-    """Return what the page shows of the `chosen` items, in their order.
+def selection_page(
+    F: Features, figures: SetFigures, about: Mapping[str, Any], facts: Mapping[str, str],
+    title: str, images: Any = None,
+) -> str:  # fmt: skip
+    """Return the HTML page of a set.
 
-    free:  items that could be chosen, sorted.
-    about: by name, "id", "label", "quality" and "text" of all n items, each optional.
-    facts: for the top of the page.
+    about: by name, "id", "label", "group", "quality" and "text" of all n items, each optional.
+    facts: more about the set, in words.
     """
-    counts = np.bincount(spread.nearest, minlength=given.size + chosen.size)[given.size :]
-    measured, same, words = spread.measured, not spread.other, spread.words()
-    in_set = np.isin(measured, np.append(given, chosen)) & same
-    others = np.flatnonzero(~in_set)
-    farthest = others[np.argsort(-spread.far[others], kind="stable")][:FARTHEST]
-    values = spread.far if spread.covering is None else spread.covering.similarity
-    return {
-        "n": F.n,
-        "measured": int(measured.size) if same else F.n,
-        "k": int(chosen.size),
-        "given": int(given.size),
-        "facts": facts,
-        "words": words[0].upper() + words[1:],
-        "sets": SETS,
-        "most_classes": CLASSES,
-        "figures": _figures(spread),
-        "classes": _classes(chosen, free, about["label"]) if "label" in about else [],
-        "dots": _dots(F, chosen, given, measured if same else np.arange(F.n)),
+    chosen, same, given, free = figures.chosen, not figures.other, figures.given, figures.free
+    N = chosen.nearest.size
+    counts = np.bincount(chosen.nearest, minlength=given.size + len(chosen))[given.size :]
+    shown = {name: about[name] for name in ("id", "label", "quality", "text") if name in about}
+    items = Items(shown, images, F.n)
+    head, *rest = figures.sentences()
+    heading, _, more = head.partition(": ")
+    in_set = np.isin(np.arange(N), [*given, *chosen.items]) & same
+    order = np.argsort(np.where(in_set, np.inf, chosen.similarity), kind="stable")
+    least = order[: min(FARTHEST, int(np.sum(~in_set)))]
+    entries = items if same else Items({}, None, 0)
+    beside = f", beside {given.size:,} that were given" if given.size else ""
+    kind = next((name for name in ("label", "group") if name in about), "")
+    means = k_means_coverage(F, chosen, free) if same and chosen.spent is None else None
+    content = {
+        "made_by": f"dmsgd select, {facts['chosen']}",
+        "subtitle": f"{len(chosen):,} of {counted(F.n, 'item')}{beside}.",
+        "footer": "",
+        "heading": heading,
+        "sentences": [each for each in (more, *rest, _instead(chosen, means)) if each],
+        "k": len(chosen),
+        "given": given.size,
+        "other": figures.other,
+        "facts": {name: text for name, text in facts.items() if name != "chosen"},
+        "curve": _curve(chosen.coverage, chosen.random_curves, chosen.like_random, means),
+        "means": means,
+        "orders": ORDERS,
+        "dots": _dots(F, figures),
+        "kind": "class" if kind == "label" else kind,
+        "classes": _classes(chosen.items, free, about[kind]) if kind else [],
+        "most": CLASSES,
         "set": [
-            _entry(item, about, f"{count / measured.size:.1%}")
-            for item, count in zip(chosen[:LISTED].tolist(), counts, strict=False)
+            items.entry(item, f"{count / N:.1%}")
+            for item, count in zip(chosen.items[:LISTED].tolist(), counts, strict=False)
         ],
-        "farthest": [
-            _entry(int(measured[i]), about if same else {}, f"{values[i]:.2f}") for i in farthest
-        ],
-        "measure": "distance from" if spread.covering is None else "similarity to",
-        "other": spread.other,
+        "least": [entries.entry(int(i), f"{chosen.similarity[i]:.2f}") for i in least],
+    }
+    return render("selection.html", title, content)
+
+
+def _instead(chosen: Selection, means: float | None) -> str:
+    """Return how many random items cover as much as those of k-means, where that is known."""
+    enough = np.flatnonzero(chosen.random_curves.mean(axis=0) >= (means or np.inf))
+    if not enough.size:
+        return ""
+    return f"{len(chosen):,} by k-means would cover as well as {enough[0] + 1:,} random ones"
+
+
+def _curve(
+    ours: FloatArray, random: FloatArray, like_random: int, means: float | None
+) -> dict[str, Any]:
+    """Return the coverage by number of new items as places of a picture, 960 by 320."""
+    random = np.hstack([np.full((len(random), 1), ours[0]), random])
+    random = random[:, : int(1.1 * max(like_random, ours.size)) + 2]
+    length, first = max(ours.size, random.shape[1]) - 1, int(not ours[0] and ours.size > 1)
+    values = np.concatenate([ours[first:], random[:, first:].ravel(), [means or ours[-1]]])
+    low, high = float(values.min()), float(values.max())
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        right, up = x / length, (y - low) / (high - low or 1.0)
+        return round(LEFT + right * (RIGHT - LEFT), 1), round(BOTTOM - up * (BOTTOM - TOP), 1)
+
+    def points(values: FloatArray) -> list[str]:
+        at = first + evenly_spaced(values.size - first, POINTS)
+        return ["{},{}".format(*place(x, float(values[x]))) for x in at.tolist()]
+
+    return {
+        "ours": " ".join(points(ours)),
+        "random": " ".join(points(random.mean(axis=0))),
+        "band": " ".join([*points(random.min(axis=0)), *reversed(points(random.max(axis=0)))]),
+        "end": place(ours.size - 1, float(ours[-1])),
+        "like": (like_random, place(like_random, float(ours[-1]))) if like_random else None,
+        "means": None if means is None else place(ours.size - 1, means),
+        "levels": [(f"{each:.3g}", place(0, each)[1]) for each in _ticks(low, high)],
+        "counts": [(f"{each:,.0f}", place(each, low)[0]) for each in _ticks(0, length, 1.0)],
     }
 
 
-def _figures(spread: Spread) -> list[dict[str, str]]:
-    """Return lines of the table of figures: of the set, and of random sets."""
-    lines = [
-        {
-            "name": name,
-            "chosen": f"{found[0]:.3f}",
-            "random": f"{found[1:].mean():.3f}",
-            "range": f"{found[1:].min():.3f} to {found[1:].max():.3f}",
-        }
-        for name, found in spread.figures.items()
-    ]
-    if (covering := spread.covering) is None:
-        return lines
-    mean = {"name": SIMILAR, "chosen": f"{covering.coverage[-1]:.3f}", "random": "", "range": ""}
-    if len(covering):
-        count = {"name": AS_MANY, "chosen": f"{len(covering):,}", "range": ""}
-        lines = [{**count, "random": random_count(covering).partition(" random")[0]}, *lines]
-    return [mean, *lines]
+def _ticks(low: float, high: float, least: float = 1e-9) -> list[float]:
+    """Return about five round numbers from `low` to `high`."""
+    step = max(least, 10.0 ** np.floor(np.log10(max((high - low) / 5, least))))
+    step = next(step * each for each in (1, 2, 5, 10) if (high - low) / (step * each) <= 5)
+    return [step * each for each in range(int(np.ceil(low / step)), int(high / step) + 1)]
 
 
 def _classes(chosen: IntArray, free: IntArray, labels: Any) -> list[dict[str, Any]]:
@@ -97,38 +127,28 @@ def _classes(chosen: IntArray, free: IntArray, labels: Any) -> list[dict[str, An
         {
             "name": visible(names[c], NAME),
             "size": int(items[c]),
-            "chosen": int(drawn[c]),
-            "random": float(expected[c]),
-            "widths": (70 * drawn[c] / widest, 70 * expected[c] / widest),
+            "chosen": (100 * drawn[c] / widest, f"{drawn[c]:,}"),
+            "random": (100 * expected[c] / widest, f"{expected[c]:,.1f}"),
         }
         for c in commonest_and_rarest(items, CLASSES)
     ]
 
 
-def _dots(
-    F: Features, chosen: IntArray, given: IntArray, measured: IntArray
-) -> list[dict[str, Any]]:
-    """Return groups of places on the map, 0 to 1000 by 0 to 600: all items, chosen, given."""
-    plain = measured[:: -(-measured.size // DOTS)]
-    groups = {"plain": plain, "chosen": chosen[:DOTS], "given": given[:DOTS]}
-    axes = F.take(plain[:: -(-plain.size // AXES)])
-    products = product(axes, axes.T)
-    products = products - products.mean(axis=0)
-    products = products - products.mean(axis=1)[:, None]
-    plane = product(axes.T, leading(products, min(2, len(products))))
-    rows = F.take(np.concatenate(list(groups.values())))
-    places = 12 + to_unit_square(product(rows, plane)) * [976, 576]
-    ends = np.cumsum([group.size for group in groups.values()])[:-1]
-    parts = np.split(places.round(1), ends)
+def _dots(F: Features, figures: SetFigures) -> list[dict[str, Any]]:
+    """Return groups of places on the map: items of the pool by how they are covered, the set."""
+    chosen, pool = figures.chosen, evenly_spaced(F.n, DOTS)
+    groups = {"near": pool}
+    if not figures.other:
+        near, far = np.quantile(chosen.similarity, [1 - NEAR, 1 - FAR])
+        similar = chosen.similarity[pool]
+        kinds = np.where(similar <= far, 2, np.where(similar < near, 1, 0))
+        groups = {name: pool[kinds == i] for i, name in enumerate(("near", "far", "farthest"))}
+    groups |= {"given": figures.given[:DOTS], "chosen": chosen.items[:DOTS]}
+    everyone = np.concatenate(list(groups.values()))
+    spots = map_places(F, everyone)
+    titled = [(*spot, f"item {item}") for spot, item in zip(spots, everyone, strict=True)]
+    ends = np.cumsum([0, *(group.size for group in groups.values())])
     return [
-        {"name": name, "radius": 2.5 if name == "plain" else 5, "places": part.tolist()}
-        for name, part in zip(groups, parts, strict=True)
+        {"name": name, "radius": 5 if name in ("given", "chosen") else 3, "places": titled[a:b]}
+        for name, a, b in zip(groups, ends, ends[1:], strict=False)
     ]
-
-
-def _entry(item: int, about: Mapping[str, Any], value: str) -> dict[str, Any]:
-    """Return one line of a list."""
-    known = {name: snippet(column[item]) for name, column in about.items()}
-    if "quality" in about:
-        known["quality"] = f"{about['quality'][item]:.3g}"
-    return {"id": "", "label": "", "quality": "", "text": "", **known, "item": item, "value": value}

@@ -8,10 +8,11 @@ from typing import final
 
 import numpy as np
 
+from dmsgd.features import Features
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_count
-from dmsgd.selection.pool import Pool
+from dmsgd.selection.pool import Pool, RowPool
 
 #: Random orders that a set is compared with, the candidates of one, and the items of which the
 #: coverage is measured, at most.
@@ -72,7 +73,20 @@ class Selection:
     @cached_property
     def like_random(self) -> int:
         """How many items at random cover as much, on average; 0 if none do up to 20,000."""
-        return _random_size(self)
+        return self._random[1]
+
+    @property
+    def random_curves(self) -> FloatArray:
+        """(5, m) what the given items and 1 to m random ones cover, in five random orders.
+
+        On average the last ones cover as much as this set, unless 20,000 do not. Of many items a
+        sample is measured, and the curves are scaled so that both ends agree with `coverage`.
+        """
+        return self._random[0]
+
+    @cached_property
+    def _random(self) -> tuple[FloatArray, int]:
+        return _random_sets(self)
 
     def __repr__(self) -> str:
         what = f"{counted(self.items.size, 'item')} cover{'s' * (self.items.size == 1)}"
@@ -142,13 +156,25 @@ def _covered(
     return nearest, similar, demand @ np.maximum.accumulate(S, axis=1)
 
 
-def _random_size(chosen: Selection) -> int:
-    """Return how many random free items, beside the known ones, cover as much."""
+def coverage_of(chosen: Selection, items: IntArray) -> float:
+    """Return what other items would cover in place of the chosen ones."""
+    known, free = chosen._known, chosen._free
+    return float(describe(chosen._pool, chosen._demand, known, items, free, None).coverage[-1])
+
+
+def selection_of(F: Features, items: IntArray, known: IntArray, free: IntArray) -> Selection:
+    """Return what a set of items covers, however it was chosen."""
+    pool = RowPool(F.to_memory() if F.unwrap() is F else F, known=known)
+    return describe(pool, np.ones(F.n), known, items, free, None)
+
+
+def _random_sets(chosen: Selection) -> tuple[FloatArray, int]:
+    """Return what random free items cover beside the known ones, and how many cover as much."""
     pool, rng, demand = chosen._pool, np.random.default_rng(0), chosen._demand
     drawn = pool.N > MEASURED
     items = rng.choice(pool.N, MEASURED, p=demand / demand.sum()) if drawn else np.arange(pool.N)
     weights = np.ones(items.size) if drawn else demand
-    aim = float(weights @ chosen.similarity[items])
+    aim, total = float(weights @ chosen.similarity[items]), float(weights.sum())
     held, items, free, known = pool.compared(items, chosen._free, chosen._known)
     orders = [rng.permutation(free)[:LONGEST] for _ in range(ORDERS)]
 
@@ -156,14 +182,20 @@ def _random_size(chosen: Selection) -> int:
         return np.asarray(np.exp(held.squares(items, candidates) / -pool.square))
 
     begun = similar(known).max(1, initial=0.0)
-    covered = [begun] * ORDERS
+    covered, size, parts = [begun] * ORDERS, 0, []
     for first in range(0, orders[0].size, AT_ONCE):
-        curve = np.zeros(orders[0][first : first + AT_ONCE].size)
+        curves = np.empty((ORDERS, orders[0][first : first + AT_ONCE].size))
         for which, order in enumerate(orders):
             S = np.maximum(similar(order[first : first + AT_ONCE]), covered[which][:, None])
             S = np.maximum.accumulate(S, axis=1)
             covered[which] = S[:, -1]
-            curve += weights @ S / ORDERS
-        if curve[-1] >= aim:
-            return first + 1 + int(np.argmax(curve >= aim))
-    return 0
+            curves[which] = weights @ S
+        parts.append(curves)
+        mean = curves.mean(axis=0)
+        if not size and mean[-1] >= aim:
+            size = first + 1 + int(np.argmax(mean >= aim))
+        if size and first + AT_ONCE >= chosen.items.size:
+            break
+    low, high = float(weights @ begun) / total, aim / total
+    factor = float(np.ptp(chosen.coverage[[0, -1]])) / (high - low) if high > low else 1.0
+    return chosen.coverage[0] + factor * (np.hstack(parts) / total - low), size

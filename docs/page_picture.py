@@ -1,6 +1,6 @@
-"""Makes docs/images/report.png from the page itself: its beginning, light, and its items, dark.
+"""Makes docs/images/page.png from the page of `inspect`: its beginning, light, and its end, dark.
 
-python docs/report_picture.py    # with Chromium and its driver, as the tests of the page
+python docs/page_picture.py    # with Chromium and its driver, as the tests of the page
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 import dmsgd
-from dmsgd.designs import DesignOptions
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -28,20 +27,18 @@ FIRST, FACTOR = 120, 0.7
 
 
 def page() -> str:
-    """Return the report about long-tailed digits, a few of which were copied, one mislabelled."""
+    """Return the page about long-tailed digits, a few of which were copied, one mislabelled."""
     X, y = load_digits(return_X_y=True)
     kept = [np.flatnonzero(y == c)[: max(5, round(FIRST * FACTOR**c))] for c in range(10)]
     rows = np.concatenate([*kept, kept[0][:3], kept[1][:1], kept[1][:1]])
     labels = [f"digit {c}" for c in y[rows]]
     labels[-4] = "digit 6"
-    report = dmsgd.report.build(
-        X[rows], 20, labels, DesignOptions(w=0.7, normalize=True), images=X[rows].reshape(-1, 8, 8)
-    )
-    return report.html("Long-tailed digits")
+    found = dmsgd.diagnostics.inspect(X[rows], 20, labels)
+    return found.html("Long-tailed digits", images=X[rows].reshape(-1, 8, 8))
 
 
 def seen(path: Path, dark: bool, top: str) -> Image.Image:
-    """Return what a window shows, with the element `top` just below the sliders."""
+    """Return what a window shows, with the element `top` at its upper edge."""
     with (
         tempfile.TemporaryDirectory() as profile,
         browser(profile, WIDTH, HEIGHT, dark) as driver,
@@ -56,13 +53,13 @@ def seen(path: Path, dark: bool, top: str) -> Image.Image:
 def main() -> None:
     """Write the picture."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "report.html"
+        path = Path(folder) / "page.html"
         path.write_text(page(), encoding="utf-8")
-        halves = [seen(path, False, "header"), seen(path, True, "#h-items")]
+        halves = [seen(path, False, "header"), seen(path, True, "#h-noise")]
     both = Image.new("RGB", (2 * WIDTH, HEIGHT))
     for i, half in enumerate(halves):
         both.paste(half, (i * WIDTH, 0))
-    both.quantize(256).save(HERE / "images" / "report.png", optimize=True)
+    both.quantize(256).save(HERE / "images" / "page.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,202 @@
+"""`inspect`: what is in the data, what batches would hold, and which to use, before training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from dmsgd.designs.build import make_kdpp
+from dmsgd.designs.chosen_spectrum import NEARLY_UNIFORM
+from dmsgd.designs.design import ClosedForm
+from dmsgd.designs.kdpp import KDPP
+from dmsgd.designs.options import DesignOptions, as_design_options
+from dmsgd.designs.stratified import Stratified, Uniform
+from dmsgd.designs.stream import fixed_seed
+from dmsgd.diagnostics.advice import BatchFigures, advise, kind_of_batches
+from dmsgd.diagnostics.facts import NUMBERS, DataFacts, find_facts, take_rows
+from dmsgd.diagnostics.frequency import coverage
+from dmsgd.diagnostics.gradients import gradient_variance
+from dmsgd.diagnostics.inspection import Inspection
+from dmsgd.errors import RankError
+from dmsgd.features import Features, as_features
+from dmsgd.features.convert import split_label_column
+from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, random_rows
+from dmsgd.inputs.labels import as_labels
+from dmsgd.inputs.messages import counted
+from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function, seed_key
+from dmsgd.inputs.threads import one_blas_thread
+
+#: About as many floating point operations are spent on the eigendecomposition of a k-DPP that is
+#: asked for. It has so many items at least, as with an RBF kernel or a target, and at most.
+OPERATIONS, FEWEST, MOST = 2.5e10, 1500, 100_000
+#: Operations that the exact variance of a k-DPP may take; beyond, it is estimated from draws.
+EXACT, DRAWS = 1e10, 2000
+#: Squared norms of the longest and the shortest tenth that differ by more than this matter, and
+#: batches that are so many times larger than the effective rank of a kernel.
+NORMS, CROWDED = 3.0, 5.0
+#: Fourth powers of larger numbers, summed, may overflow.
+LARGEST = 1e60
+
+
+def inspect(
+    X: Any,
+    k: int,
+    labels: Any = None,
+    options: DesignOptions | None = None,
+    *,
+    gradients: Any = None,
+    seed: Seed = 0,
+    progress: Callable[[float], None] = lambda fraction: None,
+) -> Inspection:
+    """Return facts about the data, what batches of k hold, and which batches to use.
+
+    X, labels: (n, d) features and (n,) classes, as `diversify` takes them.
+    options:   of a k-DPP to show beside the recommended batches. By default there is none, and no
+               kernel is decomposed.
+    gradients: (n, p), the gradient of each item's loss: noise is then that of the gradients, and a
+               k-DPP is shown, too.
+
+    It recommends `Stratified` for uneven classes and otherwise shuffled epochs, which did best when
+    models were trained on real data; a requested target is kept. Noise is the variance of a batch's
+    mean on the same columns for all kinds of batches. It describes, and does not decide.
+
+    Near-duplicates are searched for half a minute at most. Facts about more than 100,000 items that
+    are not in memory, and a k-DPP of many, are those of a random sample. See also
+    `near_duplicates`, `gradient_variance`, `select`.
+
+    >>> X = np.random.default_rng(0).normal(size=(200, 20))
+    >>> found = inspect(X, k=8, labels=np.repeat(["common", "rare"], [190, 10]))
+    >>> found.advice.code
+    'design = dmsgd.Stratified(y, k=8)'
+    >>> [{c: round(count, 2) for c, count in each.items.items()} for each in found.batches]
+    [{'common': 7.6, 'rare': 0.4}, {'common': 4.0, 'rare': 4.0}]
+    """
+    options = as_design_options(options)
+    as_function(progress, "progress", OF_A_FRACTION)
+    X, labels = split_label_column(X, labels)
+    given, X = X, as_features(X, takes_labels=True)
+    k = as_batch_size(k, X.n)
+    seed, y = fixed_seed(seed), None if labels is None else as_labels(labels, X.n)
+    if options.w > 0 and y is None:
+        raise ValueError(f"w={options.w:g} mixes in labels, but there are none; pass labels")
+    g = None if gradients is None else as_features(gradients, "gradients")
+    if g is not None and g.n != X.n:
+        raise ValueError(f"gradients has {g.n} items, the features {X.n}")
+    facts = find_facts(X, y, options.standardize, seed)
+    progress(0.5)
+    study = _Study(X, k, y, g, facts, seed)
+    batches, sentences = [study.shuffled()], list(_warnings(facts, k, options))
+    if y is not None and kind_of_batches(facts, options).batches == "stratified":
+        batches.append(study.figures("Stratified", Stratified(y[facts.rows], k), facts.rows))
+    progress(0.6)
+    if options.changed() or g is not None:
+        try:
+            kdpp, rows = study.kdpp(options)
+        except RankError as error:
+            sentences.append(f"no k-DPP is shown, as its rank is too small: {error}")
+        else:
+            batches.append(study.figures("k-DPP", kdpp, rows))
+            options = kdpp.options or options
+            sentences += _kdpp_warnings(kdpp, facts, options)
+    progress(1.0)
+    what = "a batch's columns" if g is None else "these gradients"
+    advice = advise(facts, k, options, {each.name: each for each in batches}, what)
+    return Inspection(
+        k, facts, tuple(batches), advice, tuple(sentences), options, what, given, X, y
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Study:
+    """Finds the figures of several kinds of batches on the same data."""
+
+    X: Features
+    k: int
+    labels: Any
+    gradients: Features | None
+    facts: DataFacts
+    seed: Seed
+
+    def shuffled(self) -> BatchFigures:
+        """Return the figures of shuffled epochs, which are known."""
+        n, k, rows = self.X.n, self.k, self.facts.rows
+        seen, items = n // k * k / n, {c: k * size / n for c, size in self.facts.classes.items()}
+        often = dict.fromkeys(items, seen)
+        return BatchFigures("shuffle", Uniform(rows.size, k), rows, items, often, seen)
+
+    def figures(self, name: str, design: ClosedForm, rows: IntArray) -> BatchFigures:
+        """Return the figures of a design of these rows."""
+        b, n, items = design.inclusion(), self.X.n, {}
+        if self.labels is not None:
+            names, codes = np.unique(self.labels[rows], return_inverse=True)
+            held = np.bincount(codes, b) * (self.k / b.sum())
+            items = dict(zip(names.tolist(), held.tolist(), strict=True))
+        epoch, sizes = n / self.k, self.facts.classes
+        often = {each: count * epoch / sizes[each] for each, count in items.items()}
+        seen = float(coverage(design, -(-design.n // self.k)))
+        numbers, draws = self._numbers(rows), None
+        if isinstance(design, KDPP):
+            work = design.n * float(design.spectrum.rank) ** 2 * min(numbers.shape)
+            draws = None if work <= EXACT else DRAWS
+        found = gradient_variance(design, numbers, draws=draws, seed=self.seed)
+        control = found.frequency_matched
+        noise = found.variance / control if control > 0 else None
+        error = found.error / control if control > 0 else 0.0
+        return BatchFigures(name, design, rows, items, often, seen, noise, error, found)
+
+    def _numbers(self, rows: IntArray) -> FloatArray:
+        """Return what the noise is measured on: gradients, or the columns that vary most."""
+        if self.gradients is not None:
+            return as_array(take_rows(self.gradients, rows).matrix)
+        deviations = self.facts.deviations
+        kept = np.sort(np.argsort(-deviations, kind="stable")[: max(1, NUMBERS // rows.size)])
+        found = as_array(take_rows(self.X, rows).matrix[:, kept])
+        if self.facts.standardized:
+            found = found / np.where(deviations[kept] > 0, deviations[kept], 1.0)
+        largest = float(np.abs(found).max())
+        return found / largest if largest > LARGEST else found
+
+    def kdpp(self, options: DesignOptions) -> tuple[KDPP, IntArray]:
+        """Return the k-DPP of all items, or of a random sample, and the numbers of these.
+
+        Every class adds a direction to the kernel where w > 0. Messages name classes as given.
+        """
+        X, k = self.X, self.k
+        rbf = options.kernel == "rbf" or not (options.kernel == "linear" or X.d >= k)
+        directions = X.d + len(self.facts.classes) * (options.w > 0)
+        size = max(FEWEST, 5 * k, 0 if rbf else min(MOST, int(OPERATIONS / directions**2)))
+        size = size if options.target is None else max(FEWEST, 5 * k)
+        rows = random_rows(X.n, size, np.random.default_rng(seed_key(self.seed)))
+        labels = None if self.labels is None else self.labels[rows]
+        with one_blas_thread:  # more would spin between short products
+            return make_kdpp(options, take_rows(X, rows), k, labels), rows
+
+
+def _warnings(facts: DataFacts, k: int, options: DesignOptions) -> Iterator[str]:
+    """Yield sentences about the data that the lines about it do not have."""
+    if facts.different_units and not options.standardize:
+        yield "columns in different units: standardize them, or drop those that are no features"
+    if facts.empty:
+        yield f"{counted(facts.empty, 'item')} with only zeros as features"
+    if 1 in facts.classes.values():
+        yield "at least one class has a single item, which balanced batches often repeat"
+    if len(facts.classes) > k:
+        yield f"{len(facts.classes):,} classes and k = {k}: no batch can hold them all"
+
+
+def _kdpp_warnings(design: KDPP, facts: DataFacts, options: DesignOptions) -> Iterator[str]:
+    """Yield sentences about a k-DPP."""
+    k, rank, linear = design.k, design.spectrum.effective_rank(), options.kernel == "linear"
+    if options.w == 0 and k > CROWDED * rank:
+        yield f"k = {k} is {k / rank:.0f} times the kernel's effective rank {rank:.1f}: choose less"
+    if linear and not options.unit_rows and options.target is None and facts.norm_ratio > NORMS:
+        fold = f"norms dominate: of the longest tenth they are {facts.norm_ratio**0.5:.3g} times as"
+        yield f"{fold} long, and a linear kernel favours these; normalize, unless it is importance"
+    if linear and facts.empty:
+        yield "items with only zeros are never drawn by a linear kernel"
+    if k > 1 and design.spectrum.repulsion(k) < NEARLY_UNIFORM:
+        yield "near-uniform kernel: no two items are similar, so batches are nearly uniform"

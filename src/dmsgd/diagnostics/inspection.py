@@ -1,0 +1,180 @@
+"""What `inspect` returns: facts, what batches hold, one recommendation; as text, page and table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
+
+from dmsgd.designs.options import DesignOptions
+from dmsgd.diagnostics.advice import EVEN, Advice, BatchFigures, number
+from dmsgd.diagnostics.facts import DataFacts
+from dmsgd.features import Features
+from dmsgd.inputs.labels import commonest_and_rarest
+from dmsgd.inputs.messages import cell, counted, visible
+
+#: Classes in a table; of more, the commonest and the rarest. Characters of names and of lines.
+CLASSES, NAME, WIDTH = 24, 24, 79
+
+
+class Fact(NamedTuple):
+    """A figure and the rest of its line, and whether it deserves attention."""
+
+    figure: str
+    text: str
+    alarming: bool = False
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Inspection:
+    """What `inspect` has found; `print` shows it as `dmsgd inspect` does.
+
+    data:     facts about the data, whatever batches are drawn: `classes`, `duplicates`,
+              `deviations` of columns, `dimension`.
+    batches:  what batches hold: shuffled, as recommended, and of a k-DPP that was asked for. Each
+              has `name`, `items` and `per_epoch` (by class), `seen`, `noise` and `design`.
+    advice:   the recommendation: `name`, `reason`, `price`, `code`, and `design(X, labels)`.
+    warnings: sentences about properties of the data that deserve one.
+    options:  as given, with the kernel that "auto" chose for a k-DPP.
+    what:     whose variance `noise` is: "a batch's columns" or "these gradients".
+    """
+
+    k: int
+    data: DataFacts
+    batches: tuple[BatchFigures, ...]
+    advice: Advice
+    warnings: tuple[str, ...]
+    options: DesignOptions
+    what: str
+    _given: Any = field(repr=False)
+    _X: Features = field(repr=False)
+    _labels: Any = field(repr=False)
+
+    def html(self, title: str = "Your data", *, texts: Any = None, images: Any = None) -> str:
+        """Return one HTML page that loads nothing, with texts and pictures of items if given.
+
+        texts, images: (n,) and (n, height, width[, 3]).
+
+        >>> import dmsgd, numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(60, 12))
+        >>> "<title>My data</title>" in dmsgd.diagnostics.inspect(X, k=4).html("My data")
+        True
+        """
+        from dmsgd.diagnostics.page import page_of
+
+        return page_of(self, title, texts, images)
+
+    def csv(self) -> str:
+        """Return a CSV table of the items.
+
+        item, class (with labels), times_uniform: how often it is drawn, over uniform batches, by
+        the k-DPP that was asked for or else as recommended; near_duplicate_of: the first item of
+        its group, if that is another.
+        """
+        shown, rows = self.batches[-1], self.data.rows
+        columns: dict[str, list[Any]] = {"item": shown.rows.tolist()}
+        if self._labels is not None:
+            columns["class"] = [cell(label) for label in self._labels[shown.rows].tolist()]
+        ratio = shown.design.inclusion() * shown.rows.size / self.k
+        columns["times_uniform"] = [f"{each:.6g}" for each in ratio]
+        leaders = rows[self.data.duplicates.representative].tolist()
+        first = dict(zip(rows.tolist(), leaders, strict=True))
+        others = ((item, first.get(item, item)) for item in columns["item"])
+        columns["near_duplicate_of"] = ["" if one == item else one for item, one in others]
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+        return file.getvalue()
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        return f"Inspection({counted(self.data.n, 'item')}, k={self.k}: use {self.advice.name})"
+
+    def lines(self, source: str = "") -> Iterator[str]:
+        """Yield the lines of `dmsgd inspect`; source: where the data is from."""
+        for name, fact in self.facts(source).items():
+            line = f"{name:11}{'!' if fact.alarming else ' '} {fact.figure}{fact.text}"
+            yield from textwrap.wrap(line, WIDTH, subsequent_indent=13 * " ")
+        yield ""
+        if self.data.classes or len(self.batches) > 1:
+            yield from self._table()
+            yield ""
+        for sentence in self.warnings:
+            yield from textwrap.wrap(f"! {sentence}", WIDTH)
+        advice = f"Use {self.advice.name}: {self.advice.reason} The price: {self.advice.price}"
+        yield from textwrap.wrap(advice, WIDTH, break_on_hyphens=False)
+        yield f"  {self.advice.code}"
+
+    def facts(self, source: str = "") -> dict[str, Fact]:
+        """Return what is known about the data in words, by name."""
+        data, near, sizes = self.data, self.data.duplicates, sorted(self.data.classes.values())
+        named, units = f"{source}: " if source else "", ", columns standardized" * data.standardized
+        found = {"data": Fact(f"{named}{counted(data.n, 'item')} x {data.d:,}", "")}
+        if sizes:
+            text = f", {counted(len(sizes), 'class')} of {sizes[0]:,} to {sizes[-1]:,}"
+            found["data"] = found["data"]._replace(text=text)
+            uneven, equal = data.evenness < EVEN, data.evenness * len(sizes)
+            text = f", as uneven as {number(equal)} equal classes" if uneven else ", nearly even"
+            found["classes"] = Fact(f"{sizes[-1] / sizes[0]:,.3g} : 1", text, uneven)
+        if data.rows.size < data.n:
+            found["sample"] = Fact(f"{data.rows.size:,} items", ", for all that follows", True)
+        kind = "cosine" if near.metric == "cosine" else "similarity"
+        part = "all" if near.searched == data.rows.size else f"only {near.searched:,} items"
+        text = f" above {kind} {near.above:g} ({part} searched{units}"
+        if count := len({*near.pairs.ravel().tolist()}):
+            text += f"; {data.equal:,} equal to another" if data.equal else ""
+        elif near.closest is not None:
+            text += f"; closest pair seen {near.closest.similarity:.3f}"
+        figure = counted(count, "item") if count else "none"
+        found["duplicates"] = Fact(figure, f"{text})", count > 0)
+        differ = data.different_units and not self.options.standardize
+        figure = "in different units" if differ else "standardized" * data.standardized or "even"
+        text = f" (largest deviation {number(data.column_ratio)} medians)"
+        text += f"; {data.constant:,} constant" if data.constant else ""
+        found["columns"] = Fact(figure, text, differ)
+        held = data.directions()
+        text = (
+            f" effective; {counted(held, 'direction')} hold{'s' * (held == 1)} 90 % of the variance"
+        )
+        part = f" of {data.measured:,} items" if data.measured < data.n else ""
+        found["dimension"] = Fact(number(data.dimension), f"{text}{part}{units}")
+        if (drawn := self.batches[-1]).name == "k-DPP":
+            part = f", of a sample of {drawn.rows.size:,}" if drawn.rows.size < data.n else ""
+            found["k-DPP"] = Fact(self.options.describe(), part)
+        return found
+
+    def listed(self) -> list[Any]:
+        """Return the classes that tables show, commonest first."""
+        names = list(self.data.classes)
+        return [names[c] for c in commonest_and_rarest([*self.data.classes.values()], CLASSES)]
+
+    def _table(self) -> Iterator[str]:
+        """Yield what batches hold, how often items are seen, and how noisy batches are."""
+
+        def row(name: str, *cells: list[str]) -> str:
+            return f"{name:{NAME}}" + "".join(f"{each:>11}" for some in cells for each in some)
+
+        others, title = self.batches[1:], f"A batch of {self.k:,}"
+        names, classes = [each.name for each in self.batches], self.data.classes
+        if classes:
+            seen = "   an item is seen per epoch" if others else ""
+            yield f"{title:{NAME}}{'holds items':>{11 * len(names)}}{seen}"
+        yield row("class (items)" if classes else title, names, names[1:] if classes else [])
+        for label in self.listed():
+            count = f" ({classes[label]:,})"
+            held = [number(each.items.get(label, 0.0)) for each in self.batches]
+            often = [number(each.per_epoch.get(label, 0.0)) for each in others]
+            yield row(visible(label, NAME - 1 - len(count)) + count, held, often)
+        if len(classes) > CLASSES:
+            yield f"(of {len(classes):,} classes the commonest and the rarest)"
+        if others:
+            texts = zip(*(each.texts() for each in self.batches), strict=True)
+            heads = "items seen per epoch", "noise", "as a random batch of"
+            yield from (row(head, [*some]) for head, some in zip(heads, texts, strict=True))

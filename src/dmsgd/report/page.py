@@ -1,0 +1,150 @@
+"""What pages share: templates, text and pictures of items, places on a map.
+
+A page is one file without a script that loads nothing. Jinja2 escapes all text, which has been made
+`visible`, and a Content-Security-Policy forbids every request.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dmsgd import __version__
+from dmsgd.features import Features
+from dmsgd.features.rows import product
+from dmsgd.inputs.arrays import IntArray, as_floats, to_numpy
+from dmsgd.inputs.messages import visible
+from dmsgd.spectra.decompose import leading
+
+#: Characters that are shown of a text, of the name of a class, and of a title.
+SNIPPET, NAME, TITLE = 120, 80, 200
+#: Numbers in a picture of an item, and pixels along a side, at most.
+PICTURE, SIDE = 1024, 32
+#: Items that decide the axes and the scale of a map; its width and height.
+AXES, SCALE, WIDTH, HEIGHT = 500, 2000, 960, 470
+
+
+def render(template: str, title: str, content: dict[str, Any]) -> str:
+    """Return the page that `templates/{template}` makes of `content`."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.globals |= {"css": _read("page.css"), "version": __version__}
+    return environment.get_template(template).render(title=visible(title, TITLE), **content)
+
+
+def _read(name: str) -> str:
+    """Return a file of the templates."""
+    return files("dmsgd.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def snippet(text: object, length: int = SNIPPET) -> str:
+    """Return the beginning of a text, on one line; of a very long one no more is looked at."""
+    return visible(" ".join(str(text)[: 10 * length].split()), length)
+
+
+@final
+class Items:
+    """What pages show of items.
+
+    about:  by name, "id", "label", "quality" and "text" of all n items, each optional.
+    images: (n, height, width[, 3]), or None. Unless they are bytes, the smallest value is black and
+            the largest white.
+    """
+
+    def __init__(self, about: Mapping[str, Any], images: Any, n: int) -> None:
+        self.about, self.images = about, None
+        if images is not None:
+            self.images = small_images(checked_images(images, n))
+
+    def entry(self, item: int, value: str = "") -> dict[str, Any]:
+        """Return one item of a list, with a value."""
+        known = {name: snippet(column[item]) for name, column in self.about.items()}
+        if "quality" in known:
+            known["quality"] = f"{self.about['quality'][item]:.3g}"
+        image = "" if self.images is None else png(self.images[item])
+        named = dict.fromkeys(("id", "label", "quality", "text"), "") | known
+        return {**named, "item": item, "value": value, "image": image}
+
+
+def checked_images(images: Any, n: int) -> npt.NDArray[Any]:
+    """Return one picture per item, shape (n, height, width[, 3])."""
+    values = to_numpy(images, "images")
+    colour = values.ndim == 4 and values.shape[3] == 3
+    if values.shape[:1] != (n,) or not (values.ndim == 3 or colour) or 0 in values.shape:
+        raise ValueError(
+            f"images must have shape ({n}, height, width) or ({n}, height, width, 3), got "
+            f"{values.shape}"
+        )
+    if values.dtype.kind not in "buif":
+        raise TypeError(f"images must be numbers, 0 to 255 or any others, got {values.dtype}")
+    return values
+
+
+def small_images(images: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Return images as bytes, (n, h, w, 1 or 3), small enough for a page with a hundred of them."""
+    channels = 3 if images.ndim == 4 else 1
+    (height, width), step = images.shape[1:3], 1
+    while max(height, width) > SIDE * step or height * width * channels > PICTURE * step**2:
+        step += 1
+    values = images[:, ::step, ::step]
+    if values.dtype != np.uint8:
+        values = as_floats(values, "images")
+        missing = int((~np.isfinite(values)).sum())
+        if missing:
+            raise ValueError(f"images have {missing:,} pixels that are NaN or infinite; fill them")
+        low, high = values.min() / 256, values.max() / 256  # differences of the largest overflow
+        span = high - low if high > low else 1.0
+        values = (255 * ((values / 256 - low) / span)).astype(np.uint8)
+    return values[..., None] if values.ndim == 3 else values
+
+
+def png(pixels: npt.NDArray[np.uint8]) -> str:
+    """Return a picture, shape (height, width, 1 or 3), as the address of a PNG in the page."""
+    height, width, channels = pixels.shape
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        check = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + check
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
+    rows = zlib.compress(b"".join(b"\0" + row.tobytes() for row in pixels), 9)
+    parts = chunk(b"IHDR", head), chunk(b"IDAT", rows), chunk(b"IEND", b"")
+    data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()
+    return f"data:image/png;base64,{data}"
+
+
+def evenly_spaced(n: int, most: int) -> IntArray:
+    """Return the numbers 0 to n - 1, or `most` of them, evenly spaced."""
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
+
+
+def map_places(F: Features, items: IntArray) -> list[tuple[int, int]]:
+    """Return places of items on the first two principal components of the features.
+
+    Axes, their signs and the scale follow from evenly spaced items of F alone, so that a map of the
+    same pool looks the same whatever was chosen from it. Items beyond are drawn at the edge.
+    """
+    rows = F.take(evenly_spaced(F.n, AXES))
+    products = product(rows, rows.T)
+    products = products - products.mean(axis=0)
+    products = products - products.mean(axis=1)[:, None]
+    plane = product(rows.T, leading(products, min(2, len(products))))
+    plane = plane * np.sign(plane[np.abs(plane).argmax(axis=0), np.arange(plane.shape[1])])
+    plane = np.pad(plane, ((0, 0), (0, 2 - plane.shape[1])))
+    some, found = (product(F.take(each), plane) for each in (evenly_spaced(F.n, SCALE), items))
+    span = 1.04 * np.ptp(some, axis=0)  # a margin for items beyond those
+    low = some.min(axis=0) - 0.02 * span
+    share = np.clip((found - low) / np.where(span > 0, span, 1.0), 0.0, 1.0)
+    x, y = (15 + share * [WIDTH - 30, HEIGHT - 30]).round().astype(int).T
+    return list(zip(x.tolist(), y.tolist(), strict=True))
