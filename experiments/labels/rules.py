@@ -8,9 +8,9 @@ import numpy as np
 
 from dmsgd.designs.greedy import sampled_square
 from dmsgd.features import as_features
-from experiments.labelling.arms import medoids
-from experiments.labelling.coverage import distances, greedy_cover
-from experiments.labelling.rounds import Task
+from experiments.labels.arms import medoids
+from experiments.labels.coverage import distances, greedy_cover
+from experiments.labels.rounds import Task
 
 
 def cover_at(D: np.ndarray, square: float, k: int, rng: Any) -> np.ndarray:

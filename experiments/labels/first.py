@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 import dmsgd
-from experiments.labelling.arms import medoids
-from experiments.labelling.coverage import active_ft, max_herding, prob_cover, typiclust
-from experiments.labelling.rounds import Choose, Round, Softmax, Task
-from experiments.labelling.rules import RULES, kmeans_cells, rule
+from experiments.labels.arms import medoids
+from experiments.labels.coverage import active_ft, max_herding, prob_cover, typiclust
+from experiments.labels.rounds import Choose, Round, Softmax, Task
+from experiments.labels.rules import RULES, kmeans_cells, rule
 
 #: Random sets whose mean is the baseline of a seed.
 DRAWN = 5
@@ -38,6 +38,7 @@ FIRST: dict[str, Callable[[Task, int, Any], np.ndarray]] = {
     "ProbCover": unlabelled(prob_cover),
     "ActiveFT": lambda task, k, rng: active_ft(task.X, k, rng),
     "select": lambda task, k, rng: dmsgd.select(task.X, k),
+    "select, medoids": lambda task, k, rng: dmsgd.select(task.X, k, how="medoids"),
 }
 PREFIX = ("MaxHerding", "ProbCover")
 TRIED = {name: partial(rule, **options) for name, options in RULES.items()} | {
