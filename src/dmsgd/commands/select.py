@@ -83,9 +83,10 @@ WISHES = (
         click.option("--exclude", multiple=True, help=f"Items that must not be chosen: {ITEMS}"),
         click.option(
             "--how",
-            type=click.Choice(["cover", "greedy", "draw"]),
+            type=click.Choice(["cover", "medoids", "greedy", "draw"]),
             default="cover",
-            help="Best first: like the others (cover), or diverse (greedy); or a random draw.",
+            help="Best first: like the others (cover; medoids, for a first set to label), or "
+            "diverse (greedy); or a random draw.",
         ),
         click.option(
             "--metric",
@@ -120,7 +121,7 @@ def select(
     diversity: float,
     given: tuple[str, ...],
     exclude: tuple[str, ...],
-    how: Literal["cover", "greedy", "draw"],
+    how: Literal["cover", "medoids", "greedy", "draw"],
     metric: Literal["euclidean", "cosine", "precomputed"],
     cover: str | None,
     at_most: tuple[str, ...],
@@ -224,6 +225,7 @@ def select(
     if known.size or barred.size:
         say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
     ways = {"draw": f"a draw, seed {seed}", "greedy": "greedily, best first"}
+    ways["medoids"] = "as medoids, best first"
     way = ways.get(how, f"to cover {other or 'the others'}, best first")
     say(f"chosen    {way}: {counted(chosen.size, 'item')} in {time.perf_counter() - began:.1f} s")
     say(f"{'spread' if covering is None else 'coverage':8}  {spread.words()}")
