@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.greedy import sampled_square
-from dmsgd.features import as_features
+import dmsgd
 from experiments.labels.arms import medoids
 from experiments.labels.coverage import distances, greedy_cover
 from experiments.labels.rounds import Task
@@ -83,7 +82,7 @@ def rule(
           the median.
     """
     X, D = task.X, distances(task.X)
-    square = float(sampled_square(as_features(X)))
+    square = dmsgd.select(X, 1, details=True).scale
     items = cover_at(D, start * square, k, rng)
     if then == "cells":
         return refined(np.exp(D / -(start * square)), items, rounds)
@@ -117,5 +116,5 @@ def kmeans_cells(task: Task, k: int, rng: Any) -> np.ndarray:
     """Return the best of each cell of k-means from its own start, for comparison."""
     X, D = task.X, distances(task.X)
     own = means(X, np.array(medoids(X, k, None, rng)), 5)[1]
-    square = float(sampled_square(as_features(X)))
+    square = dmsgd.select(X, 1, details=True).scale
     return best_of_cells(np.exp(D / (-0.25 * square)), own, np.arange(k))

@@ -78,7 +78,7 @@ def select(
                "medoids": k-means begins at the set of "cover", and of each cell the item is taken
                that has most others of its cell near it, exp(-4 d² / m) being summed; best first by
                what each adds to the coverage, the same every time. Use it for a first set to label:
-               it is a little better (docs/select.md), and its prefix is not the set of a smaller k.
+               it is a little better (docs/results/selection.md). A prefix is no smaller such set.
                "greedy": each item adds most to det(L_Y), best first, the same every time. Use it
                where quality is relevance; without `quality` it prefers outliers. An item counts as
                a duplicate where rounding hides r: below about 1e-14, or 1e-5 in arrays of more
