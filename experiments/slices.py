@@ -1,6 +1,6 @@
 """Run a part of an experiment for a given time, and keep what is done in its journal.
 
-    python -m experiments.slices labels --only "k=10" --workers 16 --time-limit 500 --out build
+    python -m experiments.slices labels --only k=10 --workers 16 --time-limit 500 --out build
 
 For machines that have neither polars nor rich. Runs are done seed by seed, so that what is done is
 a balanced part. `python -m experiments` goes on from the journal of an experiment that it lists.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import inspect
-import re
 import shutil
 import sys
 import time
@@ -50,9 +49,11 @@ def main(arguments: list[str] | None = None) -> int:
     if options.stored and not path.exists():
         shutil.copyfile(options.stored, path)
     journal = Journal(path, about(options.name, module))
-    cases = [case for case in module.cases() if re.search(options.only, case.name)]
-    done, count = protocol.fill(cases, options.workers, journal, options.time_limit)
-    print(f"{done:,} of {count:,} runs are in {path}, {time.monotonic() - began:.0f} s")
+    for only in options.only or [""]:
+        left = began + options.time_limit - time.monotonic()
+        done, count = protocol.fill(module.cases(), options.workers, journal, left, only)
+        spent = time.monotonic() - began
+        print(f"{only!r}: {done:,} of {count:,} runs are in {path}, {spent:.0f} s", flush=True)
     return 0
 
 
@@ -60,7 +61,8 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     found = argparse.ArgumentParser("python -m experiments.slices", description=__doc__)
     found.add_argument("name", help="the experiment")
-    found.add_argument("--only", default="", help="a pattern of the cases that are run")
+    found.add_argument("--only", action="append",
+                       help='pattern of "case: arm"; of several, one after the other')  # fmt: skip
     found.add_argument("--workers", type=int, default=1, help="processes that share the runs")
     found.add_argument("--time-limit", type=float, default=1e9,
                        help="seconds after which no run is begun")  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -114,15 +115,19 @@ def results(
     return as_table(rows)
 
 
-def fill(cases: Sequence[Case], workers: int, journal: Journal, seconds: float) -> tuple[int, int]:
+def fill(
+    cases: Sequence[Case], workers: int, journal: Journal, seconds: float, only: str = ""
+) -> tuple[int, int]:
     """Run what the journal does not have, seed by seed, and begin nothing after so many seconds.
 
-    Returns how many of the jobs are done, and how many there are. For cases with one rate.
+    only: a pattern of "case: arm". Returns how many of its jobs are done, and how many there are.
+    For cases with one rate.
     """
     jobs = [
         Job(case.name, arm, seed, case.rates[0])
         for case in cases
         for arm in case.arms
+        if re.search(only, f"{case.name}: {arm}")
         for seed in range(case.first, case.first + case.seeds)
     ]
     jobs.sort(key=lambda job: job.seed)
