@@ -6,7 +6,6 @@ import numpy as np
 from scipy import sparse
 
 from dmsgd.features import as_features
-from dmsgd.features.rows import centred
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix, as_array
 from dmsgd.selection.cover import cover
 from dmsgd.selection.pool import AT_A_TIME, RowPool, distances_to
@@ -29,7 +28,7 @@ def medoids(
     candidate is taken with the largest product of its quality and Σ_j q_j exp(-4 d² / m), j being
     in the cell. They are ordered by what each adds to the coverage.
     """
-    X = centred(pool.F.to_memory().matrix)
+    X = pool.F.to_memory().matrix
     own = cells_of(X, np.concatenate([known, items]), q, known.size)
     return by_gains(pool, q, known, best_of_cells(pool, q, free, items, own - known.size))
 
