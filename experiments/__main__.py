@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import inspect
 import re
 import sys
 import time
@@ -20,11 +18,11 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 from rich.table import Table
 
-import dmsgd
 from experiments import good_for, readme
 from experiments.core import markdown, protocol
 from experiments.core import table as tables
 from experiments.core.journal import Journal
+from experiments.slices import about
 
 #: The paper's, in its order, then our own studies.
 PAPER = ("toy", "synthetic_lda", "r8", "r8_cost", "flowers", "mnist", "mnist_cost")
@@ -91,7 +89,7 @@ def run(name: str, module: ModuleType, options: argparse.Namespace) -> Any:
     if options.seeds is not None:
         cases = [replace(case, seeds=options.seeds) for case in cases]
     path = options.out / f"{name}.journal"
-    journal = Journal(path, f"{name} quick={options.quick} {source(module)}")
+    journal = Journal(path, about(name, module, options.quick))
     if len(journal):
         print(f"{name}: {len(journal)} finished runs are in {path}; going on from there")
     columns = (*Progress.get_default_columns(), TimeElapsedColumn())
@@ -105,14 +103,6 @@ def run(name: str, module: ModuleType, options: argparse.Namespace) -> Any:
             print(f"{case.name}: the best rate is at the edge of the grid for {', '.join(edges)}")
     path.unlink()
     return found
-
-
-def source(module: ModuleType) -> str:
-    """Return a digest of an experiment's own files and the version of dmsgd."""
-    path = Path(inspect.getfile(module))
-    files = sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]
-    content = b"".join(file.read_bytes() for file in files)
-    return f"{hashlib.sha256(content).hexdigest()[:16]} {dmsgd.__version__}"
 
 
 def show_claims(module: ModuleType, found: Any) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from scipy.special import ndtri, stdtrit
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Fewer seeds have an interval, but no verdict: with two it is 13 standard errors wide.
 ENOUGH = 5

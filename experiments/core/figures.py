@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import polars as pl
 
 from experiments.core.compare import Column, Difference, compare, mean
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Okabe and Ito's colours, safe for the colour-blind.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#777777")

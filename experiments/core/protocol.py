@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 import dmsgd
 from experiments.core.journal import Found, Job, Journal
-from experiments.core.table import Row, as_table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from experiments.core.table import Row
 
 #: Seeds from here on choose rates and are never reported.
 TUNING = 10**6
@@ -76,6 +81,8 @@ def results(
     journal:  keeps what is done, so that an interrupted run goes on.
     progress: is called with the share of the jobs that are done.
     """
+    from experiments.core.table import as_table
+
     journal = Journal(None, "") if journal is None else journal
     tuned = {case.name: case for case in cases if len(case.rates) > 1}
     trials = [
@@ -106,6 +113,26 @@ def results(
     for job in jobs:
         rows += [(job.case, job.arm, job.seed, *row) for row in journal[job]]
     return as_table(rows)
+
+
+def fill(
+    cases: Sequence[Case], workers: int, journal: Journal, seconds: float, only: str = ""
+) -> tuple[int, int]:
+    """Run what the journal does not have, seed by seed, and begin nothing after so many seconds.
+
+    only: a pattern of "case: arm". Returns how many of its jobs are done, and how many there are.
+    For cases with one rate.
+    """
+    jobs = [
+        Job(case.name, arm, seed, case.rates[0])
+        for case in cases
+        for arm in case.arms
+        if re.search(only, f"{case.name}: {arm}")
+        for seed in range(case.first, case.first + case.seeds)
+    ]
+    jobs.sort(key=lambda job: job.seed)
+    _spread({case.name: case for case in cases}, jobs, workers, journal, lambda done: None, seconds)
+    return sum(job in journal for job in jobs), len(jobs)
 
 
 def best_rates(case: Case, journal: Journal) -> dict[str, float]:
@@ -148,16 +175,19 @@ def _spread(
     workers: int,
     journal: Journal,
     told: Callable[[int], None],
+    seconds: float = np.inf,
 ) -> None:
-    """Run the jobs that the journal does not have."""
+    """Run the jobs that the journal does not have; after so many seconds none is begun."""
     left = [job for job in jobs if job not in journal]
     groups = [list(group) for _, group in groupby(left, lambda job: _unit(cases[job.case], job))]
-    calls = (delayed(_run)(cases[group[0].case], group) for group in groups)
+    last = time.monotonic() + seconds
+    some = (group for group in groups if time.monotonic() < last)
+    calls = (delayed(_run)(cases[group[0].case], group) for group in some)
     done = len(jobs) - len(left)
     told(done)
     # In order, so that the journal does not depend on the number of workers.
     found = Parallel(n_jobs=workers, return_as="generator")(calls)
-    for group, every in zip(groups, found, strict=True):
+    for group, every in zip(groups, found, strict=not np.isfinite(seconds)):
         for job, rows in zip(group, every, strict=True):
             journal.add(job, rows)
         done += len(group)

@@ -1,0 +1,106 @@
+"""What to label: ten rounds of k labels, the first set, a network, and what to keep for training.
+
+Embeddings are fixed, with mean square 1: principal components of pixels, of features of images or
+of tf-idf, or the columns of a table. A round fits a softmax to the labels, and an arm chooses k
+more from a pool by the class probabilities. The first k are random, the same for all arms of a
+seed. Nothing was tuned or chosen on the seeds that are reported.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from experiments.core import Case
+from experiments.labels import arms, coverage, first, network
+from experiments.labels.rounds import Choose, Task, run, run_all, task
+
+TITLE = "What to label next, what to label first, what to keep"
+#: Raised when all stored runs must be made again.
+RUNS = 1
+DATA = ("MNIST", "R8", "Oxford-102", "Debian", "robot sonar", "Fashion-MNIST", "Spambase", "digits",
+        "breast cancer", "EEG", "occupancy", "products", "wine")  # fmt: skip
+#: Pool and test items, rounds; pools of small sets are three quarters of them.
+POOL, TESTED, ROUNDS = 4000, 4000, 10
+SMALL = {"digits": 1348, "breast cancer": 427, "wine": 134, "Spambase": 3451}
+#: Labels a round, seeds, of small sets as well, and the first seed.
+KS, SEEDS, MORE, FRESH = (50, 10, 100), 20, 50, 400
+COVER = "select"
+NEXT: dict[str, Choose] = {
+    "random": arms.random,
+    "margin": arms.margin,
+    "entropy": arms.entropy,
+    "BADGE": arms.badge,
+    "CLUE": arms.clue,
+    "Falcun": arms.falcun,
+    "DropQuery": arms.drop_query,
+    "TypiClust": coverage.typiclust,
+    "ProbCover": coverage.prob_cover,
+    "MaxHerding": coverage.max_herding,
+    "UHerding": coverage.uherding,
+    "Refine": coverage.refine,
+    COVER: arms.by_select,
+}
+#: Arms of the network, and its seeds.
+FEW = ("random", "margin", "BADGE", "CLUE", "TypiClust", "MaxHerding", "UHerding", COVER)
+NETWORK_SEEDS = 10
+#: Labels of the first set, and the sets with pools that are large enough.
+BUDGETS, FIRST_SEEDS = (10, 50, 200), 20
+#: Seeds on which rules for the first set are compared; they are not reported.
+TRIALS, OTHER = 20, 1000
+LARGE = tuple(data for data in DATA if data not in SMALL or data == "Spambase")
+
+
+def rounds_of(data: str, k: int) -> int:
+    """Return how many rounds of k there are until half of the pool is labelled, ten at most."""
+    return min(ROUNDS, SMALL.get(data, POOL) // (2 * k) - 1)
+
+
+def arms_of(choices: dict[str, Any]) -> dict[str, Any]:
+    """Return arms as a case has them."""
+    return {name: partial(_itself, choose=choose) for name, choose in choices.items()}
+
+
+def _itself(task: Task, seed: int, choose: Any) -> Any:
+    return choose
+
+
+def rounds_case(data: str, k: int, seeds: int = 0, **sizes: int) -> Case:
+    """Return rounds of labelling."""
+    sizes = {"pool": POOL, "tested": TESTED, "rounds": rounds_of(data, k)} | sizes
+    learn = partial(run, rounds=sizes.pop("rounds"))
+    name = f"labels/{data}" if k == 50 else f"labels/{data}, k={k}"
+    seeds = seeds or (MORE if data in ("wine", "breast cancer") else SEEDS)
+    return Case(name, partial(task, data=data, k=k, **sizes), arms_of(NEXT), learn, seeds,
+                first=FRESH)  # fmt: skip
+
+
+def cases(quick: bool = False) -> list[Case]:
+    """Return rounds for all data and k, all labels, the first set, the network."""
+    if quick:
+        return [rounds_case("digits", 10, 2, pool=1000, tested=400, rounds=3)]
+    make = partial(task, k=1, pool=POOL, tested=TESTED)
+    own = {name: name for name in first.FIRST}
+    tried = {name: name for name in ("random", "k-means medoids", *first.TRIED)}
+    learn = partial(run, rounds=ROUNDS, learn=network.Network)
+    images = partial(network.images_task, data="Fashion-MNIST", k=50, pool=POOL, tested=TESTED)
+    return [
+        *(rounds_case(data, k) for k in KS for data in DATA if rounds_of(data, k) >= 3),
+        *(
+            Case(f"labels/all, {data}", partial(make, data=data), arms_of({"all": None}),
+                 run_all, SEEDS, first=FRESH)
+            for data in DATA
+        ),
+        *(
+            Case(f"labels/first, {data}", partial(make, data=data), arms_of(own),
+                 partial(first.run_first, budgets=BUDGETS), FIRST_SEEDS, first=FRESH)
+            for data in LARGE
+        ),
+        *(
+            Case(f"labels/rules, {data}", partial(make, data=data), arms_of(tried),
+                 partial(first.run_first, budgets=BUDGETS), TRIALS, first=OTHER)
+            for data in LARGE
+        ),
+        Case("labels/network", images, arms_of({name: NEXT[name] for name in FEW}), learn,
+             NETWORK_SEEDS, first=FRESH),
+    ]  # fmt: skip

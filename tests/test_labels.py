@@ -1,0 +1,209 @@
+"""Arms of experiments/labels choose what scikit-activeml does, or what loops over items find."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dmsgd
+from experiments import labels, slices
+from experiments.core.journal import Journal
+from experiments.labels import NEXT, arms, cases, coverage, first
+from experiments.labels.rounds import Round, run, softmax, task
+
+RNG = np.random.default_rng(0)
+#: Six clusters of different sizes, far apart; the columns of W are classes.
+SIZES = (26, 31, 37, 44, 52, 60)
+X = np.concatenate([12 * np.eye(6)[at] + RNG.normal(size=(n, 6)) for at, n in enumerate(SIZES)])
+X = X[RNG.permutation(len(X))]
+W = RNG.normal(size=(6, 4)) / 6
+N, LABELLED = len(X), np.arange(3)
+
+
+class Known:
+    """A model with the weights W, as arms see it."""
+
+    inputs, scores = X, X @ W
+
+    @staticmethod
+    def scores_of(rows: np.ndarray) -> np.ndarray:
+        return rows @ W
+
+    def held_out(self, train: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        return X[rest] @ W
+
+
+class Numbers(np.random.RandomState):
+    """The generator of scikit-activeml, with the methods of the one of arms."""
+
+    def random(self, size: Any = None, dtype: Any = None) -> Any:
+        return self.random_sample(size)
+
+    def integers(self, high: int) -> int:
+        return 7
+
+
+def now(k: int, rng: Any = None, labelled: np.ndarray = LABELLED) -> Round:
+    y = np.arange(labelled.size) % 4
+    rng = np.random.default_rng(1) if rng is None else rng
+    return Round(X, softmax(X @ W), labelled, k, rng, Known(), y)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Any:
+    return pytest.importorskip("skactiveml.pool", reason="scikit-activeml is not installed")
+
+
+def seeded(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Let strategies draw the numbers of this seed, not of one that is made from it."""
+    monkeypatch.setattr("skactiveml.base.check_random_state", lambda *_: Numbers(seed))
+
+
+def known_classifier() -> Any:
+    from skactiveml.base import SkactivemlClassifier
+
+    class Fixed(SkactivemlClassifier):
+        def fit(self, X, y, sample_weight=None):
+            return self
+
+        def predict_proba(self, rows):
+            return softmax(rows[:, :6] @ W)
+
+        def predict(self, rows):
+            return (rows[:, :6] @ W).argmax(1)
+
+    return Fixed(classes=[0, 1, 2, 3])
+
+
+def unlabelled(labelled: np.ndarray = LABELLED) -> np.ndarray:
+    y = np.full(N, np.nan)
+    y[labelled] = np.arange(labelled.size) % 4
+    return y
+
+
+def means(number: int = 7) -> dict[str, Any]:
+    return {"n_init": 1, "max_iter": 50, "random_state": number}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_falcun_draws_as_scikit_activeml_does(pool, monkeypatch, seed: int) -> None:
+    seeded(monkeypatch, seed)
+    expected = pool.Falcun().query(X, unlabelled(), known_classifier(), fit_clf=False, batch_size=6)
+    assert arms.falcun(now(6, Numbers(seed))).tolist() == list(expected)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_badge_draws_by_the_distance_of_gradients(pool, seed: int) -> None:
+    """scikit-activeml begins alike; then it counts 0 as a chosen gradient, other than the paper."""
+    rows, P = np.c_[X, np.ones(N)], softmax(X @ W)
+    gradients = ((P - np.eye(4)[P.argmax(1)])[:, :, None] * rows[:, None]).reshape(N, -1)[3:]
+    chosen = pool.Badge().query(rows, unlabelled(), known_classifier(), fit_clf=False)
+    chosen, drawn = [int(chosen[0]) - 3], Numbers(seed)
+    while len(chosen) < 6:
+        D = ((gradients[:, None] - gradients[chosen]) ** 2).sum(2).min(1)
+        chosen.append(int(drawn.choice(N - 3, p=D / D.sum())))
+    assert arms.badge(now(6, Numbers(seed))).tolist() == [item + 3 for item in chosen]
+
+
+def test_clue_is_that_of_scikit_activeml(pool) -> None:
+    strategy = pool.Clue(cluster_algo_dict=means(), method="entropy", random_state=0)
+    expected = strategy.query(X, unlabelled(), known_classifier(), fit_estimator=False,
+                              batch_size=9)  # fmt: skip
+    assert arms.clue(now(9, Numbers(0))).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_drop_query_is_that_of_scikit_activeml(pool, monkeypatch, seed: int) -> None:
+    seeded(monkeypatch, seed)
+    strategy = pool.DropQuery(cluster_algo_dict=means(), n_dropout_samples=3)
+    expected = strategy.query(X, unlabelled(), known_classifier(), fit_clf=False, batch_size=6)
+    assert set(arms.drop_query(now(6, Numbers(seed)))) == set(expected)
+
+
+@pytest.mark.parametrize("labelled", [np.arange(0), LABELLED])
+def test_max_herding_is_that_of_scikit_activeml(pool, labelled: np.ndarray) -> None:
+    strategy = pool.MaxHerding(metric="rbf", metric_dict={"gamma": 1.0}, normalize_samples=True,
+                               random_state=0)  # fmt: skip
+    expected = strategy.query(X, unlabelled(labelled), batch_size=20)
+    assert coverage.max_herding(now(20, labelled=labelled)).tolist() == expected.tolist()
+
+
+def test_typiclust_is_that_of_scikit_activeml(pool) -> None:
+    labelled = np.empty(0, dtype=np.int64)
+    strategy = pool.TypiClust(cluster_algo_dict={"n_init": 5}, k=coverage.NEIGHBOURS,
+                              random_state=0)  # fmt: skip
+    expected = strategy.query(coverage.unit(X), unlabelled(labelled), batch_size=6)
+    assert coverage.typiclust(now(6, labelled=labelled)).tolist() == expected.tolist()
+    again = now(3, labelled=np.array(expected[:3]))
+    found = strategy.query(coverage.unit(X), unlabelled(again.labelled), batch_size=3)
+    assert coverage.typiclust(again).tolist() == found.tolist()
+
+
+def test_prob_cover_has_the_balls_of_scikit_activeml(pool) -> None:
+    strategy = pool.ProbCover(n_classes=4, deltas=coverage.RADII, alpha=coverage.PURE,
+                              cluster_algo_dict={"n_init": 1}, random_state=7)  # fmt: skip
+    seen = now(8, Numbers(0))
+    found = coverage.prob_cover(seen)
+    strategy.query(coverage.unit(X), unlabelled(), batch_size=8)
+    balls = strategy.distances_ <= strategy.delta_max_
+    assert (balls == seen.kept["balls"]).mean() > 0.9999
+    covered = balls[LABELLED].any(0)
+    for item in found:
+        counts = balls[:, ~covered].sum(1)
+        assert counts[item] == counts[3:].max()
+        covered |= balls[item]
+
+
+def test_uherding_adds_most_of_the_uncertainty_at_each_step() -> None:
+    seen = now(8, labelled=np.arange(30))
+    seen.kept["temperature"] = 2.0
+    D = ((coverage.unit(X)[:, None] - coverage.unit(X)) ** 2).sum(2)
+    S = np.exp(-D / D[:30, :30][np.triu_indices(30, 1)].min())
+    u = dmsgd.uncertainty(softmax(X @ W / 2))
+    covered = S[:30].max(0)
+    for item in coverage.uherding(seen):
+        gains = np.maximum(S - covered, 0)[:, 30:] @ u[30:]
+        assert gains[item] == pytest.approx(gains[30:].max(), rel=1e-4)
+        covered = np.maximum(covered, S[item])
+
+
+def test_the_temperature_has_the_least_calibration_error() -> None:
+    seen = now(1, labelled=np.arange(200))
+    truth = np.array([np.random.default_rng(i).choice(4, p=softmax(X[[i]] @ W / 3)[0])
+                      for i in range(200)])  # fmt: skip
+    hot = Round(X, seen.P, seen.labelled, 1, seen.rng, Known(), truth)
+    assert 1.5 < coverage.temperature(hot) < 10  # the scores are three times too large
+
+
+@pytest.mark.parametrize("arm", NEXT)
+def test_every_arm_chooses_k_items_without_a_label(arm: str) -> None:
+    chosen = NEXT[arm](now(12))
+    assert len(set(chosen.tolist())) == 12
+    assert min(chosen) >= 3
+
+
+@pytest.mark.parametrize("arm", list(first.FIRST | first.TRIED))
+def test_every_first_set_has_k_different_items(arm: str) -> None:
+    start = task(0, "digits", 1, 300, 100)
+    items = (first.FIRST | first.TRIED)[arm](start, 20, np.random.default_rng(0))
+    assert len(set(np.asarray(items).tolist())) == 20
+
+
+def test_rounds_label_k_more_each_time() -> None:
+    rows = list(run(task(0, "digits", 10, 300, 100), NEXT["margin"], 0, 1.0, 2))
+    assert [step for step, measure, _ in rows if measure == "accuracy"] == [10, 20, 30]
+    assert len({case.name for case in cases()}) == len(cases())
+
+
+def test_a_slice_runs_what_its_patterns_name_until_its_time_is_over(tmp_path) -> None:
+    path = tmp_path / "labels.journal"
+    common = ["labels", "--out", str(tmp_path), "--only", "all, wine"]
+    assert slices.main([*common, "--time-limit", "0"]) == 0
+    assert len(Journal(path, slices.about("labels", labels))) == 0
+    slices.main([*common, "--only", "labels/wine, k=10: (margin|random)"])
+    journal = Journal(path, slices.about("labels", labels))
+    done = {(job.case, job.arm) for job in journal._found}
+    expected = {("labels/wine, k=10", arm) for arm in ("margin", "random")}
+    assert done == expected | {("labels/all, wine", "all")}
