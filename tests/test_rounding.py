@@ -88,7 +88,7 @@ def test_named_approximations_of_full_rank_warn_as_exact_ones_do(name):
 @pytest.mark.parametrize(("columns", "k"), [(1, 20), (2, 50), (5, 50), (20, 300)])
 def test_well_conditioned_kernels_raise_no_false_alarm(columns, k):
     """At the suggested scale, and where landmarks equal the kernel up to rounding."""
-    X = np.random.default_rng(0).normal(size=(2000, columns))
+    X = np.random.default_rng(0).normal(size=(1000, columns))
     for times in (1, 3):
         kernel = RBF(X, times * dmsgd.designs.suggest_scale(X, k))
         for spectrum in (nystrom(kernel, 600, "pivots"), pivoted_cholesky(kernel, 600)):

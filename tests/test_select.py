@@ -215,7 +215,7 @@ def test_labels_are_counted_and_do_not_change_the_set(folder):
         ("-k 5 --quality y.txt -o c.csv", "--quality y.txt must hold a number per item: .*'a'"),
         ("-k 5 --quality short.txt -o c.csv", r"short\.txt has 2 entries for 300 items"),
         ("-k 5 --quality minus.txt -o c.csv", "--quality must not be negative"),
-        ("-k 5 --quality few.txt --how draw -o c.csv", "too little for double precision.*; use --how greedy"),
+        ("-k 5 --quality few.txt --how draw -o c.csv", "too little for double.*; use --how greedy"),
         ("-k 5 -o c.xlsx", r"must end in \.csv or \.parquet or \.jsonl or \.txt or \.npy"),
         ("-k 5 -o there.csv", r"there\.csv exists; use --force"),
         ("-k 5 -o c.csv --page there.html", r"there\.html exists; use --force"),

@@ -35,11 +35,11 @@ NOT_CALLED = {
     "ClusterError", "Design", "DeviceError", "KernelWarning", "Linear.landmark_features",
     "Precomputed.landmark_features", "Product.landmark_features", "RBF.landmark_features",
     "RankError", "SamplingError", "Schedule", "Selection", "TargetError", "designs.ClosedForm",
-    "kernels.Kernel", "lda.Update", "sgd.Step", "torch.Loader",
+    "diagnostics.Inspection", "kernels.Kernel", "lda.Update", "sgd.Step", "torch.Loader",
 }  # fmt: skip
 #: Methods that designs, training loops, diagnostics and commands call.
 INTERNAL = {
-    "computed", "fitted", "inclusion_error", "log_det", "message", "second_moment", "stream",
+    "computed", "facts", "fitted", "inclusion_error", "lines", "log_det", "message", "second_moment", "stream",
     "warn_rounding",
 }  # fmt: skip
 

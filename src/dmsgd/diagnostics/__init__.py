@@ -18,8 +18,9 @@ from dmsgd.diagnostics.frequency import (
 )  # fmt: skip
 from dmsgd.diagnostics.gradients import gradient_variance
 from dmsgd.diagnostics.inspecting import inspect
+from dmsgd.diagnostics.inspection import Inspection
 
 __all__ = [
-    "check_schedule", "class_shares", "correlation", "coverage", "effective_batch",
+    "Inspection", "check_schedule", "class_shares", "correlation", "coverage", "effective_batch",
     "estimate_inclusion", "evenness", "gradient_variance", "inspect",
 ]  # fmt: skip
