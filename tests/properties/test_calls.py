@@ -39,8 +39,8 @@ NOT_CALLED = {
 }  # fmt: skip
 #: Methods that designs, training loops, diagnostics and commands call.
 INTERNAL = {
-    "computed", "facts", "fitted", "inclusion_error", "lines", "log_det", "message", "second_moment",
-    "stream", "warn_rounding",
+    "computed", "facts", "fitted", "inclusion_error", "lines", "log_det", "message",
+    "second_moment", "stream", "warn_rounding",
 }  # fmt: skip
 
 
