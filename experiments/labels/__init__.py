@@ -23,8 +23,10 @@ DATA = ("MNIST", "R8", "Oxford-102", "Debian", "robot sonar", "Fashion-MNIST", "
 #: Pool and test items, rounds; pools of small sets are three quarters of them.
 POOL, TESTED, ROUNDS = 4000, 4000, 10
 SMALL = {"digits": 1348, "breast cancer": 427, "wine": 134, "Spambase": 3451}
-#: Labels a round, seeds, of small sets as well, and the first seed.
-KS, SEEDS, MORE, FRESH = (50, 10, 100), 20, 50, 400
+#: Labels a round with the seeds that were run, more of a small set, and the first seed.
+KS, MORE, FRESH = {50: 20, 10: 9}, {("breast cancer", 50): 50}, 400
+#: Seeds of the accuracy with all labels.
+SEEDS = 20
 COVER = "select"
 NEXT: dict[str, Choose] = {
     "random": arms.random,
@@ -41,13 +43,15 @@ NEXT: dict[str, Choose] = {
     "Refine": coverage.refine,
     COVER: arms.by_select,
 }
+#: Arms that were not run yet: to run them, empty this.
+LEFT = ("Refine",)
 #: Arms of the network, and its seeds.
 FEW = ("random", "margin", "BADGE", "CLUE", "TypiClust", "MaxHerding", "UHerding", COVER)
 NETWORK_SEEDS = 10
 #: Labels of the first set, and the sets with pools that are large enough.
 BUDGETS, FIRST_SEEDS = (10, 50, 200), 20
 #: Seeds on which rules for the first set are compared; they are not reported.
-TRIALS, OTHER = 20, 1000
+TRIALS, OTHER = 7, 1000
 LARGE = tuple(data for data in DATA if data not in SMALL or data == "Spambase")
 
 
@@ -70,8 +74,9 @@ def rounds_case(data: str, k: int, seeds: int = 0, **sizes: int) -> Case:
     sizes = {"pool": POOL, "tested": TESTED, "rounds": rounds_of(data, k)} | sizes
     learn = partial(run, rounds=sizes.pop("rounds"))
     name = f"labels/{data}" if k == 50 else f"labels/{data}, k={k}"
-    seeds = seeds or (MORE if data in ("wine", "breast cancer") else SEEDS)
-    return Case(name, partial(task, data=data, k=k, **sizes), arms_of(NEXT), learn, seeds,
+    seeds = seeds or MORE.get((data, k), KS[k])
+    run_so_far = {arm: choose for arm, choose in NEXT.items() if arm not in LEFT}
+    return Case(name, partial(task, data=data, k=k, **sizes), arms_of(run_so_far), learn, seeds,
                 first=FRESH)  # fmt: skip
 
 
