@@ -8,12 +8,16 @@ seed. Nothing was tuned or chosen on the seeds that are reported.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from experiments.core import Case
+from experiments.core import Case, Claim
 from experiments.labels import arms, coverage, first, network
 from experiments.labels.rounds import Choose, Task, run, run_all, task
+from experiments.labels.tables import COVER, RIVALS, TABLES, figures
+
+__all__ = ["CLAIMS", "TABLES", "TITLE", "cases", "figures", "tiny"]
 
 TITLE = "What to label next, what to label first, what to keep"
 #: Raised when all stored runs must be made again.
@@ -27,7 +31,6 @@ SMALL = {"digits": 1348, "breast cancer": 427, "wine": 134, "Spambase": 3451}
 KS, MORE, FRESH = {50: 20, 10: 9}, {("breast cancer", 50): 50}, 400
 #: Seeds of the accuracy with all labels.
 SEEDS = 20
-COVER = "select"
 NEXT: dict[str, Choose] = {
     "random": arms.random,
     "margin": arms.margin,
@@ -109,3 +112,33 @@ def cases(quick: bool = False) -> list[Case]:
         Case("labels/network", images, arms_of({name: NEXT[name] for name in FEW}), learn,
              NETWORK_SEEDS, first=FRESH),
     ]  # fmt: skip
+
+
+def tiny() -> list[Case]:
+    """Return the same on small digits."""
+    small: dict[str, int] = {"pool": 300, "tested": 100}
+    make = partial(task, data="digits", k=1, **small)
+    sets = {name: name for name in ("random", "select")}
+    rounds = rounds_case("digits", 10, 2, rounds=2, **small)
+    return [
+        replace(rounds, first=0),
+        Case("labels/all, digits", make, arms_of({"all": None}), run_all, 2),
+        Case("labels/first, MNIST", make, arms_of(sets),
+             partial(first.run_first, budgets=(10, 20)), 2),
+    ]  # fmt: skip
+
+
+CLAIMS = [
+    *(
+        Claim("beyond", f"{data}, {when}: select against {against}", f"labels/{data}",
+              COVER, measure, against, digits=2)
+        for data in DATA if rounds_of(data, 50) >= 3
+        for when, measure in (("mean over rounds", "mean accuracy"), ("last round", "accuracy"))
+        for against in RIVALS
+    ),
+    *(
+        Claim("beyond", f"{data}, first {k}: select, medoids against {against}",
+              f"labels/first, {data}", "select, medoids", "accuracy", against, step=k)
+        for data in LARGE for k in BUDGETS for against in ("k-means medoids", "select")
+    ),
+]  # fmt: skip
