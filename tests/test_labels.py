@@ -10,8 +10,11 @@ import pytest
 import dmsgd
 from experiments import labels, slices
 from experiments.core.journal import Journal
+from experiments.core.table import as_table
 from experiments.labels import NEXT, arms, cases, coverage, first
+from experiments.labels.ranks import Ranks, ranks_of
 from experiments.labels.rounds import Round, run, softmax, task
+from experiments.labels.tables import needed
 
 RNG = np.random.default_rng(0)
 #: Six clusters of different sizes, far apart; the columns of W are classes.
@@ -175,6 +178,33 @@ def test_the_temperature_has_the_least_calibration_error() -> None:
                       for i in range(200)])  # fmt: skip
     hot = Round(X, seen.P, seen.labelled, 1, seen.rng, Known(), truth)
     assert 1.5 < coverage.temperature(hot) < 10  # the scores are three times too large
+
+
+def test_average_ranks_have_nemenyis_critical_difference() -> None:
+    """Demšar 2006: 2.569 sqrt(4 · 5 / (6 · 14)) for 4 arms on 14 sets."""
+    levels = np.random.default_rng(0).normal([0.0, 4.0, 4.0, 8.0], size=(14, 4))
+    levels[:, 2] = levels[:, 1] + 1e-12  # a tie
+    found = ranks_of(["a", "b", "c", "d"], levels)
+    assert found.critical == pytest.approx(2.569 * np.sqrt(20 / 84), abs=1e-3)
+    assert (found.arms[0], found.arms[-1]) == ("d", "a")
+    assert found.means.sum() == pytest.approx(10)
+    assert found.means[1] == found.means[2]
+    assert found.p < 1e-6
+
+
+def test_bars_join_the_longest_rows_of_arms_that_do_not_differ() -> None:
+    means = np.array([1.0, 2.0, 2.5, 3.5, 6.0])
+    assert Ranks(tuple("abcde"), means, 1.5, 0.0).alike == [(0, 2), (1, 3)]
+    assert Ranks(tuple("abcde"), means, 9.0, 0.0).alike == [(0, 4)]
+    assert Ranks(tuple("abcde"), means, 0.1, 0.0).alike == []
+
+
+def test_labels_that_are_needed_lie_between_rounds() -> None:
+    rows = [("labels/a", "x", seed, step, "accuracy", value + seed)
+            for seed in (-1, 1)
+            for step, value in ((10, 50.0), (20, 70.0), (30, 60.0))]  # fmt: skip
+    found = [needed(as_table(rows), "labels/a", "x", goal) for goal in (40.0, 65.0, 71.0)]
+    assert found == [10, 17.5, np.inf]
 
 
 @pytest.mark.parametrize("arm", NEXT)

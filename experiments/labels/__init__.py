@@ -8,12 +8,16 @@ seed. Nothing was tuned or chosen on the seeds that are reported.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from experiments.core import Case
+from experiments.core import Case, Claim
 from experiments.labels import arms, coverage, first, network
 from experiments.labels.rounds import Choose, Task, run, run_all, task
+from experiments.labels.tables import COVER, RIVALS, TABLES, figures
+
+__all__ = ["CLAIMS", "TABLES", "TITLE", "cases", "figures", "tiny"]
 
 TITLE = "What to label next, what to label first, what to keep"
 #: Raised when all stored runs must be made again.
@@ -23,9 +27,10 @@ DATA = ("MNIST", "R8", "Oxford-102", "Debian", "robot sonar", "Fashion-MNIST", "
 #: Pool and test items, rounds; pools of small sets are three quarters of them.
 POOL, TESTED, ROUNDS = 4000, 4000, 10
 SMALL = {"digits": 1348, "breast cancer": 427, "wine": 134, "Spambase": 3451}
-#: Labels a round, seeds, of small sets as well, and the first seed.
-KS, SEEDS, MORE, FRESH = (50, 10, 100), 20, 50, 400
-COVER = "select"
+#: Labels a round with the seeds that were run, more of a small set, and the first seed.
+KS, MORE, FRESH = {50: 20, 10: 9}, {("breast cancer", 50): 50}, 400
+#: Seeds of the accuracy with all labels.
+SEEDS = 20
 NEXT: dict[str, Choose] = {
     "random": arms.random,
     "margin": arms.margin,
@@ -41,13 +46,15 @@ NEXT: dict[str, Choose] = {
     "Refine": coverage.refine,
     COVER: arms.by_select,
 }
+#: Arms that were not run yet: to run them, empty this.
+LEFT = ("Refine",)
 #: Arms of the network, and its seeds.
 FEW = ("random", "margin", "BADGE", "CLUE", "TypiClust", "MaxHerding", "UHerding", COVER)
 NETWORK_SEEDS = 10
 #: Labels of the first set, and the sets with pools that are large enough.
 BUDGETS, FIRST_SEEDS = (10, 50, 200), 20
 #: Seeds on which rules for the first set are compared; they are not reported.
-TRIALS, OTHER = 20, 1000
+TRIALS, OTHER = 7, 1000
 LARGE = tuple(data for data in DATA if data not in SMALL or data == "Spambase")
 
 
@@ -70,8 +77,9 @@ def rounds_case(data: str, k: int, seeds: int = 0, **sizes: int) -> Case:
     sizes = {"pool": POOL, "tested": TESTED, "rounds": rounds_of(data, k)} | sizes
     learn = partial(run, rounds=sizes.pop("rounds"))
     name = f"labels/{data}" if k == 50 else f"labels/{data}, k={k}"
-    seeds = seeds or (MORE if data in ("wine", "breast cancer") else SEEDS)
-    return Case(name, partial(task, data=data, k=k, **sizes), arms_of(NEXT), learn, seeds,
+    seeds = seeds or MORE.get((data, k), KS[k])
+    run_so_far = {arm: choose for arm, choose in NEXT.items() if arm not in LEFT}
+    return Case(name, partial(task, data=data, k=k, **sizes), arms_of(run_so_far), learn, seeds,
                 first=FRESH)  # fmt: skip
 
 
@@ -104,3 +112,33 @@ def cases(quick: bool = False) -> list[Case]:
         Case("labels/network", images, arms_of({name: NEXT[name] for name in FEW}), learn,
              NETWORK_SEEDS, first=FRESH),
     ]  # fmt: skip
+
+
+def tiny() -> list[Case]:
+    """Return the same on small digits."""
+    small: dict[str, int] = {"pool": 300, "tested": 100}
+    make = partial(task, data="digits", k=1, **small)
+    sets = {name: name for name in ("random", "select")}
+    rounds = rounds_case("digits", 10, 2, rounds=2, **small)
+    return [
+        replace(rounds, first=0),
+        Case("labels/all, digits", make, arms_of({"all": None}), run_all, 2),
+        Case("labels/first, MNIST", make, arms_of(sets),
+             partial(first.run_first, budgets=(10, 20)), 2),
+    ]  # fmt: skip
+
+
+CLAIMS = [
+    *(
+        Claim("beyond", f"{data}, {when}: select against {against}", f"labels/{data}",
+              COVER, measure, against, digits=2)
+        for data in DATA if rounds_of(data, 50) >= 3
+        for when, measure in (("mean over rounds", "mean accuracy"), ("last round", "accuracy"))
+        for against in RIVALS
+    ),
+    *(
+        Claim("beyond", f"{data}, first {k}: select, medoids against {against}",
+              f"labels/first, {data}", "select, medoids", "accuracy", against, step=k)
+        for data in LARGE for k in BUDGETS for against in ("k-means medoids", "select")
+    ),
+]  # fmt: skip

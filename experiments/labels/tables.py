@@ -1,0 +1,203 @@
+"""Tables and the figure of docs/results/labels.md, from the stored results."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from experiments.core.compare import compare, mean, values
+from experiments.labels.ranks import Ranks, diagram, ranks_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+COVER = "select"
+#: Rivals whose differences have intervals, and the arms of the table of labels that are needed.
+RIVALS, SHOWN = ("UHerding", "BADGE", "margin"), ("random", "margin", "BADGE", "UHerding", COVER)
+#: Data that select was made on, with other seeds.
+MADE_ON = ("MNIST", "Oxford-102", "digits")
+#: What is reached, of the accuracy with all labels.
+SHARE = 0.95
+#: Other cases than rounds of labels.
+OTHERS = ("all, ", "first, ", "rules, ", "network")
+MEAN, LAST = "mean accuracy", "accuracy"
+
+
+def rounds_there(table: pl.DataFrame, k: int) -> dict[str, str]:
+    """Return data -> case of the rounds of k labels that are stored."""
+    end, found = "" if k == 50 else f", k={k}", {}
+    for case in table["experiment"].unique(maintain_order=True):
+        own = case.removeprefix("labels/")
+        if not own.startswith(OTHERS) and own.endswith(end) and ("k=" in own) == (k != 50):
+            found[own.removesuffix(end)] = case
+    return found
+
+
+def first_there(table: pl.DataFrame, name: str = "first") -> dict[str, str]:
+    """Return data -> case of the first sets."""
+    start = f"labels/{name}, "
+    return {case.removeprefix(start): case
+            for case in table["experiment"].unique(maintain_order=True)
+            if case.startswith(start)}  # fmt: skip
+
+
+def arms_there(table: pl.DataFrame, case: str) -> list[str]:
+    """Return the arms of a case in their order."""
+    return table.filter(experiment=case)["arm"].unique(maintain_order=True).to_list()
+
+
+def levels(
+    table: pl.DataFrame, there: dict[str, str], measure: str, step: int | None = None
+) -> tuple[list[str], np.ndarray]:
+    """Return arms, and their means over seeds: a row for each data set, a column for each arm."""
+    arms = arms_there(table, next(iter(there.values())))
+    found = [[values(table, case, arm, measure, step).mean() for arm in arms]
+             for case in there.values()]  # fmt: skip
+    return arms, np.array(found)
+
+
+def ranked(table: pl.DataFrame, k: int, measure: str) -> Ranks:
+    """Return the average ranks in rounds of k."""
+    return ranks_of(*levels(table, rounds_there(table, k), measure))
+
+
+def level_rows(table: pl.DataFrame, k: int = 50, measure: str = MEAN) -> list[list[str]]:
+    """Return a row for each arm, first ranks first: the accuracy on each data set, and the mean."""
+    there = rounds_there(table, k)
+    arms, found = levels(table, there, measure)
+    rows = [["chosen by", *there, "mean"]]
+    for arm in ranks_of(arms, found).arms:
+        own = found[:, arms.index(arm)]
+        rows.append([arm, *(f"{value:.1f}" for value in own), f"{own.mean():.1f}"])
+    return rows
+
+
+def rank_rows(table: pl.DataFrame) -> list[list[str]]:
+    """Return a row for each arm: average ranks, how far select is ahead over sets, CPU time."""
+    every = {f"k = {k}, {when}": (k, measure) for k in (50, 10)
+             for when, measure in (("mean", MEAN), ("last", LAST))}  # fmt: skip
+    found = {name: ranked(table, *of) for name, of in every.items()}
+    arms, own = levels(table, rounds_there(table, 50), MEAN)
+    times = levels(table, rounds_there(table, 50), "milliseconds per round")[1]
+    rows = [["chosen by", *found, "select less it, k = 50, mean", "ms CPU per round"]]
+    for arm in found["k = 50, mean"].arms:
+        at = arms.index(arm)
+        lead = mean(own[:, arms.index(COVER)] - own[:, at]).text(2)
+        places = [f"{each.means[each.arms.index(arm)]:.2f}" for each in found.values()]
+        rows.append([arm, *places, "" if arm == COVER else lead,
+                     f"{times[:, at].min():.0f} to {times[:, at].max():.0f}"])  # fmt: skip
+    return rows
+
+
+def lead_rows(table: pl.DataFrame, k: int = 50, measure: str = MEAN) -> list[list[str]]:
+    """Return a row for each data set: select's accuracy, and how far it is ahead of rivals."""
+    there = rounds_there(table, k)
+    rows = [["data", "seeds", COVER, *(f"less {arm}" for arm in RIVALS)]]
+    leads = []
+    for data, case in there.items():
+        found = [compare(table, case, COVER, arm, measure) for arm in RIVALS]
+        leads.append([each.mean for each in found])
+        level = values(table, case, COVER, measure)
+        rows.append(
+            [data, str(level.size), f"{level.mean():.1f}", *(each.text(2) for each in found)]
+        )
+    other = [data not in MADE_ON for data in there]
+    for name, some in (
+        ("mean, interval over sets", leads),
+        ("without the sets that select was made on", np.array(leads)[other]),
+    ):
+        rows.append([name, "", "", *(mean(each).text(2) for each in np.array(some).T)])
+    return rows
+
+
+def first_rows(table: pl.DataFrame, name: str = "first") -> list[list[str]]:
+    """Return a row for each arm: accuracy less random's, mean over sets, and average ranks."""
+    there = first_there(table, name)
+    steps = sorted(table.filter(experiment=next(iter(there.values())))["step"].unique())
+    found = {k: levels(table, there, LAST, k) for k in steps}
+    arms = found[steps[0]][0]
+    ranks = {k: ranks_of(*each) for k, each in found.items()}
+    rows = [["chosen by", *(f"k = {k}" for k in steps), *(f"rank, k = {k}" for k in steps)]]
+    for at, arm in enumerate(arms):
+        leads = [mean(each[:, at] - each[:, arms.index("random")]) for _, each in found.values()]
+        places = [f"{each.means[each.arms.index(arm)]:.2f}" for each in ranks.values()]
+        rows.append([arm, *("" if arm == "random" else lead.text() for lead in leads), *places])
+    return rows
+
+
+def first_set_rows(table: pl.DataFrame) -> list[list[str]]:
+    """Return the accuracy of each first set less random's, for each data set and k."""
+    there = first_there(table)
+    arms = [arm for arm in arms_there(table, next(iter(there.values()))) if arm != "random"]
+    rows = [["data", "k", "random", *arms]]
+    for data, case in there.items():
+        for k in sorted(table.filter(experiment=case)["step"].unique()):
+            level = values(table, case, "random", LAST, k).mean()
+            leads = [compare(table, case, arm, "random", LAST, k).text() for arm in arms]
+            rows.append([data, str(k), f"{level:.1f}", *leads])
+    return rows
+
+
+def needed(table: pl.DataFrame, case: str, arm: str, goal: float) -> float:
+    """Return at how many labels the mean over seeds reaches a goal, between rounds on a line."""
+    steps = np.unique(table.filter(experiment=case, measure=LAST)["step"].to_numpy())
+    level = [values(table, case, arm, LAST, step).mean() for step in steps.tolist()]
+    above = np.flatnonzero(np.array(level) >= goal)
+    if not above.size or not above[0]:
+        return float(steps[0]) if above.size else np.inf
+    at = int(above[0])
+    part = (goal - level[at - 1]) / (level[at] - level[at - 1])
+    return float(steps[at - 1] + part * (steps[at] - steps[at - 1]))
+
+
+def needed_rows(table: pl.DataFrame) -> list[list[str]]:
+    """Return the labels by which 95 % of the accuracy with all labels is reached, k = 50."""
+    rows = [["data", "all labels", *SHOWN]]
+    for data, case in rounds_there(table, 50).items():
+        every = values(table, f"labels/all, {data}", "all", LAST).mean()
+        last = table.filter(experiment=case)["step"].max()
+        found = [needed(table, case, arm, SHARE * every) for arm in SHOWN]
+        rows.append([data, f"{every:.1f}", *(f"{each:.0f}" if np.isfinite(each) else f"> {last}"
+                                             for each in found)])  # fmt: skip
+    return rows
+
+
+def network_rows(table: pl.DataFrame) -> list[list[str]]:
+    """Return accuracies of the network, and how far select is ahead of each arm."""
+    case = "labels/network"
+    whens = {"mean over rounds": MEAN, "last round": LAST}
+    rows = [["chosen by", *(cell for when in whens for cell in (when, "select less it"))]]
+    for arm in arms_there(table, case):
+        cells = [arm]
+        for measure in whens.values():
+            lead = compare(table, case, COVER, arm, measure).text(2)
+            level = values(table, case, arm, measure).mean()
+            cells += [f"{level:.1f}", "" if arm == COVER else lead]
+        rows.append(cells)
+    return rows
+
+
+TABLES = {
+    "labels": level_rows,
+    "labels-ranks": rank_rows,
+    "labels-leads": lead_rows,
+    "labels-last": partial(lead_rows, measure=LAST),
+    "labels-ten": partial(lead_rows, k=10),
+    "labels-first": first_rows,
+    "labels-first-sets": first_set_rows,
+    "labels-rules": partial(first_rows, name="rules"),
+    "labels-needed": needed_rows,
+    "labels-network": network_rows,
+}
+
+
+def figures(table: Any, folder: Path) -> list[Path]:
+    """Write critical-difference diagrams."""
+    panels = {f"k = {k}, {when}": ranked(table, k, measure)
+              for k, when, measure in ((50, "mean over rounds", MEAN), (50, "last round", LAST),
+                                       (10, "mean over rounds", MEAN))
+              if rounds_there(table, k)}  # fmt: skip
+    return [diagram(folder / "labels-ranks.png", panels)]
