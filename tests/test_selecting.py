@@ -127,10 +127,25 @@ def test_small_greedy_sets_are_those_of_compiled_loops(monkeypatch, case):
     k, found = int(rng.integers(1, min(n - len(given), 60) + 1)), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dmsgd.KernelWarning)  # fewer are distinct
-        for limit in (2**16, 0):
-            monkeypatch.setattr("dmsgd.features.rows.SMALL", limit)
+        for form in ("NumPy", "compiled"):
+            greedy_by(form, monkeypatch)
             found += [dmsgd.select(rows, k, **options) for rows in (X, sparse.csr_array(X))]
     assert all(np.array_equal(each, found[0]) for each in found)
+
+
+@pytest.mark.parametrize("form", ["NumPy", "compiled"])
+def test_greedy_sets_of_qualities_of_any_size_repeat_no_item(monkeypatch, rng, form):
+    greedy_by(form, monkeypatch)
+    X, q = rng.normal(size=(5, 4)), np.geomspace(1e-320, 1e300, 5)
+    with pytest.warns(dmsgd.KernelWarning, match="the other 2 are chosen by quality alone"):
+        found = dmsgd.select(X, 3, quality=q, diversity=0.5, exclude=[0], given=[3], how="greedy")
+    assert found.tolist() == [4, 2, 1]
+
+
+def greedy_by(form, monkeypatch):
+    """Make small greedy sets by the loops in NumPy or by compiled ones, whatever is loaded."""
+    monkeypatch.setattr("dmsgd.designs.greedy.COMPILED", "not loaded")
+    monkeypatch.setattr("dmsgd.features.rows.SMALL", 2**16 if form == "NumPy" else 0)
 
 
 def test_greedy_sets_come_in_pieces_smaller_than_a_step(rng, monkeypatch):

@@ -29,7 +29,7 @@ def few_independent(
             item = order[step]
         else:
             scores = worth * left
-            if (top := scores.max()) == 0:
+            if (top := scores.max()) < TINY:
                 break
             item = int((scores >= np.maximum((1 - TIED) * top - worth * doubt, TINY)).argmax())
             order.append(item)
