@@ -11,7 +11,7 @@ from dmsgd.designs.small_greedy import few_independent
 from dmsgd.features import Features
 from dmsgd.features.median import median_square
 from dmsgd.features.rows import is_small, row_norms2
-from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
+from dmsgd.inputs.arrays import TINY, BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.progress import Progress, plan_work
 
@@ -74,7 +74,7 @@ def greedy(
     hides what these leave of them, or it is no more than `least`.
     """
     order = known
-    worth = np.where(free, q**2, 0.0)
+    worth = np.where(free & (q**2 >= TINY), q**2, 0.0)
     while True:
         order, near = _independent(points, d, square, worth, known.size + k, order, least)
         worth[order] = 0.0
