@@ -167,11 +167,8 @@ def scores(step: int, predict: Callable[[Any], np.ndarray], task: Task) -> Rows:
 def run_linear(task: Task, arm: Any, seed: int, rate: float, steps: Sequence[int]) -> Rows:
     """Yield accuracies of a softmax regression."""
     arm = arm if isinstance(arm, Arm) else Arm(arm)
-    weights, batches, first = task.start(seed), arm.design.sample(steps[-1], seed), 0
-    for last in steps:
-        rows, first = batches[first:last], last
-        weights = softmax.train(weights, task.inputs, task.targets, rows, rate, arm.weights)
-        yield from scores(last, partial(softmax.predict, weights), task)
+    for step, weights in task.stages(arm.design, seed, rate, steps, arm.weights):
+        yield from scores(step, partial(softmax.predict, weights), task)
 
 
 def run_cnn(task: Task, arm: Any, seed: int, rate: float, steps: Sequence[int], units: int) -> Rows:
@@ -179,9 +176,8 @@ def run_cnn(task: Task, arm: Any, seed: int, rate: float, steps: Sequence[int], 
     import torch
 
     from experiments.models import cnn
-    from experiments.models.many import device
 
-    arm, here = arm if isinstance(arm, Arm) else Arm(arm), device()
+    arm, here = arm if isinstance(arm, Arm) else Arm(arm), cnn.device()
     images, labels = cnn.pixels(task.inputs, here), torch.from_numpy(task.y).to(here)
     batches = torch.from_numpy(arm.design.sample(steps[-1], seed)).to(here)
     share = np.full(task.y.size, 1 / batches.shape[1]) if arm.weights is None else arm.weights
@@ -251,9 +247,9 @@ def cases(quick: bool = False) -> list[Case]:
         few = ((300, 10), (40, 2)), ((50, 100), (20, 100)), ((1e-3,), (3.0,))
         size = Size(load_mnist, load_flowers, K, *few, 32, 80, 2)
     else:
-        from experiments.models.many import device
+        from experiments.models import cnn
 
-        device()  # the record of results is made in this process, and names the GPU
+        cnn.device()
     return size.cases()
 
 

@@ -110,10 +110,9 @@ def run(
     import torch
 
     from experiments.models import cnn
-    from experiments.models.many import device
 
     design, weights = arm if isinstance(arm, tuple) else (arm, None)
-    here, batches = device(), design.sample(checkpoints[-1], seed)
+    here, batches = cnn.device(), design.sample(checkpoints[-1], seed)
     images = cnn.pixels(task.x_train, here), torch.from_numpy(task.y_train).to(here)
     tests = cnn.pixels(task.x_test, here), torch.from_numpy(task.y_test).to(here)
     found = cnn.train(*images, *tests, batches, weights, checkpoints, rate, DROPOUT, seed, units)
@@ -128,9 +127,9 @@ def cases(quick: bool = False) -> list[Case]:
     """Return the trainings for both batch sizes."""
     if quick:
         return make_cases("quick", 2, {10: (10, (10, 30)), 200: (50, (3, 6))})
-    from experiments.models.many import device
+    from experiments.models import cnn
 
-    device()  # here, too: with --workers the record is made in another process than the trainings
+    cnn.device()
     return make_cases("full", 20, {k: (k, steps) for k, steps in CHECKPOINTS.items()})
 
 

@@ -216,14 +216,3 @@ def test_catalogues_that_are_missing_or_damaged_are_named(cache: Path, tmp_path:
         datasets.products("Abt")
     with pytest.raises(ValueError, match="abt_buy"):
         datasets.products("Abt-Buy", products_folder(tmp_path, '"a3",7\n'))
-
-
-def test_pictures_come_with_other_packages(cache: Path) -> None:
-    shapes = {"elevation": (344, 403, 1), "photograph": (213, 320, 3)}
-    for name, shape in shapes.items():
-        found = datasets.picture(name)
-        assert found.shape == shape
-        assert (found.min(), found.max()) == (0.0, 1.0)
-        assert (cache / "pictures" / f"{name}.npz").is_file()
-    with pytest.raises(ValueError, match="photograph"):
-        datasets.picture("etching")

@@ -16,6 +16,18 @@ import torch
 from torch import nn
 
 
+def device() -> str:
+    """Return "cuda" where there is a GPU, and start it, so that the results' record names it.
+
+    An experiment calls it in `cases`, too: with several workers the record is made in another
+    process than the trainings.
+    """
+    if not torch.cuda.is_available():
+        return "cpu"
+    torch.cuda.init()  # type: ignore[no-untyped-call]
+    return "cuda"
+
+
 def network(seed: int, dropout: float, units: int = 1024) -> nn.Sequential:
     """Return the network with the tutorial's random start: normal of spread 0.1, biases 0.1.
 
