@@ -179,31 +179,17 @@ def run_cnn(task: Task, arm: Any, seed: int, rate: float, steps: Sequence[int], 
 
     arm, here = arm if isinstance(arm, Arm) else Arm(arm), cnn.device()
     images, labels = cnn.pixels(task.inputs, here), torch.from_numpy(task.y).to(here)
-    batches = torch.from_numpy(arm.design.sample(steps[-1], seed)).to(here)
-    share = np.full(task.y.size, 1 / batches.shape[1]) if arm.weights is None else arm.weights
-    weights = torch.from_numpy(share).to(here, torch.float32)
-    begins = steps[-1]  # of the new last layer
+    batches, refit = arm.design.sample(steps[-1], seed), None
     if arm.refit is not None:
-        begins -= round(REFIT * begins)
-        batches[begins:] = torch.from_numpy(arm.refit.sample(steps[-1] - begins, seed)).to(here)
-    torch.manual_seed(seed)
-    model = cnn.network(seed, 0.5, units).to(here)
-    optimizer = torch.optim.Adam(model.parameters(), rate)
+        refit = steps[-1] - round(REFIT * steps[-1])
+        batches[refit:] = arm.refit.sample(steps[-1] - refit, seed)
 
-    def predict(inputs: np.ndarray) -> np.ndarray:
+    def predict(model: Any, inputs: np.ndarray) -> np.ndarray:
         return np.asarray(cnn.predict(model, cnn.pixels(inputs, here)).cpu())
 
-    first = 0
-    for last in sorted({*steps, begins}):
-        if first == begins:
-            model[:-1].requires_grad_(False)
-            fresh = cnn.network(seed + 1, 0.5, units)[-1].state_dict()
-            model[-1].load_state_dict(fresh)
-            optimizer = torch.optim.Adam(model[-1].parameters(), rate)
-        cnn.descend(model, optimizer, images, labels, batches[first:last], weights)
-        if last in steps:
-            yield from scores(last, predict, task)
-        first = last
+    how = {"weights": arm.weights, "refit": refit}
+    for step, model in cnn.stages(images, labels, batches, steps, rate, seed, units, **how):
+        yield from scores(step, partial(predict, model), task)
 
 
 @dataclass(frozen=True)

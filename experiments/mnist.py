@@ -114,11 +114,12 @@ def run(
     design, weights = arm if isinstance(arm, tuple) else (arm, None)
     here, batches = cnn.device(), design.sample(checkpoints[-1], seed)
     images = cnn.pixels(task.x_train, here), torch.from_numpy(task.y_train).to(here)
-    tests = cnn.pixels(task.x_test, here), torch.from_numpy(task.y_test).to(here)
-    found = cnn.train(*images, *tests, batches, weights, checkpoints, rate, DROPOUT, seed, units)
-    for step, accuracy in zip(checkpoints, found, strict=True):
-        yield step, "accuracy", 100 * accuracy
-    yield checkpoints[-1], "mean accuracy", 100 * float(np.mean(found))
+    x, y, found = cnn.pixels(task.x_test, here), torch.from_numpy(task.y_test).to(here), []
+    how = checkpoints, rate, seed, units, DROPOUT, weights
+    for step, model in cnn.stages(*images, batches, *how):
+        found.append(100 * int((cnn.predict(model, x) == y).sum()) / len(y))
+        yield step, "accuracy", found[-1]
+    yield checkpoints[-1], "mean accuracy", float(np.mean(found))
     if isinstance(design, dmsgd.KDPP):
         yield 0, "trace left out", 100 * design.spectrum.trace_error
 

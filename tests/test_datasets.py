@@ -193,14 +193,11 @@ def products_folder(folder: Path, matches: str = '"a1",7\n"a2",8\n"a2",7\n') -> 
     return folder
 
 
-def test_records_of_two_catalogues_have_groups(cache: Path, tmp_path: Path) -> None:
+def test_records_of_two_catalogues_have_matches(cache: Path, tmp_path: Path) -> None:
     found = datasets.products("Abt-Buy", products_folder(tmp_path))
     assert found.texts == ("sony caf\xe9", "bose, 5", "bose bose", "sony ", "lg lg")
     assert found.catalogue.tolist() == [0, 0, 1, 1, 1]
     assert found.matches.tolist() == [[0, 2], [1, 3], [1, 2]]
-    groups = found.groups()
-    assert len(set(groups[:4])) == 1
-    assert groups[4] != groups[0]
 
 
 def test_papers_have_venues(cache: Path, tmp_path: Path) -> None:

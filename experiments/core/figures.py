@@ -131,9 +131,14 @@ def bars(
 
 
 def differences(
-    table: pl.DataFrame, path: Path, columns: Mapping[str, Column], against: str, xlabel: str
+    table: pl.DataFrame,
+    path: Path,
+    columns: Mapping[str, Column],
+    against: str,
+    xlabel: str,
+    same_scale: bool = False,
 ) -> Path:
-    """Write all arms minus `against`, one panel for each column, each with its own scale."""
+    """Write all arms minus `against`, one panel for each column."""
     panels = {}
     for title, (experiment, measure, step) in columns.items():
         arms = table.filter(experiment=experiment)["arm"].unique(maintain_order=True)
@@ -142,4 +147,4 @@ def differences(
             for arm in arms
             if arm != against
         }
-    return bars(path, panels, xlabel, same_scale=False)
+    return bars(path, panels, xlabel, same_scale)
