@@ -21,7 +21,7 @@ import dmsgd
 from experiments.__main__ import EXPERIMENTS, STORED, main
 from experiments.core import Case, Claim, Decomposition, decompose, markdown, provenance, training
 from experiments.core import table as tables
-from experiments.core.compare import Difference, compare, mean, share_of_runs
+from experiments.core.compare import Column, Difference, compare, mean, share_of_runs
 from experiments.core.figures import bars, lines
 from experiments.core.journal import Job, Journal
 from experiments.core.protocol import at_the_edge, best_rates, results
@@ -146,6 +146,32 @@ def test_a_stored_study_has_its_runs_and_tables(name: str) -> None:
         rows = markdown.stored_rows(each)
         assert len({len(row) for row in rows}) == 1
         assert len(rows) > 1
+
+
+#: Columns of stored tables: experiment, measure, step; what differences are from; digits.
+COLUMNS: dict[tuple[str, str], tuple[Column, str, int]] = {
+    ("targets", "flowers, 1 epoch"): (("targets/flowers", "accuracy", 60), "stratified", 1),
+    ("targets", "digits, 40 epochs"): (("targets/digits", "accuracy", None), "stratified", 1),
+    ("subgroups", "worst digit, 300 updates"): (("subgroups", "worst digit", 300), "uniform", 1),
+    ("rare-flowers", "flowers: rare classes, %"): (
+        ("rare/flowers", "accuracy of rare classes", None), "shuffled", 1,
+    ),
+    ("negatives-alone", "Abt-Buy, alone: recall@1"): (
+        ("negatives/Abt-Buy, alone", "recall@1", None), "shuffled", 1,
+    ),
+    ("coordinates-elevation", "k = 4,096, 200 updates"): (
+        ("coordinates/elevation, k=4096", "PSNR", 200), "shuffled", 2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "title"), COLUMNS)
+def test_stored_tables_are_those_of_the_stored_runs(name: str, title: str) -> None:
+    column, against, digits = COLUMNS[name, title]
+    runs = tables.read(name.partition("-")[0]).filter(experiment=column[0])
+    head, *rows = markdown.stored_rows(name)
+    shown = [["batches", title], *([row[0], row[head.index(title)]] for row in rows)]
+    assert shown == markdown.arm_rows(runs, {title: column}, against, digits)
 
 
 def test_a_table_that_nothing_makes_is_named() -> None:
