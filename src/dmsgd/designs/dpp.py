@@ -27,7 +27,7 @@ from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.spectra.conditional import conditional
-from dmsgd.spectra.eigenpairs import Spectrum, changed, log_det_of_rows
+from dmsgd.spectra.eigenpairs import Spectrum, log_det_of_rows
 from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE
 
 #: Memory of an array besides its entries, in units of 8 bytes.
@@ -119,7 +119,7 @@ class DPP:
         V[others.inclusion() <= error**2 * self.inclusion(), count:] = 0.0  # duplicates
         p = np.append(np.ones(count), others._selection)
         rest = np.append(np.zeros(count), others._rest)
-        return DPP.__new__(DPP)._set(changed(left, values=p, vectors=V), p, rest, is_marginal=True)
+        return DPP.__new__(DPP)._set(left.replaced(values=p, vectors=V), p, rest, is_marginal=True)
 
     def _like(self, spectrum: Spectrum) -> DPP:
         """Return the DPP of this spectrum, of L or of K as that of this one."""
@@ -128,7 +128,7 @@ class DPP:
         p = np.minimum(spectrum.values, 1.0)
         if spectrum.rounding.power:  # values of a spectrum that the user made are exact
             p[p >= 1 - CERTAIN] = 1.0
-        return DPP.__new__(DPP)._set(changed(spectrum, values=p), p, 1 - p, is_marginal=True)
+        return DPP.__new__(DPP)._set(spectrum.replaced(values=p), p, 1 - p, is_marginal=True)
 
     @cached_property
     def _prepared(self) -> Any:
@@ -221,12 +221,12 @@ class DPP:
         """
         always, first = self._rest == 0, np.empty(0, dtype=np.int64)
         odds = self._selection[~always] / self._rest[~always]
-        spectrum = changed(self.spectrum, values=odds)
+        spectrum = self.spectrum.replaced(values=odds)
         if always.any():
             # As L = t U Uᵀ + W Wᵀ for t → ∞: items first span U, and W is what they leave of it.
             V = self.spectrum.eigenvectors.columns(np.arange(self.spectrum.rank))
             U, W = V[:, always], V[:, ~always] * np.sqrt(odds)
-            first = greedy_items(changed(None, values=np.ones(U.shape[1]), vectors=U), U.shape[1])
+            first = greedy_items(Spectrum.unchecked(np.ones(U.shape[1]), U), U.shape[1])
             if always.all():  # a projection
                 return first
             W -= U @ np.linalg.solve(U[first], W[first])

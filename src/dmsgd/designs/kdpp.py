@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.contract import ClosedForm
-from dmsgd.designs.options import DesignOptions, KernelName
+from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.stream import kind_of
 from dmsgd.errors import RankError, SamplingError, as_python
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_excluded, as_given, on_host
@@ -67,6 +67,11 @@ class KDPP(ClosedForm):
     array([0.5, 0.5, 0.5, 0.5])
     """
 
+    #: The `Recipe` of `diversify`, and its options with the kernel that was chosen; None if made
+    #: by hand.
+    recipe: Any = None
+    options: DesignOptions | None = None
+
     def __init__(self, L: Any, k: int, sampler: Sampler = rejection) -> None:
         self.spectrum = as_spectrum(L)
         self.sampler = as_sampler(sampler)
@@ -74,14 +79,13 @@ class KDPP(ClosedForm):
         self.k = as_batch_size(k, self.n)
         self.spectrum.require_rank(self.k)
         self.spectrum.warn_rounding(self.k)
-        #: What `diversify` was called with, and the kernel it chose; None if made by hand.
-        self.options: DesignOptions | None = None
-        #: Labels, target and quality, as names or numbers, that `diversify` was called with.
-        self._labels: Any = None
-        self._target: Any = None
-        self._quality: Any = None
-        #: The kernel that `diversify` was called with; `options` names the one that was chosen.
-        self._asked_kernel: KernelName = "auto"
+
+    @classmethod
+    def from_recipe(cls, recipe: Any, options: DesignOptions, L: Any, k: int) -> KDPP:
+        """Return the k-DPP of L that `recipe` has made with `options`, which name the kernel."""
+        made = cls(L, k)
+        made.recipe, made.options = recipe, options
+        return made
 
     @property
     def kernel(self) -> str:
@@ -204,10 +208,11 @@ class KDPP(ClosedForm):
         return facts
 
     def __repr__(self) -> str:
-        named = self._target is None or isinstance(self._target, str)
-        target = repr(self._target) if named else f"{self.n:,} given numbers"
-        shown = "" if self._target is None else f", target={target}"
-        if self.options is not None and self._target is None and self.spectrum.trace_error:
+        target, shown = self.recipe.target if self.recipe else None, ""
+        if target is not None:
+            given = repr(target) if isinstance(target, str) else f"{self.n:,} given numbers"
+            shown = f", target={given}"
+        elif self.recipe and self.spectrum.trace_error:
             shown = f", batch error at most {self.spectrum.batch_error(self.k):.2%}"
         return f"KDPP(k={self.k}, {self.spectrum!r}{shown}, sampler={name_of(self.sampler)})"
 

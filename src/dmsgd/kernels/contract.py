@@ -22,8 +22,9 @@ from dmsgd.inputs.scalars import as_share
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.progress import EIGH, LONG, format_seconds, plan_work, run_interruptible
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.decompose import solve_triangular
-from dmsgd.spectra.eigenpairs import changed, spectrum_of_matrix, truncate
+from dmsgd.spectra.decompose import eigenvalues, solve_triangular
+from dmsgd.spectra.eigenpairs import spectrum_of_matrix, truncate
+from dmsgd.spectra.eigenvalues import Eigenvalues
 from dmsgd.spectra.rounding import EPS, Rounding
 
 log = logging.getLogger("dmsgd")
@@ -89,6 +90,17 @@ class Kernel(ABC):
         factor = self.factor()
         found = self._spectrum_of_entries(tol) if factor is None else factor.spectrum(tol)
         return recorded(found, self, f"exact(tol={tol.hex()})")
+
+    def eigenvalues(self) -> Eigenvalues:
+        """Return all eigenvalues above rounding, without eigenvectors, which take most time."""
+        if self.on_gpu():
+            return self.spectrum()
+        n, everything = self.n, np.arange(self.n)
+        what = f"the eigenvalues of the full matrix of {self!r}"
+        plan_work(n**3, 3 * n**2, what, "pass scale=, or spectrum='nystrom'")
+        values = eigenvalues(self.block(everything, everything))[::-1]
+        hidden = (n - values.size) * Rounding(1.0, n).cutoff
+        return Eigenvalues(values, n, Rounding(1.0, n, hidden=hidden), repr(self))
 
     def _spectrum_of_entries(self, tol: float) -> Spectrum:
         what, everything = f"the full matrix of {self!r} with its eigenvectors", np.arange(self.n)
@@ -157,7 +169,7 @@ def low_rank_factor(L: FloatArray) -> FloatArray | None:
 def recorded(spectrum: Spectrum, kernel: Kernel, method: str, **parts: Any) -> Spectrum:
     """Return the spectrum with these parts, the kernel it stands for and how it was computed."""
     names = {"kernel": repr(kernel), "data": kernel.fingerprint(), "method": method}
-    return changed(spectrum, **names, **parts)
+    return spectrum.replaced(**names, **parts)
 
 
 def as_kernel(value: Any, caller: str) -> Kernel:
