@@ -48,7 +48,7 @@ class Loader(DataLoader[Any]):
         check_batch_size(sampler.design.k, self.batch_size, sampler.num_replicas, sampler.pass_size)
         if isinstance(self.dataset, WithLossWeights):
             self.dataset.check_design(sampler.stream.fingerprint)
-        self._pass = (*sampler.next_place, sampler.stream)
+        self._pass = (sampler.place.epoch, sampler.place.position, sampler.stream)
         return super().__iter__(), *self._pass
 
     def reached(self, place: tuple[int, int, Stream] | None) -> None:
@@ -57,7 +57,7 @@ class Loader(DataLoader[Any]):
 
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands, as a plain dict: epoch, consumed items, design."""
-        sampler, last = self.sampler, self.sampler.last_pass
+        sampler, last = self.sampler, self.sampler.place.after
         if self._pass is not None and last is not None:
             return sampler.state(*self._pass)
         prepared = distributed.check_accelerate(sampler) is not None  # workers may be done before
@@ -67,11 +67,11 @@ class Loader(DataLoader[Any]):
                 f"{last.epoch} of this loader's sampler, and only it knows how many batches are "
                 f"done: save the epoch and that number yourself. {distributed.RESUME}"
             )
-        return sampler.state(*sampler.next_place, sampler.stream)  # of an epoch that was named
+        return sampler.next_state()  # of an epoch that was named
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state` at the next pass over the loader."""
-        position = self.sampler.place_in(state)[1]
+        position = self.sampler.place_in(state).position
         if position % self.batch_size:
             raise ValueError(
                 f"the state is {position} items into an epoch, and batches of {self.batch_size} "
