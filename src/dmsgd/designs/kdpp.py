@@ -9,13 +9,13 @@ import numpy as np
 
 from dmsgd.designs.contract import ClosedForm
 from dmsgd.designs.options import DesignOptions
-from dmsgd.designs.stream import kind_of
 from dmsgd.errors import RankError, SamplingError, as_python
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_excluded, as_given, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.kernels import Kernel, Precomputed, exact
+from dmsgd.kernels import exact
+from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.kernels.restricted import without
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
 from dmsgd.runtime.progress import Progress, announce
@@ -39,14 +39,7 @@ PRECISE = 1e-4
 
 def as_spectrum(L: Any, name: str = "L") -> Spectrum:
     """Return the spectrum of L: an (n, n) array, a Kernel, or its Spectrum already."""
-    if isinstance(L, Spectrum):
-        return L
-    if isinstance(L, Kernel):
-        return exact(L)
-    is_matrix = isinstance(L, list | tuple) or hasattr(L, "__array__") or hasattr(L, "toarray")
-    if isinstance(L, type) or not is_matrix:
-        raise TypeError(f"a DPP needs an (n, n) array, a Kernel or a Spectrum, got {kind_of(L)}")
-    return exact(Precomputed(L, name))
+    return L if isinstance(L, Spectrum) else exact(kernel_of(L, name))
 
 
 @final

@@ -23,7 +23,7 @@ PIECE = 1000
 
 
 def class_shares(design: Source, labels: Any) -> dict[Any, float]:
-    """Return each class's expected share of a batch, by class; they sum to 1. O(n).
+    """Return a dict from each class to its expected share of a batch. The shares sum to 1. O(n).
 
     >>> import dmsgd
     >>> class_shares(dmsgd.Uniform(n=4, k=2), ["a", "a", "a", "b"])

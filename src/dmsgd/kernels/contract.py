@@ -17,7 +17,7 @@ from dmsgd.features import Features, as_features
 from dmsgd.features.products import row_norms2
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, check_nonzero
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.messages import counted
+from dmsgd.inputs.messages import counted, kind_of
 from dmsgd.inputs.scalars import as_share
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.progress import EIGH, LONG, format_seconds, plan_work, run_interruptible
@@ -175,9 +175,8 @@ def recorded(spectrum: Spectrum, kernel: Kernel, method: str, **parts: Any) -> S
 def as_kernel(value: Any, caller: str) -> Kernel:
     """Return `value` if it is a kernel, which `caller` needs."""
     if not isinstance(value, Kernel):
-        name = value.__name__ if isinstance(value, type) else type(value).__name__
         raise TypeError(
-            f"{caller} needs a kernel, got {name}; make one of features first, such as "
+            f"{caller} needs a kernel, got {kind_of(value)}; make one of features first, such as "
             f"{caller}(Linear(X))"
         )
     return value
