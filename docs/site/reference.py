@@ -82,8 +82,10 @@ def _signature(path: str, found: object) -> str:
 
 
 def _methods(found: type) -> list[str]:
-    lines = []
-    for name, each in vars(found).items():
+    lines, listed = [], places()
+    bases = (each for each in found.__mro__[1:] if each.__module__.startswith("dmsgd."))
+    shown = [found, *(each for each in bases if each.__name__ not in listed)]
+    for name, each in (item for each in shown for item in vars(each).items()):
         if name.startswith("_") or not (callable(each) or isinstance(each, property | classmethod)):
             continue
         said = (inspect.getdoc(each) or "").partition("\n\n")[0].replace("\n", " ")
