@@ -28,7 +28,7 @@ from dmsgd.spectra.rounding import WARN_ABOVE
 #: Numbers shuffled at a time.
 PIECE = 2**20
 #: Second word of the Philox key for the order within a row; items use another.
-PLACES = 0x67697665
+ORDER = 0x67697665
 #: Safety factor on the estimated rounding error of b.
 MARGIN = 64.0
 #: Relative differences up to this are ties, which go to the first item.
@@ -212,7 +212,7 @@ class KDPP(ClosedForm):
 
 @final
 class Conditioned(ClosedForm):
-    """A k-DPP conditioned on some items, which are at any place of a row; made by `KDPP.given`."""
+    """A k-DPP conditioned on some items, which stand anywhere in a row; made by `KDPP.given`."""
 
     def __init__(self, whole: KDPP, items: IntArray) -> None:
         self.n, self.k = whole.n, whole.k
@@ -246,8 +246,8 @@ class Conditioned(ClosedForm):
                     "span too much; use a smaller k"
                 )
             given = np.broadcast_to(self.given_items, (len(piece), self.given_items.size))
-            places = _places(key, start + first, len(piece), self.k)
-            out[first : first + step] = np.take_along_axis(np.hstack([given, piece]), places, 1)
+            orders = _random_orders(key, start + first, len(piece), self.k)
+            out[first : first + step] = np.take_along_axis(np.hstack([given, piece]), orders, 1)
         return out
 
     @cached_property
@@ -297,10 +297,10 @@ class Conditioned(ClosedForm):
         return f"{self._whole!r}.given({counted(self.given_items.size, 'item')})"
 
 
-def _places(key: int, start: int, size: int, k: int) -> IntArray:
-    """Return a random order of k places for each of the batches start..start+size."""
+def _random_orders(key: int, start: int, size: int, k: int) -> IntArray:
+    """Return a random order of the k items of each of the batches start..start+size."""
     blocks = -(-k // 4)  # Philox makes four numbers at a time
-    stream = np.random.Philox(key=[key, PLACES], counter=start * blocks)
+    stream = np.random.Philox(key=[key, ORDER], counter=start * blocks)
     numbers = np.random.Generator(stream).random((size, 4 * blocks))[:, :k]
     return np.argsort(numbers, axis=1, kind="stable")
 

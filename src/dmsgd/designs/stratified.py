@@ -46,10 +46,10 @@ class Uniform(ClosedForm):
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         from dmsgd.compiled.simple import draw_uniform
 
-        def rows(first: int, out: IntArray) -> int:
+        def fill(first: int, out: IntArray) -> int:
             return int(draw_uniform(self.n, np.uint64(key), np.uint64(first), out))
 
-        return draw_in_parallel(rows, start, size, self.k, workers)
+        return draw_in_parallel(fill, start, size, self.k, workers)
 
     def inclusion(self) -> FloatArray:
         reserve(self.n, f"the probabilities of {self.n:,} items", f"each of them is {self.k}/n")
@@ -106,10 +106,10 @@ class Stratified(ClosedForm):
         starts = np.concatenate([[0], np.cumsum(self._sizes)])
         plan = (self._members, starts, self._guaranteed, self._extra)
 
-        def rows(first: int, out: IntArray) -> int:
+        def fill(first: int, out: IntArray) -> int:
             return int(draw_stratified(*plan, np.uint64(key), np.uint64(first), out))
 
-        return draw_in_parallel(rows, start, size, self.k, workers)
+        return draw_in_parallel(fill, start, size, self.k, workers)
 
     def inclusion(self) -> FloatArray:
         expected = self._guaranteed + self._extra_probability

@@ -54,14 +54,14 @@ ALIGNED = 64
 class Blocks(Features):
     """The rows of a reader, mapped.
 
-    rows: the same as row factors and a label column beside a large array, if that is all that maps
-          do to it: then single rows are computed without reading a block.
+    row_access: the same as row factors and a label column beside a large array, if that is all that
+                maps do to it: then single rows are computed without reading a block.
     """
 
     def __init__(
-        self, reader: Reader, maps: tuple[RowMap, ...] = (), rows: DenseRows | None = None
+        self, reader: Reader, maps: tuple[RowMap, ...] = (), row_access: DenseRows | None = None
     ) -> None:
-        self.reader, self.maps, self.rows = reader, maps, rows
+        self.reader, self.maps, self.row_access = reader, maps, row_access
         self.n, self.d, self.sparse_rows = reader.n, reader.d, reader.sparse_rows
         widest = 0 if reader.sparse_rows else reader.d
         for map in maps:
@@ -69,7 +69,7 @@ class Blocks(Features):
             self.sparse_rows = self.sparse_rows and not map.fills
             widest = max(widest, 0 if self.sparse_rows else self.d)
         self.kind = reader.kind
-        if self.sparse_rows or rows is not None:
+        if self.sparse_rows or row_access is not None:
             self.basis_order = "F"
         self.bounds = reader.bounds(widest)
         self._row_bytes = max(8 * widest, reader.bytes // reader.n)
@@ -167,8 +167,8 @@ class Blocks(Features):
 
     def take(self, items: IntArray) -> Matrix:
         items = np.asarray(items)
-        if self.rows is not None:
-            return self.rows.take(items, self.d)
+        if self.row_access is not None:
+            return self.row_access.take(items, self.d)
         order = np.argsort(items, kind="stable")
         cuts = np.searchsorted(items[order], self.bounds)
         arguments = [
@@ -201,18 +201,18 @@ class Blocks(Features):
         return total.matrix()
 
     def gram_masses(self, B: FloatArray) -> FloatArray | None:
-        if self._grams is None or self.rows is not None:  # whose masses are of 64 rows each
+        if self._grams is None or self.row_access is not None:  # whose masses are of 64 rows each
             return None
         return np.array([np.einsum("in,in->n", B, G @ B) for G in self._grams])
 
     def mapped(self, map: RowMap) -> Blocks:
-        rows = None if self.rows is None else _mapped_rows(self.rows, map)
-        return type(self)(self.reader, (*self.maps, map), rows)
+        access = None if self.row_access is None else _mapped_access(self.row_access, map)
+        return type(self)(self.reader, (*self.maps, map), access)
 
     def computed_rows(self, B: FloatArray) -> ComputedRows | None:
-        if self.rows is None:
+        if self.row_access is None:
             return None
-        return ComputedRows(self, self.rows, np.ascontiguousarray(B.T))
+        return ComputedRows(self, self.row_access, np.ascontiguousarray(B.T))
 
     def to_memory(self) -> InMemory:
         what, advice = f"all of {self!r} in memory", "use a part of the data, or fewer features"
@@ -296,11 +296,11 @@ class ArrayReader(Reader):
 def in_blocks(array: npt.NDArray[Any]) -> Blocks:
     """Return features that read an array in memory, as it is, block by block."""
     plain = array.dtype in (np.float32, np.float64)
-    rows = DenseRows(array, np.ones(len(array))) if plain else None
-    return Blocks(ArrayReader(array), (), rows)
+    access = DenseRows(array, np.ones(len(array))) if plain else None
+    return Blocks(ArrayReader(array), (), access)
 
 
-def _mapped_rows(rows: DenseRows, map: RowMap) -> DenseRows | None:
+def _mapped_access(rows: DenseRows, map: RowMap) -> DenseRows | None:
     """Return what `map` makes of the rows, if compiled loops can compute it."""
     if isinstance(map, ScaleRows):
         return rows.scaled(map.factors)

@@ -174,14 +174,14 @@ class Schedule:
         rows = {
             "draws": f"{len(self):,} of {self.k:,} out of {self.n:,} items",
             "seed": str(self.seed),
-            "place": str(self.path or "in memory"),
+            "stored": str(self.path or "in memory"),
             "design": self.record.design,
         }
         return html_repr("Schedule", rows, self._inclusion)
 
     def __repr__(self) -> str:
-        place = self.path or "in memory"
-        return f"Schedule({len(self)} draws of {self.k} out of {self.n}, seed {self.seed}, {place})"
+        where = self.path or "in memory"
+        return f"Schedule({len(self)} draws of {self.k} out of {self.n}, seed {self.seed}, {where})"
 
 
 def _unpickled(path: str, checksum: str) -> Schedule:

@@ -104,14 +104,14 @@ def scale_to_target(
     if isinstance(kernel, Kernel) and kernel.factor() is None:
         solved = _solve_entries(kernel, k, b, None if start is None else initial, tol)
         if solved is not None:
-            return Linear.computed(_rows(solved), origin, solved)
+            return Linear.computed(_features_of(solved), origin, solved)
     unit, narrow = _unit_rows(kernel, k)
     root = np.exp(_log_scale(narrow, k, b, initial, tol) / 2)
     return Linear.computed(unit.mapped(ScaleRows(root)), origin)
 
 
 def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
-    """Return features of the kernel with rows of length 1, and such with fewer columns than items.
+    """Return features of the kernel with rows of length 1, and some with fewer columns than items.
 
     The lengths of rows are what is solved for. A kernel without features gets V Λ^(1/2).
     """
@@ -135,10 +135,10 @@ def _unit(kernel: Kernel) -> Kernel:
 def _factor(spectrum: Spectrum, k: int) -> Features:
     spectrum.require_rank(k)
     spectrum.warn_rounding(k)
-    return _rows(spectrum)
+    return _features_of(spectrum)
 
 
-def _rows(spectrum: Spectrum) -> Features:
+def _features_of(spectrum: Spectrum) -> Features:
     F = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values)
     return as_features(F, "kernel", allow_tiny=True)
 

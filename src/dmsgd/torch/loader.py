@@ -51,9 +51,9 @@ class Loader(DataLoader[Any]):
         self._pass = (sampler.place.epoch, sampler.place.position, sampler.stream)
         return super().__iter__(), *self._pass
 
-    def reached(self, place: tuple[int, int, Stream] | None) -> None:
+    def reached(self, now: tuple[int, int, Stream] | None) -> None:
         """Note how far training has got, None at the end of a pass."""
-        self._pass = place
+        self._pass = now
 
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands, as a plain dict: epoch, consumed items, design."""

@@ -273,7 +273,7 @@ class DiverseSampler(DistributedSampler[Any]):
         if self.place.origin == "counted" or self.place.epoch == new.epoch:
             self.place = Place(new.epoch + 1, after=new)
 
-    def rows(self, stream: Stream, first: int, last: int, width: int) -> Iterator[IntArray]:
+    def draws(self, stream: Stream, first: int, last: int, width: int) -> Iterator[IntArray]:
         """Yield draws first..last; of each, this process uses `width` columns."""
         prefetcher, self._prefetcher = self._prefetcher, None  # no other pass takes the same draws
         if prefetcher is None or not prefetcher.goes_on(stream, first):
@@ -321,7 +321,7 @@ class EpochIterator(Iterator[int]):
         step, skip = divmod(place.position, width)
         first, last = place.epoch * sampler.steps + step, (place.epoch + 1) * sampler.steps
         mine = slice(part * width, (part + 1) * width)
-        rows = sampler.rows(self.stream, first, last, width)
+        rows = sampler.draws(self.stream, first, last, width)
         indices = chain.from_iterable(chunk[:, mine].ravel().tolist() for chunk in rows)
         self._indices = islice(indices, skip, None) if skip else indices
         sampler.began(self)
