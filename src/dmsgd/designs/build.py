@@ -21,7 +21,7 @@ from dmsgd.kernels.precomputed import looks_like_kernel_matrix
 
 
 class Array(Protocol):
-    """What NumPy can read: an array, a column of a frame, a tensor; text is none."""
+    """Numbers that NumPy can read: an array, a column of a frame, a tensor, but not text."""
 
     def __array__(self) -> Any: ...
 

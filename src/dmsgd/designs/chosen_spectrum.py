@@ -21,8 +21,8 @@ EXACT_ITEMS, FACTOR_RANK = 5000, 1600
 #: An approximation that changes at most this share of the items of a batch does not warn; the
 #: estimated share is to be below AIM times as much.
 SMALL_ERROR, AIM = 0.01, 0.9
-#: For that the rank grows at most to so many times the default, to two thirds of the items, above
-#: which all of them cost no more, and to so many numbers in eigenvectors (1 GB).
+#: To get there the rank may grow to GROWTH times the default, but not above two thirds of the
+#: items, where all of them cost no more, nor to eigenvectors of more than LARGEST numbers (1 GB).
 GROWTH, LARGEST = 3, 2**27
 #: Multiplications n m² of m landmarks that are not worth saving.
 QUICK = 2.0**33
@@ -58,10 +58,12 @@ def _spectrum_of_few(kernel: Kernel, k: int, usual: int) -> Spectrum:
     """
     most = max(usual, min(GROWTH * usual, 2 * kernel.n // 3, LARGEST // kernel.n))
     least = min(usual, int((QUICK / kernel.n) ** 0.5))
+    # What identifies it is not the number of landmarks, which rounding may decide.
+    method = f"landmarks(k={k}, least={least}, usual={usual}, most={most}, error={SMALL_ERROR})"
     landmarks, goal = GrowingLandmarks(kernel, least, usual, most), AIM * SMALL_ERROR
     while True:
         is_enough = landmarks.grow(k, goal)
-        found = landmarks.spectrum()
+        found = landmarks.spectrum().replaced(method=method)
         if not is_enough or landmarks.count == most or found.rank < k:
             return found
         if (error := found.batch_error(k)) <= SMALL_ERROR:

@@ -99,8 +99,8 @@ class Blocks(Features):
     ) -> Iterator[Any]:
         """Yield work(rows, *arguments[i], workers) of each block i, for work that takes long.
 
-        Here it is done in this thread, which Ctrl-C ends, and may use so many; on a cluster by its
-        workers, each in one thread.
+        Here this thread does it, so that Ctrl-C ends it, and may start `workers` threads. On a
+        cluster its workers do it, each in one thread.
         """
         if self._is_elsewhere():
             yield from self.map_blocks(work, name, [(*given, 1) for given in arguments])

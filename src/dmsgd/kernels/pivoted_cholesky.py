@@ -84,7 +84,7 @@ class PartialCholesky:
 
     columns:  how many there is room for; the columns of a narrower factor are the first of a wider
               one, unless it was widened.
-    eligible: the first so many items may be pivots, by default all.
+    eligible: how many of the items, from the first on, may be pivots; by default all.
     pivots:   the item of each column.
     """
 

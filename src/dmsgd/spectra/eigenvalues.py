@@ -131,7 +131,7 @@ class Eigenvalues:
 
 
 def entropy(values: FloatArray) -> float:
-    """Return the entropy of λ / Σλ in nats, for numbers of which none is below zero."""
+    """Return the entropy of λ / Σλ in nats, for numbers that are at least 0."""
     share = np.ldexp(values, -np.frexp(values.max())[1])  # sums stay within range
     share /= share.sum()
     share = share[share > 0]

@@ -109,5 +109,5 @@ class Rounding:
 
 
 def lost_by_factor(columns: int, trace: float) -> float:
-    """Return how much of the trace a factor of so many columns may leave out by rounding."""
+    """Return how much of the trace rounding may leave out of a factor with this many columns."""
     return Rounding(1.0, columns).noise * trace
