@@ -88,9 +88,14 @@ class DPP:
                 f"K has the eigenvalue {spectrum.values[0]:.6g}, but those of a marginal kernel "
                 f"are at most 1; if P(Y) is proportional to det(L_Y), use DPP(L)"
             )
-        made = cls.__new__(cls)
-        made._is_marginal = True
-        return made._like(spectrum)
+        return cls._from_marginal(spectrum)
+
+    @classmethod
+    def _from_marginal(cls, spectrum: Spectrum) -> DPP:
+        p = np.minimum(spectrum.values, 1.0)
+        if spectrum.rounding.power:  # values of a spectrum that the user made are exact
+            p[p >= 1 - CERTAIN] = 1.0
+        return cls.__new__(cls)._set(spectrum.replaced(values=p), p, 1 - p, is_marginal=True)
 
     def given(self, items: Any = (), *, exclude: Any = ()) -> DPP:
         """Return this DPP given that `items` are in every batch and those of `exclude` in none.
@@ -123,12 +128,8 @@ class DPP:
 
     def _like(self, spectrum: Spectrum) -> DPP:
         """Return the DPP of this spectrum, of L or of K as that of this one."""
-        if spectrum.rank and not self._is_marginal:
-            return DPP(spectrum)
-        p = np.minimum(spectrum.values, 1.0)
-        if spectrum.rounding.power:  # values of a spectrum that the user made are exact
-            p[p >= 1 - CERTAIN] = 1.0
-        return DPP.__new__(DPP)._set(spectrum.replaced(values=p), p, 1 - p, is_marginal=True)
+        of_kernel = spectrum.rank and not self._is_marginal
+        return DPP(spectrum) if of_kernel else DPP._from_marginal(spectrum)
 
     @cached_property
     def _prepared(self) -> Any:

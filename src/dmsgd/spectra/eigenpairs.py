@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -56,13 +56,14 @@ class Spectrum(Eigenvalues):
 
     values: FloatArray
     vectors: Any
-    route: str = field(default="given", kw_only=True)
-    tol: float = field(default=0.0, kw_only=True)
-    trace_error: float = field(default=0.0, kw_only=True)
-    rounding: Rounding = field(default=Rounding(), kw_only=True)
-    kernel: str = field(default="", kw_only=True)
-    data: str = field(default="", kw_only=True)
-    method: str = field(default="", kw_only=True)
+    _: KW_ONLY
+    route: str = "given"
+    tol: float = 0.0
+    trace_error: float = 0.0
+    rounding: Rounding = field(default=Rounding())
+    kernel: str = ""
+    data: str = ""
+    method: str = ""
 
     def __post_init__(self) -> None:
         for name in ("route", "kernel", "data", "method"):
