@@ -22,7 +22,7 @@ from dmsgd.inputs.arrays import (
     as_pairs,
 )
 from dmsgd.inputs.scalars import Seed, seed_key
-from dmsgd.kernels.restricted import marginal_without, spectrum_or_none, without
+from dmsgd.kernels.restricted import marginal_without, spectrum_or_empty, without
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
@@ -232,7 +232,7 @@ class DPP:
                 return first
             W -= U @ np.linalg.solve(U[first], W[first])
             W[first] = 0.0
-            spectrum = spectrum_or_none(as_features(W, allow_tiny=True))
+            spectrum = spectrum_or_empty(as_features(W, allow_tiny=True))
         more = greedy_items(spectrum, spectrum.rank, first, least=1 + TIED)
         return np.concatenate([first, more])
 

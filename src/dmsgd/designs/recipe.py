@@ -192,8 +192,7 @@ def prepared(options: DesignOptions, F: Features, like: Features | None = None) 
 
 
 def _warn_dominating_column(options: DesignOptions, F: Features, values: FloatArray) -> None:
-    """Warn if one column of X carries nearly the whole kernel: what it adds to products of rows,
-    or to squared distances for RBF.
+    """Warn if one column of X makes nearly all of the products of rows, or of squared distances.
 
     values: the kernel's eigenvalues. A linear kernel's largest is at least the share of any column,
     so X is read again only if one may dominate.

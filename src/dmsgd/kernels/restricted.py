@@ -29,7 +29,7 @@ def without(spectrum: Spectrum, items: IntArray) -> Spectrum:
     A = spectrum.eigenvectors.factor(spectrum.values, spectrum.tol == 0)
     kept = np.ones(spectrum.n)
     kept[items] = 0.0
-    found = spectrum_or_none(as_features(A, allow_tiny=True).mapped(ScaleRows(kept)))
+    found = spectrum_or_empty(as_features(A, allow_tiny=True).mapped(ScaleRows(kept)))
     if not found.rank:
         return spectrum.replaced(values=found.values, vectors=found.vectors)
     old, shrunk = spectrum.rounding, float(spectrum.values[0] / found.values[0])
@@ -64,11 +64,11 @@ def marginal_without(K: Spectrum, complement: FloatArray, items: IntArray) -> Sp
     if np.abs(R.diagonal()).min() <= NEVER:
         raise ValueError("every set contains some of the excluded items; exclude fewer")
     Q = linalg.solve_triangular(R, V.T, trans="T").T
-    found = spectrum_or_none(as_features(np.ascontiguousarray(Q), allow_tiny=True))
+    found = spectrum_or_empty(as_features(np.ascontiguousarray(Q), allow_tiny=True))
     return found.replaced(route=f"{K.route}, without {items.size}")
 
 
-def spectrum_or_none(F: Features) -> Spectrum:
+def spectrum_or_empty(F: Features) -> Spectrum:
     """Return the spectrum of features, of rank 0 if all are zero."""
     try:
         return F.spectrum(overwrite=True)
