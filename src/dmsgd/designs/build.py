@@ -43,43 +43,50 @@ def diversify(
     spectrum: SpectrumName = "auto",
     rank: int | None = None,
 ) -> KDPP:
-    """Return a k-DPP: batches of k items, diverse in X and, with weight w, in the labels.
+    """Return a k-DPP: a distribution over batches of k items that are unlike each other.
 
-    X:         (n, d) features: array, CSR, frame, memory map or torch tensor; the path of an .npz,
-               .csv, .tsv or .jsonl file; or, to be read in blocks, a path (.npy, .zarr, .parquet,
-               a folder of sparse .npz), a Zarr array, a Dask array or frame, a list of delayed CSR.
-    k:         items per batch, at most n.
-    labels, w: (n,) classes, or the name of a column of a frame or table (.csv, .tsv, .parquet,
-               .jsonl), which is then not a feature; mixed in as F = [(1-w)X, wH], or for an RBF
-               kernel S as (1-w)² S + w² H Hᵀ. w = 0 ignores them (with a warning unless the target
-               uses them), w = 1 ignores the features. A pandas Series, as labels, quality or
-               target, is matched with a frame by index.
-    quality:   (n,) numbers >= 0, how much each item is worth: L_ij = q_i S_ij q_j for the kernel S,
-               so better items are drawn more often. "length" takes the lengths of the rows, which
-               makes the linear kernel that of the paper, L = X Xᵀ.
-    diversity: weight of diversity against quality: 0.5 takes quality as it is, towards 0 only
-               quality counts, and at 1 only diversity.
-    kernel:    "linear" (L = F Fᵀ), "rbf" (exp(-distance² / (2 scale²)) of X), or "auto": linear
-               where X has at least 1.25 k columns and as many directions, otherwise RBF. `repr` and
-               `design.kernel` show which. A kernel of your own goes to `KDPP(kernel, k)`.
-    rho:       raise features to this power first; the paper takes 0.1 for word counts.
-    standardize: then scale the columns of X to mean 0 and standard deviation 1: for columns in
-               different units, where those with the largest numbers would decide alone.
-    normalize: then scale the rows of X to length 1, so that only directions count. By default True
-               for the linear kernel, which would draw long rows more often, and False for RBF.
-    scale:     length scale of the RBF kernel; by default that of `dmsgd.designs.suggest_scale`,
-               halved until k items are independent.
-    target:    inclusion probabilities, if not those of the kernel: "uniform" (plain averages over
-               batches are unbiased), "balanced" (every class has the same share), "density" (more
-               where items are sparse: `dmsgd.targets.density`), or one number per item, scaled to
-               sum to k. The design is the closest k-DPP with them (`dmsgd.targets.prescribe`).
-    spectrum:  "exact"; "nystrom" or "pivoted_cholesky", approximations of rank `rank`, by default
-               max(1600, 3 k). "auto" is exact, except for "rbf" with more than 5,000 items: there
-               landmarks are added as in "nystrom", from few up to three times that rank, until
-               the error (`Spectrum.batch_error`) is below 1 %. `repr` shows it; a larger one warns.
+    X:         The features, shape (n, d), with a row for each item: an array, a CSR matrix, a
+               frame, a memory map or a torch tensor, or the path of an .npz, .csv, .tsv or .jsonl
+               file. A .npy, .zarr or .parquet path, a folder of sparse .npz files, and a Zarr array
+               are read in blocks where they do not fit in memory. A Dask array or frame, and a list
+               of delayed CSR matrices, stay in blocks.
+    k:         The number of items per batch, at most n.
+    labels, w: The class of each item, shape (n,), or the name of a column of a frame or table
+               (.csv, .tsv, .parquet, .jsonl), which is then not a feature. The weight w mixes them
+               into the features, F = [(1-w)X, wH] for one-hot classes H, or into an RBF kernel S
+               as (1-w)² S + w² H Hᵀ. With w = 0 they are ignored, with a warning unless the target
+               uses them; with w = 1 the features are ignored. A pandas Series, as labels, quality
+               or target, is matched with a frame by index.
+    quality:   How much each item is worth: n numbers, none below 0. The kernel S becomes
+               L_ij = q_i S_ij q_j, so that better items are drawn more often. "length" takes the
+               lengths of the rows, which makes the linear kernel that of the paper, L = X Xᵀ.
+    diversity: The weight of diversity against quality. At 0.5 quality counts as it is given,
+               towards 0 only quality counts, and at 1 only diversity.
+    kernel:    "linear" is L = F Fᵀ, and "rbf" is exp(-distance² / (2 scale²)) of X. "auto" takes
+               linear where X has at least 1.25 k columns and as many directions, otherwise RBF;
+               `repr` and `design.kernel` show which. Pass your own kernel to `KDPP(kernel, k)`.
+    rho:       The power that features are raised to first. The paper takes 0.1 for word counts.
+    standardize: Whether the columns of X are then scaled to mean 0 and standard deviation 1. Use it
+               for columns in different units, where the largest numbers would decide alone.
+    normalize: Whether the rows of X are then scaled to length 1, so that only directions count. The
+               default is True for the linear kernel, which would draw long rows more often, and
+               False for RBF.
+    scale:     The length scale of the RBF kernel. The default is that of
+               `dmsgd.designs.suggest_scale`, halved until k items are independent.
+    target:    The inclusion probabilities, if they are not to follow from the kernel: "uniform"
+               (plain averages over batches are unbiased), "balanced" (every class has the same
+               share), "density" (more where items are sparse: `dmsgd.targets.density`), or one
+               number per item, scaled to sum to k. The design is the closest k-DPP that has them
+               (`dmsgd.targets.prescribe`).
+    spectrum:  "exact" computes all eigenvalues; "nystrom" and "pivoted_cholesky" approximate the
+               kernel with rank `rank`, by default max(1600, 3 k). "auto" is exact, except for an
+               RBF kernel of more than 5,000 items: there landmarks are added as in "nystrom", from
+               few up to three times that rank, until the error (`Spectrum.batch_error`) is below
+               1 %. `repr` shows the error, and a larger one warns.
 
-    Set-up is O(n d min(n, d)) for a linear kernel of rank r; it keeps 8 n r bytes and needs up to
-    three times as much while it runs. A batch costs about 3k³ operations, independent of n.
+    Set-up takes O(n d min(n, d)) operations for a linear kernel of rank r. The design keeps 8 n r
+    bytes, and up to three times as much while it is made. A batch takes about 3k³ operations,
+    whatever n is.
 
     Raises `RankError` if fewer than k items are independent and `TargetError` if no k-DPP has the
     target; warns with `KernelWarning` if the kernel is unlikely to be the one you want.
