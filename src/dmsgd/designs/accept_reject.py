@@ -38,11 +38,11 @@ DECISIONS = 2**64 - 1
 class AcceptReject(Design):
     """Batches of k items with exactly the distribution of the k-DPP, without eigenvectors.
 
-    L: an (n, n) array or a Kernel, as for `KDPP`.
+    L: The kernel: an (n, n) array or a Kernel, as for `KDPP`.
 
     It is for kernels that are too large to be diagonalised and whose items hardly repel each other
     at this k, such as texts at k = 64. The expected number of proposals per batch (`proposals`)
-    grows like exp(k²). A proposal takes k² kernel entries and O(k³) operations. KDPP(kernel, k) is
+    grows like exp(k²). A proposal takes k² kernel entries and O(k³) operations. KDPP(L, k) is
     as exact and faster wherever its set-up is affordable. There is no `inclusion`; use
     `dmsgd.diagnostics.estimate_inclusion`.
 

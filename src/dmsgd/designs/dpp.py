@@ -42,12 +42,12 @@ CERTAIN = 1e-12
 class DPP:
     """Batches of any size with probability det(L_Y) / det(L + I).
 
-    L: an (n, n) array, a Kernel, or the Spectrum of one; scaling it up makes batches larger.
-       `DPP.from_marginal(K)` takes the marginal kernel instead.
+    L: The kernel: an (n, n) array, a Kernel, or the Spectrum of one. Multiplying it by a number
+       above 1 makes batches larger. `DPP.from_marginal(K)` takes the marginal kernel instead.
 
-    It has the methods of a `Design`, but no k: `sample` returns a list of arrays and `log_prob`
-    takes one; `expected_size` is the mean number of items. A batch of k items costs as much as
-    from a k-DPP, and O(r) more. See also `KDPP` for batches of one size.
+    It has the methods of a `Design`, but no k: `sample` returns a list of arrays, and `log_prob`
+    takes one. `expected_size` is the mean number of items. A batch of k items takes as long as
+    one of a k-DPP, and O(r) more. See also `KDPP` for batches of one size.
 
     >>> DPP(np.eye(6)).expected_size
     3.0
@@ -72,12 +72,12 @@ class DPP:
     def from_marginal(cls, K: Any) -> DPP:
         """Return the DPP with P(A ⊂ Y) = det(K_A) for all sets A.
 
-        K: an (n, n) array, a Kernel, or the Spectrum of one, with eigenvalues from 0 to 1. If all
-           are 0 or 1 it is a projection DPP: every batch has as many items as K has rank.
-           Eigenvalues within 1e-12 of 1 count as 1; one above 1 raises ValueError.
+        K: The marginal kernel: an (n, n) array, a Kernel, or the Spectrum of one, with eigenvalues
+           from 0 to 1. If all of them are 0 or 1 this is a projection DPP: every batch has as many
+           items as K has rank. Eigenvalues within 1e-12 of 1 count as 1.
 
         For r orthonormal columns V, `from_marginal(dmsgd.kernels.Linear(V))` is the projection DPP
-        of K = V Vᵀ, which is not formed: O(n r²).
+        of K = V Vᵀ, which is not formed: O(n r²). Raises ValueError for an eigenvalue above 1.
 
         >>> DPP.from_marginal([[0.5, 0.5], [0.5, 0.5]]).log_prob([[0], [1], [0, 1]]).round(3)
         array([-0.693, -0.693,   -inf])

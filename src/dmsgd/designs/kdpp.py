@@ -46,12 +46,13 @@ def as_spectrum(L: Any, name: str = "L") -> Spectrum:
 class KDPP(ClosedForm):
     """Batches of k items with probability proportional to det(L_Y): similar items repel.
 
-    L:       an (n, n) array, a Kernel, or the Spectrum of one.
-    sampler: (spectrum, k) -> PreparedSampler; a function of a module, so that designs pickle.
+    L:       The kernel: an (n, n) array, a Kernel, or the Spectrum of one.
+    sampler: How batches are drawn: a function (spectrum, k) -> PreparedSampler. It must be defined
+             in a module, so that designs can be pickled.
 
-    A batch takes about k log k proposals and 3k³ operations, independent of n; the first also
-    makes tables, O(n r) for a kernel of rank r. `inclusion` is O(n r), `joint` O(r²) per pair and
-    `log_prob` O(r k²) per batch.
+    A batch takes about k log k proposals and 3k³ operations, whatever n is. The first one also
+    makes tables, in O(n r) for a kernel of rank r. `inclusion` takes O(n r), `joint` O(r²) per
+    pair, and `log_prob` O(r k²) per batch.
 
     Raises `RankError` if k is larger than the rank of L; warns with `KernelWarning` if rounding is
     visible. See also `diversify` for features, `DPP` for batches of any size, `Weighted`.

@@ -76,9 +76,10 @@ class Uniform(ClosedForm):
 class Stratified(ClosedForm):
     """Batches with equal counts per class, drawn at random within each class. O(k) per batch.
 
-    labels: (n,) classes. With k = sM for M classes each gives s items; otherwise each gives
-            floor(k/M) and the rest come from classes chosen at random, one each. A class with fewer
-            items than its share gives all it has, and the others share what is missing equally.
+    labels: The class of each item, shape (n,). With k = sM for M classes each gives s items.
+            Otherwise each gives floor(k/M), and the rest come from classes chosen at random, one
+            each. A class that has fewer items than its share gives all of them, and the others
+            share what is missing equally.
 
     See also `cells` and `clustered`, which need no labels, `Weighted`, `Partition`.
 
@@ -173,8 +174,8 @@ def _shares(sizes: IntArray, k: int) -> tuple[IntArray, int]:
 def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> Stratified:
     """Return `Stratified` batches over k-means clusters of X: pre-clustering (Proposition 2).
 
-    X:        (n, d) features as `diversify` takes them, read into memory.
-    clusters: how many, by default k: one item of each cluster per batch.
+    X:        The features, shape (n, d), as `diversify` takes them. They are read into memory.
+    clusters: The number of clusters. The default is k: one item of each cluster per batch.
 
     A pass of k-means is O(n d clusters). Raises ValueError if there are more clusters than items.
     See also `cells`, whose groups have equal sizes.
@@ -192,7 +193,7 @@ def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> St
 def cells(X: Any, k: int) -> Stratified:
     """Return `Stratified` batches over k cells of equal size, one item of each cell per batch.
 
-    X: (n, d) features as `diversify` takes them, read into memory.
+    X: The features, shape (n, d), as `diversify` takes them. They are read into memory.
 
     All items are split in two halves along their principal direction, each half along its own, and
     so on until there are k cells, whose sizes differ by at most one. So b is k/n (up to that

@@ -60,16 +60,17 @@ class State(NamedTuple):
 class SwapChain(Design):
     """Batches of k items with nearly the distribution of the k-DPP, from entries of the kernel.
 
-    L:       an (n, n) array or a Kernel, as for `KDPP`.
-    burn_in: steps from a chain's first set, by a randomly pivoted Cholesky, to its first batch.
-             Default 10 n, so that each item has been proposed about ten times.
-    thin:    steps from one batch to the next. Default 10 k, ten proposals for each place.
-    chain_length: batches made by one chain. Batch t belongs to chain t // chain_length, which has
-             its own first set and its own random numbers: chains run on threads.
+    L:       The kernel: an (n, n) array or a Kernel, as for `KDPP`.
+    burn_in: The steps from a chain's first set, by a randomly pivoted Cholesky, to its first batch.
+             The default is 10 n, so that each item has been proposed about ten times.
+    thin:    The steps from one batch to the next. The default is 10 k: ten proposals to replace
+             each item.
+    chain_length: The batches made by one chain. Batch t belongs to chain t // chain_length, which
+             has its own first set and its own random numbers: chains run on threads.
 
-    O(k²) and k kernel entries per step, O(n k²) and n k entries for the start of a chain.
-    KDPP(kernel, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is affordable. There
-    is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`.
+    A step takes k kernel entries and O(k²) operations, and the start of a chain n k entries and
+    O(n k²). KDPP(L, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is affordable.
+    There is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`.
 
     Raises `RankError` if fewer than k items are independent. See also `KDPP`, `AcceptReject`,
     `dmsgd.kernels.nystrom`.

@@ -26,13 +26,14 @@ ALWAYS = 1 - 1e-13
 class Weighted(ClosedForm):
     """Batches of k items that contain item i with probability b_i, without repulsion.
 
-    b:       inclusion probabilities, shape (n,), that sum to k; 0 is never drawn, 1 always.
-    weights: instead of b, any numbers >= 0 that b is proportional to. An item for which that gives
-             more than 1 is in every batch, and the others share the rest of the batch.
+    b:       The inclusion probabilities, shape (n,), which sum to k. An item with b = 0 is never
+             drawn, and one with b = 1 is in every batch.
+    weights: Numbers that b is proportional to, none below 0, instead of b. An item whose b would
+             be above 1 is in every batch, and the others share the rest of it.
 
     Of all distributions with these b it has the largest entropy (conditional Poisson sampling).
     Drawing one item after the other in proportion to weights without replacement (NumPy's choice,
-    torch's WeightedRandomSampler) gives another b. Set-up O(n), O(k log k) per batch.
+    torch's WeightedRandomSampler) gives another b. Set-up takes O(n), and a batch O(k log k).
 
     Raises ValueError if b exceeds 1 or does not sum to k, or if fewer than k weights are positive.
     See also `KDPP` and `dmsgd.targets.prescribe` for repulsion, `Stratified`, `unbiased_weights`.

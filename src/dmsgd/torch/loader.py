@@ -123,13 +123,13 @@ def loader(
 ) -> Loader:
     """Return a DataLoader that gives every training step, over all ranks, one batch of `design`.
 
-    dataset:      map-style, of the n items that the design was made of.
-    design:       a design or Schedule to draw from; or a `DiverseSampler`, to be used as it is.
-    batch_size:   items per process and forward pass, by default k / (ranks x accumulation).
-    accumulation: backward passes per optimiser step.
-    steps, seed, shard: as for `DiverseSampler`.
-    loss_weights: hand out each item's loss weight as well (see `WithLossWeights`).
-    options:      any other DataLoader argument (num_workers, collate_fn, pin_memory, ...).
+    dataset:      A map-style dataset of the n items that the design was made of.
+    design:       The design or Schedule to draw from, or a `DiverseSampler`, used as it is.
+    batch_size:   The items per process and forward pass. The default is k / (ranks x accumulation).
+    accumulation: The number of backward passes per optimiser step.
+    steps, seed, shard: These are the arguments of `DiverseSampler`.
+    loss_weights: Whether each item comes with its loss weight (see `WithLossWeights`).
+    options:      Any other argument of DataLoader (num_workers, collate_fn, pin_memory, ...).
 
     Raises ValueError if k is not batch_size x ranks x accumulation, and TypeError for an argument
     that the design decides, such as shuffle. See also `DiverseSampler`, `diversify`, `Stratified`.

@@ -50,15 +50,15 @@ class Place:
 class DiverseSampler(DistributedSampler[Any]):
     """A sampler of item numbers: each training step, over all ranks, gets one batch of a design.
 
-    design: a Design, or a Schedule, which has its own seed and an end; k = ranks x batch_size x
-            gradient accumulation. Give a plain DataLoader batch_size=k, or that part of it.
-    steps:  draws per epoch, by default n // k.
-    seed:   draw t of epoch e is row e * steps + t of design.sample(..., seed): all ranks agree
+    design: A Design, or a Schedule, which has its own seed and an end. Its k is ranks x batch_size
+            x gradient accumulation: give a plain DataLoader batch_size=k, or that part of it.
+    steps:  The draws per epoch. The default is n // k.
+    seed:   Draw t of epoch e is row e * steps + t of design.sample(..., seed). So all ranks agree
             without communication, and any step can be resumed at once.
-    shard:  whether to take this rank's part of each draw. "auto" does so under torch.distributed
-            (plain DDP, Lightning), but not under Accelerate, which cuts by itself.
-    num_replicas, rank: number of processes and number of this one, by default as
-            torch.distributed knows them whenever they are needed.
+    shard:  Whether to take this rank's part of each draw. "auto" does so under torch.distributed
+            (plain DDP, Lightning), but not under Accelerate, which cuts draws by itself.
+    num_replicas, rank: The number of processes, and the number of this one. By default
+            torch.distributed is asked for them whenever they are needed.
 
     Every pass over the sampler is the next epoch, unless `set_epoch` names it; it warns if the pass
     before was left early. A pass is steps * k / num_replicas ints, the draws' rows one after the
