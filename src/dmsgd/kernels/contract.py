@@ -126,12 +126,12 @@ class Kernel(ABC):
 def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     """Return the spectrum of `kernel`: all eigenvalues that rounding can tell from zero.
 
-    tol: leave out eigenvalues up to `tol` times the largest, too. The result is then the spectrum
-         of another kernel, and its `trace_error` is the share of the trace that is left out.
+    tol: Eigenvalues up to `tol` times the largest are left out, too. The result is then the
+         spectrum of another kernel, and its `trace_error` is the share of the trace left out.
 
     Rounding hides eigenvalues below about 1e-14 of the largest in a kernel given by its entries,
-    and below 1e-28 in one given by features. O(n d min(n, d)) for linear kernels, O(n³) and n²
-    memory otherwise. The route is "dual" by the d x d matrix FᵀF of features F (d < n), "primal" by
+    and below 1e-28 in one given by features. It takes O(n d min(n, d)) for linear kernels, and
+    O(n³) with n² memory otherwise. The route is "dual" by the d x d matrix FᵀF of features F (d < n), "primal" by
     an n x n matrix, "diagonal" for sparse features with one entry per row, as labels, or "pivoted
     Cholesky" for entries of low numerical rank: O(n r²), from a factor that equals them up to
     rounding. See also `nystrom` and `pivoted_cholesky` for kernels that are too large.

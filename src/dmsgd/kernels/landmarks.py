@@ -29,12 +29,14 @@ PASSES, STARTS = 5, 9
 def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0) -> Spectrum:
     """Return an approximate spectrum of a kernel L: that of L̂ = C W⁺ Cᵀ (Affandi et al. 2013).
 
-    landmarks: how many items, or their numbers; C holds their columns of L, W their block.
-    how:       "uniform" at random; "pivots" of a randomly pivoted Cholesky of 20,000 items, which
-               finds rare groups too; or "kmeans": the items nearest to k-means centres.
+    landmarks: The number of landmark items, or the items themselves. C holds their columns of L,
+               and W their block.
+    how:       How a number of landmarks is chosen: "uniform" takes them at random, "pivots" from a
+               randomly pivoted Cholesky of 20,000 items, which finds rare groups too, and "kmeans"
+               takes the items nearest to k-means centres.
 
-    n m kernel entries and O(n m²) operations for m landmarks. Draws are exact for L̂ <= L;
-    `trace_error` is the share of the trace of L that L̂ leaves out. For an RBF kernel over features
+    It takes n m kernel entries and O(n m²) operations for m landmarks. Draws are exact for L̂ <= L,
+    and `trace_error` is the share of the trace of L that L̂ leaves out. For an RBF kernel over features
     in blocks, C is computed block by block and never stored. Raises ValueError if there are more
     landmarks than items. See also `pivoted_cholesky`, `exact`.
 

@@ -48,10 +48,10 @@ def prescribe(
     inclusion probabilities, its k-DPP is the closest to the given one (in relative entropy), and
     there is only one.
 
-    target: one positive number per item, scaled to sum to k (then b*_i < 1 must hold), or
-            "uniform". `dmsgd.diversify` also takes "balanced" and "density".
-    tol:    largest relative error of an inclusion probability.
-    start:  what an earlier call returned for the same kernel and a similar target: the search
+    target: One positive number per item, which are scaled to sum to k (then b*_i < 1 must hold),
+            or "uniform". `dmsgd.diversify` also takes "balanced" and "density".
+    tol:    The largest relative error of an inclusion probability.
+    start:  What an earlier call returned for the same kernel and a similar target. The search
             begins there, which saves most of it.
 
     A Spectrum stands for the kernel V diag(λ) Vᵀ; use one for kernels whose matrix is too large.
