@@ -36,9 +36,9 @@ def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0
                takes the items nearest to k-means centres.
 
     It takes n m kernel entries and O(n m²) operations for m landmarks. Draws are exact for L̂ <= L,
-    and `trace_error` is the share of the trace of L that L̂ leaves out. For an RBF kernel over features
-    in blocks, C is computed block by block and never stored. Raises ValueError if there are more
-    landmarks than items. See also `pivoted_cholesky`, `exact`.
+    and `trace_error` is the share of the trace of L that L̂ leaves out. For an RBF kernel over
+    features in blocks, C is computed block by block and never stored. Raises ValueError if there
+    are more landmarks than items. See also `pivoted_cholesky`, `exact`.
 
     >>> import dmsgd
     >>> nystrom(dmsgd.kernels.RBF([[0.0], [1.0], [2.0]], scale=2.0), [0, 2])

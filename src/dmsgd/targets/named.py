@@ -102,9 +102,9 @@ def density(
                      more.
 
     No b is above 0.9, or above (1 + k/n) / 2 where that is more: batches that take nearly all
-    items leave no room below 0.9. It takes n searches among at most 20,000 items. Raises ValueError if
-    there are no more items than neighbours, and `TargetError` if all of those are duplicates. See
-    also `diversify` with target="density".
+    items leave no room below 0.9. It takes n searches among at most 20,000 items. Raises ValueError
+    if there are no more items than neighbours, and `TargetError` if all of those are duplicates.
+    See also `diversify` with target="density".
 
     >>> dense, sparse = np.linspace(0, 1, 30), np.linspace(5, 50, 30)
     >>> b = density(np.r_[dense, sparse][:, None], k=10)
