@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import pairwise
-from operator import attrgetter, getitem
+from operator import attrgetter, getitem, iadd
 from typing import Any, final
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from dmsgd.features.array import BLOCK, InMemory
 from dmsgd.features.contract import Features, RowMap
 from dmsgd.features.map_types import ConcatLabels, Normalize, ScaleRows, row_lengths
-from dmsgd.features.products import SparseGram, add_up, gram, stack
+from dmsgd.features.products import SparseGram, gram, stack
 from dmsgd.features.readers import Reader, even_bounds
 from dmsgd.inputs.arrays import (
     TINY,
@@ -194,7 +194,7 @@ class Blocks(Features):
     def _gram(self) -> FloatArray:
         """Return FᵀF; of sparse rows from one total, and not one per block."""
         if not self.sparse_rows:
-            return np.asarray(add_up(self._each(gram, "gram")))
+            return np.asarray(reduce(iadd, self._each(gram, "gram")))
         total = SparseGram(self.d)
         for part in self.map_blocks(itself, "gram"):
             total.add(part)

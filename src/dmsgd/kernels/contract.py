@@ -166,6 +166,13 @@ def low_rank_factor(L: FloatArray) -> FloatArray | None:
     return F
 
 
+def independent(L: FloatArray, least: float) -> tuple[IntArray, FloatArray]:
+    """Return items of which the ones before leave more than `least`, and T with T Tᵀ their L."""
+    solve = partial(linalg.lapack.dpstrf, L, tol=least, lower=1)
+    T, order, rank, _ = run_interruptible(solve, len(L) ** 3 / 3, f"the factor of {len(L):,} items")
+    return order[:rank] - 1, np.tril(T[:rank, :rank])
+
+
 def recorded(spectrum: Spectrum, kernel: Kernel, method: str, **parts: Any) -> Spectrum:
     """Return the spectrum with these parts, the kernel it stands for and how it was computed."""
     names = {"kernel": repr(kernel), "data": kernel.fingerprint(), "method": method}
