@@ -32,7 +32,6 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.inputs.messages import format_bytes
-from dmsgd.spectra.eigenpairs import changed
 
 ITEMS, SMALL = 20_000, 4000
 #: Shares of the number of documents: words that are kept, rank of a factor.
@@ -88,7 +87,7 @@ def _marked(design, X, k):
     """Return a design of features that are a part of X, marked with the trace they leave out."""
     trace = float(X.multiply(X).sum())
     left_out = max(0.0, 1 - float(design.spectrum.values.sum()) / trace)
-    return dmsgd.KDPP(changed(design.spectrum, trace_error=left_out), k)
+    return dmsgd.KDPP(design.spectrum.replaced(trace_error=left_out), k)
 
 
 def cholesky(X, k):

@@ -94,7 +94,7 @@ def test_too_much_repulsion_is_refused():
         dmsgd.designs.AcceptReject(dmsgd.kernels.RBF(near, 1.0), 2)
     with pytest.raises(dmsgd.RankError, match="length 0"):
         dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(np.eye(5, 3)), 4)
-    with pytest.raises(TypeError, match="AcceptReject needs a kernel"):
+    with pytest.raises(ValueError, match="L must be square"):
         dmsgd.designs.AcceptReject(X, 3)
 
 

@@ -257,7 +257,7 @@ def test_6000_items_have_the_inclusion_probabilities_of_the_whole_matrix_to_one_
 def test_a_fitted_scale_for_a_target_needs_no_eigenvectors(monkeypatch):
     X = RNG.normal(size=(150, 3))
     design = dmsgd.diversify(X, 8, kernel="rbf", target="uniform")
-    monkeypatch.setattr("dmsgd.designs.build.spectrum_for", lambda *given: pytest.fail(f"{given}"))
+    monkeypatch.setattr("dmsgd.designs.recipe.spectrum_for", lambda *given: pytest.fail(f"{given}"))
     again = dmsgd.diversify(X, 8, kernel="rbf", target="uniform")
     np.testing.assert_array_equal(again.sample(20, seed=0), design.sample(20, seed=0))
 
@@ -265,7 +265,7 @@ def test_a_fitted_scale_for_a_target_needs_no_eigenvectors(monkeypatch):
 @pytest.mark.parametrize(("columns", "scale"), [(3, 1.0), (1, 3.0), (30, 0.1)])
 def test_eigenvalues_alone_say_what_the_spectrum_says(columns, scale):
     kernel = dmsgd.kernels.RBF(RNG.normal(size=(520, columns)), scale)
-    values, whole = chosen_spectrum.eigenvalues_of(kernel), dmsgd.kernels.exact(kernel)
+    values, whole = kernel.eigenvalues(), dmsgd.kernels.exact(kernel)
     k = min(6, whole.rank)
     assert abs(values.rank - whole.rank) <= 0.1 * whole.rank
     np.testing.assert_allclose(values.values[:k], whole.values[:k], rtol=1e-9)

@@ -11,11 +11,15 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 
 import dmsgd
 from contracts import check_closed_forms, kdpp_law
-from dmsgd.designs.build import remake
+from dmsgd.features import as_features
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(60, 12))
 Y = np.repeat(["a", "b", "c"], [40, 15, 5])
+
+
+def remake(design, X):
+    return design.recipe.build(as_features(X), design.k)
 
 
 @pytest.mark.parametrize("target", [None, "uniform", "density", np.arange(60) + 60])

@@ -226,3 +226,14 @@ def test_every_design_pickles(name):
     assert all(np.array_equal(one, other) for one, other in batches)
     if name != "DPP":
         assert again.fingerprint() == design.fingerprint()
+
+
+@pytest.mark.parametrize("make", [dmsgd.KDPP, dmsgd.designs.SwapChain, dmsgd.designs.AcceptReject])
+def test_designs_of_a_kernel_take_its_matrix(make):
+    kernel = dmsgd.kernels.Linear(np.random.default_rng(0).normal(size=(9, 30)))
+    L = kernel.block(np.arange(9), np.arange(9))
+    of_matrix, of_kernel = make(L.tolist(), 2), make(dmsgd.kernels.Precomputed(L), 2)
+    assert of_matrix.fingerprint() == of_kernel.fingerprint()
+    np.testing.assert_array_equal(of_matrix.sample(9, seed=0), of_kernel.sample(9, seed=0))
+    with pytest.raises(TypeError, match="array or a Kernel, got the class Linear"):
+        make(dmsgd.kernels.Linear, 2)

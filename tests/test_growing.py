@@ -53,6 +53,24 @@ def test_few_landmarks_are_taken_where_few_are_enough():
 
 
 @pytest.mark.usefixtures("a_fifth")
+def test_a_design_is_the_same_if_rounding_decides_for_one_landmark_more(monkeypatch):
+    asked = {"kernel": "rbf", "scale": 0.5}
+    design, grow = dmsgd.diversify(X, 10, **asked), GrowingLandmarks.grow
+    other = dmsgd.diversify(X, 11, **asked)
+    assert other.spectrum.fingerprint() != design.spectrum.fingerprint()
+
+    def grow_more(self, k, goal):
+        enough = grow(self, k, goal)
+        self.count += 1
+        return enough
+
+    monkeypatch.setattr(GrowingLandmarks, "grow", grow_more)
+    more = dmsgd.diversify(X, 10, **asked)
+    assert more.spectrum.rank == design.spectrum.rank + 1
+    assert more.fingerprint() == design.fingerprint()
+
+
+@pytest.mark.usefixtures("a_fifth")
 def test_landmarks_that_take_no_time_are_not_spared(monkeypatch):
     few = dmsgd.diversify(X, 10, kernel="rbf").spectrum
     monkeypatch.setattr(chosen_spectrum, "QUICK", 1500 * 250.0**2)

@@ -121,7 +121,7 @@ BAD = {
     "rho zero": (lambda: features.anneal(np.abs(X), 0), ValueError, "rho must be positive"),
     "rho of negatives": (lambda: features.anneal(X, 0.5), ValueError, "negative entries.*shift"),
     "no kernel": (lambda: dmsgd.KDPP(X, 3), ValueError, "square"),
-    "no matrix": (lambda: dmsgd.KDPP("rbf", 3), TypeError, "needs an"),
+    "no matrix": (lambda: dmsgd.KDPP("rbf", 3), TypeError, "array or a Kernel"),
     "DPP of no kernel": (lambda: dmsgd.DPP(X), ValueError, "square"),
     "too many clusters": (lambda: designs.clustered(X, 3, clusters=13), ValueError, "clusters=13"),
     "cuda-like tensor": (

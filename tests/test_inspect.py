@@ -141,10 +141,9 @@ def test_near_duplicates_are_exact_or_say_what_was_searched(monkeypatch):
 
 
 def test_no_kernel_is_decomposed_unless_a_k_dpp_is_asked_for(monkeypatch):
-    from dmsgd.designs import build
+    from dmsgd.designs.recipe import Recipe
 
-    for name in ("spectrum_for", "_choose_kernel"):
-        monkeypatch.setattr(build, name, lambda *given: pytest.fail("a kernel was decomposed"))
+    monkeypatch.setattr(Recipe, "build", lambda *given: pytest.fail("a kernel was decomposed"))
     inspect(FEATURES, 8, LABELS).html()
 
 

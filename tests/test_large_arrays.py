@@ -81,7 +81,7 @@ def test_draws_are_those_of_eigenvectors_in_memory(
     for known in kept:
         made = dmsgd.diversify(X, known.k, labels, w, normalize=normalize, kernel="linear")
         kept_as = made.spectrum.vectors.features
-        assert (kept_as.rows is not None) == (kind != np.int8)
+        assert (kept_as.row_access is not None) == (kind != np.int8)
         np.testing.assert_allclose(made.inclusion(), known.inclusion(), atol=1e-12)
         different = (made.sample(200, seed=2) != known.sample(200, seed=2)).any(axis=1)
         assert different.sum() <= 1  # where a random number falls between two roundings

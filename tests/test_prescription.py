@@ -11,7 +11,6 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd import KDPP
-from dmsgd.designs.build import remake
 from dmsgd.features import as_features
 from dmsgd.inputs.scalars import seed_key
 from dmsgd.kernels import RBF, Linear, Precomputed, exact
@@ -120,7 +119,7 @@ def test_a_spectrum_can_be_tilted_and_keeps_its_error() -> None:
 
 def test_a_design_made_for_a_target_is_remade_for_it_from_other_features() -> None:
     design = dmsgd.diversify(features(50, 6), 4, target="uniform")
-    again = remake(design, features(50, 6, seed=9))
+    again = design.recipe.build(as_features(features(50, 6, seed=9)), 4)
     np.testing.assert_allclose(again.inclusion(), 4 / 50, rtol=1e-6)
 
 

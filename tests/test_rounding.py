@@ -9,6 +9,7 @@ import pytest
 import dmsgd
 import precise
 from dmsgd.kernels import RBF, coreset, exact, nystrom, pivoted_cholesky
+from dmsgd.spectra.rounding import Rounding
 
 MADE = {
     "Nyström": nystrom,
@@ -119,3 +120,9 @@ def test_rounding_of_an_exact_kernel_is_not_called_an_approximation():
     assert design.spectrum.batch_error(4) > 0.01
     assert "rounding may move" in str(caught[0].message)
     assert len(caught) == 1
+
+
+def test_equal_eigenvalues_may_each_be_off_by_the_noise():
+    rounding = Rounding(1.0, 20)
+    values = np.append(1 + 0.9 * rounding.noise * np.array([1, 0.1, -1]), 1 - 2 * rounding.noise)
+    assert list(rounding.equal_groups(values)) == [slice(0, 3)]

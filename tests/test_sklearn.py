@@ -88,6 +88,14 @@ def test_it_is_what_the_estimator_is():
         model().predict(X)
 
 
+def test_what_another_fit_has_learned_is_not_its_own():
+    around = Diversified(SGDClassifier(random_state=0).fit(X, y), k=10, random_state=0)
+    assert not hasattr(around, "coef_")
+    with pytest.raises(NotFittedError):
+        around.classes_  # noqa: B018
+    assert around.fit(X, y).coef_.shape == (10, X.shape[1])
+
+
 def test_without_labels():
     means = Diversified(MiniBatchKMeans(5, random_state=0), k=20, epochs=2, random_state=0).fit(X)
     assert means.predict(X).shape == (600,)

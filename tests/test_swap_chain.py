@@ -299,7 +299,8 @@ def test_there_are_no_closed_forms(method):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"kernel": FEATURES}, TypeError, "needs a kernel, got ndarray"),
+        ({"L": FEATURES}, ValueError, "L must be square"),
+        ({"L": "text"}, TypeError, "array or a Kernel, got str"),
         ({"k": 9}, ValueError, "exceeds the number of items"),
         ({"burn_in": -1}, ValueError, "burn_in must be at least 0"),
         ({"thin": 0}, ValueError, "thin must be at least 1"),
@@ -309,7 +310,7 @@ def test_there_are_no_closed_forms(method):
 )
 def test_wrong_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
-        SwapChain(**{"kernel": dmsgd.kernels.Linear(FEATURES), "k": 2, **arguments})
+        SwapChain(**{"L": dmsgd.kernels.Linear(FEATURES), "k": 2, **arguments})
 
 
 def test_diagnose_tells_good_chains_from_bad_ones():

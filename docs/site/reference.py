@@ -13,6 +13,7 @@ import inspect
 import re
 import sys
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,10 @@ def _signature(path: str, found: object) -> str:
 
 
 def _methods(found: type) -> list[str]:
-    lines = []
-    for name, each in vars(found).items():
+    lines, listed = [], places()
+    bases = (each for each in found.__mro__[1:] if each.__module__.startswith("dmsgd."))
+    shown = [found, *(each for each in bases if each.__name__ not in listed)]
+    for name, each in chain.from_iterable(vars(kind).items() for kind in shown):
         if name.startswith("_") or not (callable(each) or isinstance(each, property | classmethod)):
             continue
         said = (inspect.getdoc(each) or "").partition("\n\n")[0].replace("\n", " ")

@@ -16,9 +16,10 @@ from imblearn.under_sampling.base import BaseUnderSampler
 from sklearn.utils import check_random_state
 
 from dmsgd import features
-from dmsgd.designs.build import make_kdpp, rows_for
+from dmsgd.designs.build import make_kdpp
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import CHECKS, DesignOptions, KernelName
+from dmsgd.designs.recipe import prepared
 from dmsgd.designs.stratified import Stratified
 from dmsgd.errors import KernelWarning, RankError
 from dmsgd.features import as_features
@@ -164,7 +165,7 @@ def _largest(options: DesignOptions, F: Matrix, k: int) -> KDPP:
     """Return the k-DPP of k items, or of as many as are clearly independent."""
     same = np.zeros(F.shape[0], dtype=np.int64)  # all are of one class
     if options.kernel == "linear":
-        rows = concat_labels(rows_for(options, as_features(F)), same, options.w)
+        rows = concat_labels(prepared(options, as_features(F)), same, options.w)
         k = min(k, exact(Linear(rows), tol=THIN).rank)
     try:
         return make_kdpp(options, F, k, same)

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
-from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, kind_of, take
+from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, take
 from dmsgd.inputs.arrays import IntArray, as_matrix
+from dmsgd.inputs.messages import kind_of
 from dmsgd.inputs.scalars import Seed
 
 

@@ -22,9 +22,9 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.contract import unbiased_weights
-from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, kind_of, take
+from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, take
 from dmsgd.inputs.arrays import IntArray, as_numbers
-from dmsgd.inputs.messages import require
+from dmsgd.inputs.messages import kind_of, require
 from dmsgd.inputs.scalars import Seed, as_flag
 
 

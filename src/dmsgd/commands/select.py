@@ -174,8 +174,8 @@ def select(
         check_output(page, (".html", ".htm"), inputs, force)
     import numpy as np
 
-    from dmsgd.designs.build import rows_for
     from dmsgd.designs.options import DesignOptions
+    from dmsgd.designs.recipe import prepared
     from dmsgd.features.map_types import Normalize
     from dmsgd.report.selection import selection_page
     from dmsgd.report.sets import figures_of
@@ -208,8 +208,8 @@ def select(
     free = np.setdiff1d(np.arange(n), np.append(known, barred))
     wishes |= {"groups": about.get("group"), "costs": about.get("cost")}
     if cover is not None:
-        wishes["cover"] = rows_for(maps, files.load_like("--cover", cover, X.shape[1]), X)
-    F, other = X if metric == "precomputed" else rows_for(maps, X), visible(cover or "")
+        wishes["cover"] = prepared(maps, files.load_like("--cover", cover, X.shape[1]), X)
+    F, other = X if metric == "precomputed" else prepared(maps, X), visible(cover or "")
     if metric == "precomputed" and n != X.shape[1]:
         other = "the columns"
     with progress_bar("the set (the first run of all compiles the sampler)"), options_named():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy.linalg import lapack
@@ -20,7 +20,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.kernels import Kernel, as_kernel
+from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.samplers.conditional_poisson import ConditionalPoisson
 from dmsgd.samplers.parallel import draw_in_parallel
 
@@ -38,9 +38,11 @@ DECISIONS = 2**64 - 1
 class AcceptReject(Design):
     """Batches of k items with exactly the distribution of the k-DPP, without eigenvectors.
 
+    L: The kernel: an (n, n) array or a Kernel, as for `KDPP`.
+
     It is for kernels that are too large to be diagonalised and whose items hardly repel each other
     at this k, such as texts at k = 64. The expected number of proposals per batch (`proposals`)
-    grows like exp(k²). A proposal takes k² kernel entries and O(k³) operations. KDPP(kernel, k) is
+    grows like exp(k²). A proposal takes k² kernel entries and O(k³) operations. KDPP(L, k) is
     as exact and faster wherever its set-up is affordable. There is no `inclusion`; use
     `dmsgd.diagnostics.estimate_inclusion`.
 
@@ -52,11 +54,11 @@ class AcceptReject(Design):
     (100, 8)
     """
 
-    def __init__(self, kernel: Kernel, k: int) -> None:
-        self.kernel = as_kernel(kernel, "AcceptReject")
-        self.n = kernel.n
+    def __init__(self, L: Any, k: int) -> None:
+        self.kernel = kernel_of(L)
+        self.n = self.kernel.n
         self.k = as_batch_size(k, self.n)
-        self._diagonal = kernel.diag()
+        self._diagonal = self.kernel.diag()
         there = int(np.count_nonzero(self._diagonal))
         if there < self.k:
             found = f"{counted(there, 'item')} above length 0 in all"

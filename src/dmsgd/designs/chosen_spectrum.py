@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from dmsgd.designs.options import DesignOptions
 from dmsgd.errors import warn_kernel
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.kernels import Kernel, exact, nystrom, pivoted_cholesky
 from dmsgd.kernels.growing import GrowingLandmarks
-from dmsgd.runtime.progress import one_work, plan_work
+from dmsgd.runtime.progress import one_work
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.decompose import eigenvalues
-from dmsgd.spectra.eigenpairs import changed
-from dmsgd.spectra.rounding import Rounding
+from dmsgd.spectra.eigenvalues import Eigenvalues
 from dmsgd.targets import named_target, prescribe
 from dmsgd.targets.prescription import scale_to_target
 
@@ -25,8 +21,8 @@ EXACT_ITEMS, FACTOR_RANK = 5000, 1600
 #: An approximation that changes at most this share of the items of a batch does not warn; the
 #: estimated share is to be below AIM times as much.
 SMALL_ERROR, AIM = 0.01, 0.9
-#: For that the rank grows at most to so many times the default, to two thirds of the items, above
-#: which all of them cost no more, and to so many numbers in eigenvectors (1 GB).
+#: To get there the rank may grow to GROWTH times the default, but not above two thirds of the
+#: items, where all of them cost no more, nor to eigenvectors of more than LARGEST numbers (1 GB).
 GROWTH, LARGEST = 3, 2**27
 #: Multiplications n m² of m landmarks that are not worth saving.
 QUICK = 2.0**33
@@ -62,30 +58,18 @@ def _spectrum_of_few(kernel: Kernel, k: int, usual: int) -> Spectrum:
     """
     most = max(usual, min(GROWTH * usual, 2 * kernel.n // 3, LARGEST // kernel.n))
     least = min(usual, int((QUICK / kernel.n) ** 0.5))
+    # What identifies it is not the number of landmarks, which rounding may decide.
+    method = f"landmarks(k={k}, least={least}, usual={usual}, most={most}, error={SMALL_ERROR})"
     landmarks, goal = GrowingLandmarks(kernel, least, usual, most), AIM * SMALL_ERROR
     while True:
         is_enough = landmarks.grow(k, goal)
-        found = landmarks.spectrum()
+        found = landmarks.spectrum().replaced(method=method)
         if not is_enough or landmarks.count == most or found.rank < k:
             return found
         if (error := found.batch_error(k)) <= SMALL_ERROR:
             return found
         del found  # its eigenvectors
         goal *= AIM * SMALL_ERROR / error  # the estimate was too low
-
-
-def eigenvalues_of(kernel: Kernel) -> Spectrum:
-    """Return the exact spectrum without eigenvectors, which take most of the time."""
-    if kernel.on_gpu():
-        return exact(kernel)
-    n, everything = kernel.n, np.arange(kernel.n)
-    what = f"the eigenvalues of the full matrix of {kernel!r}"
-    plan_work(n**3, 3 * n**2, what, "pass scale=, or spectrum='nystrom'")
-    values = eigenvalues(kernel.block(everything, everything))[::-1]
-    rounding = Rounding(1.0, n)
-    rounding = Rounding(1.0, n, hidden=(n - values.size) * rounding.cutoff)
-    parts = {"values": values, "vectors": np.empty((n, 0)), "rounding": rounding}
-    return changed(None, **parts, trace_error=0.0, kernel=repr(kernel))
 
 
 def prescribed_spectrum(
@@ -103,10 +87,10 @@ def prescribed_spectrum(
         kernel = prescribe(origin, k, b)
     chosen = origin.kernel if isinstance(origin, Spectrum) else repr(origin)
     error = getattr(origin, "trace_error", 0.0)
-    return changed(exact(kernel), trace_error=error, kernel=chosen)
+    return exact(kernel).replaced(trace_error=error, kernel=chosen)
 
 
-def warn_unsuitable_scale(spectrum: Spectrum, k: int) -> None:
+def warn_unsuitable_scale(spectrum: Eigenvalues, k: int) -> None:
     """Warn of an RBF kernel that is too narrow, or approximated with too large an error."""
     if spectrum.trace_error and (error := spectrum.batch_error(k)) > SMALL_ERROR:
         possible = "spectrum='exact', " * (spectrum.n <= EXACT_POSSIBLE)

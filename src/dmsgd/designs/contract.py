@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dmsgd.designs.html import html_repr
-from dmsgd.designs.stream import Stream, fixed_seed, kind_of
+from dmsgd.designs.stream import Stream, fixed_seed
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_items, as_pairs
-from dmsgd.inputs.messages import counted
+from dmsgd.inputs.messages import counted, kind_of
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.threads import thread_count

@@ -22,12 +22,12 @@ from dmsgd.inputs.arrays import (
     as_pairs,
 )
 from dmsgd.inputs.scalars import Seed, seed_key
-from dmsgd.kernels.restricted import marginal_without, spectrum_or_none, without
+from dmsgd.kernels.restricted import marginal_without, spectrum_or_empty, without
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.spectra.conditional import conditional
-from dmsgd.spectra.eigenpairs import Spectrum, changed, log_det_of_rows
+from dmsgd.spectra.eigenpairs import Spectrum, log_det_of_rows
 from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE
 
 #: Memory of an array besides its entries, in units of 8 bytes.
@@ -42,12 +42,12 @@ CERTAIN = 1e-12
 class DPP:
     """Batches of any size with probability det(L_Y) / det(L + I).
 
-    L: an (n, n) array, a Kernel, or the Spectrum of one; scaling it up makes batches larger.
-       `DPP.from_marginal(K)` takes the marginal kernel instead.
+    L: The kernel: an (n, n) array, a Kernel, or the Spectrum of one. Multiplying it by a number
+       above 1 makes batches larger. `DPP.from_marginal(K)` takes the marginal kernel instead.
 
-    It has the methods of a `Design`, but no k: `sample` returns a list of arrays and `log_prob`
-    takes one; `expected_size` is the mean number of items. A batch of k items costs as much as
-    from a k-DPP, and O(r) more. See also `KDPP` for batches of one size.
+    It has the methods of a `Design`, but no k: `sample` returns a list of arrays, and `log_prob`
+    takes one. `expected_size` is the mean number of items. A batch of k items takes as long as
+    one of a k-DPP, and O(r) more. See also `KDPP` for batches of one size.
 
     >>> DPP(np.eye(6)).expected_size
     3.0
@@ -72,12 +72,12 @@ class DPP:
     def from_marginal(cls, K: Any) -> DPP:
         """Return the DPP with P(A ⊂ Y) = det(K_A) for all sets A.
 
-        K: an (n, n) array, a Kernel, or the Spectrum of one, with eigenvalues from 0 to 1. If all
-           are 0 or 1 it is a projection DPP: every batch has as many items as K has rank.
-           Eigenvalues within 1e-12 of 1 count as 1; one above 1 raises ValueError.
+        K: The marginal kernel: an (n, n) array, a Kernel, or the Spectrum of one, with eigenvalues
+           from 0 to 1. If all of them are 0 or 1 this is a projection DPP: every batch has as many
+           items as K has rank. Eigenvalues within 1e-12 of 1 count as 1.
 
         For r orthonormal columns V, `from_marginal(dmsgd.kernels.Linear(V))` is the projection DPP
-        of K = V Vᵀ, which is not formed: O(n r²).
+        of K = V Vᵀ, which is not formed: O(n r²). Raises ValueError for an eigenvalue above 1.
 
         >>> DPP.from_marginal([[0.5, 0.5], [0.5, 0.5]]).log_prob([[0], [1], [0, 1]]).round(3)
         array([-0.693, -0.693,   -inf])
@@ -88,9 +88,14 @@ class DPP:
                 f"K has the eigenvalue {spectrum.values[0]:.6g}, but those of a marginal kernel "
                 f"are at most 1; if P(Y) is proportional to det(L_Y), use DPP(L)"
             )
-        made = cls.__new__(cls)
-        made._is_marginal = True
-        return made._like(spectrum)
+        return cls._from_marginal(spectrum)
+
+    @classmethod
+    def _from_marginal(cls, spectrum: Spectrum) -> DPP:
+        p = np.minimum(spectrum.values, 1.0)
+        if spectrum.rounding.power:  # values of a spectrum that the user made are exact
+            p[p >= 1 - CERTAIN] = 1.0
+        return cls.__new__(cls)._set(spectrum.replaced(values=p), p, 1 - p, is_marginal=True)
 
     def given(self, items: Any = (), *, exclude: Any = ()) -> DPP:
         """Return this DPP given that `items` are in every batch and those of `exclude` in none.
@@ -119,16 +124,12 @@ class DPP:
         V[others.inclusion() <= error**2 * self.inclusion(), count:] = 0.0  # duplicates
         p = np.append(np.ones(count), others._selection)
         rest = np.append(np.zeros(count), others._rest)
-        return DPP.__new__(DPP)._set(changed(left, values=p, vectors=V), p, rest, is_marginal=True)
+        return DPP.__new__(DPP)._set(left.replaced(values=p, vectors=V), p, rest, is_marginal=True)
 
     def _like(self, spectrum: Spectrum) -> DPP:
         """Return the DPP of this spectrum, of L or of K as that of this one."""
-        if spectrum.rank and not self._is_marginal:
-            return DPP(spectrum)
-        p = np.minimum(spectrum.values, 1.0)
-        if spectrum.rounding.power:  # values of a spectrum that the user made are exact
-            p[p >= 1 - CERTAIN] = 1.0
-        return DPP.__new__(DPP)._set(changed(spectrum, values=p), p, 1 - p, is_marginal=True)
+        of_kernel = spectrum.rank and not self._is_marginal
+        return DPP(spectrum) if of_kernel else DPP._from_marginal(spectrum)
 
     @cached_property
     def _prepared(self) -> Any:
@@ -221,17 +222,17 @@ class DPP:
         """
         always, first = self._rest == 0, np.empty(0, dtype=np.int64)
         odds = self._selection[~always] / self._rest[~always]
-        spectrum = changed(self.spectrum, values=odds)
+        spectrum = self.spectrum.replaced(values=odds)
         if always.any():
             # As L = t U Uᵀ + W Wᵀ for t → ∞: items first span U, and W is what they leave of it.
             V = self.spectrum.eigenvectors.columns(np.arange(self.spectrum.rank))
             U, W = V[:, always], V[:, ~always] * np.sqrt(odds)
-            first = greedy_items(changed(None, values=np.ones(U.shape[1]), vectors=U), U.shape[1])
+            first = greedy_items(Spectrum.unchecked(np.ones(U.shape[1]), U), U.shape[1])
             if always.all():  # a projection
                 return first
             W -= U @ np.linalg.solve(U[first], W[first])
             W[first] = 0.0
-            spectrum = spectrum_or_none(as_features(W, allow_tiny=True))
+            spectrum = spectrum_or_empty(as_features(W, allow_tiny=True))
         more = greedy_items(spectrum, spectrum.rank, first, least=1 + TIED)
         return np.concatenate([first, more])
 

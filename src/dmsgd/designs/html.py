@@ -24,15 +24,15 @@ GRID = "display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.1rem 1
 SOFT, WRAPPED, ACCENT = "opacity:.7", "overflow-wrap:anywhere", "#3f8fd9"
 
 
-def html_repr(title: str, rows: Mapping[str, str], inclusion: FloatArray | None = None) -> str:
+def html_repr(title: str, facts: Mapping[str, str], inclusion: FloatArray | None = None) -> str:
     """Return HTML of a title and facts, all text escaped, as a grid: notebooks restyle tables.
 
-    rows:      facts by name; the one named "design" stands below the others, as code.
+    facts:     by name; the one named "design" stands below the others, as code.
     inclusion: b_i, shown as a range and a histogram relative to uniform batches.
     """
-    shown = {name: escape(value) for name, value in rows.items() if name != "design"}
-    if "data" in rows:
-        data = escape(rows["data"])
+    shown = {name: escape(value) for name, value in facts.items() if name != "design"}
+    if "data" in facts:
+        data = escape(facts["data"])
         shown["data"] = f'<span title="{data}">{data[:PREFIX]}…</span>'
     picture = ""
     if inclusion is not None and inclusion.any():
@@ -43,10 +43,11 @@ def html_repr(title: str, rows: Mapping[str, str], inclusion: FloatArray | None 
         f'<span style="{SOFT}">{escape(name)}</span><span style="{WRAPPED}">{value}</span>'
         for name, value in shown.items()
     )
-    code = f'<code style="{SOFT};{WRAPPED};font-size:.85em">{escape(rows.get("design", ""))}</code>'
+    code = escape(facts.get("design", ""))
+    code = f'<code style="{SOFT};{WRAPPED};font-size:.85em">{code}</code>' if code else ""
     return (
         f'<div><div style="{BOX}"><strong>{escape(title)}</strong><div style="{GRID}">{cells}</div>'
-        f"{picture}{code if 'design' in rows else ''}</div></div>"
+        f"{picture}{code}</div></div>"
     )
 
 

@@ -8,14 +8,14 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.contract import ClosedForm
-from dmsgd.designs.options import DesignOptions, KernelName
-from dmsgd.designs.stream import kind_of
+from dmsgd.designs.options import DesignOptions
 from dmsgd.errors import RankError, SamplingError, as_python
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_excluded, as_given, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.kernels import Kernel, Precomputed, exact
+from dmsgd.kernels import exact
+from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.kernels.restricted import without
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
 from dmsgd.runtime.progress import Progress, announce
@@ -28,7 +28,7 @@ from dmsgd.spectra.rounding import WARN_ABOVE
 #: Numbers shuffled at a time.
 PIECE = 2**20
 #: Second word of the Philox key for the order within a row; items use another.
-PLACES = 0x67697665
+ORDER = 0x67697665
 #: Safety factor on the estimated rounding error of b.
 MARGIN = 64.0
 #: Relative differences up to this are ties, which go to the first item.
@@ -39,26 +39,20 @@ PRECISE = 1e-4
 
 def as_spectrum(L: Any, name: str = "L") -> Spectrum:
     """Return the spectrum of L: an (n, n) array, a Kernel, or its Spectrum already."""
-    if isinstance(L, Spectrum):
-        return L
-    if isinstance(L, Kernel):
-        return exact(L)
-    is_matrix = isinstance(L, list | tuple) or hasattr(L, "__array__") or hasattr(L, "toarray")
-    if isinstance(L, type) or not is_matrix:
-        raise TypeError(f"a DPP needs an (n, n) array, a Kernel or a Spectrum, got {kind_of(L)}")
-    return exact(Precomputed(L, name))
+    return L if isinstance(L, Spectrum) else exact(kernel_of(L, name))
 
 
 @final
 class KDPP(ClosedForm):
     """Batches of k items with probability proportional to det(L_Y): similar items repel.
 
-    L:       an (n, n) array, a Kernel, or the Spectrum of one.
-    sampler: (spectrum, k) -> PreparedSampler; a function of a module, so that designs pickle.
+    L:       The kernel: an (n, n) array, a Kernel, or the Spectrum of one.
+    sampler: How batches are drawn: a function (spectrum, k) -> PreparedSampler. It must be defined
+             in a module, so that designs can be pickled.
 
-    A batch takes about k log k proposals and 3k³ operations, independent of n; the first also
-    makes tables, O(n r) for a kernel of rank r. `inclusion` is O(n r), `joint` O(r²) per pair and
-    `log_prob` O(r k²) per batch.
+    A batch takes about k log k proposals and 3k³ operations, whatever n is. The first one also
+    makes tables, in O(n r) for a kernel of rank r. `inclusion` takes O(n r), `joint` O(r²) per
+    pair, and `log_prob` O(r k²) per batch.
 
     Raises `RankError` if k is larger than the rank of L; warns with `KernelWarning` if rounding is
     visible. See also `diversify` for features, `DPP` for batches of any size, `Weighted`.
@@ -67,6 +61,11 @@ class KDPP(ClosedForm):
     array([0.5, 0.5, 0.5, 0.5])
     """
 
+    #: The `Recipe` of `diversify`, and its options with the kernel that was chosen; None if made
+    #: by hand.
+    recipe: Any = None
+    options: DesignOptions | None = None
+
     def __init__(self, L: Any, k: int, sampler: Sampler = rejection) -> None:
         self.spectrum = as_spectrum(L)
         self.sampler = as_sampler(sampler)
@@ -74,14 +73,13 @@ class KDPP(ClosedForm):
         self.k = as_batch_size(k, self.n)
         self.spectrum.require_rank(self.k)
         self.spectrum.warn_rounding(self.k)
-        #: What `diversify` was called with, and the kernel it chose; None if made by hand.
-        self.options: DesignOptions | None = None
-        #: Labels, target and quality, as names or numbers, that `diversify` was called with.
-        self._labels: Any = None
-        self._target: Any = None
-        self._quality: Any = None
-        #: The kernel that `diversify` was called with; `options` names the one that was chosen.
-        self._asked_kernel: KernelName = "auto"
+
+    @classmethod
+    def from_recipe(cls, recipe: Any, options: DesignOptions, L: Any, k: int) -> KDPP:
+        """Return the k-DPP of L that `recipe` has made with `options`, which name the kernel."""
+        made = cls(L, k)
+        made.recipe, made.options = recipe, options
+        return made
 
     @property
     def kernel(self) -> str:
@@ -204,17 +202,18 @@ class KDPP(ClosedForm):
         return facts
 
     def __repr__(self) -> str:
-        named = self._target is None or isinstance(self._target, str)
-        target = repr(self._target) if named else f"{self.n:,} given numbers"
-        shown = "" if self._target is None else f", target={target}"
-        if self.options is not None and self._target is None and self.spectrum.trace_error:
+        target, shown = self.recipe.target if self.recipe else None, ""
+        if target is not None:
+            given = repr(target) if isinstance(target, str) else f"{self.n:,} given numbers"
+            shown = f", target={given}"
+        elif self.recipe and self.spectrum.trace_error:
             shown = f", batch error at most {self.spectrum.batch_error(self.k):.2%}"
         return f"KDPP(k={self.k}, {self.spectrum!r}{shown}, sampler={name_of(self.sampler)})"
 
 
 @final
 class Conditioned(ClosedForm):
-    """A k-DPP conditioned on some items, which are at any place of a row; made by `KDPP.given`."""
+    """A k-DPP conditioned on some items, which stand anywhere in a row; made by `KDPP.given`."""
 
     def __init__(self, whole: KDPP, items: IntArray) -> None:
         self.n, self.k = whole.n, whole.k
@@ -248,8 +247,8 @@ class Conditioned(ClosedForm):
                     "span too much; use a smaller k"
                 )
             given = np.broadcast_to(self.given_items, (len(piece), self.given_items.size))
-            places = _places(key, start + first, len(piece), self.k)
-            out[first : first + step] = np.take_along_axis(np.hstack([given, piece]), places, 1)
+            orders = _random_orders(key, start + first, len(piece), self.k)
+            out[first : first + step] = np.take_along_axis(np.hstack([given, piece]), orders, 1)
         return out
 
     @cached_property
@@ -299,10 +298,10 @@ class Conditioned(ClosedForm):
         return f"{self._whole!r}.given({counted(self.given_items.size, 'item')})"
 
 
-def _places(key: int, start: int, size: int, k: int) -> IntArray:
-    """Return a random order of k places for each of the batches start..start+size."""
+def _random_orders(key: int, start: int, size: int, k: int) -> IntArray:
+    """Return a random order of the k items of each of the batches start..start+size."""
     blocks = -(-k // 4)  # Philox makes four numbers at a time
-    stream = np.random.Philox(key=[key, PLACES], counter=start * blocks)
+    stream = np.random.Philox(key=[key, ORDER], counter=start * blocks)
     numbers = np.random.Generator(stream).random((size, 4 * blocks))[:, :k]
     return np.argsort(numbers, axis=1, kind="stable")
 

@@ -46,10 +46,10 @@ class Uniform(ClosedForm):
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         from dmsgd.compiled.simple import draw_uniform
 
-        def rows(first: int, out: IntArray) -> int:
+        def fill(first: int, out: IntArray) -> int:
             return int(draw_uniform(self.n, np.uint64(key), np.uint64(first), out))
 
-        return draw_in_parallel(rows, start, size, self.k, workers)
+        return draw_in_parallel(fill, start, size, self.k, workers)
 
     def inclusion(self) -> FloatArray:
         reserve(self.n, f"the probabilities of {self.n:,} items", f"each of them is {self.k}/n")
@@ -76,9 +76,10 @@ class Uniform(ClosedForm):
 class Stratified(ClosedForm):
     """Batches with equal counts per class, drawn at random within each class. O(k) per batch.
 
-    labels: (n,) classes. With k = sM for M classes each gives s items; otherwise each gives
-            floor(k/M) and the rest come from classes chosen at random, one each. A class with fewer
-            items than its share gives all it has, and the others share what is missing equally.
+    labels: The class of each item, shape (n,). With k = sM for M classes each gives s items.
+            Otherwise each gives floor(k/M), and the rest come from classes chosen at random, one
+            each. A class that has fewer items than its share gives all of them, and the others
+            share what is missing equally.
 
     See also `cells` and `clustered`, which need no labels, `Weighted`, `Partition`.
 
@@ -106,10 +107,10 @@ class Stratified(ClosedForm):
         starts = np.concatenate([[0], np.cumsum(self._sizes)])
         plan = (self._members, starts, self._guaranteed, self._extra)
 
-        def rows(first: int, out: IntArray) -> int:
+        def fill(first: int, out: IntArray) -> int:
             return int(draw_stratified(*plan, np.uint64(key), np.uint64(first), out))
 
-        return draw_in_parallel(rows, start, size, self.k, workers)
+        return draw_in_parallel(fill, start, size, self.k, workers)
 
     def inclusion(self) -> FloatArray:
         expected = self._guaranteed + self._extra_probability
@@ -173,8 +174,8 @@ def _shares(sizes: IntArray, k: int) -> tuple[IntArray, int]:
 def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> Stratified:
     """Return `Stratified` batches over k-means clusters of X: pre-clustering (Proposition 2).
 
-    X:        (n, d) features as `diversify` takes them, read into memory.
-    clusters: how many, by default k: one item of each cluster per batch.
+    X:        The features, shape (n, d), as `diversify` takes them. They are read into memory.
+    clusters: The number of clusters. The default is k: one item of each cluster per batch.
 
     A pass of k-means is O(n d clusters). Raises ValueError if there are more clusters than items.
     See also `cells`, whose groups have equal sizes.
@@ -192,7 +193,7 @@ def clustered(X: Any, k: int, clusters: int | None = None, seed: Seed = 0) -> St
 def cells(X: Any, k: int) -> Stratified:
     """Return `Stratified` batches over k cells of equal size, one item of each cell per batch.
 
-    X: (n, d) features as `diversify` takes them, read into memory.
+    X: The features, shape (n, d), as `diversify` takes them. They are read into memory.
 
     All items are split in two halves along their principal direction, each half along its own, and
     so on until there are k cells, whose sizes differ by at most one. So b is k/n (up to that

@@ -9,6 +9,7 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from dmsgd.inputs.arrays import IntArray, on_host, to_numpy
+from dmsgd.inputs.messages import kind_of
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 
 #: Batches drawn per call in a training loop: enough to hide the cost of a call, 50 µs.
@@ -77,11 +78,6 @@ def fixed_seed(seed: Seed) -> int | np.random.SeedSequence:
     """Return a seed that gives the same batches however often it is used: a generator advances."""
     key = seed_key(seed)  # raises for anything that is not a seed
     return seed if isinstance(seed, int | np.integer | np.random.SeedSequence) else key
-
-
-def kind_of(value: Any) -> str:
-    """Return what `value` is, for messages."""
-    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
 def check_design(design: Any, n: int | None = None, data: str = "the data") -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
-from dmsgd.kernels import RBF, Kernel, Linear, Precomputed, as_kernel
+from dmsgd.kernels import RBF, Linear, Precomputed
+from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
@@ -59,15 +60,17 @@ class State(NamedTuple):
 class SwapChain(Design):
     """Batches of k items with nearly the distribution of the k-DPP, from entries of the kernel.
 
-    burn_in: steps from a chain's first set, by a randomly pivoted Cholesky, to its first batch.
-             Default 10 n, so that each item has been proposed about ten times.
-    thin:    steps from one batch to the next. Default 10 k, ten proposals for each place.
-    chain_length: batches made by one chain. Batch t belongs to chain t // chain_length, which has
-             its own first set and its own random numbers: chains run on threads.
+    L:       The kernel: an (n, n) array or a Kernel, as for `KDPP`.
+    burn_in: The steps from a chain's first set, by a randomly pivoted Cholesky, to its first batch.
+             The default is 10 n, so that each item has been proposed about ten times.
+    thin:    The steps from one batch to the next. The default is 10 k: ten proposals to replace
+             each item.
+    chain_length: The batches made by one chain. Batch t belongs to chain t // chain_length, which
+             has its own first set and its own random numbers: chains run on threads.
 
-    O(k²) and k kernel entries per step, O(n k²) and n k entries for the start of a chain.
-    KDPP(kernel, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is affordable. There
-    is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`.
+    A step takes k kernel entries and O(k²) operations, and the start of a chain n k entries and
+    O(n k²). KDPP(L, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is affordable.
+    There is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`.
 
     Raises `RankError` if fewer than k items are independent. See also `KDPP`, `AcceptReject`,
     `dmsgd.kernels.nystrom`.
@@ -81,19 +84,19 @@ class SwapChain(Design):
 
     def __init__(
         self,
-        kernel: Kernel,
+        L: Any,
         k: int,
         burn_in: int | None = None,
         thin: int | None = None,
         chain_length: int = 100,
     ) -> None:
-        self.kernel = as_kernel(kernel, "SwapChain")
-        self.n = kernel.n
+        self.kernel = kernel_of(L)
+        self.n = self.kernel.n
         self.k = as_batch_size(k, self.n)
         self.burn_in = 10 * self.n if burn_in is None else as_count(burn_in, "burn_in", least=0)
         self.thin = 10 * self.k if thin is None else as_count(thin, "thin")
         self.chain_length = as_count(chain_length, "chain_length")
-        self._greedy = pivots(kernel, self.k)
+        self._greedy = pivots(self.kernel, self.k)
         if self._greedy.size < self.k:
             found = f"the kernel has {counted(self._greedy.size, 'independent item')}"
             raise RankError(self.k, self._greedy.size, found)

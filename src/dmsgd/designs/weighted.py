@@ -26,13 +26,14 @@ ALWAYS = 1 - 1e-13
 class Weighted(ClosedForm):
     """Batches of k items that contain item i with probability b_i, without repulsion.
 
-    b:       inclusion probabilities, shape (n,), that sum to k; 0 is never drawn, 1 always.
-    weights: instead of b, any numbers >= 0 that b is proportional to. An item for which that gives
-             more than 1 is in every batch, and the others share the remaining places.
+    b:       The inclusion probabilities, shape (n,), which sum to k. An item with b = 0 is never
+             drawn, and one with b = 1 is in every batch.
+    weights: Numbers that b is proportional to, none below 0, instead of b. An item whose b would
+             be above 1 is in every batch, and the others share the rest of it.
 
     Of all distributions with these b it has the largest entropy (conditional Poisson sampling).
     Drawing one item after the other in proportion to weights without replacement (NumPy's choice,
-    torch's WeightedRandomSampler) gives another b. Set-up O(n), O(k log k) per batch.
+    torch's WeightedRandomSampler) gives another b. Set-up takes O(n), and a batch O(k log k).
 
     Raises ValueError if b exceeds 1 or does not sum to k, or if fewer than k weights are positive.
     See also `KDPP` and `dmsgd.targets.prescribe` for repulsion, `Stratified`, `unbiased_weights`.
@@ -83,13 +84,13 @@ class Weighted(ClosedForm):
         return ConditionalPoisson(self._odds, self.k)
 
     @cached_property
-    def _rows(self) -> Any:
+    def _sampler(self) -> Any:
         from dmsgd.compiled.conditional_poisson import conditional_poisson_sampler
 
         return conditional_poisson_sampler(self._odds, self.k)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
-        return draw_in_parallel(partial(self._rows, key), start, size, self.k, workers)
+        return draw_in_parallel(partial(self._sampler, key), start, size, self.k, workers)
 
     def inclusion(self) -> FloatArray:
         return self._b.copy()
@@ -132,8 +133,8 @@ def _from_inclusion(b: FloatArray, k: int) -> FloatArray:
             f"an item is in a batch at most once; pass them as weights= to scale them"
         )
     always = b >= ALWAYS
-    places = k - int(np.count_nonzero(always))
-    if places < 0 or abs(b.sum(where=~always) - places) > ROUNDING * max(places, 1):
+    left = k - int(np.count_nonzero(always))
+    if left < 0 or abs(b.sum(where=~always) - left) > ROUNDING * max(left, 1):
         raise ValueError(
             f"b sums to {b.sum():.12g} and must sum to {k}; pass them as weights= to scale them"
         )
@@ -153,10 +154,10 @@ def _from_weights(weights: FloatArray, k: int) -> FloatArray:
         raise ValueError(f"weights are positive for {items}, fewer than k={k}; lower k")
     scaled = weights / weights.max()
     large = scaled > TINY
-    places = k - int(np.count_nonzero(large))
-    if places <= 0:
+    left = k - int(np.count_nonzero(large))
+    if left <= 0:
         return _from_inclusion(capped_shares(scaled, k), k)
-    # All items of large weight are in every batch, and the others share the remaining places.
+    # All items of large weight are in every batch, and the others share the rest of it.
     b: FloatArray = large.astype(np.float64)
-    b[~large] = _from_weights(weights[~large], places)
+    b[~large] = _from_weights(weights[~large], left)
     return b

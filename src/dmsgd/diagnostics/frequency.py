@@ -16,14 +16,14 @@ from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_items, as_numbers
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import Seed, as_count
 from dmsgd.schedules import Schedule
-from dmsgd.spectra.eigenpairs import entropy
+from dmsgd.spectra.eigenvalues import entropy
 
 #: Batches that `estimate_inclusion` holds at a time.
 PIECE = 1000
 
 
 def class_shares(design: Source, labels: Any) -> dict[Any, float]:
-    """Return each class's expected share of a batch, by class; they sum to 1. O(n).
+    """Return a dict from each class to its expected share of a batch. The shares sum to 1. O(n).
 
     >>> import dmsgd
     >>> class_shares(dmsgd.Uniform(n=4, k=2), ["a", "a", "a", "b"])

@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import pairwise
-from operator import attrgetter, getitem
+from operator import attrgetter, getitem, iadd
 from typing import Any, final
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from dmsgd.features.array import BLOCK, InMemory
 from dmsgd.features.contract import Features, RowMap
 from dmsgd.features.map_types import ConcatLabels, Normalize, ScaleRows, row_lengths
-from dmsgd.features.products import SparseGram, add_up, gram, stack
+from dmsgd.features.products import SparseGram, gram, stack
 from dmsgd.features.readers import Reader, even_bounds
 from dmsgd.inputs.arrays import (
     TINY,
@@ -54,14 +54,14 @@ ALIGNED = 64
 class Blocks(Features):
     """The rows of a reader, mapped.
 
-    rows: the same as row factors and a label column beside a large array, if that is all that maps
-          do to it: then single rows are computed without reading a block.
+    row_access: the same as row factors and a label column beside a large array, if that is all that
+                maps do to it: then single rows are computed without reading a block.
     """
 
     def __init__(
-        self, reader: Reader, maps: tuple[RowMap, ...] = (), rows: DenseRows | None = None
+        self, reader: Reader, maps: tuple[RowMap, ...] = (), row_access: DenseRows | None = None
     ) -> None:
-        self.reader, self.maps, self.rows = reader, maps, rows
+        self.reader, self.maps, self.row_access = reader, maps, row_access
         self.n, self.d, self.sparse_rows = reader.n, reader.d, reader.sparse_rows
         widest = 0 if reader.sparse_rows else reader.d
         for map in maps:
@@ -69,7 +69,7 @@ class Blocks(Features):
             self.sparse_rows = self.sparse_rows and not map.fills
             widest = max(widest, 0 if self.sparse_rows else self.d)
         self.kind = reader.kind
-        if self.sparse_rows or rows is not None:
+        if self.sparse_rows or row_access is not None:
             self.basis_order = "F"
         self.bounds = reader.bounds(widest)
         self._row_bytes = max(8 * widest, reader.bytes // reader.n)
@@ -99,8 +99,8 @@ class Blocks(Features):
     ) -> Iterator[Any]:
         """Yield work(rows, *arguments[i], workers) of each block i, for work that takes long.
 
-        Here it is done in this thread, which Ctrl-C ends, and may use so many; on a cluster by its
-        workers, each in one thread.
+        Here this thread does it, so that Ctrl-C ends it, and may start `workers` threads. On a
+        cluster its workers do it, each in one thread.
         """
         if self._is_elsewhere():
             yield from self.map_blocks(work, name, [(*given, 1) for given in arguments])
@@ -167,8 +167,8 @@ class Blocks(Features):
 
     def take(self, items: IntArray) -> Matrix:
         items = np.asarray(items)
-        if self.rows is not None:
-            return self.rows.take(items, self.d)
+        if self.row_access is not None:
+            return self.row_access.take(items, self.d)
         order = np.argsort(items, kind="stable")
         cuts = np.searchsorted(items[order], self.bounds)
         arguments = [
@@ -194,25 +194,25 @@ class Blocks(Features):
     def _gram(self) -> FloatArray:
         """Return FᵀF; of sparse rows from one total, and not one per block."""
         if not self.sparse_rows:
-            return np.asarray(add_up(self._each(gram, "gram")))
+            return np.asarray(reduce(iadd, self._each(gram, "gram")))
         total = SparseGram(self.d)
         for part in self.map_blocks(itself, "gram"):
             total.add(part)
         return total.matrix()
 
     def gram_masses(self, B: FloatArray) -> FloatArray | None:
-        if self._grams is None or self.rows is not None:  # whose masses are of 64 rows each
+        if self._grams is None or self.row_access is not None:  # whose masses are of 64 rows each
             return None
         return np.array([np.einsum("in,in->n", B, G @ B) for G in self._grams])
 
     def mapped(self, map: RowMap) -> Blocks:
-        rows = None if self.rows is None else _mapped_rows(self.rows, map)
-        return type(self)(self.reader, (*self.maps, map), rows)
+        access = None if self.row_access is None else _mapped_access(self.row_access, map)
+        return type(self)(self.reader, (*self.maps, map), access)
 
     def computed_rows(self, B: FloatArray) -> ComputedRows | None:
-        if self.rows is None:
+        if self.row_access is None:
             return None
-        return ComputedRows(self, self.rows, np.ascontiguousarray(B.T))
+        return ComputedRows(self, self.row_access, np.ascontiguousarray(B.T))
 
     def to_memory(self) -> InMemory:
         what, advice = f"all of {self!r} in memory", "use a part of the data, or fewer features"
@@ -296,11 +296,11 @@ class ArrayReader(Reader):
 def in_blocks(array: npt.NDArray[Any]) -> Blocks:
     """Return features that read an array in memory, as it is, block by block."""
     plain = array.dtype in (np.float32, np.float64)
-    rows = DenseRows(array, np.ones(len(array))) if plain else None
-    return Blocks(ArrayReader(array), (), rows)
+    access = DenseRows(array, np.ones(len(array))) if plain else None
+    return Blocks(ArrayReader(array), (), access)
 
 
-def _mapped_rows(rows: DenseRows, map: RowMap) -> DenseRows | None:
+def _mapped_access(rows: DenseRows, map: RowMap) -> DenseRows | None:
     """Return what `map` makes of the rows, if compiled loops can compute it."""
     if isinstance(map, ScaleRows):
         return rows.scaled(map.factors)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,7 @@ class Features(ABC):
 
     def gram_of(self, S: Any) -> Any:
         """Return (F S)ᵀ(F S), where the features live."""
-        return products.add_up(self._each(products.gram_of, "gram", S=S))
+        return reduce(iadd, self._each(products.gram_of, "gram", S=S))
 
     def gram_times(self, S: Any) -> tuple[Any, float]:
         """Return FᵀF S, where the features live, and |F S|²."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmsgd.features.contract import Features
 from dmsgd.features.products import squared_distances
-from dmsgd.inputs.arrays import IntArray, is_sparse, random_rows
+from dmsgd.inputs.arrays import FloatArray, IntArray, is_sparse, random_rows
 
 #: Items between which the median distance is taken.
 SAMPLE = 40
@@ -27,10 +27,14 @@ def median_square(F: Features) -> float:
         found = rows @ rows.T
         lengths = found.diagonal()
         found = lengths[:, None] + lengths - 2 * found
-    squares = found.ravel()[pairs]
+    return median_above_rounding(found.ravel()[pairs]) or 1.0
+
+
+def median_above_rounding(squares: FloatArray) -> float:
+    """Return the median of the squared distances that are not rounding; 0 if there are none."""
     squares = squares[squares > ROUNDING * squares.max(initial=0.0)]
     if not squares.size:
-        return 1.0
+        return 0.0
     middle = (squares.size - 1) // 2, squares.size // 2
     squares.partition(middle)  # np.median takes four times as long
     return float(squares[middle[0]] + squares[middle[1]]) / 2

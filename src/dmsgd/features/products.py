@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import pairwise
+from operator import iadd
 from typing import Any, final
 
 import numpy as np
@@ -97,18 +99,10 @@ def gram(X: Matrix) -> FloatArray:
     return on_host(total)
 
 
-def add_up(parts: Iterator[Any]) -> Any:
-    """Return the sum of arrays or tensors of one shape, which overwrites the first."""
-    total = next(parts)
-    for part in parts:
-        total += part
-    return total
-
-
 def gram_of(X: Matrix, S: Any) -> Any:
     """Return (X S)ᵀ(X S)."""
     products = (part @ S for part in _parts(X, S.shape[1]))
-    return add_up(C.T @ C for C in products)
+    return reduce(iadd, (C.T @ C for C in products))
 
 
 def gram_times(X: Matrix, S: Any) -> tuple[Any, float]:

@@ -122,8 +122,8 @@ class NpyReader(Reader):
         self.dtype, self.offset = array.dtype, int(array.offset)
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        place, count = self.offset + start * self.d * self.dtype.itemsize, (stop - start) * self.d
-        block = np.fromfile(self.path, self.dtype, count, offset=place)
+        count, offset = (stop - start) * self.d, start * self.d * self.dtype.itemsize
+        block = np.fromfile(self.path, self.dtype, count, offset=self.offset + offset)
         if block.size != count:
             raise ValueError(f"{self.path} was cut short while it was read")
         return block.reshape(-1, self.d)

@@ -67,6 +67,11 @@ def few(names: Sequence[object]) -> str:
     return ", ".join(map(str, names[:10])) + ", ..." * (len(names) > 10)
 
 
+def kind_of(value: object) -> str:
+    """Return what `value` is, for messages."""
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
 def format_bytes(size: float) -> str:
     """Return a number of bytes as text, for example '1.5 GB'."""
     for unit in ("B", "KB", "MB", "GB", "TB", "PB"):

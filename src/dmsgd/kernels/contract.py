@@ -17,13 +17,14 @@ from dmsgd.features import Features, as_features
 from dmsgd.features.products import row_norms2
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, check_nonzero
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.messages import counted
+from dmsgd.inputs.messages import counted, kind_of
 from dmsgd.inputs.scalars import as_share
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.progress import EIGH, LONG, format_seconds, plan_work, run_interruptible
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.decompose import solve_triangular
-from dmsgd.spectra.eigenpairs import changed, spectrum_of_matrix, truncate
+from dmsgd.spectra.decompose import eigenvalues, solve_triangular
+from dmsgd.spectra.eigenpairs import spectrum_of_matrix, truncate
+from dmsgd.spectra.eigenvalues import Eigenvalues
 from dmsgd.spectra.rounding import EPS, Rounding
 
 log = logging.getLogger("dmsgd")
@@ -90,6 +91,17 @@ class Kernel(ABC):
         found = self._spectrum_of_entries(tol) if factor is None else factor.spectrum(tol)
         return recorded(found, self, f"exact(tol={tol.hex()})")
 
+    def eigenvalues(self) -> Eigenvalues:
+        """Return all eigenvalues above rounding, without eigenvectors, which take most time."""
+        if self.on_gpu():
+            return self.spectrum()
+        n, everything = self.n, np.arange(self.n)
+        what = f"the eigenvalues of the full matrix of {self!r}"
+        plan_work(n**3, 3 * n**2, what, "pass scale=, or spectrum='nystrom'")
+        values = eigenvalues(self.block(everything, everything))[::-1]
+        hidden = (n - values.size) * Rounding(1.0, n).cutoff
+        return Eigenvalues(values, n, Rounding(1.0, n, hidden=hidden), repr(self))
+
     def _spectrum_of_entries(self, tol: float) -> Spectrum:
         what, everything = f"the full matrix of {self!r} with its eigenvectors", np.arange(self.n)
         if self.on_gpu():
@@ -114,15 +126,15 @@ class Kernel(ABC):
 def exact(kernel: Kernel, tol: float = 0.0) -> Spectrum:
     """Return the spectrum of `kernel`: all eigenvalues that rounding can tell from zero.
 
-    tol: leave out eigenvalues up to `tol` times the largest, too. The result is then the spectrum
-         of another kernel, and its `trace_error` is the share of the trace that is left out.
+    tol: Eigenvalues up to `tol` times the largest are left out, too. The result is then the
+         spectrum of another kernel, and its `trace_error` is the share of the trace left out.
 
     Rounding hides eigenvalues below about 1e-14 of the largest in a kernel given by its entries,
-    and below 1e-28 in one given by features. O(n d min(n, d)) for linear kernels, O(n³) and n²
-    memory otherwise. The route is "dual" by the d x d matrix FᵀF of features F (d < n), "primal" by
-    an n x n matrix, "diagonal" for sparse features with one entry per row, as labels, or "pivoted
-    Cholesky" for entries of low numerical rank: O(n r²), from a factor that equals them up to
-    rounding. See also `nystrom` and `pivoted_cholesky` for kernels that are too large.
+    and below 1e-28 in one given by features. It takes O(n d min(n, d)) for linear kernels, and
+    O(n³) with n² memory otherwise. The route is "dual" by the d x d matrix FᵀF of features F
+    (d < n), "primal" by an n x n matrix, "diagonal" for sparse features with one entry per row, as
+    labels, or "pivoted Cholesky" for entries of low numerical rank: O(n r²), from a factor that
+    equals them up to rounding. See also `nystrom` and `pivoted_cholesky` for larger kernels.
 
     >>> from dmsgd.kernels import Linear
     >>> exact(Linear([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).values
@@ -154,18 +166,24 @@ def low_rank_factor(L: FloatArray) -> FloatArray | None:
     return F
 
 
+def independent(L: FloatArray, least: float) -> tuple[IntArray, FloatArray]:
+    """Return items of which the ones before leave more than `least`, and T with T Tᵀ their L."""
+    solve = partial(linalg.lapack.dpstrf, L, tol=least, lower=1)
+    T, order, rank, _ = run_interruptible(solve, len(L) ** 3 / 3, f"the factor of {len(L):,} items")
+    return order[:rank] - 1, np.tril(T[:rank, :rank])
+
+
 def recorded(spectrum: Spectrum, kernel: Kernel, method: str, **parts: Any) -> Spectrum:
     """Return the spectrum with these parts, the kernel it stands for and how it was computed."""
     names = {"kernel": repr(kernel), "data": kernel.fingerprint(), "method": method}
-    return changed(spectrum, **names, **parts)
+    return spectrum.replaced(**names, **parts)
 
 
 def as_kernel(value: Any, caller: str) -> Kernel:
     """Return `value` if it is a kernel, which `caller` needs."""
     if not isinstance(value, Kernel):
-        name = value.__name__ if isinstance(value, type) else type(value).__name__
         raise TypeError(
-            f"{caller} needs a kernel, got {name}; make one of features first, such as "
+            f"{caller} needs a kernel, got {kind_of(value)}; make one of features first, such as "
             f"{caller}(Linear(X))"
         )
     return value

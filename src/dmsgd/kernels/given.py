@@ -11,7 +11,7 @@ from dmsgd.features.products import row_norms2
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
-from dmsgd.kernels.contract import Kernel
+from dmsgd.kernels.contract import Kernel, independent
 from dmsgd.runtime.memory import reserve
 
 
@@ -30,9 +30,8 @@ class Given(Kernel):
         self.whole, self.items, self.least, self.n = whole, items, least, whole.n
         reserve(whole.n * items.size, f"what is given of {whole.n:,} items", "give fewer items")
         block = whole.block(items, items)
-        triangle, order, rank, _ = linalg.lapack.dpstrf(block, tol=least * block.max(), lower=1)
-        triangle = np.tril(triangle[:rank, :rank])
-        columns = on_host(whole.columns(items[order[:rank] - 1]))
+        kept, triangle = independent(block, least * block.max())
+        columns = on_host(whole.columns(items[kept]))
         self._C = linalg.solve_triangular(triangle, columns.T, lower=True, check_finite=False).T
         self._left: FloatArray = np.maximum(whole.diag() - row_norms2(self._C), 0.0)
         self._left[items] = 0.0

@@ -34,7 +34,7 @@ class GrowingLandmarks:
     """
 
     def __init__(self, kernel: Kernel, least: int, usual: int, most: int) -> None:
-        self.kernel, self.least, self.usual, self.most = kernel, least, usual, most
+        self.kernel, self.least, self.most = kernel, least, most
         self.count = 0
         rng = np.random.default_rng(seed_key(0))
         self.items, held = np.arange(kernel.n), np.arange(0)
@@ -85,7 +85,7 @@ class GrowingLandmarks:
         return float(ratios(values, k)[-1, k]) if values.size >= k else 0.0
 
     def _expected(self, count: int) -> float:
-        """Return what so many would leave out if that goes on to fall by the power it did."""
+        """Return what `count` landmarks would leave out if it goes on falling at the same power."""
         left = np.maximum(self._left, lost_by_factor(self.count, self._left[0]))
         half = (self.count + 1) // 2
         power = np.log(left[half] / left[-1]) / np.log(self.count / half)
@@ -99,5 +99,5 @@ class GrowingLandmarks:
             if self.count < self.most and isinstance(F, np.ndarray):
                 F = F.copy()  # the factor may grow on
             factor = as_features(F, allow_tiny=True)
-        method = f"landmarks({self.count}, usual={self.usual}, of={self.items.size})"
+        method = f"landmarks({self.count} of {self.items.size})"
         return landmark_spectrum(self.kernel, self.items[pivots], "pivots", method, factor)

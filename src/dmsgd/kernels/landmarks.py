@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, random_rows
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted, require
 from dmsgd.inputs.scalars import Seed, as_choice, as_part, seed_key
-from dmsgd.kernels.contract import Kernel, as_kernel, recorded
+from dmsgd.kernels.contract import Kernel, as_kernel, independent, recorded
 from dmsgd.kernels.pivoted_cholesky import factor, low_rank_spectrum
 from dmsgd.runtime.progress import announce, run_interruptible
 from dmsgd.spectra.eigenpairs import Spectrum, truncate
@@ -29,14 +28,16 @@ PASSES, STARTS = 5, 9
 def nystrom(kernel: Kernel, landmarks: Any, how: str = "uniform", seed: Seed = 0) -> Spectrum:
     """Return an approximate spectrum of a kernel L: that of L̂ = C W⁺ Cᵀ (Affandi et al. 2013).
 
-    landmarks: how many items, or their numbers; C holds their columns of L, W their block.
-    how:       "uniform" at random; "pivots" of a randomly pivoted Cholesky of 20,000 items, which
-               finds rare groups too; or "kmeans": the items nearest to k-means centres.
+    landmarks: The number of landmark items, or the items themselves. C holds their columns of L,
+               and W their block.
+    how:       How a number of landmarks is chosen: "uniform" takes them at random, "pivots" from a
+               randomly pivoted Cholesky of 20,000 items, which finds rare groups too, and "kmeans"
+               takes the items nearest to k-means centres.
 
-    n m kernel entries and O(n m²) operations for m landmarks. Draws are exact for L̂ <= L;
-    `trace_error` is the share of the trace of L that L̂ leaves out. For an RBF kernel over features
-    in blocks, C is computed block by block and never stored. Raises ValueError if there are more
-    landmarks than items. See also `pivoted_cholesky`, `exact`.
+    It takes n m kernel entries and O(n m²) operations for m landmarks. Draws are exact for L̂ <= L,
+    and `trace_error` is the share of the trace of L that L̂ leaves out. For an RBF kernel over
+    features in blocks, C is computed block by block and never stored. Raises ValueError if there
+    are more landmarks than items. See also `pivoted_cholesky`, `exact`.
 
     >>> import dmsgd
     >>> nystrom(dmsgd.kernels.RBF([[0.0], [1.0], [2.0]], scale=2.0), [0, 2])
@@ -62,7 +63,8 @@ def landmark_spectrum(
 ) -> Spectrum:
     """Return the spectrum for these landmarks, from features F with F Fᵀ = L̂ if there are some."""
     if F is None:
-        kept, triangle = _independent(_landmark_block(kernel, items))
+        L = _landmark_block(kernel, items)
+        kept, triangle = independent(L, lost_by_factor(len(L), float(L.diagonal().max())))
         F = kernel.landmark_features(items[kept], triangle)
     route = f"Nyström, {items.size} landmarks ({how})"
     return low_rank_spectrum(kernel, F, route, method)
@@ -105,15 +107,6 @@ def _choose_landmarks(kernel: Kernel, count: int, how: str, key: int) -> IntArra
         return _cluster(kernel, count, key)[1]
     items = random_rows(kernel.n, max(SAMPLE, 4 * count), rng)
     return items[factor(kernel.subset(items), count, 0.0, int(rng.integers(2**63)))[1]]
-
-
-def _independent(L: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return which landmarks are independent beyond rounding, and T with T Tᵀ their block of L."""
-    m = len(L)
-    least = lost_by_factor(m, float(L.diagonal().max()))
-    solve = partial(linalg.lapack.dpstrf, L, tol=least, lower=1)
-    T, order, rank, _ = run_interruptible(solve, m**3 / 3, f"the factor of {m:,} landmarks")
-    return order[:rank] - 1, np.tril(T[:rank, :rank])
 
 
 def _landmark_block(kernel: Kernel, items: IntArray) -> FloatArray:

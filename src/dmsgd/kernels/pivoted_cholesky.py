@@ -41,12 +41,14 @@ def pivoted_cholesky(
 ) -> Spectrum:
     """Return an approximate spectrum of a kernel L: that of L̂ <= L, of at most `rank`.
 
-    rank: the factor gets `oversampling` times as many columns, of whose span the best `rank`
-          directions are kept: about the error of the best L̂ of that rank. 1,000 if there is no tol.
-    tol:  stop as soon as the factor leaves out at most this share of trace(L).
+    rank: The largest rank of L̂. The factor gets `oversampling` times as many columns, and the best
+          `rank` directions of their span are kept, with about the error of the best L̂ of that
+          rank. The default is 1,000 if there is no tol.
+    tol:  The factor stops growing when it leaves out at most this share of trace(L).
 
-    For p columns: n p kernel entries, O(n p²) operations, one (n, p) factor; L is never formed.
-    Draws are exact for L̂; `trace_error` is the share of the trace of L that L̂ leaves out.
+    A factor of p columns takes n p kernel entries, O(n p²) operations and n p numbers; L is never
+    formed. Draws are exact for L̂, and `trace_error` is the share of the trace of L that it leaves
+    out.
     See also `nystrom`, `exact`.
 
     >>> import dmsgd
@@ -84,7 +86,7 @@ class PartialCholesky:
 
     columns:  how many there is room for; the columns of a narrower factor are the first of a wider
               one, unless it was widened.
-    eligible: the first so many items may be pivots, by default all.
+    eligible: how many of the items, from the first on, may be pivots; by default all.
     pivots:   the item of each column.
     """
 

@@ -10,6 +10,7 @@ import numpy as np
 from dmsgd.features import Features
 from dmsgd.inputs.arrays import FloatArray, as_array, as_items, as_matrix
 from dmsgd.inputs.fingerprint import digest, fingerprint
+from dmsgd.inputs.messages import kind_of
 from dmsgd.kernels.contract import Kernel
 from dmsgd.runtime.progress import run_interruptible
 
@@ -68,6 +69,16 @@ class Precomputed(Kernel):
 
     def __repr__(self) -> str:
         return f"Precomputed({self.n} items)"
+
+
+def kernel_of(L: Any, name: str = "L") -> Kernel:
+    """Return L as a kernel: an (n, n) array becomes a `Precomputed` one."""
+    if isinstance(L, Kernel):
+        return L
+    is_matrix = isinstance(L, list | tuple) or hasattr(L, "__array__") or hasattr(L, "toarray")
+    if isinstance(L, type) or not is_matrix:
+        raise TypeError(f"{name} must be an (n, n) array or a Kernel, got {kind_of(L)}")
+    return Precomputed(L, name)
 
 
 def looks_like_kernel_matrix(F: Features) -> bool:

@@ -15,9 +15,9 @@ from dmsgd.spectra.decompose import like
 def with_quality(kernel: Kernel, quality: Any, diversity: float = 0.5) -> Kernel:
     """Return the kernel with L_ij = q_i S_ij q_j, where S is `kernel` and q `quality`.
 
-    quality:   (n,) numbers >= 0: how much each item is worth, whatever it is similar to.
-    diversity: in (0, 1], how much similarity counts against quality: q is raised to the power
-               (1 - diversity) / diversity, which is 1 at 0.5 and 0 at 1.
+    quality:   How much each item is worth, whatever it is similar to: n numbers, none below 0.
+    diversity: How much similarity counts against quality, above 0 and at most 1. q is raised to
+               the power (1 - diversity) / diversity, which is 1 at 0.5 and 0 at 1.
 
     Raises ValueError if a quality is negative, or all are zero. See also `select`, `diversify`.
 

@@ -9,6 +9,7 @@ import numpy as np
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import as_frozen_features
 from dmsgd.features.map_types import NystromFeatures
+from dmsgd.features.median import median_above_rounding
 from dmsgd.features.products import similarity, squared_distances
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, random_rows
 from dmsgd.inputs.fingerprint import digest
@@ -104,10 +105,7 @@ def median_scale(X: Any, seed: Seed = 0) -> float:
 
 def median_distance(squares: FloatArray) -> float:
     """Return the median distance between distinct items, from their (m, m) squared distances."""
-    squares = squares[~np.tri(len(squares), dtype=bool)]
-    positive = squares[squares > 1e-12 * squares.max(initial=0.0)]
-    if positive.size == 0:
+    found = median_above_rounding(squares[~np.tri(len(squares), dtype=bool)])
+    if not found:
         raise ValueError("all items look alike, so no distance suggests a scale; pass scale=")
-    middle = [(positive.size - 1) // 2, positive.size // 2]
-    positive.partition(middle)  # np.median takes longer than all of this for few items
-    return float(np.sqrt(positive[middle].mean()))
+    return float(np.sqrt(found))

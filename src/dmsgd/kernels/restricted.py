@@ -10,7 +10,7 @@ from dmsgd.features.map_types import ScaleRows
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
-from dmsgd.spectra.eigenpairs import Spectrum, changed, truncate
+from dmsgd.spectra.eigenpairs import Spectrum, truncate
 from dmsgd.spectra.rounding import Rounding
 
 #: Where a set avoids the excluded items with less than the square of this probability, rounding
@@ -29,17 +29,16 @@ def without(spectrum: Spectrum, items: IntArray) -> Spectrum:
     A = spectrum.eigenvectors.factor(spectrum.values, spectrum.tol == 0)
     kept = np.ones(spectrum.n)
     kept[items] = 0.0
-    found = spectrum_or_none(as_features(A, allow_tiny=True).mapped(ScaleRows(kept)))
+    found = spectrum_or_empty(as_features(A, allow_tiny=True).mapped(ScaleRows(kept)))
     if not found.rank:
-        return changed(spectrum, values=found.values, vectors=found.vectors)
+        return spectrum.replaced(values=found.values, vectors=found.vectors)
     old, shrunk = spectrum.rounding, float(spectrum.values[0] / found.values[0])
     power, size = max(old.power, 0.5), max(old.size, found.rounding.size)
     rounding = Rounding(power, size, old.scale * shrunk, old.hidden * shrunk)
     cut = truncate(found.values, found.vectors, found.route, rounding)
     lost = spectrum.values.sum() * spectrum.trace_error / (1 - spectrum.trace_error)
     fewer = f"without {counted(items.size, 'item')}"
-    return changed(
-        cut,
+    return cut.replaced(
         route=f"{spectrum.route}, {fewer}",
         tol=spectrum.tol,
         trace_error=float(lost / (lost + cut.values.sum())),
@@ -65,15 +64,15 @@ def marginal_without(K: Spectrum, complement: FloatArray, items: IntArray) -> Sp
     if np.abs(R.diagonal()).min() <= NEVER:
         raise ValueError("every set contains some of the excluded items; exclude fewer")
     Q = linalg.solve_triangular(R, V.T, trans="T").T
-    found = spectrum_or_none(as_features(np.ascontiguousarray(Q), allow_tiny=True))
-    return changed(found, route=f"{K.route}, without {items.size}")
+    found = spectrum_or_empty(as_features(np.ascontiguousarray(Q), allow_tiny=True))
+    return found.replaced(route=f"{K.route}, without {items.size}")
 
 
-def spectrum_or_none(F: Features) -> Spectrum:
+def spectrum_or_empty(F: Features) -> Spectrum:
     """Return the spectrum of features, of rank 0 if all are zero."""
     try:
         return F.spectrum(overwrite=True)
     except ValueError:
         if F.row_norms2().any():
             raise
-        return changed(None, values=np.empty(0), vectors=np.empty((F.n, 0)))
+        return Spectrum.unchecked(np.empty(0), np.empty((F.n, 0)))

@@ -174,14 +174,14 @@ class Schedule:
         rows = {
             "draws": f"{len(self):,} of {self.k:,} out of {self.n:,} items",
             "seed": str(self.seed),
-            "place": str(self.path or "in memory"),
+            "stored": str(self.path or "in memory"),
             "design": self.record.design,
         }
         return html_repr("Schedule", rows, self._inclusion)
 
     def __repr__(self) -> str:
-        place = self.path or "in memory"
-        return f"Schedule({len(self)} draws of {self.k} out of {self.n}, seed {self.seed}, {place})"
+        where = self.path or "in memory"
+        return f"Schedule({len(self)} draws of {self.k} out of {self.n}, seed {self.seed}, {where})"
 
 
 def _unpickled(path: str, checksum: str) -> Schedule:
@@ -205,16 +205,16 @@ def presample(
 ) -> Schedule:
     """Return the first `steps` batches of `design` as a schedule, in memory or at `path`.
 
-    seed:      an int is kept; anything else is turned into an int, which is the schedule's seed.
-    path:      where it is stored, with or without .npy (see `dmsgd.schedules.files`). If the same
+    seed:      An int is kept. Anything else is turned into an int, which is the schedule's seed.
+    path:      Where it is stored, with or without .npy (see `dmsgd.schedules.files`). If the same
                schedule is there, it is returned; if a part of it is there, because a process was
                killed, that is completed to the same bytes. While another process draws it, this
                one waits. With seed=None, a schedule of any seed counts as the same.
-    workers:   threads, -1 for all cores; they do not change the draws.
-    progress:  show a progress bar.
-    client:    a dask.distributed Client: the draws are made on its cluster, and are the same.
-    overwrite: replace another schedule at `path`, or a damaged or unfinished one, which otherwise
-               raises ValueError. Files that are not part of a schedule are never replaced.
+    workers:   The number of threads, -1 for all cores. It does not change the draws.
+    progress:  Whether to show a progress bar.
+    client:    A dask.distributed Client, on whose cluster the same draws are made.
+    overwrite: Whether to replace another schedule at `path`, or a damaged or unfinished one, which
+               otherwise raises ValueError. Files that are not part of a schedule stay.
 
     A design without closed forms (SwapChain, PoissonDisk) is drawn and stored like any other; only
     `inclusion` of its schedule raises ValueError. Raises OSError if the disk is full and

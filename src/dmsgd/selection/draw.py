@@ -8,7 +8,6 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.designs.chosen_spectrum import eigenvalues_of
 from dmsgd.designs.greedy import greedy_items
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.errors import InputError, warn_kernel
@@ -20,7 +19,7 @@ from dmsgd.kernels.given import Given
 from dmsgd.kernels.quality import Quality
 from dmsgd.selection.walk import DEPENDENT, ERROR, Walk
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.eigenpairs import changed
+from dmsgd.spectra.eigenvalues import Eigenvalues
 from dmsgd.spectra.rounding import Rounding
 
 #: Up to this many items, or TIMES k where that is at most MOST, the spectrum is exact: a walk
@@ -153,7 +152,7 @@ class Target:
         return replace(self, rows=rows, q=self.q[items], given=np.searchsorted(items, self.given))
 
     def _computable(self, square: float) -> bool:
-        return any(self._sound(kernel, eigenvalues_of(kernel)) for kernel in self._kernels(square))
+        return any(self._sound(kernel, kernel.eigenvalues()) for kernel in self._kernels(square))
 
     def _walks(self, square: float) -> bool:
         return self._walk(square).complete
@@ -183,7 +182,7 @@ class Target:
         for kernel in self._kernels(square):
             spectrum = find(kernel)
             if self._sound(kernel, spectrum):
-                design = KDPP(changed(spectrum, rounding=Rounding()), self.k)
+                design = KDPP(spectrum.replaced(rounding=Rounding()), self.k)
                 return np.asarray(design.sample(1, self.key)[0])
         return None
 
@@ -197,11 +196,11 @@ class Target:
                 return found
             rank *= 2
 
-    def _sound(self, kernel: Kernel, spectrum: Spectrum) -> bool:
+    def _sound(self, kernel: Kernel, spectrum: Eigenvalues) -> bool:
         """Return whether neither rounding nor what is left out of the kernel changes sets."""
         larger = kernel.rounding if isinstance(kernel, Given) else 1.0
         rounding = replace(spectrum.rounding, power=1.0, scale=larger)
-        seen = changed(spectrum, rounding=rounding)
+        seen = spectrum.replaced(rounding=rounding)
         return (
             seen.rank >= self.k
             and seen.inclusion_error(self.k) <= VISIBLE

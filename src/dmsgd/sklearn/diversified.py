@@ -133,6 +133,8 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if "estimator_" in vars(self):
             return getattr(self.estimator_, name)
         method = getattr(self.estimator, name)  # raises AttributeError where there is none
+        if name.endswith("_") or not callable(method):
+            check_is_fitted(self, "estimator_")  # raises, with an error that is an AttributeError
         # With its signature: a search asks whether `score` takes sample_weight.
         return wraps(method)(lambda *_, **__: check_is_fitted(self, "estimator_"))
 

@@ -17,7 +17,7 @@ from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.runtime.progress import EIGH, plan_work
 from dmsgd.spectra.decompose import settle
-from dmsgd.spectra.eigenpairs import Spectrum, changed
+from dmsgd.spectra.eigenpairs import Spectrum
 from dmsgd.spectra.rounding import DEPENDENT, Rounding
 
 
@@ -45,7 +45,7 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Spectrum:
             why = "is a duplicate or a combination of the others, so that the determinant is zero"
         raise ValueError(f"no batch contains all given items: item {items[j]} {why}; leave it out")
     if given == rank:
-        return changed(spectrum, values=np.empty(0), vectors=np.empty((spectrum.n, 0)))
+        return spectrum.replaced(values=np.empty(0), vectors=np.empty((spectrum.n, 0)))
     P, N = Q[:, given:], linalg.qr(V.T, check_finite=False)[0][:, given:]
     W, S, _ = linalg.svd(N.T @ (roots[:, None] * P), check_finite=False)
     values, turn = S**2, N @ W
@@ -56,8 +56,7 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Spectrum:
     rounding, shrunk = spectrum.rounding, float(spectrum.values[0] / values[0])
     rounded = np.maximum(lengths**2, (rounding.power == 1) * spectrum.values.sum() / spectrum.n)
     largest = max(spectrum.values[0], float(np.max(rounded / left**2 * before)))
-    return changed(
-        spectrum,
+    return spectrum.replaced(
         values=values,
         vectors=spectrum.eigenvectors.rotate(turn, items),
         route=f"{spectrum.route}, given {given}",

@@ -80,7 +80,7 @@ class Eigenvectors:
         )
 
     def sampler_any_size(self, probabilities: FloatArray) -> Callable[[int, int], IntArray]:
-        """Return (key, t) -> items of batch t of the DPP that chooses eigenvectors so."""
+        """Return (key, t) -> items of batch t of the DPP with these eigenvectors' probabilities."""
         return dpp_sampler(DenseTables(self.V), probabilities)
 
     def __repr__(self) -> str:

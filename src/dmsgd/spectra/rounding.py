@@ -65,8 +65,8 @@ class Rounding:
     def equal_groups(self, values: FloatArray) -> Iterator[slice]:
         """Yield the slices of two or more eigenvalues, largest first, that cannot be told apart.
 
-        Rounding may move all values of a group to its first, which is no farther than WIDEST:
-        neighbours do not chain.
+        Rounding may have moved the first of a group up and the others down, each by `noise`; no
+        value is farther from the first than WIDEST: neighbours do not chain.
 
         >>> list(Rounding(1.0).equal_groups(np.array([2.0, 1.0, 1.0, 0.5])))
         [slice(1, 3, None)]
@@ -74,7 +74,7 @@ class Rounding:
         if not values.size:
             return
         top = self.scale * float(values[0])
-        moved = self.noise * top**self.power * values ** (1 - self.power)
+        moved = 2 * self.noise * top**self.power * values ** (1 - self.power)
         least = values - np.minimum(moved, WIDEST * values)
         begun = np.flatnonzero(values[1:] >= least[:-1])
         stop = 0
@@ -109,5 +109,5 @@ class Rounding:
 
 
 def lost_by_factor(columns: int, trace: float) -> float:
-    """Return how much of the trace a factor of so many columns may leave out by rounding."""
+    """Return how much of the trace rounding may leave out of a factor with this many columns."""
     return Rounding(1.0, columns).noise * trace

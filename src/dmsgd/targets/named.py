@@ -95,15 +95,16 @@ def density(
     The density at an item is distance^(-m), with the distance to the neighbour number `neighbours`
     and the data's own dimension m (Levina and Bickel's estimate, its inverse averaged over items).
 
-    strength:        0 is uniform, 1 flattens the density completely.
-    least_effective: the effective share of items, (Σb)² / (n Σb²), is at least this: the strength
+    strength:        The power: 0 is uniform, and 1 flattens the density completely.
+    least_effective: The effective share of items, (Σb)² / (n Σb²), is at least this. The strength
                      is lowered where a few outliers would take all the batches.
-    seed:            chooses the 20,000 items in which neighbours are searched if there are more.
+    seed:            It chooses the 20,000 items in which neighbours are searched, if there are
+                     more.
 
     No b is above 0.9, or above (1 + k/n) / 2 where that is more: batches that take nearly all
-    items leave no room below 0.9. O(n) searches among at most 20,000 items. Raises ValueError if
-    there are no more items than neighbours, and `TargetError` if all of those are duplicates. See
-    also `diversify` with target="density".
+    items leave no room below 0.9. It takes n searches among at most 20,000 items. Raises ValueError
+    if there are no more items than neighbours, and `TargetError` if all of those are duplicates.
+    See also `diversify` with target="density".
 
     >>> dense, sparse = np.linspace(0, 1, 30), np.linspace(5, 50, 30)
     >>> b = density(np.r_[dense, sparse][:, None], k=10)

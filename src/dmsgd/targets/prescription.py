@@ -48,10 +48,10 @@ def prescribe(
     inclusion probabilities, its k-DPP is the closest to the given one (in relative entropy), and
     there is only one.
 
-    target: one positive number per item, scaled to sum to k (then b*_i < 1 must hold), or
-            "uniform". `dmsgd.diversify` also takes "balanced" and "density".
-    tol:    largest relative error of an inclusion probability.
-    start:  what an earlier call returned for the same kernel and a similar target: the search
+    target: One positive number per item, which are scaled to sum to k (then b*_i < 1 must hold),
+            or "uniform". `dmsgd.diversify` also takes "balanced" and "density".
+    tol:    The largest relative error of an inclusion probability.
+    start:  What an earlier call returned for the same kernel and a similar target. The search
             begins there, which saves most of it.
 
     A Spectrum stands for the kernel V diag(λ) Vᵀ; use one for kernels whose matrix is too large.
@@ -104,14 +104,14 @@ def scale_to_target(
     if isinstance(kernel, Kernel) and kernel.factor() is None:
         solved = _solve_entries(kernel, k, b, None if start is None else initial, tol)
         if solved is not None:
-            return Linear.computed(_rows(solved), origin, solved)
+            return Linear.computed(_features_of(solved), origin, solved)
     unit, narrow = _unit_rows(kernel, k)
     root = np.exp(_log_scale(narrow, k, b, initial, tol) / 2)
     return Linear.computed(unit.mapped(ScaleRows(root)), origin)
 
 
 def _unit_rows(kernel: Kernel | Spectrum, k: int) -> tuple[Features, Features]:
-    """Return features of the kernel with rows of length 1, and such with fewer columns than items.
+    """Return features of the kernel with rows of length 1, and some with fewer columns than items.
 
     The lengths of rows are what is solved for. A kernel without features gets V Λ^(1/2).
     """
@@ -135,10 +135,10 @@ def _unit(kernel: Kernel) -> Kernel:
 def _factor(spectrum: Spectrum, k: int) -> Features:
     spectrum.require_rank(k)
     spectrum.warn_rounding(k)
-    return _rows(spectrum)
+    return _features_of(spectrum)
 
 
-def _rows(spectrum: Spectrum) -> Features:
+def _features_of(spectrum: Spectrum) -> Features:
     F = np.asarray(spectrum.vectors) * np.sqrt(spectrum.values)
     return as_features(F, "kernel", allow_tiny=True)
 

@@ -174,9 +174,9 @@ class _LogDet(torch.autograd.Function):
     def backward(ctx: Any, grad: Any) -> Any:
         _refuse_second_derivatives()
         C, possible = ctx.saved_tensors
-        for place in (~possible & (grad != 0)).nonzero()[:1].tolist():
+        for index in (~possible & (grad != 0)).nonzero()[:1].tolist():
             raise ValueError(
-                f"set {place[0] if len(place) == 1 else tuple(place)} has probability zero, so its "
+                f"set {index[0] if len(index) == 1 else tuple(index)} has probability zero, so its "
                 f"log-probability has no gradient: its items are dependent (one is there twice, or "
                 f"they outnumber the features); leave out sets where log_prob is -inf"
             )

@@ -37,7 +37,7 @@ class UpdateFeatures(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Update the sampler, if the run goes on at the end of an epoch: Lightning starts none."""
-        if self.sampler.next_place[1] == 0:
+        if self.sampler.place.position == 0:
             self.on_train_epoch_start(trainer, pl_module)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -48,16 +48,16 @@ class Loader(DataLoader[Any]):
         check_batch_size(sampler.design.k, self.batch_size, sampler.num_replicas, sampler.pass_size)
         if isinstance(self.dataset, WithLossWeights):
             self.dataset.check_design(sampler.stream.fingerprint)
-        self._pass = (*sampler.next_place, sampler.stream)
+        self._pass = (sampler.place.epoch, sampler.place.position, sampler.stream)
         return super().__iter__(), *self._pass
 
-    def reached(self, place: tuple[int, int, Stream] | None) -> None:
+    def reached(self, now: tuple[int, int, Stream] | None) -> None:
         """Note how far training has got, None at the end of a pass."""
-        self._pass = place
+        self._pass = now
 
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands, as a plain dict: epoch, consumed items, design."""
-        sampler, last = self.sampler, self.sampler.last_pass
+        sampler, last = self.sampler, self.sampler.place.after
         if self._pass is not None and last is not None:
             return sampler.state(*self._pass)
         prepared = distributed.check_accelerate(sampler) is not None  # workers may be done before
@@ -67,11 +67,11 @@ class Loader(DataLoader[Any]):
                 f"{last.epoch} of this loader's sampler, and only it knows how many batches are "
                 f"done: save the epoch and that number yourself. {distributed.RESUME}"
             )
-        return sampler.state(*sampler.next_place, sampler.stream)  # of an epoch that was named
+        return sampler.next_state()  # of an epoch that was named
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state` at the next pass over the loader."""
-        position = self.sampler.place_in(state)[1]
+        position = self.sampler.place_in(state).position
         if position % self.batch_size:
             raise ValueError(
                 f"the state is {position} items into an epoch, and batches of {self.batch_size} "
@@ -123,13 +123,13 @@ def loader(
 ) -> Loader:
     """Return a DataLoader that gives every training step, over all ranks, one batch of `design`.
 
-    dataset:      map-style, of the n items that the design was made of.
-    design:       a design or Schedule to draw from; or a `DiverseSampler`, to be used as it is.
-    batch_size:   items per process and forward pass, by default k / (ranks x accumulation).
-    accumulation: backward passes per optimiser step.
-    steps, seed, shard: as for `DiverseSampler`.
-    loss_weights: hand out each item's loss weight as well (see `WithLossWeights`).
-    options:      any other DataLoader argument (num_workers, collate_fn, pin_memory, ...).
+    dataset:      A map-style dataset of the n items that the design was made of.
+    design:       The design or Schedule to draw from, or a `DiverseSampler`, used as it is.
+    batch_size:   The items per process and forward pass. The default is k / (ranks x accumulation).
+    accumulation: The number of backward passes per optimiser step.
+    steps, seed, shard: These are the arguments of `DiverseSampler`.
+    loss_weights: Whether each item comes with its loss weight (see `WithLossWeights`).
+    options:      Any other argument of DataLoader (num_workers, collate_fn, pin_memory, ...).
 
     Raises ValueError if k is not batch_size x ranks x accumulation, and TypeError for an argument
     that the design decides, such as shuffle. See also `DiverseSampler`, `diversify`, `Stratified`.

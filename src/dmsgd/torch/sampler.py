@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any
+from typing import Any, Literal, final
 
 import numpy as np
 from torch.utils.data import DistributedSampler
@@ -27,19 +28,37 @@ ANOTHER_PASS = (
     "say which epoch it is"
 )
 
+Origin = Literal["counted", "named", "loaded"]
+
+
+@final
+@dataclass(frozen=True)
+class Place:
+    """Where the next pass over a sampler begins.
+
+    epoch, position: its epoch, and how many indices of it this process has consumed.
+    origin: whether the epoch was counted up, named by `set_epoch`, or loaded with a state.
+    after:  the pass that was begun last, None once another epoch is named or a state is loaded.
+    """
+
+    epoch: int = 0
+    position: int = 0
+    origin: Origin = "counted"
+    after: EpochIterator | None = None
+
 
 class DiverseSampler(DistributedSampler[Any]):
     """A sampler of item numbers: each training step, over all ranks, gets one batch of a design.
 
-    design: a Design, or a Schedule, which has its own seed and an end; k = ranks x batch_size x
-            gradient accumulation. Give a plain DataLoader batch_size=k, or that part of it.
-    steps:  draws per epoch, by default n // k.
-    seed:   draw t of epoch e is row e * steps + t of design.sample(..., seed): all ranks agree
+    design: A Design, or a Schedule, which has its own seed and an end. Its k is ranks x batch_size
+            x gradient accumulation: give a plain DataLoader batch_size=k, or that part of it.
+    steps:  The draws per epoch. The default is n // k.
+    seed:   Draw t of epoch e is row e * steps + t of design.sample(..., seed). So all ranks agree
             without communication, and any step can be resumed at once.
-    shard:  whether to take this rank's part of each draw. "auto" does so under torch.distributed
-            (plain DDP, Lightning), but not under Accelerate, which cuts by itself.
-    num_replicas, rank: number of processes and number of this one, by default as
-            torch.distributed knows them whenever they are needed.
+    shard:  Whether to take this rank's part of each draw. "auto" does so under torch.distributed
+            (plain DDP, Lightning), but not under Accelerate, which cuts draws by itself.
+    num_replicas, rank: The number of processes, and the number of this one. By default
+            torch.distributed is asked for them whenever they are needed.
 
     Every pass over the sampler is the next epoch, unless `set_epoch` names it; it warns if the pass
     before was left early. A pass is steps * k / num_replicas ints, the draws' rows one after the
@@ -85,12 +104,7 @@ class DiverseSampler(DistributedSampler[Any]):
         self.replica = distributed.as_replica(rank, num_replicas)
         #: Items of a draw in a forward pass over all ranks, where `loader` has settled it.
         self.pass_size: int | None = None
-        #: Epoch and position (indices already consumed by this process) of the next pass.
-        self.next_place = (0, 0)
-        #: The pass that was begun last, None once another epoch is named or a state is loaded.
-        self.last_pass: EpochIterator | None = None
-        self._named = False  # whether the epoch of the next pass was named, or only counted up
-        self._loaded = False  # whether the next pass goes on from a loaded state
+        self.place = Place()
         self._warned = False  # of new features that cannot be used
         self._prefetcher: Prefetcher | None = None
         self.part()
@@ -132,8 +146,8 @@ class DiverseSampler(DistributedSampler[Any]):
     @property
     def epoch(self) -> int:
         """The epoch of the pass under way or, once it is named or loaded, of the next one."""
-        last = None if self._named else self.last_pass
-        return self.next_place[0] if last is None else last.epoch
+        place = self.place
+        return place.after.epoch if place.after and place.origin == "counted" else place.epoch
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
@@ -145,27 +159,26 @@ class DiverseSampler(DistributedSampler[Any]):
         An epoch before that of a state just loaded raises ValueError: it would undo the load.
         """
         distributed.check_accelerate(self)
-        epoch, planned = as_epoch(epoch, self.steps), self.next_place[0]
-        if self._loaded and epoch < planned:
+        epoch, place = as_epoch(epoch, self.steps), self.place
+        if place.origin == "loaded" and epoch < place.epoch:
             raise ValueError(
-                f"the loaded state stands in epoch {planned}, and now epoch {epoch} is named; go "
-                f"on with set_epoch({planned}), in Accelerate that of the prepared loader. Fabric "
-                f"counts from 0 in every run: there, go through the loader itself, without "
+                f"the loaded state stands in epoch {place.epoch}, and now epoch {epoch} is named; "
+                f"go on with set_epoch({place.epoch}), in Accelerate that of the prepared loader. "
+                f"Fabric counts from 0 in every run: there, go through the loader itself, without "
                 f"setup_dataloaders"
             )
         self._check_end(epoch)
-        if epoch != planned:
-            self.next_place = epoch, 0
-        self._named = True
-        if self.last_pass is not None and self.last_pass.epoch != epoch:
-            self.last_pass = None  # what is saved from now on is the epoch that was named
+        position = place.position if epoch == place.epoch else 0
+        origin: Origin = "named" if place.origin == "counted" else place.origin
+        # Without `after`, what is saved from now on is the epoch that was named.
+        after = place.after if place.after and place.after.epoch == epoch else None
+        self.place = Place(epoch, position, origin, after)
 
     def resume(self, state: dict[str, Any]) -> None:
         """Begin the next pass where `state`, of a `Loader` or an iterator, stands; O(1)."""
-        epoch, position = self.place_in(state)
-        self.next_place = (epoch, position) if position < len(self) else (epoch + 1, 0)
-        self._named = self._loaded = True
-        self.last_pass = None
+        place = self.place_in(state)
+        over = place.position == len(self)
+        self.place = replace(place, epoch=place.epoch + 1, position=0) if over else place
 
     def update(self, X: Any = None, *, weights: Any = None) -> bool:
         """Draw from new features, weights, or another design of the same size, from the next pass.
@@ -208,8 +221,12 @@ class DiverseSampler(DistributedSampler[Any]):
             "design": (stream if within else self.stream).fingerprint,
         }
 
-    def place_in(self, value: Any) -> tuple[int, int]:
-        """Return (epoch, position) of a state of this sampler; raise ValueError for another's."""
+    def next_state(self) -> dict[str, Any]:
+        """Return the state of the next pass."""
+        return self.state(self.place.epoch, self.place.position, self.stream)
+
+    def place_in(self, value: Any) -> Place:
+        """Return the place in a state of this sampler; raise ValueError for another's."""
         mine = self.state(0, 0, self.stream)
         state = as_state(value, mine)
         for name, own in mine.items():
@@ -230,33 +247,33 @@ class DiverseSampler(DistributedSampler[Any]):
                 f"as it was saved with, or save between draws"
             )
         self._check_end(epoch if consumed else epoch - 1)  # what follows a schedule's last epoch
-        return epoch, consumed // parts
+        return Place(epoch, consumed // parts, "loaded")
 
-    def begin(self) -> tuple[int, int]:
+    def begin(self) -> Place:
         """Return the place where a pass begins; called for its first index."""
         epoch = distributed.check_accelerate(self)
         if epoch is not None:
             self.set_epoch(epoch)
         distributed.check_initialized(self.shard, self.replica[1])
-        place, last = self.next_place, self.last_pass
-        self._check_end(place[0])
+        place, last = self.place, self.place.after
+        self._check_end(place.epoch)
         # Accelerate repeats an epoch that was left early, so its naming one means nothing.
-        if last and last.position < len(self) and (epoch is not None or not self._named):
+        unnamed = epoch is not None or place.origin == "counted"
+        if last and last.position < len(self) and unnamed:
             warnings.warn(
                 f"epoch {last.epoch} was left after {last.position} of {len(self)} indices, and "
-                f"this pass is epoch {place[0]}: "
+                f"this pass is epoch {place.epoch}: "
                 + (distributed.RESUME if epoch is not None else ANOTHER_PASS),
                 stacklevel=4,
             )
         return place
 
     def began(self, new: EpochIterator) -> None:
-        """Note the pass under way; another epoch named for the next one stays."""
-        if not self._named or self.next_place[0] == new.epoch:
-            self.last_pass, self.next_place = new, (new.epoch + 1, 0)
-            self._named = self._loaded = False
+        """Note the pass under way, unless another epoch was named for the next one."""
+        if self.place.origin == "counted" or self.place.epoch == new.epoch:
+            self.place = Place(new.epoch + 1, after=new)
 
-    def rows(self, stream: Stream, first: int, last: int, width: int) -> Iterator[IntArray]:
+    def draws(self, stream: Stream, first: int, last: int, width: int) -> Iterator[IntArray]:
         """Yield draws first..last; of each, this process uses `width` columns."""
         prefetcher, self._prefetcher = self._prefetcher, None  # no other pass takes the same draws
         if prefetcher is None or not prefetcher.goes_on(stream, first):
@@ -273,7 +290,7 @@ class DiverseSampler(DistributedSampler[Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Copy all but the pass under way: a copy begins the next one."""
-        return {**self.__dict__, "last_pass": None, "_prefetcher": None}
+        return {**vars(self), "place": replace(self.place, after=None), "_prefetcher": None}
 
 
 class EpochIterator(Iterator[int]):
@@ -290,21 +307,21 @@ class EpochIterator(Iterator[int]):
         self.epoch = self.position = 0  # of which epoch how many indices this process has taken
 
     def __next__(self) -> int:
-        indices = self._indices or self._begin(*self._sampler.begin())
+        indices = self._indices or self._begin(self._sampler.begin())
         index = next(indices)
         self.position += 1
         return index
 
-    def _begin(self, epoch: int, position: int) -> Iterator[int]:
+    def _begin(self, place: Place) -> Iterator[int]:
         """Set and return the indices from this place on."""
         sampler = self._sampler
-        self.stream, self.epoch, self.position = sampler.stream, epoch, position
+        self.stream, self.epoch, self.position = sampler.stream, place.epoch, place.position
         part, parts = sampler.part()
         width = self.stream.k // parts
-        step, skip = divmod(position, width)
-        first, last = epoch * sampler.steps + step, (epoch + 1) * sampler.steps
+        step, skip = divmod(place.position, width)
+        first, last = place.epoch * sampler.steps + step, (place.epoch + 1) * sampler.steps
         mine = slice(part * width, (part + 1) * width)
-        rows = sampler.rows(self.stream, first, last, width)
+        rows = sampler.draws(self.stream, first, last, width)
         indices = chain.from_iterable(chunk[:, mine].ravel().tolist() for chunk in rows)
         self._indices = islice(indices, skip, None) if skip else indices
         sampler.began(self)
@@ -313,12 +330,12 @@ class EpochIterator(Iterator[int]):
     def state_dict(self) -> dict[str, Any]:
         """Return where this pass stands: epoch, consumed items, and of which design."""
         if self._indices is None:
-            return self._sampler.state(*self._sampler.next_place, self._sampler.stream)
+            return self._sampler.next_state()
         return self._sampler.state(self.epoch, self.position, self.stream)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Stand exactly where `state` says, also at the end of an epoch."""
-        self._begin(*self._sampler.place_in(state))
+        self._begin(self._sampler.place_in(state))
 
 
 def as_state(value: Any, names: Iterable[str]) -> Mapping[str, Any]:

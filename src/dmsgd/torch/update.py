@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dmsgd.designs.build import SPARE, remake
 from dmsgd.designs.contract import Design
+from dmsgd.designs.recipe import SPARE, prepared
 from dmsgd.errors import RankError, warn_kernel
+from dmsgd.features import as_features
 from dmsgd.torch import distributed
 
 
@@ -23,13 +24,28 @@ def new_design(design: Any, X: Any, weights: Any) -> Any:
         X, weights = distributed.broadcast_from_rank_0((X, weights))
         if (X is None) == (weights is None):
             raise TypeError("update needs features, a design or weights=, and one of them only")
-        new = remake(design, X) if weights is None else _with_weights(design, weights)
+        new = _with_features(design, X) if weights is None else _with_weights(design, weights)
     if (new.n, new.k) != (design.n, design.k):
         raise ValueError(
             f"the new design has n={new.n}, k={new.k}; this sampler needs n={design.n}, "
             f"k={design.k}"
         )
     return new
+
+
+def _with_features(design: Any, X: Any) -> Any:
+    """Return what the recipe of `design` makes of X."""
+    if (recipe := getattr(design, "recipe", None)) is None:
+        raise TypeError("this design was not made by dmsgd.diversify; pass a design, not features")
+    F = as_features(X)
+    if F.n != design.n:
+        raise ValueError(f"X has {F.n} rows for the {design.n} items of the design")
+    try:
+        return recipe.build(F, design.k)
+    except ValueError:
+        if prepared(recipe.options, F).row_norms2().any():
+            raise
+        raise RankError(design.k, 0, "all features are zero", rbf=False) from None
 
 
 def _with_weights(design: Any, weights: Any) -> Any:
@@ -46,7 +62,7 @@ def warn_features_kept(design: Any, error: Exception) -> None:
     k = design.k
     problem = f"{error.found}; batches of {k} need {k}" if isinstance(error, RankError) else error
     columns, other = math.ceil(SPARE * k), ""
-    if design._asked_kernel == "linear":
+    if design.recipe.options.kernel == "linear":
         other = ', or pass kernel="auto" to diversify, which can then change to RBF'
     elif design.options.scale is not None:
         other = ", or leave out scale, so that diversify fits it to the features"

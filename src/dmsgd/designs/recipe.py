@@ -1,0 +1,213 @@
+"""`Recipe`: how `diversify` makes a k-DPP from features, to be asked again for other features."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from dmsgd.designs.chosen_spectrum import (
+    is_exact,
+    prescribed_spectrum,
+    spectrum_for,
+    warn_unsuitable_scale,
+)
+from dmsgd.designs.greedy import greedy_set
+from dmsgd.designs.kdpp import KDPP
+from dmsgd.designs.options import DesignOptions
+from dmsgd.designs.scale import suggest_scale
+from dmsgd.errors import RankError, warn_kernel
+from dmsgd.features import Features
+from dmsgd.features.map_types import Anneal, Normalize
+from dmsgd.features.maps import column_moments, concat_labels, standardize_map
+from dmsgd.inputs.arrays import FloatArray, as_quality
+from dmsgd.inputs.labels import as_classes
+from dmsgd.inputs.messages import counted
+from dmsgd.inputs.scalars import as_batch_size
+from dmsgd.kernels import RBF, Kernel, Linear, exact
+from dmsgd.kernels.mixed import Mixed
+from dmsgd.kernels.quality import Quality
+from dmsgd.spectra.eigenvalues import Eigenvalues
+from dmsgd.spectra.rounding import WARN_ABOVE
+
+#: A linear kernel with fewer directions than this times k leaves the batch no choice; eigenvalues
+#: up to this share of the largest are no directions.
+SPARE, NO_DIRECTION = 1.25, 1e-6
+#: A fitted scale is halved at most this often.
+HALVINGS = 20
+#: A column with this share of the kernel's trace is nearly all of it.
+WHOLE = 0.95
+
+
+class Choice(NamedTuple):
+    """A kernel, the options that name it, and its eigenvalues if the choice needed them.
+
+    They are a `Spectrum` where the design needs eigenvectors.
+    """
+
+    options: DesignOptions
+    kernel: Kernel
+    known: Eigenvalues | None = None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """The arguments of `diversify` besides the features and k.
+
+    options: the kernel may be "auto", which `build` decides.
+    labels:  (n,) classes, or None if they are not used.
+    target, quality: a name, (n,) numbers, or None.
+    """
+
+    options: DesignOptions
+    labels: Any = None
+    target: Any = None
+    quality: Any = None
+
+    def __post_init__(self) -> None:
+        w, diversity = self.options.w, self.options.diversity
+        if w > 0 and self.labels is None:
+            raise ValueError(f"w={w} mixes in labels, but labels is None; pass labels= or w=0")
+        if self.quality is None and diversity != DesignOptions.diversity:
+            raise ValueError(f"diversity={diversity:g} is for quality, which is not given")
+        if self.quality is not None and self.target is not None:
+            raise ValueError("a target fixes how often items are drawn; leave quality out")
+
+    def build(self, F: Features, k: int) -> KDPP:
+        """Return the k-DPP of these features; a kernel or a scale that is not given is chosen."""
+        k, w = as_batch_size(k, F.n), self.options.w
+        if w == 1 and k > (classes := np.unique(self.labels).size):
+            found = f"the labels have {counted(classes, 'class')}, and w=1 uses nothing else"
+            raise RankError(k, classes, found, rbf=False)
+        options, kernel, known = self._choose(F, k)
+        origin: Any = kernel
+        if self._needs_vectors(options, kernel):
+            origin = known = spectrum_for(options, kernel, k) if known is None else known
+        if known is not None and options.kernel == "rbf":
+            known.require_rank(k)
+            if options.spectrum == "auto":
+                warn_unsuitable_scale(known, k)
+        if self.target is not None:
+            origin = prescribed_spectrum(origin, k, self.target, kernel.features, self.labels)
+        design = KDPP.from_recipe(self, options, origin, k)
+        if self.target is None and w < 1 and F.d > 1:
+            _warn_dominating_column(options, F, origin.values)
+        return design
+
+    def _needs_vectors(self, options: DesignOptions, kernel: Kernel) -> bool:
+        """Return whether eigenvectors are needed: an exact kernel with a target gets others."""
+        return self.target is None or not is_exact(options, kernel)
+
+    def _choose(self, F: Features, k: int) -> Choice:
+        """Return the kernel of these features.
+
+        "auto" is linear if both the columns and the directions of the kernel are SPARE k at least,
+        and with w = 1, where only labels count.
+        """
+        asked, w = self.options.kernel, self.options.w
+        enough = min(math.ceil(SPARE * k), F.n)
+        if asked == "linear" or (asked == "auto" and (F.d >= enough or w == 1)):
+            options = replace(self.options, kernel="linear")
+            rows = prepared(options, F)
+            rows = concat_labels(rows, self.labels, w) if w > 0 else rows
+            kernel = self._with_quality(options, Linear(rows), F)
+            if asked == "linear":
+                return Choice(options, kernel)
+            try:
+                spectrum = exact(kernel)
+            except ValueError:
+                if kernel.diag().any():
+                    raise  # else all items are zero, and alike as any equal ones are to RBF
+            else:
+                directions = np.count_nonzero(spectrum.values > NO_DIRECTION * spectrum.values[0])
+                if directions >= enough or w == 1:
+                    return Choice(options, kernel, spectrum)
+        options = replace(self.options, kernel="rbf")
+        rows = prepared(options, F)
+        if options.scale is not None:
+            return Choice(options, self._with_classes(options, RBF(rows, options.scale), F))
+        return self._fit_scale(options, rows, F, k)
+
+    def _fit_scale(self, options: DesignOptions, rows: Features, F: Features, k: int) -> Choice:
+        """Return the RBF kernel of a scale at which k items are independent."""
+        try:
+            scale = suggest_scale(rows, k)
+        except ValueError:  # all items are alike
+            scale = 1.0
+        for halvings in range(HALVINGS):
+            name = f"suggested for {k}, halved {halvings} times"
+            kernel = self._with_classes(options, RBF.fitted(rows, scale, name), F)
+            known: Eigenvalues
+            if self._needs_vectors(options, kernel):
+                known = spectrum_for(options, kernel, k)
+            else:
+                known = kernel.eigenvalues()
+            enough = known.rank >= k and known.inclusion_error(k) <= WARN_ABOVE
+            if enough or options.spectrum in ("nystrom", "pivoted_cholesky"):
+                break
+            if halvings == 0:
+                worth = kernel.q if isinstance(kernel, Quality) else np.ones(rows.n)
+                items, independent = greedy_set(rows, worth, k)
+                if items.size < k:
+                    rank = max(items.size, known.rank)
+                    found = f"the data has {counted(rank, 'distinct item')}"
+                    found += " of quality above 0" * bool(worth.min() == 0)
+                    raise RankError(k, rank, found, rbf=False)
+                scale = min(scale, 2 * independent)
+            scale /= 2
+        return Choice(options, kernel, known)
+
+    def _with_classes(self, options: DesignOptions, kernel: Kernel, F: Features) -> Kernel:
+        """Return a kernel of features with the classes and the quality of the items."""
+        if options.w > 0:
+            kernel = Mixed(kernel, as_classes(self.labels, F.n)[1], options.w)
+        return self._with_quality(options, kernel, F)
+
+    def _with_quality(self, options: DesignOptions, kernel: Kernel, F: Features) -> Kernel:
+        """Return the kernel with the quality of the items; "length" is that of the rows of F."""
+        quality, name = self.quality, ""
+        if quality is None:
+            return kernel
+        if isinstance(quality, str):
+            lengths = replace(options, normalize=False, quality=None)
+            quality = np.sqrt(prepared(lengths, F).row_norms2())
+            name = f"length {options.diversity.hex()}"
+        return Quality(kernel, as_quality(quality, F.n, options.diversity), name)
+
+
+def prepared(options: DesignOptions, F: Features, like: Features | None = None) -> Features:
+    """Return the features with `rho`, `standardize` and `normalize` applied, without labels.
+
+    like: features that F is to be compared with, whose columns decide how F's are standardized.
+    """
+    if options.rho is not None:
+        anneal = Anneal(options.rho)
+        F, like = F.mapped(anneal), None if like is None else like.mapped(anneal)
+    if options.standardize:
+        F = F.mapped(standardize_map(F if like is None else like))
+    return F.mapped(Normalize()) if options.unit_rows else F
+
+
+def _warn_dominating_column(options: DesignOptions, F: Features, values: FloatArray) -> None:
+    """Warn if one column of X makes nearly all of the products of rows, or of squared distances.
+
+    values: the kernel's eigenvalues. A linear kernel's largest is at least the share of any column,
+    so X is read again only if one may dominate.
+    """
+    linear = options.kernel == "linear"
+    if linear and values.max() < WHOLE * values.sum():
+        return
+    origin, means, deviations = column_moments(prepared(options, F))
+    squares = deviations**2 + (origin + means) ** 2 * linear
+    widest = int(np.argmax(squares))
+    if squares[widest] >= WHOLE * squares.sum() > 0:
+        warn_kernel(
+            f"column {widest} of X (from 0) is {squares[widest] / squares.sum():.2%} of "
+            f"{'the kernel' if linear else 'all squared distances'}, so batches are diverse in "
+            f"little else: drop it if it is no feature, or standardize if columns are in different "
+            f"units",
+            standardize=True,
+        )
