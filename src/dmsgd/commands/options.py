@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from dmsgd.commands.data_files import FILES, DataFiles
+from dmsgd.commands.data_files import BESIDE, FILES, DataFiles
 from dmsgd.errors import as_options
 
 SEED = click.option(
@@ -132,9 +132,8 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
         quality = given.get("quality")
         by_length = quality == "length" and quality not in column_names(given["features"])
         files = DataFiles.named(given | {"quality": None if by_length else quality})
-        given = {name: each for name, each in given.items() if name not in FILES}
-        if "quality" in given:
-            given["quality"] = quality if by_length else None
+        given = {name: each for name, each in given.items() if name not in (*FILES, *BESIDE)}
+        given |= {"quality": quality} if by_length else {}
         names = [each.name for each in fields(DesignOptions) if each.name in given]
         options = DesignOptions(**{name: given.pop(name) for name in names})
         if files.labels is None and options.uses_labels:

@@ -338,3 +338,8 @@ def as_pairs(i: Any, j: Any, n: int) -> tuple[IntArray, IntArray]:
 def random_rows(n: int, most: int, rng: np.random.Generator) -> IntArray:
     """Return the item numbers 0..n-1, or `most` of them drawn at random, sorted."""
     return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+
+def evenly_spaced(n: int, most: int) -> IntArray:
+    """Return the item numbers 0..n-1, or `most` of them, evenly spaced."""
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
