@@ -67,8 +67,8 @@ def inspect(
     for line in found.lines(files.features):
         echo(line)
     if found.advice.options.batches != "uniform":
-        named = {name: getattr(files, name) for name in ("labels", "columns", "drop")}
-        given = {name: value for name, value in named.items() if value is not None}
+        named = ((name, getattr(files, name)) for name in ("labels", "columns", "drop"))
+        given = {name: value for name, value in named if value is not None}
         words = as_options({**found.advice.options.changed(), **given})
         name = shlex.quote(files.features)
         echo(f"  dmsgd sample {name} -k {k} -n 1000 {words} -o batches.npy")

@@ -63,16 +63,13 @@ def coverage(design: Source, steps: Any) -> FloatArray:
     [0.0, 0.1, 0.9]
     """
     _refuse_stored_partitions(design, "coverage")
-    b = inclusion_of(design)
-    counts = to_numpy(steps, "steps")
+    b, counts = inclusion_of(design), to_numpy(steps, "steps")
     if counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(f"steps must be whole numbers of at least 0, got {steps!r}")
     epoch = design.batches if isinstance(design, Partition) else 1
     missed = np.maximum(1 - epoch * b, 0.0)
-    seen = [
-        1 - np.mean(missed ** float(t // epoch) * (1 - b * float(t % epoch)))
-        for t in counts.ravel().tolist()
-    ]
+    times = (divmod(each, epoch) for each in counts.ravel().tolist())
+    seen = [1 - np.mean(missed ** float(e) * (1 - b * float(t))) for e, t in times]
     return np.array(seen).reshape(counts.shape)
 
 

@@ -116,12 +116,9 @@ def gradient_variance(
     with np.errstate(over="ignore"):
         largest = max(np.abs(g).max(), (np.abs(a) * np.abs(g).max(axis=1)).max())
     if not largest <= LARGEST:
-        raise ValueError(
-            f"gradients, or their products with coefficients, reach {largest:.0e}, "
-            "and their squares overflow; rescale them"
-        )
-    stream = design.stream(seed)
-    b = inclusion_of(design)
+        what = f"gradients, or their products with coefficients, reach {largest:.0e}"
+        raise ValueError(f"{what}, and their squares overflow; rescale them")
+    stream, b = design.stream(seed), inclusion_of(design)
     y = a[:, None] * g
     mean = b @ y
     # Σ m_i is always k, so shifting all y_i changes no variance; this shift gives a mean of zero.

@@ -46,7 +46,7 @@ def page_of(found: Any, title: str, texts: Any, images: Any) -> str:
         "most": max([1e-9, *(count for each in found.batches for count in each.items.values())]),
         "number": number,
         "shown_name": lambda label: visible(label, NAME),
-        "examples": list(_examples(found, items)),
+        "examples": list(_examples(found, items, labels)),
         **_map(found, names, codes),
         "groups": list(_groups(found, items, codes)),
         "outliers": _outliers(found, items),
@@ -72,17 +72,16 @@ def _cards(found: Any, items: Items) -> Iterator[dict[str, Any]]:
     yield {"name": "dimension", "line": thinned(first, POINTS, sums[-1] or 1.0)}
 
 
-def _examples(found: Any, items: Items) -> Iterator[dict[str, Any]]:
+def _examples(found: Any, items: Items, labels: Any) -> Iterator[dict[str, Any]]:
     """Yield one batch of each kind, sorted by class, if there is something to look at."""
     if items.about["text"] is None and items.images is None:
         return
     most = LINES if items.images is None else PICTURES[items.images.shape[3]]
     for each in found.batches:
-        batch, held = np.sort(each.rows[each.design.sample(1, seed=0)[0]]), ""
-        if found._labels is not None:
-            labels = found._labels[batch]
-            batch = batch[np.argsort(labels, kind="stable")]
-            held = f": {np.unique(labels).size} of {counted(len(found.data.classes), 'class')}"
+        batch = np.sort(each.rows[each.design.sample(1, seed=0)[0]])
+        batch = batch[np.argsort(labels[batch], kind="stable")]
+        count, classes = np.unique(labels[batch]).size, len(found.data.classes)
+        held = f": {count} of {counted(classes, 'class')}" if classes else ""
         shown = batch[evenly_spaced(batch.size, most)]
         yield {"name": f"{each.name}{held}", "entries": [items.entry(int(item)) for item in shown]}
 

@@ -126,9 +126,8 @@ class _Study:
     def figures(self, name: str, design: ClosedForm, rows: IntArray) -> BatchFigures:
         """Return the figures of a design of these rows."""
         shares = {} if self.labels is None else class_shares(design, self.labels[rows])
-        items = {each: self.k * share for each, share in shares.items()}
-        n, sizes = self.X.n, self.facts.classes
-        often = {each: share * n / sizes[each] for each, share in shares.items()}
+        items = {c: self.k * share for c, share in shares.items()}
+        often = {c: share * self.X.n / self.facts.classes[c] for c, share in shares.items()}
         seen = float(coverage(design, -(-design.n // self.k)))
         numbers, draws = self._numbers(rows), None
         if isinstance(design, KDPP):
