@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dmsgd.features import Features
     from dmsgd.inputs.arrays import FloatArray
 
-#: What names the features and labels.
+#: Options that name the features and labels.
 FILES = ("features", "labels", "columns", "drop")
 #: Options whose value may be a column of the features, which is then no feature.
 BESIDE = ("id", "texts", "quality", "groups", "costs")

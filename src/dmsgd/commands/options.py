@@ -110,7 +110,7 @@ DESIGN = (
 
 
 def reads_features(options: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return what gives these options to a command, and its help the formats of features."""
+    """Return a decorator that gives a command these options, and its help the file formats."""
 
     def given(command: Callable[..., None]) -> Callable[..., None]:
         command.__doc__ = f"{cleandoc(command.__doc__ or '')}\n\n{FEATURES}"
