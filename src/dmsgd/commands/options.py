@@ -49,9 +49,7 @@ COLUMNS = (
         "lists of numbers if there are such columns]",
     ),
     click.option(
-        "--drop",
-        metavar="NAME,NAME",
-        help="Columns of a table that are no features, such as ids.",
+        "--drop", metavar="NAME,NAME", help="Columns of a table that are no features, such as ids."
     ),
 )
 QUALITY = "Worth of each item, >= 0: a column, or a file of numbers"
@@ -89,9 +87,7 @@ DESIGN = (
         help="Similarity of items: linear where there are 1.25 k columns, otherwise RBF.",
     ),
     click.option(
-        "--scale",
-        type=float,
-        help="Length scale of --kernel rbf.  [default: fitted to k]",
+        "--scale", type=float, help="Length scale of --kernel rbf.  [default: fitted to k]"
     ),
     *MAPS,
     click.option(

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dmsgd.commands.data_files import DataFiles
-from dmsgd.commands.options import (
-    DIVERSITY,
-    FORCE,
-    QUALITY,
-    SEED,
-    design_options,
-    output_option,
-)
+from dmsgd.commands.options import DIVERSITY, FORCE, QUALITY, SEED, design_options, output_option
 from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
 from dmsgd.inputs.messages import counted
