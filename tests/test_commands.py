@@ -396,7 +396,7 @@ def test_a_disk_that_fills_up_is_told_with_the_name_of_the_file(folder):
     try:
         fails(
             "sample features.npy -k 8 -n 500 -o out.csv",
-            "cannot write out.csv: File too large; what was there is as it was",
+            "cannot write out.csv: File too large; the old file, if any, is unchanged",
         )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -333,7 +333,7 @@ def test_estimated_inclusion_counts():
     assert np.all(np.abs(found - b) < 4.5 * np.sqrt(b * (1 - b) / 4000))
 
 
-@pytest.mark.parametrize("name", ["frequency", "gradients", "inspecting", "inspection"])
+@pytest.mark.parametrize("name", ["frequency", "gradients", "study", "inspection"])
 def test_docstring_examples_run(name):
     result = doctest.testmod(import_module(f"dmsgd.diagnostics.{name}"))
     assert result.failed == 0

@@ -73,7 +73,7 @@ def test_figures_are_those_of_the_designs():
 
 
 def test_noise_is_estimated_where_it_would_take_long(monkeypatch):
-    monkeypatch.setattr("dmsgd.diagnostics.inspecting.EXACT", 1)
+    monkeypatch.setattr("dmsgd.diagnostics.study.EXACT", 1)
     drawn = figures(inspect(PLACES, 8, options=DesignOptions(w=0.0, normalize=True)), "k-DPP")
     exact = gradient_variance(dmsgd.diversify(PLACES, 8, normalize=True), PLACES).repulsion_factor
     assert 0 < drawn.error < 0.02
@@ -151,8 +151,8 @@ def test_a_sample_predicts_the_shares_of_the_data(monkeypatch):
     X = np.repeat(FEATURES, 8, axis=0) + 0.1 * RNG.normal(size=(2000, 40))
     y, asked = np.repeat(LABELS, 8), DesignOptions(w=0.5)
     whole = inspect(X, 8, y, asked)
-    monkeypatch.setattr("dmsgd.diagnostics.inspecting.OPERATIONS", 1)
-    monkeypatch.setattr("dmsgd.diagnostics.inspecting.FEWEST", 1000)
+    monkeypatch.setattr("dmsgd.diagnostics.study.OPERATIONS", 1)
+    monkeypatch.setattr("dmsgd.diagnostics.study.FEWEST", 1000)
     part = inspect(X, 8, y, asked)
     assert [each.rows.size for each in part.batches] == [2000, 2000, 1000]
     assert "of a sample of 1,000" in str(part)
@@ -164,8 +164,8 @@ def test_a_sample_predicts_the_shares_of_the_data(monkeypatch):
 
 def test_samples_are_larger_where_columns_are_few(monkeypatch):
     X = RNG.normal(size=(700, 20))
-    monkeypatch.setattr("dmsgd.diagnostics.inspecting.FEWEST", 60)
-    monkeypatch.setattr("dmsgd.diagnostics.inspecting.OPERATIONS", 500 * 20**2)
+    monkeypatch.setattr("dmsgd.diagnostics.study.FEWEST", 60)
+    monkeypatch.setattr("dmsgd.diagnostics.study.OPERATIONS", 500 * 20**2)
     y = np.arange(700) % 20
     for options, size in (
         (DesignOptions(kernel="linear"), 500),
@@ -270,7 +270,7 @@ def test_strong_repulsion_gets_a_hint_at_cells():
 @pytest.mark.parametrize("exact", [1e10, 1])
 def test_gradients_say_more_about_repulsion_than_features(monkeypatch, exact):
     """Items of a place have one gradient, or each its own: the features cannot know."""
-    monkeypatch.setattr("dmsgd.diagnostics.inspecting.EXACT", exact)
+    monkeypatch.setattr("dmsgd.diagnostics.study.EXACT", exact)
     own = np.random.default_rng(2).normal(size=(250, 40))
     assert "cells" in inspect(PLACES, 8, gradients=PLACES).advice.reason
     found = inspect(PLACES, 8, gradients=own)

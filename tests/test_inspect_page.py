@@ -15,7 +15,7 @@ import dmsgd
 from dmsgd.designs import DesignOptions
 from dmsgd.diagnostics import inspect
 from dmsgd.features import as_features
-from dmsgd.report.page import checked_images, map_places, png, small_images
+from dmsgd.report.page import map_places, png, small_images
 from test_commands import fails, run
 
 RNG = np.random.default_rng(5)
@@ -164,15 +164,15 @@ def test_a_picture_is_a_png():
 
 
 def test_images_are_small_and_of_every_range():
-    assert small_images(np.zeros((3, 100, 60))).shape == (3, 25, 15, 1)
-    coloured = checked_images(np.zeros((3, 40, 40, 3), np.uint8), 3)
-    assert np.prod(small_images(coloured).shape[1:]) <= 1024
-    floats = small_images(np.linspace(-1, 1, 12).reshape(3, 2, 2))
+    assert small_images(np.zeros((3, 100, 60)), 3).shape == (3, 25, 15, 1)
+    coloured = np.zeros((3, 40, 40, 3), np.uint8)
+    assert np.prod(small_images(coloured, 3).shape[1:]) <= 1024
+    floats = small_images(np.linspace(-1, 1, 12).reshape(3, 2, 2), 3)
     assert (floats.min(), floats.max()) == (0, 255)
     for dtype, low, high in ((bool, 0, 1), (np.int8, -128, 127), (float, -1.7e308, 1.7e308)):
         pair = np.array([low, high], dtype).reshape(2, 1, 1)
-        assert small_images(pair).ravel().tolist() == [0, 255]
-    assert not small_images(np.ones((2, 3, 3))).any()
+        assert small_images(pair, 2).ravel().tolist() == [0, 255]
+    assert not small_images(np.ones((2, 3, 3)), 2).any()
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,10 @@ def test_phone(address, tmp_path, dark):
         page.get(address)
         wide = "return document.documentElement.scrollWidth"
         assert page.execute_script(wide) <= 390
+        shown = "return [...document.querySelectorAll(arguments[0])].map((e) => e.offsetWidth)"
+        assert min(page.execute_script(shown, ".bar u")) >= 40  # bars have room to differ
+        lines = "return [...document.querySelectorAll('th.whole')].map((e) => e.offsetHeight)"
+        assert max(page.execute_script(lines)) < 40  # names of batches stay on one line
         colour = "return getComputedStyle(document.body).backgroundColor"
         red = int(re.search(r"\d+", page.execute_script(colour))[0])
         assert (red < 60) == dark

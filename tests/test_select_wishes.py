@@ -277,6 +277,18 @@ def test_a_set_may_be_empty(pool):
     assert (kinds["item"], kinds["gain"], kinds["name"]) == (pa.int64(), pa.float64(), pa.string())
 
 
+def test_an_empty_set_is_described_by_what_it_was_to_cover(pool):
+    other = X[:20] + 0.1
+    np.save("all.npy", X)
+    np.save("other.npy", other)
+    said = invoke("all.npy --cover other.npy --given 1,2,3 --until 0.01 -o c.csv --page c.html")
+    found = dmsgd.select(X, until=0.01, given=[1, 2, 3], cover=other, details=True)
+    assert f"{found.coverage[-1]:.3g} of other.npy is covered already" in said.stdout
+    least = (pool / "c.html").read_text().split("Least covered")[1]
+    assert f"item {found.similarity.argmin()}<" in least
+    assert len(found.similarity) == 20
+
+
 def test_types_of_a_parquet_file_stay(pool):
     when = pa.array(np.arange(300), type=pa.timestamp("s"))
     kind = pa.array(SOURCE).dictionary_encode()

@@ -7,9 +7,8 @@ import pytest
 
 import dmsgd
 from dmsgd.features import as_features
-from dmsgd.report import sets
-from dmsgd.report.selection import selection_page
-from dmsgd.report.sets import figures_of, k_means_coverage
+from dmsgd.report import selection
+from dmsgd.report.selection import figures_of, k_means_coverage, selection_page
 from dmsgd.selection.result import selection_of
 from test_inspect_page import words
 from test_select import RNG, X, Y
@@ -129,7 +128,7 @@ def test_no_k_means_where_it_would_take_long_or_there_are_too_few_items(monkeypa
     found, chosen = covered(8)
     assert "k-means" in page(found)
     assert k_means_coverage(F, chosen, np.arange(12)) is None
-    monkeypatch.setattr(sets, "MEANS", 1)
+    monkeypatch.setattr(selection, "MEANS", 1)
     assert k_means_coverage(F, chosen, np.arange(300)) is None
     assert "k-means" not in page(found)
 

@@ -103,9 +103,7 @@ def _print_versions(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
 
 
 @click.group(
-    cls=Commands,
-    commands=[inspect, sample, select, demo],
-    context_settings={"show_default": True},
+    cls=Commands, commands=[inspect, sample, select, demo], context_settings={"show_default": True}
 )
 @click.version_option(__version__, message="dmsgd %(version)s")
 @click.option(

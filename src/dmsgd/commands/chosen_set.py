@@ -11,7 +11,7 @@ from dmsgd.commands.data_files import DataFiles
 from dmsgd.commands.named_items import NUMBER, check_ids
 from dmsgd.commands.output import atomic_write
 from dmsgd.commands.terminal import echo
-from dmsgd.inputs.messages import few, visible
+from dmsgd.inputs.messages import few, number, visible
 
 if TYPE_CHECKING:
     from dmsgd.files.chosen_rows import Column
@@ -62,10 +62,11 @@ def facts_of(
 
     facts = {"similarity": SIMILARITY[metric]}
     if metric != "precomputed":
-        facts["similarity"] += f"= {covering.scale:.3g}" if covering else "its median square"
+        scale = "its median square" if covering is None else f"= {number(covering.scale, 3)}"
+        facts["similarity"] += scale
     if "quality" in about and chosen.size:
-        q = about["quality"]
-        facts["quality"] = f"{q[chosen].mean():.3g} on average, {q[free].mean():.3g} at random"
+        ours, random = (number(about["quality"][items].mean(), 3) for items in (chosen, free))
+        facts["quality"] = f"{ours} on average, {random} at random"
     if "group" in about and chosen.size:
         names, counts = np.unique(about["group"][chosen], return_counts=True)
         pairs = sorted(zip(counts.tolist(), names.tolist(), strict=True), key=lambda each: -each[0])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dmsgd.features import Features
     from dmsgd.inputs.arrays import FloatArray
 
-#: What names the features and labels.
+#: Options that name the features and labels.
 FILES = ("features", "labels", "columns", "drop")
 #: Options whose value may be a column of the features, which is then no feature.
 BESIDE = ("id", "texts", "quality", "groups", "costs")
@@ -47,16 +47,12 @@ class DataFiles:
 
     def load(self, on_cluster: bool = False) -> tuple[Any, Any]:
         """Return X and y."""
-        from dmsgd.files.tables import column_names, read_column
-        from dmsgd.inputs.labels import as_labels
+        from dmsgd.files.tables import column_names
 
         drop = self.dropped(column_names(self.features))
-        labels = None if self.labels is None else self._find("--labels", self.labels)
-        for option, value in self.others.items():
-            self._find(option, value)
+        labels, *_ = [self._find(option) for option in ("--labels", *self.others)]
         X = self._open(self.features, drop, on_cluster)
-        n = X.shape[0]
-        return X, None if labels is None else as_labels(read_column(labels, n), n)
+        return X, _read_classes(labels, X.shape[0])
 
     def _open(self, path: str, drop: frozenset[str], on_cluster: bool = False) -> Features:
         """Return the features in a file; of a table all columns that are not in `drop`."""
@@ -129,8 +125,8 @@ class DataFiles:
         """Return what the column or file that an option names holds for each of n items, if any."""
         from dmsgd.files.tables import read_entries
 
-        value = self.others.get(option)
-        return None if value is None else read_entries(self._find(option, value), n)
+        path = self._find(option)
+        return None if path is None else read_entries(path, n)
 
     def numbers(self, option: str, n: int) -> FloatArray | None:
         """Return the numbers that an option names for n items, if any."""
@@ -145,24 +141,26 @@ class DataFiles:
 
     def classes(self, option: str, n: int) -> npt.NDArray[Any] | None:
         """Return the class that an option names for each of n items, if any."""
-        from dmsgd.files.tables import read_column
-        from dmsgd.inputs.labels import as_labels
+        return _read_classes(self._find(option), n)
 
-        value = self.others.get(option)
-        return None if value is None else as_labels(read_column(self._find(option, value), n), n)
-
-    def _find(self, option: str, value: str) -> str:
+    def _find(self, option: str) -> str | None:
         """Return the path of the column of the features, or of the file, that an option names."""
         from dmsgd.files.tables import COLUMN_FILES, column_names
 
+        value = self.labels if option == "--labels" else self.others.get(option)
+        if value is None:
+            return None
         names = column_names(self.features)
         if value in names:
             return f"{self.features}:{value}"
         if names and not any(suffix in value.lower() for suffix in COLUMN_FILES):
-            raise ValueError(
-                f"{self.features} has no column {value!r} for {option}; it has {few(names)}"
-            )
+            raise self._no_column(option, value, names)
         return value
+
+    def _no_column(self, option: str, name: str, names: list[str]) -> ValueError:
+        """Return the error about a column that the table of features does not have."""
+        known = f"it has {few(names)}"
+        return ValueError(f"{self.features} has no column {name!r} for {option}; {known}")
 
     def dropped(self, names: list[str]) -> frozenset[str]:
         """Return which of the table's columns, with these names, are no features.
@@ -187,12 +185,17 @@ class DataFiles:
         known = set(names)
         found = [each.strip() for each in text.split(",") if each.strip()] or [""]
         found = [text] if text in known else found
-        for each in found:
-            if each not in known:
-                raise ValueError(
-                    f"{self.features} has no column {each!r} for {option}; it has {few(names)}"
-                )
+        if unknown := [each for each in found if each not in known]:
+            raise self._no_column(option, unknown[0], names)
         return found
+
+
+def _read_classes(path: str | None, n: int) -> npt.NDArray[Any] | None:
+    """Return the classes of n items in a column or file, if there is one."""
+    from dmsgd.files.tables import read_column
+    from dmsgd.inputs.labels import as_labels
+
+    return None if path is None else as_labels(read_column(path, n), n)
 
 
 def load_images(path: str | None) -> Any:

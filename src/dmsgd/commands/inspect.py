@@ -36,18 +36,9 @@ if TYPE_CHECKING:
 @SEED
 @FORCE
 def inspect(
-    files: DataFiles,
-    k: int,
-    options: DesignOptions,
-    page: Path | None,
-    table: Path | None,
-    texts: str | None,
-    images: str | None,
-    gradients: str | None,
-    title: str | None,
-    seed: int,
-    force: bool,
-) -> None:
+    files: DataFiles, k: int, options: DesignOptions, page: Path | None, table: Path | None,
+    images: str | None, gradients: str | None, title: str | None, seed: int, force: bool,
+) -> None:  # fmt: skip
     """Look at data before training, and recommend batches.
 
     \b
@@ -57,31 +48,27 @@ def inspect(
       dmsgd inspect iris.csv --labels species -k 10
       dmsgd inspect features.npy --labels y.npy -w 0.7 -k 64
 
-    Classes, near-duplicates, columns and dimension; what a batch holds and how often an item is
-    seen per epoch, with shuffling and as recommended; one recommendation with its line of code and
-    its price. It is stratified batches where classes are uneven and shuffled epochs elsewhere: what
-    did best when models were trained on real data (docs/good-for.md). A k-DPP is shown only if one
-    of its options is given; it is the one that `dmsgd sample` draws from with the same options.
-    Noise is the variance of a batch's mean on the same columns for all. The page opens from disk
-    and loads nothing.
+    Prints classes, near-duplicates, columns and dimension, what a batch holds, how often an item
+    is seen per epoch, and one recommendation with its code and its price: stratified batches where
+    classes are uneven, shuffled epochs elsewhere (docs/good-for.md). A k-DPP is shown only if you
+    give one of its options; `dmsgd sample` draws from the same one. Noise is the variance of a
+    batch's mean, on the same columns for all. The page opens from disk and loads nothing.
     """
-    inputs = [files.features, files.labels, texts, images, gradients]
+    inputs = [files.features, files.labels, *files.others.values(), images, gradients]
     for path, suffixes in ((page, (".html", ".htm")), (table, (".csv",))):
         if path is not None:
             check_output(path, suffixes, inputs, force)
-    from dmsgd.diagnostics.inspecting import inspect as look
-    from dmsgd.features.convert import open_features
+    from dmsgd.diagnostics.study import inspect as look
 
     X, y = files.load()
     described, pictures = files.entries("--texts", X.shape[0]), load_images(images)
-    g = None if gradients is None else open_features(gradients)
     with progress_bar("Looking (the first run compiles)") as progress:
-        found = look(X, k, y, options, gradients=g, seed=seed, progress=progress)
+        found = look(X, k, y, options, gradients=gradients, seed=seed, progress=progress)
     for line in found.lines(files.features):
         echo(line)
     if found.advice.options.batches != "uniform":
-        named = {name: getattr(files, name) for name in ("labels", "columns", "drop")}
-        given = {name: value for name, value in named.items() if value is not None}
+        named = ((name, getattr(files, name)) for name in ("labels", "columns", "drop"))
+        given = {name: value for name, value in named if value is not None}
         words = as_options({**found.advice.options.changed(), **given})
         name = shlex.quote(files.features)
         echo(f"  dmsgd sample {name} -k {k} -n 1000 {words} -o batches.npy")

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from dmsgd.commands.data_files import FILES, DataFiles
+from dmsgd.commands.data_files import BESIDE, FILES, DataFiles
 from dmsgd.errors import as_options
 
 SEED = click.option(
@@ -49,9 +49,7 @@ COLUMNS = (
         "lists of numbers if there are such columns]",
     ),
     click.option(
-        "--drop",
-        metavar="NAME,NAME",
-        help="Columns of a table that are no features, such as ids.",
+        "--drop", metavar="NAME,NAME", help="Columns of a table that are no features, such as ids."
     ),
 )
 QUALITY = "Worth of each item, >= 0: a column, or a file of numbers"
@@ -89,9 +87,7 @@ DESIGN = (
         help="Similarity of items: linear where there are 1.25 k columns, otherwise RBF.",
     ),
     click.option(
-        "--scale",
-        type=float,
-        help="Length scale of --kernel rbf.  [default: fitted to k]",
+        "--scale", type=float, help="Length scale of --kernel rbf.  [default: fitted to k]"
     ),
     *MAPS,
     click.option(
@@ -110,7 +106,7 @@ DESIGN = (
 
 
 def reads_features(options: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return what gives these options to a command, and its help the formats of features."""
+    """Return a decorator that gives a command these options, and its help the file formats."""
 
     def given(command: Callable[..., None]) -> Callable[..., None]:
         command.__doc__ = f"{cleandoc(command.__doc__ or '')}\n\n{FEATURES}"
@@ -132,9 +128,8 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
         quality = given.get("quality")
         by_length = quality == "length" and quality not in column_names(given["features"])
         files = DataFiles.named(given | {"quality": None if by_length else quality})
-        given = {name: each for name, each in given.items() if name not in FILES}
-        if "quality" in given:
-            given["quality"] = quality if by_length else None
+        given = {name: each for name, each in given.items() if name not in (*FILES, *BESIDE)}
+        given |= {"quality": quality} if by_length else {}
         names = [each.name for each in fields(DesignOptions) if each.name in given]
         options = DesignOptions(**{name: given.pop(name) for name in names})
         if files.labels is None and options.uses_labels:

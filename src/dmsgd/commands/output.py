@@ -1,4 +1,4 @@
-"""Check and replace output files without losing anything."""
+"""Check output files before the work, and write them whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import IO
 def check_output(
     output: Path, suffixes: tuple[str, ...], inputs: list[str | None], force: bool
 ) -> None:
-    """Raise unless `output` can be written without losing anything that was not named.
+    """Raise unless `output` can be written; without `force` no file may be there.
 
-    inputs: files, or file:NAME; they are never replaced.
+    inputs: files, or file:NAME, which are never replaced.
     """
     from dmsgd.files.paths import check_path, split_path
 
@@ -68,7 +68,7 @@ def atomic_write(path: Path, force: bool) -> Iterator[IO[bytes]]:
     except OSError as error:
         if error.errno is None:  # raised with a message of its own
             raise
-        why = f"cannot write {path}: {os.strerror(error.errno)}; what was there is as it was"
+        why = f"cannot write {path}: {os.strerror(error.errno)}; the old file, if any, is unchanged"
         raise OSError(error.errno, why) from error
     finally:
         hidden.unlink(missing_ok=True)

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dmsgd.commands.data_files import DataFiles
-from dmsgd.commands.options import (
-    DIVERSITY,
-    FORCE,
-    QUALITY,
-    SEED,
-    design_options,
-    output_option,
-)
+from dmsgd.commands.options import DIVERSITY, FORCE, QUALITY, SEED, design_options, output_option
 from dmsgd.commands.output import atomic_write, check_output
 from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
 from dmsgd.inputs.messages import counted
@@ -88,7 +81,7 @@ def sample(
     from dmsgd.runtime.threads import thread_count
     from dmsgd.schedules.files import ScheduleFiles
 
-    # All that can be refused is refused before the work.
+    # Raise about bad options before the work.
     inputs = [files.features, files.labels]
     check_output(output, (".npy", ".csv"), inputs, force=True)
     threads = thread_count(workers)
@@ -145,10 +138,10 @@ def sample(
 def _is_finished(
     stored: ScheduleFiles, inputs: list[str | None], steps: int, k: int, seed: int, force: bool
 ) -> bool:
-    """Return whether a schedule of that many batches of k with this seed is finished there.
+    """Return whether a finished schedule of so many batches of k with this seed is there.
 
-    It is left as it is, and refused later if it is of another design. Raise if another file would
-    be lost.
+    It is not drawn again; `presample` raises if it is of another design. Raises if a file that is
+    no schedule would be replaced.
     """
     from dmsgd.schedules import Schedule
 

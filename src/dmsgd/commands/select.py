@@ -177,8 +177,7 @@ def select(
     from dmsgd.designs.options import DesignOptions
     from dmsgd.designs.recipe import prepared
     from dmsgd.features.map_types import Normalize
-    from dmsgd.report.selection import selection_page
-    from dmsgd.report.sets import figures_of
+    from dmsgd.report.selection import figures_of, selection_page
     from dmsgd.runtime.threads import thread_count
     from dmsgd.selection.result import selection_of
     from dmsgd.selection.select import select as choose
@@ -220,7 +219,7 @@ def select(
         )  # fmt: skip
         covering, chosen = (found, found.items) if how == "cover" else (None, found)
         F = F.mapped(Normalize()) if metric == "cosine" else F
-        described = covering or selection_of(F, chosen, known, free)
+        described = selection_of(F, chosen, known, free) if covering is None else covering
         rows = None if metric == "precomputed" else F
         figures = figures_of(rows, described, known, free, how, other)
     if known.size or barred.size:

@@ -94,7 +94,7 @@ def progress_bar(description: str) -> Iterator[Callable[[float], None]]:
 
 
 class Lasting(io.FileIO):
-    """A stream that takes whatever is written; `error` is why it could not be passed on."""
+    """A stream whose writes always succeed; `error` is the first one that in truth failed."""
 
     error: OSError | None = None
 

@@ -17,8 +17,8 @@ from dmsgd.diagnostics.frequency import (
     evenness,
 )  # fmt: skip
 from dmsgd.diagnostics.gradients import gradient_variance
-from dmsgd.diagnostics.inspecting import inspect
 from dmsgd.diagnostics.inspection import Inspection
+from dmsgd.diagnostics.study import inspect
 
 __all__ = [
     "Inspection", "check_schedule", "class_shares", "correlation", "coverage", "effective_batch",

@@ -1,8 +1,7 @@
 """What batches hold, and the one recommendation of `inspect` with its reason and its price.
 
-What counts is what a design gained over shuffled epochs, which every loader has, when models were
-trained on real data (experiments/advice.py, docs/good-for.md). A k-DPP of the features did not: it
-is recommended only where a target was requested.
+It follows what gained over shuffled epochs when models were trained on real data (docs/good-for.md,
+experiments/advice.py). A k-DPP did not: it is recommended only where a target was requested.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from dmsgd.designs.stratified import Uniform
 from dmsgd.diagnostics.facts import DataFacts
 from dmsgd.diagnostics.gradients import GradientVariance
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.messages import visible
-from dmsgd.polynomials import log_binomial
+from dmsgd.inputs.messages import number, visible
 
 #: Classes with this evenness need no help.
 EVEN = 0.95
@@ -37,25 +35,19 @@ FEW, NAME = 0.01, 30
 class BatchFigures:
     """What batches of one kind hold and do, in closed form but for `noise` where it has an error.
 
-    name:      "shuffle", "Stratified" or "k-DPP".
-    design:    of the items `rows`; of shuffled epochs `Uniform`.
-    items:     expected items in a batch by class, and per_epoch: how often an item of the class is
-               seen in an epoch; {} without labels.
-    seen:      expected share of the items that occur in an epoch.
-    noise:     variance of a batch's mean over that of independent draws with the same frequencies,
-               and its standard error; None where nothing varies.
-    variance:  the `gradient_variance` behind it; None for shuffled epochs.
+    Noise is the variance of a batch's mean over that of independent draws with the same
+    frequencies, and None where nothing varies.
     """
 
-    name: str
-    design: ClosedForm = field(repr=False)
+    name: str  # "shuffle", "Stratified" or "k-DPP"
+    design: ClosedForm = field(repr=False)  # of the items `rows`; of shuffled epochs `Uniform`
     rows: IntArray = field(repr=False)
-    items: dict[Any, float] = field(repr=False)
-    per_epoch: dict[Any, float] = field(repr=False)
-    seen: float
+    items: dict[Any, float] = field(repr=False)  # expected items in a batch by class
+    per_epoch: dict[Any, float] = field(repr=False)  # how often an item is seen, by class
+    seen: float  # expected share of the items that occur in an epoch
     noise: float | None = 1.0
-    error: float = 0.0
-    variance: GradientVariance | None = field(default=None, repr=False)
+    error: float = 0.0  # standard error of the noise
+    variance: GradientVariance | None = field(default=None, repr=False)  # what the noise is from
 
     def texts(self) -> tuple[str, str, str]:
         """Return what is seen, the noise, and which random batch is as steady, as text."""
@@ -69,12 +61,9 @@ class BatchFigures:
 @final
 @dataclass(frozen=True)
 class Advice:
-    """The batches to use (`options`; batches="uniform" means shuffled epochs), why, and the price.
+    """The batches to use, why, and the price, in sentences."""
 
-    reason, price: sentences.
-    """
-
-    options: DesignOptions
+    options: DesignOptions  # batches="uniform" means shuffled epochs
     k: int
     reason: str
     price: str
@@ -99,36 +88,24 @@ class Advice:
 
 
 def kind_of_batches(facts: DataFacts, options: DesignOptions) -> DesignOptions:
-    """Return the options of the batches to recommend.
-
-    `Stratified` for uneven classes, otherwise shuffled epochs; a requested target is kept.
-    """
+    """Return what to recommend: strata for uneven classes, or shuffled epochs; a target is kept."""
     if options.target is not None:
         return options
     uneven = facts.classes and facts.evenness < EVEN
     return DesignOptions(batches="stratified" if uneven else "uniform")
 
 
-def number(value: float) -> str:
-    """Return a number with two digits, or all before the point."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
-
-
 def missed(facts: DataFacts, k: int) -> dict[Any, float]:
     """Return the share of shuffled batches that hold no item of a class, by class."""
-    others = facts.n - np.array(list(facts.classes.values()), dtype=np.int64)
-    logs = log_binomial(np.maximum(others, k), np.full(others.size, k))
-    shares = np.where(others >= k, np.exp(logs - log_binomial(facts.n, k)), 0.0)
-    return dict(zip(facts.classes, shares.tolist(), strict=True))
+    left = facts.n - np.arange(k)  # items to draw from, before each draw of a batch
+    sizes = facts.classes.items()
+    return {each: float(np.prod(np.maximum(1 - size / left, 0.0))) for each, size in sizes}
 
 
 def advise(
     facts: DataFacts, k: int, options: DesignOptions, batches: Mapping[str, BatchFigures], what: str
 ) -> Advice:
-    """Return the recommendation for batches whose figures are known, by name.
-
-    what: whose variance was measured.
-    """
+    """Return the recommendation, from figures of batches by name; what: has their variance."""
     kind, drawn = kind_of_batches(facts, options), batches.get("k-DPP")
     if kind.batches == "stratified":
         return Advice(kind, k, *_stratified(facts, k, batches["Stratified"]))
@@ -152,7 +129,7 @@ def _stratified(facts: DataFacts, k: int, drawn: BatchFigures) -> tuple[str, str
     first, *_, last = sorted(facts.classes, key=lambda each: -facts.classes[each])
     common, rare = (visible(each, NAME) for each in (first, last))
     ratio, without = facts.classes[first] / facts.classes[last], missed(facts, k)[last]
-    reason = f"class {common} has {ratio:,.3g} times the items of class {rare}"
+    reason = f"class {common} has {number(ratio, 3)} times the items of class {rare}"
     if without >= FEW:
         reason += f", and {without:.0%} of shuffled batches hold no {rare}"
     price = f"in one epoch each item of class {rare} is seen {number(drawn.per_epoch[last])} times"

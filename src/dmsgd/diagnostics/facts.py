@@ -35,57 +35,25 @@ PRODUCTS, SIDE = 1e10, 2000
 @final
 @dataclass(frozen=True, eq=False)
 class DataFacts:
-    """Facts about the data that no design changes.
+    """Facts about the data that no design changes."""
 
-    n, d:         items and columns.
-    rows:         numbers of the items that the facts are of, sorted: all, or a random sample.
-    classes:      number of items by class, {} without labels.
-    deviations:   (d,) standard deviations of columns; column_ratio: the largest one over the median
-                  of those that vary.
-    norm_ratio:   squared row norms of the longest tenth over those of the shortest.
-    equal:        items that are equal to another one.
-    empty:        items whose features are all zero.
-    has_counts:   whether the features look like counts of words: sparse and not negative.
-    standardized: whether near-duplicates and dimension are those of standardized columns, as they
-                  are where columns are in different units.
-    duplicates:   the `near_duplicates` of `rows`.
-    variances:    along principal directions, largest first; of `measured` items.
-    """
-
-    n: int
-    d: int
-    rows: IntArray = field(repr=False)
-    classes: dict[Any, int] = field(repr=False)
-    deviations: FloatArray = field(repr=False)
-    column_ratio: float
-    norm_ratio: float
-    equal: int
-    empty: int
-    has_counts: bool
-    standardized: bool
-    duplicates: NearDuplicates
-    variances: FloatArray = field(repr=False)
-    measured: int
-
-    @property
-    def evenness(self) -> float:
-        """exp(entropy of the classes) over their number, 1 if all have as many items."""
-        return evenness(self.classes) if self.classes else 1.0
-
-    @property
-    def different_units(self) -> bool:
-        """Whether columns look as if they were in different units; word counts never do."""
-        return self.column_ratio > UNITS and not self.has_counts
-
-    @property
-    def constant(self) -> int:
-        """How many columns do not vary."""
-        return int(np.sum(self.deviations == 0))
-
-    @property
-    def dimension(self) -> float:
-        """The effective dimension: exp(entropy) of the variances along principal directions."""
-        return float(np.exp(entropy(self.variances))) if self.variances.any() else 0.0
+    n: int  # items
+    d: int  # columns
+    rows: IntArray = field(repr=False)  # items that the facts are of, sorted: all, or a sample
+    classes: dict[Any, int] = field(repr=False)  # number of items by class, {} without labels
+    evenness: float  # exp(entropy of the classes) over their number, 1 if all have as many items
+    deviations: FloatArray = field(repr=False)  # (d,) standard deviations of columns
+    constant: int  # columns that do not vary
+    column_ratio: float  # the largest deviation over the median of columns that vary
+    different_units: bool  # columns look as if they were in different units; word counts never do
+    norm_ratio: float  # squared row norms of the longest tenth over those of the shortest
+    equal: int  # items that are equal to another one
+    empty: int  # items whose features are all zero
+    standardized: bool  # duplicates and dimension are of standardized columns, as units differ
+    duplicates: NearDuplicates  # of `rows`
+    variances: FloatArray = field(repr=False)  # along principal directions, largest first
+    measured: int  # items that the variances are of
+    dimension: float  # the effective dimension: exp(entropy) of the variances
 
     def directions(self, share: float = 0.9) -> int:
         """Return how many principal directions hold this share of the variance."""
@@ -108,11 +76,12 @@ def find_facts(X: Features, labels: Any, standardize: bool, seed: Seed) -> DataF
         norm_ratio = squares[-tenth:].mean() / squares[squares > 0][:tenth].mean()
     origin, means, deviations = column_moments(F)
     names, counts = np.unique([] if labels is None else labels, return_counts=True)
-    has_counts, tiny = X.has_counts(), (deviations > 0) & (deviations < TINY)
-    varying = deviations[deviations > 0]
+    classes = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    varying, has_counts = deviations[deviations > 0], X.has_counts()
     ratio = float(varying.max() / np.median(varying)) if varying.size else 1.0
-    units = standardize or (ratio > UNITS and not has_counts)
-    apart = bool(units and not tiny.any())  # of tiny deviations too few digits are known
+    units = ratio > UNITS and not has_counts
+    # Of tiny deviations too few digits are known.
+    apart = bool((standardize or units) and (varying >= TINY).all())
     U = F.mapped(standardize_map(F)) if apart else F
     scale = float(max(np.abs(origin + means).max(), deviations.max()))  # squares may overflow
     centre, spread = (origin + means) / scale, deviations / scale
@@ -123,12 +92,12 @@ def find_facts(X: Features, labels: Any, standardize: bool, seed: Seed) -> DataF
         warnings.simplefilter("ignore", KernelWarning)
         near = near_duplicates(U, NEAR, metric=metric, minutes=MINUTES)
     hashes = np.concatenate([row_hashes(each) for each in F.blocks()])
-    equal = F.n - np.unique(hashes).size
     variances, measured = _variances(U, rng)
     return DataFacts(
-        X.n, X.d, rows, dict(zip(names.tolist(), counts.tolist(), strict=True)), deviations,
-        ratio, float(norm_ratio), equal, int(np.sum(squares == 0)), has_counts, apart, near,
-        variances, measured,
+        X.n, X.d, rows, classes, evenness(classes) if classes else 1.0,
+        deviations, deviations.size - varying.size, ratio, units, float(norm_ratio),
+        F.n - np.unique(hashes).size, int(np.sum(squares == 0)), apart, near,
+        variances, measured, float(np.exp(entropy(variances))) if variances.any() else 0.0,
     )  # fmt: skip
 
 

@@ -63,26 +63,21 @@ def coverage(design: Source, steps: Any) -> FloatArray:
     [0.0, 0.1, 0.9]
     """
     _refuse_stored_partitions(design, "coverage")
-    b = inclusion_of(design)
-    counts = to_numpy(steps, "steps")
+    b, counts = inclusion_of(design), to_numpy(steps, "steps")
     if counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(f"steps must be whole numbers of at least 0, got {steps!r}")
     epoch = design.batches if isinstance(design, Partition) else 1
     missed = np.maximum(1 - epoch * b, 0.0)
-    seen = [
-        1 - np.mean(missed ** float(t // epoch) * (1 - b * float(t % epoch)))
-        for t in counts.ravel().tolist()
-    ]
+    times = (divmod(each, epoch) for each in counts.ravel().tolist())
+    seen = [1 - np.mean(missed ** float(e) * (1 - b * float(t))) for e, t in times]
     return np.array(seen).reshape(counts.shape)
 
 
 def _refuse_stored_partitions(source: Any, what: str) -> None:
     """Raise if this is a schedule of a Partition, whose batches depend on each other."""
     if getattr(getattr(source, "record", None), "sampler", "") == EXCHANGE:
-        raise ValueError(
-            f"{what} assumes independent batches, and this schedule was drawn from a Partition; "
-            f"pass the Partition itself, or count items in schedule.batches"
-        )
+        drawn = "and this schedule was drawn from a Partition; pass the Partition itself"
+        raise ValueError(f"{what} assumes independent batches, {drawn}")
 
 
 def effective_batch(design: Source) -> float:
@@ -110,9 +105,8 @@ def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
     -0.25
     """
     if not isinstance(design, ClosedForm | DPP):
-        raise TypeError(
-            f"correlation needs a design with joint probabilities, got {type(design).__name__}"
-        )
+        kind = type(design).__name__
+        raise TypeError(f"correlation needs a design with joint probabilities, got {kind}")
     joint, b = design.joint(i, j), design.inclusion()
     product = b[as_items(i, design.n, "i")] * b[as_items(j, design.n, "j")]
     return np.asarray(joint / np.where(product > TINY, product, np.nan) - 1)
@@ -180,10 +174,6 @@ def check_schedule(schedule: Schedule) -> ScheduleCheck:
     steps, b = len(schedule), np.clip(schedule.inclusion(), 0.0, 1.0)
     counts = np.bincount(schedule.batches.ravel(), minlength=schedule.n)
     tails = np.minimum(binom.cdf(counts, steps, b), binom.sf(counts - 1, steps, b))
-    return ScheduleCheck(
-        counts=counts,
-        expected=steps * b,
-        unseen=int(np.sum(counts == 0)),
-        expected_unseen=float(np.sum((1 - b) ** steps)),
-        p_value=float(min(1.0, schedule.n * 2 * tails.min())),
-    )
+    unseen, expected_unseen = int(np.sum(counts == 0)), float(np.sum((1 - b) ** steps))
+    p_value = float(min(1.0, schedule.n * 2 * tails.min()))
+    return ScheduleCheck(counts, steps * b, unseen, expected_unseen, p_value)

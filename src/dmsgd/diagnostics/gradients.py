@@ -22,6 +22,7 @@ from dmsgd.designs.stream import Source, check_design
 from dmsgd.designs.weighted import Weighted
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import FloatArray, as_array, as_numbers
+from dmsgd.inputs.messages import number
 from dmsgd.inputs.scalars import Seed, as_count
 
 #: Fourth powers of larger numbers, summed, may overflow.
@@ -74,11 +75,12 @@ class GradientVariance:
         return self.variance / self.frequency_matched if self.frequency_matched > 0 else 1.0
 
     def __str__(self) -> str:
-        same = f"a batch of {self.k} has the variance of a uniform one of"
+        kinds = self.uniform, self.reweighted, self.frequency_matched, self.variance
+        uniform, reweighted, matched, ours = (number(each, 3) for each in kinds)
         return (
-            f"{same} {self.equivalent_batch_size:.0f} (plain SGD {self.uniform:.3g}; uniform, "
-            f"reweighted to the same gradient {self.reweighted:.3g} -> frequency-matched "
-            f"{self.frequency_matched:.3g} -> with repulsion {self.variance:.3g})"
+            f"a batch of {self.k} has the variance of a uniform one of "
+            f"{self.equivalent_batch_size:.0f} (plain SGD {uniform}; uniform, reweighted to the "
+            f"same gradient {reweighted} -> frequency-matched {matched} -> with repulsion {ours})"
         )
 
 
@@ -114,12 +116,9 @@ def gradient_variance(
     with np.errstate(over="ignore"):
         largest = max(np.abs(g).max(), (np.abs(a) * np.abs(g).max(axis=1)).max())
     if not largest <= LARGEST:
-        raise ValueError(
-            f"gradients, or gradients times coefficients, reach {largest:.0e}, and the variance of "
-            f"their squares overflows; rescale them"
-        )
-    stream = design.stream(seed)
-    b = inclusion_of(design)
+        what = f"gradients, or their products with coefficients, reach {largest:.0e}"
+        raise ValueError(f"{what}, and their squares overflow; rescale them")
+    stream, b = design.stream(seed), inclusion_of(design)
     y = a[:, None] * g
     mean = b @ y
     # Σ m_i is always k, so shifting all y_i changes no variance; this shift gives a mean of zero.
@@ -152,8 +151,6 @@ def gradient_variance(
 
 def _uniform_variance(g: FloatArray, k: int) -> float:
     """Return (1/k - 1/n) S² with S² = Σ|g_i - mean|² / (n - 1): sampling without replacement."""
-    n = g.shape[0]
-    if n == k:
+    if (n := g.shape[0]) == k:
         return 0.0
-    centred = g - g.mean(axis=0)
-    return float((1 / k - 1 / n) * np.einsum("ip,ip->", centred, centred) / (n - 1))
+    return float((1 / k - 1 / n) * g.var(axis=0, ddof=1).sum())

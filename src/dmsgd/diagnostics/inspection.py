@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
 from dmsgd.designs.options import DesignOptions
-from dmsgd.diagnostics.advice import EVEN, Advice, BatchFigures, number
+from dmsgd.diagnostics.advice import EVEN, Advice, BatchFigures
 from dmsgd.diagnostics.facts import DataFacts
 from dmsgd.features import Features
+from dmsgd.files.chosen_rows import Column, write_rows
 from dmsgd.inputs.labels import commonest_and_rarest
-from dmsgd.inputs.messages import cell, counted, visible
+from dmsgd.inputs.messages import counted, number, visible
 
 #: Classes in a table; of more, the commonest and the rarest. Characters of names and of lines.
 CLASSES, NAME, WIDTH = 24, 24, 79
@@ -55,9 +55,7 @@ class Inspection:
     _labels: Any = field(repr=False)
 
     def html(self, title: str = "Your data", *, texts: Any = None, images: Any = None) -> str:
-        """Return one HTML page that loads nothing, with texts and pictures of items if given.
-
-        texts, images: (n,) and (n, height, width[, 3]).
+        """Return one HTML page that loads nothing; images: (n, height, width[, 3]).
 
         >>> import dmsgd, numpy as np
         >>> X = np.random.default_rng(0).normal(size=(60, 12))
@@ -76,20 +74,17 @@ class Inspection:
         its group, if that is another.
         """
         shown, rows = self.batches[-1], self.data.rows
-        columns: dict[str, list[Any]] = {"item": shown.rows.tolist()}
+        columns: list[Column] = [("item", shown.rows)]
         if self._labels is not None:
-            columns["class"] = [cell(label) for label in self._labels[shown.rows].tolist()]
+            columns.append(("class", self._labels[shown.rows]))
         ratio = shown.design.inclusion() * shown.rows.size / self.k
-        columns["times_uniform"] = [f"{each:.6g}" for each in ratio]
+        columns.append(("times_uniform", [f"{each:.6g}" for each in ratio]))
         leaders = rows[self.data.duplicates.representative].tolist()
-        first = dict(zip(rows.tolist(), leaders, strict=True))
-        others = ((item, first.get(item, item)) for item in columns["item"])
-        columns["near_duplicate_of"] = ["" if one == item else one for item, one in others]
-        file = io.StringIO()
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
-        return file.getvalue()
+        others = {item: first for item, first in zip(rows, leaders, strict=True) if item != first}
+        columns.append(("near_duplicate_of", [others.get(item) for item in shown.rows]))
+        file = io.BytesIO()
+        write_rows(file, ".csv", columns)
+        return file.getvalue().decode()
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -116,13 +111,12 @@ class Inspection:
         """Return what is known about the data in words, by name."""
         data, near, sizes = self.data, self.data.duplicates, sorted(self.data.classes.values())
         named, units = f"{source}: " if source else "", ", columns standardized" * data.standardized
-        found = {"data": Fact(f"{named}{counted(data.n, 'item')} x {data.d:,}", "")}
+        classes = sizes and f", {counted(len(sizes), 'class')} of {sizes[0]:,} to {sizes[-1]:,}"
+        found = {"data": Fact(f"{named}{counted(data.n, 'item')} x {data.d:,}", classes or "")}
         if sizes:
-            text = f", {counted(len(sizes), 'class')} of {sizes[0]:,} to {sizes[-1]:,}"
-            found["data"] = found["data"]._replace(text=text)
             uneven, equal = data.evenness < EVEN, data.evenness * len(sizes)
             text = f", as uneven as {number(equal)} equal classes" if uneven else ", nearly even"
-            found["classes"] = Fact(f"{sizes[-1] / sizes[0]:,.3g} : 1", text, uneven)
+            found["classes"] = Fact(f"{number(sizes[-1] / sizes[0], 3)} : 1", text, uneven)
         if data.rows.size < data.n:
             found["sample"] = Fact(f"{data.rows.size:,} items", ", for all that follows", True)
         kind = "cosine" if near.metric == "cosine" else "similarity"
@@ -139,10 +133,8 @@ class Inspection:
         text = f" (largest deviation {number(data.column_ratio)} medians)"
         text += f"; {data.constant:,} constant" if data.constant else ""
         found["columns"] = Fact(figure, text, differ)
-        held = data.directions()
-        text = (
-            f" effective; {counted(held, 'direction')} hold{'s' * (held == 1)} 90 % of the variance"
-        )
+        held = "1 direction holds" if (d := data.directions()) == 1 else f"{d:,} directions hold"
+        text = f" effective; {held} 90 % of the variance"
         part = f" of {data.measured:,} items" if data.measured < data.n else ""
         found["dimension"] = Fact(number(data.dimension), f"{text}{part}{units}")
         if (drawn := self.batches[-1]).name == "k-DPP":
@@ -158,23 +150,23 @@ class Inspection:
     def _table(self) -> Iterator[str]:
         """Yield what batches hold, how often items are seen, and how noisy batches are."""
 
-        def row(name: str, *cells: list[str]) -> str:
-            return f"{name:{NAME}}" + "".join(f"{each:>11}" for some in cells for each in some)
+        def row(name: str, cells: Iterable[str]) -> str:
+            return f"{name:{NAME}}" + "".join(f"{each:>11}" for each in cells)
 
         others, title = self.batches[1:], f"A batch of {self.k:,}"
         names, classes = [each.name for each in self.batches], self.data.classes
         if classes:
             seen = "   an item is seen per epoch" if others else ""
             yield f"{title:{NAME}}{'holds items':>{11 * len(names)}}{seen}"
-        yield row("class (items)" if classes else title, names, names[1:] if classes else [])
+        yield row("class (items)" if classes else title, names + names[1:] * bool(classes))
         for label in self.listed():
             count = f" ({classes[label]:,})"
             held = [number(each.items.get(label, 0.0)) for each in self.batches]
             often = [number(each.per_epoch.get(label, 0.0)) for each in others]
-            yield row(visible(label, NAME - 1 - len(count)) + count, held, often)
+            yield row(visible(label, NAME - 1 - len(count)) + count, held + often)
         if len(classes) > CLASSES:
             yield f"(of {len(classes):,} classes the commonest and the rarest)"
         if others:
             texts = zip(*(each.texts() for each in self.batches), strict=True)
             heads = "items seen per epoch", "noise", "as a random batch of"
-            yield from (row(head, [*some]) for head, some in zip(heads, texts, strict=True))
+            yield from map(row, heads, texts)

@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.diagnostics.advice import missed, number
+from dmsgd.diagnostics.advice import missed
 from dmsgd.diagnostics.facts import take_rows
 from dmsgd.features.products import squared_distances
 from dmsgd.inputs.alignment import aligned
-from dmsgd.inputs.arrays import FloatArray, to_numpy
+from dmsgd.inputs.arrays import FloatArray, evenly_spaced, to_numpy
 from dmsgd.inputs.labels import as_classes
-from dmsgd.inputs.messages import counted, visible
-from dmsgd.report.page import NAME, Items, evenly_spaced, map_places, render
+from dmsgd.inputs.messages import counted, number, visible
+from dmsgd.report.page import NAME, Items, map_dots, render
 
 #: Dots on the map, those of a small class at least, and classes with a colour of their own.
 DOTS, LEAST, COLOURS = 1500, 40, 10
-#: Items of a batch, groups of near-duplicates with so many members, and outliers that are shown.
-BATCH, GROUPS, MEMBERS, OUTLIERS = 64, 8, 6, 12
-#: Items that all are compared with to find outliers, some at a time.
-COMPARED, AT_ONCE = 1000, 4096
-#: Bars and points of the small pictures.
-BARS, POINTS = 40, 60
+#: Items of a batch that are shown: as pictures with so many channels, or as lines of text.
+PICTURES, LINES = {1: 64, 3: 32}, 12
+#: Groups of near-duplicates with so many members; bars and points of the small pictures.
+GROUPS, MEMBERS, BARS, POINTS = 8, 6, 40, 60
+#: Outliers that are shown; items that all are compared with to find them, some at a time.
+OUTLIERS, COMPARED, AT_ONCE = 12, 1000, 4096
 
 
 def page_of(found: Any, title: str, texts: Any, images: Any) -> str:
@@ -32,24 +32,21 @@ def page_of(found: Any, title: str, texts: Any, images: Any) -> str:
     texts = None if texts is None else to_numpy(aligned(texts, found._given, "texts"), "texts")
     if texts is not None and texts.shape != (n,):
         raise ValueError(f"texts must be one per item ({n}), got shape {texts.shape}")
-    known = {"label": found._labels, "text": texts}
-    items = Items({name: each for name, each in known.items() if each is not None}, images, n)
-    codes = np.zeros(data.rows.size, dtype=np.int64)
-    names = np.array(["items"])
-    if found._labels is not None:
-        names, codes = as_classes(found._labels[data.rows])
+    items = Items({"label": found._labels, "text": texts}, images, n)
+    labels = np.zeros(n, dtype=np.int64) if found._labels is None else found._labels
+    names, codes = as_classes(labels[data.rows])
     classes = f", {counted(len(data.classes), 'class')}" if data.classes else ""
     content = {
         "made_by": f"dmsgd inspect, batches of {found.k:,}",
         "subtitle": f"{counted(n, 'item')}, {counted(data.d, 'column')}{classes}.",
-        "footer": "Figures are exact expectations unless they have ±.",
         "found": found,
+        "facts": found.facts(),
         "cards": list(_cards(found, items)),
         "missed": missed(data, found.k),
         "most": max([1e-9, *(count for each in found.batches for count in each.items.values())]),
         "number": number,
         "shown_name": lambda label: visible(label, NAME),
-        "examples": list(_examples(found, items)),
+        "examples": list(_examples(found, items, labels)),
         **_map(found, names, codes),
         "groups": list(_groups(found, items, codes)),
         "outliers": _outliers(found, items),
@@ -59,43 +56,34 @@ def page_of(found: Any, title: str, texts: Any, images: Any) -> str:
 
 def _cards(found: Any, items: Items) -> Iterator[dict[str, Any]]:
     """Yield the cards about the data, each with a picture: bars or a line up to 1, or two items."""
-    data, facts, pair = found.data, found.facts(), found.data.duplicates.closest
+    data, pair = found.data, found.data.duplicates.closest
 
-    def thinned(values: FloatArray, most: int) -> list[float]:
-        return [round(float(each), 3) for each in values[evenly_spaced(values.size, most)]]
+    def thinned(values: FloatArray, most: int, whole: float) -> list[float]:
+        return [round(float(each / whole), 3) for each in values[evenly_spaced(values.size, most)]]
 
-    sizes, deviations = (
-        np.sort(np.array(each, dtype=float))[::-1]
-        for each in (list(data.classes.values()), data.deviations)
-    )
-    sums = np.cumsum(data.variances) / (data.variances.sum() or 1.0)
-    pictures: dict[str, dict[str, Any]] = {
-        "classes": {"bars": thinned(sizes / sizes[:1], BARS)},
-        "duplicates": {},
-        "columns": {"bars": thinned(deviations / (deviations[0] or 1.0), BARS)},
-        "dimension": {"line": thinned(sums[: max(2, 2 * data.directions())], POINTS)},
-    }
-    if pair is not None and items.images is not None:
-        entries = [items.entry(int(data.rows[each])) for each in pair[:2]]
-        pictures["duplicates"] = {"pair": entries}
-    for name, picture in pictures.items():
-        if name in facts:
-            yield {"bars": [], "line": [], "pair": [], **picture, "name": name, "fact": facts[name]}
+    if data.classes:
+        sizes = np.array(sorted(data.classes.values(), reverse=True))
+        yield {"name": "classes", "bars": thinned(sizes, BARS, sizes[0])}
+    shown = pair[:2] if pair is not None and items.images is not None else ()
+    yield {"name": "duplicates", "pair": [items.entry(int(data.rows[each])) for each in shown]}
+    deviations, sums = np.sort(data.deviations)[::-1], np.cumsum(data.variances)
+    yield {"name": "columns", "bars": thinned(deviations, BARS, deviations[0] or 1.0)}
+    first = sums[: max(2, 2 * data.directions())]
+    yield {"name": "dimension", "line": thinned(first, POINTS, sums[-1] or 1.0)}
 
 
-def _examples(found: Any, items: Items) -> Iterator[dict[str, Any]]:
+def _examples(found: Any, items: Items, labels: Any) -> Iterator[dict[str, Any]]:
     """Yield one batch of each kind, sorted by class, if there is something to look at."""
-    if not items.about and items.images is None:
+    if items.about["text"] is None and items.images is None:
         return
-    colour = items.images is not None and items.images.shape[3] > 1
+    most = LINES if items.images is None else PICTURES[items.images.shape[3]]
     for each in found.batches:
-        batch, held = np.sort(each.rows[each.design.sample(1, seed=0)[0]]), ""
-        if found._labels is not None:
-            labels = found._labels[batch]
-            batch = batch[np.argsort(labels, kind="stable")]
-            held = f": {np.unique(labels).size} of {counted(len(found.data.classes), 'class')}"
-        entries = [items.entry(int(item)) for item in batch[: BATCH // (1 + colour)]]
-        yield {"name": f"{each.name}{held}", "entries": entries}
+        batch = np.sort(each.rows[each.design.sample(1, seed=0)[0]])
+        batch = batch[np.argsort(labels[batch], kind="stable")]
+        count, classes = np.unique(labels[batch]).size, len(found.data.classes)
+        held = f": {count} of {counted(classes, 'class')}" if classes else ""
+        shown = batch[evenly_spaced(batch.size, most)]
+        yield {"name": f"{each.name}{held}", "entries": [items.entry(int(item)) for item in shown]}
 
 
 def _map(found: Any, names: Any, codes: Any) -> dict[str, Any]:
@@ -107,16 +95,10 @@ def _map(found: Any, names: Any, codes: Any) -> dict[str, Any]:
         places, shown = [*places, others], [*shown, "other classes"]
     shares = [max(LEAST, DOTS * each.size // rows.size) for each in places]
     kept = [rows[e[evenly_spaced(e.size, most)]] for e, most in zip(places, shares, strict=True)]
-    spots = iter(map_places(found._X, np.concatenate(kept)))
-    dots = [
-        {"name": f"c{number}", "radius": 3, "places": [
-            (*next(spots), f"item {item}, {name}" if len(names) > 1 else f"item {item}")
-            for item in some
-        ]}
-        for number, (name, some) in enumerate(zip(shown, kept, strict=True))
-    ]  # fmt: skip
+    several, pairs = len(names) > 1, zip(shown, kept, strict=True)
+    groups = [(f"c{at}", some, f", {name}" * several) for at, (name, some) in enumerate(pairs)]
     count = sum(each.size for each in kept)
-    return {"dots": dots, "names": shown if len(names) > 1 else [], "shown": count}
+    return {"dots": map_dots(found._X, groups), "names": shown * several, "shown": count}
 
 
 def _groups(found: Any, items: Items, codes: Any) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,24 +40,27 @@ def read_rows(
     if Path(path).suffix.lower() not in TABLES:
         return []
     file, _ = find_file(path, TABLES)
+    places = {item: place for place, item in enumerate(items.tolist())}
     if file.suffix.lower() == ".parquet":
         found, rows = _parquet_rows(file, items, set(leave_out))
     elif file.suffix.lower() == ".jsonl":
-        found, rows = _json_rows(file, items, set(leave_out))
+        found, rows = _json_rows(file, places, set(leave_out))
     else:
-        found, rows = _csv_rows(file, items, set(leave_out), verbatim)
+        found, rows = _csv_rows(file, places, set(leave_out), verbatim)
     if rows != n:
         raise ValueError(f"{file} has {rows:,} rows and had {n:,}: it changed meanwhile; try again")
     return found
 
 
 def _csv_rows(
-    file: Path, items: IntArray, leave_out: set[str], verbatim: bool
+    file: Path, places: Mapping[int, int], leave_out: set[str], verbatim: bool
 ) -> tuple[list[Column], int]:
-    """Return the columns of a CSV file, as text or numbers; an empty cell is no number."""
+    """Return the columns of a CSV file, as text or numbers; an empty cell is no number.
+
+    places: where items come in the result.
+    """
     layout, rows = read_layout(file), 0
     kept = [j for j, name in enumerate(layout.names) if name not in leave_out]
-    places = {item: place for place, item in enumerate(items.tolist())}
     cells = [[""] * len(places) for _ in kept]
     whole, numeric = (set[int]() if verbatim else set(kept) for _ in range(2))
     for row in csv_rows(file, layout, layout.skip):
@@ -77,9 +80,10 @@ def _csv_rows(
     return found, rows
 
 
-def _json_rows(file: Path, items: IntArray, leave_out: set[str]) -> tuple[list[Column], int]:
+def _json_rows(
+    file: Path, places: Mapping[int, int], leave_out: set[str]
+) -> tuple[list[Column], int]:
     """Return the fields of objects; those that the first line lacks come last."""
-    places = {item: place for place, item in enumerate(items.tolist())}
     found: dict[str, list[Any]] = {}
     names, rows = field_names(file), 0
     for _, each in read_objects(file, places):
@@ -126,14 +130,13 @@ def distinct_names(first: Sequence[Column], others: Sequence[Column]) -> list[Co
 
 def write_rows(file: IO[bytes], suffix: str, columns: Sequence[Column]) -> None:
     """Write columns as a table: .csv, .parquet or .jsonl."""
+    names = [name for name, _ in columns]
     if suffix == ".parquet":
         import pyarrow as pa
         from pyarrow import parquet
 
-        names, arrays = [name for name, _ in columns], [_as_arrow(each) for _, each in columns]
-        parquet.write_table(pa.table(arrays, names=names), file)
+        parquet.write_table(pa.table([_as_arrow(each) for _, each in columns], names), file)
         return
-    names = [name for name, _ in columns]
     rows = zip(*(_as_list(each) for _, each in columns), strict=True)
     if suffix == ".jsonl":
         for row in rows:

@@ -21,7 +21,9 @@ class NotNumericError(InputError):
 
 
 def column_number(file: Path, names: list[str], name: str | None) -> int:
-    """Return where the column `name` is, or raise if there is none or more than one."""
+    """Return where the column `name`, or the only one, is; raise if there is none or several."""
+    if name is None and len(names) == 1:
+        return 0
     if name not in names:
         lacks = "" if name is None else f" and no column {name!r}"
         there = f"{few(names)}{lacks}; select one as {file.name}:NAME"

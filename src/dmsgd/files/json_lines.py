@@ -35,8 +35,7 @@ def read_objects(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of each line, from 1, and its object; blank lines are skipped.
 
-    rows: numbers of objects, from 0, the only ones that are looked at; of others the number alone
-          is yielded, with no fields.
+    rows: parse only these objects, counted from 0; the others are yielded without fields.
     """
     with open_text(file) as text:
         row = -1
@@ -52,16 +51,12 @@ def _parse(file: Path, number: int, line: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())
-        raise ValueError(
-            f"{file}: line {number} is not JSON ({why}); write one object per line"
-        ) from None
-    if not isinstance(found, dict):
-        shown = visible(line.strip(), SHOWN)
-        raise ValueError(
-            f"{file}: line {number} is {shown}, not an object; write one object per line"
-        )
-    return found
+        why = f"not JSON ({' '.join(str(error).split())})"
+    else:
+        if isinstance(found, dict):
+            return found
+        why = f"{visible(line.strip(), SHOWN)}, not an object"
+    raise ValueError(f"{file}: line {number} is {why}; write one object per line")
 
 
 def field_names(file: Path) -> list[str]:
@@ -137,6 +132,6 @@ def read_features(file: Path, drop: Collection[str] = (), named: bool = False) -
 def read_field(file: Path, name: str | None) -> npt.NDArray[np.object_]:
     """Return the column `name`, or the only one, as Python objects; None where it is missing."""
     names = field_names(file)
-    name = names[column_number(file, names, names[0] if name is None and len(names) == 1 else name)]
+    name = names[column_number(file, names, name)]
     entries = [each.get(name) for _, each in read_objects(file)]
     return np.fromiter(entries, dtype=object, count=len(entries))

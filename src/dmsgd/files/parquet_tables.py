@@ -166,7 +166,7 @@ def read_values(file: Path, name: str | None) -> npt.NDArray[Any]:
 
     names = list(source.schema_arrow.names)
     reserve(sum(group_sizes(file, source)), f"a column of {file}", "use a part of the data")
-    name = names[column_number(file, names, names[0] if name is None and len(names) == 1 else name)]
+    name = names[column_number(file, names, name)]
     with readable(file, "Parquet"):
         column = source.read(columns=[name])[name]
         column.validate(full=True)

@@ -88,9 +88,9 @@ def open_text(file: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def readable(file: Path, kind: str) -> Iterator[None]:
-    """Turn what a library raises about broken content into one message that names the file.
+    """Turn what a library raises about broken content into one ValueError that names the file.
 
-    Errors of the disk, `InputError` and what is said about memory go on as they are.
+    Disk errors, `InputError` and memory errors that name the file are raised unchanged.
     """
     try:
         yield

@@ -134,7 +134,7 @@ def read_cells(file: Path, name: str | None, n: int | None) -> list[str]:
     """
     layout = read_layout(file)
     single = name is None and len(layout.names) == 1
-    column = 0 if single else column_number(file, layout.names, name)
+    column = column_number(file, layout.names, name)
     cells = [row[column] for row in csv_rows(file, layout, 0 if single else layout.skip)]
     first, rest = cells[0], cells[1:]
     if single and not _is_number(first) and rest:
@@ -202,8 +202,7 @@ def read_column(path: str | Path, n: int | None = None) -> npt.NDArray[Any]:
     n:    how many there should be; tells a header from a label where a CSV file has one column.
     """
     found = _read(path, n)
-    if isinstance(found, list):
-        found = as_column(path, found)
+    found = as_column(path, found) if isinstance(found, list) else found
     return as_labels(found, name=str(path))
 
 

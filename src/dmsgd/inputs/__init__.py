@@ -1,1 +1,1 @@
-"""What users pass, checked and converted: arrays, seeds, threads, memory limits."""
+"""What users pass, checked and converted: arrays, labels, counts, seeds; and text of messages."""

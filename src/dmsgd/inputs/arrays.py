@@ -31,7 +31,7 @@ OVERFLOWING = 1e306
 TINY = 1e-290
 #: Rows of a Hugging Face column that are read at a time, as Python objects.
 ROWS_READ = 10_000
-#: What has entries, but none of these, may have no end (a torch Dataset): NumPy would not stop.
+#: NumPy may read for ever from an object that has entries but none of these, as a torch Dataset.
 READABLE = ("__iter__", "__array__", "__array_interface__", "to_numpy", "detach")
 
 
@@ -62,7 +62,7 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
         if isinstance(value, list | tuple):
             raise ValueError(f"{name} is not a rectangular array of numbers: {error}") from None
         kind = type(value).__name__
-        raise TypeError(f"{name} is a {kind} that does not become an array: {error}") from None
+        raise TypeError(f"{name} is a {kind}, which is no array: {error}") from None
 
 
 def _is_masked(value: Any) -> bool:
@@ -74,8 +74,8 @@ def _is_masked(value: Any) -> bool:
 def is_sparse(value: Any) -> bool:
     """Return whether this is a sparse matrix or array of SciPy.
 
-    Who has one has loaded `scipy.sparse`; for all others, to load it would take half of the time
-    from `import dmsgd` to a first small result.
+    `scipy.sparse` is not imported here: whoever passes one has loaded it, and the import would
+    double the time from `import dmsgd` to a first small result.
     """
     loaded = getattr(sys.modules.get("scipy.sparse"), "issparse", None)
     return loaded is not None and bool(loaded(value))
@@ -248,7 +248,7 @@ def check_vanishing(squares: float, name: str) -> None:
 
 
 def as_numbers(value: Any, name: str, n: int | None = None, of: str = "item") -> FloatArray:
-    """Return `value`, one finite real number per item (or per `of`), as a new array, shape (n,)."""
+    """Return one finite real number per item (or per `of`) as a new array, shape (n,)."""
     given = to_numpy(value, name)
     if given.ndim != 1 or given.size == 0 or given.size != (n or given.size):
         needed = f"one number per {of}" + ("" if n is None else f", shape ({n},)")
@@ -338,3 +338,8 @@ def as_pairs(i: Any, j: Any, n: int) -> tuple[IntArray, IntArray]:
 def random_rows(n: int, most: int, rng: np.random.Generator) -> IntArray:
     """Return the item numbers 0..n-1, or `most` of them drawn at random, sorted."""
     return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+
+def evenly_spaced(n: int, most: int) -> IntArray:
+    """Return the item numbers 0..n-1, or `most` of them, evenly spaced."""
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)

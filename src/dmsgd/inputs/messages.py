@@ -58,6 +58,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else several}"
 
 
+def number(value: float, digits: int = 2) -> str:
+    """Return a number with so many digits, or with all that are before the point.
+
+    >>> number(0.4567), number(12.3), number(2449.6), number(12.34, digits=3), number(2e30)
+    ('0.46', '12', '2,450', '12.3', '2e+30')
+    """
+    whole = 10 ** (digits - 1) <= abs(value) < 1e9
+    return f"{value:,.0f}" if whole else f"{value:.{digits}g}"
+
+
 def few(names: Sequence[object]) -> str:
     """Return the first ten of these names, and dots if there are more.
 
@@ -76,9 +86,9 @@ def format_bytes(size: float) -> str:
     """Return a number of bytes as text, for example '1.5 GB'."""
     for unit in ("B", "KB", "MB", "GB", "TB", "PB"):
         if size < 1024:
-            return f"{size:.3g} {unit}"
+            return f"{number(size, 3)} {unit}"
         size /= 1024
-    return f"{size:.3g} EB"
+    return f"{number(size, 3)} EB"
 
 
 def visible(text: object, length: int | None = None) -> str:

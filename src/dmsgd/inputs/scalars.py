@@ -52,17 +52,15 @@ def as_count(value: Any, name: str, least: int = 1) -> int:
 
 def as_batch_size(value: Any, n: int) -> int:
     """Return `value` as a batch size k with 1 <= k <= n."""
-    k = as_count(value, "k")
-    if k > n:
-        raise ValueError(f"k={k} exceeds the number of items, {n}; lower k to at most {n}")
-    return k
+    return as_part(value, "k", n)
 
 
 def as_part(value: Any, name: str, n: int) -> int:
     """Return `value` as a number of items, of n at most."""
     count = as_count(value, name)
     if count > n:
-        raise ValueError(f"{name}={count} exceeds the number of items, {n}")
+        limit = f"{n}; lower {name} to at most {n}"
+        raise ValueError(f"{name}={count} exceeds the number of items, {limit}")
     return count
 
 

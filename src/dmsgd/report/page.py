@@ -1,7 +1,6 @@
 """What pages share: templates, text and pictures of items, places on a map.
 
-A page is one file without a script that loads nothing. Jinja2 escapes all text, which has been made
-`visible`, and a Content-Security-Policy forbids every request.
+Jinja2 escapes all text, which has been made `visible`; a Content-Security-Policy forbids requests.
 """
 
 from __future__ import annotations
@@ -9,8 +8,7 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from collections.abc import Mapping
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -19,8 +17,8 @@ import numpy.typing as npt
 from dmsgd import __version__
 from dmsgd.features import Features
 from dmsgd.features.products import product
-from dmsgd.inputs.arrays import IntArray, as_floats, to_numpy
-from dmsgd.inputs.messages import visible
+from dmsgd.inputs.arrays import IntArray, as_floats, evenly_spaced, to_numpy
+from dmsgd.inputs.messages import number, visible
 from dmsgd.spectra.decompose import leading
 
 #: Characters that are shown of a text, of the name of a class, and of a title.
@@ -33,71 +31,58 @@ AXES, SCALE, WIDTH, HEIGHT = 500, 2000, 960, 470
 
 def render(template: str, title: str, content: dict[str, Any]) -> str:
     """Return the page that `templates/{template}` makes of `content`."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined,
+        loader=PackageLoader("dmsgd.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.globals |= {"css": _read("page.css"), "version": __version__}
-    return environment.get_template(template).render(title=visible(title, TITLE), **content)
-
-
-def _read(name: str) -> str:
-    """Return a file of the templates."""
-    return files("dmsgd.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def snippet(text: object, length: int = SNIPPET) -> str:
-    """Return the beginning of a text, on one line; of a very long one no more is looked at."""
-    return visible(" ".join(str(text)[: 10 * length].split()), length)
+    named = {"title": visible(title, TITLE), "version": __version__}
+    return environment.get_template(template).render(**named, **content)
 
 
 @final
 class Items:
     """What pages show of items.
 
-    about:  by name, "id", "label", "quality" and "text" of all n items, each optional.
+    about:  by name, "id", "label", "quality" and "text" of all n items, each optional or None.
     images: (n, height, width[, 3]), or None. Unless they are bytes, the smallest value is black and
             the largest white.
     """
 
     def __init__(self, about: Mapping[str, Any], images: Any, n: int) -> None:
-        self.about, self.images = about, None
-        if images is not None:
-            self.images = small_images(checked_images(images, n))
+        self.about, self.images = about, None if images is None else small_images(images, n)
 
     def entry(self, item: int, value: str = "") -> dict[str, Any]:
-        """Return one item of a list, with a value."""
-        known = {name: snippet(column[item]) for name, column in self.about.items()}
-        if "quality" in known:
-            known["quality"] = f"{self.about['quality'][item]:.3g}"
+        """Return one item of a list: a value, a picture, the beginning of what is known of it."""
         image = "" if self.images is None else png(self.images[item])
-        named = dict.fromkeys(("id", "label", "quality", "text"), "") | known
-        return {**named, "item": item, "value": value, "image": image}
+        found: dict[str, Any] = {"item": item, "value": value, "image": image}
+        for name in ("id", "label", "quality", "text"):
+            column = self.about.get(name)
+            words = "" if column is None else str(column[item])[: 10 * SNIPPET]  # no more is read
+            found[name] = visible(" ".join(words.split()), SNIPPET)
+        if found["quality"]:
+            found["quality"] = number(self.about["quality"][item], 3)
+        return found
 
 
-def checked_images(images: Any, n: int) -> npt.NDArray[Any]:
-    """Return one picture per item, shape (n, height, width[, 3])."""
+def small_images(images: Any, n: int) -> npt.NDArray[np.uint8]:
+    """Return one picture per item as bytes, (n, h, w, 1 or 3), small enough for a hundred of them.
+
+    images: (n, height, width[, 3]).
+    """
     values = to_numpy(images, "images")
-    colour = values.ndim == 4 and values.shape[3] == 3
-    if values.shape[:1] != (n,) or not (values.ndim == 3 or colour) or 0 in values.shape:
-        raise ValueError(
-            f"images must have shape ({n}, height, width) or ({n}, height, width, 3), got "
-            f"{values.shape}"
-        )
+    values = values[..., None] if values.ndim == 3 else values
+    shape = values.shape
+    if len(shape) != 4 or shape[0] != n or shape[3] not in (1, 3) or 0 in shape:
+        size = f"({n}, height, width"
+        raise ValueError(f"images must have shape {size}) or {size}, 3), got {np.shape(images)}")
     if values.dtype.kind not in "buif":
         raise TypeError(f"images must be numbers, 0 to 255 or any others, got {values.dtype}")
-    return values
-
-
-def small_images(images: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Return images as bytes, (n, h, w, 1 or 3), small enough for a page with a hundred of them."""
-    channels = 3 if images.ndim == 4 else 1
-    (height, width), step = images.shape[1:3], 1
-    while max(height, width) > SIDE * step or height * width * channels > PICTURE * step**2:
+    step = 1
+    while max(shape[1:3]) > SIDE * step or np.prod(shape[1:]) > PICTURE * step**2:
         step += 1
-    values = images[:, ::step, ::step]
+    values = values[:, ::step, ::step]
     if values.dtype != np.uint8:
         values = as_floats(values, "images")
         missing = int((~np.isfinite(values)).sum())
@@ -106,7 +91,7 @@ def small_images(images: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
         low, high = values.min() / 256, values.max() / 256  # differences of the largest overflow
         span = high - low if high > low else 1.0
         values = (255 * ((values / 256 - low) / span)).astype(np.uint8)
-    return values[..., None] if values.ndim == 3 else values
+    return values
 
 
 def png(pixels: npt.NDArray[np.uint8]) -> str:
@@ -124,9 +109,13 @@ def png(pixels: npt.NDArray[np.uint8]) -> str:
     return f"data:image/png;base64,{data}"
 
 
-def evenly_spaced(n: int, most: int) -> IntArray:
-    """Return the numbers 0 to n - 1, or `most` of them, evenly spaced."""
-    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
+def map_dots(F: Features, groups: Sequence[tuple[str, IntArray, str]]) -> list[dict[str, Any]]:
+    """Return the dots of items on a map; groups: a name, the items, and what is said of each."""
+    places = iter(map_places(F, np.concatenate([items for _, items, _ in groups])))
+    return [
+        {"name": name, "places": [(*next(places), f"item {item}{words}") for item in items]}
+        for name, items, words in groups
+    ]
 
 
 def map_places(F: Features, items: IntArray) -> list[tuple[int, int]]:

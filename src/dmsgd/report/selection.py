@@ -1,26 +1,125 @@
-"""The page about one chosen set."""
+"""One chosen set beside random sets and k-means: figures, words, and a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features import Features
-from dmsgd.inputs.arrays import FloatArray, IntArray
+from dmsgd.features import Features, as_features
+from dmsgd.features.products import squared_distances
+from dmsgd.inputs.arrays import FloatArray, IntArray, evenly_spaced, random_rows
 from dmsgd.inputs.labels import commonest_and_rarest
-from dmsgd.inputs.messages import counted, visible
-from dmsgd.report.page import NAME, Items, evenly_spaced, map_places, render
-from dmsgd.report.sets import SetFigures, k_means_coverage
-from dmsgd.selection.result import ORDERS, Selection
+from dmsgd.inputs.messages import counted, number, visible
+from dmsgd.kernels.landmarks import k_means
+from dmsgd.kernels.rbf import median_scale
+from dmsgd.report.page import NAME, Items, map_dots, render
+from dmsgd.selection.result import LONGEST, Selection, coverage_of
 
+#: Random sets that the chosen one is compared with: it beats all of them by chance in 1 of 21.
+SETS = 20
+#: About as many products are spent on distances, for at most so many items; on k-means, of so many.
+PRODUCTS, MOST, MEANS, CLUSTERED = 5e9, 20_000, 5e9, 5000
 #: Items on the map and in lists, and classes.
 DOTS, LISTED, FARTHEST, CLASSES = 1500, 200, 12, 24
 #: Shares of the items that are drawn as near and as far.
 NEAR, FAR = 0.6, 0.95
 #: Points of a curve; the edges of its picture.
 POINTS, LEFT, RIGHT, TOP, BOTTOM = 160, 64, 940, 14, 270
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SetFigures:
+    """What a set covers, and how far apart its items are."""
+
+    how: str  # it was chosen: to "cover", "greedy" or as a "draw"
+    chosen: Selection
+    given: IntArray  # items that were there before, sorted
+    free: IntArray  # items that could be chosen, sorted
+    #: Mean distance of a chosen item to the nearest other one, in median distances: of the set and
+    #: of SETS random ones; empty for a covering set and for one item.
+    apart: FloatArray
+    other: str = ""  # what the set is to cover, if that is not the pool that it was chosen from
+
+    def sentences(self) -> list[str]:
+        """Return how the set compares with random ones, what it was made for first."""
+        covered, size = self._coverage(), self.chosen.like_random
+        if self.how == "cover":
+            return covered
+        if not self.apart.size:
+            return ["one item alone is not spread", *covered]
+        ours, *theirs = self.apart
+        words = f"{'better' if ours > max(theirs) else 'no better'} spread than a random choice"
+        if self.how == "greedy" and 0 < size < len(self.chosen):
+            covered[0] += ": a greedy set prefers outliers"
+        return [
+            f"{words}: a chosen item is {ours:.2f} of the median distance from the nearest other "
+            f"one, in {SETS} random sets {min(theirs):.2f} to {max(theirs):.2f}",
+            *covered,
+        ]
+
+    def _coverage(self) -> list[str]:
+        """Return how many random items cover as much, and how much that is."""
+        chosen, size, what = self.chosen, self.chosen.like_random, self.other or "the pool"
+        share = f"{chosen.coverage[-1]:.3g}"
+        if not len(chosen):
+            return [f"nothing is chosen: {share} of {what} is covered already"]
+        beside = f"beside {self.given.size:,} given, " if self.given.size else ""
+        many = f"{size:,} random one{'s' * (size > 1)}" if size else f"{LONGEST:,} random ones"
+        as_well = "as well as" if size else "better than"
+        scale = f" (m = {number(chosen.scale, 3)})" if chosen.scale != 1 else ""  # 1: not needed
+        before = f", before them {chosen.coverage[0]:.3g}" if self.given.size else ""
+        verb = "covers" if len(chosen) == 1 else "cover"
+        return [
+            f"{beside}{counted(len(chosen), 'item')} {verb} {what} {as_well} {many}",
+            f"on average an item is {share} similar to the nearest one{scale}{before}",
+        ]
+
+
+def figures_of(
+    F: Features | None, chosen: Selection, given: IntArray, free: IntArray, how: str, other: str
+) -> SetFigures:
+    """Return how a set compares with random sets of as many free items.
+
+    F: features of the items; without them distances are not known.
+    """
+    apart = np.empty(0)
+    if F is not None and how != "cover" and len(chosen) and len(chosen) + given.size > 1:
+        rng = np.random.default_rng(0)
+        random = (rng.choice(free, len(chosen), replace=False) for _ in range(SETS))
+        sets = [np.append(given, some) for some in (chosen.items, *random)]
+        items = np.unique(np.concatenate(sets))
+        rows = F.take(items)  # each is read once
+        most = int(np.clip(PRODUCTS / (SETS * sets[0].size * F.d), 1000, MOST))
+        own = given.size + random_rows(len(chosen), most, rng)
+        apart = np.array([_apart(rows[np.searchsorted(items, some)], own) for some in sets])
+        with suppress(ValueError):  # all items that it looks at are alike
+            apart /= median_scale(F)
+    return SetFigures(how, chosen, given, free, apart, other)
+
+
+def _apart(rows: FloatArray, own: IntArray) -> float:
+    """Return the mean distance of the rows `own` to the nearest other one."""
+    squares = squared_distances(rows[own], rows)
+    squares[np.arange(own.size), own] = np.inf
+    return float(np.sqrt(squares.min(axis=1)).mean())
+
+
+def k_means_coverage(F: Features, chosen: Selection, free: IntArray) -> float | None:
+    """Return what as many items cover that are nearest to centres of k-means; None if too many."""
+    candidates, k = free[evenly_spaced(free.size, CLUSTERED)], len(chosen)
+    work = float(candidates.size) * k * F.d
+    if not 0 < k <= candidates.size // 2 or work > MEANS or find_spec("sklearn") is None:
+        return None
+    rows = F.take(candidates)
+    means = k_means(as_features(rows, allow_tiny=True), k, 0)
+    nearest = squared_distances(rows, means.cluster_centers_).argmin(axis=0)
+    return coverage_of(chosen, candidates[np.unique(nearest)])
 
 
 def selection_page(
@@ -35,30 +134,25 @@ def selection_page(
     chosen, same, given, free = figures.chosen, not figures.other, figures.given, figures.free
     N = chosen.nearest.size
     counts = np.bincount(chosen.nearest, minlength=given.size + len(chosen))[given.size :]
-    shown = {name: about[name] for name in ("id", "label", "quality", "text") if name in about}
-    items = Items(shown, images, F.n)
+    items = Items(about, images, F.n)
     head, *rest = figures.sentences()
     heading, _, more = head.partition(": ")
     in_set = np.isin(np.arange(N), [*given, *chosen.items]) & same
     order = np.argsort(np.where(in_set, np.inf, chosen.similarity), kind="stable")
     least = order[: min(FARTHEST, int(np.sum(~in_set)))]
-    entries = items if same else Items({}, None, 0)
+    covered = items if same else Items({}, None, 0)
     beside = f", beside {given.size:,} that were given" if given.size else ""
     kind = next((name for name in ("label", "group") if name in about), "")
     means = k_means_coverage(F, chosen, free) if same and chosen.spent is None else None
     content = {
         "made_by": f"dmsgd select, {facts['chosen']}",
         "subtitle": f"{len(chosen):,} of {counted(F.n, 'item')}{beside}.",
-        "footer": "",
         "heading": heading,
         "sentences": [each for each in (more, *rest, _instead(chosen, means)) if each],
-        "k": len(chosen),
-        "given": given.size,
-        "other": figures.other,
+        "figures": figures,
         "facts": {name: text for name, text in facts.items() if name != "chosen"},
-        "curve": _curve(chosen.coverage, chosen.random_curves, chosen.like_random, means),
+        "curve": _curve(chosen, means),
         "means": means,
-        "orders": ORDERS,
         "dots": _dots(F, figures),
         "kind": "class" if kind == "label" else kind,
         "classes": _classes(chosen.items, free, about[kind]) if kind else [],
@@ -67,7 +161,7 @@ def selection_page(
             items.entry(item, f"{count / N:.1%}")
             for item, count in zip(chosen.items[:LISTED].tolist(), counts, strict=False)
         ],
-        "least": [entries.entry(int(i), f"{chosen.similarity[i]:.2f}") for i in least],
+        "least": [covered.entry(int(i), f"{chosen.similarity[i]:.2f}") for i in least],
     }
     return render("selection.html", title, content)
 
@@ -80,12 +174,11 @@ def _instead(chosen: Selection, means: float | None) -> str:
     return f"{len(chosen):,} by k-means would cover as well as {enough[0] + 1:,} random ones"
 
 
-def _curve(
-    ours: FloatArray, random: FloatArray, like_random: int, means: float | None
-) -> dict[str, Any]:
+def _curve(chosen: Selection, means: float | None) -> dict[str, Any]:
     """Return the coverage by number of new items as places of a picture, 960 by 320."""
-    random = np.hstack([np.full((len(random), 1), ours[0]), random])
-    random = random[:, : int(1.1 * max(like_random, ours.size)) + 2]
+    ours, like = chosen.coverage, chosen.like_random
+    random = np.pad(chosen.random_curves, ((0, 0), (1, 0)), constant_values=ours[0])
+    random = random[:, : int(1.1 * max(like, ours.size)) + 2]
     length, first = max(ours.size, random.shape[1]) - 1, int(not ours[0] and ours.size > 1)
     values = np.concatenate([ours[first:], random[:, first:].ravel(), [means or ours[-1]]])
     low, high = float(values.min()), float(values.max())
@@ -103,7 +196,7 @@ def _curve(
         "random": " ".join(points(random.mean(axis=0))),
         "band": " ".join([*points(random.min(axis=0)), *reversed(points(random.max(axis=0)))]),
         "end": place(ours.size - 1, float(ours[-1])),
-        "like": (like_random, place(like_random, float(ours[-1]))) if like_random else None,
+        "like": (like, place(like, float(ours[-1]))) if like else None,
         "means": None if means is None else place(ours.size - 1, means),
         "levels": [(f"{each:.3g}", place(0, each)[1]) for each in _ticks(low, high)],
         "counts": [(f"{each:,.0f}", place(each, low)[0]) for each in _ticks(0, length, 1.0)],
@@ -144,11 +237,4 @@ def _dots(F: Features, figures: SetFigures) -> list[dict[str, Any]]:
         kinds = np.where(similar <= far, 2, np.where(similar < near, 1, 0))
         groups = {name: pool[kinds == i] for i, name in enumerate(("near", "far", "farthest"))}
     groups |= {"given": figures.given[:DOTS], "chosen": chosen.items[:DOTS]}
-    everyone = np.concatenate(list(groups.values()))
-    spots = map_places(F, everyone)
-    titled = [(*spot, f"item {item}") for spot, item in zip(spots, everyone, strict=True)]
-    ends = np.cumsum([0, *(group.size for group in groups.values())])
-    return [
-        {"name": name, "radius": 5 if name in ("given", "chosen") else 3, "places": titled[a:b]}
-        for name, a, b in zip(groups, ends, ends[1:], strict=False)
-    ]
+    return map_dots(F, [(name, items, "") for name, items in groups.items()])

@@ -17,8 +17,8 @@ from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.designs.stream import fixed_seed
 from dmsgd.diagnostics.advice import BatchFigures, advise, kind_of_batches
 from dmsgd.diagnostics.facts import NUMBERS, DataFacts, find_facts, take_rows
-from dmsgd.diagnostics.frequency import coverage
-from dmsgd.diagnostics.gradients import gradient_variance
+from dmsgd.diagnostics.frequency import class_shares, coverage
+from dmsgd.diagnostics.gradients import LARGEST, gradient_variance
 from dmsgd.diagnostics.inspection import Inspection
 from dmsgd.errors import RankError
 from dmsgd.features import Features, as_features
@@ -37,8 +37,6 @@ EXACT, DRAWS = 1e10, 2000
 #: Squared norms of the longest and the shortest tenth that differ by more than this matter, and
 #: batches that are so many times larger than the effective rank of a kernel.
 NORMS, CROWDED = 3.0, 5.0
-#: Fourth powers of larger numbers, summed, may overflow.
-LARGEST = 1e60
 
 
 def inspect(
@@ -60,12 +58,9 @@ def inspect(
                k-DPP is shown, too.
 
     It recommends `Stratified` for uneven classes and otherwise shuffled epochs, which did best when
-    models were trained on real data; a requested target is kept. Noise is the variance of a batch's
-    mean on the same columns for all kinds of batches. It describes, and does not decide.
-
-    Near-duplicates are searched for half a minute at most. Facts about more than 100,000 items that
-    are not in memory, and a k-DPP of many, are those of a random sample. See also
-    `near_duplicates`, `gradient_variance`, `select`.
+    models were trained on real data; a requested target is kept. Near-duplicates are searched for
+    half a minute at most. Facts about more than 100,000 items that are not in memory, and a k-DPP
+    of many, are those of a random sample. See also `near_duplicates`, `gradient_variance`.
 
     >>> X = np.random.default_rng(0).normal(size=(200, 20))
     >>> found = inspect(X, k=8, labels=np.repeat(["common", "rare"], [190, 10]))
@@ -130,13 +125,9 @@ class _Study:
 
     def figures(self, name: str, design: ClosedForm, rows: IntArray) -> BatchFigures:
         """Return the figures of a design of these rows."""
-        b, n, items = design.inclusion(), self.X.n, {}
-        if self.labels is not None:
-            names, codes = np.unique(self.labels[rows], return_inverse=True)
-            held = np.bincount(codes, b) * (self.k / b.sum())
-            items = dict(zip(names.tolist(), held.tolist(), strict=True))
-        epoch, sizes = n / self.k, self.facts.classes
-        often = {each: count * epoch / sizes[each] for each, count in items.items()}
+        shares = {} if self.labels is None else class_shares(design, self.labels[rows])
+        items = {c: self.k * share for c, share in shares.items()}
+        often = {c: share * self.X.n / self.facts.classes[c] for c, share in shares.items()}
         seen = float(coverage(design, -(-design.n // self.k)))
         numbers, draws = self._numbers(rows), None
         if isinstance(design, KDPP):
@@ -161,15 +152,12 @@ class _Study:
         return found / largest if largest > LARGEST else found
 
     def kdpp(self, options: DesignOptions) -> tuple[KDPP, IntArray]:
-        """Return the k-DPP of all items, or of a random sample, and the numbers of these.
-
-        Every class adds a direction to the kernel where w > 0. Messages name classes as given.
-        """
+        """Return the k-DPP of all items, or of a random sample, and the numbers of these."""
         X, k = self.X, self.k
         rbf = options.kernel == "rbf" or not (options.kernel == "linear" or X.d >= k)
-        directions = X.d + len(self.facts.classes) * (options.w > 0)
-        size = max(FEWEST, 5 * k, 0 if rbf else min(MOST, int(OPERATIONS / directions**2)))
-        size = size if options.target is None else max(FEWEST, 5 * k)
+        directions = X.d + len(self.facts.classes) * (options.w > 0)  # each class adds one
+        linear = 0 if rbf or options.target else min(MOST, int(OPERATIONS / directions**2))
+        size = max(FEWEST, 5 * k, linear)
         rows = random_rows(X.n, size, np.random.default_rng(seed_key(self.seed)))
         labels = None if self.labels is None else self.labels[rows]
         with one_blas_thread:  # more would spin between short products
