@@ -48,7 +48,6 @@ NUMERICAL = [
     "lda",
     "maps",
     "partition",
-    "poisson_disk",
     "selecting",
     "sparse_blocks",
     "stored_draws",

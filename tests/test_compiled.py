@@ -10,7 +10,6 @@ from numba.types import float64, int64
 
 import dmsgd
 from dmsgd.compiled import linear_algebra as la
-from dmsgd.compiled import microkernels as kernels
 from dmsgd.compiled import projection
 from dmsgd.compiled.jit import address, callback, float64_ptr, int64_ptr
 from dmsgd.compiled.llvm import BLOCK
@@ -101,12 +100,6 @@ def reflect(Z, rows, first, last, v, tau, y, squares):
     return 0
 
 
-@callback(int64(float64_ptr, int64_ptr, int64, float64_ptr, int64))
-def transpose(rows, items, d, out, stride):
-    kernels.transpose(rows, items, d, out, stride)
-    return 0
-
-
 @callback(int64(float64_ptr, float64_ptr, int64, float64_ptr))
 def compact_wy(gram, taus, count, S):
     la.compact_wy(gram, taus, 0, count // 2, S)
@@ -125,16 +118,6 @@ def padded(matrix, rows, columns):
     room = np.full((rows, columns), np.nan)
     room[: matrix.shape[0], : matrix.shape[1]] = matrix
     return room
-
-
-@pytest.mark.parametrize("d", [3, 8, 21])
-def test_transpose(d):
-    rows, items, whole = RNG.normal(size=(30, d)), RNG.permutation(30)[:8], d // 8 * 8
-    out = np.full((d, 16), -1.0)
-    transpose(rows, items, d, out, 16)
-    np.testing.assert_array_equal(out[:whole, :8], rows[items, :whole].T)
-    assert (out[whole:] == -1.0).all()
-    assert (out[:, 8:] == -1.0).all()
 
 
 @pytest.mark.parametrize("rows", [1, 4, 7, 8, 19])

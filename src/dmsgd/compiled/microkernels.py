@@ -194,33 +194,6 @@ def gather_bytes(code: Code, numbers, places, offset, out):
         code.store(builder.sitofp(found, SINGLES), place)
 
 
-@instructions(void(float64_ptr, int64_ptr, int64, float64_ptr, int64))
-def transpose(code: Code, rows, items, d, out, stride):
-    """out[t * stride + lane] = rows[items[lane] * d + t] for lane < LANES, t < d // LANES * LANES.
-
-    LANES by LANES numbers at a time, in registers: parts off the diagonal change places.
-    """
-    builder = code.builder
-    starts = [
-        code.element(rows, code.number(items, INDEX(lane), kind=INDEX), d) for lane in range(LANES)
-    ]
-    with code.loop(builder.udiv(d, INDEX(LANES))) as loop:
-        first = builder.mul(loop.index, INDEX(LANES))
-        vectors = [code.load(code.element(start, first)) for start in starts]
-        half = LANES // 2
-        while half:
-            for i in range(LANES):
-                if not i & half:
-                    pair = vectors[i], vectors[i + half]
-                    low = [q if not q & half else LANES + q - half for q in range(LANES)]
-                    for lane, mask in ((i, low), (i + half, [q + half for q in low])):
-                        places = ir.VectorType(INT32, LANES)(mask)
-                        vectors[lane] = builder.shuffle_vector(*pair, places)
-            half //= 2
-        for t, vector in enumerate(vectors):
-            code.store(vector, code.element(out, builder.add(first, INDEX(t)), stride))
-
-
 @instructions(void(float64_ptr, int64, float64_ptr, float64_ptr, float64_ptr))
 def group_line(code: Code, V, r, before, after, table):
     """Fill the search table of GROUP rows of V, of r columns each, for the first LANES columns.
