@@ -1,7 +1,8 @@
-"""Three ways to compile a loop with numba: `helper`, `callback` and `entry`.
+"""Three ways to compile a loop with numba, `helper`, `callback` and `entry`, and their records.
 
-Compiled code is kept on disk by numba's cache. numba compares the time of change of one file only,
-so set NUMBA_CACHE_DIR to a new folder after a change to a helper in another file.
+Compiled code is kept on disk by numba's cache. numba checks only the modification time of the file
+that defines the function, so set NUMBA_CACHE_DIR to a new folder after a change to a helper in
+another file.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from threading import Lock
 from typing import Any, final
 
 import numpy as np
-from numba import cfunc, njit
+from numba import cfunc, from_dtype, njit
 from numba.core.event import Listener, register
 from numba.extending import register_jitable
-from numba.types import CPointer, float32, float64, int8, int64, uint32, uint64
+from numba.types import CPointer, Record, float32, float64, int8, int64, uint32, uint64
 
 log = logging.getLogger("dmsgd")
 
@@ -31,6 +32,46 @@ _ELEMENTS: dict[Any, Any] = {
     uint32_ptr: np.uint32, int8_ptr: np.int8,
 }  # fmt: skip
 _SCALARS: dict[Any, Any] = {uint64: ctypes.c_uint64, float64: ctypes.c_double}
+
+
+#: Fields of a `Table` that hold the address of a `Callback`, or of a record of any table.
+CODE, RECORD = "code", "record"
+
+
+@final
+class Table:
+    """Declares a record of numbers and addresses that compiled loops read and write by name.
+
+    A field is int64, a number; a pointer, to the array that it is filled with; CODE or RECORD.
+    Signatures have `table.record`. Loops are passed the address of a record.
+    """
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+        self.dtype = np.dtype([(name, np.int64) for name in fields])
+        self.record = from_dtype(self.dtype)
+
+    def new(self, **values: Any) -> Any:
+        """Return a record with these values; the other fields are 0."""
+        return self.fill(np.zeros((), self.dtype), **values)
+
+    def fill(self, record: Any, **values: Any) -> Any:
+        """Set fields to numbers and to the addresses of arrays and callbacks, 0 for None.
+
+        The record keeps no array alive.
+        """
+        for name, value in values.items():
+            kind = self.fields[name]
+            if value is None:
+                record[name] = 0
+            elif kind is int64:
+                record[name] = value
+            elif kind is CODE:
+                record[name] = value.address
+            else:
+                record[name] = address(value, value.dtype if kind is RECORD else _ELEMENTS[kind])
+        return record
+
 
 #: For functions that compiled code calls by name: each caller contains them.
 helper = register_jitable(error_model="numpy")
@@ -55,7 +96,10 @@ class Callback:
     def __init__(self, signature: Any, function: Any, fastmath: Any) -> None:
         self.signature, self.function, self.fastmath = signature, function, fastmath
         self.__doc__ = function.__doc__
-        self._elements = [_ELEMENTS.get(kind, np.void) for kind in signature.args]  # hashed once
+        self._elements = [
+            kind.dtype if isinstance(kind, Record) else _ELEMENTS.get(kind, np.void)
+            for kind in signature.args
+        ]
         self._lock, self._address = Lock(), 0
         self._compiled: Any = None
 
