@@ -11,9 +11,10 @@ import ctypes
 import gc
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
-from threading import Lock
+from threading import Lock, local
 from typing import Any, final
 
 import numpy as np
@@ -103,6 +104,10 @@ class Callback:
         self._lock, self._address = Lock(), 0
         self._compiled: Any = None
 
+    def load(self) -> None:
+        """Compile it, or load it from disk, if that was not done yet."""
+        _ = self.address
+
     @property
     def address(self) -> int:
         """The address of the machine code."""
@@ -153,11 +158,40 @@ def _cached(compile_: Callable[[bool], Any]) -> Any:
     try:
         return compile_(True)
     except (RuntimeError, OSError):
+        if _thread.only_cached:
+            raise NotCached(can_be_kept=False) from None
         log.info("compiled code is not kept: set NUMBA_CACHE_DIR to a folder that can be written")
         return compile_(False)
     finally:
         if collecting:
             gc.enable()
+
+
+class NotCached(Exception):
+    """A function is not in numba's cache; `can_be_kept`: whether it would be after compilation."""
+
+    def __init__(self, can_be_kept: bool) -> None:
+        super().__init__()
+        self.can_be_kept = can_be_kept
+
+
+class _Thread(local):
+    """Whether this thread may only load what is compiled already."""
+
+    only_cached = False
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def cached_only() -> Iterator[None]:
+    """Make functions that are not in numba's cache raise `NotCached` in this thread."""
+    _thread.only_cached = True
+    try:
+        yield
+    finally:
+        _thread.only_cached = False
 
 
 class _Announcement(Listener):
@@ -166,8 +200,12 @@ class _Announcement(Listener):
     printed = False
 
     def on_start(self, event: Any) -> None:
-        """Print before the first pass of the compiler."""
-        if not self.printed and event.data["module"].startswith(__package__):
+        """Print before the first pass of the compiler, or raise `NotCached`."""
+        if not event.data["module"].startswith(__package__):
+            return
+        if _thread.only_cached:
+            raise NotCached(can_be_kept=True)
+        if not self.printed:
             self.printed = True
             print("dmsgd: compiling for this processor (once, some seconds) ...", file=sys.stderr)
 

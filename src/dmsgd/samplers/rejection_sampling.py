@@ -16,11 +16,7 @@ from dmsgd.polynomials import log_polynomials
 from dmsgd.runtime.progress import run_interruptible
 from dmsgd.samplers.contract import PreparedSampler, RowArguments, RowSource
 from dmsgd.samplers.parallel import draw_in_parallel
-
-#: Why a draw may not be completed.
-NOT_ORTHONORMAL = (
-    "the vectors of the spectrum are not orthonormal; build it with dmsgd.kernels.exact"
-)
+from dmsgd.samplers.plain import NOT_ORTHONORMAL
 
 #: Rows of V with this many columns or more are also kept as int8; shorter ones gain nothing.
 INT8_COLUMNS = 128
