@@ -23,7 +23,6 @@ import approximations
 import baselines
 import dmsgd
 import problems
-from dmsgd.designs.poisson_disk import PoissonDisk
 from dmsgd.designs.swap_chain import SwapChain
 
 N, D = 2000, 100
@@ -50,7 +49,7 @@ def draw_seconds(design, draws):
 def times(sizes):
     X = problems.gaussian(N, D)
     table = Table(title=f"One draw: CPU time, one thread, N = {N}, {D} features")
-    for name in ("k", "KDPP exact", "SwapChain linear", "SwapChain RBF", "PoissonDisk", "k-center"):
+    for name in ("k", "KDPP exact", "SwapChain linear", "SwapChain RBF", "k-center"):
         table.add_column(name, justify="right")
     rng = np.random.default_rng(0)
     for k in sizes:
@@ -58,7 +57,6 @@ def times(sizes):
             "exact": dmsgd.KDPP(dmsgd.kernels.Linear(X), k),
             "linear": SwapChain(dmsgd.kernels.Linear(X), k),
             "rbf": SwapChain(dmsgd.kernels.RBF(X), k),
-            "disk": PoissonDisk(X, k),
         }
         seconds = [draw_seconds(design, 100) for design in designs.values()]
         seconds.append(timing.cpu_seconds(lambda k=k: baselines.k_center(X, k, rng), rounds=2))
@@ -106,7 +104,6 @@ def others(draws):
     ways = {
         "k-DPP": truth.design,
         "SwapChain": SwapChain(kernel, k),
-        "Poisson disk": PoissonDisk(X, k),
         "k-center": lambda: baselines.k_center(X, k, rng),
         "facility location": lambda: pooled(baselines.facility_location),
         "the same by apricot": lambda: pooled(baselines.apricot_facility_location),

@@ -118,7 +118,6 @@ def main():
     console.print(timing.processor())
     console.print(table)
     one_per_call(console)
-    partition(console, 10_000 if quick else 50_000)
     growth(console, (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000))
 
 
@@ -134,22 +133,6 @@ def one_per_call(console, n=500, k=10):
     console.print(
         f"{n} x {n}, k = {k}: {timing.human(lot / 1000)} per draw in lots of 1,000; one per call "
         f"{timing.human(alone)} (seed=i) or {timing.human(later)} (seed=0, start=i)"
-    )
-
-
-def partition(console, n, d=256, k=64):
-    """A batch of a partition, of whole epochs, against a draw of the same k-DPP."""
-    base = dmsgd.diversify(problems.gaussian(n, d), k, kernel="linear", normalize=False)
-    design, seeds = dmsgd.Partition(base), count()
-    epoch, lot = timing.medians(
-        lambda: design.sample(design.batches, seed=next(seeds)),  # the latest epoch is kept
-        lambda: base.sample(200, seed=0),
-        rounds=3,
-    )
-    batch, draw = epoch / design.batches, lot / 200
-    console.print(
-        f"Partition, N = {n:,}, d = {d}, k = {k}: {timing.human(batch)} per batch, "
-        f"{batch / draw:.1f} times a draw of the k-DPP"
     )
 
 

@@ -32,7 +32,7 @@ tokenizer = Tokenizer(models.WordLevel({str(word): word for word in range(500)},
 tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
 start = torch.from_numpy(rng.normal(size=(500, 128)).astype("float32"))
 X = torch.nn.functional.embedding(torch.tensor(words), start).mean(1)  # any model's embeddings
-diverse = dmsgd.Partition(dmsgd.diversify(X, k=k))  # every sentence once an epoch
+diverse = dmsgd.Partition(dmsgd.cells(X, k))  # every sentence once an epoch
 
 
 def batches(data: Dataset, batch_size: int, drop_last: bool, **_: object) -> st.DefaultBatchSampler:

@@ -52,10 +52,8 @@ def designs(place=np.asarray):
         "without repulsion": dmsgd.Weighted.like(
             dmsgd.diversify(X, 8, kernel="linear", normalize=False)
         ),
-        "partition": dmsgd.Partition(dmsgd.diversify(X, 8, kernel="linear", normalize=False)),
-        "partition, classes spread": dmsgd.Partition(
-            dmsgd.diversify(X, 8, kernel="linear", normalize=False), labels=y
-        ),
+        "partition": dmsgd.Partition(dmsgd.Uniform(90, 8)),
+        "partition, classes spread": dmsgd.Partition(dmsgd.Stratified(y, 8)),
     }
 
 

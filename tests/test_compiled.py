@@ -10,12 +10,11 @@ from numba.types import float64, int64
 
 import dmsgd
 from dmsgd.compiled import linear_algebra as la
-from dmsgd.compiled import microkernels as kernels
 from dmsgd.compiled import projection
-from dmsgd.compiled.jit import address, callback, float64_ptr, int64_ptr
+from dmsgd.compiled.jit import address, callback, float64_ptr
 from dmsgd.compiled.llvm import BLOCK
 from dmsgd.compiled.philox import fill_uniform
-from dmsgd.compiled.tables import GROUP, LINE, ROW_BLOCK, locate
+from dmsgd.compiled.tables import GROUP, ROW_BLOCK, TABLE_LINE, TABLES, locate
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.samplers.rejection_sampling import INT8_COLUMNS, DenseTables, kdpp_sampler
 
@@ -101,12 +100,6 @@ def reflect(Z, rows, first, last, v, tau, y, squares):
     return 0
 
 
-@callback(int64(float64_ptr, int64_ptr, int64, float64_ptr, int64))
-def transpose(rows, items, d, out, stride):
-    kernels.transpose(rows, items, d, out, stride)
-    return 0
-
-
 @callback(int64(float64_ptr, float64_ptr, int64, float64_ptr))
 def compact_wy(gram, taus, count, S):
     la.compact_wy(gram, taus, 0, count // 2, S)
@@ -114,9 +107,9 @@ def compact_wy(gram, taus, count, S):
     return 0
 
 
-@callback(int64(int64_ptr))
-def begin(fields):
-    projection.begin(fields)
+@callback(int64(projection.WORK.record))
+def begin(work):
+    projection.begin(work)
     return 0
 
 
@@ -125,16 +118,6 @@ def padded(matrix, rows, columns):
     room = np.full((rows, columns), np.nan)
     room[: matrix.shape[0], : matrix.shape[1]] = matrix
     return room
-
-
-@pytest.mark.parametrize("d", [3, 8, 21])
-def test_transpose(d):
-    rows, items, whole = RNG.normal(size=(30, d)), RNG.permutation(30)[:8], d // 8 * 8
-    out = np.full((d, 16), -1.0)
-    transpose(rows, items, d, out, 16)
-    np.testing.assert_array_equal(out[:whole, :8], rows[items, :whole].T)
-    assert (out[whole:] == -1.0).all()
-    assert (out[:, 8:] == -1.0).all()
 
 
 @pytest.mark.parametrize("rows", [1, 4, 7, 8, 19])
@@ -203,7 +186,8 @@ def test_a_draw_accepts_what_gram_schmidt_accepts(k, size):
                 Q = np.column_stack([Q, rest / np.linalg.norm(rest)])
                 expected.append(block * BLOCK + p)
     workspace = projection.Workspace(k)
-    workspace.room[workspace.fields.size :] = np.nan  # nothing may depend on what is there before
+    begins = projection.WORK.dtype.itemsize // 8
+    workspace.room[begins:] = np.nan  # nothing may depend on what is there before
     padded_X = np.full((blocks, k + 16, BLOCK), np.nan)
     padded_X[:, :k] = X
     items, out = np.arange(blocks * BLOCK).reshape(blocks, BLOCK), np.full(k, -1)
@@ -239,7 +223,7 @@ def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
     table, totals = tables.sums, tables.totals
     np.testing.assert_allclose(totals[:r], sums[-1], rtol=1e-12)
     ends = np.minimum(np.arange(ROW_BLOCK, GROUP * table.shape[0] + 1, ROW_BLOCK), n) - 1
-    found = table[:, :r, : LINE // 2].transpose(0, 2, 1).reshape(-1, r)
+    found = table[:, :r, : TABLE_LINE // 2].transpose(0, 2, 1).reshape(-1, r)
     np.testing.assert_allclose(found, sums[ends], rtol=1e-12, atol=1e-15)
 
     chosen, shares = RNG.integers(0, r, count), RNG.uniform(size=count)
@@ -248,7 +232,7 @@ def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
     bounds = table[RNG.integers(0, table.shape[0], count), chosen, ROW_BLOCK - 1]
     exactly = (bounds > 0) & (bounds < totals[chosen]) & (np.arange(count) % 2 == 1)
     targets[exactly] = bounds[exactly]  # where one group ends and the next begins
-    locate(tables.arguments(1).numbers, chosen, targets, items, count)
+    locate(tables.arguments(1).record, chosen, targets, items, count)
     assert (items >= 0).all()
     assert (items < n).all()
     assert (sums[items, chosen] > targets * (1 - 1e-12)).all()
@@ -261,6 +245,29 @@ def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
 def test_arrays_of_another_type_or_order_are_refused(array):
     with pytest.raises(TypeError, match="contiguous"):
         fill_uniform(0, 0, 0, array)
+
+
+@pytest.mark.parametrize(
+    "array", [np.zeros(3, np.float32), np.zeros(3, int), np.zeros((4, 4)).T[1]]
+)
+def test_tables_refuse_arrays_of_another_type_or_order(array):
+    with pytest.raises(TypeError, match="contiguous"):
+        TABLES.new(V=array)
+
+
+def test_tables_refuse_unknown_names():
+    with pytest.raises(KeyError, match="rows"):
+        TABLES.new(rows=3)
+
+
+def test_records_hold_numbers_and_the_addresses_of_arrays_and_callbacks():
+    V, work = np.zeros((5, 2)), projection.WORK
+    record = TABLES.new(V=V, n=5, r=2, int8_rows=None)
+    assert record["V"] == address(V, float)
+    assert (record["n"], record["r"], record["int8_rows"], record["sums"]) == (5, 2, 0, 0)
+    code = work.new(product=la.product, source=record)
+    assert code["product"] == la.product.address
+    assert code["source"] == address(record, TABLES.dtype)
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -25,10 +25,9 @@ PICKLED = {
     "cells": lambda: dmsgd.cells(ITEMS, 4),
     "Weighted": lambda: dmsgd.Weighted(weights=np.arange(40) + 1, k=4),
     "Weighted.like": lambda: dmsgd.Weighted.like(dmsgd.diversify(ITEMS, 4)),
-    "Partition": lambda: dmsgd.Partition(dmsgd.diversify(ITEMS, 4), CLASSES),
+    "Partition": lambda: dmsgd.Partition(dmsgd.Stratified(CLASSES, 4)),
     "SwapChain": lambda: dmsgd.designs.SwapChain(dmsgd.kernels.RBF(ITEMS), 4),
     "AcceptReject": lambda: dmsgd.designs.AcceptReject(dmsgd.kernels.RBF(ITEMS), 4),
-    "PoissonDisk": lambda: dmsgd.designs.PoissonDisk(ITEMS, 4),
 }
 
 

@@ -103,7 +103,7 @@ def test_blocks_that_are_skipped_hold_no_pairs(sparse_rows, monkeypatch):
     compared = counted_calls(monkeypatch)
     X = clusters(500, 12, 0.05, np.random.default_rng(0))
     check(sparse.csr_array(X) if sparse_rows else X, 0.995)
-    pairs_of_blocks = sum(state[0] * state[1] for state in compared)
+    pairs_of_blocks = sum(int(search["rows"] * search["width"]) for search in compared)
     assert 0 < pairs_of_blocks < 0.7 * 500**2 / 2
 
 
@@ -118,12 +118,12 @@ def test_compiled_loops_pause_for_ctrl_c(monkeypatch):
 
 
 def counted_calls(monkeypatch):
-    """Return a list that gets the state of each call of the compiled loop."""
+    """Return a list that gets the record of each call of the compiled loop."""
     calls, compiled = [], duplicates_loop.compare_block
 
-    def compare_block(*given):
-        calls.append(given[5].tolist())
-        return compiled(*given)
+    def compare_block(points, search, *limits):
+        calls.append(search.copy())
+        return compiled(points, search, *limits)
 
     monkeypatch.setattr(duplicates_loop, "compare_block", compare_block)
     return calls

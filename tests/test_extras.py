@@ -29,8 +29,8 @@ X = np.random.default_rng(0).normal(size=(60, 6))
 y = np.repeat([0, 1, 2], [40, 15, 5])
 design = dmsgd.diversify(X, 4, labels=y, w=0.5, target="balanced")
 for each in (design, dmsgd.Weighted.like(design), dmsgd.diversify(X, 4, kernel="rbf"),
-             dmsgd.Partition(design), dmsgd.Stratified(y, 4), dmsgd.cells(X, 4),
-             dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4), dmsgd.designs.PoissonDisk(X, 4),
+             dmsgd.Partition(dmsgd.cells(X, 4)), dmsgd.Stratified(y, 4), dmsgd.cells(X, 4),
+             dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4),
              dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), 4)):
     assert each.sample(3, seed=0).shape == (3, 4)
 dmsgd.kernels.nystrom(dmsgd.kernels.RBF(X), 20)

@@ -210,7 +210,6 @@ CONSUMERS = {
     ),
     "density target": lambda F: dmsgd.targets.density(F, K),
     "clustered": lambda F: dmsgd.designs.clustered(F, K).stratum,
-    "PoissonDisk": lambda F: dmsgd.designs.PoissonDisk(F, K).sample(3, seed=0),
     "SwapChain": lambda F: dmsgd.designs.SwapChain(dmsgd.kernels.Linear(F), K, burn_in=50).sample(
         2, seed=0
     ),
@@ -267,10 +266,6 @@ def test_every_kind_under_every_map_for_everyone(kind, map_name, tmp_path, small
     given = MAPS[map_name](KINDS[kind](POINTS, tmp_path))
     for name in CONSUMERS if map_name in FOR_EVERYONE else EVERY_QUESTION:
         consumer = CONSUMERS[name]
-        if name == "PoissonDisk" and as_features(given).to_memory().kind == "sparse":
-            with pytest.raises(TypeError, match="dense rows"):
-                consumer(given)
-            continue
         expected = expectation(name, map_name, "sparse" in kind)
         if isinstance(expected, ValueError):
             with pytest.raises(type(expected)):
@@ -297,7 +292,6 @@ def test_changing_the_callers_array_changes_nothing(kind, tmp_path):
     X = KINDS[kind](POINTS.copy(), tmp_path)
     kernels = [dmsgd.kernels.Linear(X), dmsgd.kernels.RBF(X, 0.7)]
     designs = [dmsgd.designs.SwapChain(kernels[0], K, burn_in=50), dmsgd.diversify(X, K)]
-    designs += [dmsgd.designs.PoissonDisk(X, K)] if kind == "array" else []
     before = [(k.fingerprint(), k.block(range(9), range(9))) for k in kernels]
     drawn = [(d.fingerprint(), d.sample(3, seed=0)) for d in designs]
     late = dmsgd.kernels.Linear(X)  # not yet hashed

@@ -108,8 +108,6 @@ BAD = {
     "draws too far": (
         lambda: dmsgd.DPP(kernels.Linear(X)).sample(2, start=2**63 - 1),
         ValueError, "numbered below"),
-    "radii too far": (
-        lambda: designs.PoissonDisk(X, 3).radii(2, start=2**63 - 1), ValueError, "numbered below"),
     "unknown kernel": (
         lambda: dmsgd.diversify(X, 3, kernel="poly"), ValueError, "poly"),
     "scale of linear": (lambda: dmsgd.diversify(X, 3, scale=1.0), ValueError, "kernel='rbf'"),
@@ -272,7 +270,7 @@ def test_missing_labels_are_no_class(labels):
 TAKES_LABELS = {
     "diversify": lambda y: dmsgd.diversify(X, 2, y, 0.5),
     "Stratified": lambda y: dmsgd.Stratified(y, 2),
-    "Partition": lambda y: dmsgd.Partition(dmsgd.diversify(X, 2), y),
+    "Partition": lambda y: dmsgd.Partition(dmsgd.Stratified(y, 2)),
     "concat": lambda y: features.concat(X, y, 0.5),
     "concat, w = 0": lambda y: features.concat(X, y, 0.0),
     "one_hot": features.one_hot,

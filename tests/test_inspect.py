@@ -486,7 +486,7 @@ def test_the_same_flags_are_the_same_design_in_all_commands(folder, flags):
     assert ("did not count" in result.stdout) == (not counts)
 
 
-@pytest.mark.parametrize("batches", ["k-DPP", "weighted", "partition", "stratified", "uniform"])
+@pytest.mark.parametrize("batches", ["k-DPP", "weighted", "stratified", "uniform"])
 @pytest.mark.parametrize(
     "options",
     [

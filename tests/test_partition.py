@@ -10,7 +10,7 @@ from scipy.stats import chi2
 import dmsgd
 from contracts import ERROR_RATE
 from dmsgd.diagnostics import check_schedule, coverage
-from dmsgd.samplers.partition import RandomStream, deal, exchange_items
+from dmsgd.samplers.partition import RandomStream, deal
 
 
 @pytest.fixture
@@ -30,17 +30,6 @@ def partitions(items, k):
         left = tuple(item for item in rest if item not in others)
         for further in partitions(left, k):
             yield further | {frozenset((first, *others))}
-
-
-def law_of(rows, k, ridge):
-    """P ∝ Π det(L_B + ridge) of all partitions, by enumeration."""
-    L = rows @ rows.T + ridge * np.eye(len(rows))
-    law = {
-        partition: np.prod([np.linalg.det(L[np.ix_(sorted(B), sorted(B))]) for B in partition])
-        for partition in partitions(tuple(range(len(rows))), k)
-    }
-    total = sum(law.values())
-    return {partition: weight / total for partition, weight in law.items()}
 
 
 def epoch(design, number, seed=0):
@@ -66,39 +55,6 @@ def check_law(design, law, epochs=2500):
     assert chi2.sf(statistic, expected.size - 1) > ERROR_RATE
 
 
-@pytest.mark.parametrize(
-    ("n", "k", "d"),
-    [
-        (6, 3, 4),
-        *(
-            pytest.param(*each, marks=pytest.mark.long)
-            for each in ((6, 2, 3), (8, 4, 2), (8, 4, 5), (8, 2, 2))
-        ),
-    ],
-)
-def test_the_limit_of_many_rounds_is_the_law(n, k, d, rng):
-    """Also where k exceeds the rank of the features, and only the ridge makes batches possible."""
-    X = rng.normal(size=(n, d)) * rng.uniform(0.1, 10, size=(n, 1))
-    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(X))
-    design = dmsgd.Partition(spectrum, k=k, rounds=20, ridge=0.05)
-    rows = X / np.linalg.norm(X, axis=1)[:, None]
-    check_law(design, law_of(rows, k, 0.05))
-
-
-@pytest.mark.long
-def test_with_labels_the_law_is_that_of_even_partitions(rng):
-    X, y = rng.normal(size=(8, 4)), np.array([0, 0, 0, 0, 1, 1, 1, 1])
-    design = dmsgd.Partition(dmsgd.diversify(X, 4, kernel="linear"), labels=y, rounds=20)
-    rows = X / np.linalg.norm(X, axis=1)[:, None]
-    law = {
-        partition: weight
-        for partition, weight in law_of(rows, 4, design.ridge).items()
-        if all(sum(y[i] for i in B) == 2 for B in partition)
-    }
-    total = sum(law.values())
-    check_law(design, {partition: weight / total for partition, weight in law.items()})
-
-
 def test_every_item_comes_once(rng):
     """A thousand random n and k, with and without classes; what is left over is fewer than k."""
     for _ in range(1000):
@@ -107,104 +63,13 @@ def test_every_item_comes_once(rng):
         kinds = rng.integers(0, 3, n) if rng.random() < 0.5 else None
         numbers = RandomStream(int(rng.integers(2**32)), int(rng.integers(100)))
         batches = deal(kinds, n, k, numbers)
-        exchange_items(batches, rng.normal(size=(n, 3)), kinds, 1, 1e-3, numbers, 1)
         assert batches.shape == (n // k, k)
         assert np.unique(batches).size == batches.size
 
 
-def exchange_one_by_one(batches, X, kinds, ridge, numbers):
-    """A round of exchanges, every determinant from the beginning; return how many were accepted."""
-    (count, k), accepted = batches.shape, 0
-    pairs = numbers.order(count)[: count // 2 * 2].reshape(-1, 2)
-    for one, two in pairs:
-        first, second = batches[one], batches[two]
-        for u, v, threshold in numbers.uniform(k, 3):
-            a = int(u * k)
-            same = np.flatnonzero(kinds[second] == kinds[first[a]])
-            if not same.size:
-                continue
-            b = same[0] + int(v * same.size)
-            before = log_determinants(X, batches[[one, two]], ridge).sum()
-            first[a], second[b] = second[b], first[a]
-            after = log_determinants(X, batches[[one, two]], ridge).sum()
-            if threshold < np.exp(after - before):
-                accepted += 1
-            else:
-                first[a], second[b] = second[b], first[a]
-    return accepted
-
-
-@pytest.mark.parametrize("classes", [1, 3])
-@pytest.mark.parametrize("k", [1, 7, 16, 17, 40, 70])
-def test_exchanges_are_those_that_determinants_decide(k, classes, rng):
-    """Also after many of them, when rows that are not read any more were dropped."""
-    n = 4 * k
-    kinds = np.arange(n) % classes
-    X = rng.normal(size=(n, max(2, k // 2)))  # so that many exchanges are rejected
-    X /= np.linalg.norm(X, axis=1)[:, None]
-    fast, slow = RandomStream(3, 0), RandomStream(3, 0)
-    batches, expected = (deal(kinds, n, k, each) for each in (fast, slow))
-    share = exchange_items(batches, X, kinds, 2, 1e-3, fast, 1)
-    accepted = sum(exchange_one_by_one(expected, X, kinds, 1e-3, slow) for _ in range(2))
-    np.testing.assert_array_equal(batches, expected)
-    assert share == pytest.approx(accepted / (4 * k))
-
-
-@pytest.mark.parametrize("k", [1, 8, 16, 17, 40])
-def test_exchanges_stay_within_their_scratch(k, rng, monkeypatch):
-    """Numbers behind what `room` and `integer_room` ask for are not touched."""
-    from dmsgd.compiled import exchange as loops
-
-    arrays, guard, empty = [], 64, np.empty
-    rooms = {loops.room(k, 5, k), loops.integer_room(k, k)}
-
-    def guarded(shape, *kind):
-        if shape not in rooms:
-            return empty(shape, *kind)
-        arrays.append(np.full(shape + guard, -77, *(kind or (float,))))
-        return arrays[-1][:shape]
-
-    X, numbers = rng.normal(size=(4 * k, 5)), RandomStream(0, 0)
-    batches = deal(None, 4 * k, k, numbers)
-    monkeypatch.setattr("dmsgd.samplers.partition.np.empty", guarded)
-    exchange_items(batches, X, None, 2, 1e-3, numbers, 1)
-    assert arrays
-    for array in arrays:
-        np.testing.assert_array_equal(array[-guard:], -77)
-
-
-def log_determinants(X, batches, ridge):
-    rows = X[batches]
-    G = rows @ rows.transpose(0, 2, 1) + ridge * np.eye(batches.shape[1])
-    return np.linalg.slogdet(G)[1]
-
-
-@pytest.mark.parametrize("start", ["shuffled", "sorted"])
-def test_batches_become_as_diverse_as_independent_draws(start, rng):
-    """At least 95 % of the way from shuffled batches to the k-DPP of equal b, from any start."""
-    n, k = 1920, 16
-    centres = rng.normal(size=(40, 24)) * 3
-    group = np.sort(rng.integers(0, 40, n))
-    X = centres[group] + rng.normal(size=(n, 24))
-    X /= np.linalg.norm(X, axis=1)[:, None]
-    shuffled = log_determinants(X, rng.permutation(n).reshape(-1, k), 1e-3).mean()
-    draws = dmsgd.diversify(X, k, target="uniform").sample(2000, seed=0)
-    independent = log_determinants(X, draws, 1e-3).mean()
-    reached = []
-    for number in range(12):
-        numbers = RandomStream(0, number)
-        batches = deal(None, n, k, numbers)
-        rounds = 6
-        if start == "sorted":
-            batches, rounds = np.arange(n).reshape(-1, k).copy(), 24
-        exchange_items(batches, X, None, rounds, 1e-3, numbers, 1)
-        reached.append(log_determinants(X, batches, 1e-3).mean())
-    assert np.mean(reached) > shuffled + 0.95 * (independent - shuffled)
-
-
 @pytest.fixture
 def design(rng):
-    return dmsgd.Partition(dmsgd.diversify(rng.normal(size=(103, 12)), k=8))
+    return dmsgd.Partition(dmsgd.cells(rng.normal(size=(103, 12)), 8))
 
 
 def test_draw_t_is_a_function_of_seed_and_t(design):
@@ -314,7 +179,7 @@ def test_uniform_is_shuffling():
 
 def test_plain_averages_over_an_epoch_are_exact(rng):
     g = rng.normal(size=(96, 5))
-    design = dmsgd.Partition(dmsgd.diversify(rng.normal(size=(96, 12)), k=8))
+    design = dmsgd.Partition(dmsgd.cells(rng.normal(size=(96, 12)), 8))
     np.testing.assert_allclose(g[epoch(design, 2)].mean(axis=(0, 1)), g.mean(axis=0))
     np.testing.assert_allclose(dmsgd.unbiased_weights(design), 1 / 8)
 
@@ -324,7 +189,7 @@ def test_a_sampler_shows_every_item_once_an_epoch(rng, monkeypatch, free):
     """Also where a core is free, and makes the next epoch meanwhile."""
     torch = pytest.importorskip("torch")
     monkeypatch.setattr("dmsgd.torch.prefetch._free_cores", lambda: free)
-    design = dmsgd.Partition(dmsgd.diversify(rng.normal(size=(96, 12)), k=8))
+    design = dmsgd.Partition(dmsgd.cells(rng.normal(size=(96, 12)), 8))
     sampler = dmsgd.torch.DiverseSampler(design, seed=5)
     data = torch.utils.data.TensorDataset(torch.arange(96))
     loader = torch.utils.data.DataLoader(data, batch_size=8, sampler=sampler, drop_last=True)
@@ -354,26 +219,22 @@ def test_coverage_knows_that_no_item_comes_twice_in_an_epoch():
     assert coverage(dmsgd.Partition(dmsgd.Uniform(56, 7)), [8, 9]).tolist() == [1.0, 1.0]
 
 
-def test_what_it_is_not_made_of():
-    with pytest.raises(TypeError, match="got int"):
-        dmsgd.Partition(3)
-    with pytest.raises(TypeError, match="needs k for a Spectrum, and for nothing else"):
-        dmsgd.Partition(dmsgd.kernels.exact(dmsgd.kernels.Linear(np.eye(9))))
-    with pytest.raises(TypeError, match="needs k for a Spectrum, and for nothing else"):
-        dmsgd.Partition(dmsgd.Uniform(9, 3), k=4)
-    with pytest.raises(ValueError, match="labels go with a k-DPP"):
-        dmsgd.Partition(dmsgd.Uniform(9, 3), labels=np.zeros(9))
-    with pytest.raises(ValueError, match="ridge must be positive"):
-        dmsgd.Partition(dmsgd.Uniform(9, 3), ridge=0.0)
+def test_what_it_is_not_made_of(rng):
+    X = rng.normal(size=(20, 4))
+    k_dpp = dmsgd.diversify(X, k=3)
+    for wrong in (3, k_dpp, k_dpp.spectrum, dmsgd.Weighted.like(k_dpp)):
+        kind = type(wrong).__name__
+        with pytest.raises(TypeError, match=rf"got {kind}; .*Partition\(dmsgd.cells\(X, k\)\)"):
+            dmsgd.Partition(wrong)
 
 
-def test_other_arguments_another_fingerprint(rng):
-    base = dmsgd.diversify(rng.normal(size=(20, 4)), k=3)
+def test_other_designs_have_another_fingerprint(rng):
     y = np.arange(20) % 2
     designs = [
-        dmsgd.Partition(base), dmsgd.Partition(base, rounds=7), dmsgd.Partition(base, ridge=1e-2),
-        dmsgd.Partition(base, labels=y), dmsgd.Partition(dmsgd.Uniform(20, 3)),
-        dmsgd.Partition(base.spectrum, k=4),
+        dmsgd.Partition(dmsgd.Uniform(20, 3)), dmsgd.Partition(dmsgd.Uniform(20, 4)),
+        dmsgd.Partition(dmsgd.Stratified(y, 3)), dmsgd.Partition(dmsgd.Stratified(y[::-1], 3)),
+        dmsgd.Uniform(20, 3),
     ]  # fmt: skip
     assert len({each.fingerprint() for each in designs}) == len(designs)
-    assert dmsgd.Partition(base).fingerprint() == designs[0].fingerprint()
+    again = dmsgd.Partition(dmsgd.Stratified(y, 3))
+    assert again.fingerprint() == designs[2].fingerprint()

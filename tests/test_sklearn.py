@@ -47,7 +47,7 @@ def test_it_learns_from_the_batches_of_the_design():
     assert ours.n_features_in_ == 64
 
 
-@pytest.mark.parametrize("batches", ["k-DPP", "weighted", "partition", "stratified", "uniform"])
+@pytest.mark.parametrize("batches", ["k-DPP", "weighted", "stratified", "uniform"])
 def test_every_kind_of_batches_learns(batches):
     assert model(batches=batches, k=20, epochs=5).fit(X, y).score(X, y) > 0.85
 

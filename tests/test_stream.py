@@ -18,7 +18,6 @@ CHOICES = {
     "swap chain": dmsgd.designs.SwapChain(
         dmsgd.kernels.RBF(X), 4, burn_in=30, thin=5, chain_length=20
     ),
-    "Poisson disk": dmsgd.designs.PoissonDisk(X, 4),
     "schedule of a swap chain": dmsgd.presample(
         dmsgd.designs.SwapChain(dmsgd.kernels.Linear(X), 4), 40, seed=7
     ),
@@ -130,7 +129,7 @@ def test_every_way_to_batches_is_a_drop_in(name, loop):
     np.testing.assert_array_equal(loop(design, 30), design.sample(30, seed=7))
 
 
-@pytest.mark.parametrize("name", ["swap chain", "Poisson disk", "schedule of a swap chain"])
+@pytest.mark.parametrize("name", ["swap chain", "schedule of a swap chain"])
 def test_unbiased_weights_of_a_drop_in_without_closed_forms_are_refused(name):
     with pytest.raises((TypeError, ValueError), match=r"no closed form.*estimate_inclusion"):
         dmsgd.unbiased_weights(CHOICES[name])

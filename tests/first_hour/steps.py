@@ -190,7 +190,7 @@ try:
 except ValueError as error:
     print(error)
 X = np.load("images.npy").reshape(1797, -1)
-print(dmsgd.Partition(dmsgd.diversify(X, k=20)))
+print(dmsgd.Partition(dmsgd.cells(X, k=20)))
 """,
         (r"two dimensions .*\(1797, 8, 8\).*reshape", "Partition"),
     ),

@@ -264,15 +264,13 @@ DESIGNS = {
     "Partition": Call(
         plain(dmsgd.Partition),
         {
-            "design": Kind(ONLY_KDPP.good, ONLY_KDPP.bad, kinds.CLOSED.good | ONLY_KDPP.odd),
-            "labels": LABELS.optional(),
-            "rounds": kinds.COUNT_OR_ZERO,
-            "ridge": kinds.POSITIVE,
+            "design": Kind(
+                {name: given.DESIGN_GOOD[name] for name in ("Uniform", "Stratified")},
+                kinds.CLOSED.bad,
+                ONLY_KDPP.good | kinds.CLOSED.odd,
+            )
         },
         results.is_design,
-    ),
-    "Partition (spectrum)": Call(
-        plain(dmsgd.Partition), {"design": kinds.SPECTRUM, "k": K}, results.is_design
     ),
     "OnePerGroup": Call(
         plain(dmsgd.designs.OnePerGroup),
@@ -283,16 +281,6 @@ DESIGNS = {
                 kinds.LABELS.good | kinds.LABELS.odd,
             ).without("one class"),
             "k": K,
-        },
-        results.is_design,
-    ),
-    "PoissonDisk": Call(
-        plain(dmsgd.designs.PoissonDisk),
-        {
-            "X": kinds.DENSE,
-            "k": K,
-            "radius": kinds.POSITIVE.optional(),
-            "misses": kinds.COUNT,
         },
         results.is_design,
     ),
@@ -316,7 +304,7 @@ SOME_OF = {
     **given.DESIGN_GOOD,
     **{
         name: given.DESIGN_ODD[name]
-        for name in ("Partition", "OnePerGroup", "SwapChain", "PoissonDisk", "AcceptReject")
+        for name in ("Partition", "OnePerGroup", "SwapChain", "AcceptReject")
     },
 }
 #: Designs with closed forms.
@@ -408,7 +396,6 @@ METHODS = {
         },
         results.is_anything,
     ),
-    "PoissonDisk.radii": Call(method(SOME_OF["PoissonDisk"], "radii"), DRAWS, results.is_finite),
     "Schedule.sample": Call(
         method(given.DESIGN_ODD["Schedule"], "sample"),
         {
@@ -721,7 +708,7 @@ DIAGNOSTICS = {
         {
             "spectrum": kinds.named("auto", "exact"),
             "rank": Kind({"None": lambda s: None}, {"text": lambda s: "3", "0": lambda s: 0}),
-            "batches": kinds.named("k-DPP", "weighted", "partition", "stratified", "uniform"),
+            "batches": kinds.named("k-DPP", "weighted", "stratified", "uniform"),
             "w": kinds.FRACTION,
             "kernel": Kind({"rbf": lambda s: "rbf"}, kinds.KERNEL_NAME.bad),
             "standardize": kinds.FLAG,

@@ -606,10 +606,9 @@ DESIGN_GOOD = {
 
 #: Draw batches of a fixed size, without closed forms for pairs, or at all.
 DESIGN_ODD = {
-    "Partition": lambda s: dmsgd.Partition(s.design),
+    "Partition": lambda s: dmsgd.Partition(dmsgd.Uniform(s.n, s.k)),
     "OnePerGroup": lambda s: dmsgd.designs.OnePerGroup(np.arange(s.n), s.k),
     "SwapChain": lambda s: dmsgd.designs.SwapChain(s.kernel, s.k),
-    "PoissonDisk": lambda s: dmsgd.designs.PoissonDisk(s.X, s.k),
     "AcceptReject": lambda s: dmsgd.designs.AcceptReject(dmsgd.kernels.RBF(s.X), s.k),
     "Schedule": lambda s: dmsgd.presample(s.design, 5),
     "DPP": lambda s: dmsgd.DPP(s.spectrum),

@@ -338,7 +338,7 @@ TRAINING = {
             "X": TABLE.without("broken array"),
             "y": TARGETS,
             "estimator": ESTIMATOR.without("class"),
-            "batches": kinds.named("k-DPP", "weighted", "partition", "stratified", "uniform"),
+            "batches": kinds.named("k-DPP", "weighted", "stratified", "uniform"),
             "k": kinds.BATCH_SIZE.without("above n"),  # then batches have n items
             "w": kinds.FRACTION.without("fraction"),  # scikit-learn asks NumPy about it
             "kernel": kinds.named("linear"),

@@ -11,49 +11,77 @@ that differ by less are ties, and an item of which no more is left depends on th
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from dmsgd.compiled.jit import entry
 
-#: Forms of X: rows (n, d), and the entries (1, nnz) of a CSR array.
-DENSE, SPARSE = 0, 1
 #: Relative differences up to this are ties, which go to the first item.
 TIED = 1e-9
 #: Items that are looked at before all others, those with the largest last known values.
 FIRST = 3
-#: Multiplications in the time of one item's turn in passes over all scores.
+#: Multiplications in the time that passes over all scores take per item.
 PASSES = 4
-#: Returned instead of an item: all items left depend on those chosen; the work of one call is done.
-NONE, UNFINISHED = -1, -2
+#: Returned instead of an item if all items left depend on those chosen.
+NONE = -1
+#: Returned instead of an item if the work of one call is done.
+UNFINISHED = -2
 
 _MATH = {"contract", "nsz", "reassoc"}
+
+
+class State(NamedTuple):
+    """What is known of the items after the steps so far.
+
+    rate:   -1/m of the kernel exp(-d²/m).
+    least:  an item of which no more than this is left depends on those chosen.
+    eps:    relative rounding of C.
+    picks:  the items in C.
+    rows:   their rows, if X is a CSR array.
+    C:      (n, k) rows of the Cholesky factor.
+    left:   (n,) what is left of each item.
+    doubt:  (n,) the error of that.
+    near:   (n,) squared distance to the nearest item in C.
+    steps:  (n,) steps that each item has seen.
+    """
+
+    rate: float
+    least: float
+    eps: float
+    picks: Any
+    rows: Any
+    C: Any
+    left: Any
+    doubt: Any
+    near: Any
+    steps: Any
 
 
 @entry(fastmath=_MATH)
 def catch_up(i, done, points, state):
     """Apply the steps that item i has missed to its row of C, to what is left and how near."""
-    form, X, starts, indices, norms, noise = points
-    rate, least, eps, picks, rows, C, left, doubt, near, steps = state
-    mine = C[i]
-    for s in range(steps[i], done):
-        j = picks[s]
+    X, norms, C = points.X, points.norms, state.C
+    left, doubt, near, mine = state.left, state.doubt, state.near, C[i]
+    for s in range(state.steps[i], done):
+        j = state.picks[s]
         product = 0.0
-        if form == DENSE:
+        if points.is_dense:
             row, other = X[i], X[j]
             for f in range(row.size):
                 product += row[f] * other[f]
         else:
-            other = rows[s]
-            for e in range(starts[i], starts[i + 1]):
-                product += X[0, e] * other[indices[e]]
+            other = state.rows[s]
+            for e in range(points.starts[i], points.starts[i + 1]):
+                product += X[0, e] * other[points.indices[e]]
         size = norms[i] + norms[j]
         square = size - 2 * product
-        if square <= noise * size:
+        if square <= points.noise * size:
             square = 0.0
         near[i] = min(near[i], square)
         if left[i] > 0:
-            value, other = np.exp(rate * square), C[j]
-            error = eps - rate * noise * size * value
+            value, other = np.exp(state.rate * square), C[j]
+            error = state.eps - state.rate * points.noise * size * value
             for u in range(s):
                 value -= mine[u] * other[u]
             value /= other[s]
@@ -61,9 +89,9 @@ def catch_up(i, done, points, state):
             left[i] -= value * value
             pivot = other[s] * other[s]
             doubt[i] += 2 * abs(value) * error / other[s] + value * value * doubt[j] / pivot
-            if left[i] <= max(least, doubt[i]):
+            if left[i] <= max(state.least, doubt[i]):
                 left[i] = 0.0
-    steps[i] = done
+    state.steps[i] = done
 
 
 @entry()
@@ -73,8 +101,8 @@ def greatest_item(points, state, worth, score, done, work):
     The item is NONE if nothing is left of any, and UNFINISHED where the work is used up: another
     call goes on from there.
     """
-    left, doubt, _, steps = state[6:]
-    width = points[1].shape[1] / (1 if points[0] == DENSE else score.size)
+    left, doubt, steps = state.left, state.doubt, state.steps
+    width = points.X.shape[1] / (1 if points.is_dense else score.size)
     top = 0.0
     for _ in range(FIRST):
         best = np.argmax(score)
@@ -112,18 +140,13 @@ def greedy_steps(points, state, worth, score, order, forced, step, done, work):
     Return the steps made, the items in C, and whether all items left depend on those chosen; `near`
     is then complete. Another call goes on from there.
 
-    points: form of X, X, indptr and indices of a CSR array, squared lengths of rows, and the share
-            of these below which a squared distance is rounding.
-    state:  -1/m of the kernel exp(-d²/m), the share that counts as nothing, the rounding of C, the
-            items in C, their rows if X is a CSR array, C (n, k) and of each item what is left, the
-            error of that, the squared distance to the nearest in C, and the steps that it has seen.
+    points: a `dmsgd.designs.small_greedy.Points`; state: a `State`.
     """
-    form, X, starts, indices = points[:4]
-    picks, rows, C, left, _, near, steps = state[3:]
+    X, rows, left, steps = points.X, state.rows, state.left, state.steps
     while step < order.size and work > 0:
         if step < forced:
             item = order[step]
-            work -= done * (rows.shape[1] + X.shape[1] * (form == DENSE) + done)
+            work -= done * (rows.shape[1] + X.shape[1] * points.is_dense + done)
             catch_up(item, done, points, state)
         else:
             item, work = greatest_item(points, state, worth, score, done, work)
@@ -131,12 +154,12 @@ def greedy_steps(points, state, worth, score, order, forced, step, done, work):
                 return step, done, item == NONE
             order[step] = item
         if left[item] > 0:
-            picks[done] = item
-            C[item, done] = np.sqrt(left[item])
-            if form == SPARSE:
-                for e in range(starts[item], starts[item + 1]):
-                    rows[done, indices[e]] += X[0, e]
+            state.picks[done] = item
+            state.C[item, done] = np.sqrt(left[item])
+            if not points.is_dense:
+                for e in range(points.starts[item], points.starts[item + 1]):
+                    rows[done, points.indices[e]] += X[0, e]
             done += 1
-        steps[item], near[item], left[item], score[item] = done, 0.0, 0.0, 0.0
+        steps[item], state.near[item], left[item], score[item] = done, 0.0, 0.0, 0.0
         step += 1
     return step, done, False

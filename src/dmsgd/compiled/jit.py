@@ -1,7 +1,8 @@
-"""Three ways to compile a loop with numba: `helper`, `callback` and `entry`.
+"""Three ways to compile a loop with numba, `helper`, `callback` and `entry`, and their records.
 
-Compiled code is kept on disk by numba's cache. numba compares the time of change of one file only,
-so set NUMBA_CACHE_DIR to a new folder after a change to a helper in another file.
+Compiled code is kept on disk by numba's cache. numba checks only the modification time of the file
+that defines the function, so set NUMBA_CACHE_DIR to a new folder after a change to a helper in
+another file.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ import ctypes
 import gc
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
-from threading import Lock
+from threading import Lock, local
 from typing import Any, final
 
 import numpy as np
-from numba import cfunc, njit
+from numba import cfunc, from_dtype, njit
 from numba.core.event import Listener, register
 from numba.extending import register_jitable
-from numba.types import CPointer, float32, float64, int8, int64, uint32, uint64
+from numba.types import CPointer, Record, float32, float64, int8, int64, uint32, uint64
 
 log = logging.getLogger("dmsgd")
 
@@ -31,6 +33,46 @@ _ELEMENTS: dict[Any, Any] = {
     uint32_ptr: np.uint32, int8_ptr: np.int8,
 }  # fmt: skip
 _SCALARS: dict[Any, Any] = {uint64: ctypes.c_uint64, float64: ctypes.c_double}
+
+
+#: Fields of a `Table` that hold the address of a `Callback`, or of a record of any table.
+CODE, RECORD = "code", "record"
+
+
+@final
+class Table:
+    """Declares a record of numbers and addresses that compiled loops read and write by name.
+
+    A field is int64, a number; a pointer, to the array that it is filled with; CODE or RECORD.
+    Signatures have `table.record`. Loops are passed the address of a record.
+    """
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+        self.dtype = np.dtype([(name, np.int64) for name in fields])
+        self.record = from_dtype(self.dtype)
+
+    def new(self, **values: Any) -> Any:
+        """Return a record with these values; the other fields are 0."""
+        return self.fill(np.zeros((), self.dtype), **values)
+
+    def fill(self, record: Any, **values: Any) -> Any:
+        """Set fields to numbers and to the addresses of arrays and callbacks, 0 for None.
+
+        The record keeps no array alive.
+        """
+        for name, value in values.items():
+            kind = self.fields[name]
+            if value is None:
+                record[name] = 0
+            elif kind is int64:
+                record[name] = value
+            elif kind is CODE:
+                record[name] = value.address
+            else:
+                record[name] = address(value, value.dtype if kind is RECORD else _ELEMENTS[kind])
+        return record
+
 
 #: For functions that compiled code calls by name: each caller contains them.
 helper = register_jitable(error_model="numpy")
@@ -55,9 +97,16 @@ class Callback:
     def __init__(self, signature: Any, function: Any, fastmath: Any) -> None:
         self.signature, self.function, self.fastmath = signature, function, fastmath
         self.__doc__ = function.__doc__
-        self._elements = [_ELEMENTS.get(kind, np.void) for kind in signature.args]  # hashed once
+        self._elements = [
+            kind.dtype if isinstance(kind, Record) else _ELEMENTS.get(kind, np.void)
+            for kind in signature.args
+        ]
         self._lock, self._address = Lock(), 0
         self._compiled: Any = None
+
+    def load(self) -> None:
+        """Compile it, or load it from disk, if that was not done yet."""
+        _ = self.address
 
     @property
     def address(self) -> int:
@@ -109,11 +158,40 @@ def _cached(compile_: Callable[[bool], Any]) -> Any:
     try:
         return compile_(True)
     except (RuntimeError, OSError):
+        if _thread.only_cached:
+            raise NotCached(can_be_kept=False) from None
         log.info("compiled code is not kept: set NUMBA_CACHE_DIR to a folder that can be written")
         return compile_(False)
     finally:
         if collecting:
             gc.enable()
+
+
+class NotCached(Exception):
+    """A function is not in numba's cache; `can_be_kept`: whether it would be after compilation."""
+
+    def __init__(self, can_be_kept: bool) -> None:
+        super().__init__()
+        self.can_be_kept = can_be_kept
+
+
+class _Thread(local):
+    """Whether this thread may only load what is compiled already."""
+
+    only_cached = False
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def cached_only() -> Iterator[None]:
+    """Make functions that are not in numba's cache raise `NotCached` in this thread."""
+    _thread.only_cached = True
+    try:
+        yield
+    finally:
+        _thread.only_cached = False
 
 
 class _Announcement(Listener):
@@ -122,8 +200,12 @@ class _Announcement(Listener):
     printed = False
 
     def on_start(self, event: Any) -> None:
-        """Print before the first pass of the compiler."""
-        if not self.printed and event.data["module"].startswith(__package__):
+        """Print before the first pass of the compiler, or raise `NotCached`."""
+        if not event.data["module"].startswith(__package__):
+            return
+        if _thread.only_cached:
+            raise NotCached(can_be_kept=True)
+        if not self.printed:
             self.printed = True
             print("dmsgd: compiling for this processor (once, some seconds) ...", file=sys.stderr)
 

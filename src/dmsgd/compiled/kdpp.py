@@ -55,77 +55,75 @@ def choose_eigenvectors(log_e, rank, k, uniforms, chosen, count):
 
 
 @helper
-def propose(fields, key, draw, block):
+def propose(work, key, draw, block):
     """Make the next block of proposals: items, and a threshold below 1 for each.
 
     From three uniforms each: a column j of J, a target below the sum of V_:j², and the threshold.
     Return the next block of random numbers.
     """
-    k, chosen, source = fields[at.K], ints_at(fields[at.J]), ints_at(fields[at.SOURCE])
-    uniforms, totals = doubles_at(fields[at.UNIFORMS]), doubles_at(source[0])
-    columns, targets = ints_at(fields[at.COLUMNS]), doubles_at(fields[at.TARGETS])
-    items, thresholds = ints_at(fields[at.ITEMS]), doubles_at(fields[at.THRESHOLDS])
-    after = call(fields[at.RANDOM], key, draw, block, uniforms, 3 * BLOCK)
+    k, chosen, source = work.k, ints_at(work.J), ints_at(work.source)
+    uniforms, totals = doubles_at(work.uniforms), doubles_at(work.totals)
+    columns, targets = ints_at(work.columns), doubles_at(work.targets)
+    items, thresholds = ints_at(work.items), doubles_at(work.thresholds)
+    after = call(work.random, key, draw, block, uniforms, 3 * BLOCK)
     for p in range(BLOCK):
         columns[p] = chosen[np.int64(uniforms[3 * p] * k)]
         targets[p] = uniforms[3 * p + 1] * totals[columns[p]]
         thresholds[p] = uniforms[3 * p + 2]
-    call(fields[at.LOCATE], source, columns, targets, items, BLOCK)
+    call(work.locate, source, columns, targets, items, BLOCK)
     return after
 
 
-@callback(int64(int64_ptr, uint64, uint64))
-def draw(fields, key, start):
-    """Fill row t of OUT (SIZE, k) with the items of the projection DPP of V[:, J].
+@callback(int64(at.WORK.record, uint64, uint64))
+def draw(work, key, start):
+    """Fill row t of `work.out` with the items of the projection DPP of V[:, J].
 
-    Return how many rows succeeded. J is chosen for each row if there is LOG_E. SOURCE is what V is
-    found by: its first number is the address of the sums of squares of its columns, the others are
-    for the callbacks, of which BEGIN_DRAW and PREFILTER may be 0. The random numbers of draw
-    start + t go on at FIRST_BLOCK. The bound on proposals is one that an orthonormal V exceeds with
-    probability below e^-90.
+    Return how many rows succeeded. J is chosen for each row if there is `work.log_e`. The random
+    numbers of draw start + t go on at `work.first_block`. With an orthonormal V, a draw needs more
+    proposals than this loop makes with probability below e^-90.
     """
-    k, chosen, source = fields[at.K], ints_at(fields[at.J]), ints_at(fields[at.SOURCE])
-    items, thresholds = ints_at(fields[at.ITEMS]), doubles_at(fields[at.THRESHOLDS])
-    coordinates = doubles_at(fields[at.X])
-    for t in range(fields[at.SIZE]):
-        number, left, row = start + np.uint64(t), k, shift(ints_at(fields[at.OUT]), t * k)
-        if fields[at.LOG_E] != 0:
-            uniforms = doubles_at(fields[at.UNIFORMS])
-            call(fields[at.RANDOM], key, number, 0, uniforms, k)
-            select_eigenvectors(doubles_at(fields[at.LOG_E]), fields[at.RANK], k, uniforms, chosen)
-        at.begin(fields)
-        if fields[at.BEGIN_DRAW] != 0:
-            call(fields[at.BEGIN_DRAW], source, chosen, k)
-        block = fields[at.FIRST_BLOCK]
+    k, chosen, source = work.k, ints_at(work.J), ints_at(work.source)
+    items, thresholds = ints_at(work.items), doubles_at(work.thresholds)
+    coordinates = doubles_at(work.X)
+    for t in range(work.size):
+        number, left, row = start + np.uint64(t), k, shift(ints_at(work.out), t * k)
+        if work.log_e != 0:
+            uniforms = doubles_at(work.uniforms)
+            call(work.random, key, number, 0, uniforms, k)
+            select_eigenvectors(doubles_at(work.log_e), work.rank, k, uniforms, chosen)
+        at.begin(work)
+        if work.begin_draw != 0:
+            call(work.begin_draw, source, chosen, k)
+        block = work.first_block
         for _ in range(100 * k // BLOCK + 100):
-            block, count = propose(fields, key, number, block), BLOCK
-            if fields[at.PREFILTER] != 0 and PREFILTER_BELOW * left <= k:
-                count = call(fields[at.PREFILTER], source, fields, chosen, items, thresholds)
+            block, count = propose(work, key, number, block), BLOCK
+            if work.prefilter != 0 and PREFILTER_BELOW * left <= k:
+                count = call(work.prefilter, source, work, chosen, items, thresholds)
             if count > 0:
-                call(fields[at.GATHER], source, chosen, k, items, coordinates, count)
-                left = call(fields[at.ACCEPT], fields, items, coordinates, thresholds, count, row)
+                call(work.gather, source, chosen, k, items, coordinates, count)
+                left = call(work.accept, work, items, coordinates, thresholds, count, row)
                 if left == 0:
                     break
         if left > 0:
             return t
-    return fields[at.SIZE]
+    return work.size
 
 
 def fill_rows(workspace: at.Workspace, out: Any, key: int, start: int) -> int:
     """Fill row t of `out` with draw start + t; return how many rows were filled."""
-    workspace.fields[at.OUT : at.SIZE + 1] = address(out, np.int64), len(out)
+    workspace.fields["out"], workspace.fields["size"] = address(out, np.int64), len(out)
     return int(draw.of_addresses(workspace.address, key, start))
 
 
-@callback(int64(int64_ptr, int64, int64, int64_ptr, *2 * [float64_ptr], *2 * [int64_ptr]))
-def decide(fields, size, count, items, coordinates, thresholds, left, out):
+@callback(int64(at.WORK.record, int64, int64, int64_ptr, *2 * [float64_ptr], *2 * [int64_ptr]))
+def decide(work, size, count, items, coordinates, thresholds, left, out):
     """Decide on proposals that were found elsewhere: of `size` draws in order, `count` blocks each.
 
     left[t] becomes how many items draw t lacks. `coordinates` has rows of k.
     """
-    k, part = fields[at.K], doubles_at(fields[at.X])
+    k, part = work.k, doubles_at(work.X)
     for t in range(size):
-        at.begin(fields)
+        at.begin(work)
         left[t] = k
         for q in range(count):
             first = (t * count + q) * BLOCK
@@ -133,7 +131,7 @@ def decide(fields, size, count, items, coordinates, thresholds, left, out):
                 for c in range(k):
                     part[c * BLOCK + p] = coordinates[(first + p) * k + c]
             left[t] = call(
-                fields[at.ACCEPT], fields, shift(items, first), part, shift(thresholds, first),
+                work.accept, work, shift(items, first), part, shift(thresholds, first),
                 BLOCK, shift(out, t * k),
             )  # fmt: skip
             if left[t] == 0:

@@ -2,13 +2,14 @@
 
 A draw must not depend on the processor or on the threads of a BLAS, so these loops are our own. The
 columns of a right factor and of a result are in panels of PANEL, side by side within one. Rows are
-taken TILE_ROWS at a time and columns 8 at a time, so matrices have room to the next multiple, and
-what lies there is overwritten.
+taken TILE_ROWS at a time and columns 8 at a time: matrices are padded to whole tiles, and the
+padding is overwritten.
 """
 
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any, NamedTuple
 
 from numba.types import int64
 
@@ -22,15 +23,34 @@ PANEL = 16
 #: Whether there are wide tiles.
 _WIDE = kernels.TILE_COLUMNS > LANES
 
+#: The last argument of `product`: whether the result is replaced or added to.
+SET, ADD = 0, 1
+
+
+class Left(NamedTuple):
+    """A left factor: entry (i, t) is start[i * row + t * column]."""
+
+    start: Any
+    row: int
+    column: int
+
+
+class Panels(NamedTuple):
+    """A right factor or a result: (t, j) is start[t * row + j // PANEL * panel + j % PANEL]."""
+
+    start: Any
+    row: int
+    panel: int
+
 
 @callback(int64(float64_ptr, int64, int64, *2 * [float64_ptr, int64, int64], *4 * [int64]))
 def product(
     A, a_row, a_step, B, b_row, b_panel, C, c_row, c_panel, rows, inner, columns, add
 ):  # fmt: skip
-    """C = A @ B, or C += A @ B if `add` is not 0.
+    """C = A @ B, or C += A @ B unless `add` is SET; A is (rows, inner), B (inner, columns).
 
-    a_row and a_step lead to the next row and the next column of A, b_panel and c_panel to the next
-    panel.
+    Compiled code calls it by address with a `Left` and two `Panels`, each for three arguments:
+    call(work.product, A, B, C, rows, inner, columns, SET).
     """
     for first in range(0, columns, kernels.TILE_COLUMNS):
         b = shift(B, first // PANEL * b_panel + first % PANEL)

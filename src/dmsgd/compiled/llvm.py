@@ -15,13 +15,27 @@ from typing import Any, final
 from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.types import CPointer, StarArgTuple, float32, float64, int8, int64, uint32, uint64, void
+from numba.types import (
+    BaseTuple,
+    CPointer,
+    StarArgTuple,
+    float32,
+    float64,
+    int8,
+    int64,
+    uint32,
+    uint64,
+    void,
+)
 
 INDEX, INT32, DOUBLE, SINGLE = ir.IntType(64), ir.IntType(32), ir.DoubleType(), ir.FloatType()
 
 #: Doubles in a vector of the code; LLVM cuts it into what the processor has.
 LANES = 8
 DOUBLES, SINGLES = ir.VectorType(DOUBLE, LANES), ir.VectorType(SINGLE, 2 * LANES)
+
+#: Bytes of a cache line.
+LINE_BYTES = 64
 
 #: Columns that microkernels work on together, and proposals of a draw that are decided together.
 BLOCK = 32
@@ -65,14 +79,18 @@ ints_at, uint64s_at, uint32s_at = map(_pointer_at, (int64, uint64, uint32))
 def call(typing, address, *arguments):
     """Return the integer that the function at this address returns; see `jit.Callback`.
 
-    The function is compiled once, and not again within each function that calls it.
+    The function is compiled once, and not again within each function that calls it. A tuple among
+    the arguments stands for its entries.
     """
 
     def code(context, builder, signature, values):
-        kinds = [context.get_value_type(argument) for argument in arguments]
-        kind = ir.FunctionType(ir.IntType(64), kinds)
+        flat, given = [], cgutils.unpack_tuple(builder, values[1])
+        for argument, value in zip(arguments, given, strict=True):
+            is_tuple = isinstance(argument, BaseTuple)
+            flat += cgutils.unpack_tuple(builder, value) if is_tuple else [value]
+        kind = ir.FunctionType(INDEX, [value.type for value in flat])
         function = builder.inttoptr(values[0], kind.as_pointer())  # llvmlite calls no other kind
-        return builder.call(function, cgutils.unpack_tuple(builder, values[1]))
+        return builder.call(function, flat)
 
     return int64(int64, StarArgTuple(arguments)), code
 

@@ -30,8 +30,12 @@ SINGLE_COLUMNS = 2 * TILE_COLUMNS
 #: Numbers that `dot` takes in a step: four vectors, so that none waits for the one before.
 DOT_STEP = 4 * LANES
 
-#: Rows of V in a row block and in a group; numbers of a search table for a group and column.
-ROW_BLOCK, GROUP, LINE = 8, 64, 16
+#: Rows of V in a row block of a search table.
+ROW_BLOCK = 8
+#: Rows of V in a group of row blocks.
+GROUP = 64
+#: Numbers in a search table for each group and column of V.
+TABLE_LINE = 16
 
 
 def _tile(rows: int, columns: int, vector: Any = DOUBLES) -> Any:
@@ -194,40 +198,13 @@ def gather_bytes(code: Code, numbers, places, offset, out):
         code.store(builder.sitofp(found, SINGLES), place)
 
 
-@instructions(void(float64_ptr, int64_ptr, int64, float64_ptr, int64))
-def transpose(code: Code, rows, items, d, out, stride):
-    """out[t * stride + lane] = rows[items[lane] * d + t] for lane < LANES, t < d // LANES * LANES.
-
-    LANES by LANES numbers at a time, in registers: parts off the diagonal change places.
-    """
-    builder = code.builder
-    starts = [
-        code.element(rows, code.number(items, INDEX(lane), kind=INDEX), d) for lane in range(LANES)
-    ]
-    with code.loop(builder.udiv(d, INDEX(LANES))) as loop:
-        first = builder.mul(loop.index, INDEX(LANES))
-        vectors = [code.load(code.element(start, first)) for start in starts]
-        half = LANES // 2
-        while half:
-            for i in range(LANES):
-                if not i & half:
-                    pair = vectors[i], vectors[i + half]
-                    low = [q if not q & half else LANES + q - half for q in range(LANES)]
-                    for lane, mask in ((i, low), (i + half, [q + half for q in low])):
-                        places = ir.VectorType(INT32, LANES)(mask)
-                        vectors[lane] = builder.shuffle_vector(*pair, places)
-            half //= 2
-        for t, vector in enumerate(vectors):
-            code.store(vector, code.element(out, builder.add(first, INDEX(t)), stride))
-
-
 @instructions(void(float64_ptr, int64, float64_ptr, float64_ptr, float64_ptr))
 def group_line(code: Code, V, r, before, after, table):
     """Fill the search table of GROUP rows of V, of r columns each, for the first LANES columns.
 
-    after = before + (V**2).sum(axis=0). The table has LINE numbers for each column: the running
-    sums at the end of each row block, and for each row block a word, whose byte s is the fraction
-    of its first s + 1 rows in its sum, in 256ths rounded down and at most 255.
+    after = before + (V**2).sum(axis=0). The table has TABLE_LINE numbers for each column: the
+    running sums at the end of each row block, and for each row block a word, whose byte s is the
+    fraction of its first s + 1 rows in its sum, in 256ths rounded down and at most 255.
     """
     builder, words = code.builder, ir.VectorType(INDEX, LANES)
     limit = code.constant(DOUBLES, 255.0)
@@ -252,7 +229,7 @@ def group_line(code: Code, V, r, before, after, table):
         word = builder.bitcast(word, DOUBLES)
         for lane in range(LANES):
             for offset, vector in ((0, total), (LANES, word)):
-                place = builder.add(loop.index, INDEX(LINE * lane + offset))
+                place = builder.add(loop.index, INDEX(TABLE_LINE * lane + offset))
                 number = builder.extract_element(vector, INT32(lane))
                 builder.store(number, code.element(table, place))
     code.store(builder.load(running, typ=DOUBLES), after)

@@ -13,75 +13,115 @@ about 1.6 k³ operations, and W about 1.3 k³.
 from __future__ import annotations
 
 from functools import cache
-from math import sqrt
 from typing import Any, final
 
 import numpy as np
 from numba.types import int64
 
 from dmsgd.compiled import microkernels as kernels
-from dmsgd.compiled.jit import address, callback, float64_ptr, helper, inlined, int64_ptr
-from dmsgd.compiled.linear_algebra import PANEL, compact_wy, householder, product, reflect
-from dmsgd.compiled.llvm import (
-    BLOCK,
-    bytes_at,
-    call,
-    doubles_at,
-    ints_at,
-    prefetch,
-    shift,
-    singles_at,
+from dmsgd.compiled.jit import (
+    CODE,
+    RECORD,
+    Table,
+    address,
+    callback,
+    float32_ptr,
+    float64_ptr,
+    helper,
+    inlined,
+    int64_ptr,
 )
+from dmsgd.compiled.linear_algebra import (
+    ADD,
+    PANEL,
+    SET,
+    Left,
+    Panels,
+    compact_wy,
+    householder,
+    product,
+    reflect,
+)
+from dmsgd.compiled.llvm import BLOCK, LINE_BYTES, call, doubles_at, ints_at, shift
 from dmsgd.compiled.philox import uniforms
-from dmsgd.compiled.tables import INT8_ROWS, INT8_WIDTH, LINE_BYTES
 
 #: Reflections in a group before W is updated: fewer would not be worth reading and writing W.
 W_UPDATE_BLOCK = 8
 
-#: Numbers in `Workspace.fields`. HEIGHT is k up to a multiple of PANEL; FORMED, whether W is
-#: formed; GROUPS, their number until then; PENDING, reflections that are not in W yet, so that it
-#: has as many more rows; CHANGED, whether W has changed since W32 was made. Then addresses of
-#: functions, and the arguments of `kdpp.draw`.
-(
-    K, HEIGHT, ITEMS_LEFT, GROUPS, FORMED, PENDING, CHANGED,
-    PRODUCT, RANDOM, ACCEPT, LOCATE, GATHER, BEGIN_DRAW, PREFILTER,
-    SOURCE, LOG_E, RANK, FIRST_BLOCK, OUT, SIZE,
-    FIRST_ARRAY,
-) = range(21)  # fmt: skip
-#: Addresses of arrays in `Workspace.fields`. W is transposed, in panels: W[i, c] is at
-#: (i // PANEL * height + c) * PANEL + i % PANEL; W32 is the same in single precision. Z has the
-#: coordinates of proposals in the subspace, one in each column. REFLECTIONS are those of the
-#: current group, one in each row, and TAUS their factors; V and S are those of all groups, which
-#: have COUNTS reflections of SPANS axes. J are the eigenvectors of the draw, ITEMS its proposals
-#: with the coordinates X; the rest is scratch.
-(
-    SPANS, COUNTS, J, ITEMS, COLUMNS, W, W32, Z, REFLECTIONS, TAUS, V, S, U, U2, Y,
-    SQUARES, NORMS, UNIFORMS, TARGETS, THRESHOLDS, X, SINGLES, _FIELDS,
-) = range(FIRST_ARRAY, FIRST_ARRAY + 23)  # fmt: skip
+#: What one draw works on.
+WORK = Table(
+    k=int64,  # items of a batch
+    height=int64,  # k rounded up to a multiple of PANEL
+    left=int64,  # items that the draw still lacks: the dimension of the subspace
+    groups=int64,  # groups of reflections, until W is formed
+    formed=int64,  # whether W is formed
+    pending=int64,  # reflections that are not in W yet; W still has this many extra rows
+    changed=int64,  # whether W has changed since W32 was made
+    # Functions; the last two may be 0.
+    product=CODE,
+    random=CODE,
+    accept=CODE,
+    locate=CODE,
+    gather=CODE,
+    begin_draw=CODE,
+    prefilter=CODE,
+    # Arguments of `kdpp.draw`.
+    source=RECORD,  # what the functions of a `RowSource` take
+    totals=float64_ptr,  # sums of squares of the columns of V
+    log_e=float64_ptr,  # logarithms of elementary symmetric polynomials, (k + 1, rank + 1), or 0
+    rank=int64,
+    first_block=int64,  # of the random numbers
+    out=int64_ptr,  # (size, k)
+    size=int64,
+    # Arrays in `Workspace.room`; those without a comment are scratch.
+    W=float64_ptr,  # W[i, c] is at (i // PANEL * height + c) * PANEL + i % PANEL
+    W32=float32_ptr,  # the same in single precision
+    Z=float64_ptr,  # coordinates of proposals in the subspace, one proposal per column
+    reflections=float64_ptr,  # of the current group, one per row
+    taus=float64_ptr,  # their factors
+    V=float64_ptr,  # of all groups, I + V S Vᵀ
+    S=float64_ptr,
+    spans=int64_ptr,  # axes of each group
+    counts=int64_ptr,  # reflections in each group
+    J=int64_ptr,  # the eigenvectors of the draw
+    items=int64_ptr,  # proposals
+    X=float64_ptr,  # their coordinates, one proposal per column
+    thresholds=float64_ptr,
+    columns=int64_ptr,
+    targets=float64_ptr,
+    uniforms=float64_ptr,
+    squares=float64_ptr,
+    norms=float64_ptr,
+    U=float64_ptr,
+    U2=float64_ptr,
+    y=float64_ptr,
+    singles=float32_ptr,
+)
 
 
-def array_sizes(k: int) -> dict[int, int]:
+def array_sizes(k: int) -> dict[str, int]:
     """Return how many numbers of 8 bytes each array takes."""
     height, groups = -(-k // PANEL) * PANEL, k // PANEL + 2
     panels, proposals = max(height, BLOCK) * BLOCK, (k + PANEL) * BLOCK
+    per_proposal = "taus", "y", "squares", "norms", "targets", "thresholds"
     return {
-        SPANS: groups, COUNTS: groups, J: k,
-        **dict.fromkeys((ITEMS, COLUMNS), BLOCK),
-        W: height * height, W32: height * height // 2,
-        **dict.fromkeys((Z, REFLECTIONS, U, U2), panels),
-        V: groups * height * BLOCK, S: groups * BLOCK * BLOCK,
-        **dict.fromkeys((TAUS, Y, SQUARES, NORMS, TARGETS, THRESHOLDS), BLOCK),
-        UNIFORMS: max(3 * BLOCK, k + 1), X: proposals, SINGLES: proposals,
+        "spans": groups, "counts": groups, "J": k,
+        **dict.fromkeys(("items", "columns"), BLOCK),
+        "W": height * height, "W32": height * height // 2,
+        **dict.fromkeys(("Z", "reflections", "U", "U2"), panels),
+        "V": groups * height * BLOCK, "S": groups * BLOCK * BLOCK,
+        **dict.fromkeys(per_proposal, BLOCK),
+        "uniforms": max(3 * BLOCK, k + 1), "X": proposals, "singles": proposals,
     }  # fmt: skip
 
 
 @cache
-def _layout(k: int) -> tuple[Any, int]:
+def _layout(k: int) -> tuple[dict[str, int], int]:
     """Return where arrays begin, in bytes from the first, and the room for all in numbers."""
-    offsets, end = np.zeros(_FIELDS - FIRST_ARRAY, np.int64), 0
-    for field, size in array_sizes(k).items():
-        offsets[field - FIRST_ARRAY] = 8 * end
-        end += -(-size // 8) * 8  # whole cache lines
+    offsets, end = {}, 0
+    for name, size in array_sizes(k).items():
+        offsets[name] = 8 * end
+        end += -(-size // 8) * 8  # each array has whole cache lines
     return offsets, end
 
 
@@ -93,121 +133,119 @@ class Workspace:
     """
 
     def __init__(self, k: int) -> None:
-        offsets, size = _layout(k)
-        self.room = np.zeros(_FIELDS + 8 + size)
-        self.fields = self.room[:_FIELDS].view(np.int64)
-        self.address = start = address(self.room, np.float64)
+        (offsets, size), own = _layout(k), WORK.dtype.itemsize // 8
+        self.room = np.zeros(own + 8 + size)
+        self.fields = self.room[:own].view(WORK.dtype).reshape(())
+        self.address = address(self.room, np.float64)
         #: What `fields` has the addresses of, beside `room`.
         self.buffers: Any = None
-        self.fields[FIRST_ARRAY:] = offsets + (start + 8 * _FIELDS + 63) // 64 * 64
-        self.fields[K : HEIGHT + 1] = k, -(-k // PANEL) * PANEL
-        self.fields[PRODUCT:LOCATE] = product.address, uniforms.address, accept.address
-        at = (int(self.fields[J]) - start) // 8
+        height = -(-k // PANEL) * PANEL
+        WORK.fill(self.fields, k=k, height=height, product=product, random=uniforms, accept=accept)
+        first = -(-(self.address + 8 * own) // LINE_BYTES) * LINE_BYTES
+        for name, offset in offsets.items():
+            self.fields[name] = first + offset
+        at = (first + offsets["J"] - self.address) // 8
         self.J = self.room[at : at + k].view(np.int64)
 
 
 @inlined
-def begin(fields):
+def begin(work):
     """All of R^k is left."""
-    fields[ITEMS_LEFT] = fields[K]
-    fields[GROUPS] = fields[FORMED] = fields[PENDING] = 0
+    work.left = work.k
+    work.groups = work.formed = work.pending = 0
 
 
 @inlined
-def project(fields, X, count):
+def project(work, X, count):
     """Z = W @ X, of the first `count` columns."""
-    k, panel = fields[K], fields[HEIGHT] * PANEL
-    rows = fields[ITEMS_LEFT] + fields[PENDING]
-    W_, Z_ = doubles_at(fields[W]), doubles_at(fields[Z])
-    for q in range((rows + PANEL - 1) // PANEL):
-        part = rows - q * PANEL if rows - q * PANEL < PANEL else PANEL
-        call(
-            fields[PRODUCT], shift(W_, q * panel), 1, PANEL, X, BLOCK, PANEL,
-            shift(Z_, q * PANEL * BLOCK), BLOCK, PANEL, part, k, count, 0,
-        )  # fmt: skip
+    W, Z = doubles_at(work.W), doubles_at(work.Z)
+    rows = work.left + work.pending
+    for first in range(0, rows, PANEL):
+        size, part = min(PANEL, rows - first), Left(shift(W, first * work.height), 1, PANEL)
+        out = Panels(shift(Z, first * BLOCK), BLOCK, PANEL)
+        call(work.product, part, Panels(X, BLOCK, PANEL), out, size, work.k, count, SET)
 
 
 @inlined
-def apply_reflections(fields, group, Z, size):
+def group_factors(work, group):
+    """Return V and S of a group."""
+    V = shift(doubles_at(work.V), group * work.height * BLOCK)
+    return V, shift(doubles_at(work.S), group * BLOCK * BLOCK)
+
+
+@inlined
+def apply_reflections(work, group, Z, size):
     """Z = ((I + V S Vᵀ) Z)[:-count] with V and S of this group, of the first `size` columns."""
-    span, count = ints_at(fields[SPANS])[group], ints_at(fields[COUNTS])[group]
-    V_ = shift(doubles_at(fields[V]), group * fields[HEIGHT] * BLOCK)
-    S_ = shift(doubles_at(fields[S]), group * BLOCK * BLOCK)
-    first, second, multiply = doubles_at(fields[U]), doubles_at(fields[U2]), fields[PRODUCT]
-    call(multiply, V_, 1, BLOCK, Z, BLOCK, PANEL, first, BLOCK, PANEL, count, span, size, 0)
-    call(
-        multiply, S_, BLOCK, 1, first, BLOCK, PANEL, second, BLOCK, PANEL, count, count, size, 0
-    )  # fmt: skip
-    call(
-        multiply, V_, BLOCK, 1, second, BLOCK, PANEL, Z, BLOCK, PANEL, span - count, count, size, 1
-    )  # fmt: skip
+    span, count = ints_at(work.spans)[group], ints_at(work.counts)[group]
+    V, S = group_factors(work, group)
+    U, U2 = Panels(doubles_at(work.U), BLOCK, PANEL), Panels(doubles_at(work.U2), BLOCK, PANEL)
+    panels = Panels(Z, BLOCK, PANEL)
+    call(work.product, Left(V, 1, BLOCK), panels, U, count, span, size, SET)
+    call(work.product, Left(S, BLOCK, 1), U, U2, count, count, size, SET)
+    call(work.product, Left(V, BLOCK, 1), U2, panels, span - count, count, size, ADD)
 
 
 @helper
-def update_W(fields):
+def update_W(work):
     """W = ((I + V S Vᵀ) W)[:-count] with the current group."""
-    k, height, multiply = fields[K], fields[HEIGHT], fields[PRODUCT]
-    W_, V_, S_ = doubles_at(fields[W]), doubles_at(fields[V]), doubles_at(fields[S])
-    first, second = doubles_at(fields[U]), doubles_at(fields[U2])
-    span, count, rest = ints_at(fields[SPANS])[0], ints_at(fields[COUNTS])[0], fields[ITEMS_LEFT]
-    rows, panel = doubles_at(fields[REFLECTIONS]), height * PANEL
-    for q in range((span + PANEL - 1) // PANEL):
-        part = span - q * PANEL if span - q * PANEL < PANEL else PANEL
-        call(
-            multiply, shift(W_, q * panel), PANEL, 1, shift(V_, q * PANEL * BLOCK), BLOCK, PANEL,
-            first, BLOCK, PANEL, k, part, count, q,
-        )  # fmt: skip
-    call(multiply, S_, 1, BLOCK, rows, height, PANEL, second, height, PANEL, count, count, rest, 0)
-    call(multiply, first, BLOCK, 1, second, height, PANEL, W_, PANEL, panel, k, count, rest, 1)
-    fields[PENDING], fields[CHANGED] = 0, 1
+    k, height, left = work.k, work.height, work.left
+    W, (V, S) = doubles_at(work.W), group_factors(work, 0)
+    U, U2 = doubles_at(work.U), Panels(doubles_at(work.U2), height, PANEL)
+    reflections = Panels(doubles_at(work.reflections), height, PANEL)
+    span, count = ints_at(work.spans)[0], ints_at(work.counts)[0]
+    for first in range(0, span, PANEL):  # U = W V, a panel of W after the other
+        part, size = Left(shift(W, first * height), PANEL, 1), min(PANEL, span - first)
+        rows, out = Panels(shift(V, first * BLOCK), BLOCK, PANEL), Panels(U, BLOCK, PANEL)
+        call(work.product, part, rows, out, k, size, count, SET if first == 0 else ADD)
+    call(work.product, Left(S, 1, BLOCK), reflections, U2, count, count, left, SET)
+    panels = Panels(W, PANEL, height * PANEL)
+    call(work.product, Left(U, BLOCK, 1), U2, panels, k, count, left, ADD)
+    work.pending, work.changed = 0, 1
 
 
 @helper
-def form_W(fields):
+def form_W(work):
     """Form W: the first columns of the identity, multiplied by all groups from last to first."""
-    left, height, multiply = fields[ITEMS_LEFT], fields[HEIGHT], fields[PRODUCT]
-    W_, first, second = doubles_at(fields[W]), doubles_at(fields[U]), doubles_at(fields[U2])
-    panel, flat = height * PANEL, BLOCK * PANEL
+    left, panel, W = work.left, work.height * PANEL, doubles_at(work.W)
     for i in range((left + PANEL - 1) // PANEL * panel):
-        W_[i] = 0.0
+        W[i] = 0.0
     for i in range(left):
-        W_[i // PANEL * panel + i * PANEL + i % PANEL] = 1.0
+        W[i // PANEL * panel + i * PANEL + i % PANEL] = 1.0
+    U = Panels(doubles_at(work.U), PANEL, BLOCK * PANEL)
+    U2, panels = Panels(doubles_at(work.U2), PANEL, BLOCK * PANEL), Panels(W, PANEL, panel)
     reached = left
-    for group in range(fields[GROUPS] - 1, -1, -1):
-        span, count = ints_at(fields[SPANS])[group], ints_at(fields[COUNTS])[group]
-        V_ = shift(doubles_at(fields[V]), group * height * BLOCK)
-        S_ = shift(doubles_at(fields[S]), group * BLOCK * BLOCK)
-        call(multiply, V_, 1, BLOCK, W_, PANEL, panel, first, PANEL, flat, count, reached, left, 0)
-        call(
-            multiply, S_, 1, BLOCK, first, PANEL, flat, second, PANEL, flat, count, count, left, 0
-        )  # fmt: skip
-        call(multiply, V_, BLOCK, 1, second, PANEL, flat, W_, PANEL, panel, span, count, left, 1)
+    for group in range(work.groups - 1, -1, -1):
+        span, count = ints_at(work.spans)[group], ints_at(work.counts)[group]
+        V, S = group_factors(work, group)
+        call(work.product, Left(V, 1, BLOCK), panels, U, count, reached, left, SET)
+        call(work.product, Left(S, 1, BLOCK), U, U2, count, count, left, SET)
+        call(work.product, Left(V, BLOCK, 1), U2, panels, span, count, left, ADD)
         reached = span
-    fields[GROUPS], fields[FORMED], fields[CHANGED] = 0, 1, 1
+    work.groups, work.formed, work.changed = 0, 1, 1
 
 
-@callback(int64(int64_ptr, int64_ptr, float64_ptr, float64_ptr, int64, int64_ptr))
-def accept(fields, items, X, thresholds, size, out):
+@callback(int64(WORK.record, int64_ptr, float64_ptr, float64_ptr, int64, int64_ptr))
+def accept(work, items, X, thresholds, size, out):
     """Decide on `size` proposals in order, append those accepted to `out`; return the items left.
 
     X has their coordinates as columns, and is overwritten. A proposal is accepted if its projection
     on the subspace has more than `threshold` of its squared length.
     """
-    k, height, left = fields[K], fields[HEIGHT], fields[ITEMS_LEFT]
-    squares, norms = doubles_at(fields[SQUARES]), doubles_at(fields[NORMS])
+    k, height, left = work.k, work.height, work.left
+    squares, norms = doubles_at(work.squares), doubles_at(work.norms)
     kernels.column_squares(X, k, norms)
-    Z_, groups = X, fields[GROUPS]
-    if fields[FORMED] != 0:
-        if fields[PENDING] + size > BLOCK:  # there may be no room for all reflections
-            update_W(fields)
-        project(fields, X, size)
-        Z_, groups = doubles_at(fields[Z]), 1 if fields[PENDING] > 0 else 0
+    Z, groups = X, work.groups
+    if work.formed:
+        if work.pending + size > BLOCK:  # there may be no room for all reflections
+            update_W(work)
+        project(work, X, size)
+        Z, groups = doubles_at(work.Z), 1 if work.pending > 0 else 0
     for group in range(groups):
-        apply_reflections(fields, group, Z_, size)
-    kernels.column_squares(Z_, left, squares)
-    group, first = fields[GROUPS], fields[PENDING]
-    V_ = shift(doubles_at(fields[V]), group * height * BLOCK)
-    taus, y = doubles_at(fields[TAUS]), doubles_at(fields[Y])
+        apply_reflections(work, group, Z, size)
+    kernels.column_squares(Z, left, squares)
+    group, first = work.groups, work.pending
+    V, S = group_factors(work, group)
+    taus, y = doubles_at(work.taus), doubles_at(work.y)
     span, count = left + first, first
     for p in range(size):
         if squares[p] <= thresholds[p] * norms[p]:
@@ -215,86 +253,30 @@ def accept(fields, items, X, thresholds, size, out):
         rest = span - count
         out[k - rest] = items[p]
         if rest == 1:
-            fields[ITEMS_LEFT] = 0
+            work.left = 0
             return 0
-        v = shift(doubles_at(fields[REFLECTIONS]), count * height)
-        taus[count] = householder(Z_, rest, p, squares[p], v)
+        v = shift(doubles_at(work.reflections), count * height)
+        taus[count] = householder(Z, rest, p, squares[p], v)
         for i in range(rest):
-            V_[i * BLOCK + count] = v[i]
-        for i in range(rest, span + PANEL if span + PANEL < height else height):
-            v[i] = V_[i * BLOCK + count] = 0.0
-        reflect(Z_, rest, p + 1, size, v, taus[count], y, squares)
+            V[i * BLOCK + count] = v[i]
+        for i in range(rest, min(span + PANEL, height)):
+            v[i] = V[i * BLOCK + count] = 0.0
+        reflect(Z, rest, p + 1, size, v, taus[count], y, squares)
         count += 1
     if count == first:
         return left
-    gram, new = doubles_at(fields[U]), count - first
-    call(
-        fields[PRODUCT], shift(V_, first), 1, BLOCK, V_, BLOCK, PANEL, shift(gram, first * BLOCK),
-        BLOCK, PANEL, new, span, count, 0,
-    )  # fmt: skip
-    compact_wy(gram, taus, first, count, shift(doubles_at(fields[S]), group * BLOCK * BLOCK))
-    ints_at(fields[SPANS])[group], ints_at(fields[COUNTS])[group] = span, count
-    fields[ITEMS_LEFT] = span - count
-    if fields[FORMED] == 0:
-        fields[GROUPS] += 1
-        if 2 * (span - count) <= k or group == k // PANEL:
-            form_W(fields)
-    else:
-        fields[PENDING] = count
+    gram, new = doubles_at(work.U), count - first
+    part, rows = Left(shift(V, first), 1, BLOCK), Panels(shift(gram, first * BLOCK), BLOCK, PANEL)
+    call(work.product, part, Panels(V, BLOCK, PANEL), rows, new, span, count, SET)
+    compact_wy(gram, taus, first, count, S)
+    ints_at(work.spans)[group], ints_at(work.counts)[group] = span, count
+    work.left = span - count
+    if work.formed:
+        work.pending = count
         if count >= W_UPDATE_BLOCK:
-            update_W(fields)
+            update_W(work)
+    else:
+        work.groups += 1
+        if 2 * work.left <= k or group == k // PANEL:
+            form_W(work)
     return span - count
-
-
-# A sieve finds proposals that are certain to be rejected from a byte per coordinate. A row x of
-# V[:, J] is s (q + d) with bytes q and |d| <= 1/2 in every coordinate, so that |d| <= m =
-# sqrt(k) / 2. As |W d| <= |d|, the proposal is rejected, |W x|² <= u |x|², if
-#
-#     |W q| + m <= sqrt(u) (|q| - m).
-#
-# Both sides are computed in single precision with bounds on the rounding. The other proposals are
-# looked up in V and decided by `accept`, so that draws do not depend on the sieve. Late in a draw
-# nearly all proposals are rejected, and it reads an eighth of the memory.
-
-
-@callback(int64(*4 * [int64_ptr], float64_ptr))
-def prefilter(source, fields, chosen, items, thresholds):
-    """Drop proposals that are certain to be rejected, keep the order; return how many stay."""
-    k, height, rows = fields[K], fields[HEIGHT], fields[ITEMS_LEFT] + fields[PENDING]
-    int8_rows, panel = bytes_at(source[INT8_ROWS]), height * PANEL
-    places, W_ = ints_at(fields[COLUMNS]), singles_at(fields[W32])
-    for p in range(BLOCK):
-        places[p] = items[p] * source[INT8_WIDTH]
-    line = -1
-    for c in range(k):  # only lines with columns of J come from memory
-        if chosen[c] // LINE_BYTES != line:
-            line = chosen[c] // LINE_BYTES
-            for p in range(BLOCK):
-                prefetch(shift(int8_rows, places[p] + line * LINE_BYTES))
-    if fields[CHANGED] != 0:
-        doubles = doubles_at(fields[W])
-        for i in range((rows + PANEL - 1) // PANEL * panel):
-            W_[i] = np.float32(doubles[i])
-        fields[CHANGED] = 0
-    q = singles_at(fields[SINGLES])
-    Z = shift(q, k * BLOCK)
-    full, rest = shift(Z, height * BLOCK), shift(Z, (height + 1) * BLOCK)
-    for c in range(k):
-        kernels.gather_bytes(int8_rows, places, chosen[c], shift(q, c * BLOCK))
-    for i in range(0, rows, kernels.TILE_ROWS):
-        part = shift(W_, i // PANEL * panel + i % PANEL)
-        for j in range(0, BLOCK, kernels.SINGLE_COLUMNS):
-            place = shift(Z, i * BLOCK + j)
-            kernels.single_tile(part, 1, PANEL, shift(q, j), BLOCK, place, BLOCK, k, False)
-    kernels.single_column_squares(q, k, full)
-    kernels.single_column_squares(Z, rows, rest)
-    unit = 2.0**-23 * (k + 8)  # bounds the rounding of a sum of k products, with room to spare
-    half, kept = 0.5 * sqrt(k), 0
-    for p in range(BLOCK):
-        length = sqrt(full[p])
-        most = sqrt(rest[p]) * (1.0 + unit) + sqrt(rows) * unit * length + half
-        least = sqrt(thresholds[p]) * (length * (1.0 - unit) - half)
-        if most > least * (1.0 - 1e-6):
-            items[kept], thresholds[kept] = items[p], thresholds[p]
-            kept += 1
-    return kept

@@ -1,4 +1,4 @@
-"""Uniform, stratified and Poisson-disk batches."""
+"""Uniform and stratified batches."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import numpy as np
 
 from dmsgd.compiled.jit import entry, helper
 from dmsgd.compiled.philox import fill_uniforms
-
-#: Items that are tried per call of the random numbers; even, as these come in pairs.
-TRIES = 64
 
 
 @helper
@@ -94,51 +91,4 @@ def draw_stratified(members, starts, base, extra, key, start, out):
                 part[i] = members[starts[s] + part[i]]
             filled += counts[s]
         _shuffle(out[t], uniforms[k:])
-    return out.shape[0]
-
-
-@entry(fastmath={"contract", "nsz", "reassoc"})
-def is_far(X, j, items, count, squared_radius):
-    """Return (((X[items[:count]] - X[j])**2).sum(axis=1) >= squared_radius).all()."""
-    new = X[j]
-    for p in range(count):
-        row, total = X[items[p]], 0.0
-        for f in range(row.size):
-            total += (row[f] - new[f]) ** 2
-        if total < squared_radius:
-            return False
-    return True
-
-
-@entry()
-def draw_disks(X, radius, misses, shrink, least, key, start, out, radii):
-    """Fill row t of `out` with draw start + t, and radii[t] with the radius at its end.
-
-    Items are tried at random. One is rejected if it is in the row or closer than the radius to an
-    item in it. After `misses` rejections in a row the radius is multiplied by `shrink`, and below
-    `least` it becomes 0, so that every row gets filled. Rows end in random order.
-    """
-    n, k = X.shape[0], out.shape[1]
-    taken = np.zeros(n, np.bool_)
-    uniforms, order = np.empty(TRIES), np.empty(k)
-    for t in range(out.shape[0]):
-        draw, row = np.uint64(start + t), out[t]
-        block = fill_uniforms(key, draw, 0, order, k)
-        filled, missed, now, used = 0, 0, radius, TRIES
-        while filled < k:
-            if used == TRIES:
-                block, used = fill_uniforms(key, draw, block, uniforms, TRIES), 0
-            j = np.int64(uniforms[used] * n)
-            used += 1
-            if not taken[j] and (now == 0.0 or is_far(X, j, row, filled, now * now)):
-                row[filled], taken[j] = j, True
-                filled, missed = filled + 1, 0
-                continue
-            missed += 1
-            if missed == misses:
-                missed, now = 0, now * shrink
-                now = now if now >= least else 0.0
-        radii[t] = now
-        _shuffle(row, order)
-        taken[row] = False
     return out.shape[0]

@@ -1,9 +1,10 @@
 """Where in a column of V the running sum of its squares passes a target, in three look-ups.
 
-Rows of V come in row blocks of 8, and these in groups of 8. For every group and column there is a
-line of sums, the running sums at the end of its row blocks, and beside it a line of fractions:
-where in a row block its rows end, in 256ths of its sum, a byte for each row. Search hints say which
-group each of a row of evenly spaced sums falls into, so that a search begins next to where it ends.
+Eight rows of V are a row block, and eight row blocks a group. For every group and column there is
+a line of sums, the running sums at the end of its row blocks, and beside it a line of fractions:
+where in a row block its rows end, in 256ths of its sum, one byte per row. Search hints have the
+group that each of a list of evenly spaced sums falls into, so that a search begins next to where it
+ends.
 
 A target in the same 256th as the end of a row is looked up in V itself, so that the row found is
 exact.
@@ -14,51 +15,63 @@ from __future__ import annotations
 import numpy as np
 from numba.types import int64
 
-from dmsgd.compiled.jit import callback, float64_ptr, inlined, int8_ptr, int64_ptr
+from dmsgd.compiled.jit import (
+    Table,
+    callback,
+    float64_ptr,
+    inlined,
+    int8_ptr,
+    int64_ptr,
+    uint32_ptr,
+)
 from dmsgd.compiled.llvm import BLOCK, LANES, doubles_at, prefetch, shift, uint32s_at, uint64s_at
-from dmsgd.compiled.microkernels import GROUP, LINE, ROW_BLOCK, group_line
+from dmsgd.compiled.microkernels import GROUP, ROW_BLOCK, TABLE_LINE, group_line
 
-#: Bytes of a cache line.
-LINE_BYTES = 64
 #: Rows of V that are prefetched before they are read.
 AHEAD = 4
-#: Added and subtracted again it leaves the nearest whole number.
+#: Adding and subtracting it rounds to the nearest integer, ties to even.
 TO_EVEN = 1.5 * 2.0**52
 #: A fraction this close to the end of a 256th is looked up in V: far above rounding.
 FRACTION_MARGIN = 2.0**-20
-#: Hints are read for a slightly smaller target, by far more than rounding, so that the group that
-#: they name never begins too late.
+#: Hints are read for a slightly smaller target, so that the group that they name never begins too
+#: late. The difference is far above rounding.
 HINT_MARGIN = 1.0 - 2.0**-40
 
-#: Numbers and addresses of a source: V, (n, r); `sums` with fractions, (groups, width, LINE), are
-#: also read as words; totals, (width,), are the last sums; hints, (width, last + 1). The width is
-#: r, or LANES if that is more. int8_rows, (n, int8_width), are rows of V as bytes, each in its own
-#: units and in whole cache lines; 0 if there are none.
-TOTALS, N, R, GROUPS, WIDTH, LAST, V, SUMS, HINTS, INT8_ROWS, INT8_WIDTH = range(11)
+#: V and its search tables.
+TABLES = Table(
+    V=float64_ptr,  # (n, r)
+    n=int64,
+    r=int64,
+    width=int64,  # r, or LANES if that is more
+    sums=float64_ptr,  # with fractions, which are read as words, (groups, width, TABLE_LINE)
+    groups=int64,
+    totals=float64_ptr,  # the last sums, (width,)
+    hints=uint32_ptr,  # (width, last + 1)
+    last=int64,
+    int8_rows=int8_ptr,  # rows of V as bytes, each in its own units, (n, int8_width); or 0
+    int8_width=int64,  # whole cache lines
+)
 
 
 @callback(int64(float64_ptr, int64, int64, float64_ptr, float64_ptr))
 def fill_sums(V, groups, width, ends, sums):
     """Fill the sums and fractions of whole groups of rows of V, which has this width.
 
-    ends[0], (width,), are the running sums before them; ends[g + 1] become those after group g.
+    ends[0], (width,), has the running sums before them, and ends[g + 1] gets those after group g.
     """
     for group in range(groups):
-        rows, table = shift(V, group * GROUP * width), shift(sums, group * width * LINE)
+        rows, lines = shift(V, group * GROUP * width), shift(sums, group * width * TABLE_LINE)
         before, after = shift(ends, group * width), shift(ends, (group + 1) * width)
         for j in range(0, width, LANES):
             c = j if j < width - LANES else width - LANES
             ends_here = shift(before, c), shift(after, c)
-            group_line(shift(rows, c), width, *ends_here, shift(table, c * LINE))
+            group_line(shift(rows, c), width, *ends_here, shift(lines, c * TABLE_LINE))
     return 0
 
 
 @callback(int64(float64_ptr, int64, int64, int64, int8_ptr), fastmath={"nnan", "nsz"})
 def fill_int8(V, n, r, width, out):
-    """Fill row i of `out` with V_i scaled so that its largest entry is 127, rounded to even.
-
-    Its rows have this width.
-    """
+    """Fill row i of `out`, which has this width, with V_i scaled to a largest entry of 127."""
     for i in range(n):
         row, largest = shift(V, i * r), 1e-300
         for j in range(r):
@@ -81,15 +94,15 @@ def _row_within(V, n, r, column, row, rest):
     return row + passed
 
 
-@callback(int64(int64_ptr, int64_ptr, float64_ptr, int64_ptr, int64))
+@callback(int64(TABLES.record, int64_ptr, float64_ptr, int64_ptr, int64))
 def locate(source, columns, targets, items, count):
     """items[p] = the row at which the running sum of V[:, columns[p]]² passes targets[p].
 
-    A step for all p and then the next, so that they wait for memory together.
+    Each step is made for all p before the next, so that all wait for memory together.
     """
-    n, r, groups, width, last = source[N], source[R], source[GROUPS], source[WIDTH], source[LAST]
-    totals, sums = doubles_at(source[TOTALS]), doubles_at(source[SUMS])
-    fractions, hints = uint64s_at(source[SUMS]), uint32s_at(source[HINTS])
+    n, r, groups, width, last = source.n, source.r, source.groups, source.width, source.last
+    totals, sums = doubles_at(source.totals), doubles_at(source.sums)
+    fractions, hints = uint64s_at(source.sums), uint32s_at(source.hints)
     for p in range(count):
         j = columns[p]
         hint = targets[p] / totals[j] * (last * HINT_MARGIN)
@@ -99,28 +112,28 @@ def locate(source, columns, targets, items, count):
     for p in range(count):
         group, after = hints[items[p]], hints[items[p] + 1]
         items[p] = group
-        line = shift(sums, (group * width + columns[p]) * LINE)
+        line = shift(sums, (group * width + columns[p]) * TABLE_LINE)
         prefetch(line)
         prefetch(shift(line, ROW_BLOCK))
-        line = shift(line, width * LINE if after > group else 0)  # it may be the next group
+        line = shift(line, width * TABLE_LINE if after > group else 0)  # it may be the next group
         prefetch(line)
         prefetch(shift(line, ROW_BLOCK))
     for p in range(count):
         j, group, target = columns[p], items[p], targets[p]
-        line = shift(sums, (group * width + j) * LINE)
+        line = shift(sums, (group * width + j) * TABLE_LINE)
         while group < groups - 1 and line[7] <= target:
-            group, line = group + 1, shift(line, width * LINE)
+            group, line = group + 1, shift(line, width * TABLE_LINE)
         b = 0
         for s in range(7):
             b += line[s] <= target
         if b > 0:
             before = line[b - 1]
         else:
-            before = shift(line, -width * LINE)[7] if group > 0 else 0.0
+            before = shift(line, -width * TABLE_LINE)[7] if group > 0 else 0.0
         rest, whole = target - before, line[b] - before
         fraction = rest / whole * 256.0 if whole > 0.0 else 0.0
         here = np.int64(fraction)
-        word = fractions[(group * width + j) * LINE + ROW_BLOCK + b]
+        word = fractions[(group * width + j) * TABLE_LINE + ROW_BLOCK + b]
         passed = 0
         close = not (here + FRACTION_MARGIN < fraction < here + (1.0 - FRACTION_MARGIN))
         for s in range(ROW_BLOCK - 1):
@@ -129,20 +142,20 @@ def locate(source, columns, targets, items, count):
             close = close or end == here
         row = (group * ROW_BLOCK + b) * ROW_BLOCK
         if close:
-            row = _row_within(doubles_at(source[V]), n, r, j, row, rest)
+            row = _row_within(doubles_at(source.V), n, r, j, row, rest)
         else:
             row += passed
         items[p] = row if row < n else n - 1
     return 0
 
 
-@callback(int64(int64_ptr, int64_ptr, int64, int64_ptr, float64_ptr, int64))
+@callback(int64(TABLES.record, int64_ptr, int64, int64_ptr, float64_ptr, int64))
 def gather(source, chosen, k, items, X, count):
     """X[c, p] = V[items[p], chosen[c]]; X has rows of BLOCK.
 
     Row by row, while the rows AHEAD of it are on their way from memory.
     """
-    values, r = doubles_at(source[V]), source[R]
+    values, r = doubles_at(source.V), source.r
     for p in range(count):
         row, later = shift(values, items[p] * r), p + AHEAD if p + AHEAD < count else p
         ahead = shift(values, items[later] * r)

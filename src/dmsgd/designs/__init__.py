@@ -10,7 +10,6 @@ if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd.designs.contract import ClosedForm
     from dmsgd.designs.options import DesignOptions
     from dmsgd.designs.partition import OnePerGroup
-    from dmsgd.designs.poisson_disk import PoissonDisk
     from dmsgd.designs.scale import suggest_scale
     from dmsgd.designs.stratified import clustered
     from dmsgd.designs.swap_chain import SwapChain
@@ -20,7 +19,6 @@ __all__ = [
     "ClosedForm",
     "DesignOptions",
     "OnePerGroup",
-    "PoissonDisk",
     "SwapChain",
     "clustered",
     "suggest_scale",
@@ -28,8 +26,7 @@ __all__ = [
 
 #: The modules that define these names, loaded when one is first used: `select` needs few of them.
 _HOMES = (
-    "accept_reject", "contract", "options", "partition", "poisson_disk", "swap_chain", "stratified",
-    "scale",
+    "accept_reject", "contract", "options", "partition", "swap_chain", "stratified", "scale",
 )  # fmt: skip
 _HOME_OF = dict(zip(__all__, _HOMES, strict=True))
 

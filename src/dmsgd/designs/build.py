@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from dmsgd.designs.contract import Design
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, KernelName, QualityName, SpectrumName, TargetName
-from dmsgd.designs.partition import Partition
 from dmsgd.designs.recipe import Recipe
 from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.designs.weighted import Weighted
@@ -136,9 +135,7 @@ def make_design(
     """
     if options.batches not in ("stratified", "uniform"):
         design = make_kdpp(options, X, k, labels, quality)
-        if options.batches == "weighted":
-            return Weighted.like(design)
-        return Partition(design) if options.batches == "partition" else design
+        return Weighted.like(design) if options.batches == "weighted" else design
     X, labels = split_label_column(X, labels)
     n = (
         X.shape[0]

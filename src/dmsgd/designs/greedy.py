@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numpy as np
 
-from dmsgd.designs.small_greedy import few_independent
+from dmsgd.designs.small_greedy import Points, few_independent
 from dmsgd.features import Features
 from dmsgd.features.median import median_square
 from dmsgd.features.products import is_small, row_norms2
@@ -45,21 +44,22 @@ def greedy_items(F: Features, q: FloatArray, k: int, known: IntArray, free: Bool
     return greedy(points_of(F), F.d, q, k, known, free, median_square(F))[0]
 
 
-def points_of(F: Features) -> Any:
-    """Return what `greedy_steps` needs of the features; the form is 1 if they are sparse."""
+def points_of(F: Features) -> Points:
+    """Return what `greedy_steps` needs of the features."""
     X, none = F.to_memory().matrix, np.empty(0, dtype=np.int64)
     noise = 8 + F.d**0.5
     if F.sparse_rows:
         starts, indices = (part.astype(np.int64) for part in (X.indptr, X.indices))
-        return 1, X.data[None], starts, indices, row_norms2(X), np.finfo(float).eps * noise
+        rounding = float(np.finfo(float).eps) * noise
+        return Points(False, X.data[None], starts, indices, row_norms2(X), rounding)
     kind = np.float32 if F.n * F.d > LARGE else np.float64
     X = np.subtract(X, X.mean(0), order="C", dtype=kind)  # rounding is smaller
     norms = row_norms2(X).astype(float)
-    return 0, X, none, none, norms, float(np.finfo(kind).eps) * noise
+    return Points(True, X, none, none, norms, float(np.finfo(kind).eps) * noise)
 
 
 def greedy(
-    points: Any,
+    points: Points,
     d: int,
     q: FloatArray,
     k: int,
@@ -85,7 +85,7 @@ def greedy(
 
 
 def _independent(
-    points: Any,
+    points: Points,
     d: int,
     square: float,
     worth: FloatArray,
@@ -99,18 +99,20 @@ def _independent(
     """
     if is_small(worth.size, worth.size) and COMPILED not in sys.modules:
         return few_independent(points, square, worth, count, before, least)
-    from dmsgd.compiled.greedy import greedy_steps
+    from dmsgd.compiled.greedy import State, greedy_steps
 
-    n, width = worth.size, d if points[0] else 0
+    n, width = worth.size, 0 if points.is_dense else d
     what = f"a greedy set of {counted(count - before.size, 'item')} of {n:,}"
     kind = np.float32 if n * count > LARGE else np.float64
     size = count * (n * np.dtype(kind).itemsize // 8 + width)
     plan_work(SLOWER * n * float(count) * (d + count / 2), size, what, "ask for fewer items")
     order = np.concatenate([before, np.empty(count - before.size, dtype=np.int64)])
     picks, rows = np.empty_like(order), np.zeros((count, width))
-    C = np.empty((n, count), dtype=kind)
-    left, doubt, near, steps = np.ones(n), np.zeros(n), np.full(n, np.inf), np.zeros(n, np.int64)
-    state = -1 / square, least, float(np.finfo(kind).eps), picks, rows, C, left, doubt, near, steps
+    near = np.full(n, np.inf)
+    state = State(
+        -1 / square, least, float(np.finfo(kind).eps), picks, rows, C=np.empty((n, count), kind),
+        left=np.ones(n), doubt=np.zeros(n), near=near, steps=np.zeros(n, np.int64),
+    )  # fmt: skip
     choice = points, state, worth, worth.copy(), order, before.size
     step, done, nothing, progress = 0, 0, False, Progress(what)
     while step < count and not nothing:

@@ -10,7 +10,7 @@ from typing import Any, Literal, final, get_args
 from dmsgd.errors import InputError, as_python
 from dmsgd.inputs.scalars import as_choice, as_count, as_flag, as_fraction, as_positive
 
-Batches = Literal["k-DPP", "weighted", "partition", "stratified", "uniform"]
+Batches = Literal["k-DPP", "weighted", "stratified", "uniform"]
 KernelName = Literal["auto", "linear", "rbf"]
 TargetName = Literal["uniform", "balanced", "density"]
 QualityName = Literal["length"]
@@ -39,8 +39,8 @@ class DesignOptions:
     """How a design is made from features: the arguments of `diversify`, and the kind of batches.
 
     batches: "k-DPP"; "weighted", the k-DPP's inclusion probabilities without its repulsion
-             (`Weighted.like`); "partition", every item once per epoch (`Partition`);
-             "stratified", by labels; or "uniform". The last two use no other option.
+             (`Weighted.like`); "stratified", by labels; or "uniform". The last two use no other
+             option.
 
     Labels, and a quality or target given as numbers, are passed beside the options. Raises
     ValueError for options that exclude each other. See also `diversify`.
@@ -101,8 +101,7 @@ class DesignOptions:
         changed = {name: value for name, value in self.changed().items() if name != "batches"}
         words = ["X", f"k={k}", "labels=y" if self.uses_labels else "", as_python(changed)]
         call = f"dmsgd.diversify({', '.join(filter(None, words))})"
-        around = {"weighted": "dmsgd.Weighted.like", "partition": "dmsgd.Partition"}
-        return f"{around[self.batches]}({call})" if self.batches in around else call
+        return f"dmsgd.Weighted.like({call})" if self.batches == "weighted" else call
 
     def describe(self) -> str:
         """Return kernel, features and target in words; w and `batches` are left to the caller."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,15 +13,33 @@ from dmsgd.spectra.rounding import EPS
 TIED = 1e-9
 
 
+class Points(NamedTuple):
+    """The rows of which a greedy set is chosen.
+
+    is_dense: whether X are rows, (n, d); otherwise the entries of a CSR array, (1, nnz).
+    starts:   indptr of a CSR array.
+    indices:  those of a CSR array.
+    norms:    (n,) squared lengths of the rows.
+    noise:    the share of these below which a squared distance is rounding.
+    """
+
+    is_dense: bool
+    X: Any
+    starts: IntArray
+    indices: IntArray
+    norms: FloatArray
+    noise: float
+
+
 def few_independent(
-    points: Any, square: float, worth: FloatArray, count: int, before: IntArray, least: float
+    points: Points, square: float, worth: FloatArray, count: int, before: IntArray, least: float
 ) -> tuple[IntArray, FloatArray]:
     """Return what `designs/greedy.py: _independent` does: in each step all items are looked at.
 
     The formulas are those of `compiled/greedy.py`: C has the rows of a Cholesky factor, `left` is
     what chosen items leave of each, and `doubt` the error of that.
     """
-    norms, noise = points[4:]
+    norms, noise = points.norms, points.noise
     n, order, C = worth.size, before.tolist(), np.empty((count, worth.size))
     left, doubt, near, done = np.ones(n), np.zeros(n), np.full(n, np.inf), 0
     for step in range(count):
@@ -51,12 +69,12 @@ def few_independent(
     return np.array(order, dtype=np.int64), near
 
 
-def _products(points: Any, item: int) -> FloatArray:
+def _products(points: Points, item: int) -> FloatArray:
     """Return X x for the row x of an item, where X is an array or the parts of a CSR array."""
-    form, X, starts, indices, norms, _ = points
-    if not form:
+    X, starts, indices, n = points.X, points.starts, points.indices, points.norms.size
+    if points.is_dense:
         return np.asarray(X @ X[item])
     own, x = slice(starts[item], starts[item + 1]), np.zeros(indices.max(initial=0) + 1)
     x[indices[own]] = X[0, own]
-    rows = np.repeat(np.arange(norms.size), np.diff(starts))
-    return np.bincount(rows, X[0] * x[indices], minlength=norms.size).astype(float)
+    rows = np.repeat(np.arange(n), np.diff(starts))
+    return np.bincount(rows, X[0] * x[indices], minlength=n).astype(float)

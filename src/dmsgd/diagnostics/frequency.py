@@ -10,7 +10,7 @@ import numpy as np
 
 from dmsgd.designs.contract import ClosedForm, Design, inclusion_of
 from dmsgd.designs.dpp import DPP
-from dmsgd.designs.partition import EXCHANGE, Partition
+from dmsgd.designs.partition import SAMPLER, Partition
 from dmsgd.designs.stream import Source, check_design
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_items, as_numbers, to_numpy
 from dmsgd.inputs.labels import as_classes
@@ -75,7 +75,7 @@ def coverage(design: Source, steps: Any) -> FloatArray:
 
 def _refuse_stored_partitions(source: Any, what: str) -> None:
     """Raise if this is a schedule of a Partition, whose batches depend on each other."""
-    if getattr(getattr(source, "record", None), "sampler", "") == EXCHANGE:
+    if getattr(getattr(source, "record", None), "sampler", "") == SAMPLER:
         drawn = "and this schedule was drawn from a Partition; pass the Partition itself"
         raise ValueError(f"{what} assumes independent batches, {drawn}")
 

@@ -187,6 +187,6 @@ def answer_block(block: Matrix, question: Any, basis: FloatArray, pi: FloatArray
     tables = DenseTables(V).arguments(J.shape[1])
     for first in range(0, columns.size, STEP):
         part = slice(first, first + STEP)
-        locate(tables.numbers, columns[part], rests[part], items[part], items[part].size)
+        locate(tables.record, columns[part], rests[part], items[part], items[part].size)
         X[part] = V[items[part, None], J[draw[part]]]
     return items, X, None if pi is None else weighted_squares(V, pi)

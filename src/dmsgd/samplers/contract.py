@@ -8,7 +8,7 @@ from functools import partial
 from inspect import signature
 from typing import Any, NamedTuple, Protocol, final
 
-from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 
 
 @final
@@ -31,13 +31,16 @@ class RowArguments(NamedTuple):
     """What `compiled.kdpp.draw` needs to find rows of V.
 
     callbacks: locate, gather, begin_draw (called at the start of a draw) and prefilter (called late
-               in it), compiled when their address is asked for; the last two may be None.
-    numbers:   what the callbacks take: sizes, and addresses of arrays.
-    buffers:   what holds these arrays, so that they live as long.
+               in it), by name. They are compiled when their address is first needed; the last two
+               may be missing or None.
+    record:    what the callbacks take: sizes, and addresses of arrays.
+    totals:    sums of squares of the columns of V.
+    buffers:   what keeps the arrays of `record` alive.
     """
 
-    callbacks: tuple[Any, Any, Any, Any]
-    numbers: IntArray
+    callbacks: dict[str, Any]
+    record: Any
+    totals: FloatArray
     buffers: Any
 
 

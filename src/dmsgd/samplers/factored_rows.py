@@ -140,29 +140,28 @@ class ComputedRows:
     def arguments(self, k: int) -> RowArguments:
         """Return what `compiled.kdpp.draw` needs; see compiled/computed_rows.py."""
         from dmsgd.compiled import computed_rows as loops
-        from dmsgd.compiled.jit import address
         from dmsgd.compiled.linear_algebra import PANEL, product
         from dmsgd.compiled.llvm import BLOCK
 
         assert self.sums is not None
         rows, width, totals = self.rows, self.columns.shape[1], self.sums[:, -1].copy()
+        blocks, scratch = self.sums.shape[1] - 1, None
+        record = loops.ROWS.new(width=width, columns=self.columns, sums=self.sums, blocks=blocks)
         if isinstance(rows, SparseRows):
-            callbacks = loops.locate, loops.gather_sparse, loops.begin_sparse, None
-            n, row_block, scratch = rows.n, loops.SPARSE_ROW_BLOCK, None
+            gather, begin_draw = loops.gather_sparse, loops.begin_sparse
             chosen = np.zeros((width + 1, -(-k // BLOCK) * BLOCK))
-            own = [address(array, array.dtype) for array in rows]
+            own = {"n": rows.n, "row_block": loops.SPARSE_ROW_BLOCK, **rows._asdict()}
         else:
-            callbacks = loops.locate, loops.gather_dense, loops.begin_dense, None
-            (n, d), row_block = rows.X.shape, loops.DENSE_ROW_BLOCK
+            gather, begin_draw, (n, d) = loops.gather_dense, loops.begin_dense, rows.X.shape
             chosen, scratch = np.zeros((k + PANEL, width)), np.zeros((d, BLOCK))
-            arrays = rows.X, rows.scale, rows.extra, rows.codes
-            where = (0 if each is None else address(each, each.dtype) for each in arrays)
-            single = int(rows.X.dtype == np.float32)
-            own = [0, 0, 0, d, single, *where, address(scratch, float), product.address]
-        buffers = totals, self.columns, self.sums, chosen
-        first, *others = (address(each, float) for each in buffers)
-        numbers = [first, n, width, row_block, self.sums.shape[1] - 1, *others, *own]
-        return RowArguments(callbacks, np.array(numbers, np.int64), (self, scratch, *buffers))
+            own = {
+                "n": n, "row_block": loops.DENSE_ROW_BLOCK, "d": d, "scale": rows.scale,
+                "singles" if rows.X.dtype == np.float32 else "doubles": rows.X,
+                "extra": rows.extra, "codes": rows.codes, "transposed": scratch, "product": product,
+            }  # fmt: skip
+        loops.ROWS.fill(record, chosen=chosen, **own)
+        callbacks = {"locate": loops.locate, "gather": gather, "begin_draw": begin_draw}
+        return RowArguments(callbacks, record, totals, (self, scratch, chosen))
 
 
 def _dense_block_sums(
@@ -211,9 +210,9 @@ def find_sparse(
         first, last = np.searchsorted(ordered, (mine[0], mine[-1] + 1)).tolist()
         which = np.searchsorted(mine, ordered[first:last])
         source = ComputedRows(F, rows, columns[mine], sums).arguments(0)
-        locate(source.numbers, which, targets[first:last], found[first:last], last - first)
+        locate(source.record, which, targets[first:last], found[first:last], last - first)
     items[order] = found
     X = np.empty((items.size, k))
     source = ComputedRows(F, rows, columns, np.empty((r, 1))).arguments(k)
-    sparse_rows(source.numbers, J, k, draw, items, np.full(d, -1), X, items.size)
+    sparse_rows(source.record, J, k, draw, items, np.full(d, -1), X, items.size)
     return items, X, None if pi is None else weighted

@@ -1,14 +1,12 @@
-"""One epoch of a partition: random batches, then rounds in which pairs of them exchange items."""
+"""One epoch of a partition: every item in one of n // k random batches, kinds spread evenly."""
 
 from __future__ import annotations
 
-from itertools import pairwise
 from math import prod
 
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.samplers.parallel import SHARES, parallel_map
 
 
 class RandomStream:
@@ -59,42 +57,3 @@ def deal(kinds: IntArray | None, n: int, k: int, numbers: RandomStream) -> IntAr
             has_more = np.zeros(count)
             has_more[order[of_item == kind]] = 1.0
     return batches
-
-
-def exchange_items(
-    batches: IntArray,
-    rows: FloatArray,
-    kinds: IntArray | None,
-    rounds: int,
-    ridge: float,
-    numbers: RandomStream,
-    workers: int,
-) -> float:
-    """Let batches exchange items, in place; return the fraction of proposals that were accepted.
-
-    A round pairs all batches at random, and each pair makes k proposals.
-    """
-    from dmsgd.compiled.exchange import NUMBERS, exchange, integer_room, room
-    from dmsgd.compiled.linear_algebra import product
-
-    count, k = batches.shape
-    d, accepted, visit = rows.shape[1], 0, (NUMBERS * k + 1) // 2
-    of_place = np.zeros_like(batches) if kinds is None else kinds[batches]
-    bounds = np.linspace(0, count // 2, min(SHARES * workers, count // 2) + 1).astype(int)
-    parts = list(pairwise(bounds.tolist()))
-    for _ in range(rounds):
-        pairs = numbers.order(count)[: count // 2 * 2]
-
-        def work(part: tuple[int, int], pairs: IntArray = pairs) -> int:
-            first, last = part
-            doubles, integers = np.empty(room(k, d, k)), np.empty(integer_room(k, k), np.int64)
-            chosen = np.ascontiguousarray(pairs[2 * first : 2 * last])
-            random = numbers.key, numbers.epoch, numbers.block + first * visit
-            return int(
-                exchange(product.address, rows, d, batches, of_place, k, chosen, last - first,
-                         *random, k, ridge, doubles, integers)
-            )  # fmt: skip
-
-        accepted += sum(parallel_map(work, parts, workers))
-        numbers.block += count // 2 * visit
-    return float(accepted / max(rounds * (count // 2) * k, 1))

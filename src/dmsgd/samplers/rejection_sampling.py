@@ -16,11 +16,7 @@ from dmsgd.polynomials import log_polynomials
 from dmsgd.runtime.progress import run_interruptible
 from dmsgd.samplers.contract import PreparedSampler, RowArguments, RowSource
 from dmsgd.samplers.parallel import draw_in_parallel
-
-#: Why a draw may not be completed.
-NOT_ORTHONORMAL = (
-    "the vectors of the spectrum are not orthonormal; build it with dmsgd.kernels.exact"
-)
+from dmsgd.samplers.plain import NOT_ORTHONORMAL
 
 #: Rows of V with this many columns or more are also kept as int8; shorter ones gain nothing.
 INT8_COLUMNS = 128
@@ -95,16 +91,14 @@ def _row_filler(
     With `log_e`, J is chosen anew for each draw. The random numbers begin at number 2 * block. It
     serves one thread at a time.
     """
-    from dmsgd.compiled.jit import address
     from dmsgd.compiled.kdpp import fill_rows
-    from dmsgd.compiled.projection import LOCATE, OUT, Workspace
+    from dmsgd.compiled.projection import WORK, Workspace
 
-    rows = source.arguments(k)
-    callbacks = (0 if each is None else each.address for each in rows.callbacks)
-    workspace = Workspace(k)
-    table, rank = (0, 0) if log_e is None else (address(log_e, float), log_e.shape[1] - 1)
-    numbers = address(rows.numbers, np.int64), table, rank, block
-    workspace.fields[LOCATE:OUT] = *callbacks, *numbers
+    rows, workspace = source.arguments(k), Workspace(k)
+    WORK.fill(
+        workspace.fields, **rows.callbacks, source=rows.record, totals=rows.totals, log_e=log_e,
+        rank=0 if log_e is None else log_e.shape[1] - 1, first_block=block,
+    )  # fmt: skip
     workspace.buffers = rows, log_e
     if J is not None:
         workspace.J[:] = J
@@ -116,14 +110,14 @@ class DenseTables:
     """V, contiguous, with its search tables (`compiled/tables.py`), about 3/8 of V in size."""
 
     def __init__(self, V: FloatArray) -> None:
-        from dmsgd.compiled.llvm import LANES
-        from dmsgd.compiled.microkernels import GROUP, LINE
-        from dmsgd.compiled.tables import LINE_BYTES, fill_int8, fill_sums
+        from dmsgd.compiled.llvm import LANES, LINE_BYTES
+        from dmsgd.compiled.microkernels import GROUP, TABLE_LINE
+        from dmsgd.compiled.tables import fill_int8, fill_sums
 
         n, r = V.shape
         F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
         width, whole, groups = F.shape[1], n // GROUP, -(-n // GROUP)
-        sums, ends = _aligned((groups, width, LINE), float), np.zeros((groups + 1, width))
+        sums, ends = _aligned((groups, width, TABLE_LINE), float), np.zeros((groups + 1, width))
         fill_sums(F, whole, width, ends, sums)
         if whole < groups:
             rest = np.zeros((GROUP, width))
@@ -142,16 +136,18 @@ class DenseTables:
 
     @cached_property
     def _arguments(self) -> RowArguments:
-        from dmsgd.compiled.jit import address
-        from dmsgd.compiled.projection import prefilter
-        from dmsgd.compiled.tables import gather, locate
+        from dmsgd.compiled.prefilter import prefilter
+        from dmsgd.compiled.tables import TABLES, gather, locate
 
-        (groups, width), last = self.sums.shape[:2], self.hints.shape[1] - 1
-        arrays = (self.totals, self.V, self.sums, self.hints, self.int8_rows)
-        totals, *where = (0 if array is None else address(array, array.dtype) for array in arrays)
-        numbers = [totals, *self.V.shape, groups, width, last, *where, self.int8_width]
-        callbacks = locate, gather, None, None if self.int8_rows is None else prefilter
-        return RowArguments(callbacks, np.array(numbers, dtype=np.int64), arrays)
+        (n, r), (groups, width, _) = self.V.shape, self.sums.shape
+        record = TABLES.new(
+            V=self.V, n=n, r=r, width=width, sums=self.sums, groups=groups, totals=self.totals,
+            hints=self.hints, last=self.hints.shape[1] - 1, int8_rows=self.int8_rows,
+            int8_width=self.int8_width,
+        )  # fmt: skip
+        sieve = None if self.int8_rows is None else prefilter
+        callbacks = {"locate": locate, "gather": gather, "prefilter": sieve}
+        return RowArguments(callbacks, record, self.totals, self)
 
 
 def _search_hints(ends: FloatArray) -> Any:
@@ -170,7 +166,7 @@ def _search_hints(ends: FloatArray) -> Any:
 
 def _aligned(shape: tuple[int, ...], kind: Any) -> Any:
     """Return an array that begins at a cache line, so that look-ups touch as few as possible."""
-    from dmsgd.compiled.tables import LINE_BYTES
+    from dmsgd.compiled.llvm import LINE_BYTES
 
     size = prod(shape) * np.dtype(kind).itemsize
     room = np.empty(size + LINE_BYTES, np.int8)

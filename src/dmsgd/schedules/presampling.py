@@ -216,9 +216,9 @@ def presample(
     overwrite: Whether to replace another schedule at `path`, or a damaged or unfinished one, which
                otherwise raises ValueError. Files that are not part of a schedule stay.
 
-    A design without closed forms (SwapChain, PoissonDisk) is drawn and stored like any other; only
-    `inclusion` of its schedule raises ValueError. Raises OSError if the disk is full and
-    `ClusterError` if the cluster is lost; batches on disk are kept. See also `Schedule`, `loader`.
+    A design without closed forms (SwapChain) is drawn and stored like any other; only `inclusion`
+    of its schedule raises ValueError. Raises OSError if the disk is full and `ClusterError` if the
+    cluster is lost; batches on disk are kept. See also `Schedule`, `loader`.
 
     >>> schedule = presample(dmsgd.Uniform(100, 8), steps=20)
     >>> schedule.sample(2, start=18).shape

@@ -76,22 +76,26 @@ class Rows:
         n, d = self.X.shape
         return float(max(1.0, self.X.nnz / n) if is_sparse(self.X) else d)
 
-    def arguments(self) -> tuple[Any, ...]:
-        """Return what compiled loops need of the rows."""
-        d = self.X.shape[1]
-        if not is_sparse(self.X):
-            return np.ascontiguousarray(self.X), 0, 0, self.factors, d, 0
-        indptr, indices, data = SparseRows.of(self.X)
-        return data, indptr, indices, self.factors, d, 1
+    def points(self) -> tuple[Any, Any]:
+        """Return the record of the rows for compiled loops, and the arrays that it points to."""
+        from dmsgd.compiled.duplicates import POINTS
+
+        if is_sparse(self.X):
+            indptr, indices, X = SparseRows.of(self.X)
+        else:
+            indptr, indices, X = None, None, np.ascontiguousarray(self.X)
+        own = {"X": X, "indptr": indptr, "indices": indices, "factors": self.factors}
+        return POINTS.new(**own, d=self.X.shape[1]), own
 
     def squares(self, one: IntArray, other: IntArray) -> FloatArray:
         """Return |u - v|² of these pairs of rows."""
         from dmsgd.compiled.duplicates import pair_squares
 
-        out, given, step = np.empty(one.size), self.arguments(), 1 + int(ENTRIES / self.entries())
+        (points, _arrays), step = self.points(), 1 + int(ENTRIES / self.entries())
+        out = np.empty(one.size)
         for first in range(0, one.size, step):
             part = slice(first, first + step)
-            pair_squares(one[part], other[part], out[part].size, *given, out[part])
+            pair_squares(points, one[part], other[part], out[part].size, out[part])
         return out
 
 
@@ -183,7 +187,10 @@ class Search:
     """
 
     def __init__(self, rows: Rows, items: IntArray, parent: IntArray, limit: float) -> None:
-        self.rows, self.given, self.parent, self.limit = rows, rows.arguments(), parent, limit
+        from dmsgd.compiled.duplicates import SEARCH
+
+        (self.points, self.arrays), self.rows = rows.points(), rows
+        self.parent, self.limit = parent, limit
         short, n = ShortRows(rows, items, limit), items.size
         self.block = max(BLOCK, -(-n // BLOCKS))
         order = _strips(short.Y, self.block)
@@ -197,13 +204,14 @@ class Search:
         self.slack, self.sizes = np.maximum.reduceat(slack, starts), np.diff(starts, append=n)
         room = n + min(LISTED, n * (n - 1) // 2)
         self.pairs, self.squares = np.empty((room, 2), dtype=np.int64), np.empty(room)
-        self.state, self.least = np.zeros(10, dtype=np.int64), np.array([np.inf])
+        self.least = np.array([np.inf])
+        self.search = SEARCH.new(
+            listed=LISTED, parent=parent, pairs=self.pairs, squares=self.squares, closest=self.least
+        )
         self.closest: tuple[int, int, float] | None = None
 
     def run(self, seconds: float) -> None:
         """Compare all pairs; raise `TooLong` after a while if that takes longer than `seconds`."""
-        from dmsgd.compiled.duplicates import FIRST, FOUND, SECOND
-
         total = sum(self.sizes[self._others(block)].sum() for block in range(self.sizes.size))
         what = f"the search for near-duplicates among {self.items.size:,} items"
         tell, began, first, done, tried = Progress(what), 0.0, 0, 0, False
@@ -221,10 +229,11 @@ class Search:
                 size = self.Y.size // 2 + 3 * self.squares.size
                 advice = "with fewer minutes= a part of the items is searched"
                 announce(SPEED * expected, size, what, advice)
-        found = int(self.state[FOUND])
+        found = int(self.search["found"])
         self.pairs, self.squares = self.pairs[:found], self.squares[:found]
         if np.isfinite(self.least[0]):
-            self.closest = *self.state[[FIRST, SECOND]].tolist(), float(self.least[0])
+            first, second = int(self.search["first"]), int(self.search["second"])
+            self.closest = first, second, float(self.least[0])
 
     def _pieces(self) -> Iterator[tuple[int, IntArray]]:
         """Yield blocks, in random order, each with a few that are to be compared with it."""
@@ -243,17 +252,21 @@ class Search:
 
     def _compare(self, block: int, others: IntArray) -> None:
         """Compare the rows of a block with those of others, of which it may be the first itself."""
-        from dmsgd.compiled.duplicates import compare_block
+        from dmsgd.compiled.duplicates import SEARCH, compare_block
 
         own = slice(block * self.block, (block + 1) * self.block)
         columns = (others[:, None] * self.block + np.arange(self.block)).ravel()
         columns = columns[columns < self.items.size]
         G = self.Y[own] @ self.Y[columns].T
         pause = 1 + int(ENTRIES / self.rows.entries())
-        self.state[:7] = len(G), columns.size, others[0] == block, LISTED, pause, 0, 0
-        sides = self.left[own], self.right[columns], self.items[own], self.items[columns]
-        found = self.parent, self.pairs, self.squares, self.least
-        while compare_block(G, *sides, self.state, *self.given, self.limit, self.apart, *found):
+        arrays = {
+            "G": G, "left": self.left[own], "right": self.right[columns],
+            "row_items": self.items[own], "column_items": self.items[columns],
+        }  # fmt: skip
+        diagonal, width = others[0] == block, columns.size
+        SEARCH.fill(self.search, rows=len(G), width=width, diagonal=diagonal, pause=pause, **arrays)
+        SEARCH.fill(self.search, row=0, column=0)
+        while compare_block(self.points, self.search, self.limit, self.apart):
             pass
 
 

@@ -32,8 +32,7 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator that fits another batch by batch (`partial_fit`), with batches of a design.
 
     estimator: anything with partial_fit: SGDClassifier, MLPClassifier, MiniBatchKMeans, ...
-    batches:   "k-DPP"; "weighted", its frequencies without repulsion; "partition", every item once
-               per epoch in diverse batches; "stratified"; "uniform".
+    batches:   "k-DPP"; "weighted", its frequencies without repulsion; "stratified"; "uniform".
     k:         items per batch; fewer where X has fewer rows, or the kernel a lower rank (with a
                warning), so that no fold of a search fails.
     w, kernel, scale, standardize, normalize, target: as in `dmsgd.diversify`; labels are y.
