@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from typing import Any, final
 
 import numpy as np
-from scipy import sparse
 
 from dmsgd.features.products import float32_rows, is_small, multiply
 from dmsgd.inputs.arrays import FloatArray, IntArray, is_sparse
@@ -174,7 +173,7 @@ class Rows(Similarity):
         """Add to `out` what rows A add to rows B; their products are made tile by tile."""
         from dmsgd.compiled.cover import add_gains, add_gains_of_rows
 
-        if not sparse.issparse(A):
+        if not is_sparse(A):
             add_gains_of_rows(A, left, B, *limits, tile, self._buffer(), out)
             return
         for mine in _slices(left.size, tile[0]):
