@@ -32,7 +32,9 @@ OTHERS = ("", "bibtex", "math", "text")
 LONG = ("demo", "bench")
 
 #: Packages of recipes; a block that imports one is left out where it is missing.
-RECIPES = ("langchain_core", "llama_index", "haystack", "flwr", "datasets")
+RECIPES = (
+    "langchain_core", "llama_index", "haystack", "flwr", "datasets", "cleanlab", "fiftyone",
+)  # fmt: skip
 
 #: Data sets that pages load, by the file that must be there: a test downloads nothing.
 LOADED = {"datasets.mnist()": "mnist/mnist.npz", "datasets.debian()": "debian/descriptions.txt.gz"}
@@ -98,6 +100,24 @@ with open("pool.csv", "w", newline="") as file:
     writer.writerow(["name", "body", "score", *(f"x{j}" for j in range(80))])
     for i in range(400):
         writer.writerow([f"text {i}", f"The text number {i}.", rng.random(), *X[i]])
+""",
+    "docs/tutorials/labelling_tools.md": """
+import json
+
+texts = [f"The text {i}." for i in range(400)]
+kinds = np.array(["news", "sport", "arts", "food"])[y]
+export = []
+with open("pool.jsonl", "w") as pool, open("done.jsonl", "w") as done:
+    for i, row in enumerate(X.tolist()):
+        about = {"id": f"doc-{i}", "text": texts[i]}
+        pool.write(json.dumps({**about, "embedding": row}) + "\\n")
+        if i % 8 == 0:  # what people answered
+            answer = {"accept": [kinds[i]], "answer": "accept" if i else "ignore"}
+            done.write(json.dumps({**about, "_task_hash": -i, **answer}) + "\\n")
+            answer = {"was_cancelled": i == 0, "result": [{"value": {"choices": [kinds[i]]}}]}
+            export.append({"data": {"item": i}, "annotations": [answer]})
+with open("export.json", "w") as file:
+    json.dump(export, file)
 """,
     "docs/frameworks.md": """
 import torch
