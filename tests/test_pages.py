@@ -182,7 +182,8 @@ def first_example() -> str:
 )
 def test_every_block_runs(name, tmp_path, monkeypatch, capsys):
     text = (ROOT / name).read_text()
-    for module in ("torch", "dask", "zarr", "pyarrow", "transformers", "sentence_transformers"):
+    optional = ("torch", "dask", "zarr", "pyarrow", "lightning", "transformers")
+    for module in (*optional, "sentence_transformers"):
         if re.search(rf"\b{module}\b", "".join(code for _, code in blocks(text))):
             pytest.importorskip(module)
     if 'device="cuda"' in text and not pytest.importorskip("torch").cuda.is_available():

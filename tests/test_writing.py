@@ -19,7 +19,7 @@ GUIDE = {
     "tutorials/labelling_tools": 600, "tutorials/federated": 600, "tutorials/reranking": 400,
     "from-dppy": 700,
     "from-samplers": 400, "frequencies": 900, "epochs": 500, "frameworks": 1200, "select": 1300,
-    "large": 800, "gpu": 500, "kernels": 800, "learning": 450, "diagnostics": 800,
+    "large": 800, "gpu": 500, "services": 500, "kernels": 800, "learning": 450, "diagnostics": 800,
     "troubleshooting": 1200, "comparison": 500, "guarantees": 700, "cheatsheet": 300,
 }  # fmt: skip
 PAGES = {name: ROOT / f"docs/{name}.md" for name in GUIDE}
