@@ -49,8 +49,6 @@ rng = np.random.default_rng(0)
 y = np.repeat(np.arange(4), [200, 100, 60, 40])
 X = rng.normal(size=(400, 80)) + 2 * rng.normal(size=(4, 80))[y]
 losses = 1 + rng.random(400)
-target = 64 * losses / losses.sum()
-moved = target[::-1].copy()
 design = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
 np.save("features.npy", X)
 np.save("y.npy", y)
