@@ -82,7 +82,7 @@ def items(path):
     return [int(row["item"]) for row in table(path)]
 
 
-@pytest.mark.parametrize("how", ["draw", "greedy", "cover"])
+@pytest.mark.parametrize("how", ["draw", "greedy", "cover", "medoids"])
 @pytest.mark.parametrize("ending", ["csv", "txt", "npy"])
 def test_the_set_is_that_of_dmsgd_select(folder, ending, how):
     said = run(f"x.npy -k 8 --how {how} --seed 3 -o chosen.{ending}")
@@ -101,6 +101,18 @@ def test_without_an_output_the_set_is_a_table_on_standard_output(folder):
     first, *rows = result.stdout.splitlines()
     assert first == "item,gain,covered,stands_for"
     assert [int(row.partition(",")[0]) for row in rows] == chosen.tolist()
+    assert "8 items cover the pool as well as" in result.stderr
+
+
+def test_medoids_are_described_as_covering_sets_are(folder):
+    result, found = (
+        invoke("x.npy -k 8 --how medoids"),
+        dmsgd.select(X, 8, how="medoids", details=True),
+    )
+    first, *rows = result.stdout.splitlines()
+    assert first == "item,gain,covered,stands_for"
+    assert [float(row.split(",")[3]) for row in rows] == found.stands_for.tolist()
+    assert "as medoids" in result.stderr
     assert "8 items cover the pool as well as" in result.stderr
 
 
