@@ -57,7 +57,7 @@ def test_rounds_hand_out_every_item_once(page):
         assert all(set(task) == {"data"} for task in tasks)
         items = [task["data"]["item"] for task in tasks]
         if number == 0:
-            assert items == dmsgd.select(found["X"], 20).tolist()
+            assert items == dmsgd.select(found["X"], 20, how="medoids").tolist()
         for task, item in zip(tasks, items, strict=True):
             assert task["data"]["text"] == f"text {item}"
             kind = None if item == items[0] else ["news", "sport", "arts"][kinds[item]]
