@@ -18,7 +18,7 @@
 #                       of every kind (CALLS=, CASES=, SEED= for others; three quarters of an hour, estimated)
 # make soak             long runs under load, with kills (about half an hour)
 # make check            lint and types
-# make frameworks       the table of frameworks in docs/frameworks.md (about three minutes)
+# make frameworks       the table of frameworks in docs/results/frameworks.md (about three minutes)
 # make bench            the speed tables of the README and docs/results/benchmarks.md (about a quarter of an hour)
 # make docs             the site, build/site: examples run, links checked, opened in Chromium (under ten minutes)
 # make check-examples   mypy --strict on the examples, against the wheel as users install it

@@ -1,4 +1,4 @@
-"""The table of docs/frameworks.md: every framework, every index compared with `design.sample`.
+"""The table of docs/results/frameworks.md: every index of every framework beside `design.sample`.
 
 `make frameworks` runs it. A cell holds if over ranks and accumulation every step of every epoch is
 the draw it should be, or it is what the framework is told instead. Anything else ends in an error.
@@ -30,7 +30,7 @@ LAUNCHES = (
     (2, ACCELERATED),
     (2, ("dispatched",)),
 )
-PAGE = Path(__file__).parent.parent / "docs" / "frameworks.md"
+PAGE = Path(__file__).parent.parent / "docs" / "results" / "frameworks.md"
 BEGIN, END = "<!-- frameworks: written by make frameworks -->", "<!-- end of frameworks -->"
 
 

@@ -32,7 +32,9 @@ OTHERS = ("", "bibtex", "math", "text")
 LONG = ("demo", "bench")
 
 #: Packages of recipes; a block that imports one is left out where it is missing.
-RECIPES = ("langchain_core", "llama_index", "haystack", "flwr", "datasets")
+RECIPES = (
+    "langchain_core", "llama_index", "haystack", "flwr", "datasets", "cleanlab", "fiftyone",
+)  # fmt: skip
 
 #: Data sets that pages load, by the file that must be there: a test downloads nothing.
 LOADED = {"datasets.mnist()": "mnist/mnist.npz", "datasets.debian()": "debian/descriptions.txt.gz"}
@@ -47,8 +49,6 @@ rng = np.random.default_rng(0)
 y = np.repeat(np.arange(4), [200, 100, 60, 40])
 X = rng.normal(size=(400, 80)) + 2 * rng.normal(size=(4, 80))[y]
 losses = 1 + rng.random(400)
-target = 64 * losses / losses.sum()
-moved = target[::-1].copy()
 design = dmsgd.diversify(X, k=20, labels=y, w=0.7, normalize=True)
 np.save("features.npy", X)
 np.save("y.npy", y)
@@ -98,6 +98,24 @@ with open("pool.csv", "w", newline="") as file:
     writer.writerow(["name", "body", "score", *(f"x{j}" for j in range(80))])
     for i in range(400):
         writer.writerow([f"text {i}", f"The text number {i}.", rng.random(), *X[i]])
+""",
+    "docs/tutorials/labelling_tools.md": """
+import json
+
+texts = [f"The text {i}." for i in range(400)]
+kinds = np.array(["news", "sport", "arts", "food"])[y]
+export = []
+with open("pool.jsonl", "w") as pool, open("done.jsonl", "w") as done:
+    for i, row in enumerate(X.tolist()):
+        about = {"id": f"doc-{i}", "text": texts[i]}
+        pool.write(json.dumps({**about, "embedding": row}) + "\\n")
+        if i % 8 == 0:  # what people answered
+            answer = {"accept": [kinds[i]], "answer": "accept" if i else "ignore"}
+            done.write(json.dumps({**about, "_task_hash": -i, **answer}) + "\\n")
+            answer = {"was_cancelled": i == 0, "result": [{"value": {"choices": [kinds[i]]}}]}
+            export.append({"data": {"item": i}, "annotations": [answer]})
+with open("export.json", "w") as file:
+    json.dump(export, file)
 """,
     "docs/frameworks.md": """
 import torch
@@ -162,7 +180,8 @@ def first_example() -> str:
 )
 def test_every_block_runs(name, tmp_path, monkeypatch, capsys):
     text = (ROOT / name).read_text()
-    for module in ("torch", "dask", "zarr", "pyarrow", "transformers", "sentence_transformers"):
+    optional = ("torch", "dask", "zarr", "pyarrow", "lightning", "transformers")
+    for module in (*optional, "sentence_transformers"):
         if re.search(rf"\b{module}\b", "".join(code for _, code in blocks(text))):
             pytest.importorskip(module)
     if 'device="cuda"' in text and not pytest.importorskip("torch").cuda.is_available():

@@ -16,9 +16,10 @@ ROOT = Path(__file__).parent.parent
 GUIDE = {
     "index": 400, "quickstart": 600, "choose": 500, "good-for": 800, "concepts": 1200,
     "tutorials/long_tailed": 900, "tutorials/choose_500": 900, "tutorials/label_next": 900,
-    "tutorials/federated": 600, "tutorials/reranking": 400, "from-dppy": 700,
+    "tutorials/labelling_tools": 600, "tutorials/federated": 600, "tutorials/reranking": 400,
+    "from-dppy": 700,
     "from-samplers": 400, "frequencies": 900, "epochs": 500, "frameworks": 1200, "select": 1300,
-    "large": 800, "gpu": 500, "kernels": 800, "learning": 450, "diagnostics": 800,
+    "large": 800, "gpu": 500, "services": 500, "kernels": 800, "learning": 450, "diagnostics": 800,
     "troubleshooting": 1200, "comparison": 500, "guarantees": 700, "cheatsheet": 300,
 }  # fmt: skip
 PAGES = {name: ROOT / f"docs/{name}.md" for name in GUIDE}
