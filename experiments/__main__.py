@@ -28,7 +28,7 @@ from experiments.slices import about
 PAPER = ("toy", "synthetic_lda", "r8", "r8_cost", "flowers", "mnist", "mnist_cost")
 BEYOND = ("noise", "targets", "subgroups", "repulsion", "partitions", "topics", "debian",
           "long_tailed", "rare", "federated", "streams", "negatives", "coordinates",
-          "pinn", "labelling", "labels", "advice")  # fmt: skip
+          "pinn", "labelling", "advice")  # fmt: skip
 EXPERIMENTS = (*PAPER, *BEYOND)
 
 CONSOLE = Console(width=None if sys.stdout.isatty() else 120)

@@ -1,4 +1,4 @@
-"""Tables and the figure of docs/results/labels.md, from the stored results."""
+"""Tables and the figure of docs/results/labelling.md, from the stored results."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.core.compare import compare, mean, values
-from experiments.labels.ranks import Ranks, diagram, ranks_of
+from experiments.core.compare import Difference, compare, mean, values
+from experiments.labelling.ranks import Ranks, diagram, ranks_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,23 +22,24 @@ MADE_ON = ("MNIST", "Oxford-102", "digits")
 #: What is reached, of the accuracy with all labels.
 SHARE = 0.95
 #: Other cases than rounds of labels.
-OTHERS = ("all, ", "first, ", "rules, ", "network")
-MEAN, LAST = "mean accuracy", "accuracy"
+OTHERS = ("all, ", "first, ", "network", "kept, ", "parts, ", "one set")
+KS = (10, 50, 100)
+MEAN, LAST, CLASSES = "mean accuracy", "accuracy", "mean over classes"
 
 
 def rounds_there(table: pl.DataFrame, k: int) -> dict[str, str]:
     """Return data -> case of the rounds of k labels that are stored."""
     end, found = "" if k == 50 else f", k={k}", {}
     for case in table["experiment"].unique(maintain_order=True):
-        own = case.removeprefix("labels/")
+        own = case.removeprefix("labelling/")
         if not own.startswith(OTHERS) and own.endswith(end) and ("k=" in own) == (k != 50):
             found[own.removesuffix(end)] = case
     return found
 
 
-def first_there(table: pl.DataFrame, name: str = "first") -> dict[str, str]:
-    """Return data -> case of the first sets."""
-    start = f"labels/{name}, "
+def named(table: pl.DataFrame, name: str) -> dict[str, str]:
+    """Return data -> case of those whose name begins so."""
+    start = f"labelling/{name}, "
     return {case.removeprefix(start): case
             for case in table["experiment"].unique(maintain_order=True)
             if case.startswith(start)}  # fmt: skip
@@ -47,6 +48,11 @@ def first_there(table: pl.DataFrame, name: str = "first") -> dict[str, str]:
 def arms_there(table: pl.DataFrame, case: str) -> list[str]:
     """Return the arms of a case in their order."""
     return table.filter(experiment=case)["arm"].unique(maintain_order=True).to_list()
+
+
+def steps_there(table: pl.DataFrame, case: str) -> list[int]:
+    """Return the steps of a case."""
+    return sorted(table.filter(experiment=case)["step"].unique())
 
 
 def levels(
@@ -77,19 +83,32 @@ def level_rows(table: pl.DataFrame, k: int = 50, measure: str = MEAN) -> list[li
 
 def rank_rows(table: pl.DataFrame) -> list[list[str]]:
     """Return a row for each arm: average ranks, how far select is ahead over sets, CPU time."""
-    every = {f"k = {k}, {when}": (k, measure) for k in (50, 10)
-             for when, measure in (("mean", MEAN), ("last", LAST))}  # fmt: skip
+    every = {f"k = {k}, {when}": (k, measure) for when, measure in (("mean", MEAN), ("last", LAST))
+             for k in KS}  # fmt: skip
     found = {name: ranked(table, *of) for name, of in every.items()}
-    arms, own = levels(table, rounds_there(table, 50), MEAN)
-    times = levels(table, rounds_there(table, 50), "milliseconds per round")[1]
-    rows = [["chosen by", *found, "select less it, k = 50, mean", "ms CPU per round"]]
+    times = levels(table, rounds_there(table, 50), "milliseconds per round")
+    rows = [["chosen by", *found, "ms CPU per round, k = 50"]]
     for arm in found["k = 50, mean"].arms:
-        at = arms.index(arm)
-        lead = mean(own[:, arms.index(COVER)] - own[:, at]).text(2)
         places = [f"{each.means[each.arms.index(arm)]:.2f}" for each in found.values()]
-        rows.append([arm, *places, "" if arm == COVER else lead,
-                     f"{times[:, at].min():.0f} to {times[:, at].max():.0f}"])  # fmt: skip
+        own = times[1][:, times[0].index(arm)]
+        rows.append([arm, *places, f"{own.min():.0f} to {own.max():.0f}"])
     return rows
+
+
+def ahead(table: pl.DataFrame, k: int, measure: str) -> dict[str, Difference]:
+    """Return how far select is ahead of each other arm, with intervals over data sets."""
+    arms, found = levels(table, rounds_there(table, k), measure)
+    own = found[:, arms.index(COVER)]
+    return {arm: mean(own - found[:, at]) for at, arm in enumerate(arms) if arm != COVER}
+
+
+def ahead_rows(table: pl.DataFrame) -> list[list[str]]:
+    """Return a row for each arm, first ranks first: how far select is ahead of it."""
+    heads = {f"k = {k}, {when}": (k, measure) for when, measure in (("mean", MEAN), ("last", LAST))
+             for k in KS}  # fmt: skip
+    every = [ahead(table, *of) for of in heads.values()]
+    ranks = [arm for arm in ranked(table, 50, MEAN).arms if arm != COVER]
+    return [["select less", *heads], *([arm, *(of[arm].text(2) for of in every)] for arm in ranks)]
 
 
 def lead_rows(table: pl.DataFrame, k: int = 50, measure: str = MEAN) -> list[list[str]]:
@@ -113,10 +132,10 @@ def lead_rows(table: pl.DataFrame, k: int = 50, measure: str = MEAN) -> list[lis
     return rows
 
 
-def first_rows(table: pl.DataFrame, name: str = "first") -> list[list[str]]:
+def first_rows(table: pl.DataFrame) -> list[list[str]]:
     """Return a row for each arm: accuracy less random's, mean over sets, and average ranks."""
-    there = first_there(table, name)
-    steps = sorted(table.filter(experiment=next(iter(there.values())))["step"].unique())
+    there = named(table, "first")
+    steps = steps_there(table, next(iter(there.values())))
     found = {k: levels(table, there, LAST, k) for k in steps}
     arms = found[steps[0]][0]
     ranks = {k: ranks_of(*each) for k, each in found.items()}
@@ -130,11 +149,11 @@ def first_rows(table: pl.DataFrame, name: str = "first") -> list[list[str]]:
 
 def first_set_rows(table: pl.DataFrame) -> list[list[str]]:
     """Return the accuracy of each first set less random's, for each data set and k."""
-    there = first_there(table)
+    there = named(table, "first")
     arms = [arm for arm in arms_there(table, next(iter(there.values()))) if arm != "random"]
     rows = [["data", "k", "random", *arms]]
     for data, case in there.items():
-        for k in sorted(table.filter(experiment=case)["step"].unique()):
+        for k in steps_there(table, case):
             level = values(table, case, "random", LAST, k).mean()
             leads = [compare(table, case, arm, "random", LAST, k).text() for arm in arms]
             rows.append([data, str(k), f"{level:.1f}", *leads])
@@ -157,7 +176,7 @@ def needed_rows(table: pl.DataFrame) -> list[list[str]]:
     """Return the labels by which 95 % of the accuracy with all labels is reached, k = 50."""
     rows = [["data", "all labels", *SHOWN]]
     for data, case in rounds_there(table, 50).items():
-        every = values(table, f"labels/all, {data}", "all", LAST).mean()
+        every = values(table, f"labelling/all, {data}", "all", LAST).mean()
         last = table.filter(experiment=case)["step"].max()
         found = [needed(table, case, arm, SHARE * every) for arm in SHOWN]
         rows.append([data, f"{every:.1f}", *(f"{each:.0f}" if np.isfinite(each) else f"> {last}"
@@ -167,7 +186,7 @@ def needed_rows(table: pl.DataFrame) -> list[list[str]]:
 
 def network_rows(table: pl.DataFrame) -> list[list[str]]:
     """Return accuracies of the network, and how far select is ahead of each arm."""
-    case = "labels/network"
+    case = "labelling/network"
     whens = {"mean over rounds": MEAN, "last round": LAST}
     rows = [["chosen by", *(cell for when in whens for cell in (when, "select less it"))]]
     for arm in arms_there(table, case):
@@ -180,24 +199,73 @@ def network_rows(table: pl.DataFrame) -> list[list[str]]:
     return rows
 
 
+def kept_rows(table: pl.DataFrame, data: str) -> list[list[str]]:
+    """Return accuracy over that of random items, its mean over classes, coverage, CPU time."""
+    case = f"labelling/kept, {data}"
+    percents = steps_there(table, case)
+    rows = [["kept by", *(f"{percent} %" for percent in percents), "mean over classes, 10 %",
+             "coverage, 10 %", "s CPU, 30 %"]]  # fmt: skip
+    for arm in arms_there(table, case):
+        cells = [arm]
+        for measure, step in (*((LAST, percent) for percent in percents), (CLASSES, 10)):
+            own = mean(values(table, case, arm, measure, step)).text(1, sign=False)
+            less = compare(table, case, arm, "random", measure, step).text()
+            cells.append(own if arm == "random" else less)
+        covered = values(table, case, arm, "coverage", 10).mean()
+        spent = values(table, case, arm, "milliseconds", 30).mean() / 1000
+        rows.append([*cells, f"{covered:.1f}", f"{spent:.2f}"])
+    return rows
+
+
+def parts_rows(table: pl.DataFrame) -> list[list[str]]:
+    """Return a row for each part that is left out: the mean over rounds less BADGE's."""
+    there = named(table, "parts")
+    rows = [["chosen by", *there]]
+    for arm in arms_there(table, next(iter(there.values()))):
+        if arm != "BADGE":
+            found = [compare(table, case, arm, "BADGE", MEAN).text() for case in there.values()]
+            rows.append([arm, *found])
+    return rows
+
+
+def set_rows(table: pl.DataFrame) -> list[list[str]]:
+    """Return accuracy and its mean over classes for each way to choose one set of 50,000."""
+    case = "labelling/one set"
+    budgets = steps_there(table, case)
+    rows = [["chosen by", *(f"{k:,}" for k in budgets), "s CPU, 1,000"]]
+    for arm in arms_there(table, case):
+        cells = [" / ".join(f"{values(table, case, arm, measure, k).mean():.1f}"
+                            for measure in (LAST, CLASSES)) for k in budgets]  # fmt: skip
+        spent = values(table, case, arm, "milliseconds").mean() / 1000
+        rows.append([arm, *cells, f"{spent:.1f}"])
+    return rows
+
+
 TABLES = {
-    "labels": level_rows,
-    "labels-ranks": rank_rows,
-    "labels-leads": lead_rows,
-    "labels-last": partial(lead_rows, measure=LAST),
-    "labels-ten": partial(lead_rows, k=10),
-    "labels-first": first_rows,
-    "labels-first-sets": first_set_rows,
-    "labels-rules": partial(first_rows, name="rules"),
-    "labels-needed": needed_rows,
-    "labels-network": network_rows,
+    "labelling": level_rows,
+    "labelling-ranks": rank_rows,
+    "labelling-ahead": ahead_rows,
+    "labelling-leads": lead_rows,
+    "labelling-last": partial(lead_rows, measure=LAST),
+    "labelling-leads-10": partial(lead_rows, k=10),
+    "labelling-leads-100": partial(lead_rows, k=100),
+    "labelling-last-100": partial(lead_rows, k=100, measure=LAST),
+    "labelling-first": first_rows,
+    "labelling-first-sets": first_set_rows,
+    "labelling-needed": needed_rows,
+    "labelling-network": network_rows,
+    "labelling-kept-mnist": partial(kept_rows, data="MNIST"),
+    "labelling-kept-fashion": partial(kept_rows, data="Fashion-MNIST"),
+    "labelling-kept-debian": partial(kept_rows, data="Debian"),
+    "labelling-parts": parts_rows,
+    "labelling-set": set_rows,
 }
 
 
 def figures(table: Any, folder: Path) -> list[Path]:
     """Write critical-difference diagrams."""
     panels = {f"k = {k}, {when}": ranked(table, k, measure)
-              for k, when, measure in ((50, "mean over rounds", MEAN), (50, "last round", LAST),
-                                       (10, "mean over rounds", MEAN))
+              for k, when, measure in (*((k, "mean over rounds", MEAN) for k in KS),
+                                       (50, "last round", LAST))
               if rounds_there(table, k)}  # fmt: skip
-    return [diagram(folder / "labels-ranks.png", panels)]
+    return [diagram(folder / "labelling-ranks.png", panels)]
