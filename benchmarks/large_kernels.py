@@ -32,7 +32,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.inputs.messages import format_bytes
-from dmsgd.spectra.spectrum import changed
+from dmsgd.spectra.eigenpairs import changed
 
 ITEMS, SMALL = 20_000, 4000
 #: Shares of the number of documents: words that are kept, rank of a factor.

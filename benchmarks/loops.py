@@ -36,7 +36,7 @@ from torch.utils.data import (
 
 import dmsgd
 import problems
-from dmsgd.inputs.threads import thread_count
+from dmsgd.runtime.threads import thread_count
 from dmsgd.torch import DiverseSampler
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import dmsgd
-from dmsgd.schedules import files, schedule
+from dmsgd.schedules import files, presampling
 
 STEPS = 18
 SAMPLED = sys.argv[3:4] == ["sampled"]
@@ -302,7 +302,7 @@ def full_disk(folder):
 
 def main():
     folder, mode = Path(sys.argv[1]), sys.argv[2]
-    schedule.CHUNK_SECONDS = 0.0  # chunks do not grow
+    presampling.CHUNK_SECONDS = 0.0  # chunks do not grow
     files.SAVE_SECONDS = -1.0  # every chunk is recorded
     new_design().sample(1, 0)  # compile here rather than in each child
     if mode == "full":

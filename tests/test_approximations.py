@@ -226,7 +226,7 @@ def test_landmarks_are_added_where_that_makes_the_error_small(monkeypatch, tmp_p
     exactly = dmsgd.diversify(X, 20, kernel="rbf", scale=scale, spectrum="exact")
     assert 1e-4 < off(design, exactly) < design.spectrum.batch_error(20) < 0.01
     np.save(tmp_path / "x.npy", X)
-    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)  # files are read in blocks
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 0)  # files are read in blocks
     path = dmsgd.diversify(str(tmp_path / "x.npy"), 20, kernel="rbf", scale=scale)
     assert path.fingerprint() == design.fingerprint()
     np.testing.assert_allclose(path.inclusion(), design.inclusion(), rtol=1e-8)

@@ -20,8 +20,8 @@ from dmsgd.features import blocks as blocks_module
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import open_features
 from dmsgd.features.readers import NpyReader, Reader, even_bounds
-from dmsgd.inputs.threads import one_blas_thread, thread_count
 from dmsgd.kernels import Linear, exact
+from dmsgd.runtime.threads import one_blas_thread, thread_count
 from dmsgd.spectra.eigenvectors import Projected
 
 da = pytest.importorskip("dask.array")
@@ -30,7 +30,7 @@ da = pytest.importorskip("dask.array")
 @pytest.fixture(autouse=True)
 def all_files_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are read in blocks, however small."""
-    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 0)
 
 
 class CountedReader(Reader):
@@ -330,7 +330,7 @@ def test_cores_share_the_memory(blocks: int, cores: int, monkeypatch: pytest.Mon
             together.wait()
         return None, None
 
-    monkeypatch.setattr("dmsgd.inputs.threads.available_cores", lambda: 8)
+    monkeypatch.setattr("dmsgd.runtime.threads.available_cores", lambda: 8)
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 64 * 12 * 8)
     monkeypatch.setattr("dmsgd.features.blocks.memory_limit", lambda: blocks * 64 * 12 * 8)
     F = blocks_module.in_blocks(features(1600))
@@ -434,7 +434,7 @@ def test_a_large_memory_map_is_read_in_blocks(
 ) -> None:
     np.save(tmp_path / "x.npy", features())
     array = np.load(tmp_path / "x.npy", mmap_mode="r")
-    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 2**30)
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 2**30)
     assert not isinstance(as_features(array), Blocks)
     monkeypatch.setenv("DMSGD_MEMORY", "100KB")
     assert isinstance(as_features(array), Blocks)

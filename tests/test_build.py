@@ -97,7 +97,7 @@ def test_type_checkers_know_the_names(tmp_path):
     assert said[12].endswith('"dmsgd.diagnostics.inspection.Inspection"')
     assert 'Module has no attribute "divrsify"' in said[13]
     assert "numpy.ndarray" in said[14]
-    assert said[15].endswith('"dmsgd.selection.selection.Selection"')
+    assert said[15].endswith('"dmsgd.selection.result.Selection"')
     assert "overload" in said[16]
 
 

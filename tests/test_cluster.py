@@ -173,7 +173,7 @@ def test_sets_chosen_on_a_cluster_are_the_same(
     array = da.from_array(features(), chunks=(150, 10))
     np.save(tmp_path / "x.npy", features())
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 150 * 10 * 8)
-    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 0)
     asked: Any = {"given": [3, 400], "groups": np.arange(600) % 5, "at_most": 6, "details": True}
     here = dmsgd.select(tmp_path / "x.npy", 20, **asked)
     with client.as_current():

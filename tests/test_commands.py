@@ -228,7 +228,7 @@ def test_failed_run_touches_no_finished_file(folder, monkeypatch):
         yield np.zeros((1, 8), dtype=np.int64)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dmsgd.schedules.schedule.draw_chunks", chunks)
+    monkeypatch.setattr("dmsgd.schedules.presampling.draw_chunks", chunks)
     fails("sample features.npy -k 8 -n 5 -o new.npy", "No space left on device")
     fails("sample features.npy -k 8 -n 5 -o old.npy --force", "No space left on device")
     assert not (folder / "new.npy").exists()
@@ -282,7 +282,7 @@ def test_a_run_that_was_stopped_says_what_it_goes_on_from(folder):
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dmsgd.schedules.schedule.draw_chunks", stop)
+        patch.setattr("dmsgd.schedules.presampling.draw_chunks", stop)
         patch.setattr("dmsgd.schedules.files.SAVE_SECONDS", 0.0)
         result = run(command)
     assert result.exit_code == 130
@@ -446,7 +446,7 @@ def test_bugs_keep_their_traceback(folder, monkeypatch, bug):
     def broken(*_):
         raise bug
 
-    monkeypatch.setattr("dmsgd.schedules.schedule.draw_chunks", broken)
+    monkeypatch.setattr("dmsgd.schedules.presampling.draw_chunks", broken)
     result = run("sample features.npy -k 8 -n 5 -o out.npy")
     assert result.exception is bug
     assert "error:" not in result.stderr

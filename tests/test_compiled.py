@@ -17,7 +17,7 @@ from dmsgd.compiled.llvm import BLOCK
 from dmsgd.compiled.philox import fill_uniform
 from dmsgd.compiled.tables import GROUP, LINE, ROW_BLOCK, locate
 from dmsgd.samplers.parallel import parallel_map
-from dmsgd.samplers.rejection import INT8_COLUMNS, DenseTables, kdpp_sampler
+from dmsgd.samplers.rejection_sampling import INT8_COLUMNS, DenseTables, kdpp_sampler
 
 RNG = np.random.default_rng(0)
 

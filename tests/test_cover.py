@@ -22,7 +22,7 @@ def rng():
 def way(request, monkeypatch):
     """The four ways in which gains are computed, made to serve for few items."""
     if request.param != "small":
-        monkeypatch.setattr("dmsgd.features.rows.SMALL", 0)
+        monkeypatch.setattr("dmsgd.features.products.SMALL", 0)
     if request.param in ("computed", "sampled"):
         monkeypatch.setattr(similarity, "KEPT", 0)
         for name, size in {"TILE": 64, "WIDTH": 32, "SHARE": 100}.items():
@@ -94,7 +94,7 @@ def test_similarities_may_be_given(rng, monkeypatch, square):
     check_steps(expected, S, q, demand)
     assert dmsgd.select(3 * S, 20, metric="precomputed", quality=q).tolist() == expected.tolist()
     for limit in (2**16, 0):
-        monkeypatch.setattr("dmsgd.features.rows.SMALL", limit)
+        monkeypatch.setattr("dmsgd.features.products.SMALL", limit)
         for form in (np.asarray, sparse.csr_array, sparse.csc_array):
             found = dmsgd.select(form(S), 20, metric="precomputed", quality=q)
             assert found.tolist() == expected.tolist()
@@ -171,7 +171,7 @@ def test_threads_and_blocks_do_not_change_the_set(rng, monkeypatch):
     monkeypatch.setattr(coverage, "START", 512)
     monkeypatch.setattr(similarity, "KEPT", 0)
     monkeypatch.setattr(similarity, "SHARE", 300)
-    monkeypatch.setattr("dmsgd.inputs.threads.available_cores", lambda: 5)
+    monkeypatch.setattr("dmsgd.runtime.threads.available_cores", lambda: 5)
     sets = [dmsgd.select(X, 40, quality=q, workers=workers).tolist() for workers in (1, 2, 5)]
     for tile, width, share in ((128, 100, 300), (200, 64, 1000), (1024, 512, 700)):
         for name, size in {"TILE": tile, "WIDTH": width, "SHARE": share}.items():
@@ -268,7 +268,7 @@ def test_items_without_quality_or_excluded_are_not_chosen(rng, monkeypatch, whol
 def test_a_long_choice_is_announced_once(rng, monkeypatch, caplog):
     monkeypatch.setattr("dmsgd.selection.work.PAIRS", 0.0)
     monkeypatch.setattr("dmsgd.selection.work.LONG", 0.0)
-    monkeypatch.setattr("dmsgd.inputs.progress.EVERY", 0.0)
+    monkeypatch.setattr("dmsgd.runtime.progress.EVERY", 0.0)
     with caplog.at_level(logging.WARNING, "dmsgd"):
         dmsgd.select(rng.normal(size=(300, 4)), 30)
     assert caplog.text.count("covering set of 30 items of 300 takes about") == 1

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import dmsgd
-from dmsgd.inputs.threads import in_background
+from dmsgd.runtime.threads import in_background
 
 torch = pytest.importorskip("torch")
 

@@ -14,7 +14,7 @@ import pytest
 
 import dmsgd
 from dmsgd.inputs.arrays import on_host
-from dmsgd.inputs.threads import in_background
+from dmsgd.runtime.threads import in_background
 
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():

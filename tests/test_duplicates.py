@@ -310,8 +310,8 @@ def test_what_takes_too_long_is_searched_in_part(monkeypatch):
 
 def test_long_searches_announce_their_time(monkeypatch, caplog):
     monkeypatch.setattr(pairs, "TRIAL", 0.0)
-    monkeypatch.setattr("dmsgd.inputs.progress.LONG", 0.0)
-    monkeypatch.setattr("dmsgd.inputs.progress.EVERY", 0.0)
+    monkeypatch.setattr("dmsgd.runtime.progress.LONG", 0.0)
+    monkeypatch.setattr("dmsgd.runtime.progress.EVERY", 0.0)
     with caplog.at_level(logging.WARNING, "dmsgd"):
         dmsgd.near_duplicates(RNG.normal(size=(6000, 40)))
     said = [record.getMessage() for record in caplog.records]

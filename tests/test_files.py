@@ -49,7 +49,7 @@ def test_small_files_are_read_into_memory_and_large_ones_in_blocks(tmp_path, mon
     assert [open_features(tmp_path / name).kind == "dense" for name in names].count(False) == 1
     known = {name: open_features(tmp_path / name).fingerprint() for name in names}
     assert len(set(known.values())) == 1
-    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 0)
     for name in set(names) - {"columns.npy"}:
         assert "streamed" in open_features(tmp_path / name).kind
         assert open_features(tmp_path / name).fingerprint() == known[name]

@@ -5,11 +5,11 @@ import pytest
 
 import dmsgd
 from dmsgd.designs import chosen_spectrum
-from dmsgd.features import rows
-from dmsgd.inputs import progress
+from dmsgd.features import products
 from dmsgd.kernels import RBF, growing, nystrom
 from dmsgd.kernels.growing import GrowingLandmarks
 from dmsgd.kernels.pivoted_cholesky import PartialCholesky, factor
+from dmsgd.runtime import progress
 
 X = np.random.default_rng(0).normal(size=(1500, 2))
 
@@ -137,9 +137,9 @@ def test_products_in_pieces_are_those_of_the_whole(monkeypatch):
     A, B = X[:90] @ X[:50].T, X[:50] @ X[:30].T
     whole, square = A @ B, A.T @ A
     features = nystrom(RBF(X[:200], 0.5), 40).values
-    monkeypatch.setattr(rows, "AT_A_TIME", 7 * 50.0 * 30)
-    np.testing.assert_allclose(rows.product(A, B), whole, rtol=1e-12)
-    np.testing.assert_allclose(rows.gram(A), square, rtol=1e-12)
+    monkeypatch.setattr(products, "AT_A_TIME", 7 * 50.0 * 30)
+    np.testing.assert_allclose(products.product(A, B), whole, rtol=1e-12)
+    np.testing.assert_allclose(products.gram(A), square, rtol=1e-12)
     np.testing.assert_allclose(nystrom(RBF(X[:200], 0.5), 40).values, features, rtol=1e-9)
 
 
@@ -166,7 +166,7 @@ def test_every_part_of_the_set_up_says_how_far_it_is(monkeypatch, caplog, reques
     if part == "sampled":
         request.getfixturevalue("sampled")
     monkeypatch.setattr(progress, "EVERY", 0.0)
-    monkeypatch.setattr(rows, "AT_A_TIME", 1e6)
+    monkeypatch.setattr(products, "AT_A_TIME", 1e6)
     dmsgd.diversify(X, 10, kernel="rbf")
     told = {line.split(" of ")[0] for line in caplog.messages}
     assert {"a factor", "the Gram matrix", "the eigenvectors"} <= told

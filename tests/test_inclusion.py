@@ -49,7 +49,7 @@ def test_ill_conditioned_features(decades, k, kind, tmp_path, monkeypatch):
         expected = dmsgd.diversify(F, k).inclusion()
     given: Any = sparse.csr_array(F)
     if kind == "blocks":
-        monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)
+        monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 0)
         monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 8 * 30 * 23)
         np.save(tmp_path / "x.npy", F)
         given = tmp_path / "x.npy"
@@ -75,7 +75,7 @@ def test_columns_that_do_not_overlap_are_not_diagonalised():
 def test_large_features_in_memory_are_not_copied(settings, cores, monkeypatch):
     """Beside numbers for each item, every core takes a few blocks."""
     block, times = 2**16, 1600
-    monkeypatch.setattr("dmsgd.inputs.threads.available_cores", lambda: cores)
+    monkeypatch.setattr("dmsgd.runtime.threads.available_cores", lambda: cores)
     monkeypatch.setattr("dmsgd.features.convert.is_large", lambda raw: raw.dtype.kind in "fiu")
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", block)
     monkeypatch.setattr("dmsgd.features.blocks.BLOCK", 2**14)
@@ -98,7 +98,7 @@ def test_large_features_in_memory_are_not_copied(settings, cores, monkeypatch):
 def test_two_passes_over_a_file(tmp_path, monkeypatch):
     from dmsgd.features.blocks import Blocks
 
-    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 0)
     np.save(tmp_path / "x.npy", X)
     passes, run = [], Blocks.map_blocks
 

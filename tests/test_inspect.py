@@ -307,7 +307,7 @@ def test_a_kdpp_whose_rank_is_too_small_is_a_warning():
 
 
 def test_rows_on_disk_are_sampled(tmp_path, monkeypatch):
-    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)  # files are read in blocks
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 0)  # files are read in blocks
     path = tmp_path / "features.npy"
     np.save(path, np.repeat(FEATURES, 2, axis=0))
     y, asked = np.repeat(LABELS, 2), DesignOptions(w=0.5)

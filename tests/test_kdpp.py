@@ -18,8 +18,8 @@ from contracts import (
     moments,
 )
 from dmsgd.samplers import reference, rejection
+from dmsgd.spectra.eigenpairs import truncate
 from dmsgd.spectra.rounding import Rounding
-from dmsgd.spectra.spectrum import truncate
 
 RNG = np.random.default_rng(7)
 FEATURES = RNG.normal(size=(8, 4))

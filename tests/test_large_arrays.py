@@ -134,7 +134,7 @@ def test_what_is_large_follows_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
     assert not isinstance(as_features(X[:10]), Blocks)
     monkeypatch.setenv("DMSGD_MEMORY", "1TB")
     assert not isinstance(as_features(X), Blocks)
-    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 2**25 - 1)
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 2**25 - 1)
     assert isinstance(as_features(X), Blocks)
 
 
@@ -150,7 +150,7 @@ def test_a_change_of_the_array_is_noticed_by_passes() -> None:
 def test_nothing_as_large_as_the_array_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rows(60_000, 96)
     monkeypatch.setattr("dmsgd.features.convert.is_large", lambda raw: True)
-    monkeypatch.setattr("dmsgd.inputs.threads.available_cores", lambda: 2)  # each takes blocks
+    monkeypatch.setattr("dmsgd.runtime.threads.available_cores", lambda: 2)  # each takes blocks
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**19)
     dmsgd.diversify(X[:500], 16, kernel="linear", normalize=False).sample(1, seed=0)  # compiled
     tracemalloc.start()

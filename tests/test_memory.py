@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dmsgd
-from dmsgd.inputs import memory
-from dmsgd.inputs.threads import available_cores, thread_count
+from dmsgd.runtime import memory
+from dmsgd.runtime.threads import available_cores, thread_count
 from dmsgd.samplers import parallel
 from dmsgd.samplers.parallel import parallel_map
 

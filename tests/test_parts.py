@@ -27,7 +27,7 @@ def rng():
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Files are in blocks of 60 rows, and the last round has a sample of 100."""
-    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 0)
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", ROWS * D * 8)
     monkeypatch.setattr(parts, "SAMPLE", 100)
     monkeypatch.setattr(parts, "EACH", 1)

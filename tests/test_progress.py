@@ -20,12 +20,12 @@ import pytest
 from scipy import sparse
 
 import dmsgd
-from dmsgd.features import rows
-from dmsgd.features.features import SHORTER
-from dmsgd.inputs import progress
+from dmsgd.features import products
+from dmsgd.features.contract import SHORTER
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.threads import in_background
 from dmsgd.kernels import pivoted_cholesky
+from dmsgd.runtime import progress
+from dmsgd.runtime.threads import in_background
 from dmsgd.samplers.parallel import draw_in_parallel
 from dmsgd.spectra import decompose
 
@@ -41,7 +41,7 @@ def nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert dmsgd.diversify  # a module that is loaded later would keep `stop` for its eigh
     monkeypatch.setattr("dmsgd.spectra.decompose.eigh", stop)
-    monkeypatch.setattr("dmsgd.features.array.rows.gram", stop)
+    monkeypatch.setattr("dmsgd.features.array.products.gram", stop)
     monkeypatch.setenv("DMSGD_MEMORY", "1TB")
 
 
@@ -74,7 +74,7 @@ def test_short_work_is_not(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_it_is_printed_where_nobody_has_asked_for_anything_else() -> None:
     code = (
-        "from dmsgd.inputs.progress import announce\n"
+        "from dmsgd.runtime.progress import announce\n"
         "announce(1e18, 2**27, 'this', 'do that')\nannounce(1e3, 9, 'another', 'do that')"
     )
     run = subprocess.run(
@@ -117,10 +117,10 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 from scipy import sparse
-from dmsgd.features import rows
-from dmsgd.inputs import progress
+from dmsgd.features import products
+from dmsgd.runtime import progress
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.threads import in_background
+from dmsgd.runtime.threads import in_background
 progress.LONG, progress.EVERY = 1e-3, 0.2
 X = sparse.random_array((5000, 5000), density=1e-3, rng=np.random.default_rng(0), format="csr")
 """
@@ -269,7 +269,7 @@ def test_passes_over_files_say_how_far_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(progress, "EVERY", 0.0)
-    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)  # files are read in blocks
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 0)  # files are read in blocks
     X = np.abs(np.random.default_rng(0).normal(size=(60, 30)))
     np.save(tmp_path / "x.npy", X)
     (tmp_path / "corpus").mkdir()
@@ -324,10 +324,10 @@ def test_the_tables_of_texts_say_how_far_they_are(
 def test_the_gram_matrix_does_not_depend_on_its_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     X = sparse.random_array((300, 40), density=0.1, rng=np.random.default_rng(0), format="csr")
     X = sparse.csr_array(sparse.vstack([X, np.ones((3, 40))]))
-    whole = rows.SparseGram(40).add(X).matrix()
+    whole = products.SparseGram(40).add(X).matrix()
     for name in ("WORK", "PIECE", "COLUMNS"):
-        monkeypatch.setattr(rows, name, 7)
-    np.testing.assert_allclose(rows.SparseGram(40).add(X).matrix(), whole, rtol=1e-14)
+        monkeypatch.setattr(products, name, 7)
+    np.testing.assert_allclose(products.SparseGram(40).add(X).matrix(), whole, rtol=1e-14)
     np.testing.assert_allclose(whole, (X.T @ X).toarray(), rtol=1e-12)
 
 

@@ -17,7 +17,7 @@ import pytest
 import dmsgd
 from dmsgd.samplers import reference, rejection
 from dmsgd.schedules import files
-from dmsgd.schedules import schedule as drawing
+from dmsgd.schedules import presampling as drawing
 from dmsgd.schedules.files import ScheduleFiles
 from dmsgd.schedules.record import json_checksum
 
@@ -872,10 +872,10 @@ CROWD = """
 import fcntl, sys, time
 import numpy as np
 import dmsgd
-from dmsgd.schedules import files, schedule
+from dmsgd.schedules import files, presampling
 
 files.SAVE_SECONDS = -1.0
-schedule.CHUNK_SECONDS = 0.0
+presampling.CHUNK_SECONDS = 0.0
 if sys.argv[2] == "without locks":
     def refuse(*arguments):
         raise OSError(37, "No locks available")

@@ -10,7 +10,7 @@ from dmsgd.features import as_features
 from dmsgd.report import sets
 from dmsgd.report.selection import selection_page
 from dmsgd.report.sets import figures_of, k_means_coverage
-from dmsgd.selection.selection import selection_of
+from dmsgd.selection.result import selection_of
 from test_inspect_page import words
 from test_select import RNG, X, Y
 

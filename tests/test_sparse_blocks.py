@@ -24,8 +24,8 @@ from dmsgd.features import as_features
 from dmsgd.features import blocks as blocks_module
 from dmsgd.features.blocks import Blocks
 from dmsgd.features.convert import open_features
+from dmsgd.features.products import SparseGram
 from dmsgd.features.readers import SparseReader
-from dmsgd.features.rows import SparseGram
 from dmsgd.files.arrays import SparseFile
 from dmsgd.spectra.eigenvectors import Projected
 from test_words import texts
@@ -36,7 +36,7 @@ K = 8
 @pytest.fixture(autouse=True)
 def all_files_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are read in blocks, however small."""
-    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 0)
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 0)
 
 
 def written(folder: Path, X: sparse.csr_array, *edges: int, compressed: bool = True) -> Path:
@@ -139,7 +139,7 @@ def test_few_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_made_dense(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmsgd.inputs.threads.available_cores", lambda: 2)  # each takes blocks
+    monkeypatch.setattr("dmsgd.runtime.threads.available_cores", lambda: 2)  # each takes blocks
     monkeypatch.setattr("dmsgd.features.readers.BLOCK_BYTES", 2**19)
     X = texts(30_000, 400, words=5)  # 96 MB as an array, 2.2 MB as it is
     folder = written(tmp_path / "corpus", X, 10_000, 20_000)
@@ -189,7 +189,7 @@ def test_large_single_files_are_read_in_blocks_if_they_can(
     sparse.save_npz(tmp_path / "plain.npz", X, compressed=False)
     sparse.save_npz(tmp_path / "packed.npz", X)
     expected = dmsgd.diversify(X, K, kernel="linear", normalize=False).sample(20, seed=0)
-    monkeypatch.setattr("dmsgd.inputs.memory.LARGE", 2**30)
+    monkeypatch.setattr("dmsgd.runtime.memory.LARGE", 2**30)
     for name in ("plain.npz", "packed.npz"):
         assert not isinstance(as_features(tmp_path / name), Blocks)
     monkeypatch.setenv("DMSGD_MEMORY", "500KB")
@@ -428,7 +428,7 @@ def test_the_command_line(tmp_path: Path) -> None:
 def test_one_total_has_the_same_bits_however_rows_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     X = texts(500, 60)
     whole = SparseGram(60).add(X).matrix()
-    monkeypatch.setattr("dmsgd.features.rows.SHARED", 0)
+    monkeypatch.setattr("dmsgd.features.products.SHARED", 0)
     parts, one, other = SparseGram(60), SparseGram(60), SparseGram(60)
     for first, last in pairwise([0, 1, 1, 77, 400, 500]):
         parts.add(X[first:last])

@@ -3,8 +3,8 @@ import pytest
 from scipy import sparse
 
 import dmsgd
+from dmsgd.spectra.eigenpairs import spectrum_of_matrix
 from dmsgd.spectra.rounding import Rounding
-from dmsgd.spectra.spectrum import spectrum_of_matrix
 from dmsgd.targets.solver import spectrum_inclusion
 
 RNG = np.random.default_rng(1)

@@ -205,7 +205,7 @@ def test_how_far_long_work_is_shows_above_the_bar(folder, command):
     code = (
         "import sys, time\n"
         "from dmsgd.commands import main\n"
-        "from dmsgd.inputs import progress\n"
+        "from dmsgd.runtime import progress\n"
         "from dmsgd.spectra import decompose\n"
         "def slow(A):\n"
         "    tell = progress.Progress('this eigendecomposition')\n"

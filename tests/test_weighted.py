@@ -17,7 +17,7 @@ from contracts import (
     kdpp_law,
     moments,
 )
-from dmsgd.targets.conditional_poisson import ConditionalPoisson, with_inclusion
+from dmsgd.samplers.conditional_poisson import ConditionalPoisson, with_inclusion
 from dmsgd.targets.named import capped_shares
 
 RNG = np.random.default_rng(3)
@@ -128,7 +128,7 @@ def test_a_few_that_are_nearly_sure_beside_many_that_are_rare(sure, missing, rar
 
 def test_series_and_sums_over_nodes_agree(rng):
     """Light items take another route than heavy ones: the same law, cut in two places."""
-    from dmsgd.targets import conditional_poisson
+    from dmsgd.samplers import conditional_poisson
 
     odds = np.exp(rng.normal(size=400) - 3)
     i, j = rng.integers(0, 400, (2, 500))

@@ -59,7 +59,7 @@ def check(X, k, o, S, by_cost=False):
 @pytest.mark.parametrize("small", [True, False])
 def test_all_wishes_against_brute_force(rng, monkeypatch, small):
     if not small:
-        monkeypatch.setattr("dmsgd.features.rows.SMALL", 0)
+        monkeypatch.setattr("dmsgd.features.products.SMALL", 0)
         monkeypatch.setattr(similarity, "KEPT", 0)
     for case in range(60):
         n, d = int(rng.integers(20, 41)), int(rng.integers(2, 20))  # all are in the sample of 40

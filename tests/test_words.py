@@ -13,8 +13,8 @@ import dmsgd
 from contracts import check_closed_forms, check_determinism, check_draws, kdpp_law
 from dmsgd.compiled.computed_rows import SPARSE_ROW_BLOCK
 from dmsgd.features import array
-from dmsgd.features.rows import gram
-from dmsgd.samplers.computed_rows import SparseRows
+from dmsgd.features.products import gram
+from dmsgd.samplers.factored_rows import SparseRows
 from dmsgd.spectra.eigenvectors import Projected
 
 RNG = np.random.default_rng(11)
@@ -134,8 +134,8 @@ def test_nothing_as_large_as_the_eigenvectors_is_made(never_kept: None) -> None:
 
 @pytest.mark.parametrize("full", [0.0, 0.1, 1.0])
 def test_the_gram_matrix_of_sparse_rows(full: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmsgd.features.rows.FULL", full)
-    monkeypatch.setattr("dmsgd.features.rows.SQUARE", 16)
+    monkeypatch.setattr("dmsgd.features.products.FULL", full)
+    monkeypatch.setattr("dmsgd.features.products.SQUARE", 16)
     X = texts(200, 50, words=12)
     X = sparse.vstack([X, sparse.csr_array(RNG.random((3, 50)))], format="csr")
     rows = np.repeat(X.toarray(), 1, axis=0)

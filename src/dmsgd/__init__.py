@@ -19,13 +19,13 @@ if TYPE_CHECKING:  # the same names, for type checkers
         targets as targets, torch as torch,
     )  # fmt: skip
     from dmsgd.designs.build import diversify as diversify
-    from dmsgd.designs.design import Design as Design, unbiased_weights as unbiased_weights
+    from dmsgd.designs.contract import Design as Design, unbiased_weights as unbiased_weights
     from dmsgd.designs.dpp import DPP as DPP
     from dmsgd.designs.kdpp import KDPP as KDPP
     from dmsgd.designs.partition import Partition as Partition
     from dmsgd.selection.duplicates import near_duplicates as near_duplicates
     from dmsgd.selection.select import select as select
-    from dmsgd.selection.selection import Selection as Selection
+    from dmsgd.selection.result import Selection as Selection
     from dmsgd.designs.stratified import (
         Stratified as Stratified, Uniform as Uniform, cells as cells,
     )  # fmt: skip
@@ -42,7 +42,7 @@ __version__ = "0.2.0.dev0"
 #: The public names by the module that defines them, which is loaded when one is first used.
 _HOMES = {
     "designs.build": ("diversify",),
-    "designs.design": ("Design", "unbiased_weights"),
+    "designs.contract": ("Design", "unbiased_weights"),
     "designs.dpp": ("DPP",),
     "designs.kdpp": ("KDPP",),
     "designs.partition": ("Partition",),
@@ -54,7 +54,7 @@ _HOMES = {
     "schedules": ("Schedule", "presample"),
     "selection.duplicates": ("near_duplicates",),
     "selection.select": ("select",),
-    "selection.selection": ("Selection",),
+    "selection.result": ("Selection",),
     "selection.uncertainty": ("uncertainty",),
 }  # fmt: skip
 

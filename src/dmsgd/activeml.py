@@ -16,8 +16,8 @@ from sklearn.base import clone
 
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.scalars import as_choice
+from dmsgd.selection.result import Selection
 from dmsgd.selection.select import How, select
-from dmsgd.selection.selection import Selection
 from dmsgd.selection.uncertainty import Uncertainty, uncertainty
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dmsgd.features.rows import stack
+from dmsgd.features.products import stack
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.scalars import as_choice
 from dmsgd.selection.select import How, select

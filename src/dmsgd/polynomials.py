@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_numbers
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import as_count
+from dmsgd.runtime.memory import reserve
 
 __all__ = ["log_elementary_symmetric"]
 

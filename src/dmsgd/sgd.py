@@ -21,7 +21,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import unbiased_weights
+from dmsgd.designs.contract import unbiased_weights
 from dmsgd.designs.stream import Source, as_indexable, check_design, is_numbered, kind_of, take
 from dmsgd.inputs.arrays import IntArray, as_numbers
 from dmsgd.inputs.messages import require

@@ -23,7 +23,7 @@ from dmsgd.features import as_features, readers
 from dmsgd.features.convert import open_features
 from dmsgd.files.tables import column_names, read_column
 from dmsgd.schedules import files as schedule_files
-from dmsgd.schedules import schedule as schedules
+from dmsgd.schedules import presampling as schedules
 
 #: What bad input may raise, with a message.
 DOCUMENTED = (ValueError, TypeError, OSError, MemoryError)

@@ -12,7 +12,7 @@ import numpy as np
 from given import Size
 
 from dmsgd.samplers import rejection
-from dmsgd.samplers.reference import reference
+from dmsgd.samplers.paper_algorithm import reference
 
 Makers = dict[str, Callable[[Size], Any]]
 

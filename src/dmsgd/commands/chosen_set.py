@@ -16,7 +16,7 @@ from dmsgd.inputs.messages import few, visible
 if TYPE_CHECKING:
     from dmsgd.files.chosen_rows import Column
     from dmsgd.inputs.arrays import IntArray
-    from dmsgd.selection.selection import Selection
+    from dmsgd.selection.result import Selection
 
 #: Files that a set is written to, and those of them that hold item numbers alone.
 NUMBERS_ALONE = (".txt", ".npy")

@@ -24,7 +24,7 @@ from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
-    from dmsgd.designs.design import Design
+    from dmsgd.designs.contract import Design
     from dmsgd.designs.options import DesignOptions
     from dmsgd.schedules.files import ScheduleFiles
 
@@ -85,7 +85,7 @@ def sample(
 
     from dmsgd import presample
     from dmsgd.features.dask import connected
-    from dmsgd.inputs.threads import thread_count
+    from dmsgd.runtime.threads import thread_count
     from dmsgd.schedules.files import ScheduleFiles
 
     # All that can be refused is refused before the work.

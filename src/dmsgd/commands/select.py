@@ -176,12 +176,12 @@ def select(
 
     from dmsgd.designs.build import rows_for
     from dmsgd.designs.options import DesignOptions
-    from dmsgd.features.row_maps import Normalize
-    from dmsgd.inputs.threads import thread_count
+    from dmsgd.features.map_types import Normalize
     from dmsgd.report.selection import selection_page
     from dmsgd.report.sets import figures_of
+    from dmsgd.runtime.threads import thread_count
+    from dmsgd.selection.result import selection_of
     from dmsgd.selection.select import select as choose
-    from dmsgd.selection.selection import selection_of
     from dmsgd.selection.wishes import Wishes
 
     maps = DesignOptions(rho=rho, standardize=standardize, normalize=normalize or None)

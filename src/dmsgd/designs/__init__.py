@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names, for type checkers
     from dmsgd.designs.accept_reject import AcceptReject
-    from dmsgd.designs.design import ClosedForm
+    from dmsgd.designs.contract import ClosedForm
     from dmsgd.designs.options import DesignOptions
     from dmsgd.designs.partition import OnePerGroup
     from dmsgd.designs.poisson_disk import PoissonDisk

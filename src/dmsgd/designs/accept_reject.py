@@ -14,15 +14,15 @@ from typing import final
 import numpy as np
 from scipy.linalg import lapack
 
-from dmsgd.designs.design import Design
+from dmsgd.designs.contract import Design
 from dmsgd.errors import RankError, SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import Kernel, as_kernel
+from dmsgd.samplers.conditional_poisson import ConditionalPoisson
 from dmsgd.samplers.parallel import draw_in_parallel
-from dmsgd.targets.conditional_poisson import ConditionalPoisson
 
 #: Proposals that estimate the acceptance rate; proposals made at a time.
 TRIED, TOGETHER = 400, 16

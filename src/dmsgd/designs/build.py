@@ -16,7 +16,7 @@ from dmsgd.designs.chosen_spectrum import (
     spectrum_for,
     warn_unsuitable_scale,
 )
-from dmsgd.designs.design import Design
+from dmsgd.designs.contract import Design
 from dmsgd.designs.greedy import greedy_set
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, KernelName, QualityName, SpectrumName, TargetName
@@ -27,8 +27,8 @@ from dmsgd.designs.weighted import Weighted
 from dmsgd.errors import RankError, warn_kernel
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
+from dmsgd.features.map_types import Anneal, Normalize
 from dmsgd.features.maps import column_moments, concat_labels, standardize_map
-from dmsgd.features.row_maps import Anneal, Normalize
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import FloatArray, as_quality
 from dmsgd.inputs.labels import as_classes, as_labels

@@ -9,15 +9,15 @@ import numpy as np
 from dmsgd.designs.options import DesignOptions
 from dmsgd.errors import warn_kernel
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.progress import one_work, plan_work
 from dmsgd.kernels import Kernel, exact, nystrom, pivoted_cholesky
 from dmsgd.kernels.growing import GrowingLandmarks
+from dmsgd.runtime.progress import one_work, plan_work
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.decompose import eigenvalues
+from dmsgd.spectra.eigenpairs import changed
 from dmsgd.spectra.rounding import Rounding
-from dmsgd.spectra.spectrum import changed
 from dmsgd.targets import named_target, prescribe
-from dmsgd.targets.prescribe import scale_to_target
+from dmsgd.targets.prescription import scale_to_target
 
 #: Up to this many items the spectrum of an RBF kernel is exact by default; default rank of an
 #: approximate one (or 3 k if that is more).

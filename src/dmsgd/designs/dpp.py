@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from scipy import linalg
 
-from dmsgd.designs.design import check_range, with_hints
+from dmsgd.designs.contract import check_range, with_hints
 from dmsgd.designs.html import html_repr
 from dmsgd.designs.kdpp import MARGIN, TIED, as_spectrum, greedy_items
 from dmsgd.features import as_features
@@ -21,14 +21,14 @@ from dmsgd.inputs.arrays import (
     as_items,
     as_pairs,
 )
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import Seed, seed_key
-from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels.restricted import marginal_without, spectrum_or_none, without
+from dmsgd.runtime.memory import reserve
+from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.spectra.conditional import conditional
+from dmsgd.spectra.eigenpairs import Spectrum, changed, log_det_of_rows
 from dmsgd.spectra.rounding import DEPENDENT, WARN_ABOVE
-from dmsgd.spectra.spectrum import Spectrum, changed, log_det_of_rows
 
 #: Memory of an array besides its entries, in units of 8 bytes.
 ARRAY = 31

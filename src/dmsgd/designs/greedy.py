@@ -10,10 +10,10 @@ import numpy as np
 from dmsgd.designs.small_greedy import few_independent
 from dmsgd.features import Features
 from dmsgd.features.median import median_square
-from dmsgd.features.rows import is_small, row_norms2
+from dmsgd.features.products import is_small, row_norms2
 from dmsgd.inputs.arrays import TINY, BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.progress import Progress, plan_work
+from dmsgd.runtime.progress import Progress, plan_work
 
 #: Multiplications of compiled code at a time, half a second, so that Ctrl-C works; how many of a
 #: product of matrices take as long as one of them.

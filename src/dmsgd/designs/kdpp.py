@@ -7,23 +7,23 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import ClosedForm
+from dmsgd.designs.contract import ClosedForm
 from dmsgd.designs.options import DesignOptions, KernelName
 from dmsgd.designs.stream import kind_of
 from dmsgd.errors import RankError, SamplingError, as_python
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_excluded, as_given, on_host
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.progress import Progress, announce
 from dmsgd.inputs.scalars import as_batch_size
 from dmsgd.kernels import Kernel, Precomputed, exact
 from dmsgd.kernels.restricted import without
 from dmsgd.polynomials import eigenvector_inclusion, eigenvector_joint, log_polynomial
+from dmsgd.runtime.progress import Progress, announce
 from dmsgd.samplers import PreparedSampler, Sampler, rejection
-from dmsgd.samplers.protocol import as_sampler, name_of
+from dmsgd.samplers.contract import as_sampler, name_of
 from dmsgd.spectra.conditional import conditional
+from dmsgd.spectra.eigenpairs import Spectrum
 from dmsgd.spectra.rounding import WARN_ABOVE
-from dmsgd.spectra.spectrum import Spectrum
 
 #: Numbers shuffled at a time.
 PIECE = 2**20

@@ -7,17 +7,17 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import Design
+from dmsgd.designs.contract import Design
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted, visible
 from dmsgd.inputs.scalars import as_batch_size, as_count, as_positive
+from dmsgd.runtime.memory import reserve
 from dmsgd.samplers.partition import RandomStream, deal, exchange_items
-from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.eigenpairs import Spectrum
 
 #: Name of the sampler in the record of a schedule.
 EXCHANGE = "exchange"

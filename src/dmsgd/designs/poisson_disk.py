@@ -11,13 +11,13 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import Design, check_range
+from dmsgd.designs.contract import Design, check_range
 from dmsgd.designs.stratified import Uniform
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, as_positive, seed_key
-from dmsgd.inputs.threads import thread_count
+from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import draw_in_parallel
 
 #: The default radius is the median of about this many distances to nearest neighbours.

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from dmsgd.features import as_features
-from dmsgd.features.rows import squared_distances
+from dmsgd.features.products import squared_distances
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import Seed, as_batch_size, seed_key
 from dmsgd.kernels.rbf import median_distance
+from dmsgd.runtime.memory import reserve
 from dmsgd.spectra.decompose import eigenvalues
-from dmsgd.spectra.spectrum import entropy
+from dmsgd.spectra.eigenpairs import entropy
 
 #: Target of the effective rank, in units of k.
 RANK_PER_ITEM = 2.0

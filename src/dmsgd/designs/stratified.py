@@ -6,16 +6,16 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import ClosedForm
+from dmsgd.designs.contract import ClosedForm
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.labels import as_classes
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, as_part, seed_key
-from dmsgd.inputs.threads import one_blas_thread
 from dmsgd.kernels.landmarks import k_means
 from dmsgd.polynomials import log_binomial
+from dmsgd.runtime.memory import reserve
+from dmsgd.runtime.threads import one_blas_thread
 from dmsgd.samplers.parallel import draw_in_parallel
 from dmsgd.spectra.decompose import principal
 

@@ -15,15 +15,15 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from dmsgd.designs.design import Design
+from dmsgd.designs.contract import Design
 from dmsgd.errors import RankError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
-from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import RBF, Kernel, Linear, Precomputed, as_kernel
+from dmsgd.runtime.memory import reserve
+from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.samplers.swap import Advance, block_steps, compiled_steps, pivots
 

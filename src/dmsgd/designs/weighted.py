@@ -7,13 +7,13 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import ClosedForm, inclusion_of
+from dmsgd.designs.contract import ClosedForm, inclusion_of
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_numbers
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
+from dmsgd.samplers.conditional_poisson import ConditionalPoisson, with_inclusion
 from dmsgd.samplers.parallel import draw_in_parallel
-from dmsgd.targets.conditional_poisson import ConditionalPoisson, with_inclusion
 from dmsgd.targets.named import capped_shares
 
 #: Relative tolerance on the sum of b over items with b < 1.

@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.designs.build import make_design
-from dmsgd.designs.design import ClosedForm, Design
+from dmsgd.designs.contract import ClosedForm, Design
 from dmsgd.designs.options import DesignOptions
 from dmsgd.designs.partition import Partition
 from dmsgd.designs.stratified import Uniform

@@ -13,12 +13,12 @@ from dmsgd.diagnostics.frequency import evenness
 from dmsgd.errors import KernelWarning
 from dmsgd.features import Features, as_features
 from dmsgd.features.maps import column_moments, standardize_map
-from dmsgd.features.rows import gram, product
+from dmsgd.features.products import gram, product
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_array, check_nonzero, random_rows
 from dmsgd.inputs.fingerprint import row_hashes
 from dmsgd.inputs.scalars import Seed, seed_key
 from dmsgd.selection.duplicates import Metric, NearDuplicates, near_duplicates
-from dmsgd.spectra.spectrum import entropy
+from dmsgd.spectra.eigenpairs import entropy
 
 #: Columns are in different units where the largest standard deviation is this many medians.
 UNITS = 10.0

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import ClosedForm, Design, inclusion_of
+from dmsgd.designs.contract import ClosedForm, Design, inclusion_of
 from dmsgd.designs.dpp import DPP
 from dmsgd.designs.partition import EXCHANGE, Partition
 from dmsgd.designs.stream import Source, check_design
@@ -16,7 +16,7 @@ from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_items, as_numbers
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.scalars import Seed, as_count
 from dmsgd.schedules import Schedule
-from dmsgd.spectra.spectrum import entropy
+from dmsgd.spectra.eigenpairs import entropy
 
 #: Batches that `estimate_inclusion` holds at a time.
 PIECE = 1000

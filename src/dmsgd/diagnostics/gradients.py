@@ -17,7 +17,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.designs.design import ClosedForm, inclusion_of
+from dmsgd.designs.contract import ClosedForm, inclusion_of
 from dmsgd.designs.stream import Source, check_design
 from dmsgd.designs.weighted import Weighted
 from dmsgd.features import as_features

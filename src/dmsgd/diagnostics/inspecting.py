@@ -10,7 +10,7 @@ import numpy as np
 
 from dmsgd.designs.build import make_kdpp
 from dmsgd.designs.chosen_spectrum import NEARLY_UNIFORM
-from dmsgd.designs.design import ClosedForm
+from dmsgd.designs.contract import ClosedForm
 from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, as_design_options
 from dmsgd.designs.stratified import Stratified, Uniform
@@ -27,7 +27,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, random_rows
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function, seed_key
-from dmsgd.inputs.threads import one_blas_thread
+from dmsgd.runtime.threads import one_blas_thread
 
 #: About as many floating point operations are spent on the eigendecomposition of a k-DPP that is
 #: asked for. It has so many items at least, as with an RBF kernel or a target, and at most.

@@ -9,7 +9,7 @@ import numpy as np
 
 from dmsgd.diagnostics.advice import missed, number
 from dmsgd.diagnostics.facts import take_rows
-from dmsgd.features.rows import squared_distances
+from dmsgd.features.products import squared_distances
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import FloatArray, to_numpy
 from dmsgd.inputs.labels import as_classes

@@ -8,17 +8,17 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features import rows
-from dmsgd.features.features import SHORTER, Features, RowMap
+from dmsgd.features import products
+from dmsgd.features.contract import SHORTER, Features, RowMap
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, check_nonzero, is_sparse
 from dmsgd.inputs.fingerprint import digest, fingerprint
-from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.progress import Progress
-from dmsgd.samplers.computed_rows import ComputedRows, SparseRows
+from dmsgd.runtime.memory import reserve
+from dmsgd.runtime.progress import Progress
+from dmsgd.samplers.factored_rows import ComputedRows, SparseRows
 from dmsgd.spectra.decompose import correct_left_vectors
+from dmsgd.spectra.eigenpairs import Spectrum, truncate
 from dmsgd.spectra.eigenvectors import Projected
 from dmsgd.spectra.rounding import Rounding
-from dmsgd.spectra.spectrum import Spectrum, truncate
 
 #: Numbers in a block of rows: large enough for fast products, small enough to stay in the cache.
 BLOCK = 2**20
@@ -51,28 +51,28 @@ class InMemory(Features):
             tell(min(1.0, (start + step) / self.n))
 
     def times(self, B: Matrix) -> FloatArray:
-        return np.asarray(rows.product(self.matrix, B))
+        return np.asarray(products.product(self.matrix, B))
 
     def similarities(self, points: Matrix, scale: float) -> FloatArray:
-        return np.asarray(rows.similarity(self.matrix, points, scale))
+        return np.asarray(products.similarity(self.matrix, points, scale))
 
     def gram(self, weights: FloatArray | None = None) -> FloatArray:
         if weights is None:
-            total = rows.gram(self.matrix)
+            total = products.gram(self.matrix)
             check_nonzero(bool(total.any()))
             return total
         total, root, start = np.zeros((self.d, self.d)), np.sqrt(weights), 0
         for block in self.blocks():
-            total += rows.gram(rows.scale_rows(block, root[start : start + block.shape[0]]))
+            total += products.gram(products.scale_rows(block, root[start : start + block.shape[0]]))
             start += block.shape[0]
         return total
 
     def gram_of(self, S: FloatArray) -> FloatArray:
-        return rows.gram(self.times(S))
+        return products.gram(self.times(S))
 
     def gram_times(self, S: FloatArray) -> tuple[FloatArray, float]:
         C = self.times(S)
-        return np.asarray(rows.product(self.matrix.T, C)), float(rows.row_norms2(C).sum())
+        return np.asarray(products.product(self.matrix.T, C)), float(products.row_norms2(C).sum())
 
     def mapped(self, map: RowMap) -> InMemory:
         if map.fills:  # its factors take as much again

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.features.array import BLOCK, InMemory
-from dmsgd.features.features import Features, RowMap
+from dmsgd.features.contract import Features, RowMap
+from dmsgd.features.map_types import ConcatLabels, Normalize, ScaleRows, row_lengths
+from dmsgd.features.products import SparseGram, add_up, gram, stack
 from dmsgd.features.readers import Reader, even_bounds
-from dmsgd.features.row_maps import ConcatLabels, Normalize, ScaleRows, row_lengths
-from dmsgd.features.rows import SparseGram, add_up, gram, stack
 from dmsgd.inputs.arrays import (
     TINY,
     FloatArray,
@@ -37,17 +37,17 @@ from dmsgd.inputs.arrays import (
     is_sparse,
 )
 from dmsgd.inputs.fingerprint import canonical, digest, fingerprint_rows, row_hashes
-from dmsgd.inputs.memory import fits_in_memory, memory_limit, reserve
-from dmsgd.inputs.progress import Progress
-from dmsgd.inputs.threads import one_blas_thread, thread_count
-from dmsgd.samplers.computed_rows import ComputedRows, DenseRows
+from dmsgd.runtime.memory import fits_in_memory, memory_limit, reserve
+from dmsgd.runtime.progress import Progress
+from dmsgd.runtime.threads import one_blas_thread, thread_count
+from dmsgd.samplers.factored_rows import ComputedRows, DenseRows
 
 #: Gram matrices of single blocks are kept if they take no more bytes: sums over blocks follow from
 #: them without a pass.
 KEPT_BYTES = 2**26
 #: A core that works on a block takes up to this many times its memory.
 SCRATCH = 3
-#: Blocks begin at multiples of this many rows, as `samplers/computed_rows.py` expects.
+#: Blocks begin at multiples of this many rows, as `samplers/factored_rows.py` expects.
 ALIGNED = 64
 
 

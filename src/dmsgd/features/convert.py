@@ -17,7 +17,7 @@ import numpy as np
 from dmsgd.errors import InputError
 from dmsgd.features.array import InMemory
 from dmsgd.features.blocks import Blocks, in_blocks, is_large
-from dmsgd.features.features import Features
+from dmsgd.features.contract import Features
 from dmsgd.features.readers import NpyReader, ParquetReader, Reader, SparseReader, ZarrReader
 from dmsgd.files.arrays import holds_sparse, load_npy, load_npz, npz_sizes, open_zarr
 from dmsgd.files.json_lines import read_features
@@ -25,8 +25,8 @@ from dmsgd.files.paths import FEATURE_NAMES, TABLES, TEXT_TABLES, find_file
 from dmsgd.files.tables import read_column, read_numbers
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import as_matrix, to_numpy
-from dmsgd.inputs.memory import fits_in_memory, reserve
 from dmsgd.inputs.messages import few
+from dmsgd.runtime.memory import fits_in_memory, reserve
 
 #: Suffixes of files of features.
 FEATURE_FILES = (".npy", ".npz", *TABLES, ".zarr")

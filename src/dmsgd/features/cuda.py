@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmsgd.features import rows
+from dmsgd.features import products
 from dmsgd.features.array import InMemory
-from dmsgd.features.features import Features, RowMap
+from dmsgd.features.contract import Features, RowMap
 from dmsgd.inputs.arrays import (
     OVERFLOWING,
     FloatArray,
@@ -29,7 +29,7 @@ from dmsgd.inputs.arrays import (
     on_host,
 )
 from dmsgd.inputs.fingerprint import digest, fingerprint_rows, hash_factors
-from dmsgd.inputs.memory import reserve
+from dmsgd.runtime.memory import reserve
 from dmsgd.spectra.cuda import reserve_on
 from dmsgd.spectra.decompose import correct_left_vectors, like
 
@@ -78,7 +78,7 @@ class Cuda(Features):
         total = self.tensor.new_zeros((self.d, self.d), dtype=torch.float64)
         for start, part in self.slices():
             if weights is not None:
-                part = rows.scale_rows(part, np.sqrt(weights[start : start + len(part)]))
+                part = products.scale_rows(part, np.sqrt(weights[start : start + len(part)]))
             total.addmm_(part.T, part)
         return total
 

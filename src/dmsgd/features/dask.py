@@ -25,11 +25,11 @@ from scipy import sparse
 
 from dmsgd.errors import ClusterError
 from dmsgd.features.blocks import Blocks, itself
+from dmsgd.features.products import SparseGram
 from dmsgd.features.readers import Reader, even_bounds
-from dmsgd.features.rows import SparseGram
 from dmsgd.inputs.arrays import FloatArray, IntArray, check_shape
 from dmsgd.inputs.messages import require
-from dmsgd.inputs.threads import in_background, thread_count
+from dmsgd.runtime.threads import in_background, thread_count
 
 #: Before Python 3.11 these are different.
 TIMEOUTS = (TimeoutError, asyncio.TimeoutError, FutureTimeout)

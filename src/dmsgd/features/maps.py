@@ -1,7 +1,7 @@
 """Feature maps for users: `one_hot`, `anneal`, `normalize`, `standardize`, `concat`.
 
 An array gives an array, CSR gives CSR and a tensor a tensor. Features in blocks give features that
-are mapped when their blocks are read. What a map does to rows is in row_maps.py.
+are mapped when their blocks are read. What a map does to rows is in map_types.py.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from dmsgd.features.contract import Features, RowMap
 from dmsgd.features.convert import as_features
-from dmsgd.features.features import Features, RowMap
-from dmsgd.features.row_maps import Anneal, ConcatLabels, Normalize, Standardize, indicators
+from dmsgd.features.map_types import Anneal, ConcatLabels, Normalize, Standardize, indicators
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import TINY, FloatArray, Matrix, as_array, is_sparse
 from dmsgd.inputs.labels import as_classes

@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from dmsgd.features.features import Features
-from dmsgd.features.rows import squared_distances
+from dmsgd.features.contract import Features
+from dmsgd.features.products import squared_distances
 from dmsgd.inputs.arrays import IntArray, is_sparse, random_rows
 
 #: Items between which the median distance is taken.

@@ -14,7 +14,7 @@ from dmsgd.files.arrays import SparseFile, check_chunks
 from dmsgd.files.parquet_tables import as_numbers, feature_columns, group_sizes, open_parquet
 from dmsgd.files.paths import readable
 from dmsgd.inputs.arrays import IntArray, Matrix, check_shape
-from dmsgd.inputs.memory import memory_limit, reserve
+from dmsgd.runtime.memory import memory_limit, reserve
 
 #: Blocks take at most this many bytes (as float64), or a 32nd of the memory that is free.
 BLOCK_BYTES = 2**25

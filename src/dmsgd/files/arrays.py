@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from dmsgd.files.paths import choose_array, readable
 from dmsgd.inputs.arrays import IntArray, as_matrix
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import require
+from dmsgd.runtime.memory import reserve
 
 
 def load_npy(file: Path) -> np.memmap[Any, np.dtype[Any]]:

@@ -23,8 +23,8 @@ from dmsgd.files.columns import (
 )
 from dmsgd.files.paths import open_text
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import visible
+from dmsgd.runtime.memory import reserve
 
 #: Characters of an entry that messages show.
 SHOWN = 40

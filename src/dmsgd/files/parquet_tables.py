@@ -21,8 +21,8 @@ from dmsgd.files.columns import (
 )
 from dmsgd.files.paths import readable
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted, require
+from dmsgd.runtime.memory import reserve
 
 
 def open_parquet(file: Path) -> Any:

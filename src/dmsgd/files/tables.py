@@ -20,8 +20,8 @@ from dmsgd.files.parquet_tables import column_kinds, open_parquet, read_values
 from dmsgd.files.paths import LABEL_NAMES, TABLES, TEXT_TABLES, find_file, open_text
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.inputs.labels import as_labels
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import few
+from dmsgd.runtime.memory import reserve
 
 #: Suffixes of files that `read_column` reads.
 COLUMN_FILES = (".npy", ".npz", *TABLES, ".zarr", ".txt")

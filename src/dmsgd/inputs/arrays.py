@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted, few
 from dmsgd.inputs.scalars import as_fraction
+from dmsgd.runtime.memory import reserve
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

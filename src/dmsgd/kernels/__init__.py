@@ -1,7 +1,7 @@
 """Kernels: how similar items are, and their spectra, exact or approximate."""
 
-from dmsgd.kernels.kernel import Kernel, exact
-from dmsgd.kernels.kernel import as_kernel as as_kernel
+from dmsgd.kernels.contract import Kernel, exact
+from dmsgd.kernels.contract import as_kernel as as_kernel
 from dmsgd.kernels.landmarks import coreset, nystrom
 from dmsgd.kernels.linear import Linear, Product
 from dmsgd.kernels.pivoted_cholesky import pivoted_cholesky

@@ -7,12 +7,12 @@ from typing import Any, final
 import numpy as np
 from scipy import linalg
 
-from dmsgd.features.rows import row_norms2
+from dmsgd.features.products import row_norms2
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, on_host
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
-from dmsgd.kernels.kernel import Kernel
+from dmsgd.kernels.contract import Kernel
+from dmsgd.runtime.memory import reserve
 
 
 @final

@@ -7,16 +7,16 @@ from typing import final
 import numpy as np
 
 from dmsgd.features import as_features
-from dmsgd.features.rows import gram
+from dmsgd.features.products import gram
 from dmsgd.inputs.arrays import on_host, random_rows
 from dmsgd.inputs.scalars import seed_key
-from dmsgd.kernels.kernel import Kernel
+from dmsgd.kernels.contract import Kernel
 from dmsgd.kernels.landmarks import SAMPLE, landmark_spectrum
 from dmsgd.kernels.pivoted_cholesky import PartialCholesky
 from dmsgd.polynomials import ratios
 from dmsgd.spectra.decompose import eigenvalues, like
+from dmsgd.spectra.eigenpairs import Spectrum
 from dmsgd.spectra.rounding import lost_by_factor
-from dmsgd.spectra.spectrum import Spectrum
 
 #: Up to this many items, the factor that chooses landmarks is that of all of them. Of more, it is
 #: that of a sample, as in `nystrom`, and of HELD others, which tell what is left of the rest.

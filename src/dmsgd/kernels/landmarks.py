@@ -13,12 +13,12 @@ from dmsgd.features import Features
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, random_rows
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted, require
-from dmsgd.inputs.progress import announce, run_interruptible
 from dmsgd.inputs.scalars import Seed, as_choice, as_part, seed_key
-from dmsgd.kernels.kernel import Kernel, as_kernel, recorded
+from dmsgd.kernels.contract import Kernel, as_kernel, recorded
 from dmsgd.kernels.pivoted_cholesky import factor, low_rank_spectrum
+from dmsgd.runtime.progress import announce, run_interruptible
+from dmsgd.spectra.eigenpairs import Spectrum, truncate
 from dmsgd.spectra.rounding import Rounding, lost_by_factor
-from dmsgd.spectra.spectrum import Spectrum, truncate
 
 #: Pivots are chosen among this many items, or four per pivot if that is more.
 SAMPLE = 20_000

@@ -18,8 +18,8 @@ from dmsgd.inputs.arrays import (
     on_host,
 )
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.memory import reserve
-from dmsgd.kernels.kernel import Kernel, as_kernel, as_subset, recorded
+from dmsgd.kernels.contract import Kernel, as_kernel, as_subset, recorded
+from dmsgd.runtime.memory import reserve
 from dmsgd.spectra import Spectrum
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.kernels.kernel import Kernel, as_subset
+from dmsgd.kernels.contract import Kernel, as_subset
 from dmsgd.spectra.decompose import like
 
 

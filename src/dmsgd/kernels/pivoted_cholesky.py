@@ -15,14 +15,14 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.features import Features, as_features
-from dmsgd.features.rows import row_norms2
+from dmsgd.features.products import row_norms2
 from dmsgd.inputs.arrays import FloatArray, IntArray, check_nonzero, on_host
-from dmsgd.inputs.progress import Progress, plan_work
 from dmsgd.inputs.scalars import Seed, as_count, as_positive, as_share, seed_key
-from dmsgd.kernels.kernel import Kernel, as_kernel, recorded
+from dmsgd.kernels.contract import Kernel, as_kernel, recorded
+from dmsgd.runtime.progress import Progress, plan_work
 from dmsgd.spectra.decompose import empty, like, solve_triangular
+from dmsgd.spectra.eigenpairs import Spectrum, truncate
 from dmsgd.spectra.rounding import Rounding, lost_by_factor
-from dmsgd.spectra.spectrum import Spectrum, truncate
 
 #: Proposals at a time.
 BLOCK = 128

@@ -10,8 +10,8 @@ import numpy as np
 from dmsgd.features import Features
 from dmsgd.inputs.arrays import FloatArray, as_array, as_items, as_matrix
 from dmsgd.inputs.fingerprint import digest, fingerprint
-from dmsgd.inputs.progress import run_interruptible
-from dmsgd.kernels.kernel import Kernel
+from dmsgd.kernels.contract import Kernel
+from dmsgd.runtime.progress import run_interruptible
 
 #: A matrix is symmetric if |L - Lᵀ| is at most this share of its largest entry.
 ASYMMETRIC = 1e-8

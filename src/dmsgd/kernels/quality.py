@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, final
 
 from dmsgd.features import Features
-from dmsgd.features.row_maps import ScaleRows
+from dmsgd.features.map_types import ScaleRows
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, as_quality, check_nonzero
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.kernels.kernel import Kernel, as_kernel, as_subset
+from dmsgd.kernels.contract import Kernel, as_kernel, as_subset
 from dmsgd.spectra.decompose import like
 
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import as_frozen_features
-from dmsgd.features.row_maps import NystromFeatures
-from dmsgd.features.rows import similarity, squared_distances
+from dmsgd.features.map_types import NystromFeatures
+from dmsgd.features.products import similarity, squared_distances
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, random_rows
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.scalars import Seed, as_positive, seed_key
-from dmsgd.kernels.kernel import Kernel, as_subset
+from dmsgd.kernels.contract import Kernel, as_subset
 from dmsgd.spectra.decompose import like
 
 #: Items in the subsample of the median heuristic.

@@ -6,12 +6,12 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.features import Features, as_features
-from dmsgd.features.row_maps import ScaleRows
+from dmsgd.features.map_types import ScaleRows
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
+from dmsgd.spectra.eigenpairs import Spectrum, changed, truncate
 from dmsgd.spectra.rounding import Rounding
-from dmsgd.spectra.spectrum import Spectrum, changed, truncate
 
 #: Where a set avoids the excluded items with less than the square of this probability, rounding
 #: cannot tell it from zero.

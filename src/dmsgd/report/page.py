@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dmsgd import __version__
 from dmsgd.features import Features
-from dmsgd.features.rows import product
+from dmsgd.features.products import product
 from dmsgd.inputs.arrays import IntArray, as_floats, to_numpy
 from dmsgd.inputs.messages import visible
 from dmsgd.spectra.decompose import leading

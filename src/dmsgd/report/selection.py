@@ -13,7 +13,7 @@ from dmsgd.inputs.labels import commonest_and_rarest
 from dmsgd.inputs.messages import counted, visible
 from dmsgd.report.page import NAME, Items, evenly_spaced, map_places, render
 from dmsgd.report.sets import SetFigures, k_means_coverage
-from dmsgd.selection.selection import ORDERS, Selection
+from dmsgd.selection.result import ORDERS, Selection
 
 #: Items on the map and in lists, and classes.
 DOTS, LISTED, FARTHEST, CLASSES = 1500, 200, 12, 24

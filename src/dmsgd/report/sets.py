@@ -10,13 +10,13 @@ from typing import final
 import numpy as np
 
 from dmsgd.features import Features, as_features
-from dmsgd.features.rows import squared_distances
+from dmsgd.features.products import squared_distances
 from dmsgd.inputs.arrays import FloatArray, IntArray, random_rows
 from dmsgd.inputs.messages import counted
 from dmsgd.kernels.landmarks import k_means
 from dmsgd.kernels.rbf import median_scale
 from dmsgd.report.page import evenly_spaced
-from dmsgd.selection.selection import LONGEST, Selection, coverage_of
+from dmsgd.selection.result import LONGEST, Selection, coverage_of
 
 #: Random sets that the chosen one is compared with: it beats all of them by chance in 1 of 21.
 SETS = 20

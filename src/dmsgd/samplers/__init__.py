@@ -1,7 +1,7 @@
 """Samplers of k-DPPs, for `KDPP(spectrum, k, sampler=...)`."""
 
-from dmsgd.samplers.protocol import PreparedSampler, Sampler
-from dmsgd.samplers.reference import reference
-from dmsgd.samplers.rejection import rejection
+from dmsgd.samplers.contract import PreparedSampler, Sampler
+from dmsgd.samplers.paper_algorithm import reference
+from dmsgd.samplers.rejection_sampling import rejection
 
 __all__ = ["PreparedSampler", "Sampler", "reference", "rejection"]

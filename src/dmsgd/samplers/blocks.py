@@ -20,12 +20,12 @@ import numpy.typing as npt
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
-from dmsgd.inputs.memory import memory_limit
 from dmsgd.polynomials import eigenvector_inclusion, log_polynomials, weighted_squares
-from dmsgd.samplers.computed_rows import find_sparse
+from dmsgd.runtime.memory import memory_limit
+from dmsgd.samplers.contract import PreparedSampler
+from dmsgd.samplers.factored_rows import find_sparse
 from dmsgd.samplers.parallel import parallel_map
-from dmsgd.samplers.protocol import PreparedSampler
-from dmsgd.samplers.rejection import DenseTables
+from dmsgd.samplers.rejection_sampling import DenseTables
 
 #: The proposals of a call take at most this many bytes, or an 8th of the memory.
 PROPOSAL_BYTES = 2**29

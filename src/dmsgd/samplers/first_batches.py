@@ -15,7 +15,7 @@ import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.polynomials import log_polynomials
-from dmsgd.samplers.protocol import PreparedSampler
+from dmsgd.samplers.contract import PreparedSampler
 
 #: Seconds that batches may take in NumPy, in each process; the compiler takes several.
 LIMIT = 0.3

@@ -12,7 +12,7 @@ import numpy as np
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.threads import in_background
+from dmsgd.runtime.threads import in_background
 
 #: Pieces of work per thread, and the most items and multiplications in one, so that Ctrl-C works.
 SHARES, PIECE, PRODUCTS = 4, 2**20, 5e9

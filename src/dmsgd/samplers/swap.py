@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
-from dmsgd.inputs.progress import Progress
+from dmsgd.runtime.progress import Progress
 
 #: advance(Y, key, draw, block, steps) -> (next block, moves, log det); Y changes in place.
 Advance = Callable[[IntArray, int, int, int, int], tuple[int, int, float]]

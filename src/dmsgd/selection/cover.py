@@ -6,10 +6,10 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from dmsgd.features.rows import is_small
+from dmsgd.features.products import is_small
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.threads import one_blas_thread
+from dmsgd.runtime.threads import one_blas_thread
 from dmsgd.selection.coverage import Coverage, SmallCoverage, coverage_of
 from dmsgd.selection.pool import MemoryPool
 from dmsgd.selection.rules import Rules

@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features.rows import is_small
+from dmsgd.features.products import is_small
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.selection.similarity import Kept, Similarity
 

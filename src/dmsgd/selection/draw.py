@@ -20,8 +20,8 @@ from dmsgd.kernels.given import Given
 from dmsgd.kernels.quality import Quality
 from dmsgd.selection.walk import DEPENDENT, ERROR, Walk
 from dmsgd.spectra import Spectrum
+from dmsgd.spectra.eigenpairs import changed
 from dmsgd.spectra.rounding import Rounding
-from dmsgd.spectra.spectrum import changed
 
 #: Up to this many items, or TIMES k where that is at most MOST, the spectrum is exact: a walk
 #: through sets of more than a third of the items takes longer.

@@ -10,14 +10,14 @@ import numpy as np
 
 from dmsgd.errors import warn_kernel
 from dmsgd.features import Features, as_features
+from dmsgd.features.map_types import Normalize, row_lengths
 from dmsgd.features.median import median_square
-from dmsgd.features.row_maps import Normalize, row_lengths
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix
 from dmsgd.inputs.fingerprint import row_hashes
-from dmsgd.inputs.memory import memory_limit
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.progress import format_seconds
 from dmsgd.inputs.scalars import as_choice, as_fraction, as_positive
+from dmsgd.runtime.memory import memory_limit
+from dmsgd.runtime.progress import format_seconds
 from dmsgd.selection.pairs import PROJECTED, Rows, Search, TooLong
 
 #: Items that are searched at most, however long that may take.

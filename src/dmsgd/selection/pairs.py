@@ -17,10 +17,10 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.features.rows import row_norms2, scale_rows
+from dmsgd.features.products import row_norms2, scale_rows
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, as_array, is_sparse, random_rows
-from dmsgd.inputs.progress import SPEED, Progress, announce
-from dmsgd.samplers.computed_rows import SparseRows
+from dmsgd.runtime.progress import SPEED, Progress, announce
+from dmsgd.samplers.factored_rows import SparseRows
 from dmsgd.spectra.rounding import EPS
 
 #: Rows that principal directions are taken from, fewer where they are long; as many others decide

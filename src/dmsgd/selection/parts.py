@@ -17,14 +17,14 @@ import numpy as np
 
 from dmsgd.features import Features, as_features
 from dmsgd.features.median import sampled_pairs
-from dmsgd.features.rows import squared_distances, stack
+from dmsgd.features.products import squared_distances, stack
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
-from dmsgd.inputs.memory import reserve, total_memory
+from dmsgd.runtime.memory import reserve, total_memory
 from dmsgd.selection.cover import covering_set
 from dmsgd.selection.coverage import Draws
 from dmsgd.selection.pool import Pool, RowPool, distances_to
+from dmsgd.selection.result import LONGEST, describe
 from dmsgd.selection.rules import Rules
-from dmsgd.selection.selection import LONGEST, describe
 
 #: The last round covers a sample of so many items, or so many for each that is chosen.
 SAMPLE, EACH = 2**16, 256

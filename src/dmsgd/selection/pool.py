@@ -11,7 +11,7 @@ import numpy as np
 from dmsgd.errors import InputError
 from dmsgd.features import Features
 from dmsgd.features.median import median_square
-from dmsgd.features.rows import squared_distances
+from dmsgd.features.products import squared_distances
 from dmsgd.inputs.arrays import (
     BoolArray,
     FloatArray,
@@ -21,7 +21,7 @@ from dmsgd.inputs.arrays import (
     is_sparse,
     on_host,
 )
-from dmsgd.inputs.memory import reserve
+from dmsgd.runtime.memory import reserve
 from dmsgd.selection.similarity import KEPT, Graph, Kept, Similarity, of_rows
 
 #: Distances that are held at a time.

@@ -12,12 +12,12 @@ from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_quality
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, as_choice, as_count, as_flag, seed_key
-from dmsgd.inputs.threads import thread_count
+from dmsgd.runtime.threads import thread_count
 from dmsgd.selection.cover import covering_set
 from dmsgd.selection.items import as_named_items
 from dmsgd.selection.pool import MatrixPool, MemoryPool, Pool, RowPool
+from dmsgd.selection.result import Selection, describe
 from dmsgd.selection.rules import Rules
-from dmsgd.selection.selection import Selection, describe
 from dmsgd.selection.wishes import Metric, Wishes
 
 How = Literal["cover", "greedy", "draw"]

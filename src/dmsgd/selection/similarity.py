@@ -13,7 +13,7 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from dmsgd.features.rows import float32_rows, is_small, multiply
+from dmsgd.features.products import float32_rows, is_small, multiply
 from dmsgd.inputs.arrays import FloatArray, IntArray, is_sparse
 from dmsgd.samplers.parallel import parallel_map
 

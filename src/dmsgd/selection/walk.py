@@ -8,11 +8,11 @@ from typing import final
 import numpy as np
 
 from dmsgd.features import Features
-from dmsgd.features.rows import similarity
+from dmsgd.features.products import similarity
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.progress import Progress, announce
+from dmsgd.runtime.memory import reserve
+from dmsgd.runtime.progress import Progress, announce
 
 #: The chain ends within this total variation of the k-DPP.
 ERROR = 0.01

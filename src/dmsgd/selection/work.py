@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from dmsgd.inputs.progress import LONG, Progress, format_seconds
+from dmsgd.runtime.progress import LONG, Progress, format_seconds
 from dmsgd.selection.coverage import DECIDED, WHOLE
 from dmsgd.selection.similarity import SHARE, Similarity
 

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dmsgd.designs.build import make_design
-from dmsgd.designs.design import Design
+from dmsgd.designs.contract import Design
 from dmsgd.designs.options import CHECKS, Batches, DesignOptions, KernelName, TargetName
 from dmsgd.designs.stream import as_indexable
 from dmsgd.errors import RankError, warn_kernel

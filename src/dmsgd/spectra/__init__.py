@@ -1,5 +1,5 @@
 """Spectra: the eigenvalues and eigenvectors of a kernel that every design is built on."""
 
-from dmsgd.spectra.spectrum import Spectrum
+from dmsgd.spectra.eigenpairs import Spectrum
 
 __all__ = ["Spectrum"]

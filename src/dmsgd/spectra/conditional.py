@@ -15,10 +15,10 @@ from scipy import linalg
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.progress import EIGH, plan_work
+from dmsgd.runtime.progress import EIGH, plan_work
 from dmsgd.spectra.decompose import settle
+from dmsgd.spectra.eigenpairs import Spectrum, changed
 from dmsgd.spectra.rounding import DEPENDENT, Rounding
-from dmsgd.spectra.spectrum import Spectrum, changed
 
 
 def conditional(spectrum: Spectrum, items: IntArray) -> Spectrum:

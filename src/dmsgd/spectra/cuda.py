@@ -11,11 +11,11 @@ from torch import Tensor
 
 from dmsgd.errors import DeviceError
 from dmsgd.inputs.arrays import FloatArray, IntArray, on_host
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import format_bytes
+from dmsgd.runtime.memory import reserve
+from dmsgd.samplers.contract import PreparedSampler
 from dmsgd.samplers.cuda.sampler import cuda_sampler
-from dmsgd.samplers.protocol import PreparedSampler
-from dmsgd.samplers.rejection import DenseTables, dpp_sampler
+from dmsgd.samplers.rejection_sampling import DenseTables, dpp_sampler
 from dmsgd.spectra.decompose import eigh, empty, like, qr, solve_triangular
 from dmsgd.spectra.eigenvectors import Eigenvectors, as_eigenvectors
 

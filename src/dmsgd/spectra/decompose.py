@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, on_host
-from dmsgd.inputs.progress import EIGH, is_short, run_interruptible
+from dmsgd.runtime.progress import EIGH, is_short, run_interruptible
 from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
 
 #: Eigenvalues above this fraction of the largest come out of the Gram matrix accurate to 1e-12.

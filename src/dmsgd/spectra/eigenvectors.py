@@ -11,13 +11,13 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, on_host
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import format_bytes
 from dmsgd.polynomials import eigenvector_inclusion, weighted_squares
+from dmsgd.runtime.memory import reserve
 from dmsgd.samplers.blocks import block_sampler
+from dmsgd.samplers.contract import PreparedSampler
 from dmsgd.samplers.first_batches import with_first_batches
-from dmsgd.samplers.protocol import PreparedSampler
-from dmsgd.samplers.rejection import DenseTables, dpp_sampler, kdpp_sampler
+from dmsgd.samplers.rejection_sampling import DenseTables, dpp_sampler, kdpp_sampler
 from dmsgd.spectra.decompose import like
 from dmsgd.spectra.rounding import GRAM_LIMIT
 

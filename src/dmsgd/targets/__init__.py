@@ -2,6 +2,6 @@
 
 from dmsgd.targets.named import density
 from dmsgd.targets.named import named_target as named_target
-from dmsgd.targets.prescribe import prescribe
+from dmsgd.targets.prescription import prescribe
 
 __all__ = ["density", "prescribe"]

@@ -27,7 +27,7 @@ Errors are squared in each step, from a start that `CoarseInclusion` finds at sm
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple, final
 
@@ -36,19 +36,20 @@ from scipy import linalg
 
 from dmsgd.errors import RankError
 from dmsgd.features import Features
-from dmsgd.features.row_maps import ScaleRows
-from dmsgd.features.rows import gram, product, row_norms2
+from dmsgd.features.map_types import ScaleRows
+from dmsgd.features.products import gram, product, row_norms2
 from dmsgd.inputs.arrays import FloatArray
-from dmsgd.inputs.progress import Progress, run_interruptible
 from dmsgd.polynomials import (
     eigenvector_inclusion,
     log_polynomial,
     log_polynomial_gradient,
     ratios,
 )
+from dmsgd.runtime.progress import Progress, run_interruptible
+from dmsgd.samplers.conditional_poisson import extrapolate
 from dmsgd.spectra.decompose import eigh, like, right_singular_vectors
+from dmsgd.spectra.eigenpairs import Spectrum, spectrum_of_matrix
 from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
-from dmsgd.spectra.spectrum import Spectrum, spectrum_of_matrix
 
 #: Earlier steps that an extrapolation uses.
 MEMORY = 6
@@ -110,22 +111,6 @@ def solve(
 def _centred(theta: FloatArray) -> FloatArray:
     """Return θ with mean 0: a constant only changes the scale of the whole kernel."""
     return np.asarray(theta - theta.mean())
-
-
-def extrapolate(past: Sequence[tuple[FloatArray, FloatArray]], weights: FloatArray) -> FloatArray:
-    """Return Anderson's extrapolation: where the gap would vanish if gaps were linear in θ.
-
-    past:    (θ, gap) of each step, the last one last; a plain step goes from θ to θ + gap.
-    weights: of the entries in the size of a gap.
-    """
-    theta, gap = past[-1]
-    if len(past) == 1:
-        return theta + gap
-    moves = np.array([theta - earlier for earlier, _ in past][:-1])
-    changes = np.array([gap - earlier for _, earlier in past][:-1])
-    weighted = changes * weights
-    share, *_ = np.linalg.lstsq(weighted @ changes.T, weighted @ gap, rcond=1e-12)
-    return np.asarray(theta + gap - share @ (moves + changes))
 
 
 def spectrum_inclusion(spectrum: Spectrum, k: int) -> tuple[FloatArray, float]:

@@ -12,7 +12,7 @@ from torch.utils.data import ConcatDataset, Subset, TensorDataset
 from dmsgd.inputs.arrays import to_numpy
 from dmsgd.inputs.labels import as_labels
 from dmsgd.inputs.messages import few
-from dmsgd.inputs.progress import Progress
+from dmsgd.runtime.progress import Progress
 from dmsgd.torch.per_item import check_numbered
 
 #: Attributes in which datasets keep labels: torchvision's and ImageFolder, SVHN, PyTorch Geometric.

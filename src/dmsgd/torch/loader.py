@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from dmsgd.designs.design import unbiased_weights
+from dmsgd.designs.contract import unbiased_weights
 from dmsgd.designs.stream import Source, Stream, check_design
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
 from dmsgd.torch import distributed

@@ -23,7 +23,7 @@ import torch
 
 from dmsgd.designs.stream import Stream
 from dmsgd.inputs.arrays import IntArray
-from dmsgd.inputs.threads import in_background, thread_count
+from dmsgd.runtime.threads import in_background, thread_count
 
 #: Indices in a chunk at most, and draws in a chunk for each thread at least.
 MAX_INDICES, MIN_DRAWS_PER_THREAD = 2**16, 2

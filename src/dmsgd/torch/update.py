@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dmsgd.designs.build import SPARE, remake
-from dmsgd.designs.design import Design
+from dmsgd.designs.contract import Design
 from dmsgd.errors import RankError, warn_kernel
 from dmsgd.torch import distributed
 

@@ -13,11 +13,11 @@ from torch import Tensor
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray
 from dmsgd.polynomials import log_polynomials
+from dmsgd.samplers.contract import PreparedSampler
 from dmsgd.samplers.cuda.large_batches import draw_large
 from dmsgd.samplers.cuda.medium_batches import draw_medium, is_medium, rows_to_screen
 from dmsgd.samplers.cuda.program import program
-from dmsgd.samplers.protocol import PreparedSampler
-from dmsgd.samplers.rejection import NOT_ORTHONORMAL
+from dmsgd.samplers.rejection_sampling import NOT_ORTHONORMAL
 
 #: Item numbers in the output of one call of the kernels.
 MAX_INDICES = 2**28

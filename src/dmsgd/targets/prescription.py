@@ -8,17 +8,17 @@ import numpy as np
 
 from dmsgd.errors import TargetError
 from dmsgd.features import Features, as_features
-from dmsgd.features.row_maps import Normalize, ScaleRows
+from dmsgd.features.map_types import Normalize, ScaleRows
 from dmsgd.inputs.arrays import FloatArray, as_numbers, on_host
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size, as_positive
 from dmsgd.kernels import Kernel, Linear
 from dmsgd.kernels.pivoted_cholesky import factor
 from dmsgd.kernels.quality import Quality
+from dmsgd.runtime.memory import reserve
 from dmsgd.spectra import Spectrum
-from dmsgd.spectra.spectrum import spectrum_of_matrix
+from dmsgd.spectra.eigenpairs import spectrum_of_matrix
 from dmsgd.targets.named import as_target
 from dmsgd.targets.solver import CoarseInclusion, ScaledInclusion, newton, solve
 

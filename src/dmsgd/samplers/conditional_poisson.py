@@ -20,7 +20,7 @@ few terms of the power series suffice, so that n items cost O(n) and not O(n M).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import final
 
 import numpy as np
@@ -28,7 +28,6 @@ import numpy.typing as npt
 
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.targets.solver import extrapolate
 
 #: Items with a p up to this are summed by their power series.
 SMALL = 1 / 16
@@ -189,6 +188,22 @@ def with_inclusion(b: FloatArray, k: int) -> ConditionalPoisson:
         f"no weights were found for these inclusion probabilities: {STEPS} steps left them off by "
         f"{error:.1g} (relative); move those that are very close to 0 or 1 a little away from it"
     )
+
+
+def extrapolate(past: Sequence[tuple[FloatArray, FloatArray]], weights: FloatArray) -> FloatArray:
+    """Return Anderson's extrapolation: where the gap would vanish if gaps were linear in θ.
+
+    past:    (θ, gap) of each step, the last one last; a plain step goes from θ to θ + gap.
+    weights: of the entries in the size of a gap.
+    """
+    theta, gap = past[-1]
+    if len(past) == 1:
+        return theta + gap
+    moves = np.array([theta - earlier for earlier, _ in past][:-1])
+    changes = np.array([gap - earlier for _, earlier in past][:-1])
+    weighted = changes * weights
+    share, *_ = np.linalg.lstsq(weighted @ changes.T, weighted @ gap, rcond=1e-12)
+    return np.asarray(theta + gap - share @ (moves + changes))
 
 
 def _strength(b: FloatArray) -> float:

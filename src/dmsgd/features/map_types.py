@@ -7,8 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features.features import RowMap
-from dmsgd.features.rows import by_rows, row_norms2, scale_rows, similarity
+from dmsgd.features.contract import RowMap
+from dmsgd.features.products import by_rows, row_norms2, scale_rows, similarity
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, is_sparse
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.spectra.decompose import empty, like, solve_triangular

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar, final
 
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import format_bytes
-from dmsgd.inputs.threads import in_background
+from dmsgd.runtime.memory import reserve
+from dmsgd.runtime.threads import in_background
 
 Result = TypeVar("Result")
 

@@ -12,10 +12,10 @@ import numpy as np
 from dmsgd.errors import SamplingError
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.progress import run_interruptible
 from dmsgd.polynomials import log_polynomials
+from dmsgd.runtime.progress import run_interruptible
+from dmsgd.samplers.contract import PreparedSampler, RowArguments, RowSource
 from dmsgd.samplers.parallel import draw_in_parallel
-from dmsgd.samplers.protocol import PreparedSampler, RowArguments, RowSource
 
 #: Why a draw may not be completed.
 NOT_ORTHONORMAL = (

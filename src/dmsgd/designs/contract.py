@@ -12,10 +12,10 @@ import numpy as np
 from dmsgd.designs.html import html_repr
 from dmsgd.designs.stream import Stream, fixed_seed, kind_of
 from dmsgd.inputs.arrays import TINY, FloatArray, IntArray, as_items, as_pairs
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
-from dmsgd.inputs.threads import thread_count
+from dmsgd.runtime.memory import reserve
+from dmsgd.runtime.threads import thread_count
 
 #: Pairs of items per call of `joint` in `second_moment`.
 PAIRS = 2**20

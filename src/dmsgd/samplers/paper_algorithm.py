@@ -11,8 +11,8 @@ import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.polynomials import ratios
+from dmsgd.samplers.contract import PreparedSampler
 from dmsgd.samplers.parallel import draw_in_parallel
-from dmsgd.samplers.protocol import PreparedSampler
 
 
 def reference(spectrum: Any, k: int) -> PreparedSampler:

@@ -18,17 +18,17 @@ from typing import Any, final
 import numpy as np
 
 import dmsgd
-from dmsgd.designs.design import Design, check_range
+from dmsgd.designs.contract import Design, check_range
 from dmsgd.designs.html import html_repr
 from dmsgd.designs.stream import FIXED_K, Stream
 from dmsgd.errors import ClusterError, InputError
 from dmsgd.features.dask import check_client, map_on_workers
 from dmsgd.inputs.arrays import FloatArray, IntArray
-from dmsgd.inputs.memory import memory_limit
-from dmsgd.inputs.progress import progress_bar
 from dmsgd.inputs.scalars import Seed, as_count, as_flag, seed_key
-from dmsgd.inputs.threads import thread_count
 from dmsgd.kernels import Kernel
+from dmsgd.runtime.memory import memory_limit
+from dmsgd.runtime.progress import progress_bar
+from dmsgd.runtime.threads import thread_count
 from dmsgd.schedules.files import HEADER, ScheduleFiles, ends, sha256
 from dmsgd.schedules.record import Record, read_record, short
 

@@ -14,17 +14,17 @@ import numpy as np
 from scipy import linalg
 
 from dmsgd.features import Features, as_features
-from dmsgd.features.rows import row_norms2
+from dmsgd.features.products import row_norms2
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_items, check_nonzero
 from dmsgd.inputs.fingerprint import digest
-from dmsgd.inputs.memory import reserve
 from dmsgd.inputs.messages import counted
-from dmsgd.inputs.progress import EIGH, LONG, format_seconds, plan_work, run_interruptible
 from dmsgd.inputs.scalars import as_share
+from dmsgd.runtime.memory import reserve
+from dmsgd.runtime.progress import EIGH, LONG, format_seconds, plan_work, run_interruptible
 from dmsgd.spectra import Spectrum
 from dmsgd.spectra.decompose import solve_triangular
+from dmsgd.spectra.eigenpairs import changed, spectrum_of_matrix, truncate
 from dmsgd.spectra.rounding import EPS, Rounding
-from dmsgd.spectra.spectrum import changed, spectrum_of_matrix, truncate
 
 log = logging.getLogger("dmsgd")
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
-from dmsgd.inputs.progress import Progress
-from dmsgd.inputs.threads import thread_count
+from dmsgd.runtime.progress import Progress
+from dmsgd.runtime.threads import thread_count
+from dmsgd.samplers.contract import RowArguments
 from dmsgd.samplers.parallel import SHARES, parallel_map
-from dmsgd.samplers.protocol import RowArguments
 
 
 @final

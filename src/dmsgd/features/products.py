@@ -14,9 +14,9 @@ import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, Matrix, as_array, is_sparse, on_host
 from dmsgd.inputs.fingerprint import canonical
-from dmsgd.inputs.progress import Progress, run_interruptible
-from dmsgd.inputs.threads import thread_count
-from dmsgd.samplers.computed_rows import SparseRows, tiles
+from dmsgd.runtime.progress import Progress, run_interruptible
+from dmsgd.runtime.threads import thread_count
+from dmsgd.samplers.factored_rows import SparseRows, tiles
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.spectra.decompose import like
 from dmsgd.spectra.rounding import EPS

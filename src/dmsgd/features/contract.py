@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.features import rows
+from dmsgd.features import products
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, on_host
-from dmsgd.inputs.memory import reserve
-from dmsgd.inputs.progress import EIGH, plan_work
-from dmsgd.samplers.computed_rows import ComputedRows
+from dmsgd.runtime.memory import reserve
+from dmsgd.runtime.progress import EIGH, plan_work
+from dmsgd.samplers.factored_rows import ComputedRows
 from dmsgd.spectra.decompose import like, right_singular_vectors
+from dmsgd.spectra.eigenpairs import Spectrum, truncate
 from dmsgd.spectra.eigenvectors import Projected
 from dmsgd.spectra.rounding import Rounding
-from dmsgd.spectra.spectrum import Spectrum, truncate
 
 #: Designs that need no eigendecomposition (docs/results/large.md has their errors).
 SHORTER = (
@@ -125,7 +125,7 @@ class Features(ABC):
 
     def has_counts(self) -> bool:
         """Return whether rows are sparse and nowhere negative, as counts of words."""
-        return self.sparse_rows and all(self.map_blocks(rows.is_nonnegative, "counts"))
+        return self.sparse_rows and all(self.map_blocks(products.is_nonnegative, "counts"))
 
     def map_blocks(self, work: Callable[..., Any], name: str) -> Iterator[Any]:
         """Yield work(rows) of each block in order; `name` is shown where tasks are."""
@@ -143,30 +143,30 @@ class Features(ABC):
 
     def row_norms2(self) -> FloatArray:
         """Return |f_i|², shape (n,)."""
-        return on_host(self._join(self._each(rows.row_norms2, "norms")))
+        return on_host(self._join(self._each(products.row_norms2, "norms")))
 
     def projected_norms2(self, B: Any) -> FloatArray:
         """Return |f_i B|², shape (n,)."""
-        return on_host(self._join(self._each(rows.projected_norms2, "norms", B=B)))
+        return on_host(self._join(self._each(products.projected_norms2, "norms", B=B)))
 
     def times(self, B: Matrix) -> Any:
         """Return F B, shape (n, columns of B), where the features live."""
-        return self._join(self._each(rows.product, "times", B=B), B.shape[1])
+        return self._join(self._each(products.product, "times", B=B), B.shape[1])
 
     def similarities(self, points: Matrix, scale: float) -> Any:
         """Return exp(-|f_i - p|² / (2 scale²)) for the rows p of `points`, where F lives."""
-        parts = self._each(rows.similarity, "similarities", B=points, scale=scale)
+        parts = self._each(products.similarity, "similarities", B=points, scale=scale)
         return self._join(parts, points.shape[0])
 
     def gram_of(self, S: Any) -> Any:
         """Return (F S)ᵀ(F S), where the features live."""
-        return rows.add_up(self._each(rows.gram_of, "gram", S=S))
+        return products.add_up(self._each(products.gram_of, "gram", S=S))
 
     def gram_times(self, S: Any) -> tuple[Any, float]:
         """Return FᵀF S, where the features live, and |F S|²."""
         total: Any = 0.0
         length = 0.0
-        for part, size in self._each(rows.gram_times, "gram", S=S):
+        for part, size in self._each(products.gram_times, "gram", S=S):
             total += part
             length += size
         return total, length
@@ -178,7 +178,7 @@ class Features(ABC):
         """
         if (source := self.computed_rows(B)) is not None:
             return source.block_sums(weights)
-        found = list(self._each(rows.column_masses, "masses", B=B, weights=weights))
+        found = list(self._each(products.column_masses, "masses", B=B, weights=weights))
         return np.array([mass for mass, _ in found]), np.concatenate([b for _, b in found])
 
     def gram_masses(self, B: FloatArray) -> FloatArray | None:

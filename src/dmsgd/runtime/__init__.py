@@ -1,0 +1,1 @@
+"""What work needs of the machine: memory, threads, progress and Ctrl-C."""
