@@ -217,9 +217,9 @@ def test_labels_that_are_needed_lie_between_rounds() -> None:
     assert found == [10, 17.5, np.inf]
 
 
-@pytest.mark.parametrize("arm", NEXT)
+@pytest.mark.parametrize("arm", [*NEXT, "Refine"])
 def test_every_arm_chooses_k_items_without_a_label(arm: str) -> None:
-    chosen = NEXT[arm](now(12))
+    chosen = (NEXT | labelling.REFINE)[arm](now(12))
     assert len(set(chosen.tolist())) == 12
     assert min(chosen) >= 3
 

@@ -33,7 +33,7 @@ ARMS = {"select": "#0b7a75", "BADGE": "#d1495b", "margin": "#e9a23b", "random": 
 
 def curve(data: str, arm: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the number of labels, mean accuracy and half of its 95 % interval, as stored."""
-    kind = {"experiment": f"labelling/{data}", "arm": arm, "measure": "accuracy"}
+    kind = {"experiment": f"labelling/{data}, k=50", "arm": arm, "measure": "accuracy"}
     own = read("labelling").filter(**kind)
     grouped = own.sort("step", "seed").group_by("step", maintain_order=True).agg("value")
     found = [mean(np.asarray(each)) for each in grouped["value"].to_list()]

@@ -21,28 +21,21 @@ RIVALS, SHOWN = ("UHerding", "BADGE", "margin"), ("random", "margin", "BADGE", "
 MADE_ON = ("MNIST", "Oxford-102", "digits")
 #: What is reached, of the accuracy with all labels.
 SHARE = 0.95
-#: Other cases than rounds of labels.
-OTHERS = ("all, ", "first, ", "network", "kept, ", "parts, ", "one set")
 KS = (10, 50, 100)
 MEAN, LAST, CLASSES = "mean accuracy", "accuracy", "mean over classes"
 
 
 def rounds_there(table: pl.DataFrame, k: int) -> dict[str, str]:
     """Return data -> case of the rounds of k labels that are stored."""
-    end, found = "" if k == 50 else f", k={k}", {}
-    for case in table["experiment"].unique(maintain_order=True):
-        own = case.removeprefix("labelling/")
-        if not own.startswith(OTHERS) and own.endswith(end) and ("k=" in own) == (k != 50):
-            found[own.removesuffix(end)] = case
-    return found
+    return named(table, "", f", k={k}")
 
 
-def named(table: pl.DataFrame, name: str) -> dict[str, str]:
-    """Return data -> case of those whose name begins so."""
-    start = f"labelling/{name}, "
-    return {case.removeprefix(start): case
+def named(table: pl.DataFrame, start: str, end: str = "") -> dict[str, str]:
+    """Return data -> case of those whose name begins and ends so."""
+    start = f"labelling/{start}"
+    return {case.removeprefix(start).removesuffix(end): case
             for case in table["experiment"].unique(maintain_order=True)
-            if case.startswith(start)}  # fmt: skip
+            if case.startswith(start) and case.endswith(end)}  # fmt: skip
 
 
 def arms_there(table: pl.DataFrame, case: str) -> list[str]:
@@ -111,13 +104,19 @@ def ahead_rows(table: pl.DataFrame) -> list[list[str]]:
     return [["select less", *heads], *([arm, *(of[arm].text(2) for of in every)] for arm in ranks)]
 
 
-def lead_rows(table: pl.DataFrame, k: int = 50, measure: str = MEAN) -> list[list[str]]:
+def lead_rows(
+    table: pl.DataFrame,
+    start: str = "",
+    end: str = ", k=50",
+    measure: str = MEAN,
+    rivals: tuple[str, ...] = RIVALS,
+) -> list[list[str]]:
     """Return a row for each data set: select's accuracy, and how far it is ahead of rivals."""
-    there = rounds_there(table, k)
-    rows = [["data", "seeds", COVER, *(f"less {arm}" for arm in RIVALS)]]
+    there = named(table, start, end)
+    rows = [["data", "seeds", COVER, *(f"less {arm}" for arm in rivals)]]
     leads = []
     for data, case in there.items():
-        found = [compare(table, case, COVER, arm, measure) for arm in RIVALS]
+        found = [compare(table, case, COVER, arm, measure) for arm in rivals]
         leads.append([each.mean for each in found])
         level = values(table, case, COVER, measure)
         rows.append(
@@ -134,7 +133,7 @@ def lead_rows(table: pl.DataFrame, k: int = 50, measure: str = MEAN) -> list[lis
 
 def first_rows(table: pl.DataFrame) -> list[list[str]]:
     """Return a row for each arm: accuracy less random's, mean over sets, and average ranks."""
-    there = named(table, "first")
+    there = named(table, "first, ")
     steps = steps_there(table, next(iter(there.values())))
     found = {k: levels(table, there, LAST, k) for k in steps}
     arms = found[steps[0]][0]
@@ -149,7 +148,7 @@ def first_rows(table: pl.DataFrame) -> list[list[str]]:
 
 def first_set_rows(table: pl.DataFrame) -> list[list[str]]:
     """Return the accuracy of each first set less random's, for each data set and k."""
-    there = named(table, "first")
+    there = named(table, "first, ")
     arms = [arm for arm in arms_there(table, next(iter(there.values()))) if arm != "random"]
     rows = [["data", "k", "random", *arms]]
     for data, case in there.items():
@@ -219,7 +218,7 @@ def kept_rows(table: pl.DataFrame, data: str) -> list[list[str]]:
 
 def parts_rows(table: pl.DataFrame) -> list[list[str]]:
     """Return a row for each part that is left out: the mean over rounds less BADGE's."""
-    there = named(table, "parts")
+    there = named(table, "parts, ")
     rows = [["chosen by", *there]]
     for arm in arms_there(table, next(iter(there.values()))):
         if arm != "BADGE":
@@ -247,9 +246,10 @@ TABLES = {
     "labelling-ahead": ahead_rows,
     "labelling-leads": lead_rows,
     "labelling-last": partial(lead_rows, measure=LAST),
-    "labelling-leads-10": partial(lead_rows, k=10),
-    "labelling-leads-100": partial(lead_rows, k=100),
-    "labelling-last-100": partial(lead_rows, k=100, measure=LAST),
+    "labelling-leads-10": partial(lead_rows, end=", k=10"),
+    "labelling-leads-100": partial(lead_rows, end=", k=100"),
+    "labelling-last-100": partial(lead_rows, end=", k=100", measure=LAST),
+    "labelling-refine": partial(lead_rows, start="Refine, ", end="", rivals=("Refine", "UHerding")),
     "labelling-first": first_rows,
     "labelling-first-sets": first_set_rows,
     "labelling-needed": needed_rows,
