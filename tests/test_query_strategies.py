@@ -45,7 +45,7 @@ def labelled(count):
     return y
 
 
-@pytest.mark.parametrize("how", ["draw", "greedy", "cover"])
+@pytest.mark.parametrize("how", ["draw", "greedy", "cover", "medoids"])
 @pytest.mark.parametrize("count", [0, 1, 20])
 def test_activeml_gets_what_select_chooses(activeml, how, count):
     Strategy, classifier = activeml

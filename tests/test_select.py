@@ -82,7 +82,7 @@ def items(path):
     return [int(row["item"]) for row in table(path)]
 
 
-@pytest.mark.parametrize("how", ["draw", "greedy", "cover"])
+@pytest.mark.parametrize("how", ["draw", "greedy", "cover", "medoids"])
 @pytest.mark.parametrize("ending", ["csv", "txt", "npy"])
 def test_the_set_is_that_of_dmsgd_select(folder, ending, how):
     said = run(f"x.npy -k 8 --how {how} --seed 3 -o chosen.{ending}")

@@ -50,7 +50,7 @@ def greedy(L, k, before=()):
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
-@pytest.mark.parametrize("how", ["draw", "greedy", "cover"])
+@pytest.mark.parametrize("how", ["draw", "greedy", "cover", "medoids"])
 def test_it_works_on_anything_with_k_alone(load, how):
     X = load().data
     for k in (1, 32, 100):
@@ -234,9 +234,10 @@ def test_draws_have_the_probabilities_of_the_kernel(rng, monkeypatch, given, rou
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize("how", ["draw", "greedy", "cover"])
+@pytest.mark.parametrize("how", ["draw", "greedy", "cover", "medoids"])
 def test_numbers_of_any_size(rng, how):
     X = rng.normal(size=(40, 3))
+    X -= X.mean(0)  # of dense rows "medoids" subtracts it
     expected = dmsgd.select(X, 5, how=how, seed=0).tolist()
     for factor in (2.0**-300, 2.0**-80, 2.0**80, 2.0**450):
         for form in (np.asarray, sparse.csr_array):
@@ -247,7 +248,7 @@ def test_numbers_of_any_size(rng, how):
 
 def test_copies_come_last_and_by_quality():
     X = np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [3.0, 4.0]])
-    for how in ("draw", "greedy", "cover"):
+    for how in ("draw", "greedy", "cover", "medoids"):
         with pytest.warns(dmsgd.KernelWarning, match="distinct"):
             items = dmsgd.select(X, 3, quality=[1, 2, 1.5, 1], how=how)
         assert items.tolist() == [1, 3, 2]
@@ -258,7 +259,7 @@ def test_items_that_are_given_twice_count_once(rng):
     X[1] = X[0]
     with warnings.catch_warnings():
         warnings.simplefilter("error", dmsgd.KernelWarning)
-        for how in ("draw", "greedy", "cover"):
+        for how in ("draw", "greedy", "cover", "medoids"):
             items = dmsgd.select(X, 4, given=[0, 1], how=how, seed=0)
             assert len({*items.tolist(), 0, 1}) == 6
 
@@ -410,7 +411,7 @@ def test_few_columns_and_near_duplicates_need_no_argument(rng):
     for X, k in ((np.arange(50.0)[:, None], 40), (near, 100), ([[0.0], [1.0]], 2)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dmsgd.KernelWarning)
-            for how in ("draw", "greedy", "cover"):
+            for how in ("draw", "greedy", "cover", "medoids"):
                 assert len(set(dmsgd.select(X, k, how=how, seed=1).tolist())) == k
 
 

@@ -298,7 +298,7 @@ def test_what_cannot_be_is_said():
         model(batches="uniform").fit(X[:0], y[:0])
 
 
-@pytest.mark.parametrize("how", ["draw", "greedy", "cover"])
+@pytest.mark.parametrize("how", ["draw", "greedy", "cover", "medoids"])
 def test_a_selector_selects_what_select_does(how):
     quality = 1 + RNG.random(600)
     selector = DiverseSelector(n_to_select=30, how=how, diversity=0.6, random_state=3)

@@ -196,7 +196,7 @@ DESIGN_FUNCTIONS = {
             "diversity": POSITIVE_SHARE,
             "given": FEW_ITEMS,
             "exclude": FEW_ITEMS,
-            "how": kinds.named("draw", "greedy", "cover"),
+            "how": kinds.named("draw", "greedy", "cover", "medoids"),
             "seed": SEED,
         },
         is_selection,

@@ -86,9 +86,10 @@ WISHES = (
         click.option("--exclude", multiple=True, help=f"Items that must not be chosen: {ITEMS}"),
         click.option(
             "--how",
-            type=click.Choice(["cover", "greedy", "draw"]),
+            type=click.Choice(["cover", "medoids", "greedy", "draw"]),
             default="cover",
-            help="Best first: like the others (cover), or diverse (greedy); or a random draw.",
+            help="Best first: like the others (cover; medoids, for a first set to label), or "
+            "diverse (greedy); or a random draw.",
         ),
         click.option(
             "--metric",
@@ -124,7 +125,7 @@ def select(
     diversity: float,
     given: tuple[str, ...],
     exclude: tuple[str, ...],
-    how: Literal["cover", "greedy", "draw"],
+    how: Literal["cover", "medoids", "greedy", "draw"],
     metric: Literal["euclidean", "cosine", "precomputed"],
     cover: str | None,
     at_most: tuple[str, ...],
@@ -153,13 +154,13 @@ def select(
 
     This is dmsgd.select in Python: items are similar by exp(-d²/m), d their distance, m its median
     square. Cover (the default) chooses items to which many others are similar: what to label
-    first, or next if --quality is the model's uncertainty, and --given what is labelled. Take the
-    greedy set where --quality is relevance; without it, it prefers outliers. Draw a set that is
-    diverse and still like the data: to look at, to test on. A line compares the set with random
-    ones.
+    first, or next if --quality is the model's uncertainty, and --given what is labelled. Medoids
+    are a little better to label first. Take the greedy set where --quality is relevance; without
+    it, it prefers outliers. Draw a set that is diverse and still like the data: to look at, to test
+    on. A line compares the set with random ones.
 
     The output has the item numbers, from 0, and the columns of FEATURES that are no features. For
-    a covering set, gain is the share that an item added, covered the share that is covered with
+    cover and medoids, gain is the share that an item added, covered the share that is covered with
     it, and stands_for the weight of the items to which it is the nearest. Give the file to --given
     for the next set.
     """
@@ -180,7 +181,7 @@ def select(
     from dmsgd.report.selection import selection_page
     from dmsgd.report.sets import figures_of
     from dmsgd.runtime.threads import thread_count
-    from dmsgd.selection.result import selection_of
+    from dmsgd.selection.result import Selection, selection_of
     from dmsgd.selection.select import select as choose
     from dmsgd.selection.wishes import Wishes
 
@@ -216,16 +217,19 @@ def select(
         found = choose(
             F.to_memory().unwrap() if metric == "precomputed" else F, k, how=how, metric=metric,
             quality=about.get("quality"), diversity=diversity, given=known, exclude=barred,
-            **wishes, details=how == "cover", workers=workers, seed=seed,
+            **wishes, details=how in ("cover", "medoids"), workers=workers, seed=seed,
         )  # fmt: skip
-        covering, chosen = (found, found.items) if how == "cover" else (None, found)
+        covering = found if isinstance(found, Selection) else None
+        chosen = found if covering is None else covering.items
         F = F.mapped(Normalize()) if metric == "cosine" else F
         described = covering or selection_of(F, chosen, known, free)
         rows = None if metric == "precomputed" else F
-        figures = figures_of(rows, described, known, free, how, other)
+        made_to = how if covering is None else "cover"
+        figures = figures_of(rows, described, known, free, made_to, other)
     if known.size or barred.size:
         say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
     ways = {"draw": f"a draw, seed {seed}", "greedy": "greedily, best first"}
+    ways["medoids"] = "as medoids, best first"
     way = ways.get(how, f"to cover {other or 'the others'}, best first")
     say(f"chosen    {way}: {counted(chosen.size, 'item')} in {time.perf_counter() - began:.1f} s")
     say(f"{'spread' if covering is None else 'coverage':8}  {'; '.join(figures.sentences())}")

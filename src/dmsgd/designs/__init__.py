@@ -28,7 +28,7 @@ __all__ = [
 
 #: The modules that define these names, loaded when one is first used: `select` needs few of them.
 _HOMES = (
-    "accept_reject", "design", "options", "partition", "poisson_disk", "swap_chain", "stratified",
+    "accept_reject", "contract", "options", "partition", "poisson_disk", "swap_chain", "stratified",
     "scale",
 )  # fmt: skip
 _HOME_OF = dict(zip(__all__, _HOMES, strict=True))

@@ -1,4 +1,4 @@
-"""`select`: one set of items, chosen to cover all, greedily, or drawn from a k-DPP."""
+"""`select`: one set of items, chosen to cover all, as medoids, greedily, or from a k-DPP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dmsgd.selection.result import Selection, describe
 from dmsgd.selection.rules import Rules
 from dmsgd.selection.wishes import Metric, Wishes
 
-How = Literal["cover", "greedy", "draw"]
+How = Literal["cover", "medoids", "greedy", "draw"]
 
 
 # fmt: off
@@ -96,6 +96,13 @@ def select(
                one in the set. Best first, the same every time. Use it for what to label, with or
                without `uncertainty`. Where items are given, m is at most the median squared
                distance to the nearest of them. All other arguments but `seed` need it.
+               "medoids": a first set to label, for which it is better (docs/select.md). k-means
+               begins at the set of "cover", and runs on rows that are shortened to the median
+               length; X less its mean, unless it is sparse. Of each cell the item with the largest
+               q_i Σ_j q_j exp(-4 d² / m) is chosen, j being in its cell. Best first by what each
+               adds to the coverage, the same every time; a prefix is not the set of a smaller k.
+               Cells of given items stay theirs. Of the arguments below it takes `metric`,
+               `details` and `workers`.
                "greedy": each item adds most to det(L_Y), best first, the same every time. Use it
                where quality is relevance; without `quality` it prefers outliers. An item counts as
                a duplicate where rounding hides r: below about 1e-14, or 1e-5 in arrays of more
@@ -113,8 +120,8 @@ def select(
     duplicates: no item is chosen beside one that is chosen or given and more similar to it than
                this, such as 0.995; the cosine for metric="cosine".
     details:   return a `Selection`: the items, what each added, what it stands for, the curve.
-    workers:   threads for "cover", -1 for all cores. The set does not depend on it.
-    seed:      for "draw"; the other two are not random.
+    workers:   threads for "cover" and "medoids", -1 for all cores. The set does not depend on it.
+    seed:      for "draw"; the others are not random.
 
     "cover" knows the coverage of all items. Up to 8,192 items each choice is the best of all; of
     more, what candidates would add is estimated on a sample that grows until estimates are good,
@@ -169,7 +176,12 @@ def select(
         pool = F if metric == "precomputed" else _pool(F, metric, wishes, known, places, threads)
         return _covering(pool, q, places, known, free, metric, wishes, X)
     size = places or 0  # which is given, as `check` has seen
-    if how == "greedy":
+    if how == "medoids":
+        from dmsgd.selection.medoids import medoids
+
+        pool = RowPool(F.to_memory(), None, known, threads)
+        items = medoids(pool, q, known, free, size)
+    elif how == "greedy":
         from dmsgd.designs.greedy import greedy_items
 
         items = greedy_items(F, q, size, known, free)
@@ -177,8 +189,12 @@ def select(
         from dmsgd.selection.draw import draw_set
 
         items = draw_set(F, q, size, known, free, key)
-    free[items] = False
-    return filled(items, q, Rules(free, size - items.size))
+    left = free.copy()
+    left[items] = False
+    items = filled(items, q, Rules(left, size - items.size))
+    if wishes.details is None:
+        return items
+    return describe(pool, q, known, items, np.flatnonzero(free), None)
 
 
 def _features(X: Any, metric: Metric, name: str = "X") -> Features:

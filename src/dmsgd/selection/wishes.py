@@ -35,13 +35,12 @@ class Wishes:
     def check(self, k: int | None, how: str, metric: Metric) -> None:
         """Raise for combinations that have no meaning."""
         asked = {each.name for each in fields(self) if getattr(self, each.name) is not None}
-        if how != "cover" and asked:
-            raise InputError(f"{min(asked)} needs how='cover', got how={how!r}", how="cover")
+        if how != "cover" and (other := asked - ({"details"} if how == "medoids" else set())):
+            raise InputError(f"{min(other)} needs how='cover', got how={how!r}", how="cover")
         if how != "cover" and metric == "precomputed":
+            advice = "" if how == "medoids" else "; a k-DPP of a kernel matrix is dmsgd.KDPP(L, k)"
             raise InputError(
-                f"how={how!r} needs rows of features, not similarities; a k-DPP of a kernel matrix "
-                f"is dmsgd.KDPP(L, k)",
-                how="cover",
+                f"how={how!r} needs rows of features, not similarities{advice}", how="cover"
             )
         if k is None and not asked & {"budget", "until"}:
             raise InputError("how many items? give k, budget or until")

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.scalars import as_count, as_fraction, as_positive
 from dmsgd.selection.items import as_named_items
+from dmsgd.selection.result import Selection
 from dmsgd.selection.select import How, select
 from dmsgd.selection.wishes import Metric
 
@@ -25,9 +26,9 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
     random_state: int, RandomState or None, as in scikit-learn, for how="draw".
 
     After `fit`: `selected_idx_`, the chosen rows, best first unless how="draw"; `support_`, True
-    for these. With how="cover" there are also `gains_`, `coverage_` and `stands_for_`, which are
-    fields of `dmsgd.Selection`. There is no `transform`, which may not change the number of rows:
-    use `X[selector.selected_idx_]`. See also `dmsgd.select`, `dmsgd.Selection`.
+    for these. With how="cover" or "medoids" there are also `gains_`, `coverage_` and `stands_for_`,
+    which are fields of `dmsgd.Selection`. There is no `transform`, which may not change the number
+    of rows: use `X[selector.selected_idx_]`. See also `dmsgd.select`, `dmsgd.Selection`.
 
     >>> X = [[0.0, 0.0], [0.0, 0.1], [5.0, 5.0], [5.0, 5.1], [9.0, 0.0]]
     >>> DiverseSelector(n_to_select=3, how="greedy").fit(X).selected_idx_
@@ -93,14 +94,14 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
             budget=self.budget,
             until=self.until,
             duplicates=self.duplicates,
-            details=self.how == "cover",
+            details=self.how in ("cover", "medoids"),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
         for name in ("gains", "coverage", "stands_for"):
             self.__dict__.pop(f"{name}_", None)  # of an earlier fit
-            if self.how == "cover":
+            if isinstance(found, Selection):
                 setattr(self, f"{name}_", getattr(found, name))
-        self.selected_idx_ = found.items if self.how == "cover" else found
+        self.selected_idx_ = found.items if isinstance(found, Selection) else found
         self.support_ = np.isin(np.arange(n), self.selected_idx_)
         return self
 

@@ -1,0 +1,121 @@
+"""Medoids: a covering set that k-means moves to where its items have more others near them."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from dmsgd.features import as_features
+from dmsgd.features.products import row_norms2, scale_rows
+from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, Matrix, as_array, is_sparse
+from dmsgd.runtime.progress import Progress, plan_work
+from dmsgd.runtime.threads import one_blas_thread
+from dmsgd.samplers.parallel import parallel_map
+from dmsgd.selection.cover import cover, covering_set
+from dmsgd.selection.pool import AT_A_TIME, RowPool, distances_to
+from dmsgd.selection.rules import Rules
+
+#: Rounds of k-means at most.
+ROUNDS = 30
+#: The share of m at which the best item of a cell is found.
+NARROW = 0.25
+#: Items of a cell that its candidates are compared with, at most.
+MOST = 4096
+#: Relative differences up to this are ties, which go to the lower number.
+TIED = 1e-9
+
+
+def medoids(pool: RowPool, q: FloatArray, known: IntArray, free: BoolArray, k: int) -> IntArray:
+    """Return k free items, best first; fewer if no others are distinct and of quality above 0.
+
+    On shortened rows, k-means begins at the known items, whose centres do not move, and at a
+    covering set. Each item is the best of its cell, and if there are too few cells, others cover
+    what these leave. They are ordered by what they add to the coverage.
+    """
+    X, found = shortened(pool.F.matrix), np.empty(0, dtype=np.int64)
+    short = RowPool(as_features(X, allow_tiny=True), known=known, workers=pool.workers)
+    begin = covering_set(short, q, q, known, Rules(free, k))[0]
+    if begin.size:
+        with one_blas_thread:
+            own = cells_of(X, np.append(known, begin), known.size, q, pool.workers)
+            found = best_of_cells(pool, own - known.size, begin.size, q, free & (q > 0))
+    left = free.copy()
+    left[found] = False
+    rules, both = Rules(left, k - found.size), np.append(known, found)
+    found = np.append(found, covering_set(pool, q, q, both, rules)[0])
+    return ordered_by_gains(pool, q, known, found)
+
+
+def shortened(X: Matrix) -> Matrix:
+    """Return rows that are at most as long as the median, which is 1; dense ones less their mean.
+
+    Rows that are zero do not count for the median.
+    """
+    X = X if is_sparse(X) else X - X.mean(0)
+    lengths = np.sqrt(row_norms2(X))
+    median = np.median(lengths[lengths > 0]) if lengths.any() else 1.0
+    return scale_rows(X, 1 / np.maximum(lengths, median))
+
+
+def cells_of(X: Matrix, begin: IntArray, fixed: int, weights: FloatArray, workers: int) -> IntArray:
+    """Return the place of the centre that each row is nearest to, by k-means.
+
+    Centres begin at rows; the first `fixed` do not move, and neither do those without any weight.
+    """
+    (n, d), count = X.shape, begin.size
+    what = f"k-means of {n:,} items and {count:,} centres"
+    plan_work(float(ROUNDS) * n * d * count, 2 * count * d, what, "ask for fewer items")
+    centres, own, tell = as_array(X[begin]), np.full(n, -1), Progress(what)
+    step = max(1, AT_A_TIME // count)
+    parts = [slice(first, first + step) for first in range(0, n, step)]
+
+    def nearest(part: slice) -> IntArray:
+        return np.asarray((as_array(X[part] @ centres.T) - halves).argmax(1))
+
+    for turn in range(1, ROUNDS + 1):
+        last, halves = own, row_norms2(centres) / 2
+        own = np.concatenate(parallel_map(nearest, parts, workers))
+        if (own == last).all():
+            break
+        to_cells = sparse.csr_array((weights, own, np.arange(n + 1)), shape=(n, count)).T
+        sums = to_cells @ np.ones(n)
+        moved = fixed + np.flatnonzero(sums[fixed:])
+        centres[moved] = as_array((to_cells @ X)[moved]) / sums[moved, None]
+        tell(turn / ROUNDS)
+    return own
+
+
+def best_of_cells(
+    pool: RowPool, own: IntArray, count: int, q: FloatArray, free: BoolArray
+) -> IntArray:
+    """Return the free item of each cell with the largest q_i Σ_j q_j exp(-4 d² / m), j in the cell.
+
+    own: the cell of each item, negative for those of known items; cells without a free item have
+         none.
+    """
+    order, square = np.argsort(own, kind="stable"), NARROW * pool.square
+    ends = np.searchsorted(own[order], np.arange(count + 1))
+
+    def best(cell: int) -> list[int]:
+        inside = order[ends[cell] : ends[cell + 1]]
+        items, some = inside[free[inside]], inside[:: max(1, -(-inside.size // MOST))]
+        sums = [
+            np.exp(D / -square) @ q[some]
+            for _, D in distances_to(pool.F.take(some), pool.F.take(items))
+        ]
+        values = q[items] * np.concatenate([*sums, np.empty(0)])
+        return items[values >= (1 - TIED) * values.max(initial=0.0)][:1].tolist()
+
+    return np.concatenate(parallel_map(best, range(count), pool.workers)).astype(np.int64)
+
+
+def ordered_by_gains(pool: RowPool, q: FloatArray, known: IntArray, found: IntArray) -> IntArray:
+    """Return items in the order of what each adds to what the known ones and those before cover."""
+    both = np.append(known, found)
+    some = as_features(pool.F.take(both), allow_tiny=True)
+    part = RowPool(some, pool.F, workers=pool.workers, square=pool.square)
+    places = np.arange(both.size)
+    rules = Rules(places >= known.size, found.size)
+    order = cover(part, q[both], q, places[: known.size], rules)
+    rest = np.setdiff1d(places[known.size :], order)  # which add nothing
+    return both[np.append(order, rest)]
