@@ -50,8 +50,11 @@ REFINE = {"UHerding": coverage.uherding, "Refine": coverage.refine, COVER: arms.
 REFINE_SEEDS = 3
 #: Arms of the network.
 FEW = ("random", "margin", "BADGE", "CLUE", "TypiClust", "MaxHerding", "UHerding", COVER)
-#: Labels of the first set, and the sets with pools that are large enough.
+#: Labels of the first set, the sets with pools that are large enough, and how the strongest arms
+#: were run again: with which seeds.
 BUDGETS = (10, 50, 200)
+AGAIN, NEW, AGAIN_SEEDS = ("random", "k-means medoids", "TypiClust", "MaxHerding", "select",
+                           "select, medoids"), 420, 10  # fmt: skip
 LARGE = tuple(data for data in DATA if data not in SMALL or data == "Spambase")
 #: Data of which a part is kept with their seeds, how many percent, items at first.
 KEPT, PERCENTS, MANY = {"MNIST": 20, "Fashion-MNIST": 20, "Debian": 5}, (5, 10, 30), 8000
@@ -106,6 +109,12 @@ def cases(quick: bool = False) -> list[Case]:
                  partial(first.run_first, budgets=BUDGETS), SEEDS)
             for data in LARGE
         ),
+        *(
+            Case(f"labelling/first again, {data}", partial(make, data=data),
+                 arms_of({name: first.FIRST[name] for name in AGAIN}),
+                 partial(first.run_first, budgets=BUDGETS), AGAIN_SEEDS, first=NEW)
+            for data in LARGE
+        ),
         Case("labelling/network", images, arms_of({name: NEXT[name] for name in FEW}), learn,
              NETWORK_SEEDS),
         *(
@@ -115,7 +124,7 @@ def cases(quick: bool = False) -> list[Case]:
             for data, seeds in KEPT.items()
         ),
     ]  # fmt: skip
-    return [replace(case, first=FRESH) for case in found]
+    return [replace(case, first=case.first or FRESH) for case in found]
 
 
 def tiny() -> list[Case]:

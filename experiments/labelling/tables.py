@@ -14,7 +14,7 @@ from experiments.labelling.ranks import Ranks, diagram, ranks_of
 if TYPE_CHECKING:
     import polars as pl
 
-COVER = "select"
+COVER, MEDOIDS = "select", "select, medoids"
 #: Rivals whose differences have intervals, and the arms of the table of labels that are needed.
 RIVALS, SHOWN = ("UHerding", "BADGE", "margin"), ("random", "margin", "BADGE", "UHerding", COVER)
 #: Data that select was made on, with other seeds.
@@ -131,18 +131,20 @@ def lead_rows(
     return rows
 
 
-def first_rows(table: pl.DataFrame) -> list[list[str]]:
-    """Return a row for each arm: accuracy less random's, mean over sets, and average ranks."""
-    there = named(table, "first, ")
+def first_rows(table: pl.DataFrame, start: str = "first, ") -> list[list[str]]:
+    """Return a row for each arm: accuracy less random's, and medoids less it; means over sets."""
+    there = named(table, start)
     steps = steps_there(table, next(iter(there.values())))
     found = {k: levels(table, there, LAST, k) for k in steps}
     arms = found[steps[0]][0]
-    ranks = {k: ranks_of(*each) for k, each in found.items()}
-    rows = [["chosen by", *(f"k = {k}" for k in steps), *(f"rank, k = {k}" for k in steps)]]
+    heads = [f"{of}k = {k}" for of in ("", f"{MEDOIDS} less it, ") for k in steps]
+    rows = [["chosen by", *heads]]
     for at, arm in enumerate(arms):
-        leads = [mean(each[:, at] - each[:, arms.index("random")]) for _, each in found.values()]
-        places = [f"{each.means[each.arms.index(arm)]:.2f}" for each in ranks.values()]
-        rows.append([arm, *("" if arm == "random" else lead.text() for lead in leads), *places])
+        above, behind = ([mean(sign * (each[:, at] - each[:, arms.index(base)])).text()
+                          for _, each in found.values()]
+                         for sign, base in ((1, "random"), (-1, MEDOIDS)))  # fmt: skip
+        rows.append([arm, *([""] * len(steps) if arm == "random" else above),
+                     *([""] * len(steps) if arm == MEDOIDS else behind)])  # fmt: skip
     return rows
 
 
@@ -251,6 +253,7 @@ TABLES = {
     "labelling-last-100": partial(lead_rows, end=", k=100", measure=LAST),
     "labelling-refine": partial(lead_rows, start="Refine, ", end="", rivals=("Refine", "UHerding")),
     "labelling-first": first_rows,
+    "labelling-first-again": partial(first_rows, start="first again, "),
     "labelling-first-sets": first_set_rows,
     "labelling-needed": needed_rows,
     "labelling-network": network_rows,
