@@ -1,15 +1,16 @@
 """How much of the pool `dmsgd.select` covers, beside greedy over all items, k-means and others.
 
     python benchmarks/covering.py                    # Debian, MNIST, clusters and normals
-    python benchmarks/covering.py debian --peers     # beside k-means medoids and apricot
+    python benchmarks/covering.py normals-10000-8 --peers    # beside others that are installed
     python benchmarks/covering.py clusters-1000000-384 --k 1000 --gpu --no-exact
     python benchmarks/covering.py clusters-300000-128 --k 10000 --no-exact
 
 Coverage is the mean similarity exp(-d² / m) to the nearest chosen item. "share" is the gain over
 random sets, of which five are averaged, divided by that of greedy over all items. Those take many
-times as long: --no-exact leaves them out. Seconds are of CPU time, of the clock with --gpu or
---workers. No constant of `select` was chosen on MNIST, but clusters-60000-64 and Debian were looked
-at, and clusters of other seeds.
+times as long: --no-exact leaves them out. Peers have the same similarities where they take any, are
+run once before they are timed, and are left out for more items than they can hold. Seconds are of
+CPU time, of the clock with --gpu or --workers. No constant of `select` was chosen on MNIST, but
+clusters-60000-64 and Debian were looked at, and clusters of other seeds.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import argparse
 import importlib.util
 import resource
 import time
+from functools import partial
 
 import numpy as np
 
@@ -67,7 +69,13 @@ def covered(X, items, square):
     return float(best.mean())
 
 
-def medoids(X, k):
+def similarities(X, square):
+    """Return all similarities."""
+    norms = (X**2).sum(1)
+    return np.exp(np.minimum(2 * X @ X.T - norms - norms[:, None], 0) / square)
+
+
+def k_means(X, k, square):
     """Return the item nearest to each centre of k-means."""
     from sklearn.cluster import MiniBatchKMeans
 
@@ -77,12 +85,39 @@ def medoids(X, k):
 
 
 def apricot(X, k, square):
-    """Return apricot's set, of all similarities at once."""
+    """Return apricot's facility location."""
     from apricot import FacilityLocationSelection
 
-    norms = (X**2).sum(1)
-    S = np.exp(-np.maximum(norms[:, None] + norms - 2 * X @ X.T, 0) / square)
+    S = similarities(X, square)
     return FacilityLocationSelection(k, metric="precomputed", optimizer="lazy").fit(S).ranking
+
+
+def submodlib(X, k, square):
+    """Return submodlib's facility location."""
+    from submodlib import FacilityLocationFunction
+
+    S = similarities(X, square).astype(np.float32)
+    function = FacilityLocationFunction(len(X), mode="dense", sijs=S, separate_rep=False)
+    chosen = function.maximize(k, optimizer="LazyGreedy", show_progress=False)
+    return np.array([item for item, _ in chosen])
+
+
+def pyversity(X, k, square):
+    """Return pyversity's cover, which has similarities of its own."""
+    from pyversity import diversify
+
+    return diversify(X, np.ones(len(X)), k, strategy="cover", diversity=1.0).indices
+
+
+#: The modules of peers, and the most items that they are given.
+PEERS = {
+    "select": ("dmsgd", 10**9, lambda X, k, square: dmsgd.select(X, k)),
+    "select, medoids": ("dmsgd", 10**9, lambda X, k, square: dmsgd.select(X, k, how="medoids")),
+    "k-means medoids": ("sklearn", 10**9, k_means),
+    "apricot": ("apricot", 16_000, apricot),
+    "submodlib": ("submodlib", 16_000, submodlib),
+    "pyversity": ("pyversity", 16_000, pyversity),
+}
 
 
 def timed(choose, clock):
@@ -123,15 +158,13 @@ def main():
             best, seconds = timed(choose, clock)
             coverage.WHOLE = before
             ways[f"greedy over all ({seconds:.1f} s)"] = lambda k, best=best: best[:k]
-        if asked.peers:
+        for peer, (module, most, find) in PEERS.items() if asked.peers else ():
+            if len(X) > most or not importlib.util.find_spec(module):
+                continue
+            find(X[:500], 5, square)  # which may compile
             for k in asked.k:
-                found, seconds = timed(lambda k=k, X=X: medoids(X, k), clock)
-                ways[f"k-means medoids, k = {k} ({seconds:.1f} s)"] = (
-                    lambda size, k=k, found=found: found if size == k else None
-                )
-            if len(X) <= 16_000 and importlib.util.find_spec("apricot"):
-                found, seconds = timed(lambda X=X, k=largest, s=square: apricot(X, k, s), clock)
-                ways[f"apricot ({seconds:.1f} s)"] = lambda k, found=found: found[:k]
+                found, seconds = timed(partial(find, X, k, square), clock)
+                ways[f"{peer}, k = {k} ({seconds:.2f} s)"] = {k: found}.get
         rng = np.random.default_rng(0)
         for k in asked.k:
             random = [covered(X, rng.choice(len(X), k, replace=False), square) for _ in range(5)]

@@ -8,12 +8,11 @@ import numpy as np
 
 from dmsgd.features.products import is_small
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray
-from dmsgd.inputs.messages import counted
 from dmsgd.runtime.threads import one_blas_thread
 from dmsgd.selection.coverage import Coverage, SmallCoverage, coverage_of
 from dmsgd.selection.pool import MemoryPool
 from dmsgd.selection.rules import Rules
-from dmsgd.selection.work import Work
+from dmsgd.selection.work import announce_cover
 
 #: Gains below this share of the largest, or of what is covered, are rounding.
 NOTHING = 1e-6
@@ -113,9 +112,8 @@ def _at_one_scale(
     missing: demand that is to be covered.
     copies:  the squared distance from a chosen candidate up to which others are closed.
     """
-    vector, chosen, least, left = state.similarity.vector, [], -1.0, rules.k - rules.count
-    what = f"a covering set of {counted(left, 'item')} of {pool.n:,}"
-    work = Work(state.similarity, left, what, pool.is_part)
+    vector, chosen, least = state.similarity.vector, list[int](), -1.0
+    tell = announce_cover(state.similarity, rules.k - rules.count, pool.is_part)
     price, met = None, missing * (1 - NOTHING)
     if by_cost and rules.costs is not None:
         shares = rules.costs / rules.costs.max()
@@ -135,5 +133,5 @@ def _at_one_scale(
             state.take(item)
         if copies >= 0:
             live &= ~pool.near(item, copies)
-        work(len(chosen))
+        tell(len(chosen))
     return np.array(chosen, dtype=np.int64)

@@ -22,7 +22,7 @@ from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix
 from dmsgd.runtime.memory import reserve, total_memory
 from dmsgd.selection.cover import covering_set
 from dmsgd.selection.coverage import Draws
-from dmsgd.selection.pool import Pool, RowPool, distances_to
+from dmsgd.selection.pool import Pool, RowPool, distances_to, scale_beside
 from dmsgd.selection.result import LONGEST, describe
 from dmsgd.selection.rules import Rules
 
@@ -79,8 +79,7 @@ class PartsPool(Pool):
         if self.same and known.size:
             work = partial(_nearest, points=self.points)
             near = np.concatenate(list(F.map_blocks(work, "nearest")))
-            apart = near[near > 0]
-            self.square = min(square, float(np.median(apart)) if apart.size else square)
+            self.square = scale_beside(square, near)
 
     def each(
         self, chosen: IntArray, work: Callable[..., Any], demand: FloatArray

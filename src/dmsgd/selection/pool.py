@@ -130,10 +130,7 @@ class RowPool(MemoryPool):
             return
         self.square = self.median = median_square(covered)
         if self.same and len(known):
-            near = self.nearest(known)
-            self.square = min(
-                self.square, float(np.median(near[near > 0])) if near.any() else self.square
-            )
+            self.square = scale_beside(self.median, self.nearest(known))
 
     def similarity(self, square: float) -> Similarity:
         """Return the similarities at this scale, where the rows are."""
@@ -164,6 +161,17 @@ class RowPool(MemoryPool):
         """Return which candidates are no further from one of them than this."""
         one, X = self.F.take(np.array([item])), self.F.unwrap()
         return np.concatenate([found[:, 0] <= square for _, found in distances_to(one, X)])
+
+
+def scale_beside(square: float, near: FloatArray) -> float:
+    """Return the scale: at most the median of squared distances to the nearest known item."""
+    apart = near[near > 0]
+    return min(square, float(np.median(apart))) if apart.size else square
+
+
+def in_memory(F: Features) -> Features:
+    """Return features in memory or on a GPU."""
+    return F.to_memory() if F.unwrap() is F else F
 
 
 def distances_to(rows: Any, X: Any) -> Iterator[tuple[slice, FloatArray]]:

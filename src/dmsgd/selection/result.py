@@ -12,7 +12,7 @@ from dmsgd.features import Features
 from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_count
-from dmsgd.selection.pool import Pool, RowPool
+from dmsgd.selection.pool import Pool, RowPool, in_memory
 
 #: Random orders that a set is compared with, the candidates of one, and the items of which the
 #: coverage is measured, at most.
@@ -164,7 +164,7 @@ def coverage_of(chosen: Selection, items: IntArray) -> float:
 
 def selection_of(F: Features, items: IntArray, known: IntArray, free: IntArray) -> Selection:
     """Return what a set of items covers, however it was chosen."""
-    pool = RowPool(F.to_memory() if F.unwrap() is F else F, known=known)
+    pool = RowPool(in_memory(F), known=known)
     return describe(pool, np.ones(F.n), known, items, free, None)
 
 

@@ -15,7 +15,7 @@ from dmsgd.inputs.scalars import Seed, as_choice, as_count, as_flag, seed_key
 from dmsgd.runtime.threads import thread_count
 from dmsgd.selection.cover import covering_set
 from dmsgd.selection.items import as_named_items
-from dmsgd.selection.pool import MatrixPool, MemoryPool, Pool, RowPool
+from dmsgd.selection.pool import MatrixPool, MemoryPool, Pool, RowPool, in_memory
 from dmsgd.selection.result import Selection, describe
 from dmsgd.selection.rules import Rules
 from dmsgd.selection.wishes import Metric, Wishes
@@ -161,7 +161,7 @@ def select(
     key = seed_key(seed) if how == "draw" or seed is not None else 0
     threads = thread_count(workers)
     F: Any = MatrixPool(X, threads) if metric == "precomputed" else _features(X, metric)
-    F = _in_memory(F) if how != "cover" else F
+    F = in_memory(F) if how != "cover" else F
     q = np.ones(F.n) if quality is None else aligned(quality, X, "quality")
     q = as_quality(q, F.n, diversity)
     known = as_named_items(given, X, F.n, "given")
@@ -211,17 +211,12 @@ def _features(X: Any, metric: Metric, name: str = "X") -> Features:
     return F
 
 
-def _in_memory(F: Features) -> Features:
-    """Return features in memory or on a GPU."""
-    return F.to_memory() if F.unwrap() is F else F
-
-
 def _pool(
     F: Features, metric: Metric, wishes: Wishes, known: IntArray, k: int | None, workers: int
 ) -> Pool:
     """Return the candidates F, and what they are to cover."""
     rows = wishes.split_cover()[0]
-    other = None if rows is None else _in_memory(_features(rows, metric, "cover"))
+    other = None if rows is None else in_memory(_features(rows, metric, "cover"))
     if other is not None and other.d != F.d:
         raise InputError(f"cover has {other.d} columns and X has {F.d}; give both the same ones")
     if F.unwrap() is F:

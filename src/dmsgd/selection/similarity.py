@@ -11,12 +11,13 @@ from abc import ABC, abstractmethod
 from typing import Any, final
 
 import numpy as np
-from scipy import sparse
 
 from dmsgd.features.products import float32_rows, is_small, multiply
 from dmsgd.inputs.arrays import FloatArray, IntArray, is_sparse
 from dmsgd.samplers.parallel import parallel_map
 
+#: Item numbers, None for all.
+Some = IntArray | None
 #: Rows of a product, and columns of one with many rows; candidates or items that one thread takes
 #: at a time. Constants, so that sums are rounded in one way.
 TILE, WIDTH, SHARE = 512, 256, 2**11
@@ -48,17 +49,10 @@ class Similarity(ABC):
     xp: Any = np
 
     @abstractmethod
-    def gained(
-        self,
-        candidates: IntArray | None,
-        items: IntArray | None,
-        low: Any,
-        high: Any,
-        weights: Any,
-    ) -> Any:
-        """Return Σ_j w_j max(min(S_ij, high_j) - low_j, 0) for the candidates i, None for all.
+    def gained(self, candidates: Some, items: Some, low: Any, high: Any, weights: Any) -> Any:
+        """Return Σ_j w_j max(min(S_ij, high_j) - low_j, 0) for the candidates i; j is in `items`.
 
-        j runs over `items`, None for all; low, high and weights are float32 arrays of their size.
+        low, high and weights are float32 arrays of the size of `items`; high may be one number.
         """
 
     @abstractmethod
@@ -128,14 +122,7 @@ class Rows(Similarity):
             self._local.buffer = np.empty(TILE**2, dtype=np.float32)
         return self._local.buffer
 
-    def gained(
-        self,
-        candidates: IntArray | None,
-        items: IntArray | None,
-        low: Any,
-        high: Any,
-        weights: Any,
-    ) -> FloatArray:
+    def gained(self, candidates: Some, items: Some, low: Any, high: Any, weights: Any) -> Any:
         """Return what candidates add, by tiles of constant width that are added in order."""
         some, everything = candidates is not None, slice(None)
         A, left = ((part[candidates if some else everything]) for part in (self.X, self.left))
@@ -174,7 +161,7 @@ class Rows(Similarity):
         """Add to `out` what rows A add to rows B; their products are made tile by tile."""
         from dmsgd.compiled.cover import add_gains, add_gains_of_rows
 
-        if not sparse.issparse(A):
+        if not is_sparse(A):
             add_gains_of_rows(A, left, B, *limits, tile, self._buffer(), out)
             return
         for mine in _slices(left.size, tile[0]):
@@ -240,14 +227,7 @@ class Kept(Similarity):
         self._symmetric = same and of_rows
         self.N, self.n = T.shape
 
-    def gained(
-        self,
-        candidates: IntArray | None,
-        items: IntArray | None,
-        low: Any,
-        high: Any,
-        weights: Any,
-    ) -> FloatArray:
+    def gained(self, candidates: Some, items: Some, low: Any, high: Any, weights: Any) -> Any:
         """Return what candidates add; to the items one by one."""
         if candidates is not None or is_small(self.n, self.N):
             if candidates is not None and self._symmetric and items is None:
@@ -287,14 +267,7 @@ class Graph(Similarity):
         self.by_candidate, self.by_item, self.same = S, S.tocsc(), same
         self.n, self.N = S.shape
 
-    def gained(
-        self,
-        candidates: IntArray | None,
-        items: IntArray | None,
-        low: Any,
-        high: Any,
-        weights: Any,
-    ) -> FloatArray:
+    def gained(self, candidates: Some, items: Some, low: Any, high: Any, weights: Any) -> Any:
         """Return what candidates add."""
         if candidates is None:
             part = self.by_item if items is None else self.by_item[:, items]

@@ -7,10 +7,10 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import final
 
 import numpy as np
 
+from dmsgd.inputs.messages import counted
 from dmsgd.runtime.progress import LONG, Progress, format_seconds
 from dmsgd.selection.coverage import DECIDED, WHOLE
 from dmsgd.selection.similarity import SHARE, Similarity
@@ -33,32 +33,26 @@ def expected_columns(k: int, N: int) -> float:
     return whole if N <= WHOLE else min(whole, 4 * N**0.6 * math.sqrt(k))
 
 
-@final
-class Work:
-    """Announces a long choice of k candidates and logs its progress.
+def announce_cover(similarity: Similarity, k: int, is_part: bool) -> Callable[[int], None]:
+    """Announce a long choice of k candidates; return what logs how far it is, by items chosen.
+
+    The rest takes as much longer than expected as what is done.
 
     is_part: of a larger one: it is not announced, and in other threads and processes it is silent.
     """
-
-    def __init__(self, similarity: Similarity, k: int, what: str, is_part: bool = False) -> None:
-        self.silent = is_part and threading.current_thread() is not threading.main_thread()
-        self.k, self.N, self.progress = k, similarity.N, Progress(what)
-        columns = expected_columns(k, similarity.N)
-        self.long = columns * similarity.n >= PAIRS
-        if is_part or not self.long:
-            return
+    columns = expected_columns(k, similarity.N)
+    silent = is_part and threading.current_thread() is not threading.main_thread()
+    if silent or columns * similarity.n < PAIRS:
+        return lambda chosen: None
+    what = f"a covering set of {counted(k, 'item')} of {similarity.n:,}"
+    progress = Progress(what)
+    if not is_part:
         each, step = _seconds(similarity)
         seconds = columns * each + k * step
         if seconds > LONG:
             more = f"; {ADVICE}" if seconds > VERY_LONG else ""
             log.warning("%s takes about %s%s", what, format_seconds(seconds), more)
-
-    def __call__(self, chosen: int) -> None:
-        """Log how far it is: the rest takes as much longer than expected as what is done."""
-        if self.silent or not self.long:
-            return
-        done, all_ = (expected_columns(count, self.N) for count in (chosen, self.k))
-        self.progress(done / all_)
+    return lambda chosen: progress(expected_columns(chosen, similarity.N) / columns)
 
 
 def _seconds(similarity: Similarity) -> tuple[float, float]:
