@@ -48,7 +48,7 @@ def labelling(axes: Axes) -> None:
     colours = [GREEN if arm == "select" else GREY for arm in found.arms]
     axes.barh(found.arms, found.means, color=colours, height=0.7)
     for place, rank in enumerate(found.means):
-        axes.text(rank + 0.15, place, f"{rank:.1f}", va="center", fontsize=8)
+        axes.text(rank + 0.15, place, f"{rank:.2f}", va="center", fontsize=8)
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
     axes.set_title("labelling in rounds of 50: average rank on 12 data sets", fontsize=9)

@@ -45,7 +45,7 @@ def uses(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
     tailed = {arm: values(stored["long_tailed"], "long_tailed/mnist", arm, "accuracy").mean()
               for arm in ("stratified", "WeightedRandomSampler", "shuffled")}  # fmt: skip
     ranks, lead = ranked(stored["labelling"], 50, MEAN), ahead(stored["labelling"], 50, MEAN)
-    places = [f"{arm} {rank:.1f}" for arm, rank in zip(ranks.arms, ranks.means, strict=True)]
+    places = [f"{arm} {rank:.2f}" for arm, rank in zip(ranks.arms, ranks.means, strict=True)]
     clients = compare(stored["federated"], "federated/mnist, shards, k=10",
                       "partition of cells by last update", "shuffled", "mean accuracy")  # fmt: skip
     length = [compare(stored["r8"], "r8", arm, "shuffled", "average accuracy").text(1)
