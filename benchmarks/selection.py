@@ -129,11 +129,18 @@ def greedy_sets():
 def labelling():
     """Print the times of choosing 50 items to label, 250 being labelled, as ratios to cover.
 
-    BADGE and facility location in NumPy are those of experiments/labelling.py. apricot compiles its
+    BADGE and facility location in NumPy are those of experiments/labelling. apricot compiles its
     loops anew on every call; like NumPy's, its time includes all similarities.
     """
-    from experiments.labelling.arms import badge, facility_location
+    from experiments.labelling.arms import badge
+    from experiments.labelling.coverage import distances, greedy_cover
     from experiments.labelling.rounds import Round
+
+    def facility_location(now):
+        D = distances(now.X)
+        S = np.exp(D / -np.median(D[:500]))
+        weights = np.where(np.isin(np.arange(len(S)), now.labelled), 0.0, now.u)
+        return greedy_cover(S, weights, S[now.labelled].max(0), now.free, now.k, now.rng)
 
     def apricot(now):
         from apricot import FacilityLocationSelection
@@ -152,7 +159,7 @@ def labelling():
         "greedy, given": lambda now: by_select(now, "greedy"),
         "greedy, exclude": lambda now: by_select(now, "greedy", "exclude"),
         "BADGE": badge,
-        "facility location, NumPy": lambda now: facility_location(now, times=1.0),
+        "facility location, NumPy": facility_location,
     }
     if importlib.util.find_spec("apricot"):
         ways["facility location, apricot"] = apricot
@@ -161,7 +168,7 @@ def labelling():
         X, rng = candidates(n, d)[0], np.random.default_rng(1)
         odds = np.exp(5 * X @ X[:50].T)
         P, labelled = odds / odds.sum(1)[:, None], rng.choice(n, 250, replace=False)
-        now = Round(X, [], P, labelled, 50, rng)
+        now = Round(X, P, labelled, 50, rng)
         seconds = [cpu_seconds(lambda way=way, now=now: way(now)) for way in ways.values()]
         cells = [human(seconds[0]), *(f"{human(s)} ({s / seconds[0]:.2f} x)" for s in seconds[1:])]
         print(f"| {n:,} x {d} |", " | ".join(cells), "|", flush=True)

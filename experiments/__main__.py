@@ -26,7 +26,7 @@ from experiments.slices import about
 
 #: The paper's, in its order, then our own studies.
 PAPER = ("toy", "synthetic_lda", "r8", "r8_cost", "flowers", "mnist", "mnist_cost")
-BEYOND = ("topics", "debian", "long_tailed", "federated", "labelling", "labels", "advice")
+BEYOND = ("topics", "debian", "long_tailed", "federated", "labelling", "advice")
 EXPERIMENTS = (*PAPER, *BEYOND)
 #: Studies of an earlier version, whose code is in the history. Their runs are in `results`, and
 #: their tables in docs/results: what no experiment makes is read from the CSV file of its name.

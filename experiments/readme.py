@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from experiments.core.compare import compare, values
+from experiments.labelling.tables import MEAN, ahead, ranked
 
 #: Claims of the paper: what, its figure, results, case, arm, measure, step, digits.
 CLAIMS = [
@@ -23,8 +24,6 @@ CLAIMS = [
     ("the same, averaged over training", "better", "mnist", "mnist/k=200", "k-DPP",
      "mean accuracy", None, 2),
 ]  # fmt: skip
-#: The data sets on which items are labelled in rounds.
-POOLS = ("MNIST", "R8", "Oxford-102", "Debian", "robot sonar")
 
 
 def paper(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
@@ -45,10 +44,8 @@ def uses(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
     """Return what to use when, with what was measured."""
     tailed = {arm: values(stored["long_tailed"], "long_tailed/mnist", arm, "accuracy").mean()
               for arm in ("stratified", "WeightedRandomSampler", "shuffled")}  # fmt: skip
-    pools = stored["labelling"]
-    ahead = [compare(pools, f"labelling/{name}", "cover", "BADGE", "mean accuracy").text(1)
-             for name in POOLS]  # fmt: skip
-    above = ", ".join(f"{name} {gain}" for name, gain in zip(POOLS, ahead, strict=True))
+    ranks, lead = ranked(stored["labelling"], 50, MEAN), ahead(stored["labelling"], 50, MEAN)
+    places = [f"{arm} {rank:.2f}" for arm, rank in zip(ranks.arms, ranks.means, strict=True)]
     clients = compare(stored["federated"], "federated/mnist, shards, k=10",
                       "partition of cells by last update", "shuffled", "mean accuracy")  # fmt: skip
     length = [compare(stored["r8"], "r8", arm, "shuffled", "average accuracy").text(1)
@@ -62,7 +59,8 @@ def uses(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
          f"{tailed['shuffled']:.1f}; `WeightedRandomSampler` is level, "
          f"{tailed['WeightedRandomSampler']:.1f}"],
         ["a pool to label", "`select(X, k, quality=u, given=labelled)`",
-         f"points above BADGE over ten rounds: {above}"],
+         f"average rank among {len(ranks.arms)} ways on 12 data sets: {', '.join(places[:3])}; "
+         f"{lead['UHerding'].text(1)} points above UHerding, {lead['BADGE'].text(1)} above BADGE"],
         ["clients, sites or sensors to choose from", "`Partition(cells(updates, k))`",
          f"federated averaging, two labels per client: {clients.text(1)} points above shuffling"],
         ["long and short documents, a topic model", "`Weighted(weights=lengths, k=k)`",

@@ -1,6 +1,6 @@
 """Run a part of an experiment for a given time, and keep what is done in its journal.
 
-    python -m experiments.slices labels --only k=10 --workers 16 --time-limit 500 --out build
+    python -m experiments.slices labelling --only k=10 --workers 16 --time-limit 500 --out build
 
 For machines that have neither polars nor rich. Runs are done seed by seed, so that what is done is
 a balanced part. `python -m experiments` goes on from the journal of an experiment that it lists.

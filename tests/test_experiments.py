@@ -28,7 +28,7 @@ from experiments.core.protocol import at_the_edge, best_rates, results
 from experiments.models import softmax
 
 #: Experiments that compare no trainings, and a measure that is of batches alone.
-UNTRAINED, OF_BATCHES = ("r8_cost", "mnist_cost", "labelling", "labels"), {"variance"}
+UNTRAINED, OF_BATCHES = ("r8_cost", "mnist_cost", "labelling"), {"variance"}
 #: Experiments whose figures show models that are not stored: those of the tiny data are drawn.
 TRAINED_AGAIN = ("r8",)
 #: Values that depend on the clock.

@@ -24,17 +24,16 @@ sys.path.append(str(ROOT))  # for experiments, which are not installed
 
 from experiments.core.compare import mean
 from experiments.core.table import read
-from experiments.labelling.arms import COVER, MAIN
+from experiments.labelling import NEXT
 from experiments.labelling.rounds import run, task
 
-#: Arms by the names of the tutorial, and their colours.
-ARMS = {"select": COVER, "BADGE": "BADGE", "margin": "margin", "random": "random"}
-COLOURS = ("#0b7a75", "#d1495b", "#e9a23b", "#7a7a7a")
+#: Arms of the tutorial, and their colours.
+ARMS = {"select": "#0b7a75", "BADGE": "#d1495b", "margin": "#e9a23b", "random": "#7a7a7a"}
 
 
 def curve(data: str, arm: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the number of labels, mean accuracy and half of its 95 % interval, as stored."""
-    kind = {"experiment": f"labelling/{data}", "arm": ARMS[arm], "measure": "accuracy"}
+    kind = {"experiment": f"labelling/{data}, k=50", "arm": arm, "measure": "accuracy"}
     own = read("labelling").filter(**kind)
     grouped = own.sort("step", "seed").group_by("step", maintain_order=True).agg("value")
     found = [mean(np.asarray(each)) for each in grouped["value"].to_list()]
@@ -54,7 +53,7 @@ def draw(path: Path) -> None:
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     panels = {"Oxford-102: 102 kinds of flowers": "Oxford-102", "R8: 8 topics of news": "R8"}
     for axes, (title, data) in zip(figure.subplots(1, 2), panels.items(), strict=True):
-        for arm, colour in zip(ARMS, COLOURS, strict=True):
+        for arm, colour in ARMS.items():
             labels, middle, half = curve(data, arm)
             axes.fill_between(labels, middle - half, middle + half, color=colour, alpha=0.15, lw=0)
             axes.plot(labels, middle, color=colour, label=arm, lw=2 if arm == "select" else 1.4)
@@ -72,9 +71,9 @@ def main() -> None:
     if not Path(os.environ.get("DMSGD_DATA", ""), "flowers102").is_dir():
         print("no run: set DMSGD_DATA to a folder that holds flowers102/features.npz")
         return
-    start = task(0, "Oxford-102", k=50, pool=6000, tested=2000)
-    for arm, name in ARMS.items():
-        rows = run(start, MAIN[name], seed=0, rate=0.0, rounds=10, units=0)
+    start = task(0, "Oxford-102", k=50, pool=4000, tested=4000)
+    for arm in ARMS:
+        rows = run(start, NEXT[arm], seed=0, rate=0.0, rounds=10)
         found = [f"{value:.0f}" for _, measure, value in rows if measure == "accuracy"]
         print(f"{arm}: test accuracy, % after 50, 100, ... 550 labels: {' '.join(found)}")
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import dmsgd
-from experiments.labels.arms import badge, drop_query, margin, random
-from experiments.labels.rounds import Choose, Round, softmax
+from experiments.labelling.arms import badge, drop_query, margin, random
+from experiments.labelling.rounds import Choose, Round, softmax
 
 #: Candidates whose gains are computed at a time.
 BLOCK = 32

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.labels.data import images
-from experiments.labels.rounds import Task, split
+from experiments.labelling.data import images
+from experiments.labelling.rounds import Task, split
 from experiments.models import dense, few_labels
 
 #: Steps of Adam, images of a step, and features.

@@ -1,6 +1,6 @@
 """Embeddings and classes of the study, small enough to be taken to another machine.
 
-    python -m experiments.labels.data FOLDER     writes all sets to FOLDER/labelling/*.npz
+    python -m experiments.labelling.data FOLDER     writes all sets to FOLDER/labelling/*.npz
 
 A set that is in the folder labelling of DMSGD_DATA is read, every other one is made from its
 source. Both have the precision of 16 bits, so that they are the same.
