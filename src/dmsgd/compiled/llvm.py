@@ -84,7 +84,8 @@ def call(typing, address, *arguments):
     """
 
     def code(context, builder, signature, values):
-        flat, given = [], cgutils.unpack_tuple(builder, values[1])
+        flat: list[Any] = []
+        given = cgutils.unpack_tuple(builder, values[1])
         for argument, value in zip(arguments, given, strict=True):
             is_tuple = isinstance(argument, BaseTuple)
             flat += cgutils.unpack_tuple(builder, value) if is_tuple else [value]

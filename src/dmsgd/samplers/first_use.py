@@ -152,7 +152,7 @@ class CompiledLoops:
     def after_fork_in_child(self) -> None:
         """Begin again, unless the loops are loaded; the process that compiles is the parent's."""
         ready, compiler = self.ready, self._compiler
-        self.__init__()  # type: ignore[misc]
+        self.__init__()
         self.ready = ready
         leave(compiler)
 

@@ -17,7 +17,7 @@ from dmsgd.samplers.contract import PreparedSampler
 from dmsgd.samplers.cuda.large_batches import draw_large
 from dmsgd.samplers.cuda.medium_batches import draw_medium, is_medium, rows_to_screen
 from dmsgd.samplers.cuda.program import program
-from dmsgd.samplers.rejection_sampling import NOT_ORTHONORMAL
+from dmsgd.samplers.plain import NOT_ORTHONORMAL
 
 #: Item numbers in the output of one call of the kernels.
 MAX_INDICES = 2**28
