@@ -12,5 +12,8 @@ An experiment is a module with
     figures(table, folder)    writes pictures from the table and returns their paths
     TABLES             optional: name -> function(table) -> rows of cells, tables of docs/*.md
 
+A study that is not run any more has no module: its runs and tables are stored (`STORED` of
+`experiments/__main__.py`).
+
 Only public names of dmsgd are used here, and dmsgd uses nothing of this.
 """

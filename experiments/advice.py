@@ -31,7 +31,6 @@ from experiments.core.compare import compare, values
 from experiments.long_tailed import long_tail
 from experiments.models import softmax
 from experiments.models.softmax import Task
-from experiments.streams import BLOCKS, blocks
 
 TITLE = "Following dmsgd inspect, against shuffled epochs"
 TABLES_OF_SKLEARN = ("iris", "wine", "breast cancer", "diabetes", "digits")
@@ -45,7 +44,7 @@ NAMES = tuple(
 )
 #: Batch sizes of the small tables; 32 for the others.
 KS = dict.fromkeys(TABLES_OF_SKLEARN[:4], 10)
-ITEMS, TAIL, FEWEST, EPOCHS = 1500, 20, 3, (1, 20)
+ITEMS, TAIL, FEWEST, EPOCHS, BLOCKS = 1500, 20, 3, (1, 20), 40
 RATES = (3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 ADVICE, STRATIFIED, SPREAD = "advice", "stratified", "partition of stratified"
 KDPP, DENSITY, CELLS = "k-DPP", "weighted by density", "partition of cells"
@@ -94,7 +93,7 @@ def load(name: str) -> Data:
         return Data(X, y)
     if name in ("eeg", "occupancy", "sonar"):
         found = datasets.stream(name)
-        return Data(found.X, found.y, blocks(found.recording))
+        return Data(found.X, found.y, found.blocks(BLOCKS))
     if name == "mnist":
         images = datasets.mnist()
         return Data(images.x_train.reshape(-1, 784) / 255.0, images.y_train.astype(np.int64))
@@ -187,15 +186,14 @@ def run(
     task: Task, design: Any, seed: int, rate: float, epochs: Sequence[int] = EPOCHS
 ) -> Iterator[tuple[int, str, float]]:
     """Yield accuracies after some epochs, and whether batches are stratified."""
-    weights, steps, done = task.start(seed), task.y.size // design.k, 0
-    batches, (X, y) = design.sample(steps * epochs[-1], seed), task.test
-    for epoch in epochs:  # not updates: seeds differ in the number of items
-        rows, done = batches[done : steps * epoch], steps * epoch
-        with np.errstate(all="ignore"):  # rates that diverge
-            weights = softmax.train(weights, task.inputs, task.targets, rows, rate)
-        right, sizes = softmax.predict(weights, X) == y, np.bincount(y)
+    (X, y), sizes = task.test, np.bincount(task.test[1])
+    steps = [task.y.size // design.k * epoch for epoch in epochs]
+    with np.errstate(all="ignore"):  # rates that diverge
+        trained = [weights for _, weights in task.stages(design, seed, rate, steps)]
+    for epoch, weights in zip(epochs, trained, strict=True):
+        right = softmax.predict(weights, X) == y
         score = 100 * (np.bincount(y, right)[sizes > 0] / sizes[sizes > 0]).mean()
-        yield epoch, SCORE, score
+        yield epoch, SCORE, score  # not updates: seeds differ in the number of items
         yield epoch, "accuracy", 100 * right.mean()
     yield epochs[-1], CHOSEN, score
     yield 0, "stratified", float(isinstance(design, dmsgd.Stratified))

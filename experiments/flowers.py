@@ -100,9 +100,8 @@ def train(task: Task, design: Any, seed: int, rate: float, epochs: int) -> Rows:
     """Yield the accuracy on the balanced test part while it trains."""
     at = sorted(each for each in {*EARLY, *range(1, epochs + 1)} if each <= epochs)
     steps = np.maximum(1, np.rint(np.array(at) * len(task.y) / design.k)).astype(int).tolist()
-    batches, weights, done = design.sample(steps[-1], seed), task.start(seed), 0
-    for epoch, step in zip(at, steps, strict=True):
-        weights = softmax.train(weights, task.inputs, task.targets, batches[done:step], rate)
+    stages, done = task.stages(design, seed, rate, steps), 0
+    for epoch, (step, weights) in zip(at, stages, strict=True):
         accuracy = score(weights, *task.test)
         if step > done:
             yield step, "accuracy", accuracy
@@ -140,19 +139,15 @@ def noise(task: Task, design: Any, seed: int, rate: float, draws: int) -> Rows:
     """
     n, k, b = len(task.y), design.k, design.inclusion()
     steps = np.rint(np.array([0.0, 0.1, 1.0, 5.0]) * n / k).astype(int).tolist()
-    seen = dmsgd.Uniform(n, k).sample(steps[-1], seed)
     batches = design.sample(draws, 2000 + seed)
     X = np.column_stack([task.inputs, np.ones(n)]).astype(float)  # with the bias
-    weights, done = task.start(seed), 0
-    for step in steps:
-        weights = softmax.train(weights, task.inputs, task.targets, seen[done:step], rate)
+    for step, weights in task.stages(dmsgd.Uniform(n, k), seed, rate, steps):
         # The gradient of item i is the outer product of its input and its error.
         error = (softmax.probabilities(weights, task.inputs) - task.targets).astype(float) / k
         expected = X.T @ (b[:, None] * error)
         found = [np.sum((X[batch].T @ error[batch] - expected) ** 2) for batch in batches]
         squares = np.sum(X**2, axis=1) * np.sum(error**2, axis=1)
         yield step, "variance over independent", float(np.mean(found) / ((b - b**2) @ squares))
-        done = step
 
 
 #: Items, items per class of the even task, epochs, seeds, rates, draws for the noise, and ks: ten

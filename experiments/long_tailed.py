@@ -167,11 +167,8 @@ def scores(step: int, predict: Callable[[Any], np.ndarray], task: Task) -> Rows:
 def run_linear(task: Task, arm: Any, seed: int, rate: float, steps: Sequence[int]) -> Rows:
     """Yield accuracies of a softmax regression."""
     arm = arm if isinstance(arm, Arm) else Arm(arm)
-    weights, batches, first = task.start(seed), arm.design.sample(steps[-1], seed), 0
-    for last in steps:
-        rows, first = batches[first:last], last
-        weights = softmax.train(weights, task.inputs, task.targets, rows, rate, arm.weights)
-        yield from scores(last, partial(softmax.predict, weights), task)
+    for step, weights in task.stages(arm.design, seed, rate, steps, arm.weights):
+        yield from scores(step, partial(softmax.predict, weights), task)
 
 
 def run_cnn(task: Task, arm: Any, seed: int, rate: float, steps: Sequence[int], units: int) -> Rows:
@@ -179,35 +176,20 @@ def run_cnn(task: Task, arm: Any, seed: int, rate: float, steps: Sequence[int], 
     import torch
 
     from experiments.models import cnn
-    from experiments.models.many import device
 
-    arm, here = arm if isinstance(arm, Arm) else Arm(arm), device()
+    arm, here = arm if isinstance(arm, Arm) else Arm(arm), cnn.device()
     images, labels = cnn.pixels(task.inputs, here), torch.from_numpy(task.y).to(here)
-    batches = torch.from_numpy(arm.design.sample(steps[-1], seed)).to(here)
-    share = np.full(task.y.size, 1 / batches.shape[1]) if arm.weights is None else arm.weights
-    weights = torch.from_numpy(share).to(here, torch.float32)
-    begins = steps[-1]  # of the new last layer
+    batches, refit = arm.design.sample(steps[-1], seed), None
     if arm.refit is not None:
-        begins -= round(REFIT * begins)
-        batches[begins:] = torch.from_numpy(arm.refit.sample(steps[-1] - begins, seed)).to(here)
-    torch.manual_seed(seed)
-    model = cnn.network(seed, 0.5, units).to(here)
-    optimizer = torch.optim.Adam(model.parameters(), rate)
+        refit = steps[-1] - round(REFIT * steps[-1])
+        batches[refit:] = arm.refit.sample(steps[-1] - refit, seed)
 
-    def predict(inputs: np.ndarray) -> np.ndarray:
+    def predict(model: Any, inputs: np.ndarray) -> np.ndarray:
         return np.asarray(cnn.predict(model, cnn.pixels(inputs, here)).cpu())
 
-    first = 0
-    for last in sorted({*steps, begins}):
-        if first == begins:
-            model[:-1].requires_grad_(False)
-            fresh = cnn.network(seed + 1, 0.5, units)[-1].state_dict()
-            model[-1].load_state_dict(fresh)
-            optimizer = torch.optim.Adam(model[-1].parameters(), rate)
-        cnn.descend(model, optimizer, images, labels, batches[first:last], weights)
-        if last in steps:
-            yield from scores(last, predict, task)
-        first = last
+    how = {"weights": arm.weights, "refit": refit}
+    for step, model in cnn.stages(images, labels, batches, steps, rate, seed, units, **how):
+        yield from scores(step, partial(predict, model), task)
 
 
 @dataclass(frozen=True)
@@ -251,9 +233,9 @@ def cases(quick: bool = False) -> list[Case]:
         few = ((300, 10), (40, 2)), ((50, 100), (20, 100)), ((1e-3,), (3.0,))
         size = Size(load_mnist, load_flowers, K, *few, 32, 80, 2)
     else:
-        from experiments.models.many import device
+        from experiments.models import cnn
 
-        device()  # the record of results is made in this process, and names the GPU
+        cnn.device()
     return size.cases()
 
 

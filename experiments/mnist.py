@@ -110,16 +110,16 @@ def run(
     import torch
 
     from experiments.models import cnn
-    from experiments.models.many import device
 
     design, weights = arm if isinstance(arm, tuple) else (arm, None)
-    here, batches = device(), design.sample(checkpoints[-1], seed)
+    here, batches = cnn.device(), design.sample(checkpoints[-1], seed)
     images = cnn.pixels(task.x_train, here), torch.from_numpy(task.y_train).to(here)
-    tests = cnn.pixels(task.x_test, here), torch.from_numpy(task.y_test).to(here)
-    found = cnn.train(*images, *tests, batches, weights, checkpoints, rate, DROPOUT, seed, units)
-    for step, accuracy in zip(checkpoints, found, strict=True):
-        yield step, "accuracy", 100 * accuracy
-    yield checkpoints[-1], "mean accuracy", 100 * float(np.mean(found))
+    x, y, found = cnn.pixels(task.x_test, here), torch.from_numpy(task.y_test).to(here), []
+    how = checkpoints, rate, seed, units, DROPOUT, weights
+    for step, model in cnn.stages(*images, batches, *how):
+        found.append(100 * int((cnn.predict(model, x) == y).sum()) / len(y))
+        yield step, "accuracy", found[-1]
+    yield checkpoints[-1], "mean accuracy", float(np.mean(found))
     if isinstance(design, dmsgd.KDPP):
         yield 0, "trace left out", 100 * design.spectrum.trace_error
 
@@ -128,9 +128,9 @@ def cases(quick: bool = False) -> list[Case]:
     """Return the trainings for both batch sizes."""
     if quick:
         return make_cases("quick", 2, {10: (10, (10, 30)), 200: (50, (3, 6))})
-    from experiments.models.many import device
+    from experiments.models import cnn
 
-    device()  # here, too: with --workers the record is made in another process than the trainings
+    cnn.device()
     return make_cases("full", 20, {k: (k, steps) for k, steps in CHECKPOINTS.items()})
 
 

@@ -68,14 +68,11 @@ def step_seconds(size: str, batches: np.ndarray, rate: float) -> list[float]:
     try:
         model = cnn.network(0, mnist.DROPOUT, mnist.SIZES[size][3])
         optimizer = torch.optim.Adam(model.parameters(), lr=rate)
-        seconds = []
-        for batch in batches:
+        images, labels = cnn.pixels(data.x_train, "cpu"), torch.from_numpy(data.y_train)
+        share, rows, seconds = torch.ones(len(labels)), torch.from_numpy(batches), []
+        for row in rows.split(1):
             begun = process_time()
-            output = model(cnn.pixels(data.x_train[batch], "cpu"))
-            loss = torch.nn.functional.cross_entropy(output, torch.from_numpy(data.y_train[batch]))
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+            cnn.descend(model, optimizer, images, labels, row, share)
             seconds.append(process_time() - begun)
     finally:
         torch.set_num_threads(threads)

@@ -193,14 +193,11 @@ def products_folder(folder: Path, matches: str = '"a1",7\n"a2",8\n"a2",7\n') -> 
     return folder
 
 
-def test_records_of_two_catalogues_have_groups(cache: Path, tmp_path: Path) -> None:
+def test_records_of_two_catalogues_have_matches(cache: Path, tmp_path: Path) -> None:
     found = datasets.products("Abt-Buy", products_folder(tmp_path))
     assert found.texts == ("sony caf\xe9", "bose, 5", "bose bose", "sony ", "lg lg")
     assert found.catalogue.tolist() == [0, 0, 1, 1, 1]
     assert found.matches.tolist() == [[0, 2], [1, 3], [1, 2]]
-    groups = found.groups()
-    assert len(set(groups[:4])) == 1
-    assert groups[4] != groups[0]
 
 
 def test_papers_have_venues(cache: Path, tmp_path: Path) -> None:
@@ -216,14 +213,3 @@ def test_catalogues_that_are_missing_or_damaged_are_named(cache: Path, tmp_path:
         datasets.products("Abt")
     with pytest.raises(ValueError, match="abt_buy"):
         datasets.products("Abt-Buy", products_folder(tmp_path, '"a3",7\n'))
-
-
-def test_pictures_come_with_other_packages(cache: Path) -> None:
-    shapes = {"elevation": (344, 403, 1), "photograph": (213, 320, 3)}
-    for name, shape in shapes.items():
-        found = datasets.picture(name)
-        assert found.shape == shape
-        assert (found.min(), found.max()) == (0.0, 1.0)
-        assert (cache / "pictures" / f"{name}.npz").is_file()
-    with pytest.raises(ValueError, match="photograph"):
-        datasets.picture("etching")

@@ -1,4 +1,4 @@
-"""Clients of federated averaging, networks of many clients at once, and sensor streams."""
+"""Clients of federated averaging, networks of many clients at once, and streams of sensors."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import dmsgd
-from experiments import datasets, federated, streams
+from experiments import datasets, federated
 from experiments.federated import clients
-from experiments.models import convolution, dense, mlp, softmax
+from experiments.models import dense
 
 RNG = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("hidden", [(), (5,)])
 def test_clients_train_as_alone(hidden: tuple[int, ...]) -> None:
-    """Each client's network is what the models of other experiments make of its batches."""
+    """Each client's network is what torch makes of its batches."""
+    torch = pytest.importorskip("torch")
     X = RNG.standard_normal((3, 4, 6, 8)).astype(np.float32)
     y = RNG.integers(3, size=(3, 4, 6))
     targets = np.eye(3, dtype=np.float32)[y]
     start = dense.initial((8, *hidden, 3), RNG)
     own = dense.train(start, X, targets, 0.5)
     for client in range(3):
-        items = X[client].reshape(-1, 8), targets[client].reshape(-1, 3)
-        batches = np.arange(24).reshape(4, 6)
-        if hidden:
-            alone = mlp.train(mlp.Network(*start), *items, batches, 0.5)
-            expected = [alone.hidden, alone.output]
-        else:
-            expected = [softmax.train(start[0], *items, batches, 0.5)]
-        for ours, theirs in zip(own, expected, strict=True):
-            np.testing.assert_allclose(ours[client], theirs, atol=2e-6)
+        alone = [torch.tensor(layer, requires_grad=True) for layer in start]
+        for x, right in zip(X[client], y[client], strict=True):
+            out = torch.from_numpy(x)
+            for number, layer in enumerate(alone):
+                out = (out.relu() if number else out) @ layer[:-1] + layer[-1]
+            loss = torch.nn.functional.cross_entropy(out, torch.from_numpy(right))
+            with torch.no_grad():
+                for layer, slope in zip(alone, torch.autograd.grad(loss, alone), strict=True):
+                    layer -= 0.5 * slope
+        for ours, theirs in zip(own, alone, strict=True):
+            np.testing.assert_allclose(ours[client], theirs.detach(), atol=2e-6)
     assert dense.updates(start, own).shape == (3, sum(layer.size for layer in start))
     scores = dense.forward([layer[0] for layer in own], X[0, 0])[-1]
     right = 100 * np.mean(scores.argmax(axis=1) == y[0, 0])
@@ -66,43 +68,16 @@ def test_clustered_groups_are_of_equal_size_and_keep_clusters_whole(k: int) -> N
 
 def test_twins_do_not_stop_a_kdpp_of_uniform_frequency() -> None:
     X = np.repeat(np.eye(10), 10, axis=0)
-    design = federated.make("k-DPP", 20, False, X)
+    design = federated.make("k-DPP", 20, X)
     np.testing.assert_allclose(design.inclusion(), 0.2, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("places", "units"), [(1, 0), (1, 4), (3, 4)])
-def test_steps_of_a_convolution_are_gradients_of_its_loss(places: int, units: int) -> None:
-    x, y = RNG.standard_normal((6, places, 5)), RNG.integers(2, size=6)
-    start = convolution.initial(5, units, 2, RNG)
-    filters = None if start.filters is None else start.filters.astype(np.float64)
-    network = convolution.Network(filters, RNG.standard_normal(start.output.shape))
-    after = convolution.train(network, x, np.eye(2)[y], np.arange(6)[None], 1e-6)
-    moved = after.flat() - network.flat()
-    fallen = network.loss(x, y) - after.loss(x, y)
-    assert fallen == pytest.approx(1e6 * moved @ moved, rel=1e-3)
-
-
-def test_the_variance_of_equal_batches_is_0() -> None:
-    x, y = RNG.standard_normal((8, 1, 3)), np.eye(2)[RNG.integers(2, size=8)]
-    network = convolution.initial(3, 4, 2, RNG)
-    same = np.tile(np.arange(4), (5, 1))
-    assert convolution.variance(network, x, y, same) == pytest.approx(0, abs=1e-12)
-    assert convolution.variance(network, x, y, dmsgd.Uniform(8, 2).sample(50, 0)) > 1e-6
-
-
-def test_blocks_of_time_keep_recordings_and_windows_whole() -> None:
-    block = streams.blocks(np.repeat([0, 1], [300, 500]))
-    assert np.unique(block).size == streams.BLOCKS
+def test_blocks_of_time_keep_recordings_whole() -> None:
+    recording = np.repeat([0, 1], [300, 500])
+    block = datasets.Stream(np.zeros((800, 1)), np.zeros(800), recording).blocks(40)
+    assert np.unique(block).size == 40
     assert block[299] < block[300]
     assert np.all(np.diff(block) >= 0)
-    task = streams.load("walk")
-    assert task.inputs["window"].shape[1:] == (6, 15)
-    assert task.rows.shape == (30 * 25, 3)  # 40 rows a block, 15 of them without a whole window
-    last = task.inputs["window"][:, -1].reshape(-1, 5, 3)[:, -1]
-    assert np.abs(last - task.rows).max() < 0.8  # the last row but one
-    time = streams.design("walk", "cells of time", 8).stratum
-    assert np.all(np.diff(time) >= 0)
-    assert np.ptp(np.bincount(time)) <= 1
 
 
 def test_streams_that_are_missing_unknown_or_damaged(

@@ -1,4 +1,4 @@
-"""Long-tailed labels and rare data: tasks, arms and loops by hand."""
+"""Long-tailed labels: tasks, arms and loops by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dmsgd
-from experiments import long_tailed, rare, targets
+from experiments import long_tailed
 
 MNIST, FLOWERS = long_tailed.tiny()
 
@@ -67,19 +67,3 @@ def test_decoupled_training_begins_as_shuffled_epochs_do() -> None:
     }  # fmt: skip
     assert found["shuffled"][2] == found["decoupled"][2]
     assert isinstance(MNIST.arms["decoupled"](task, 0).refit, dmsgd.Stratified)
-
-
-def test_what_is_hard_is_drawn_more_often() -> None:
-    task = targets.digits(0)
-    case = next(each for each in rare.tiny() if each.name == "rare/digits")
-    frequency, items = {}, {}
-    for arm in ("shuffled", rare.LOSS, f"{rare.LOSS} and mean loss"):
-        rows = list(case.run(task, case.arms[arm](task, 0), 0, 1.0))
-        frequency[arm], items[arm] = (
-            next(value for _, measure, value in rows if measure == each)
-            for each in (rare.FREQUENCY, rare.ITEMS)
-        )
-    plain, mixed = rare.LOSS, f"{rare.LOSS} and mean loss"
-    assert frequency["shuffled"] == pytest.approx(100)
-    assert frequency[plain] > frequency[mixed] > 110
-    assert items[plain] < items[mixed] < items["shuffled"]

@@ -141,7 +141,6 @@ class Claim:
     against:   another arm; or None for the number `limit`.
     step:      updates after which it is measured; None for the last.
     lower:     less is better.
-    ratio:     compare logarithms, for values over many decades; shown as a factor.
     share:     values are 0 or 1: compare the share of runs with `limit`.
     verdict:   False where the paper's number is shown beside ours and nothing is claimed.
     note:      what was done otherwise, or why we differ.
@@ -156,7 +155,6 @@ class Claim:
     limit: float = 0.0
     step: int | None = None
     lower: bool = False
-    ratio: bool = False
     share: bool = False
     verdict: bool = True
     paper: str = ""
@@ -171,14 +169,11 @@ class Claim:
     def _difference(self, table: pl.DataFrame) -> Difference:
         where = self.experiment, self.arm
         if self.against is not None:
-            return compare(table, *where, self.against, self.measure, self.step, self.ratio)
+            return compare(table, *where, self.against, self.measure, self.step)
         if self.share:
             found = share_of_runs(table, *where, self.measure, self.step)
             return replace(found, mean=found.mean - self.limit)
-        found = values(table, *where, self.measure, self.step)
-        if self.ratio:
-            return mean(np.log(found) - np.log(self.limit))
-        return mean(found - self.limit)
+        return mean(values(table, *where, self.measure, self.step) - self.limit)
 
     def ours(self, table: pl.DataFrame) -> str:
         """Return what was found: "82.1 → 85.9 (+3.8 ± 1.3)", or one number if against is None."""
@@ -189,8 +184,6 @@ class Claim:
             return mean(own).text(self.digits, sign=False)
         theirs = values(table, self.experiment, self.against, self.measure, self.step)
         found = self._difference(table)
-        if self.ratio:
-            return found.factor()
         pair = f"{theirs.mean():.{self.digits}f} → {own.mean():.{self.digits}f}"
         return f"{pair} ({found.text(self.digits)})"
 

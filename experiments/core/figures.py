@@ -50,14 +50,14 @@ def lines(
     measure: str,
     ylabel: str,
     xlabel: str = "updates",
-    scale: Mapping[str, float] | None = None,
     log: str = "",
     same_scale: bool = True,
 ) -> Path:
     """Write curves over steps, one panel per experiment: means over seeds, 95 % intervals shaded.
 
-    panels: title -> experiment.  scale: experiment -> what a step is in units of the x axis.
-    log:    "x", "y" or "xy" for logarithmic axes.  same_scale: panels share their vertical axis.
+    panels:     title -> experiment.
+    log:        "x", "y" or "xy" for logarithmic axes.
+    same_scale: panels share their vertical axis.
     """
     from matplotlib.figure import Figure
 
@@ -70,7 +70,7 @@ def lines(
             if not own.height:
                 continue
             grouped = own.group_by("step", maintain_order=True).agg("value")
-            at = grouped["step"].to_numpy() * (scale or {}).get(experiment, 1.0)
+            at = grouped["step"].to_numpy()
             found = [mean(np.asarray(each)) for each in grouped["value"].to_list()]
             middle = np.array([each.mean for each in found])
             half = np.nan_to_num([each.half for each in found])
@@ -97,12 +97,11 @@ def bars(
     path: Path,
     panels: Mapping[str, Mapping[str, Difference]],
     xlabel: str,
-    factor: bool = False,
     same_scale: bool = True,
 ) -> Path:
     """Write differences from a baseline as points with 95 % intervals, one panel per title.
 
-    panels: title -> label -> difference.  factor: differences are of logarithms.
+    panels: title -> label -> difference.
 
     Intervals without the baseline are coloured. Panels with a label in common share their axes
     (the horizontal one only if `same_scale`).
@@ -119,16 +118,12 @@ def bars(
     for axes, (title, panel) in zip(every, panels.items(), strict=True):
         middle = np.array([each.mean for each in panel.values()])
         half = np.nan_to_num([each.half for each in panel.values()])
-        ends = np.array([middle - half, middle, middle + half])
-        low, point, high = np.exp(ends) if factor else ends
         names = labels if shared else list(panel)
         at = len(names) - 1 - np.array([names.index(label) for label in panel])
         colours = [COLOURS[0 if abs(m) > h else 7] for m, h in zip(middle, half, strict=True)]
-        axes.hlines(at, low, high, color=colours)
-        axes.scatter(point, at, c=colours, s=18, zorder=3)
-        axes.axvline(1.0 if factor else 0.0, color="black", linewidth=0.8)
-        if factor:
-            logarithmic(axes.xaxis)
+        axes.hlines(at, middle - half, middle + half, color=colours)
+        axes.scatter(middle, at, c=colours, s=18, zorder=3)
+        axes.axvline(0.0, color="black", linewidth=0.8)
         axes.set_yticks(range(len(names)), names[::-1])
         axes.set(title=title, xlabel=xlabel)
         dress(axes, "x")
@@ -136,9 +131,14 @@ def bars(
 
 
 def differences(
-    table: pl.DataFrame, path: Path, columns: Mapping[str, Column], against: str, xlabel: str
+    table: pl.DataFrame,
+    path: Path,
+    columns: Mapping[str, Column],
+    against: str,
+    xlabel: str,
+    same_scale: bool = False,
 ) -> Path:
-    """Write all arms minus `against`, one panel for each column, each with its own scale."""
+    """Write all arms minus `against`, one panel for each column."""
     panels = {}
     for title, (experiment, measure, step) in columns.items():
         arms = table.filter(experiment=experiment)["arm"].unique(maintain_order=True)
@@ -147,4 +147,4 @@ def differences(
             for arm in arms
             if arm != against
         }
-    return bars(path, panels, xlabel, same_scale=False)
+    return bars(path, panels, xlabel, same_scale)

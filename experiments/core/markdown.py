@@ -50,6 +50,14 @@ def as_csv(rows: Sequence[Sequence[str]]) -> str:
     return file.getvalue()
 
 
+def stored_rows(name: str) -> list[list[str]]:
+    """Return the table that an earlier version left as a CSV file in docs/results."""
+    path = DOCS / "results" / f"{name}.csv"
+    if not path.is_file():
+        raise FileNotFoundError(f"no experiment makes the table {name!r}, and there is no {path}")
+    return list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
+
+
 def claim_rows(claims: Iterable[Claim], table: pl.DataFrame) -> list[list[str]]:
     """Return where, statement, paper, ours and verdict of each claim, below a head."""
     rows = [["where", "what", "paper", "ours (± 95 %)", "holds"]]

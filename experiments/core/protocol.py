@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,21 +36,17 @@ class Case:
     run:       (task, design, seed, rate) -> (step, measure, value), while it trains.
     seeds:     how many are reported: `first`, `first` + 1, ...
     rates:     each arm gets its own best one, by the mean over all steps of the measure
-               `chosen_by` (the lowest if `lower`) on `tuning_seeds` other seeds.
-    together:  `run` takes lists of tasks, designs, seeds and rates, and yields one value for each:
-               small models, trained at once in batched products on a GPU.
+               `chosen_by` on `tuning_seeds` other seeds.
     """
 
     name: str
     task: Callable[[int], Any]
     arms: dict[str, Callable[[Any, int], Any]]
-    run: Callable[[Any, Any, Any, Any], Iterator[tuple[int, str, Any]]]
+    run: Callable[[Any, Any, int, float], Iterator[tuple[int, str, float]]]
     seeds: int
     rates: tuple[float, ...] = (1.0,)
     chosen_by: str = "validation accuracy"
-    lower: bool = False
     tuning_seeds: int = 3
-    together: bool = False
     first: int = 0
 
 
@@ -161,12 +156,11 @@ def at_the_edge(case: Case, table: pl.DataFrame) -> list[str]:
 
 
 def _score(case: Case, arm: str, rate: float, journal: Journal) -> float:
-    """Return how good a rate is: the mean of the measure, or minus its logarithm if `lower`."""
+    """Return how good a rate is: the mean of the measure over steps and seeds."""
     jobs = [Job(case.name, arm, TUNING + seed, rate) for seed in range(case.tuning_seeds)]
     values = [[row[2] for row in journal[job] if row[1] == case.chosen_by] for job in jobs]
     with np.errstate(all="ignore"):
-        means = np.mean(values, axis=1)
-        return float(-np.log(means).mean() if case.lower else means.mean())
+        return float(np.mean(values, axis=1).mean())
 
 
 def _spread(
@@ -179,44 +173,25 @@ def _spread(
 ) -> None:
     """Run the jobs that the journal does not have; after so many seconds none is begun."""
     left = [job for job in jobs if job not in journal]
-    groups = [list(group) for _, group in groupby(left, lambda job: _unit(cases[job.case], job))]
     last = time.monotonic() + seconds
-    some = (group for group in groups if time.monotonic() < last)
-    calls = (delayed(_run)(cases[group[0].case], group) for group in some)
+    some = (job for job in left if time.monotonic() < last)
+    calls = (delayed(_run)(cases[job.case], job) for job in some)
     done = len(jobs) - len(left)
     told(done)
     # In order, so that the journal does not depend on the number of workers.
     found = Parallel(n_jobs=workers, return_as="generator")(calls)
-    for group, every in zip(groups, found, strict=not np.isfinite(seconds)):
-        for job, rows in zip(group, every, strict=True):
-            journal.add(job, rows)
-        done += len(group)
+    for job, rows in zip(left, found, strict=not np.isfinite(seconds)):
+        journal.add(job, rows)
+        done += 1
         told(done)
 
 
-def _unit(case: Case, job: Job) -> Any:
-    """Return what the jobs that are run in one call have in common."""
-    return case.name if case.together else job
-
-
-def _run(case: Case, jobs: list[Job]) -> list[Found]:
-    """Return the rows of each job: of one, or of all that are run together."""
+def _run(case: Case, job: Job) -> Found:
+    """Return the rows of a job."""
     with _libraries(len(sys.modules)).limit(limits=1):
-        tasks = [case.task(job.seed) for job in jobs]
-        designs = [
-            case.arms[job.arm](task, job.seed) for job, task in zip(jobs, tasks, strict=True)
-        ]
-        seeds, rates = [job.seed for job in jobs], [job.rate for job in jobs]
-        rows: list[Found] = [[] for _ in jobs]
-        if case.together:
-            every = case.run(tasks, designs, seeds, rates)
-        else:
-            alone = case.run(tasks[0], designs[0], seeds[0], rates[0])
-            every = ((step, measure, [value]) for step, measure, value in alone)
-        for step, measure, values in every:
-            for own, value in zip(rows, values, strict=True):
-                own.append((int(step), measure, float(value)))
-        return rows
+        task = case.task(job.seed)
+        rows = case.run(task, case.arms[job.arm](task, job.seed), job.seed, job.rate)
+        return [(int(step), measure, float(value)) for step, measure, value in rows]
 
 
 @lru_cache(maxsize=1)

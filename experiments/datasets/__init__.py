@@ -7,7 +7,6 @@
     stream(name)          sensor streams: EEG, a room, a robot; neighbours in time are alike
     products(name)        records of the same things in two catalogues, and which they are
     venues()              papers in databases: titles, and which of five venues they are in
-    picture(name)         an elevation map and a photograph, which come with other packages
     synthetic_topics()    documents from five topics, two of them rare (generated)
     UnequalTopics(...)    documents from any number of topics, of given shares (generated)
 
@@ -18,7 +17,6 @@ folder (`files.cache_folder`), which is filled from the public source at the fir
 from experiments.datasets.debian import Corpus, Descriptions, debian
 from experiments.datasets.flowers import Flowers, flowers
 from experiments.datasets.mnist import Images, mnist
-from experiments.datasets.pictures import picture
 from experiments.datasets.products import Catalogues, products, venues
 from experiments.datasets.r8 import R8, r8
 from experiments.datasets.streams import Stream, stream
@@ -26,6 +24,6 @@ from experiments.datasets.topics import Topics, UnequalTopics, synthetic_topics
 
 __all__ = [
     "R8", "Catalogues", "Corpus", "Descriptions", "Flowers", "Images", "Stream", "Topics",
-    "UnequalTopics", "debian", "flowers", "mnist", "picture", "products", "r8", "stream",
-    "synthetic_topics", "venues",
+    "UnequalTopics", "debian", "flowers", "mnist", "products", "r8", "stream", "synthetic_topics",
+    "venues",
 ]  # fmt: skip

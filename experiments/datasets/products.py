@@ -39,15 +39,6 @@ class Catalogues:
     catalogue: npt.NDArray[np.int64]
     matches: npt.NDArray[np.int64]
 
-    def groups(self) -> npt.NDArray[np.int64]:
-        """Return a number for each record; records of the same thing have the same."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
-        n, ones = len(self.texts), np.ones(len(self.matches))
-        graph = coo_array((ones, tuple(self.matches.T)), shape=(n, n))
-        return np.asarray(connected_components(graph, directed=False)[1].astype(np.int64))
-
 
 def products(name: str, data_dir: str | os.PathLike[str] | None = None) -> Catalogues:
     """Return "Abt-Buy", "Amazon-Google" or "DBLP-ACM"."""

@@ -49,6 +49,14 @@ class Stream:
     y: np.ndarray
     recording: np.ndarray
 
+    def blocks(self, count: int) -> np.ndarray:
+        """Return the block of time of each row, of so many; none has rows of two recordings."""
+        sizes = np.bincount(self.recording)
+        counts = np.maximum(np.rint(count * sizes / sizes.sum()).astype(int), 1)
+        counts[0] += count - counts.sum()
+        parts = [np.arange(size) * own // size for size, own in zip(sizes, counts, strict=True)]
+        return np.concatenate([part + counts[:at].sum() for at, part in enumerate(parts)])
+
 
 def stream(name: str, data_dir: str | os.PathLike[str] | None = None) -> Stream:
     """Return "eeg", "occupancy" or "sonar"."""

@@ -62,28 +62,31 @@ def kdpp(X: np.ndarray, k: int) -> dmsgd.KDPP:
 
 
 DESIGNS: dict[str, Callable[[np.ndarray, int], Any]] = {
-    "cells": dmsgd.cells, "clustered": clustered, "k-DPP": kdpp,
-}  # fmt: skip
+    "cells": dmsgd.cells,
+    "partition of cells": lambda X, k: dmsgd.Partition(dmsgd.cells(X, k)),
+    "clustered": clustered,
+    "partition of clustered": lambda X, k: dmsgd.Partition(clustered(X, k)),
+    "k-DPP": kdpp,
+}
 
 
-def make(kind: str, k: int, partition: bool, X: np.ndarray) -> Any:
+def make(kind: str, k: int, X: np.ndarray) -> Any:
     """Return a design from what is known of the clients, rows of mean 0 and then of length 1."""
     X = X.astype(np.float64) - X.mean(axis=0)
     X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
     if X.shape[1] > len(X):  # the same inner products in fewer columns
         values, vectors = np.linalg.eigh(X @ X.T)
         X = vectors * np.sqrt(np.maximum(values, 0))
-    design = DESIGNS[kind](X, k)
-    return dmsgd.Partition(design) if partition else design
+    return DESIGNS[kind](X, k)
 
 
 def arms(k: int) -> dict[str, Any]:
     """Return the arms; "last update" is a function of what is known when the design is made."""
 
-    def of(kind: str, known: str, partition: bool, task: Task, seed: int) -> Any:
+    def of(kind: str, known: str, task: Task, seed: int) -> Any:
         if known == "last update":
-            return partial(make, kind, k, partition)
-        return make(kind, k, partition, task.known[known])
+            return partial(make, kind, k)
+        return make(kind, k, task.known[known])
 
     def own_frequency(task: Task, seed: int) -> dmsgd.KDPP:
         return dmsgd.diversify(task.known["first update"], k)
@@ -98,10 +101,7 @@ def arms(k: int) -> dict[str, Any]:
         "k-DPP, own frequency": own_frequency,
         "k-DPP, own frequency, frequency-matched":
             lambda task, seed: dmsgd.Weighted.like(own_frequency(task, seed)),
-        **{
-            f"{'partition of ' * partition}{kind} by {known}": partial(of, kind, known, partition)
-            for known in KNOWN for kind in DESIGNS for partition in (False, True)
-        },
+        **{f"{kind} by {known}": partial(of, kind, known) for known in KNOWN for kind in DESIGNS},
     })  # fmt: skip
 
 
@@ -157,8 +157,7 @@ def tiny() -> list[Case]:
     return [make_case(20, size, 2, (0.3,)) for size in sizes]
 
 
-TRAINED = tuple(f"{partition}{kind} by first update"
-                for kind in DESIGNS for partition in ("", "partition of "))  # fmt: skip
+TRAINED = tuple(f"{kind} by first update" for kind in DESIGNS)
 TITLES = {
     f"{data}, {split}, k = {k}": f"federated/{data}, {split}, k={k}"
     for data in LEVELS for split in SPLITS for k in (5, 10, 20)

@@ -14,9 +14,6 @@ import numpy as np
 from dmsgd.lda import train
 from experiments.models.topics import Inference, topic_model
 
-#: The two clocks.
-CLOCKS = ("updates", "words")
-
 #: At most so many times the largest budget of updates are made until the words are read.
 PATIENCE = 3
 
@@ -29,7 +26,7 @@ def looks(
     inference: Inference,
     seed: int,
 ) -> Iterator[tuple[str, int, Any]]:
-    """Yield (clock, number of the budget, LDA at that time), in the order in which they come.
+    """Yield ("updates" or "words", number of the budget, LDA at that time), as they come.
 
     A budget of t updates is also one of the words in t average batches of uniform ones. The model
     that is yielded is trained on afterwards.

@@ -7,13 +7,25 @@ Batches are item numbers, so this module needs NumPy and PyTorch alone and runs 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
+
+
+def device() -> str:
+    """Return "cuda" where there is a GPU, and start it, so that the results' record names it.
+
+    An experiment calls it in `cases`, too: with several workers the record is made in another
+    process than the trainings.
+    """
+    if not torch.cuda.is_available():
+        return "cpu"
+    torch.cuda.init()  # type: ignore[no-untyped-call]
+    return "cuda"
 
 
 def network(seed: int, dropout: float, units: int = 1024) -> nn.Sequential:
@@ -48,39 +60,44 @@ def pixels(images: npt.NDArray[np.uint8], device: str) -> torch.Tensor:
     return torch.from_numpy(images).to(device)[:, None].float() / 255
 
 
-def train(
+def stages(
     images: torch.Tensor,
     labels: torch.Tensor,
-    test_images: torch.Tensor,
-    test_labels: torch.Tensor,
     batches: npt.NDArray[Any],
-    weights: npt.NDArray[np.floating[Any]] | None,
-    checkpoints: Sequence[int],
+    steps: Sequence[int],
     rate: float,
-    dropout: float,
     seed: int,
     units: int = 1024,
-) -> list[float]:
-    """Return test accuracy after each of `checkpoints` steps of Adam; the last ends the run.
+    dropout: float = 0.5,
+    weights: npt.NDArray[np.floating[Any]] | None = None,
+    refit: int | None = None,
+) -> Iterator[tuple[int, nn.Sequential]]:
+    """Yield each of `steps` with the network after so many steps of Adam; it is trained on then.
 
     batches: (steps, k) item numbers, one row a step.
     weights: one per item for the sum of losses over a batch (unbiased), or None for their mean.
+    refit:   after so many steps the last layer begins anew, and it alone is trained.
 
-    All tensors live on one device, which does the work.
+    The work is done where the images are.
     """
     device = images.device
     torch.manual_seed(seed)
     model = network(seed, dropout, units).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
-    rows = torch.from_numpy(batches[: checkpoints[-1]].astype(np.int64)).to(device)
+    rows = torch.from_numpy(batches[: steps[-1]].astype(np.int64)).to(device)
     share = torch.full((len(images),), 1 / rows.shape[1], device=device)
     if weights is not None:
         share = torch.from_numpy(weights).to(share)
-    accuracy = []
-    for first, last in zip((0, *checkpoints), checkpoints, strict=False):
-        descend(model, optimizer, images, labels, rows[first:last], share)
-        accuracy.append(int((predict(model, test_images) == test_labels).sum()) / len(test_labels))
-    return accuracy
+    done = 0
+    for step in sorted({*steps, refit or steps[-1]}):
+        descend(model, optimizer, images, labels, rows[done:step], share)
+        if step in steps:
+            yield step, model
+        if step == refit:
+            model[:-1].requires_grad_(False)
+            model[-1].load_state_dict(network(seed + 1, dropout, units)[-1].state_dict())
+            optimizer = torch.optim.Adam(model[-1].parameters(), lr=rate)
+        done = step
 
 
 def descend(

@@ -5,7 +5,9 @@ Weights are (features + 1, classes); the last row is the bias.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -35,41 +37,28 @@ def train(
     X: np.ndarray,
     targets: np.ndarray,
     batches: np.ndarray,
-    rate: float | np.ndarray,
+    rate: float,
     item_weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return the weights after one SGD step on each row of `batches`.
 
     A step follows the mean gradient of the batch's cross-entropy: the paper's update, biased
     towards whatever the batches show more often; or, with `item_weights` (n,), the sum of its
-    gradients so weighted. `targets` is one-hot, shape (n, classes); `rate` is one number or one
-    for each step. Arithmetic is in the precision of `weights` and `X`.
+    gradients so weighted. `targets` is one-hot, shape (n, classes). Arithmetic is in the precision
+    of `weights` and `X`.
     """
     weights = weights.copy()
-    rates = np.broadcast_to(rate, len(batches))
-    for batch, step in zip(batches, rates.tolist(), strict=True):
+    for batch in batches:
         x = X[batch]
         error = probabilities(weights, x)
         error -= targets[batch]
         if item_weights is None:
-            error *= step / batch.size
+            error *= rate / batch.size
         else:
-            error *= step * item_weights[batch, None]
+            error *= rate * item_weights[batch, None]
         weights[:-1] -= x.T @ error
         weights[-1] -= error.sum(axis=0)
     return weights
-
-
-def softmax_gradients(inputs: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Return rows with the inner products of the items' gradients, δ_iᵀδ_j · x_iᵀx_j.
-
-    The gradient of item i is the outer product of its input (with a 1 for the bias) and its error
-    δ_i = p_i - h_i: up to n numbers stand for features x classes.
-    """
-    X = np.column_stack([inputs, np.ones(len(inputs))])
-    values, vectors = np.linalg.eigh((X @ X.T) * (errors @ errors.T))
-    kept = values > 1e-12 * values[-1]
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,3 +82,18 @@ class Task:
         rng = np.random.default_rng([seed, 1])
         shape = self.inputs.shape[1], self.targets.shape[1]
         return initial_weights(*shape, rng).astype(np.float32)
+
+    def stages(
+        self,
+        design: Any,
+        seed: int,
+        rate: float,
+        steps: Sequence[int],
+        item_weights: np.ndarray | None = None,
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield each of `steps` with the weights after so many SGD steps on draws of a design."""
+        weights, batches, done = self.start(seed), design.sample(steps[-1], seed), 0
+        for step in steps:
+            rows, done = batches[done:step], step
+            weights = train(weights, self.inputs, self.targets, rows, rate, item_weights)
+            yield step, weights

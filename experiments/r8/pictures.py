@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from experiments.core import bars, compare
 from experiments.core.compare import values
-from experiments.core.figures import COLOURS, dress, save
+from experiments.core.figures import COLOURS, differences, dress, save
 from experiments.models.topics import redundancy, word_distributions
 from experiments.r8.corpus import FULL, QUICK, SEARCHED, TINY, Corpus, Size, arms, corpus, learn
 
 #: The two that the paper compares.
 COMPARED = ("uniform", "k-DPP")
+AVERAGES = {
+    "average accuracy": ("r8", "average accuracy", None),
+    "default inference": ("r8/default inference", "average accuracy", None),
+}
 
 
 def figures(table: Any, folder: Path) -> list[Path]:
@@ -26,7 +29,7 @@ def figures(table: Any, folder: Path) -> list[Path]:
         class_shares(table, task, folder / "r8-class-shares.png"),
         confusions(table, task, folder / "r8-confusion.png"),
         plane(topics, folder / "r8-topics.png"),
-        differences(table, size, folder / "r8.png"),
+        differences(table, folder / "r8.png", AVERAGES, "uniform", "minus uniform, points", True),
         top_words(topics, task, folder / "r8-top-words.md"),
     ]
 
@@ -103,17 +106,6 @@ def plane(topics: dict[str, np.ndarray], path: Path) -> Path:
     panels[0].set_ylabel("second principal component")
     figure.suptitle("Topics (seed 0), on the same axes")
     return save(figure, path)
-
-
-def differences(table: Any, size: Size, path: Path) -> Path:
-    """Write the average accuracy of every arm beside uniform batches."""
-    kinds = {"average accuracy": "r8", "default inference": "r8/default inference"}
-    others = [arm for arm in arms(size) if arm != "uniform" and table.filter(arm=arm).height]
-    panels = {
-        title: {arm: compare(table, case, arm, "uniform", "average accuracy") for arm in others}
-        for title, case in kinds.items()
-    }
-    return bars(path, panels, "minus uniform, points")
 
 
 def top_words(topics: dict[str, np.ndarray], task: Corpus, path: Path) -> Path:
