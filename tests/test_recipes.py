@@ -57,6 +57,27 @@ def test_rows_of_frames_and_datasets(package):
     assert list(rows["text"]) == [f"text {i}" for i in found["chosen"]]
 
 
+@pytest.mark.parametrize("package", ["cleanlab", "fiftyone"])
+def test_scores_and_samples_of_labelling_tools(package):
+    """cleanlab's scores lead to the wrong labels; FiftyOne's views have the chosen samples."""
+    pytest.importorskip(package)
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), [200, 100, 60, 40])
+    X = rng.normal(size=(400, 80)) + 2 * rng.normal(size=(4, 80))[y]
+    wrong = rng.choice(400, 20, replace=False)
+    y[wrong] = (y[wrong] + 1) % 4
+    found = {"X": X, "y": y}
+    first, *recipes = [code for _, code in blocks((START / "labelling_tools.md").read_text())]
+    for code in (first, *(code for code in recipes if f"from {package}" in code)):
+        exec(compile(code, "labelling_tools.md", "exec"), found)
+    if package == "cleanlab":
+        assert set(wrong) <= set(found["to_check"])
+    else:
+        chosen = [int(Path(path).stem) for path in found["chosen"].values("filepath")]
+        assert chosen == dmsgd.select(X, 50).tolist()
+        assert not set(found["more"].values("id")) & set(found["chosen"].values("id"))
+
+
 def test_groups_apart_in_sentence_transformers():
     """No two of a group, as NO_DUPLICATES; and every item, where that cannot fill all batches."""
     st = pytest.importorskip("sentence_transformers")
