@@ -116,7 +116,7 @@ PEERS = {
     "k-means medoids": ("sklearn", 10**9, k_means),
     "apricot": ("apricot", 16_000, apricot),
     "submodlib": ("submodlib", 16_000, submodlib),
-    "pyversity": ("pyversity", 16_000, pyversity),
+    "pyversity": ("pyversity", 4000, pyversity),
 }
 
 

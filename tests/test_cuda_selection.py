@@ -77,3 +77,9 @@ def test_copies_come_last(rng):
     with pytest.warns(dmsgd.KernelWarning, match="only 30 of 40"):
         items = dmsgd.select(X, 40)
     assert len(set(items[:30] // 5)) == 30
+
+
+def test_medoids_are_those_of_the_processor(rng):
+    X = rng.normal(size=(80, 12))[rng.integers(80, size=900)] + 0.4 * rng.normal(size=(900, 12))
+    found = dmsgd.select(torch.as_tensor(X, device="cuda"), 30, how="medoids", details=True)
+    assert found.items.tolist() == dmsgd.select(X, 30, how="medoids").tolist()

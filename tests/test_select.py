@@ -104,6 +104,18 @@ def test_without_an_output_the_set_is_a_table_on_standard_output(folder):
     assert "8 items cover the pool as well as" in result.stderr
 
 
+def test_medoids_are_described_as_covering_sets_are(folder):
+    result, found = (
+        invoke("x.npy -k 8 --how medoids"),
+        dmsgd.select(X, 8, how="medoids", details=True),
+    )
+    first, *rows = result.stdout.splitlines()
+    assert first == "item,gain,covered,stands_for"
+    assert [float(row.split(",")[3]) for row in rows] == found.stands_for.tolist()
+    assert "as medoids" in result.stderr
+    assert "8 items cover the pool as well as" in result.stderr
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
 def test_ids_texts_and_quality_are_columns_that_are_no_features(folder, ending):
     write_pool(ending)

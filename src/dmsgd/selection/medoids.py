@@ -96,7 +96,7 @@ def best_of_cells(
     order, square = np.argsort(own, kind="stable"), NARROW * pool.square
     ends = np.searchsorted(own[order], np.arange(count + 1))
 
-    def best(cell: int) -> list[int]:
+    def best(cell: int) -> IntArray:
         inside = order[ends[cell] : ends[cell + 1]]
         items, some = inside[free[inside]], inside[:: max(1, -(-inside.size // MOST))]
         sums = [
@@ -104,9 +104,9 @@ def best_of_cells(
             for _, D in distances_to(pool.F.take(some), pool.F.take(items))
         ]
         values = q[items] * np.concatenate([*sums, np.empty(0)])
-        return items[values >= (1 - TIED) * values.max(initial=0.0)][:1].tolist()
+        return np.asarray(items[values >= (1 - TIED) * values.max(initial=0.0)][:1])
 
-    return np.concatenate(parallel_map(best, range(count), pool.workers)).astype(np.int64)
+    return np.concatenate(parallel_map(best, range(count), pool.workers))
 
 
 def ordered_by_gains(pool: RowPool, q: FloatArray, known: IntArray, found: IntArray) -> IntArray:

@@ -35,8 +35,9 @@ class Wishes:
     def check(self, k: int | None, how: str, metric: Metric) -> None:
         """Raise for combinations that have no meaning."""
         asked = {each.name for each in fields(self) if getattr(self, each.name) is not None}
-        if how != "cover" and (other := asked - ({"details"} if how == "medoids" else set())):
-            raise InputError(f"{min(other)} needs how='cover', got how={how!r}", how="cover")
+        refused = asked - {"details"} if how == "medoids" else asked
+        if how != "cover" and refused:
+            raise InputError(f"{min(refused)} needs how='cover', got how={how!r}", how="cover")
         if how != "cover" and metric == "precomputed":
             advice = "" if how == "medoids" else "; a k-DPP of a kernel matrix is dmsgd.KDPP(L, k)"
             raise InputError(
