@@ -45,7 +45,7 @@ def module_of(name: str) -> ModuleType:
 
 
 #: Left to `make test-long`.
-SLOW = {"debian", "federated", "long_tailed", "mnist", "r8", "r8_cost", "labelling"}
+SLOW = {"debian", "federated", "long_tailed", "mnist", "r8", "r8_cost"}
 
 
 def tiny_cases(name: str) -> list[Case]:
