@@ -1,7 +1,9 @@
 """Each compiled loop against the NumPy line it stands for."""
 
 import ast
+import gc
 import re
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -315,6 +317,18 @@ def test_numba_and_llvmlite_are_used_by_their_public_names():
     assert {path: found for path, text in sources.items() if (found := private_uses(text))} == {}
     # Pointers have no type, except for the one by which llvmlite calls a function.
     assert sum(text.count(".as_pointer(") for text in sources.values()) == 1
+
+
+def test_tables_are_freed_with_their_sampler():
+    tables = DenseTables(np.eye(5))
+    kdpp_sampler(tables, np.ones(5), 2).sample(0, 0, 1, 1)
+    known = weakref.ref(tables.sums)
+    gc.disable()  # without it, only what is in no cycle is freed
+    try:
+        del tables
+        assert known() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "heavy tails", "one row stands out", "sparse"])

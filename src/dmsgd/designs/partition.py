@@ -43,8 +43,8 @@ class Partition(Design):
         if not isinstance(design, Stratified | Uniform):
             kind = type(design).__name__
             raise TypeError(
-                f"Partition takes Stratified, cells or Uniform, got {kind}; for diverse batches in "
-                f"which every item comes once per epoch, use dmsgd.Partition(dmsgd.cells(X, k))"
+                f"design must be Stratified, as of dmsgd.cells, or Uniform, got {kind}; for "
+                "diverse batches with every item once per epoch, dmsgd.Partition(dmsgd.cells(X, k))"
             )
         self.design = design
         self.n, self.k = design.n, design.k

@@ -148,7 +148,8 @@ class DenseTables:
         )  # fmt: skip
         sieve = None if self.int8_rows is None else prefilter
         callbacks = {"locate": locate, "gather": gather, "prefilter": sieve}
-        return RowArguments(callbacks, record, self.totals, self)
+        buffers = self.V, self.sums, self.hints, self.int8_rows  # with `self` they would be a cycle
+        return RowArguments(callbacks, record, self.totals, buffers)
 
 
 def _search_hints(ends: FloatArray) -> Any:
