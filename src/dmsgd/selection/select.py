@@ -96,12 +96,12 @@ def select(
                one in the set. Best first, the same every time. Use it for what to label, with or
                without `uncertainty`. Where items are given, m is at most the median squared
                distance to the nearest of them. All other arguments but `seed` need it.
-               "medoids": a first set to label, for which it is better (docs/select.md). k-means
-               begins at the set of "cover", and runs on rows that are shortened to the median
-               length; X less its mean, unless it is sparse. Of each cell the item with the largest
-               q_i Σ_j q_j exp(-4 d² / m) is chosen, j being in its cell. Best first by what each
+               "medoids": a first set to label, for which it is better (docs/select.md). Rows, less
+               their mean unless they are sparse, are shortened to the median length, and k-means
+               begins at their covering set. Of each cell the item with the largest
+               q_i Σ_j q_j exp(-4 d² / m) is chosen, j being in the cell. Best first by what each
                adds to the coverage, the same every time; a prefix is not the set of a smaller k.
-               Cells of given items stay theirs. Of the arguments below it takes `metric`,
+               Centres at given items do not move. Of the arguments below it takes `metric`,
                `details` and `workers`.
                "greedy": each item adds most to det(L_Y), best first, the same every time. Use it
                where quality is relevance; without `quality` it prefers outliers. An item counts as
