@@ -287,7 +287,7 @@ DESIGNS = {
     "SwapChain": Call(
         plain(dmsgd.designs.SwapChain),
         {
-            "kernel": kinds.KERNEL,
+            "L": kinds.KERNEL,
             "k": K,
             "burn_in": kinds.COUNT_OR_ZERO.optional(),
             "thin": kinds.COUNT.optional(),
@@ -296,7 +296,7 @@ DESIGNS = {
         results.is_design,
     ),
     "AcceptReject": Call(
-        plain(dmsgd.designs.AcceptReject), {"kernel": kinds.KERNEL, "k": K}, results.is_design
+        plain(dmsgd.designs.AcceptReject), {"L": kinds.KERNEL, "k": K}, results.is_design
     ),
 }
 

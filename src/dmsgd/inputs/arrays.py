@@ -62,7 +62,7 @@ def to_numpy(value: Any, name: str) -> npt.NDArray[Any]:
         if isinstance(value, list | tuple):
             raise ValueError(f"{name} is not a rectangular array of numbers: {error}") from None
         kind = type(value).__name__
-        raise TypeError(f"{name} is a {kind}, which is no array: {error}") from None
+        raise TypeError(f"{name} is a {kind} that cannot be read as an array: {error}") from None
 
 
 def _is_masked(value: Any) -> bool:

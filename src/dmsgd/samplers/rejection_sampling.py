@@ -108,7 +108,7 @@ def _row_filler(
 
 @final
 class DenseTables:
-    """V, contiguous, with its search tables (`compiled/tables.py`), about 3/8 of V in size, with int8 half."""
+    """V, contiguous, with its search tables (`compiled/tables.py`), 3/8 or 1/2 of V in size."""
 
     def __init__(self, V: FloatArray) -> None:
         from dmsgd.compiled.llvm import LANES, LINE_BYTES

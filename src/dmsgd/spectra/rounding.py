@@ -100,14 +100,12 @@ class Rounding:
     def items_moved(self, values: FloatArray, k: int) -> float:
         """Return a bound on how many of k items change, and on the total variation.
 
-        By the errors of eigenpairs, without those that are hidden; as `noise` bounds them. O(r)
-        where the kernel is well conditioned, O(rk) where it is not.
+        By the errors of eigenpairs, without those that are hidden; as `noise` bounds them. O(rk).
         """
         if not self.power:
             return 0.0
         errors = self.relative_error(values) * (self.noise / EPS)
-        at_most = k * float(errors.max())
-        return at_most if at_most < WARN_ABOVE else float(eigenvector_inclusion(values, k) @ errors)
+        return float(eigenvector_inclusion(values, k) @ errors)
 
 
 def lost_by_factor(columns: int, trace: float) -> float:
