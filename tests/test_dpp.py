@@ -321,3 +321,8 @@ def test_three_items_of_a_dpp_and_of_a_k_dpp():
     kdpp, law = dmsgd.KDPP(L, 4), kdpp_law(L, 4)
     held = sum(p for Y, p in law.items() if set(A) <= set(Y))
     assert kdpp.joint(0, 2) * kdpp.given([0, 2]).inclusion()[5] == pytest.approx(held, abs=1e-10)
+
+
+def test_one_flat_set_is_refused_with_the_way_to_write_it() -> None:
+    with pytest.raises(ValueError, match=r"\[\[0, 1, 2\]\]"):
+        dmsgd.DPP(np.eye(4)).log_prob([1, 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from functools import cached_property
 from typing import Any, final
 
@@ -186,6 +187,8 @@ class DPP:
         """Return log P(Y) for each batch of a list of batches."""
         if not hasattr(batches, "__len__") or isinstance(batches, str | bytes | dict | set):
             raise TypeError(f"batches must be a list of batches, got a {type(batches).__name__}")
+        if isinstance(next(iter(batches), None), numbers.Integral):
+            raise ValueError("batches must be a list of batches; for one set pass [[0, 1, 2]]")
         rows = [as_items(batch, self.n, "each of batches", ndim=1) for batch in batches]
         always, out = self._rest == 0, np.empty(len(rows))
         odds = self._selection[~always] / self._rest[~always]

@@ -52,7 +52,8 @@ class Precomputed(Kernel):
         if not _is_semidefinite(self.matrix):
             raise ValueError(
                 f"{name} is not positive semi-definite (it has a negative eigenvalue), so its "
-                f"determinants are no probabilities; use B Bᵀ or RBF, or clip its eigenvalues"
+                f"determinants are no probabilities; use B Bᵀ in float64, Linear(B) or RBF, or "
+                f"clip its eigenvalues"
             )
 
     def diag(self) -> FloatArray:

@@ -95,7 +95,8 @@ def select(
                Σ_j q_j max_i S_ij, i being chosen or given, so that every good item has a similar
                one in the set. Best first, the same every time. Use it for what to label, with or
                without `uncertainty`. Where items are given, m is at most the median squared
-               distance to the nearest of them. All other arguments but `seed` need it.
+               distance to the nearest of them. Groups, costs, `until`, `duplicates` and
+               `cover` need it; `details` needs it or "medoids".
                "medoids": a first set to label, for which it is better (docs/select.md). Rows, less
                their mean unless they are sparse, are shortened to the median length, and k-means
                begins at their covering set. Of each cell the item with the largest
