@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -341,3 +342,17 @@ def test_parquet_without_pyarrow_is_told_before_any_work(pool, monkeypatch):
     assert result.exit_code == 2
     assert 'c.parquet: writing Parquet needs pyarrow; pip install "dmsgd[parquet]"' in result.stderr
     assert "features" not in result.output
+
+
+def test_a_column_that_makes_all_distances_is_named(pool):
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=(200, 3)), rng.integers(20, 2000, 200)])
+    header = "a,b,c,tokens"
+    np.savetxt("tokens.csv", rows, delimiter=",", header=header, comments="")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # shown, not raised
+        said = invoke("tokens.csv -k 5 -o out.csv").stderr
+    assert "'tokens' makes 100.00% of all squared distances" in said
+    assert "--standardize" in said
+    run("tokens.csv -k 5 -o dropped.csv --drop tokens")
+    run("tokens.csv -k 5 -o even.csv --standardize")

@@ -9,6 +9,7 @@ from scipy import sparse
 
 import dmsgd
 from dmsgd.selection import similarity
+from dmsgd.selection.rules import Quotas, Rules
 from test_selecting import matrix
 
 
@@ -317,3 +318,17 @@ def test_series_are_matched_by_index(rng, name):
     assert dmsgd.select(frame, **{name: shuffled}, **more).tolist() == expected.tolist()
     with pytest.raises(ValueError, match="index"):
         dmsgd.select(frame, **{name: values.rename(lambda label: label + "x")}, **more)
+
+
+def test_places_bound_the_largest_set_that_the_rules_allow(rng):
+    """The announced time is of so many items: a budget without k is not one of all items."""
+    for _ in range(20):
+        n = 7
+        codes, costs = rng.integers(0, 3, n), rng.integers(1, 6, n).astype(float)
+        most, budget = rng.integers(1, 4, 3), float(rng.integers(5, 12))
+        quotas = Quotas(np.arange(3), codes, most, np.zeros(3, dtype=np.int64))
+        found = Rules(np.ones(n, dtype=bool), n, costs, budget, quotas).places()
+        sets = [Y for k in range(n + 1) for Y in itertools.combinations(range(n), k)]
+        fits = [len(Y) for Y in sets if costs[list(Y)].sum() <= budget]
+        kept = [len(Y) for Y in sets if (np.bincount(codes[list(Y)], minlength=3) <= most).all()]
+        assert found == min(max(fits), max(kept))

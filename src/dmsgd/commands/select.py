@@ -176,7 +176,8 @@ def select(
     import numpy as np
 
     from dmsgd.designs.options import DesignOptions
-    from dmsgd.designs.recipe import prepared
+    from dmsgd.designs.recipe import dominating_column, prepared
+    from dmsgd.errors import warn_kernel
     from dmsgd.features.map_types import Normalize
     from dmsgd.report.selection import figures_of, selection_page
     from dmsgd.runtime.threads import thread_count
@@ -212,6 +213,15 @@ def select(
     F, other = X if metric == "precomputed" else prepared(maps, X), visible(cover or "")
     if metric == "precomputed" and n != X.shape[1]:
         other = "the columns"
+    if metric == "euclidean" and F.d > 1 and (wide := dominating_column(F)):
+        names = files.feature_names()
+        name = names[wide[0]] if len(names) == F.d else f"{wide[0]} (from 0)"
+        warn_kernel(
+            f"column {name!r} makes {wide[1]:.2%} of all squared distances, so the set covers "
+            f"little else: drop it if it is not a feature, or standardize if columns are in "
+            f"different units",
+            standardize=True,
+        )
     with progress_bar("the set (the first run of all compiles the sampler)"), options_named():
         found = choose(
             F.to_memory().unwrap() if metric == "precomputed" else F, k, how=how, metric=metric,

@@ -200,14 +200,20 @@ def _warn_dominating_column(options: DesignOptions, F: Features, values: FloatAr
     linear = options.kernel == "linear"
     if linear and values.max() < WHOLE * values.sum():
         return
-    origin, means, deviations = column_moments(prepared(options, F))
-    squares = deviations**2 + (origin + means) ** 2 * linear
-    widest = int(np.argmax(squares))
-    if squares[widest] >= WHOLE * squares.sum() > 0:
+    if found := dominating_column(prepared(options, F), linear):
         warn_kernel(
-            f"column {widest} of X (from 0) is {squares[widest] / squares.sum():.2%} of "
+            f"column {found[0]} of X (from 0) is {found[1]:.2%} of "
             f"{'the kernel' if linear else 'all squared distances'}, so batches are diverse in "
             f"little else: drop it if it is no feature, or standardize if columns are in different "
             f"units",
             standardize=True,
         )
+
+
+def dominating_column(F: Features, linear: bool = False) -> tuple[int, float] | None:
+    """Return the column with nearly all of the squared distances (products), and its share."""
+    origin, means, deviations = column_moments(F)
+    squares = deviations**2 + (origin + means) ** 2 * linear
+    widest, total = int(np.argmax(squares)), float(squares.sum())
+    share = float(squares[widest]) / total if total else 0.0
+    return (widest, share) if share >= WHOLE else None

@@ -115,7 +115,7 @@ def read_numbers(file: Path, drop: Collection[str] = ()) -> FloatArray:
         name = layout.names[0]
         warn_kernel(
             f"{file}: column {name!r} counts upwards, as row numbers and ids do, and is used as a "
-            f"feature; drop it if it is none",
+            f"feature; if it is not one, name it by --id or drop it",
             drop=name,
         )
     return found

@@ -113,7 +113,7 @@ def _at_one_scale(
     copies:  the squared distance from a chosen candidate up to which others are closed.
     """
     vector, chosen, least = state.similarity.vector, list[int](), -1.0
-    tell = announce_cover(state.similarity, rules.k - rules.count, pool.is_part)
+    tell = announce_cover(state.similarity, max(rules.places(), 1), pool.is_part)
     price, met = None, missing * (1 - NOTHING)
     if by_cost and rules.costs is not None:
         shares = rules.costs / rules.costs.max()

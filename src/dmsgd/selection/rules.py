@@ -62,6 +62,18 @@ class Rules:
         """Return whether another item can be taken."""
         return self.count < self.k and bool(self.open.any())
 
+    def places(self) -> int:
+        """Return a bound on how many more items can be taken: the least that one rule allows."""
+        most = min(self.k - self.count, int(np.count_nonzero(self.open)))
+        if self.costs is not None:
+            left = self.budget * (1 + ROUNDING) - self.spent
+            paid = np.cumsum(np.sort(self.costs[self.open])) <= left
+            most = min(most, int(np.count_nonzero(paid)))
+        if self.quotas is not None:
+            there = np.bincount(self.quotas.codes[self.open], minlength=len(self.quotas.most))
+            most = min(most, int(np.minimum(there, self.quotas.most).sum()))
+        return most
+
     def take(self, item: int) -> None:
         """Take an item that is open."""
         self.take_all([item])
