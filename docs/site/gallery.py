@@ -31,12 +31,19 @@ SHOWN = {
     "accelerate_run": "accelerate launch --cpu --num_processes 2 examples/accelerate_run.py",
 }
 
-#: Numbers that examples print, by what they are, with the pattern of "name: number".
+#: Numbers that examples print, by what they are, with the pattern of a name and its value.
 FIGURES = {
-    "balanced test accuracy": r"^(.+?): balanced test accuracy ([\d.]+)",
-    "how well rare topics are found (cosine)": r"^(\w+): .*rare topics to ([\d.]+)",
-    "batches in which near-duplicates meet, in %": r"^(\w+): near-duplicates meet in ([\d.]+) %",
-    "variance of the gradient": r"(plain SGD|frequency-matched|with repulsion) ([\d.]+)",
+    "balanced test accuracy": r"^(?P<name>.+?): balanced test accuracy (?P<value>[\d.]+)",
+    "how well rare topics are found (cosine)": (
+        r"^(?P<name>\w+): .*rare topics to (?P<value>[\d.]+)"
+    ),
+    "batches in which near-duplicates meet, in %": (
+        r"^(?P<name>\w+): near-duplicates meet in (?P<value>[\d.]+) %"
+    ),
+    "variance of the gradient": (
+        r"(?P<name>plain SGD|frequency-matched|with repulsion) (?P<value>[\d.]+)"
+    ),
+    "slates, -log P of held-out sets": r"-(?P<value>[\d.]+) (?P<name>at the start|learned|true)",
 }
 
 
@@ -70,8 +77,9 @@ def run(name: str) -> dict[str, str]:
 def draw(name: str, output: str) -> None:
     """Write the picture of the numbers that an example printed, also its thumbnail."""
     for title, pattern in FIGURES.items():
-        if len(found := dict(re.findall(pattern, output, re.M))) > 1:
-            _bars(RESULTS / f"{name}.svg", title, {each: float(v) for each, v in found.items()})
+        matches = re.finditer(pattern, output, re.M)
+        if len(found := {each["name"]: float(each["value"]) for each in matches}) > 1:
+            _bars(RESULTS / f"{name}.svg", title, found)
             return
     raise SystemExit(f"examples/{name}.py printed no two numbers that FIGURES compares")
 
