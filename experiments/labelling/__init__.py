@@ -15,7 +15,7 @@ from typing import Any
 from experiments.core import Case, Claim
 from experiments.labelling import arms, coverage, curate, first, network
 from experiments.labelling.rounds import Choose, Task, run, run_all, task
-from experiments.labelling.tables import COVER, RIVALS, TABLES, figures
+from experiments.labelling.tables import COVER, KS, RIVALS, TABLES, figures
 
 __all__ = ["CLAIMS", "TABLES", "TITLE", "cases", "figures", "tiny"]
 
@@ -27,10 +27,8 @@ DATA = ("MNIST", "R8", "Oxford-102", "Debian", "robot sonar", "Fashion-MNIST", "
 #: Pool and test items, rounds; pools of small sets are three quarters of them.
 POOL, TESTED, ROUNDS = 4000, 4000, 10
 SMALL = {"digits": 1348, "breast cancer": 427, "wine": 134, "Spambase": 3451}
-#: Labels a round with the seeds that were run, more of a small set, and the first seed.
-KS, MORE, FRESH = {50: 20, 10: 9, 100: 5}, {("breast cancer", 50): 50}, 400
-#: Seeds of all labels and of the first set, and of the network.
-SEEDS, NETWORK_SEEDS = 20, 10
+#: Seeds of a case, more of a small set, those of the network, and the first seed.
+SEEDS, MORE, NETWORK_SEEDS, FRESH = 20, {("breast cancer", 50): 50}, 10, 400
 NEXT: dict[str, Choose] = {
     "random": arms.random,
     "margin": arms.margin,
@@ -45,9 +43,8 @@ NEXT: dict[str, Choose] = {
     "UHerding": coverage.uherding,
     COVER: arms.by_select,
 }
-#: Refine takes half as long as all others together: it has fewer seeds, and its own cases.
+#: Refine takes half as long as all others together: it has its own cases, with k = 50 alone.
 REFINE = {"UHerding": coverage.uherding, "Refine": coverage.refine, COVER: arms.by_select}
-REFINE_SEEDS = 3
 #: Arms of the network.
 FEW = ("random", "margin", "BADGE", "CLUE", "TypiClust", "MaxHerding", "UHerding", COVER)
 #: Labels of the first set; its strongest arms, which have ten more seeds from NEW on; and the sets
@@ -90,11 +87,11 @@ def cases(quick: bool = False) -> list[Case]:
     images = partial(network.images_task, data="Fashion-MNIST", k=50, pool=POOL, tested=TESTED)
     found = [
         *(
-            rounds_case(data, k, MORE.get((data, k), KS[k]))
+            rounds_case(data, k, MORE.get((data, k), SEEDS))
             for k in KS for data in DATA if rounds_of(data, k) >= 3
         ),
         *(
-            replace(rounds_case(data, 50, REFINE_SEEDS), name=f"labelling/Refine, {data}",
+            replace(rounds_case(data, 50, SEEDS), name=f"labelling/Refine, {data}",
                     arms=arms_of(REFINE))
             for data in DATA if rounds_of(data, 50) >= 3
         ),
