@@ -19,6 +19,7 @@ extern "C" __global__ void propose(
     long long j = J[min((int)(a * k), k - 1)], item = locate(tables, j, b * totals[j]);
     double *x = X + ((long long)d * P + p) * k;
     const double *row = V + item * r;
+#pragma unroll 8
     for (int c = lane; c < k; c += 32) {
         double value = __ldg(row + J[c]);
         x[c] = value;
@@ -79,16 +80,16 @@ extern "C" __global__ void pick(const double *Z, int P, int L, int B, const int 
 // Goes through the proposals of each draw by their Gram matrix G (B, B), which is overwritten.
 // Accepted ones are eliminated from those behind them: the upper triangle becomes what is left of
 // G, the lower the combinations that were taken. counts[d] are accepted, and the first so many rows
-// of C (B, B) times their vectors are orthonormal; the other rows are zero. A block of 256 each.
-extern "C" __global__ void decide(
+// of C (B, B) times their vectors are orthonormal; the other rows are zero. A block each.
+extern "C" __global__ void __launch_bounds__(1024) decide(
     const double *G, int B, const int *where, const int *items, const double *goals, int P, int k,
     const int *ids, const int *left, int *counts, double *C, long long *out) {
     extern __shared__ double g[];
-    __shared__ int taken[128];
-    __shared__ double scales[128];
-    int d = blockIdx.x, rest = left[d], m = 0;
+    __shared__ int taken[MOST];
+    __shared__ double scales[MOST];
+    int d = blockIdx.x, rest = left[d], m = 0, warps = blockDim.x >> 5;
     long long size = (long long)B * B;
-    for (int i = threadIdx.x; i < size; i += 256)
+    for (int i = threadIdx.x; i < size; i += blockDim.x)
         g[i] = i % B < i / B ? 0.0 : G[d * size + i];
     where += d * B;
     out += (long long)ids[d] * k;
@@ -103,7 +104,7 @@ extern "C" __global__ void decide(
         }
         m++;
         double inverse = 1.0 / pivot;
-        for (int q = p + 1 + (threadIdx.x >> 5); q < B; q += 8) {
+        for (int q = p + 1 + (threadIdx.x >> 5); q < B; q += warps) {
             double factor = g[p * B + q] * inverse;
             for (int c = threadIdx.x & 31; c < B; c += 32) {
                 if (c < p) g[q * B + c] -= factor * g[p * B + c];
@@ -115,7 +116,7 @@ extern "C" __global__ void decide(
     }
     if (threadIdx.x == 0) counts[d] = m;
     __syncthreads();
-    for (int i = threadIdx.x; i < size; i += 256) {
+    for (int i = threadIdx.x; i < size; i += blockDim.x) {
         int row = i / B, c = i % B;
         double value = 0.0;
         if (row < m) {
@@ -128,26 +129,26 @@ extern "C" __global__ void decide(
 
 // With Y the counts[d] orthonormal rows of F[d] (M, L), of which axes left[d] - counts[d] on are E:
 // chooses signs S, takes S E off Y, and fills T (M, M) so that I - Y^T T Y turns the rows onto S E.
-// Gauss-Jordan on S - Y E, whose pivots are 1 or more for these signs. A block of 256 each.
-extern "C" __global__ void reflect(
+// Gauss-Jordan on S - Y E, whose pivots are 1 or more for these signs. A block each.
+extern "C" __global__ void __launch_bounds__(1024) reflect(
     double *F, int M, int L, const int *left, const int *counts, double *T) {
     extern __shared__ double a[];
-    __shared__ double signs[128], column[128];
-    int d = blockIdx.x, m = counts[d], axis = left[d] - m;
+    __shared__ double signs[MOST], column[MOST];
+    int d = blockIdx.x, m = counts[d], axis = left[d] - m, warps = blockDim.x >> 5;
     F += (long long)d * M * L;
     T += (long long)d * M * M;
-    for (int i = threadIdx.x; i < m * m; i += 256)  // row: axis, column: vector
+    for (int i = threadIdx.x; i < m * m; i += blockDim.x)  // row: axis, column: vector
         a[i] = -F[(long long)(i % m) * L + axis + i / m];
     __syncthreads();
     for (int i = 0; i < m; i++) {
         double pivot = a[i * m + i], sign = pivot >= 0.0 ? 1.0 : -1.0, inverse = 1.0 / (pivot + sign);
-        for (int j = threadIdx.x; j < m; j += 256) column[j] = a[j * m + i];
+        for (int j = threadIdx.x; j < m; j += blockDim.x) column[j] = a[j * m + i];
         __syncthreads();
         if (threadIdx.x == 0) signs[i] = sign;
-        for (int c = threadIdx.x; c < m; c += 256)
+        for (int c = threadIdx.x; c < m; c += blockDim.x)
             a[i * m + c] = c == i ? inverse : a[i * m + c] * inverse;
         __syncthreads();
-        for (int j = threadIdx.x >> 5; j < m; j += 8) {
+        for (int j = threadIdx.x >> 5; j < m; j += warps) {
             if (j == i) continue;
             double factor = column[j];
             for (int c = threadIdx.x & 31; c < m; c += 32)
@@ -155,11 +156,11 @@ extern "C" __global__ void reflect(
         }
         __syncthreads();
     }
-    for (int i = threadIdx.x; i < M * M; i += 256) {
+    for (int i = threadIdx.x; i < M * M; i += blockDim.x) {
         int row = i / M, c = i % M;
         T[i] = row < m && c < m ? a[row * m + c] * signs[c] : 0.0;
     }
-    for (int j = threadIdx.x; j < m; j += 256) F[(long long)j * L + axis + j] -= signs[j];
+    for (int j = threadIdx.x; j < m; j += blockDim.x) F[(long long)j * L + axis + j] -= signs[j];
 }
 
 // Rows left[d] - counts[d] on of W[d] (k, k), which are dropped, become zero. A block each.

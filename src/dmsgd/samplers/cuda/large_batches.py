@@ -24,8 +24,17 @@ BLOCKS = {256: 32, 2048: 96, 2**31: 128}
 FILLED = 0.9
 #: The most proposals of a round, as a multiple of k.
 MOST = 2
+#: Threads of the blocks that decide and reflect.
+THREADS = 1024
+#: Products of matrices whose sides are multiples of this are faster.
+TILE = 8
 #: The share of free memory that the draws of a call may take, and their number.
 SHARE, DRAWS = 0.4, 8192
+
+
+def whole_tiles(count: int) -> int:
+    """Return `count`, rounded up to a multiple of TILE."""
+    return -(-count // TILE) * TILE
 
 
 def draw_large(tables: tuple[Any, ...], J: Tensor, key: int, start: int, out: Tensor) -> int | None:
@@ -59,7 +68,7 @@ class LargeBatches:
         self.number = ctypes.c_ulonglong(key), ctypes.c_ulonglong(start)
         self.k = int(out.shape[1])
         self.block = next(block for most, block in BLOCKS.items() if self.k <= most)
-        self.kernels = program(FILES, int(out.device.index))
+        self.kernels = program(FILES, int(out.device.index), MOST=self.block)
         self.ids = torch.arange(len(out), dtype=torch.int32, device=out.device)
         self.at = torch.zeros_like(self.ids)
         self.items_left = torch.full_like(self.ids, self.k)
@@ -77,8 +86,8 @@ class LargeBatches:
     def round(self, rows: int) -> int:
         """Decide on the next proposals; W has `rows` rows, return how many it has afterwards."""
         k, B, draws = self.k, self.block, len(self.ids)
-        P = min(max(B, int(FILLED * B * k / rows)), max(B, MOST * k))
-        P = -(-P // 8) * 8
+        P = whole_tiles(min(max(B, int(FILLED * B * k / rows)), max(B, MOST * k)))
+        rows = min(whole_tiles(rows), k)  # the rows that this adds are zero
         room = self.out.new_empty
         X, items = room((draws, P, k), dtype=REAL), room((draws, P), dtype=torch.int32)
         goals, opened = room((draws, P), dtype=REAL), room((draws, P), dtype=torch.uint8)
@@ -94,8 +103,8 @@ class LargeBatches:
         self.kernels("pick", (B, draws), 128, Z, P, rows, B, where, F)
         G = torch.bmm(F, F.mT)
         self.kernels(
-            "decide", (draws, 1), 256, G, B, where, items, goals, P, k, self.ids, self.items_left,
-            counts, C, self.out, shared=8 * B * B,
+            "decide", (draws, 1), THREADS, G, B, where, items, goals, P, k, self.ids,
+            self.items_left, counts, C, self.out, shared=8 * B * B,
         )  # fmt: skip
         del X, Z
         after = self.items_left - counts
@@ -103,7 +112,7 @@ class LargeBatches:
             (counts.max(), after.max(), (after > 0).sum().to(torch.int32))
         ).tolist()
         if rest > 0 and most > 0:
-            self.reflect(torch.bmm(C[:, :most], F), counts, rows)
+            self.reflect(torch.bmm(C[:, : whole_tiles(most)], F), counts, rows)
         self.items_left = after
         if 0 < active <= draws // 2:
             self.keep(torch.nonzero(after > 0)[:, 0])
@@ -116,7 +125,7 @@ class LargeBatches:
         Y = torch.baddbmm(Y, torch.bmm(Y, Y.mT), Y, beta=1.5, alpha=-0.5)
         T = Y.new_empty((draws, M, M))
         self.kernels(
-            "reflect", (draws, 1), 256, Y, M, rows, self.items_left, counts, T, shared=8 * M * M
+            "reflect", (draws, 1), THREADS, Y, M, rows, self.items_left, counts, T, shared=8 * M * M
         )
         if self.W is None:
             self.W = torch.eye(k, dtype=Y.dtype, device=Y.device).repeat(draws, 1, 1)

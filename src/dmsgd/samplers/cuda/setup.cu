@@ -61,7 +61,8 @@ extern "C" __global__ void fill_hints(
     hints[at] = (u32)reached;
 }
 
-// Which eigenvectors a draw of a k-DPP takes: a thread for every draw, k binary searches each.
+// Which eigenvectors a draw of a k-DPP takes: a thread for every draw, k searches each. The next one
+// is usually close, so steps down double until they pass it; then the last step is halved.
 
 extern "C" __global__ void choose(
     const double *log_e, int rank, int k, u64 key, u64 start, int size, int *J) {
@@ -73,7 +74,11 @@ extern "C" __global__ void choose(
         double u = uniform_at(key, start + t, k - left);
         const double *row = log_e + left * width;
         double target = row[n] + log(u);
-        int below = left - 1, reached = n;
+        int below = n - 1, reached = n;
+        for (int step = 1; below >= left && row[below] >= target; step *= 2) {
+            reached = below;
+            below = max(below - step, left - 1);
+        }
         while (reached - below > 1) {
             int middle = (below + reached) >> 1;
             if (row[middle] >= target) reached = middle; else below = middle;
