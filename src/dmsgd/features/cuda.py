@@ -71,8 +71,16 @@ class Cuda(Features):
         return (function(part, **there) for _, part in self.slices())
 
     def _join(self, parts: Iterable[Tensor], columns: int = 1) -> Tensor:
-        found = list(parts)
-        return found[0] if len(found) == 1 else torch.cat(found)
+        start, joined = 0, None
+        for part in parts:
+            if len(part) == self.n:
+                return part
+            if joined is None:  # filled part by part: torch.cat would need twice the memory
+                joined = part.new_empty((self.n, *part.shape[1:]))
+            joined[start : start + len(part)] = part
+            start += len(part)
+        assert joined is not None  # there are items
+        return joined
 
     def gram(self, weights: FloatArray | None = None) -> Tensor:
         total = self.tensor.new_zeros((self.d, self.d), dtype=torch.float64)
