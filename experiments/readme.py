@@ -13,7 +13,7 @@ from experiments.labelling.tables import MEAN, ahead, ranked
 CLAIMS = [
     ("R8, LDA topics, average class accuracy", "82.1 → 87.2", "r8", "r8", "k-DPP",
      "average accuracy", None, 1),
-    ("generated documents, % of runs that find all topics", "shown once", "synthetic_lda",
+    ("generated documents, % of runs that find all topics", "one run", "synthetic_lda",
      "synthetic_lda", "k-DPP", "all five topics", None, 0),
     ("Oxford-102, k = 102, after one epoch", "faster", "flowers", "flowers/k=102", "k-DPP w=0.9",
      "accuracy", 60, 1),
@@ -54,7 +54,7 @@ def uses(stored: Mapping[str, pl.DataFrame]) -> list[list[str]]:
               for measure in ("accuracy", "mean accuracy")]  # fmt: skip
     return [
         ["you have", "use", "measured"],
-        ["uneven classes that count the same", "`Stratified(y, k)`",
+        ["uneven classes of equal weight", "`Stratified(y, k)`",
          f"MNIST 200:1: {tailed['stratified']:.1f} % accuracy; shuffled epochs "
          f"{tailed['shuffled']:.1f}; `WeightedRandomSampler` is level, "
          f"{tailed['WeightedRandomSampler']:.1f}"],
