@@ -12,7 +12,7 @@ import click
 
 from dmsgd.commands.options import FORCE
 from dmsgd.commands.output import atomic_write
-from dmsgd.commands.terminal import echo, progress_bar
+from dmsgd.commands.terminal import echo
 from dmsgd.files.paths import check_path
 from dmsgd.inputs.messages import require
 
@@ -57,6 +57,7 @@ def demo(out: Path, seeds: int, force: bool) -> None:
     from sklearn.datasets import load_digits
 
     import dmsgd
+    from dmsgd.runtime.progress import progress_bar
 
     out.mkdir(parents=True, exist_ok=True)
     digits, digit = load_digits(return_X_y=True)

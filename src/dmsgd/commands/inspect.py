@@ -11,7 +11,7 @@ import click
 from dmsgd.commands.data_files import DataFiles, load_images
 from dmsgd.commands.options import FORCE, IMAGES, OUTPUT, SEED, TEXTS, design_options
 from dmsgd.commands.output import atomic_write, check_output
-from dmsgd.commands.terminal import echo, progress_bar
+from dmsgd.commands.terminal import echo
 from dmsgd.errors import as_options
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def inspect(
         if path is not None:
             check_output(path, suffixes, inputs, force)
     from dmsgd.diagnostics.study import inspect as look
+    from dmsgd.runtime.progress import progress_bar
 
     X, y = files.load()
     described, pictures = files.entries("--texts", X.shape[0]), load_images(images)

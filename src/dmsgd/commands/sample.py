@@ -13,7 +13,7 @@ import click
 from dmsgd.commands.data_files import DataFiles
 from dmsgd.commands.options import DIVERSITY, FORCE, QUALITY, SEED, design_options, output_option
 from dmsgd.commands.output import atomic_write, check_output
-from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
+from dmsgd.commands.terminal import echo, echo_classes, echo_error
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
@@ -163,6 +163,7 @@ def _set_up(X: Any, k: int, y: Any, options: DesignOptions, quality: Any) -> Des
     """Return the design, compiled and ready to draw, and print what it is."""
     from dmsgd.designs.build import make_design
     from dmsgd.designs.kdpp import KDPP
+    from dmsgd.runtime.progress import progress_bar
 
     with progress_bar("set-up (the first run of all compiles the sampler)"):
         design = make_design(options, X, k, y, quality)

@@ -26,7 +26,7 @@ from dmsgd.commands.options import (
     reads_features,
 )
 from dmsgd.commands.output import atomic_write, check_output
-from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
+from dmsgd.commands.terminal import echo, echo_classes, echo_error
 from dmsgd.errors import as_options
 from dmsgd.inputs.messages import counted, require, visible
 
@@ -180,6 +180,7 @@ def select(
     from dmsgd.errors import warn_kernel
     from dmsgd.features.map_types import Normalize
     from dmsgd.report.selection import figures_of, selection_page
+    from dmsgd.runtime.progress import progress_bar
     from dmsgd.runtime.threads import thread_count
     from dmsgd.selection.result import Selection, selection_of
     from dmsgd.selection.select import select as choose

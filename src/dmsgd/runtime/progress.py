@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
@@ -126,16 +127,23 @@ def format_seconds(seconds: float) -> str:
 
 
 @contextmanager
-def progress_bar(name: str, total: int, done: int, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Yield the function that advances a progress bar on stderr, if one is to be shown."""
-    if not shown:
-        yield lambda count: None
+def progress_bar(
+    what: str, total: int | None = None, shown: bool | None = None
+) -> Iterator[Callable[[float], None]]:
+    """Show a bar on stderr while the block runs; call what is yielded with how much is done.
+
+    total: what is done in the end; without it shares are told, and the bar pulses before the first.
+    shown: by default on a terminal only. Log lines about long work are printed above the bar.
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield lambda done: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TaskProgressColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (name, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total, completed=done)
-        yield lambda count: bar.advance(task, count)
+    count = MofNCompleteColumn() if total else TaskProgressColumn()
+    columns, console = (what, BarColumn(), count, TimeRemainingColumn()), Console(stderr=True)
+    with Bar(*columns, console=console, transient=total is None) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.update(task, total=total or 1.0, completed=done)
