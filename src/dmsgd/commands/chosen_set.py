@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 NUMBERS_ALONE = (".txt", ".npy")
 OUTPUTS = (".csv", ".parquet", ".jsonl", *NUMBERS_ALONE)
 #: What is known about items, and the option that names it.
-KNOWN = {"id": "--id", "quality": "--quality", "text": "--texts", "group": "--groups"}
-KNOWN |= {"cost": "--costs"}
+KNOWN = {"id": "--id", "label": "--labels", "quality": "--quality", "text": "--texts"}
+KNOWN |= {"group": "--groups", "cost": "--costs"}
 #: How similarity is found.
 SIMILARITY = {
     "euclidean": "exp(-d²/m), d distance, m ",
@@ -45,7 +45,7 @@ def read_about(files: DataFiles, y: Any, n: int) -> dict[str, Any]:
         "cost": files.numbers("--costs", n),
     }
     if found["id"] is not None:
-        check_ids(files.others["--id"], found["id"])
+        check_ids(files.beside["--id"], found["id"])
     return {name: column for name, column in found.items() if column is not None}
 
 
@@ -101,10 +101,8 @@ def columns_of(
         for name, column in numbers.items():
             digits = [float(f"{number:.6g}") for number in column.tolist()]
             found.append((name, np.array(digits, dtype=np.float64)))
-    sources = {name: files.others.get(option) for name, option in KNOWN.items()}
-    sources["label"] = files.labels
     for name, column in about.items():
-        if not files.is_column(sources[name]):
+        if files.beside[KNOWN[name]] not in files.names:
             found.append((name, column[chosen]))
     own = read_rows(files.features, chosen, n, files.feature_names(), verbatim=suffix == ".csv")
     return distinct_names(found, own)

@@ -82,7 +82,7 @@ def sample(
     from dmsgd.schedules.files import ScheduleFiles
 
     # Raise about bad options before the work.
-    inputs = [files.features, files.labels]
+    inputs = files.inputs()
     check_output(output, (".npy", ".csv"), inputs, force=True)
     threads = thread_count(workers)
     stored = ScheduleFiles.at(output) if output.suffix.lower() == ".npy" else None
@@ -136,7 +136,7 @@ def sample(
 
 
 def _is_finished(
-    stored: ScheduleFiles, inputs: list[str | None], steps: int, k: int, seed: int, force: bool
+    stored: ScheduleFiles, inputs: list[str], steps: int, k: int, seed: int, force: bool
 ) -> bool:
     """Return whether a finished schedule of so many batches of k with this seed is there.
 

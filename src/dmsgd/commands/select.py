@@ -166,7 +166,7 @@ def select(
     """
     files = DataFiles.named(named)
     lists = [each for each in (*given, *exclude) if FILE.search(each)]
-    inputs = [files.features, files.labels, cover, images, *files.others.values(), *lists]
+    inputs = [*files.inputs(), cover, images, *lists]
     if output is not None:
         check_output(output, OUTPUTS, inputs, force)
         if output.suffix.lower() == ".parquet":
