@@ -143,18 +143,12 @@ def _is_finished(
     It is not drawn again; `presample` raises if it is of another design. Raises if a file that is
     no schedule would be replaced.
     """
-    from dmsgd.schedules import Schedule
-
     for file in (stored.record, stored.inclusion):
         check_output(file, (".json", ".npy"), inputs, force=True)
     stored.refuse_strangers()  # also with --force, which replaces schedules
-    if not force and stored.exist():
-        try:
-            found = Schedule.load(stored.batches, check=False).record
-        except (ValueError, OSError):
-            found = None
-        if found and (found.steps, found.k, found.seed) == (steps, k, seed):
-            return True
+    found = stored.finished() if stored.exist() and not force else None
+    if found and (found.steps, found.k, found.seed) == (steps, k, seed):
+        return True
     stored.check_disk(steps, k, n=0)
     return False
 
