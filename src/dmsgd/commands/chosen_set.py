@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.selection.result import Selection
 
-#: Files that a set is written to, and those of them that hold item numbers alone.
-NUMBERS_ALONE = (".txt", ".npy")
-OUTPUTS = (".csv", ".parquet", ".jsonl", *NUMBERS_ALONE)
 #: What is known about items, and the option that names it.
 KNOWN = {"id": "--id", "label": "--labels", "quality": "--quality", "text": "--texts"}
 KNOWN |= {"group": "--groups", "cost": "--costs"}
@@ -90,7 +87,7 @@ def columns_of(
     """
     import numpy as np
 
-    from dmsgd.files.chosen_rows import distinct_names, read_rows
+    from dmsgd.files.chosen_rows import NUMBERS_ALONE, distinct_names, read_rows
 
     found: list[Column] = [(NUMBER, chosen)]
     if suffix in NUMBERS_ALONE:
@@ -108,23 +105,15 @@ def columns_of(
     return distinct_names(found, own)
 
 
-def write_set(output: Path | None, chosen: IntArray, columns: list[Column], force: bool) -> None:
+def write_set(output: Path | None, columns: list[Column], force: bool) -> None:
     """Write a set to a file, or print it as CSV."""
-    import numpy as np
-
     from dmsgd.files.chosen_rows import write_rows
 
-    if output is None:
-        table = io.BytesIO()
-        write_rows(table, ".csv", columns)
-        for line in table.getvalue().decode().splitlines():
-            echo(line)
+    if output is not None:
+        with atomic_write(output, force) as file:
+            write_rows(file, output.suffix.lower(), columns)
         return
-    suffix = output.suffix.lower()
-    with atomic_write(output, force) as file:
-        if suffix == ".npy":
-            np.save(file, chosen)
-        elif suffix == ".txt":
-            np.savetxt(file, chosen, fmt="%d")
-        else:
-            write_rows(file, suffix, columns)
+    table = io.BytesIO()
+    write_rows(table, ".csv", columns)
+    for line in table.getvalue().decode().splitlines():
+        echo(line)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import click
 
-from dmsgd.commands.chosen_set import OUTPUTS, columns_of, facts_of, read_about, write_set
+from dmsgd.commands.chosen_set import columns_of, facts_of, read_about, write_set
 from dmsgd.commands.data_files import DataFiles, load_images
 from dmsgd.commands.named_items import FILE, NUMBER, group_numbers, named_items, options_named
 from dmsgd.commands.options import (
@@ -168,6 +168,8 @@ def select(
     lists = [each for each in (*given, *exclude) if FILE.search(each)]
     inputs = [*files.inputs(), cover, images, *lists]
     if output is not None:
+        from dmsgd.files.chosen_rows import OUTPUTS
+
         check_output(output, OUTPUTS, inputs, force)
         if output.suffix.lower() == ".parquet":
             require("parquet", f"{output}: writing Parquet")
@@ -256,7 +258,7 @@ def select(
         with progress_bar("the page"):
             name = (output or page).name
             html = selection_page(F, figures, about, facts, name, pictures).encode()
-    write_set(output, chosen, columns, force)
+    write_set(output, columns, force)
     if page is not None:
         with atomic_write(page, force) as file:
             file.write(html)

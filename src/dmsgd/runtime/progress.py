@@ -37,20 +37,14 @@ EIGH = 6.0
 _LOGGED: ContextVar[list[float] | None] = ContextVar("logged", default=None)
 
 
-def expected_seconds(products: float) -> float:
-    """Return about how long this many multiplications take, or 0 if that is short."""
-    seconds = products / SPEED
-    return seconds if seconds > LONG else 0.0
-
-
 def is_short(products: float) -> bool:
     """Return whether Ctrl-C may wait for the end of this many multiplications."""
     return products / SPEED <= HEARD * LONG
 
 
 def announce(products: float, count: int, what: str, advice: str) -> None:
-    """Log how long `what` takes, and the memory of `count` floats, if that is long."""
-    if seconds := expected_seconds(products):
+    """Log how long `what` takes, this many multiplications, and its `count` floats, if long."""
+    if (seconds := products / SPEED) > LONG:
         memory = format_bytes(8 * count)
         log.warning("%s takes about %s and %s; %s", what, format_seconds(seconds), memory, advice)
 
@@ -104,7 +98,7 @@ def run_interruptible(call: Callable[[], Result], products: float, what: str) ->
     The work runs in a daemon thread, and must release the GIL as NumPy's and SciPy's products,
     np.linalg and scikit-learn do. After Ctrl-C the thread computes on until the process ends.
 
-    products: multiplications, for `expected_seconds`.
+    products: multiplications.
     """
     if is_short(products):
         return call()
