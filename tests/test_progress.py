@@ -194,7 +194,7 @@ def test_long_work_in_a_thread_returns_the_same(monkeypatch: pytest.MonkeyPatch)
 def test_long_batches_are_drawn_in_a_thread_and_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     F, sizes, threads = np.random.default_rng(0).normal(size=(40, 30)), [], []
     design = dmsgd.KDPP(dmsgd.kernels.exact(dmsgd.kernels.Linear(F)), 20)
-    expected = design.sample(100, seed=0)  # more than NumPy draws, so that loops are loaded
+    expected = design.sample(2000, seed=0)  # more than NumPy draws, so that loops are loaded
     monkeypatch.setattr(progress, "LONG", 1e-9)
     monkeypatch.setattr(
         progress, "in_background", lambda *a, **b: threads.append(1) or in_background(*a, **b)

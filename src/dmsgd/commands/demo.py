@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PAGE, POOL = "digits.html", 900
 #: Points in each group of the picture, and items in its batches.
 GROUPS, K = (180, 45, 15), 16
-#: How many digits are labelled, and of how many items batches are timed.
+#: Numbers of digits that are labelled; numbers of items for which batches are timed.
 LABELLED, ITEMS = (20, 50, 100), (1_000, 10_000, 100_000)
 WIDTH, HEIGHT = 36, 10
 
