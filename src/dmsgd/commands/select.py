@@ -195,10 +195,8 @@ def select(
     n = X.shape[0]
     say(f"features  {files.features}: {counted(n, 'item')} x {X.shape[1]:,}")
     about, pictures = read_about(files, y, n), load_images(images)
-    ids, own = (
-        about.get("id", range(n)),
-        (files.beside["--id"], "id") if "id" in about else (NUMBER,),
-    )
+    ids = about.get("id", range(n))
+    own = (files.beside["--id"], "id") if "id" in about else (NUMBER,)
     known = named_items("--given", asked["given"], ids, own)
     barred = named_items("--exclude", asked["exclude"], ids, own)
     free = np.setdiff1d(np.arange(n), np.append(known, barred))

@@ -102,8 +102,8 @@ class DaskBlocks(Blocks):
         lanes = np.array_split(np.arange(len(parts)), threads)
         totals = [reduce(add, (parts[number] for number in lane), None) for lane in lanes]
         total = reduce(named(SparseGram.plus, "add"), totals)
-        found_all = results_of([*(part[1] for part in parts), total])
-        *hashes, found = [result for result, _ in found_all]
+        results = results_of([*(part[1] for part in parts), total])
+        *hashes, found = (result for result, _ in results)
         self._compare(hashes)
         return np.asarray(found.matrix())
 
