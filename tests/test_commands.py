@@ -191,6 +191,13 @@ def test_an_input_with_the_name_of_a_part_is_kept(folder, monkeypatch):
     np.testing.assert_array_equal(np.load(b), X)
 
 
+def test_a_quality_that_is_an_input_is_kept(folder):
+    np.savetxt("worth.csv", np.arange(1.0, len(X) + 1))
+    command = "sample features.npy --quality worth.csv -k 8 -n 5 -o worth.csv --force"
+    fails(command, "worth.csv is an input of this command")
+    assert np.loadtxt("worth.csv").size == len(X)
+
+
 def test_a_table_whose_column_is_an_input_is_kept(folder):
     before = (folder / "iris.csv").read_text()
     fails(

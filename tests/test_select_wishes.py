@@ -212,6 +212,19 @@ def test_the_next_round_takes_the_file_of_the_last_one(pool, before, after, opti
     assert "given     5 items" in said
 
 
+def test_all_tables_of_a_set_hold_the_same(pool):
+    write_pool("parquet")
+    np.savetxt("worth.txt", QUALITY)
+    for ending in ("csv", "parquet", "jsonl"):
+        run(f"pool.parquet --columns vector --labels y.txt --quality worth.txt -k 5 -o c.{ending}")
+    rows, others = read(pool / "c.jsonl"), read(pool / "c.parquet")
+    assert rows == others
+    numbers = ["item", "gain", "covered", "stands_for", "label", "quality"]
+    assert list(rows[0]) == [*numbers, "name", "body", "score"] == list(table("c.csv")[0])
+    for row, cells in zip(rows, table("c.csv"), strict=True):
+        assert [str(row[name]) for name in numbers] == [cells[name] for name in numbers]
+
+
 def test_a_set_may_be_chosen_from_a_chosen_set(pool):
     write_pool("parquet")
     run("pool.parquet --columns vector -k 60 -o first.parquet")

@@ -18,12 +18,9 @@ if TYPE_CHECKING:
     from dmsgd.inputs.arrays import IntArray
     from dmsgd.selection.result import Selection
 
-#: Files that a set is written to, and those of them that hold item numbers alone.
-NUMBERS_ALONE = (".txt", ".npy")
-OUTPUTS = (".csv", ".parquet", ".jsonl", *NUMBERS_ALONE)
 #: What is known about items, and the option that names it.
-KNOWN = {"id": "--id", "quality": "--quality", "text": "--texts", "group": "--groups"}
-KNOWN |= {"cost": "--costs"}
+KNOWN = {"id": "--id", "label": "--labels", "quality": "--quality", "text": "--texts"}
+KNOWN |= {"group": "--groups", "cost": "--costs"}
 #: How similarity is found.
 SIMILARITY = {
     "euclidean": "exp(-d²/m), d distance, m ",
@@ -45,7 +42,7 @@ def read_about(files: DataFiles, y: Any, n: int) -> dict[str, Any]:
         "cost": files.numbers("--costs", n),
     }
     if found["id"] is not None:
-        check_ids(files.others["--id"], found["id"])
+        check_ids(files.beside["--id"], found["id"])
     return {name: column for name, column in found.items() if column is not None}
 
 
@@ -90,7 +87,7 @@ def columns_of(
     """
     import numpy as np
 
-    from dmsgd.files.chosen_rows import distinct_names, read_rows
+    from dmsgd.files.chosen_rows import NUMBERS_ALONE, distinct_names, read_rows
 
     found: list[Column] = [(NUMBER, chosen)]
     if suffix in NUMBERS_ALONE:
@@ -101,32 +98,22 @@ def columns_of(
         for name, column in numbers.items():
             digits = [float(f"{number:.6g}") for number in column.tolist()]
             found.append((name, np.array(digits, dtype=np.float64)))
-    sources = {name: files.others.get(option) for name, option in KNOWN.items()}
-    sources["label"] = files.labels
     for name, column in about.items():
-        if not files.is_column(sources[name]):
+        if files.beside[KNOWN[name]] not in files.names:
             found.append((name, column[chosen]))
     own = read_rows(files.features, chosen, n, files.feature_names(), verbatim=suffix == ".csv")
     return distinct_names(found, own)
 
 
-def write_set(output: Path | None, chosen: IntArray, columns: list[Column], force: bool) -> None:
+def write_set(output: Path | None, columns: list[Column], force: bool) -> None:
     """Write a set to a file, or print it as CSV."""
-    import numpy as np
-
     from dmsgd.files.chosen_rows import write_rows
 
-    if output is None:
-        table = io.BytesIO()
-        write_rows(table, ".csv", columns)
-        for line in table.getvalue().decode().splitlines():
-            echo(line)
+    if output is not None:
+        with atomic_write(output, force) as file:
+            write_rows(file, output.suffix.lower(), columns)
         return
-    suffix = output.suffix.lower()
-    with atomic_write(output, force) as file:
-        if suffix == ".npy":
-            np.save(file, chosen)
-        elif suffix == ".txt":
-            np.savetxt(file, chosen, fmt="%d")
-        else:
-            write_rows(file, suffix, columns)
+    table = io.BytesIO()
+    write_rows(table, ".csv", columns)
+    for line in table.getvalue().decode().splitlines():
+        echo(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 from dmsgd.errors import as_options
@@ -15,44 +16,52 @@ if TYPE_CHECKING:
     from dmsgd.features import Features
     from dmsgd.inputs.arrays import FloatArray
 
-#: Options that name the features and labels.
-FILES = ("features", "labels", "columns", "drop")
-#: Options whose value may be a column of the features, which is then no feature.
-BESIDE = ("id", "texts", "quality", "groups", "costs")
+#: Options that name the features.
+FILES = ("features", "columns", "drop")
+#: Options whose value is a file, or a column of the features, which is then no feature.
+BESIDE = ("labels", "id", "texts", "quality", "groups", "costs")
 
 
 @final
 @dataclass(frozen=True)
 class DataFiles:
-    """The files with features and labels, and which columns of a table are features.
+    """The file with features, which of its columns are features, and what is known beside them.
 
-    labels, others: each a column of the features, which is then no feature, or a file; the others
-                    by option.
-    shows_texts:    whether a column of text is more likely one for --texts than for --labels.
+    beside:      by option, such as "--labels", a column of the features or a file.
+    shows_texts: whether a column of text is more likely one for --texts than for --labels.
     """
 
     features: str
-    labels: str | None = None
     columns: str | None = None
     drop: str | None = None
-    others: dict[str, str] = field(default_factory=dict)
+    beside: dict[str, str] = field(default_factory=dict)
     shows_texts: bool = False
 
     @classmethod
     def named(cls, given: dict[str, Any]) -> DataFiles:
         """Return the files that the options of a command name."""
         files = {name: given[name] for name in FILES}
-        others = {f"--{name}": given[name] for name in BESIDE if given.get(name) is not None}
-        return cls(**files, others=others, shows_texts="id" in given)
+        beside = {f"--{name}": given[name] for name in BESIDE if given.get(name) is not None}
+        return cls(**files, beside=beside, shows_texts="id" in given)
+
+    def inputs(self) -> list[str]:
+        """Return all files that are read, or columns of them."""
+        return [self.features, *self.beside.values()]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns of the features; none if they are no table."""
+        from dmsgd.files.tables import column_names
+
+        return column_names(self.features)
 
     def load(self, on_cluster: bool = False) -> tuple[Any, Any]:
         """Return X and y."""
-        from dmsgd.files.tables import column_names
-
-        drop = self.dropped(column_names(self.features))
-        labels, *_ = [self._find(option) for option in ("--labels", *self.others)]
+        drop = self.dropped
+        for option in self.beside:
+            self._find(option)  # raises for a column that is not there
         X = self._open(self.features, drop, on_cluster)
-        return X, _read_classes(labels, X.shape[0])
+        return X, self.classes("--labels", X.shape[0])
 
     def _open(self, path: str, drop: frozenset[str], on_cluster: bool = False) -> Features:
         """Return the features in a file; of a table all columns that are not in `drop`."""
@@ -74,19 +83,17 @@ class DataFiles:
             every = few([repr(name) for name in names])
             ways = f"show them with --texts NAME or --id NAME, or leave them out with {drop}"
             return f"{path}: {every} are text: {ways}"
-        if "--texts" in self.others:
+        if "--texts" in self.beside:
             return f"{path}: {names[0]!r} is text: leave it out with {drop}"
         show = as_options({"texts": names[0]})
         return f"{path}: {names[0]!r} is text: show it with {show}, or leave it out with {drop}"
 
     def feature_names(self) -> list[str]:
         """Return the columns that are features; none if the features are no table."""
-        from dmsgd.files.tables import column_names, feature_names
+        from dmsgd.files.tables import feature_names
 
-        names = column_names(self.features)
-        if not names:
-            return []
-        return feature_names(self.features, self.dropped(names), self.columns is not None)
+        named = self.columns is not None
+        return feature_names(self.features, self.dropped, named) if self.names else []
 
     def load_like(self, option: str, path: str, d: int) -> Features:
         """Return the features in another file, which needs the d columns of the first one.
@@ -115,12 +122,6 @@ class DataFiles:
             )
         return other
 
-    def is_column(self, value: str | None) -> bool:
-        """Return whether an option with this value names a column of the features."""
-        from dmsgd.files.tables import column_names
-
-        return value is not None and value in column_names(self.features)
-
     def entries(self, option: str, n: int) -> npt.NDArray[np.object_] | None:
         """Return what the column or file that an option names holds for each of n items, if any."""
         from dmsgd.files.tables import read_entries
@@ -136,66 +137,56 @@ class DataFiles:
         try:
             return None if entries is None else np.array(entries.tolist(), dtype=np.float64)
         except (TypeError, ValueError) as error:
-            named = self.others[option]
+            named = self.beside[option]
             raise ValueError(f"{option} {named} must hold a number per item: {error}") from None
 
     def classes(self, option: str, n: int) -> npt.NDArray[Any] | None:
         """Return the class that an option names for each of n items, if any."""
-        return _read_classes(self._find(option), n)
+        from dmsgd.files.tables import read_column
+        from dmsgd.inputs.labels import as_labels
+
+        path = self._find(option)
+        return None if path is None else as_labels(read_column(path, n), n)
 
     def _find(self, option: str) -> str | None:
         """Return the path of the column of the features, or of the file, that an option names."""
-        from dmsgd.files.tables import COLUMN_FILES, column_names
+        from dmsgd.files.tables import COLUMN_FILES
 
-        value = self.labels if option == "--labels" else self.others.get(option)
-        if value is None:
-            return None
-        names = column_names(self.features)
-        if value in names:
+        value = self.beside.get(option)
+        if value in self.names:
             return f"{self.features}:{value}"
-        if names and not any(suffix in value.lower() for suffix in COLUMN_FILES):
-            raise self._no_column(option, value, names)
+        if value and self.names and not any(each in value.lower() for each in COLUMN_FILES):
+            raise self._no_column(option, value)
         return value
 
-    def _no_column(self, option: str, name: str, names: list[str]) -> ValueError:
+    def _no_column(self, option: str, name: str) -> ValueError:
         """Return the error about a column that the table of features does not have."""
-        known = f"it has {few(names)}"
+        known = f"it has {few(self.names)}"
         return ValueError(f"{self.features} has no column {name!r} for {option}; {known}")
 
-    def dropped(self, names: list[str]) -> frozenset[str]:
-        """Return which of the table's columns, with these names, are no features.
-
-        A set, as there may be 100,000 of them.
-        """
-        columns = self._named("--columns", self.columns, names)
-        drop = self._named("--drop", self.drop, names)
+    @cached_property
+    def dropped(self) -> frozenset[str]:
+        """The columns of the table that are no features: a set, as there may be 100,000."""
+        columns, drop = self._named("--columns", self.columns), self._named("--drop", self.drop)
         if columns and drop:
             raise ValueError(
                 "--columns names the features, --drop the other columns; give one of them"
             )
-        kept = set(columns or names).difference(drop, [self.labels], self.others.values())
-        return frozenset(names) - kept
+        kept = set(columns or self.names).difference(drop, self.beside.values())
+        return frozenset(self.names) - kept
 
-    def _named(self, option: str, text: str | None, names: list[str]) -> list[str]:
+    def _named(self, option: str, text: str | None) -> list[str]:
         """Return the columns that an option names, between commas, or one whose name has commas."""
         if text is None:
             return []
-        if not names:
+        if not self.names:
             raise ValueError(f"{option} is for tables; {self.features} has no named columns")
-        known = set(names)
+        known = set(self.names)
         found = [each.strip() for each in text.split(",") if each.strip()] or [""]
         found = [text] if text in known else found
         if unknown := [each for each in found if each not in known]:
-            raise self._no_column(option, unknown[0], names)
+            raise self._no_column(option, unknown[0])
         return found
-
-
-def _read_classes(path: str | None, n: int) -> npt.NDArray[Any] | None:
-    """Return the classes of n items in a column or file, if there is one."""
-    from dmsgd.files.tables import read_column
-    from dmsgd.inputs.labels import as_labels
-
-    return None if path is None else as_labels(read_column(path, n), n)
 
 
 def load_images(path: str | None) -> Any:

@@ -12,7 +12,7 @@ import click
 
 from dmsgd.commands.options import FORCE
 from dmsgd.commands.output import atomic_write
-from dmsgd.commands.terminal import echo, progress_bar
+from dmsgd.commands.terminal import echo
 from dmsgd.files.paths import check_path
 from dmsgd.inputs.messages import require
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PAGE, POOL = "digits.html", 900
 #: Points in each group of the picture, and items in its batches.
 GROUPS, K = (180, 45, 15), 16
-#: How many digits are labelled, and of how many items batches are timed.
+#: Numbers of digits that are labelled; numbers of items for which batches are timed.
 LABELLED, ITEMS = (20, 50, 100), (1_000, 10_000, 100_000)
 WIDTH, HEIGHT = 36, 10
 
@@ -57,6 +57,7 @@ def demo(out: Path, seeds: int, force: bool) -> None:
     from sklearn.datasets import load_digits
 
     import dmsgd
+    from dmsgd.runtime.progress import progress_bar
 
     out.mkdir(parents=True, exist_ok=True)
     digits, digit = load_digits(return_X_y=True)

@@ -11,7 +11,7 @@ import click
 from dmsgd.commands.data_files import DataFiles, load_images
 from dmsgd.commands.options import FORCE, IMAGES, OUTPUT, SEED, TEXTS, design_options
 from dmsgd.commands.output import atomic_write, check_output
-from dmsgd.commands.terminal import echo, progress_bar
+from dmsgd.commands.terminal import echo
 from dmsgd.errors import as_options
 
 if TYPE_CHECKING:
@@ -54,11 +54,12 @@ def inspect(
     give one of its options; `dmsgd sample` draws from the same one. Noise is the variance of a
     batch's mean, on the same columns for all. The page opens from disk and loads nothing.
     """
-    inputs = [files.features, files.labels, *files.others.values(), images, gradients]
+    inputs = [*files.inputs(), images, gradients]
     for path, suffixes in ((page, (".html", ".htm")), (table, (".csv",))):
         if path is not None:
             check_output(path, suffixes, inputs, force)
     from dmsgd.diagnostics.study import inspect as look
+    from dmsgd.runtime.progress import progress_bar
 
     X, y = files.load()
     described, pictures = files.entries("--texts", X.shape[0]), load_images(images)
@@ -67,9 +68,9 @@ def inspect(
     for line in found.lines(files.features):
         echo(line)
     if found.advice.options.batches != "uniform":
-        named = ((name, getattr(files, name)) for name in ("labels", "columns", "drop"))
-        given = {name: value for name, value in named if value is not None}
-        words = as_options({**found.advice.options.changed(), **given})
+        given = {"labels": files.beside.get("--labels"), "columns": files.columns}
+        given = found.advice.options.changed() | given | {"drop": files.drop}
+        words = as_options({name: value for name, value in given.items() if value is not None})
         name = shlex.quote(files.features)
         echo(f"  dmsgd sample {name} -k {k} -n 1000 {words} -o batches.npy")
     if page is not None:

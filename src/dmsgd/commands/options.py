@@ -132,7 +132,7 @@ def design_options(command: Callable[..., None]) -> Callable[..., None]:
         given |= {"quality": quality} if by_length else {}
         names = [each.name for each in fields(DesignOptions) if each.name in given]
         options = DesignOptions(**{name: given.pop(name) for name in names})
-        if files.labels is None and options.uses_labels:
+        if "--labels" not in files.beside and options.uses_labels:
             of_labels = {"w", "target", "batches"} & set(options.changed())
             needed = as_options({name: getattr(options, name) for name in sorted(of_labels)})
             raise ValueError(f"{needed} needs labels; give them with --labels")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 
 def check_output(
-    output: Path, suffixes: tuple[str, ...], inputs: list[str | None], force: bool
+    output: Path, suffixes: tuple[str, ...], inputs: Sequence[str | None], force: bool
 ) -> None:
     """Raise unless `output` can be written; without `force` no file may be there.
 

@@ -13,7 +13,7 @@ import click
 from dmsgd.commands.data_files import DataFiles
 from dmsgd.commands.options import DIVERSITY, FORCE, QUALITY, SEED, design_options, output_option
 from dmsgd.commands.output import atomic_write, check_output
-from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
+from dmsgd.commands.terminal import echo, echo_classes, echo_error
 from dmsgd.inputs.messages import counted
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def sample(
     from dmsgd.schedules.files import ScheduleFiles
 
     # Raise about bad options before the work.
-    inputs = [files.features, files.labels]
+    inputs = files.inputs()
     check_output(output, (".npy", ".csv"), inputs, force=True)
     threads = thread_count(workers)
     stored = ScheduleFiles.at(output) if output.suffix.lower() == ".npy" else None
@@ -136,25 +136,19 @@ def sample(
 
 
 def _is_finished(
-    stored: ScheduleFiles, inputs: list[str | None], steps: int, k: int, seed: int, force: bool
+    stored: ScheduleFiles, inputs: list[str], steps: int, k: int, seed: int, force: bool
 ) -> bool:
     """Return whether a finished schedule of so many batches of k with this seed is there.
 
     It is not drawn again; `presample` raises if it is of another design. Raises if a file that is
     no schedule would be replaced.
     """
-    from dmsgd.schedules import Schedule
-
     for file in (stored.record, stored.inclusion):
         check_output(file, (".json", ".npy"), inputs, force=True)
     stored.refuse_strangers()  # also with --force, which replaces schedules
-    if not force and stored.exist():
-        try:
-            found = Schedule.load(stored.batches, check=False).record
-        except (ValueError, OSError):
-            found = None
-        if found and (found.steps, found.k, found.seed) == (steps, k, seed):
-            return True
+    found = stored.finished() if stored.exist() and not force else None
+    if found and (found.steps, found.k, found.seed) == (steps, k, seed):
+        return True
     stored.check_disk(steps, k, n=0)
     return False
 
@@ -163,6 +157,7 @@ def _set_up(X: Any, k: int, y: Any, options: DesignOptions, quality: Any) -> Des
     """Return the design, compiled and ready to draw, and print what it is."""
     from dmsgd.designs.build import make_design
     from dmsgd.designs.kdpp import KDPP
+    from dmsgd.runtime.progress import progress_bar
 
     with progress_bar("set-up (the first run of all compiles the sampler)"):
         design = make_design(options, X, k, y, quality)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
-from dmsgd.commands.chosen_set import OUTPUTS, columns_of, facts_of, read_about, write_set
-from dmsgd.commands.data_files import DataFiles, load_images
+from dmsgd.commands.chosen_set import columns_of, facts_of, read_about, write_set
+from dmsgd.commands.data_files import FILES, DataFiles, load_images
 from dmsgd.commands.named_items import FILE, NUMBER, group_numbers, named_items, options_named
 from dmsgd.commands.options import (
     COLUMNS,
@@ -26,7 +27,7 @@ from dmsgd.commands.options import (
     reads_features,
 )
 from dmsgd.commands.output import atomic_write, check_output
-from dmsgd.commands.terminal import echo, echo_classes, echo_error, progress_bar
+from dmsgd.commands.terminal import echo, echo_classes, echo_error
 from dmsgd.errors import as_options
 from dmsgd.inputs.messages import counted, require, visible
 
@@ -35,6 +36,8 @@ ITEMS = (
     "numbers such as 3,7,12, ids if there is --id, or a file of them such as an earlier output; "
     "may be repeated."
 )
+#: Options that name what `dmsgd.select` does not ask for.
+NOT_ASKED = ("labels", "id", "texts")
 SHARE = click.FloatRange(0, 1, min_open=True)
 #: What a covering set is asked to be.
 WISHES = (
@@ -118,28 +121,14 @@ WISHES = (
     )
 )
 def select(
-    k: int | None,
     output: Path | None,
     page: Path | None,
     images: str | None,
-    diversity: float,
-    given: tuple[str, ...],
-    exclude: tuple[str, ...],
-    how: Literal["cover", "medoids", "greedy", "draw"],
-    metric: Literal["euclidean", "cosine", "precomputed"],
-    cover: str | None,
-    at_most: tuple[str, ...],
-    at_least: tuple[str, ...],
-    budget: float | None,
-    until: float | None,
-    duplicates: float | None,
     rho: float | None,
     standardize: bool,
     normalize: bool,
-    seed: int,
-    workers: int,
     force: bool,
-    **named: Any,
+    **asked: Any,
 ) -> None:
     """Choose one diverse set of items, such as what to label next.
 
@@ -164,10 +153,15 @@ def select(
     it, and stands_for the weight of the items to which it is the nearest. Give the file to --given
     for the next set.
     """
-    files = DataFiles.named(named)
-    lists = [each for each in (*given, *exclude) if FILE.search(each)]
-    inputs = [files.features, files.labels, cover, images, *files.others.values(), *lists]
+    # The other options name files, or are arguments of dmsgd.select.
+    files = DataFiles.named(asked)
+    asked = {name: each for name, each in asked.items() if name not in (*FILES, *NOT_ASKED)}
+    k, how, metric, cover = (asked[name] for name in ("k", "how", "metric", "cover"))
+    lists = [each for each in (*asked["given"], *asked["exclude"]) if FILE.search(each)]
+    inputs = [*files.inputs(), cover, images, *lists]
     if output is not None:
+        from dmsgd.files.chosen_rows import OUTPUTS
+
         check_output(output, OUTPUTS, inputs, force)
         if output.suffix.lower() == ".parquet":
             require("parquet", f"{output}: writing Parquet")
@@ -180,20 +174,18 @@ def select(
     from dmsgd.errors import warn_kernel
     from dmsgd.features.map_types import Normalize
     from dmsgd.report.selection import figures_of, selection_page
+    from dmsgd.runtime.progress import progress_bar
     from dmsgd.runtime.threads import thread_count
     from dmsgd.selection.result import Selection, selection_of
     from dmsgd.selection.select import select as choose
     from dmsgd.selection.wishes import Wishes
 
     maps = DesignOptions(rho=rho, standardize=standardize, normalize=normalize or None)
-    wishes: dict[str, Any] = {
-        "cover": cover, "groups": named["groups"], "costs": named["costs"], "budget": budget,
-        "at_most": group_numbers("--at-most", at_most), "until": until, "duplicates": duplicates,
-        "at_least": group_numbers("--at-least", at_least),
-    }  # fmt: skip
+    asked["at_most"] = group_numbers("--at-most", asked["at_most"])
+    asked["at_least"] = group_numbers("--at-least", asked["at_least"])
     with options_named():
-        Wishes(**wishes).check(k, how, metric)
-        thread_count(workers)
+        Wishes(**{each.name: asked.get(each.name) for each in fields(Wishes)}).check(k, how, metric)
+        thread_count(asked["workers"])
     if metric == "precomputed" and (maps.changed() or page is not None):
         what = as_options(maps.changed()) or f"--page {page}"
         raise ValueError(f"{what} needs features, and --metric precomputed has similarities")
@@ -203,13 +195,16 @@ def select(
     n = X.shape[0]
     say(f"features  {files.features}: {counted(n, 'item')} x {X.shape[1]:,}")
     about, pictures = read_about(files, y, n), load_images(images)
-    ids, own = about.get("id", range(n)), (named["id"], "id") if named["id"] else (NUMBER,)
-    known = named_items("--given", given, ids, own)
-    barred = named_items("--exclude", exclude, ids, own)
+    ids = about.get("id", range(n))
+    own = (files.beside["--id"], "id") if "id" in about else (NUMBER,)
+    known = named_items("--given", asked["given"], ids, own)
+    barred = named_items("--exclude", asked["exclude"], ids, own)
     free = np.setdiff1d(np.arange(n), np.append(known, barred))
-    wishes |= {"groups": about.get("group"), "costs": about.get("cost")}
+    asked |= {"given": known, "exclude": barred, "details": how in ("cover", "medoids")}
+    asked |= {"quality": about.get("quality"), "groups": about.get("group")}
+    asked["costs"] = about.get("cost")
     if cover is not None:
-        wishes["cover"] = prepared(maps, files.load_like("--cover", cover, X.shape[1]), X)
+        asked["cover"] = prepared(maps, files.load_like("--cover", cover, X.shape[1]), X)
     F, other = X if metric == "precomputed" else prepared(maps, X), visible(cover or "")
     if metric == "precomputed" and n != X.shape[1]:
         other = "the columns"
@@ -223,11 +218,7 @@ def select(
             standardize=True,
         )
     with progress_bar("the set (the first run of all compiles the sampler)"), options_named():
-        found = choose(
-            F.to_memory().unwrap() if metric == "precomputed" else F, k, how=how, metric=metric,
-            quality=about.get("quality"), diversity=diversity, given=known, exclude=barred,
-            **wishes, details=how in ("cover", "medoids"), workers=workers, seed=seed,
-        )  # fmt: skip
+        found = choose(F.to_memory().unwrap() if metric == "precomputed" else F, **asked)
         covering = found if isinstance(found, Selection) else None
         chosen = found if covering is None else covering.items
         F = F.mapped(Normalize()) if metric == "cosine" else F
@@ -237,12 +228,12 @@ def select(
         figures = figures_of(rows, described, known, free, made_to, other)
     if known.size or barred.size:
         say(f"given     {counted(known.size, 'item')}; excluded {counted(barred.size, 'item')}")
-    ways = {"draw": f"a draw, seed {seed}", "greedy": "greedily, best first"}
+    ways = {"draw": f"a draw, seed {asked['seed']}", "greedy": "greedily, best first"}
     ways["medoids"] = "as medoids, best first"
     way = ways.get(how, f"to cover {other or 'the others'}, best first")
     say(f"chosen    {way}: {counted(chosen.size, 'item')} in {time.perf_counter() - began:.1f} s")
     say(f"{'spread' if covering is None else 'coverage':8}  {'; '.join(figures.sentences())}")
-    facts = {"chosen": way, **facts_of(about, chosen, free, metric, covering, budget)}
+    facts = {"chosen": way, **facts_of(about, chosen, free, metric, covering, asked["budget"])}
     for name in ("quality", "groups", "spent"):
         if name in facts:
             say(f"{name:8}  {facts[name]}")
@@ -255,7 +246,7 @@ def select(
         with progress_bar("the page"):
             name = (output or page).name
             html = selection_page(F, figures, about, facts, name, pictures).encode()
-    write_set(output, chosen, columns, force)
+    write_set(output, columns, force)
     if page is not None:
         with atomic_write(page, force) as file:
             file.write(html)

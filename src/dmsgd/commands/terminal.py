@@ -1,4 +1,4 @@
-"""Print lines and tables, show progress, and finish the work when the terminal is lost."""
+"""Print lines and tables, and finish the work when the terminal is lost."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,11 +38,11 @@ def echo_error(line: str) -> None:
     click.echo(visible(line), err=True)
 
 
-def _console(stderr: bool = False) -> Console:
+def _console() -> Console:
     """Return a console that takes text for text: no markup, no emoji."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 def echo_classes(
@@ -77,20 +76,6 @@ def echo_classes(
     some = ", here the commonest and the rarest" * (names.size > CLASSES_SHOWN)
     echo(f"classes   {names.size:,}{some}")
     echo(table)
-
-
-@contextmanager
-def progress_bar(description: str) -> Iterator[Callable[[float], None]]:
-    """Show a bar on a terminal while the block runs; call what is yielded with the share done.
-
-    Until then it pulses. Log lines about long work are printed above it.
-    """
-    from rich.progress import Progress
-
-    shown = sys.stderr.isatty()
-    with Progress(console=_console(stderr=True), disable=not shown, transient=True) as progress:
-        task = progress.add_task(description, total=None)
-        yield lambda fraction: progress.update(task, total=1.0, completed=fraction)
 
 
 class Lasting(io.FileIO):

@@ -24,11 +24,11 @@ from dmsgd.spectra.eigenvalues import entropy
 UNITS = 10.0
 #: Cosines mean little where the mean row has this share of the mean square, or with few columns.
 SAME_WAY, FEW = 0.9, 8
-#: Near-duplicates are at least this similar, and are searched for at most so many minutes.
+#: Near-duplicates are at least this similar; the search ends after this many minutes.
 NEAR, MINUTES = 0.995, 0.5
-#: Items that are looked at: all, or so many, or as many as have so many numbers.
+#: At most this many items are examined, or as many as hold this many numbers.
 ITEMS, NUMBERS = 100_000, 2**24
-#: Multiplications for a covariance, and its rows and columns, at most.
+#: Limits of a covariance matrix: multiplications, and rows or columns.
 PRODUCTS, SIDE = 1e10, 2000
 
 

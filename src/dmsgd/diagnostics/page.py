@@ -16,13 +16,13 @@ from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.messages import counted, number, visible
 from dmsgd.report.page import NAME, Items, map_dots, render
 
-#: Dots on the map, those of a small class at least, and classes with a colour of their own.
+#: Dots on the map; the fewest dots of a class; classes that have a colour of their own.
 DOTS, LEAST, COLOURS = 1500, 40, 10
-#: Items of a batch that are shown: as pictures with so many channels, or as lines of text.
+#: Items of a batch that are shown: pictures, by their number of channels, or lines of text.
 PICTURES, LINES = {1: 64, 3: 32}, 12
-#: Groups of near-duplicates with so many members; bars and points of the small pictures.
+#: Groups of near-duplicates, and members of each; bars and points of the small pictures.
 GROUPS, MEMBERS, BARS, POINTS = 8, 6, 40, 60
-#: Outliers that are shown; items that all are compared with to find them, some at a time.
+#: Outliers that are shown; items that each item is compared with; items compared at a time.
 OUTLIERS, COMPARED, AT_ONCE = 12, 1000, 4096
 
 

@@ -29,13 +29,13 @@ from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function, seed_key
 from dmsgd.runtime.threads import one_blas_thread
 
-#: About as many floating point operations are spent on the eigendecomposition of a k-DPP that is
-#: asked for. It has so many items at least, as with an RBF kernel or a target, and at most.
+#: The eigendecomposition of a requested k-DPP takes about this many floating point operations. It
+#: is of FEWEST items with an RBF kernel or a target, and never of more than MOST.
 OPERATIONS, FEWEST, MOST = 2.5e10, 1500, 100_000
 #: Operations that the exact variance of a k-DPP may take; beyond, it is estimated from draws.
 EXACT, DRAWS = 1e10, 2000
-#: Squared norms of the longest and the shortest tenth that differ by more than this matter, and
-#: batches that are so many times larger than the effective rank of a kernel.
+#: Warn if squared norms of the longest tenth are this many times those of the shortest, and if k is
+#: this many times the effective rank of the kernel.
 NORMS, CROWDED = 3.0, 5.0
 
 

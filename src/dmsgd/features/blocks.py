@@ -8,6 +8,7 @@ ones raise an error if the data have changed since.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -82,15 +83,20 @@ class Blocks(Features):
         piece, tasks, full = self._tasks(work, arguments)
         results = self._compute(piece, tasks, name)
         hashes: list[npt.NDArray[np.uint64]] = []
-        progress = Progress(f"a pass over {self.n:,} items")
-        for number, task in enumerate(tasks):
+        progress, waited = Progress(f"a pass over {self.n:,} items"), 0.0
+        for number, task in enumerate(tasks, 1):
             if task is None:
                 yield None
                 continue
-            result, found = next(results)
+            asked = time.monotonic()
+            (result, found), ready = next(results)
+            waited += time.monotonic() - asked
             hashes.append(found)
             yield result
-            progress((number + 1) / len(tasks))
+            if progress.is_due():  # what the caller does with a result takes time, too
+                used = time.monotonic() - progress.began - waited
+                total = waited / (number + ready()) + used / number
+                progress((waited + used) / (len(tasks) * total))
         if full:
             self._compare(hashes)
 
@@ -130,7 +136,8 @@ class Blocks(Features):
     def _compute(self, piece: Callable[..., Any], tasks: Sequence[Any], name: str) -> Iterator[Any]:
         """Yield piece(raw rows, *task) of each block whose task is not None, in order.
 
-        Each core works on a block that it reads by itself, if these fit in half of the memory.
+        Beside each, a function that counts the later blocks that are computed already. Each core
+        works on a block that it reads by itself, if these fit in half of the memory.
         """
 
         def work(block: int) -> Any:
@@ -142,6 +149,10 @@ class Blocks(Features):
         needed = SCRATCH * self._row_bytes * int(np.diff(self.bounds).max())
         threads = min(thread_count(-1), max(1, memory_limit() // (2 * needed))) if here else 1
         pending: deque[Future[Any]] = deque()
+
+        def ready() -> int:
+            return sum(future.done() for future in pending)
+
         with (
             one_blas_thread if threads > 1 else nullcontext(),
             ThreadPoolExecutor(threads) as pool,
@@ -149,9 +160,9 @@ class Blocks(Features):
             for block in wanted:
                 pending.append(pool.submit(work, block))
                 if len(pending) > threads:
-                    yield pending.popleft().result()
+                    yield pending.popleft().result(), ready
             while pending:
-                yield pending.popleft().result()
+                yield pending.popleft().result(), ready
 
     def _compare(self, hashes: list[npt.NDArray[np.uint64]]) -> None:
         found = fingerprint_rows((self.reader.n, self.reader.d), hashes)

@@ -16,7 +16,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from functools import partial, reduce
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, final
 from uuid import uuid4
 
@@ -102,7 +102,8 @@ class DaskBlocks(Blocks):
         lanes = np.array_split(np.arange(len(parts)), threads)
         totals = [reduce(add, (parts[number] for number in lane), None) for lane in lanes]
         total = reduce(named(SparseGram.plus, "add"), totals)
-        *hashes, found = results_of([*(part[1] for part in parts), total])
+        results = results_of([*(part[1] for part in parts), total])
+        *hashes, found = (result for result, _ in results)
         self._compare(hashes)
         return np.asarray(found.matrix())
 
@@ -124,7 +125,7 @@ def dask_features(value: Any) -> DaskBlocks:
     parts = list(value) if isinstance(value, list | tuple) else [value]
     if all(type(part).__module__ == "dask.delayed" for part in parts):
         shape = named(_shape, "shape")  # a pass of its own: the number of rows must be known first
-        shapes = list(results_of([shape(part) for part in parts]))
+        shapes = [found for found, _ in results_of([shape(part) for part in parts])]
         widths = sorted({d for _, d in shapes})
         if len(widths) > 1:
             raise ValueError(
@@ -164,15 +165,23 @@ def _shape(part: Any) -> tuple[int, int]:
 
 
 def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return the delayed function, whose tasks the dashboard shows as dmsgd-name."""
+    """Return the delayed function, whose tasks the dashboard shows as dmsgd-name.
+
+    Keys count down, because Dask begins with the last key: then results come in the order in which
+    they are used, and few of them wait.
+    """
     import dask
 
     delayed = dask.delayed(function, pure=False)
-    return lambda *given: delayed(*given, dask_key_name=f"dmsgd-{name}-{uuid4().hex}")
+    keys = (f"dmsgd-{name}-{number:09}-{uuid4().hex}" for number in count(10**9 - 1, -1))
+    return lambda *given: delayed(*given, dask_key_name=next(keys))
 
 
-def results_of(tasks: list[Any]) -> Iterator[Any]:
-    """Yield the results in order, freeing each on the cluster once it is here."""
+def results_of(tasks: list[Any]) -> Iterator[tuple[Any, Callable[[], int]]]:
+    """Yield the results in order, freeing each on the cluster once it is here.
+
+    Beside each, a function that counts the later tasks that are computed already.
+    """
     import dask
 
     client = current_client()
@@ -181,14 +190,20 @@ def results_of(tasks: list[Any]) -> Iterator[Any]:
         here = "threads" if chosen in ("distributed", "dask.distributed") else None
         step = 2 * thread_count(-1)  # a few at a time, so that not all results are held at once
         for first in range(0, len(tasks), step):
-            yield from dask.compute(*tasks[first : first + step], scheduler=here)
+            results = deque(dask.compute(*tasks[first : first + step], scheduler=here))
+            while results:
+                yield results.popleft(), results.__len__
         return
     with warnings.catch_warnings(), cluster_errors(client):
         warnings.filterwarnings("ignore", message="Sending large graph")  # proposals are the graph
-        futures = client.compute(tasks)
+        futures = deque(client.compute(tasks))
+
+    def ready() -> int:
+        return sum(future.done() for future in futures)
+
     try:
-        for future in futures:
-            yield wait_for(future, client)
+        while futures:
+            yield wait_for(futures.popleft(), client), ready
     finally:
         for future in futures:
             future.release()  # unlike cancel it does not wait for a lost scheduler

@@ -20,6 +20,9 @@ from dmsgd.files.tables import csv_rows, read_layout
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.messages import cell
 
+#: Files that `write_rows` writes, and those of them that hold item numbers alone.
+NUMBERS_ALONE = (".txt", ".npy")
+OUTPUTS = (".csv", ".parquet", ".jsonl", *NUMBERS_ALONE)
 #: A column: its name, and one entry per row, in a list or an array of NumPy or Arrow.
 Column = tuple[str, Any]
 #: Cells of a CSV file that are numbers; "007" is none, as a number would lose its zeros.
@@ -129,8 +132,12 @@ def distinct_names(first: Sequence[Column], others: Sequence[Column]) -> list[Co
 
 
 def write_rows(file: IO[bytes], suffix: str, columns: Sequence[Column]) -> None:
-    """Write columns as a table: .csv, .parquet or .jsonl."""
+    """Write columns as a table, .csv, .parquet or .jsonl, or the first as numbers, .txt or .npy."""
     names = [name for name, _ in columns]
+    if suffix in NUMBERS_ALONE:
+        numbers = columns[0][1]
+        np.save(file, numbers) if suffix == ".npy" else np.savetxt(file, numbers, fmt="%d")
+        return
     if suffix == ".parquet":
         import pyarrow as pa
         from pyarrow import parquet

@@ -23,7 +23,7 @@ from dmsgd.spectra.decompose import leading
 
 #: Characters that are shown of a text, of the name of a class, and of a title.
 SNIPPET, NAME, TITLE = 120, 80, 200
-#: Numbers in a picture of an item, and pixels along a side, at most.
+#: Limits of the picture of an item: its numbers, and the pixels along a side.
 PICTURE, SIDE = 1024, 32
 #: Items that decide the axes and the scale of a map; its width and height.
 AXES, SCALE, WIDTH, HEIGHT = 500, 2000, 960, 470

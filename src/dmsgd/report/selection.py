@@ -22,7 +22,7 @@ from dmsgd.selection.result import LONGEST, Selection, coverage_of
 
 #: Random sets that the chosen one is compared with: it beats all of them by chance in 1 of 21.
 SETS = 20
-#: About as many products are spent on distances, for at most so many items; on k-means, of so many.
+#: Limits: multiplications and items of distances, multiplications and items of k-means.
 PRODUCTS, MOST, MEANS, CLUSTERED = 5e9, 20_000, 5e9, 5000
 #: Items on the map and in lists, and classes.
 DOTS, LISTED, FARTHEST, CLASSES = 1500, 200, 12, 24

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
@@ -36,20 +37,14 @@ EIGH = 6.0
 _LOGGED: ContextVar[list[float] | None] = ContextVar("logged", default=None)
 
 
-def expected_seconds(products: float) -> float:
-    """Return about how long this many multiplications take, or 0 if that is short."""
-    seconds = products / SPEED
-    return seconds if seconds > LONG else 0.0
-
-
 def is_short(products: float) -> bool:
     """Return whether Ctrl-C may wait for the end of this many multiplications."""
     return products / SPEED <= HEARD * LONG
 
 
 def announce(products: float, count: int, what: str, advice: str) -> None:
-    """Log how long `what` takes, and the memory of `count` floats, if that is long."""
-    if seconds := expected_seconds(products):
+    """Log how long `what` takes, this many multiplications, and its `count` floats, if long."""
+    if (seconds := products / SPEED) > LONG:
         memory = format_bytes(8 * count)
         log.warning("%s takes about %s and %s; %s", what, format_seconds(seconds), memory, advice)
 
@@ -71,6 +66,10 @@ class Progress:
     def __init__(self, what: str) -> None:
         self.what, self.began = what, time.monotonic()
         self.logged = _LOGGED.get() or [self.began]
+
+    def is_due(self) -> bool:
+        """Return whether nothing was logged in the last half minute."""
+        return time.monotonic() - self.logged[0] >= EVERY
 
     def __call__(self, share: float) -> None:
         """Log the progress, unless something was logged less than half a minute ago."""
@@ -99,7 +98,7 @@ def run_interruptible(call: Callable[[], Result], products: float, what: str) ->
     The work runs in a daemon thread, and must release the GIL as NumPy's and SciPy's products,
     np.linalg and scikit-learn do. After Ctrl-C the thread computes on until the process ends.
 
-    products: multiplications, for `expected_seconds`.
+    products: multiplications.
     """
     if is_short(products):
         return call()
@@ -122,16 +121,23 @@ def format_seconds(seconds: float) -> str:
 
 
 @contextmanager
-def progress_bar(name: str, total: int, done: int, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Yield the function that advances a progress bar on stderr, if one is to be shown."""
-    if not shown:
-        yield lambda count: None
+def progress_bar(
+    what: str, total: int | None = None, shown: bool | None = None
+) -> Iterator[Callable[[float], None]]:
+    """Show a bar on stderr while the block runs; call what is yielded with how much is done.
+
+    total: what is done in the end; without it shares are told, and the bar pulses before the first.
+    shown: by default on a terminal only. Log lines about long work are printed above the bar.
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield lambda done: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TaskProgressColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (name, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total, completed=done)
-        yield lambda count: bar.advance(task, count)
+    count = MofNCompleteColumn() if total else TaskProgressColumn()
+    columns, console = (what, BarColumn(), count, TimeRemainingColumn()), Console(stderr=True)
+    with Bar(*columns, console=console, transient=total is None) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.update(task, total=total or 1.0, completed=done)

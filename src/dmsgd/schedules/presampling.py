@@ -247,10 +247,11 @@ def presample(
     )
 
     def draw(start: int) -> Iterator[IntArray]:
-        with progress_bar("draws", steps, start, progress) as advance:
+        with progress_bar("draws", steps, progress) as tell:
             for batches in draw_chunks(design, record, start, threads, client):
                 yield batches
-                advance(len(batches))
+                start += len(batches)
+                tell(start)
 
     inclusion = getattr(design, "inclusion", lambda: None)
     if files is not None:
