@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 from command_line import CliRunner
 from dmsgd.commands import app
-from dmsgd.commands.demo import GROUPS, HEIGHT, WIDTH, K, compare_labelled, draw_points, points
+from dmsgd.commands.demo import GROUP_SIZES, HEIGHT, WIDTH, K, compare_labelled, draw_points, points
 
 
 def test_the_picture_has_a_mark_at_every_chosen_point() -> None:
@@ -21,7 +21,7 @@ def test_the_picture_has_a_mark_at_every_chosen_point() -> None:
     assert {len(line) for line in lines} == {WIDTH}
     assert lines[-1][-1] == large
     assert "".join(lines).count(large) == "".join(lines).count(small) == 2
-    assert np.bincount(points()[1]).tolist() == list(GROUPS)
+    assert np.bincount(points()[1]).tolist() == list(GROUP_SIZES)
 
 
 def test_chosen_digits_train_better_than_random_ones() -> None:

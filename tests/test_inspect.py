@@ -388,7 +388,7 @@ def test_one_screen(folder):
     assert re.search(r"dimension +\d+ effective", result.stdout)
     assert re.search(r"^class \(items\) +shuffle Stratified Stratified$", result.stdout, re.M)
     assert re.search(r"^e \(5\) +0\.16 +1\.6 +10$", result.stdout, re.M)
-    for row in ("items seen per epoch", "noise", "as a random batch of"):
+    for row in ("items seen per epoch", "noise", "equivalent random batch"):
         assert re.search(rf"^{row} .*\d", result.stdout, re.M), row
     assert "Use Stratified: class a has 30 times the items of class e" in result.stdout
     assert sorted(os.listdir(folder)) == ["features.npy", "y.npy"]

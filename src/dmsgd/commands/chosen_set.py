@@ -19,8 +19,14 @@ if TYPE_CHECKING:
     from dmsgd.selection.result import Selection
 
 #: What is known about items, and the option that names it.
-KNOWN = {"id": "--id", "label": "--labels", "quality": "--quality", "text": "--texts"}
-KNOWN |= {"group": "--groups", "cost": "--costs"}
+KNOWN = {
+    "id": "--id",
+    "label": "--labels",
+    "quality": "--quality",
+    "text": "--texts",
+    "group": "--groups",
+    "cost": "--costs",
+}
 #: How similarity is found.
 SIMILARITY = {
     "euclidean": "exp(-d²/m), d distance, m ",
@@ -32,7 +38,7 @@ NAME = 40
 
 
 def read_about(files: DataFiles, y: Any, n: int) -> dict[str, Any]:
-    """Return what options name about each of n items: by name, only what they name."""
+    """Return the optional columns (id, label, quality, ...) that were given, by name."""
     found = {
         "id": files.entries("--id", n),
         "label": y,

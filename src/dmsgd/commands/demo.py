@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PAGE, POOL = "digits.html", 900
 #: Points in each group of the picture, and items in its batches.
-GROUPS, K = (180, 45, 15), 16
+GROUP_SIZES, K = (180, 45, 15), 16
 #: Numbers of digits that are labelled; numbers of items for which batches are timed.
 LABELLED, ITEMS = (20, 50, 100), (1_000, 10_000, 100_000)
 WIDTH, HEIGHT = 36, 10
@@ -82,12 +82,12 @@ def demo(out: Path, seeds: int, force: bool) -> None:
 
 
 def points() -> tuple[FloatArray, IntArray]:
-    """Return 240 points in the plane and the group of each: a large, a small and a tiny one."""
+    """Return points in the plane and the group of each: a large, a small and a tiny one."""
     import numpy as np
 
     rng = np.random.default_rng(5)
     centres, spread = np.array([[0, 0], [3.4, 0.9], [1.6, 2.4]]), np.array([0.75, 0.5, 0.3])
-    group = np.repeat(np.arange(3), GROUPS)
+    group = np.repeat(np.arange(3), GROUP_SIZES)
     return centres[group] + spread[group, None] * rng.normal(size=(group.size, 2)), group
 
 

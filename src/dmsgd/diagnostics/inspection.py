@@ -16,8 +16,10 @@ from dmsgd.files.chosen_rows import Column, write_rows
 from dmsgd.inputs.labels import commonest_and_rarest
 from dmsgd.inputs.messages import counted, number, visible
 
-#: Classes in a table; of more, the commonest and the rarest. Characters of names and of lines.
-CLASSES, NAME, WIDTH = 24, 24, 79
+#: Classes in a table; of more, the commonest and the rarest.
+CLASSES = 24
+#: Characters of names, of the five cells beside them at most, and of lines.
+NAME, CELL, WIDTH = 24, 11, 79
 
 
 class Fact(NamedTuple):
@@ -148,16 +150,19 @@ class Inspection:
         return [names[c] for c in commonest_and_rarest([*self.data.classes.values()], CLASSES)]
 
     def _table(self) -> Iterator[str]:
-        """Yield what batches hold, how often items are seen, and how noisy batches are."""
+        """Yield what batches hold, how often items are seen, and how noisy batches are.
+
+        The first kind of batches is shuffled epochs; the others are compared with it.
+        """
 
         def row(name: str, cells: Iterable[str]) -> str:
-            return f"{name:{NAME}}" + "".join(f"{each:>11}" for each in cells)
+            return f"{name:{NAME}}" + "".join(f"{each:>{CELL}}" for each in cells)
 
         others, title = self.batches[1:], f"A batch of {self.k:,}"
         names, classes = [each.name for each in self.batches], self.data.classes
         if classes:
             seen = "   an item is seen per epoch" if others else ""
-            yield f"{title:{NAME}}{'holds items':>{11 * len(names)}}{seen}"
+            yield f"{title:{NAME}}{'holds items':>{CELL * len(names)}}{seen}"
         yield row("class (items)" if classes else title, names + names[1:] * bool(classes))
         for label in self.listed():
             count = f" ({classes[label]:,})"
@@ -168,5 +173,5 @@ class Inspection:
             yield f"(of {len(classes):,} classes the commonest and the rarest)"
         if others:
             texts = zip(*(each.texts() for each in self.batches), strict=True)
-            heads = "items seen per epoch", "noise", "as a random batch of"
+            heads = "items seen per epoch", "noise", "equivalent random batch"
             yield from map(row, heads, texts)

@@ -16,8 +16,10 @@ from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.messages import counted, number, visible
 from dmsgd.report.page import NAME, Items, map_dots, render
 
-#: Dots on the map; the fewest dots of a class; classes that have a colour of their own.
-DOTS, LEAST, COLOURS = 1500, 40, 10
+#: Dots on the map in all, about; a class with more items than LEAST has at least so many dots.
+DOTS, LEAST = 1500, 40
+#: Classes that have a colour of their own.
+COLOURS = 10
 #: Items of a batch that are shown: pictures, by their number of channels, or lines of text.
 PICTURES, LINES = {1: 64, 3: 32}, 12
 #: Groups of near-duplicates, and members of each; bars and points of the small pictures.
@@ -87,18 +89,22 @@ def _examples(found: Any, items: Items, labels: Any) -> Iterator[dict[str, Any]]
 
 
 def _map(found: Any, names: Any, codes: Any) -> dict[str, Any]:
-    """Return places of items by class, of small classes more than their share, and the key."""
+    """Return the dots of the map, the names of its classes for the key, and how many dots it has.
+
+    Small classes have more dots than their share.
+    """
     rows, order = found.data.rows, np.argsort(-np.bincount(codes), kind="stable")[:COLOURS]
-    places = [np.flatnonzero(codes == c) for c in order]
-    shown = [visible(names[c], NAME) for c in order]
+    classes = [(visible(names[c], NAME), np.flatnonzero(codes == c)) for c in order]
     if (others := np.flatnonzero(~np.isin(codes, order))).size:
-        places, shown = [*places, others], [*shown, "other classes"]
-    shares = [max(LEAST, DOTS * each.size // rows.size) for each in places]
-    kept = [rows[e[evenly_spaced(e.size, most)]] for e, most in zip(places, shares, strict=True)]
-    several, pairs = len(names) > 1, zip(shown, kept, strict=True)
-    groups = [(f"c{at}", some, f", {name}" * several) for at, (name, some) in enumerate(pairs)]
-    count = sum(each.size for each in kept)
-    return {"dots": map_dots(found._X, groups), "names": shown * several, "shown": count}
+        classes.append(("other classes", others))
+    several, groups = len(classes) > 1, []
+    for at, (name, items) in enumerate(classes):
+        most = max(LEAST, DOTS * items.size // rows.size)
+        chosen = rows[items[evenly_spaced(items.size, most)]]
+        groups.append((f"c{at}", chosen, f", {name}" if several else ""))
+    count = sum(chosen.size for _, chosen, _ in groups)
+    key = [name for name, _ in classes] if several else []
+    return {"dots": map_dots(found._X, groups), "names": key, "shown": count}
 
 
 def _groups(found: Any, items: Items, codes: Any) -> Iterator[dict[str, Any]]:

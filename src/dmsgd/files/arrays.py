@@ -191,7 +191,10 @@ def check_chunks(array: Any, name: str) -> None:
 
 
 def load_array(file: Path, name: str | None, defaults: Sequence[str]) -> npt.NDArray[Any]:
-    """Return one array of a .npy, .npz or .zarr file."""
+    """Return one array of a .npy, .npz or Zarr file.
+
+    defaults: the names that are tried if `name` is None.
+    """
     suffix = file.suffix.lower()
     if suffix == ".npy":
         return load_npy(file)

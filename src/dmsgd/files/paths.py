@@ -32,6 +32,7 @@ def check_path(path: str | Path) -> None:
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             why = f"it is too long ({len(os.fsencode(path)):,} bytes)"
+        # Other errors, such as a missing file, do not make the path impossible.
     except ValueError as error:
         why = str(error)
     if why:

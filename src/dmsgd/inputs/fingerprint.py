@@ -87,7 +87,7 @@ def _hashed(*parts: str | int | npt.NDArray[Any]) -> Any:
 
 
 def canonical(matrix: Matrix) -> Matrix:
-    """Return a CSR array with columns in order, none twice in a row, and no zeros."""
+    """Return a CSR array with ordered columns, no duplicate entries and no stored zeros."""
     if matrix.has_canonical_format and matrix.data.all():
         return matrix
     matrix = matrix.copy()

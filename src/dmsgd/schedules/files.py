@@ -164,10 +164,11 @@ class ScheduleFiles:
             sizes = f"{format_bytes(needed)}, and {format_bytes(free)} are free; ask for fewer"
             raise OSError(errno.ENOSPC, f"{steps:,} batches of {k:,} need {sizes}")
 
-    def resume(self, asked: Record, overwrite: bool) -> Record:
-        """Return `asked` with the batches that are on disk in `done`.
+    def record_to_continue(self, asked: Record, overwrite: bool) -> Record:
+        """Return the record of unfinished work if it is of the same schedule, else `asked`.
 
-        Raises ValueError if they are of another schedule, unless `overwrite`.
+        Raises InputError if it is of another schedule, unless `overwrite`. Nothing is deleted here:
+        `fill` begins anew where batches on disk do not have the checksum of the record.
         """
         found = self.unfinished()
         difference = found.difference(asked) if found else ""
@@ -186,7 +187,7 @@ class ScheduleFiles:
     ) -> None:
         """Append draws to NAME.part/batches.npy; sync and record them every second.
 
-        record:    what `resume` returned.
+        record:    what `record_to_continue` returned.
         draw:      from the number of the first batch to all batches from there on, in pieces.
         inclusion: b; called last, because designs that read data in blocks find it on the way.
         """

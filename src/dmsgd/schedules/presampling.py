@@ -275,7 +275,9 @@ def _on_disk(
     schedule = _finished(files, asked, overwrite)
     if schedule is not None and not files.is_abandoned():
         return schedule
-    files.resume(asked, overwrite)  # refuses another beginning now rather than after waiting for it
+    files.record_to_continue(
+        asked, overwrite
+    )  # refuses another beginning now rather than after waiting for it
     try:
         with files.locked():
             files.refuse_strangers()
@@ -285,7 +287,7 @@ def _on_disk(
             schedule = _finished(files, asked, overwrite)  # perhaps another process has drawn it
             if schedule is None:
                 files.check_disk(asked.steps, asked.k, asked.n)
-                files.fill(files.resume(asked, overwrite), draw, inclusion)
+                files.fill(files.record_to_continue(asked, overwrite), draw, inclusion)
                 files.publish()
                 schedule = Schedule.load(files.batches, check=False)  # still under the lock
             return schedule
