@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from dmsgd.selection.work import announce_cover
 NOTHING = 1e-6
 #: Scales, each a quarter of the one before, at which nothing is added before the choice ends.
 MISSES = 4
-#: Items that cost a smaller share of the dearest than this cost as much.
-CHEAPEST = 1e-100
+#: What gains are compared by.
+Per = Literal["item", "cost", "place"]
 
 
 def covering_set(
@@ -34,19 +35,23 @@ def covering_set(
 ) -> tuple[IntArray, Rules]:
     """Return a covering set, best first, and the rules as it leaves them; arguments as for `cover`.
 
-    Where items have costs it is the better of two, by gain and by gain per cost: if all are worth
-    the same, that covers at least (1 - 1/e) / 2 of the most possible (Leskovec et al. 2007).
+    Where items have costs it is the best of two, by gain and by gain per cost: if all are worth the
+    same, that covers at least (1 - 1/e) / 2 of the most possible (Leskovec et al. 2007). If dear
+    items use up the budget of one, and cheap ones the places of the other, there is a third, in
+    between.
     """
-    other = rules if rules.costs is None else rules.copy()
-    items = cover(pool, worth, demand, known, rules, until=until, apart=apart)
     if rules.costs is None:
-        return items, rules
-    each = cover(pool, worth, demand, known, other, by_cost=True, until=until, apart=apart)
-    ours, theirs = (
-        demand @ np.exp(pool.nearest(np.append(known, some)) / -pool.square)
-        for some in (items, each)
-    )
-    return (each, other) if theirs > ours else (items, rules)
+        return cover(pool, worth, demand, known, rules, until=until, apart=apart), rules
+    tried = list[tuple[float, IntArray, Rules]]()
+    for per in get_args(Per):
+        if per == "place" and not tried[0][2].count < rules.k == tried[1][2].count:
+            break
+        own = rules.copy()
+        items = cover(pool, worth, demand, known, own, per=per, until=until, apart=apart)
+        near = pool.nearest(np.append(known, items))
+        tried.append((float(demand @ np.exp(near / -pool.square)), items, own))
+    _, items, rules = max(tried, key=lambda each: each[0])
+    return items, rules
 
 
 def cover(
@@ -56,7 +61,7 @@ def cover(
     known: IntArray,
     rules: Rules,
     *,
-    by_cost: bool = False,
+    per: Per = "item",
     until: float = np.inf,
     apart: float = -1.0,
 ) -> IntArray:
@@ -66,10 +71,11 @@ def cover(
     S = exp(-d² / pool.square), where i runs over the chosen and the known candidates. Once these
     cover all as far as rounding shows, the scale is reduced.
 
-    known:   candidates that are there already.
-    by_cost: whether the product is divided by the cost.
-    until:   the share of demand at which the set is complete.
-    apart:   candidates at most this squared distance from a chosen one are not chosen.
+    known: candidates that are there already.
+    per:   what the product is divided by: "item", nothing; "cost"; "place", the cost, or what is
+           left of the budget for each place that is left, if that is more.
+    until: the share of demand at which the set is complete.
+    apart: candidates at most this squared distance from a chosen one are not chosen.
     """
     near, live, square = pool.nearest(known), np.ones(pool.n, dtype=bool), pool.square
     for item in known.tolist() if apart >= 0 else ():
@@ -86,7 +92,7 @@ def cover(
         covered, weights = np.exp(near / -square), weights / weights.max()
         with nullcontext() if is_small(pool.n, pool.N) else one_blas_thread:
             state = coverage_of(pool.similarity(square), own, weights, covered)
-            found = _at_one_scale(pool, state, rules, live, by_cost, missing, copies)
+            found = _at_one_scale(pool, state, rules, live, per, missing, copies)
         chosen = np.concatenate([chosen, found])
         if np.isfinite(until) or not (pool.scalable and rules.more()):
             break
@@ -102,7 +108,7 @@ def _at_one_scale(
     state: Coverage | SmallCoverage,
     rules: Rules,
     live: BoolArray,
-    by_cost: bool,
+    per: Per,
     missing: float,
     copies: float,
 ) -> IntArray:
@@ -115,12 +121,11 @@ def _at_one_scale(
     vector, chosen, least = state.similarity.vector, list[int](), -1.0
     tell = announce_cover(state.similarity, max(rules.places(), 1), pool.is_part)
     price, met = None, missing * (1 - NOTHING)
-    if by_cost and rules.costs is not None:
-        shares = rules.costs / rules.costs.max()
-        price = vector(np.maximum(shares, CHEAPEST), np.float64)
     while rules.count < rules.k and np.count_nonzero(open_ := live & rules.open):
         if met < np.inf and state.amount >= met:
             break
+        if per == "place" or (per == "cost" and price is None):
+            price = vector(rules.prices(per == "place"), np.float64)
         item, gain = state.best(vector(open_, bool), price)
         value = float(state.worth[item]) * gain
         least = NOTHING * max(value, state.amount) if least < 0 else least

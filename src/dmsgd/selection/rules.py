@@ -18,6 +18,8 @@ from dmsgd.inputs.scalars import as_count, as_positive
 
 #: A budget may be exceeded by this share of it, which is rounding.
 ROUNDING = 1e-12
+#: Items that cost a smaller share of the dearest than this cost as much.
+CHEAPEST = 1e-100
 
 
 @final
@@ -66,13 +68,26 @@ class Rules:
         """Return a bound on how many more items can be taken: the least that one rule allows."""
         most = min(self.k - self.count, int(np.count_nonzero(self.open)))
         if self.costs is not None:
-            left = self.budget * (1 + ROUNDING) - self.spent
-            paid = np.cumsum(np.sort(self.costs[self.open])) <= left
+            paid = np.cumsum(np.sort(self.costs[self.open])) <= self._left()
             most = min(most, int(np.count_nonzero(paid)))
         if self.quotas is not None:
             there = np.bincount(self.quotas.codes[self.open], minlength=len(self.quotas.most))
             most = min(most, int(np.minimum(there, self.quotas.most).sum()))
         return most
+
+    def prices(self, fair: bool) -> FloatArray:
+        """Return the costs as shares of the largest, which no rounding makes zero.
+
+        fair: whether items cost at least what is left of the budget for each place that is left.
+        """
+        assert self.costs is not None
+        dearest = float(self.costs.max())
+        least = min(self._left() / (self.k - self.count), dearest) / dearest if fair else 0.0
+        return np.maximum(self.costs / dearest, max(least, CHEAPEST))
+
+    def _left(self) -> float:
+        """Return what is left of the budget."""
+        return self.budget * (1 + ROUNDING) - self.spent
 
     def take(self, item: int) -> None:
         """Take an item that is open."""
@@ -92,7 +107,7 @@ class Rules:
     def _close(self) -> None:
         """Close what no rule allows any more."""
         if self.costs is not None:
-            self.open &= self.costs <= self.budget * (1 + ROUNDING) - self.spent
+            self.open &= self.costs <= self._left()
         if self.quotas is not None:
             self.open &= self.quotas.allowed(self.k - self.count)[self.quotas.codes]
 

@@ -116,7 +116,8 @@ def select(
     groups:    (n,) the group of each item, such as its source. at_most, at_least: how many of each
                group are chosen, one number for all, or a dict of names. Given items count towards
                at_most.
-    costs:     (n,) what each item costs, such as tokens; budget: what all may cost together.
+    costs:     (n,) what each item costs, such as tokens; budget: what all may cost together. With k
+               both limits hold, and the set is chosen to use both of them.
     until:     the share of Σ_j q_j, in (0, 1], at which enough is covered.
     duplicates: no item is chosen beside one that is chosen or given and more similar to it than
                this, such as 0.995; the cosine for metric="cosine".
