@@ -29,9 +29,6 @@ def covering_set(
     demand: FloatArray,
     known: IntArray,
     rules: Rules,
-    *,
-    until: float = np.inf,
-    apart: float = -1.0,
 ) -> tuple[IntArray, Rules]:
     """Return a covering set, best first, and the rules as it leaves them; arguments as for `cover`.
 
@@ -41,13 +38,13 @@ def covering_set(
     between.
     """
     if rules.costs is None:
-        return cover(pool, worth, demand, known, rules, until=until, apart=apart), rules
+        return cover(pool, worth, demand, known, rules), rules
     tried = list[tuple[float, IntArray, Rules]]()
     for per in get_args(Per):
         if per == "place" and not tried[0][2].count < rules.k == tried[1][2].count:
             break
         own = rules.copy()
-        items = cover(pool, worth, demand, known, own, per=per, until=until, apart=apart)
+        items = cover(pool, worth, demand, known, own, per)
         near = pool.nearest(np.append(known, items))
         tried.append((float(demand @ np.exp(near / -pool.square)), items, own))
     _, items, rules = max(tried, key=lambda each: each[0])
@@ -60,10 +57,7 @@ def cover(
     demand: FloatArray,
     known: IntArray,
     rules: Rules,
-    *,
     per: Per = "item",
-    until: float = np.inf,
-    apart: float = -1.0,
 ) -> IntArray:
     """Return candidates, best first, fewer than there are places if the others add nothing.
 
@@ -74,10 +68,9 @@ def cover(
     known: candidates that are there already.
     per:   what the product is divided by: "item", nothing; "cost"; "place", the cost, or what is
            left of the budget for each place that is left, if that is more.
-    until: the share of demand at which the set is complete.
-    apart: candidates at most this squared distance from a chosen one are not chosen.
     """
     near, live, square = pool.nearest(known), np.ones(pool.n, dtype=bool), pool.square
+    until, apart = rules.until, rules.apart
     for item in known.tolist() if apart >= 0 else ():
         live &= ~pool.near(item, apart)
     chosen, misses = np.empty(0, dtype=np.int64), 0

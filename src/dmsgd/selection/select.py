@@ -239,19 +239,13 @@ def _covering(
     X: Any,
 ) -> IntArray | Selection:
     """Return a covering set of k items, or of as many as a budget or their coverage allow."""
-    costs, budget = wishes.prices(X, pool.n, free)
-    quotas = wishes.quotas(X, pool.n, k, free, known)
-    demand, until = wishes.demand(q, pool), wishes.share()
-    places = int(np.count_nonzero(free)) if k is None else k
+    rules, demand = wishes.rules(X, pool, k, free, known, metric), wishes.demand(q, pool)
     choose: Any = covering_set
     if not isinstance(pool, MemoryPool):
         from dmsgd.selection.parts import covering_parts as choose
     items: IntArray
-    items, rules = choose(
-        pool, q, demand, known, Rules(free, places, costs, budget, quotas),
-        until=until, apart=wishes.apart(metric, pool.median, pool.largest),
-    )  # fmt: skip
-    if k is not None and items.size < k and costs is None and wishes.until is None:
+    items, rules = choose(pool, q, demand, known, rules)
+    if k is not None and items.size < k and rules.costs is None and wishes.until is None:
         if wishes.duplicates is None:
             items = filled(items, q, rules)
         else:
@@ -262,7 +256,7 @@ def _covering(
             )
     if wishes.details is None:
         return items
-    return describe(pool, demand, known, items, np.flatnonzero(free), costs)
+    return describe(pool, demand, known, items, np.flatnonzero(free), rules.costs)
 
 
 def filled(items: IntArray, q: FloatArray, rules: Rules) -> IntArray:
