@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -13,6 +15,7 @@ from dmsgd.runtime.threads import one_blas_thread
 from dmsgd.selection.coverage import Coverage, SmallCoverage, coverage_of
 from dmsgd.selection.pool import MemoryPool
 from dmsgd.selection.rules import Rules
+from dmsgd.selection.similarity import Similarity
 from dmsgd.selection.work import announce_cover
 
 #: Gains below this share of the largest, or of what is covered, are rounding.
@@ -40,11 +43,12 @@ def covering_set(
     if rules.costs is None:
         return cover(pool, worth, demand, known, rules), rules
     tried = list[tuple[float, IntArray, Rules]]()
+    similarity = lru_cache(1)(pool.similarity)  # the sets begin at one scale
     for per in get_args(Per):
         if per == "place" and not tried[0][2].count < rules.k == tried[1][2].count:
             break
         own = rules.copy()
-        items = cover(pool, worth, demand, known, own, per)
+        items = cover(pool, worth, demand, known, own, per, similarity)
         near = pool.nearest(np.append(known, items))
         tried.append((float(demand @ np.exp(near / -pool.square)), items, own))
     _, items, rules = max(tried, key=lambda each: each[0])
@@ -58,6 +62,7 @@ def cover(
     known: IntArray,
     rules: Rules,
     per: Per = "item",
+    similarity: Callable[[float], Similarity] | None = None,
 ) -> IntArray:
     """Return candidates, best first, fewer than there are places if the others add nothing.
 
@@ -68,6 +73,7 @@ def cover(
     known: candidates that are there already.
     per:   what the product is divided by: "item", nothing; "cost"; "place", the cost, or what is
            left of the budget for each place that is left, if that is more.
+    similarity: what `pool.similarity` returns, if some of it may be known already.
     """
     near, live, square = pool.nearest(known), np.ones(pool.n, dtype=bool), pool.square
     until, apart = rules.until, rules.apart
@@ -84,7 +90,7 @@ def cover(
         own, missing = own / own.max(), missing / weights.max()
         covered, weights = np.exp(near / -square), weights / weights.max()
         with nullcontext() if is_small(pool.n, pool.N) else one_blas_thread:
-            state = coverage_of(pool.similarity(square), own, weights, covered)
+            state = coverage_of((similarity or pool.similarity)(square), own, weights, covered)
             found = _at_one_scale(pool, state, rules, live, per, missing, copies)
         chosen = np.concatenate([chosen, found])
         if np.isfinite(until) or not (pool.scalable and rules.more()):
