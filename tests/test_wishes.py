@@ -383,7 +383,7 @@ def test_places_bound_the_largest_set_that_the_rules_allow(rng):
         n = 7
         codes, costs = rng.integers(0, 3, n), rng.integers(1, 6, n).astype(float)
         most, budget = rng.integers(1, 4, 3), float(rng.integers(5, 12))
-        quotas = Quotas(np.arange(3), codes, most, np.zeros(3, dtype=np.int64))
+        quotas = Quotas(codes, most, np.zeros(3, dtype=np.int64))
         found = Rules(np.ones(n, dtype=bool), n, costs, budget, quotas).places()
         sets = [Y for k in range(n + 1) for Y in itertools.combinations(range(n), k)]
         fits = [len(Y) for Y in sets if costs[list(Y)].sum() <= budget]

@@ -217,7 +217,7 @@ def covering_parts(
     covered = (_in_memory(stack(few)), weights) if pool.same else (pool.other, demand)
     asked = replace(asked, other=covered[0], demand=covered[1], weigh=False, last=True)
     found = _choose_of_all(chosen, worth, rules, asked, pool.workers)
-    rules.take_all(found.numbers.tolist())
+    rules.take(*found.numbers.tolist())
     if not (pool.same and rules.until == np.inf and rules.more()):
         return found.numbers, rules
     # All of the sample is covered: the rest covers other candidates.
@@ -225,7 +225,7 @@ def covering_parts(
     asked = replace(asked, points=points, other=None, demand=None)
     chosen = [replace(part, weights=worth[part.numbers]) for part in chosen]
     more = _choose_of_all(chosen, worth, rules, asked, pool.workers)
-    rules.take_all(more.numbers.tolist())
+    rules.take(*more.numbers.tolist())
     return np.append(found.numbers, more.numbers), rules
 
 

@@ -5,7 +5,7 @@ What a rule closes stays closed, so that one mask tells all.
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -93,11 +93,7 @@ class Rules:
         """Return what is left of the budget."""
         return self.budget * (1 + ROUNDING) - self.spent
 
-    def take(self, item: int) -> None:
-        """Take an item that is open."""
-        self.take_all([item])
-
-    def take_all(self, items: list[int]) -> None:
+    def take(self, *items: int) -> None:
         """Take items that can be chosen together."""
         for item in items:
             self.open[item] = False
@@ -120,22 +116,22 @@ class Rules:
 class Quotas:
     """At most and at least so many items of each group.
 
-    names: of the groups; codes: (n,) the group of each item.
+    codes: (n,) the group of each item; most, least: (groups,).
     """
 
-    def __init__(self, names: Any, codes: IntArray, most: IntArray, least: IntArray) -> None:
-        self.names, self.codes, self.most, self.least = names, codes, most, least
+    def __init__(self, codes: IntArray, most: IntArray, least: IntArray) -> None:
+        self.codes, self.most, self.least = codes, most, least
 
     def copy(self) -> Quotas:
         """Return quotas that another choice may use up."""
-        return Quotas(self.names, self.codes, self.most.copy(), self.least.copy())
+        return Quotas(self.codes, self.most.copy(), self.least.copy())
 
     def of(self, items: IntArray, open_: BoolArray) -> Quotas:
         """Return the quotas of these items alone, of which some are open."""
         groups, codes = np.unique(self.codes[items], return_inverse=True)
         there = np.bincount(codes[open_], minlength=groups.size)
         least = np.minimum(self.least[groups], there)
-        return Quotas(self.names[groups], codes, self.most[groups], least)
+        return Quotas(codes, self.most[groups], least)
 
     def take(self, group: int) -> None:
         """Count an item of a group."""

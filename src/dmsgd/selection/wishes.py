@@ -107,7 +107,7 @@ class Wishes:
                 f"k={k} items are asked for, but at_most leaves {counted(count, 'item')}; ask for "
                 f"at most {count:,}"
             )
-        return Quotas(names, codes, most, least)
+        return Quotas(codes, most, least)
 
     def _until(self) -> float:
         """Return the share of demand at which the set is complete; infinite if there is none."""
