@@ -28,6 +28,7 @@ def options(rng, n):
         "duplicates": {"k": 20, "duplicates": 0.9},
         "cosine": {"k": 30, "metric": "cosine"},
         "another set": {"k": 25, "cover": (other, rng.uniform(size=300))},
+        "places and a budget": {"k": 20, "costs": np.exp(rng.normal(size=n)), "budget": 12.0},
     }
 
 

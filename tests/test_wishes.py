@@ -135,6 +135,63 @@ def test_a_budget_takes_the_better_of_two_greedy_sets(rng):
     assert len(dmsgd.select(X, 2, **options)) == 2
 
 
+def greedy(S, costs, budget, k, price):
+    """Return what a greedy set covers, by gain over price(money left, places left); its items."""
+    covered, items, left = np.zeros(S.shape[1]), [], budget
+    while len(items) < k:
+        values = np.maximum(S - covered, 0).sum(1) / price(left, k - len(items))
+        values[items] = -1
+        values[costs > left + 1e-9] = -1
+        if values.max() < 1e-6:
+            break
+        items.append(int(values.argmax()))
+        left -= costs[items[-1]]
+        covered = np.maximum(covered, S[items[-1]])
+    return covered.sum(), items
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_places_and_a_budget_take_the_best_of_three_greedy_sets(rng, monkeypatch, small):
+    if not small:
+        monkeypatch.setattr("dmsgd.features.products.SMALL", 0)
+        monkeypatch.setattr(similarity, "KEPT", 0)
+    thirds = 0
+    for _ in range(40):
+        n, k = 40, int(rng.integers(2, 9))
+        X, costs = rng.normal(size=(n, 3)), np.exp(rng.normal(size=n))
+        S, budget = matrix(X), float(k * rng.uniform(0.2, 1.5))
+        ways = [
+            lambda left, places: 1.0,
+            lambda left, places, costs=costs: costs,
+            lambda left, places, costs=costs: np.maximum(costs, left / places),
+        ]
+        tried = [greedy(S, costs, budget, k, price) for price in ways]
+        ends = [len(items) for _, items in tried]
+        tried = tried if ends[0] < k == ends[1] else tried[:2]
+        chosen = dmsgd.select(X, k, costs=costs, budget=budget, details=True)
+        assert len(chosen) <= k
+        assert chosen.spent <= budget * (1 + 1e-9)
+        best = max(value for value, _ in tried)
+        assert S[chosen.items].max(0).sum() == pytest.approx(best, rel=1e-5)
+        again = dmsgd.select(X, k, costs=costs, budget=budget)
+        assert again.tolist() == chosen.items.tolist()
+        thirds += best > 1.0001 * max(value for value, _ in tried[:2])
+    assert thirds >= 5  # the third set is the best of them
+
+
+def test_places_and_a_budget_beside_groups_given_items_and_quality(rng):
+    n, k, budget = 60, 8, 8.0
+    X, costs, groups = rng.normal(size=(n, 3)), np.exp(rng.normal(size=n)), np.arange(n) % 3
+    options = {"groups": groups, "at_most": 4, "given": [0, 1], "quality": rng.random(n)}
+    found = dmsgd.select(X, k, costs=costs, budget=budget, details=True, **options)
+    assert len(found) == k
+    assert found.spent <= budget
+    assert np.bincount(groups[np.append(found.items, [0, 1])]).max() <= 4
+    dear = np.flatnonzero(costs > budget / k)  # the plain way: a cut by cost
+    cut = dmsgd.select(X, k, exclude=dear, details=True, **options)
+    assert found.coverage[-1] > 0.99 * cut.coverage[-1]
+
+
 def test_until_ends_the_set(rng):
     X = rng.normal(size=(200, 3))
     for share in (0.5, 0.8, 0.95):
@@ -326,7 +383,7 @@ def test_places_bound_the_largest_set_that_the_rules_allow(rng):
         n = 7
         codes, costs = rng.integers(0, 3, n), rng.integers(1, 6, n).astype(float)
         most, budget = rng.integers(1, 4, 3), float(rng.integers(5, 12))
-        quotas = Quotas(np.arange(3), codes, most, np.zeros(3, dtype=np.int64))
+        quotas = Quotas(codes, most, np.zeros(3, dtype=np.int64))
         found = Rules(np.ones(n, dtype=bool), n, costs, budget, quotas).places()
         sets = [Y for k in range(n + 1) for Y in itertools.combinations(range(n), k)]
         fits = [len(Y) for Y in sets if costs[list(Y)].sum() <= budget]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import lru_cache
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -12,14 +15,15 @@ from dmsgd.runtime.threads import one_blas_thread
 from dmsgd.selection.coverage import Coverage, SmallCoverage, coverage_of
 from dmsgd.selection.pool import MemoryPool
 from dmsgd.selection.rules import Rules
+from dmsgd.selection.similarity import Similarity
 from dmsgd.selection.work import announce_cover
 
 #: Gains below this share of the largest, or of what is covered, are rounding.
 NOTHING = 1e-6
 #: Scales, each a quarter of the one before, at which nothing is added before the choice ends.
 MISSES = 4
-#: Items that cost a smaller share of the dearest than this cost as much.
-CHEAPEST = 1e-100
+#: What gains are compared by.
+Per = Literal["item", "cost", "place"]
 
 
 def covering_set(
@@ -28,25 +32,27 @@ def covering_set(
     demand: FloatArray,
     known: IntArray,
     rules: Rules,
-    *,
-    until: float = np.inf,
-    apart: float = -1.0,
 ) -> tuple[IntArray, Rules]:
     """Return a covering set, best first, and the rules as it leaves them; arguments as for `cover`.
 
-    Where items have costs it is the better of two, by gain and by gain per cost: if all are worth
-    the same, that covers at least (1 - 1/e) / 2 of the most possible (Leskovec et al. 2007).
+    Where items have costs it is the best of two, by gain and by gain per cost: if all are worth the
+    same, that covers at least (1 - 1/e) / 2 of the most possible (Leskovec et al. 2007). If dear
+    items use up the budget of one, and cheap ones the places of the other, there is a third, in
+    between.
     """
-    other = rules if rules.costs is None else rules.copy()
-    items = cover(pool, worth, demand, known, rules, until=until, apart=apart)
     if rules.costs is None:
-        return items, rules
-    each = cover(pool, worth, demand, known, other, by_cost=True, until=until, apart=apart)
-    ours, theirs = (
-        demand @ np.exp(pool.nearest(np.append(known, some)) / -pool.square)
-        for some in (items, each)
-    )
-    return (each, other) if theirs > ours else (items, rules)
+        return cover(pool, worth, demand, known, rules), rules
+    tried = list[tuple[float, IntArray, Rules]]()
+    similarity = lru_cache(1)(pool.similarity)  # the sets begin at one scale
+    for per in get_args(Per):
+        if per == "place" and not tried[0][2].count < rules.k == tried[1][2].count:
+            break
+        own = rules.copy()
+        items = cover(pool, worth, demand, known, own, per, similarity)
+        near = pool.nearest(np.append(known, items))
+        tried.append((float(demand @ np.exp(near / -pool.square)), items, own))
+    _, items, rules = max(tried, key=lambda each: each[0])
+    return items, rules
 
 
 def cover(
@@ -55,10 +61,8 @@ def cover(
     demand: FloatArray,
     known: IntArray,
     rules: Rules,
-    *,
-    by_cost: bool = False,
-    until: float = np.inf,
-    apart: float = -1.0,
+    per: Per = "item",
+    similarity: Callable[[float], Similarity] | None = None,
 ) -> IntArray:
     """Return candidates, best first, fewer than there are places if the others add nothing.
 
@@ -66,12 +70,13 @@ def cover(
     S = exp(-d² / pool.square), where i runs over the chosen and the known candidates. Once these
     cover all as far as rounding shows, the scale is reduced.
 
-    known:   candidates that are there already.
-    by_cost: whether the product is divided by the cost.
-    until:   the share of demand at which the set is complete.
-    apart:   candidates at most this squared distance from a chosen one are not chosen.
+    known: candidates that are there already.
+    per:   what the product is divided by: "item", nothing; "cost"; "place", the cost, or what is
+           left of the budget for each place that is left, if that is more.
+    similarity: what `pool.similarity` returns, if some of it may be known already.
     """
     near, live, square = pool.nearest(known), np.ones(pool.n, dtype=bool), pool.square
+    until, apart = rules.until, rules.apart
     for item in known.tolist() if apart >= 0 else ():
         live &= ~pool.near(item, apart)
     chosen, misses = np.empty(0, dtype=np.int64), 0
@@ -85,8 +90,8 @@ def cover(
         own, missing = own / own.max(), missing / weights.max()
         covered, weights = np.exp(near / -square), weights / weights.max()
         with nullcontext() if is_small(pool.n, pool.N) else one_blas_thread:
-            state = coverage_of(pool.similarity(square), own, weights, covered)
-            found = _at_one_scale(pool, state, rules, live, by_cost, missing, copies)
+            state = coverage_of((similarity or pool.similarity)(square), own, weights, covered)
+            found = _at_one_scale(pool, state, rules, live, per, missing, copies)
         chosen = np.concatenate([chosen, found])
         if np.isfinite(until) or not (pool.scalable and rules.more()):
             break
@@ -102,7 +107,7 @@ def _at_one_scale(
     state: Coverage | SmallCoverage,
     rules: Rules,
     live: BoolArray,
-    by_cost: bool,
+    per: Per,
     missing: float,
     copies: float,
 ) -> IntArray:
@@ -115,12 +120,11 @@ def _at_one_scale(
     vector, chosen, least = state.similarity.vector, list[int](), -1.0
     tell = announce_cover(state.similarity, max(rules.places(), 1), pool.is_part)
     price, met = None, missing * (1 - NOTHING)
-    if by_cost and rules.costs is not None:
-        shares = rules.costs / rules.costs.max()
-        price = vector(np.maximum(shares, CHEAPEST), np.float64)
     while rules.count < rules.k and np.count_nonzero(open_ := live & rules.open):
         if met < np.inf and state.amount >= met:
             break
+        if per == "place" or (per == "cost" and price is None):
+            price = vector(rules.prices(per == "place"), np.float64)
         item, gain = state.best(vector(open_, bool), price)
         value = float(state.worth[item]) * gain
         least = NOTHING * max(value, state.amount) if least < 0 else least

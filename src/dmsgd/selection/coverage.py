@@ -34,7 +34,6 @@ class Coverage:
 
     worth:   (n,) factors of gains, and demand, (N,) weights of items; the largest are 1.
     covered: (N,) similarity of each item to the nearest one that is there already.
-    columns: work that was done, in similarities of one item to all candidates.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class Coverage:
         self.counts = vector(np.zeros(demand.size), np.float32)  # how often items are in the sample
         self._last: tuple[int, Any] = -1, None
         self.whole = demand.size <= WHOLE
-        self.size = self.columns = 0
+        self.size = 0
         self._excess = self._decided = 0.0  # of estimates over gains, and gains
         self._grow()
 
@@ -83,7 +82,6 @@ class Coverage:
             largest = float((worth[: gains.size] * gains).max())
             if expected[gains.size] <= largest:
                 break
-        self.columns += gains.size
         if not self.whole:
             new, guesses = new[: gains.size], similarity.host(estimates[top[: gains.size]])
             self._excess = FADING * self._excess + float((guesses - gains)[new].sum())
@@ -126,7 +124,6 @@ class Coverage:
         changed = self.similarity.places((self.covered < S) & (self.counts > 0))
         low, high, weights = self.covered[changed], S[changed], self.counts[changed]
         self.estimates -= self.similarity.gained(None, changed, low, high, weights)
-        self.columns += len(changed)
         self.covered = self.xp.maximum(self.covered, S)
 
     def _grow(self) -> None:
@@ -148,7 +145,6 @@ class Coverage:
             self.counts[items] += weights
             self.size = last
         self.estimates += self.similarity.gained(None, items, low, 1.0, weights)
-        self.columns += len(weights)
 
 
 @final

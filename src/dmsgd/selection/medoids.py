@@ -39,10 +39,11 @@ def medoids(pool: RowPool, q: FloatArray, known: IntArray, free: BoolArray, k: i
         with one_blas_thread:
             own = cells_of(X, np.append(known, begin), known.size, q, pool.workers)
             found = best_of_cells(pool, own - known.size, begin.size, q, free & (q > 0))
-    left = free.copy()
-    left[found] = False
-    rules, both = Rules(left, k - found.size), np.append(known, found)
-    found = np.append(found, covering_set(pool, q, q, both, rules)[0])
+    if found.size < k:
+        left = free.copy()
+        left[found] = False
+        rules, both = Rules(left, k - found.size), np.append(known, found)
+        found = np.append(found, covering_set(pool, q, q, both, rules)[0])
     return ordered_by_gains(pool, q, known, found)
 
 
@@ -77,8 +78,8 @@ def cells_of(X: Matrix, begin: IntArray, fixed: int, weights: FloatArray, worker
         own = np.concatenate(parallel_map(nearest, parts, workers))
         if (own == last).all():
             break
-        to_cells = sparse.csr_array((weights, own, np.arange(n + 1)), shape=(n, count)).T
-        sums = to_cells @ np.ones(n)
+        to_cells = sparse.csc_array((weights, own, np.arange(n + 1)), shape=(count, n))
+        sums = np.bincount(own, weights, minlength=count)
         moved = fixed + np.flatnonzero(sums[fixed:])
         centres[moved] = as_array((to_cells @ X)[moved]) / sums[moved, None]
         tell(turn / ROUNDS)

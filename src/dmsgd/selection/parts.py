@@ -117,7 +117,6 @@ class Question:
 
     square: m of the similarity.
     points: rows that are chosen already, None if there are none.
-    until, apart: as for `cover`.
     other:  what is to be covered, with this demand; None for the part itself.
     weigh:  whether it is asked for how much demand the chosen items stand.
     last:   whether the answer is the set.
@@ -125,8 +124,6 @@ class Question:
 
     square: float
     points: Matrix | None
-    until: float
-    apart: float
     other: Features | None = None
     demand: FloatArray | None = None
     weigh: bool = False
@@ -158,12 +155,11 @@ class Candidates:
         worth = np.append(worth, nothing)
         demand = np.append(demand, nothing) if asked.demand is None else demand
         rules = rules.of(np.append(np.arange(count), np.full(more, -1)))
-        plain = rules.costs is None and asked.until == np.inf and not asked.last
+        plain = rules.costs is None and rules.until == np.inf and not asked.last
         if plain and rules.k == rules.open.sum():  # the last round may need each of them
             items = np.flatnonzero(rules.open & (worth > 0))
         else:
-            limits = {"until": asked.until, "apart": asked.apart}
-            items, _ = covering_set(pool, worth, demand, known, rules, **limits)
+            items, _ = covering_set(pool, worth, demand, known, rules)
         if not (asked.weigh and items.size):
             return self.take(items, np.zeros(items.size))
         return self.take(items, describe(pool, demand, known, items, items, None).stands_for)
@@ -175,9 +171,6 @@ def covering_parts(
     demand: FloatArray,
     known: IntArray,
     rules: Rules,
-    *,
-    until: float = np.inf,
-    apart: float = -1.0,
 ) -> tuple[IntArray, Rules]:
     """Return what `covering_set` does, for a pool in parts, by two rounds.
 
@@ -201,14 +194,14 @@ def covering_parts(
         weights = repeats.astype(float)
     other = None if pool.other is None else _in_memory(pool.other.take(sampled))
     asked = Question(
-        pool.square, pool.points, until if until >= 1 else until + MARGIN * (1 - until), apart,
-        other, None if other is None else weights, weigh=pool.same and count > pool.most,
+        pool.square, pool.points, other, None if other is None else weights,
+        weigh=pool.same and count > pool.most,
     )  # fmt: skip
     sampled = sampled if pool.same else none
     arguments = [
         (
             None if (worth[first:last] == 1).all() else worth[first:last],
-            rules.of(np.arange(first, last)),
+            rules.of(np.arange(first, last), MARGIN),
             sampled[slice(*np.searchsorted(sampled, (first, last)))] - first,
         )
         for first, last in pairwise(bounds)
@@ -222,17 +215,17 @@ def covering_parts(
         if len(chosen) > 1 and sum(part.numbers.size for part in chosen) > pool.most:
             chosen = [_choose_of_all(chosen, worth, rules, asked, pool.workers)]
     covered = (_in_memory(stack(few)), weights) if pool.same else (pool.other, demand)
-    asked = replace(asked, until=until, other=covered[0], demand=covered[1], weigh=False, last=True)
+    asked = replace(asked, other=covered[0], demand=covered[1], weigh=False, last=True)
     found = _choose_of_all(chosen, worth, rules, asked, pool.workers)
-    rules.take_all(found.numbers.tolist())
-    if not (pool.same and until == np.inf and rules.more()):
+    rules.take(*found.numbers.tolist())
+    if not (pool.same and rules.until == np.inf and rules.more()):
         return found.numbers, rules
     # All of the sample is covered: the rest covers other candidates.
     points = found.rows if pool.points is None else stack([pool.points, found.rows])
     asked = replace(asked, points=points, other=None, demand=None)
     chosen = [replace(part, weights=worth[part.numbers]) for part in chosen]
     more = _choose_of_all(chosen, worth, rules, asked, pool.workers)
-    rules.take_all(more.numbers.tolist())
+    rules.take(*more.numbers.tolist())
     return np.append(found.numbers, more.numbers), rules
 
 
@@ -259,7 +252,8 @@ def _choose_of_all(
     )
     order, rows = np.argsort(numbers), stack([part.rows for part in parts])
     union = Candidates(numbers[order], rows[order], weights[order])
-    return union.choose(worth[union.numbers], rules.of(union.numbers), asked, workers)
+    allowed = rules.of(union.numbers, 0.0 if asked.last else MARGIN)
+    return union.choose(worth[union.numbers], allowed, asked, workers)
 
 
 def _nearest(rows: Matrix, points: Matrix) -> FloatArray:

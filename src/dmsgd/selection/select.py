@@ -116,7 +116,8 @@ def select(
     groups:    (n,) the group of each item, such as its source. at_most, at_least: how many of each
                group are chosen, one number for all, or a dict of names. Given items count towards
                at_most.
-    costs:     (n,) what each item costs, such as tokens; budget: what all may cost together.
+    costs:     (n,) what each item costs, such as tokens; budget: what all may cost together. With k
+               both limits hold, and the set is chosen to use both of them.
     until:     the share of Σ_j q_j, in (0, 1], at which enough is covered.
     duplicates: no item is chosen beside one that is chosen or given and more similar to it than
                this, such as 0.995; the cosine for metric="cosine".
@@ -238,19 +239,13 @@ def _covering(
     X: Any,
 ) -> IntArray | Selection:
     """Return a covering set of k items, or of as many as a budget or their coverage allow."""
-    costs, budget = wishes.prices(X, pool.n, free)
-    quotas = wishes.quotas(X, pool.n, k, free, known)
-    demand, until = wishes.demand(q, pool), wishes.share()
-    places = int(np.count_nonzero(free)) if k is None else k
+    rules, demand = wishes.rules(X, pool, k, free, known, metric), wishes.demand(q, pool)
     choose: Any = covering_set
     if not isinstance(pool, MemoryPool):
         from dmsgd.selection.parts import covering_parts as choose
     items: IntArray
-    items, rules = choose(
-        pool, q, demand, known, Rules(free, places, costs, budget, quotas),
-        until=until, apart=wishes.apart(metric, pool.median, pool.largest),
-    )  # fmt: skip
-    if k is not None and items.size < k and costs is None and wishes.until is None:
+    items, rules = choose(pool, q, demand, known, rules)
+    if k is not None and items.size < k and rules.costs is None and wishes.until is None:
         if wishes.duplicates is None:
             items = filled(items, q, rules)
         else:
@@ -261,7 +256,7 @@ def _covering(
             )
     if wishes.details is None:
         return items
-    return describe(pool, demand, known, items, np.flatnonzero(free), costs)
+    return describe(pool, demand, known, items, np.flatnonzero(free), rules.costs)
 
 
 def filled(items: IntArray, q: FloatArray, rules: Rules) -> IntArray:

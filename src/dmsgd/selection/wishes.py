@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, final
 
@@ -10,9 +11,11 @@ import numpy as np
 from dmsgd.errors import InputError
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.arrays import BoolArray, FloatArray, IntArray, as_numbers
-from dmsgd.inputs.scalars import as_fraction
+from dmsgd.inputs.labels import as_classes
+from dmsgd.inputs.messages import counted, visible
+from dmsgd.inputs.scalars import as_count, as_fraction, as_positive
 from dmsgd.selection.pool import Pool
-from dmsgd.selection.rules import Quotas, as_costs, as_quotas
+from dmsgd.selection.rules import Quotas, Rules
 
 Metric = Literal["euclidean", "cosine", "precomputed"]
 
@@ -61,22 +64,52 @@ class Wishes:
                 "is covered, so give one column for each of those items"
             )
 
-    def quotas(
-        self, X: Any, n: int, k: int | None, free: BoolArray, known: IntArray
-    ) -> Quotas | None:
-        """Return how many items of each group may be chosen."""
-        if self.groups is None:
-            return None
-        groups = aligned(self.groups, X, "groups")
-        return as_quotas(groups, self.at_most, self.at_least, n, k, free, known)
+    def rules(
+        self, X: Any, pool: Pool, k: int | None, free: BoolArray, known: IntArray, metric: Metric
+    ) -> Rules:
+        """Return who may be chosen, or raise where no set can be so."""
+        costs, budget = self._costs(X, free)
+        quotas = None if self.groups is None else self._quotas(X, k, free, known)
+        places = int(np.count_nonzero(free)) if k is None else k
+        return Rules(free, places, costs, budget, quotas, self._until(), self._apart(metric, pool))
 
-    def prices(self, X: Any, n: int, free: BoolArray) -> tuple[FloatArray | None, float]:
+    def _costs(self, X: Any, free: BoolArray) -> tuple[FloatArray | None, float]:
         """Return what items cost, None if nothing, and the budget."""
         if self.costs is None:
             return None, np.inf
-        return as_costs(aligned(self.costs, X, "costs"), self.budget, n, free)
+        costs = as_numbers(aligned(self.costs, X, "costs"), "costs", free.size)
+        budget = as_positive(self.budget, "budget")
+        if (costs <= 0).any():
+            item = int(np.argmin(costs))
+            raise InputError(f"costs must be positive, but item {item} costs {costs[item]:g}")
+        if budget < (least := costs[free].min(initial=np.inf)):
+            raise InputError(
+                f"budget={budget:g} buys no item: the cheapest that can be chosen costs {least:g}"
+            )
+        return costs, budget
 
-    def share(self) -> float:
+    def _quotas(self, X: Any, k: int | None, free: BoolArray, known: IntArray) -> Quotas:
+        """Return how many items of each group may be chosen, and how many must be."""
+        names, codes = as_classes(aligned(self.groups, X, "groups"), free.size, "groups")
+        most = _per_group(self.at_most, names, free.size, "at_most")
+        least = _per_group(self.at_least, names, 0, "at_least")
+        most = np.maximum(most - np.bincount(codes[known], minlength=len(names)), 0)
+        places = np.minimum(np.bincount(codes[free], minlength=len(names)), most)
+        for group in np.flatnonzero(least > places):
+            raise InputError(
+                f"at_least asks for {least[group]:,} of group {visible(names[group])!r}, of which "
+                f"{places[group]:,} can be chosen; ask for at most {places[group]:,}"
+            )
+        if k is not None and least.sum() > k:
+            raise InputError(f"at_least asks for {least.sum():,} items in all, but k={k}; raise k")
+        if k is not None and (count := int(places.sum())) < k:
+            raise InputError(
+                f"k={k} items are asked for, but at_most leaves {counted(count, 'item')}; ask for "
+                f"at most {count:,}"
+            )
+        return Quotas(codes, most, least)
+
+    def _until(self) -> float:
         """Return the share of demand at which the set is complete; infinite if there is none."""
         if self.until is None:
             return np.inf
@@ -84,18 +117,15 @@ class Wishes:
             raise InputError("until must be above 0: the share of demand that is to be covered")
         return share
 
-    def apart(self, metric: Metric, square: float, largest: float) -> float:
-        """Return the squared distance that chosen items must exceed; -1 if any will do.
-
-        square: m of the similarity; largest: of the similarities that are given.
-        """
+    def _apart(self, metric: Metric, pool: Pool) -> float:
+        """Return the squared distance that chosen items must exceed; -1 if any will do."""
         if self.duplicates is None:
             return -1.0
         if (above := as_fraction(self.duplicates, "duplicates")) == 0:
             raise InputError("duplicates must be above 0: a similarity such as 0.995")
         if metric == "cosine":
             return 2 * (1 - above)
-        return max(0.0, -float(np.log(above / largest))) * square
+        return max(0.0, -float(np.log(above / pool.largest))) * pool.median
 
     def demand(self, quality: FloatArray, pool: Pool) -> FloatArray:
         """Return the weights of the items that are to be covered; quality where these are X."""
@@ -114,3 +144,19 @@ class Wishes:
         """Return the rows to be covered and their weights, None if they have none."""
         pair = isinstance(self.cover, tuple) and len(self.cover) == 2
         return self.cover if pair else (self.cover, None)
+
+
+def _per_group(value: Any, names: Any, default: int, option: str) -> IntArray:
+    """Return one number per group, from one for all or a mapping of names."""
+    if value is None:
+        return np.full(len(names), default, dtype=np.int64)
+    if not isinstance(value, Mapping):
+        return np.full(len(names), as_count(value, option, least=0), dtype=np.int64)
+    found, places = np.full(len(names), default, dtype=np.int64), {}
+    for place, name in enumerate(names):
+        places[name] = places[str(name)] = place
+    for name, number in value.items():
+        if name not in places:
+            raise InputError(f"{option} names the group {visible(name)!r}, which no item has")
+        found[places[name]] = as_count(number, f"{option}[{name!r}]", least=0)
+    return found
