@@ -322,8 +322,7 @@ def greedy_items(spectrum: Spectrum, k: int, without: Any = (), least: float = 0
     announce(float(spectrum.n) * spectrum.rank * k, spectrum.n, what, advice)
     progress, done = Progress(what), 0
     while done < k:  # start again from the conditional kernel when little is left of every item
-        with np.errstate(over="ignore"):  # of the estimate of its rounding, which is not used here
-            here = conditional(spectrum, chosen[:done])
+        here = conditional(spectrum, chosen[:done])
         roots = np.sqrt(here.values)
         left = here.eigenvectors.weighted_squares(here.values).copy()
         left[chosen[:done]] = left[np.asarray(without, dtype=int)] = 0.0
