@@ -230,7 +230,7 @@ class DPP:
             # As L = t U Uᵀ + W Wᵀ for t → ∞: items first span U, and W is what they leave of it.
             V = self.spectrum.eigenvectors.columns(np.arange(self.spectrum.rank))
             U, W = V[:, always], V[:, ~always] * np.sqrt(odds)
-            first = greedy_items(Spectrum.unchecked(np.ones(U.shape[1]), U), U.shape[1])
+            first = greedy_items(Spectrum(np.ones(U.shape[1]), U, check=False), U.shape[1])
             if always.all():  # a projection
                 return first
             W -= U @ np.linalg.solve(U[first], W[first])
