@@ -68,8 +68,8 @@ class EpochIterator(Iterator[int]):
     def state_dict(self) -> dict[str, Any]:
         """Return where this pass stands: epoch, consumed items, and of which design."""
         if self._indices is None:
-            return self._sampler.next_state()
-        return self._sampler.state(self.epoch, self.position, self.stream)
+            return dict(self._sampler.next_state())
+        return dict(self._sampler.state(self.epoch, self.position, self.stream))
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Stand exactly where `state` says, also at the end of an epoch."""
