@@ -40,13 +40,6 @@ def test_draws_are_functions_of_seed_and_number():
     np.testing.assert_array_equal(again.sample(20, seed=1), design.sample(20, seed=1))
 
 
-def test_parts_decide_nothing_that_the_batch_does_not(monkeypatch):
-    kernel = dmsgd.kernels.RBF(X, 4.0)
-    draws = dmsgd.designs.AcceptReject(kernel, 36).sample(20, seed=0)
-    monkeypatch.setattr(accept_reject, "SMALL", 37)
-    np.testing.assert_array_equal(dmsgd.designs.AcceptReject(kernel, 36).sample(20, seed=0), draws)
-
-
 def test_any_kernel_will_do_and_sparse_is_the_same():
     one = dmsgd.designs.AcceptReject(dmsgd.kernels.Linear(X), 6).sample(20, seed=0)
     for kernel in (dmsgd.kernels.Linear(sparse.csr_array(X)), Opaque(dmsgd.kernels.Linear(X))):

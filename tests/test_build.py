@@ -152,6 +152,18 @@ def test_spectra_are_chosen_by_name(kernel, name):
     assert exact.fingerprint() == dmsgd.diversify(X, 4, kernel=kernel).fingerprint()
 
 
+@pytest.mark.parametrize("target", [None, "uniform"])
+@pytest.mark.parametrize("name", ["nystrom", "pivoted_cholesky"])
+def test_spectra_are_chosen_by_name_whatever_kernel_is(name, target):
+    design = dmsgd.diversify(X, 4, spectrum=name, rank=9, target=target)
+    assert design.kernel.startswith("Linear")
+    same = dmsgd.diversify(X, 4, kernel="linear", spectrum=name, rank=9, target=target)
+    assert design.spectrum.rank == same.spectrum.rank == 9
+    assert design.fingerprint() == same.fingerprint()
+    few = dmsgd.diversify(X, 4, spectrum=name, rank=4, target=target)
+    assert (few.kernel, few.spectrum.rank) == (design.kernel, 4)
+
+
 def test_rho_is_what_anneal_does():
     counts = np.abs(X)
     design = dmsgd.diversify(counts, 4, rho=0.1, standardize=True, normalize=True)

@@ -3,6 +3,7 @@
 import pickle
 from itertools import combinations
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import sparse
@@ -121,6 +122,25 @@ def test_a_dpp_given_items_equals_enumeration(rank, items, exclude):
     draws = design.sample(200, seed=1)
     assert all(set(items) <= set(row.tolist()) for row in draws)
     assert not any(set(exclude) & set(row.tolist()) for row in draws)
+
+
+@pytest.mark.filterwarnings("ignore::dmsgd.KernelWarning")
+@pytest.mark.parametrize("values", [(3.8e111, 1e40, 2.0, 2e-3), (1e307, 1.0, 1e-3, 1e-290)])
+def test_eigenvalues_may_differ_by_any_factor(values):
+    V = np.linalg.qr(RNG.normal(size=(N, 4)))[0]
+    V[4] = V[3]
+    V = np.linalg.qr(V)[0]  # items 3 and 4 stay duplicates
+    design = dmsgd.DPP(Spectrum(values, V))
+    with mpmath.workdps(400):
+        L = mpmath.matrix(V) * mpmath.diag(values) * mpmath.matrix(V).T
+        sets = [Y for size in (2, 3, 4) for Y in combinations(range(N), size) if {0, 1} <= set(Y)]
+        law = {Y: mpmath.det(mpmath.matrix([[L[i, j] for j in Y] for i in Y])) for Y in sets}
+        total = mpmath.fsum(law.values())
+        b = [float(sum(p for Y, p in law.items() if i in Y) / total) for i in range(N)]
+    np.testing.assert_allclose(design.given([0, 1]).inclusion(), b, atol=1e-12)
+    assert np.isfinite(design.log_prob([design.greedy_map()])).all()
+    with pytest.raises(ValueError, match="duplicate"):
+        design.given([3, 4])
 
 
 def test_draws_of_a_conditioned_dpp_follow_the_law():

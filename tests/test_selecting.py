@@ -143,8 +143,7 @@ def test_greedy_sets_of_qualities_of_any_size_repeat_no_item(monkeypatch, rng, f
 
 
 def greedy_by(form, monkeypatch):
-    """Make small greedy sets by the loops in NumPy or by compiled ones, whatever is loaded."""
-    monkeypatch.setattr("dmsgd.designs.greedy.COMPILED", "not loaded")
+    """Make small greedy sets by the loops in NumPy or by compiled ones."""
     monkeypatch.setattr("dmsgd.features.products.SMALL", 2**16 if form == "NumPy" else 0)
 
 

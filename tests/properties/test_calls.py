@@ -40,7 +40,7 @@ NOT_CALLED = {
 #: Methods that designs, training loops, diagnostics and commands call.
 INTERNAL = {
     "computed", "facts", "fitted", "from_recipe", "inclusion_error", "lines", "log_det", "message",
-    "replaced", "second_moment", "stream", "unchecked", "warn_rounding",
+    "replaced", "second_moment", "stream", "warn_rounding",
 }  # fmt: skip
 
 

@@ -28,8 +28,6 @@ from dmsgd.samplers.parallel import draw_in_parallel
 TRIED, TOGETHER = 400, 16
 #: Most proposals expected per batch; a batch that needs PATIENCE times as many is an error.
 MAX_PROPOSALS, PATIENCE = 2_000, 100
-#: A proposal whose first items are rejected is rejected; fewer of them than this save no time.
-SMALL = 8
 #: The batch number whose random numbers decide about acceptance; no proposal has it.
 DECISIONS = 2**64 - 1
 
@@ -105,12 +103,12 @@ class AcceptReject(Design):
 
         stream = int(np.random.SeedSequence([key, t]).generate_state(1, np.uint64)[0])
         proposals, uniforms = np.empty((TOGETHER, self.k), dtype=np.int64), np.empty(TOGETHER)
-        block, sizes = 0, [size for size in (self.k // 4, self.k // 2) if size >= SMALL] + [self.k]
+        block = 0
         for first in range(0, PATIENCE * MAX_PROPOSALS, TOGETHER):
             self._propose(stream, first, proposals)
             block = fill_uniform(stream, DECISIONS, block, uniforms)
             for Y, uniform in zip(proposals, uniforms, strict=True):
-                if all(uniform < self._acceptance_probability(Y[:size]) for size in sizes):
+                if uniform < self._acceptance_probability(Y):
                     return Y
         raise SamplingError(
             f"draw {t} was not completed: none of {PATIENCE * MAX_PROPOSALS:,} proposals was "

@@ -11,7 +11,8 @@ from scipy import linalg
 
 from dmsgd.designs.contract import check_range, with_hints
 from dmsgd.designs.html import html_repr
-from dmsgd.designs.kdpp import MARGIN, TIED, as_spectrum, greedy_items
+from dmsgd.designs.kdpp import MARGIN, as_spectrum, largest_determinant
+from dmsgd.designs.small_greedy import TIED
 from dmsgd.features import as_features
 from dmsgd.inputs.arrays import (
     BoolArray,
@@ -230,13 +231,13 @@ class DPP:
             # As L = t U Uᵀ + W Wᵀ for t → ∞: items first span U, and W is what they leave of it.
             V = self.spectrum.eigenvectors.columns(np.arange(self.spectrum.rank))
             U, W = V[:, always], V[:, ~always] * np.sqrt(odds)
-            first = greedy_items(Spectrum.unchecked(np.ones(U.shape[1]), U), U.shape[1])
+            first = largest_determinant(Spectrum(np.ones(U.shape[1]), U, check=False), U.shape[1])
             if always.all():  # a projection
                 return first
             W -= U @ np.linalg.solve(U[first], W[first])
             W[first] = 0.0
             spectrum = spectrum_or_empty(as_features(W, allow_tiny=True))
-        more = greedy_items(spectrum, spectrum.rank, first, least=1 + TIED)
+        more = largest_determinant(spectrum, spectrum.rank, first, least=1 + TIED)
         return np.concatenate([first, more])
 
     def _repr_html_(self) -> str:

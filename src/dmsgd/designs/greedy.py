@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 
 from dmsgd.designs.small_greedy import Points, few_independent
@@ -19,8 +17,6 @@ from dmsgd.runtime.progress import Progress, plan_work
 AT_A_TIME, SLOWER = 5e8, 8
 #: Arrays of more numbers than this are in float32.
 LARGE = 2**28
-#: Small sets are found in NumPy as long as this is not loaded, which would take half a second.
-COMPILED = "dmsgd.compiled.greedy"
 #: An RBF scale suits items of which others leave more than this share.
 DEPENDENT = 1e-4
 
@@ -97,7 +93,7 @@ def _independent(
 
     Also returned is the squared distance of each item to the nearest of these.
     """
-    if is_small(worth.size, worth.size) and COMPILED not in sys.modules:
+    if is_small(worth.size, worth.size):
         return few_independent(points, square, worth, count, before, least)
     from dmsgd.compiled.greedy import State, greedy_steps
 

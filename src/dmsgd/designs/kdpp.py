@@ -9,6 +9,7 @@ import numpy as np
 
 from dmsgd.designs.contract import ClosedForm
 from dmsgd.designs.options import DesignOptions
+from dmsgd.designs.small_greedy import TIED
 from dmsgd.errors import RankError, SamplingError, as_python
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_excluded, as_given, on_host
 from dmsgd.inputs.fingerprint import digest
@@ -31,8 +32,6 @@ PIECE = 2**20
 ORDER = 0x67697665
 #: Safety factor on the estimated rounding error of b.
 MARGIN = 64.0
-#: Relative differences up to this are ties, which go to the first item.
-TIED = 1e-9
 #: Remaining lengths are known to TIED only above this share of the initial ones.
 PRECISE = 1e-4
 
@@ -171,7 +170,7 @@ class KDPP(ClosedForm):
         >>> dmsgd.KDPP([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]], k=2).greedy_map()
         array([2, 0])
         """
-        return greedy_items(self.spectrum, self.k)
+        return largest_determinant(self.spectrum, self.k)
 
     def _pair_moment(self, Y: FloatArray) -> float:
         """Σ_{n≠m} π_nm (u_nᵀu_m - |t_nm|²), u_n = Σ_i V_in² y_i, t_nm = Σ_i V_in V_im y_i.
@@ -285,7 +284,7 @@ class Conditioned(ClosedForm):
         """Return the given items and k - |given| others added greedily, as `KDPP.greedy_map`."""
         if not self._rest:
             return self.given_items.copy()
-        others = greedy_items(self._rest.spectrum, self._rest.k, self.given_items)
+        others = largest_determinant(self._rest.spectrum, self._rest.k, self.given_items)
         return np.concatenate([self.given_items, others])
 
     def fingerprint(self) -> str:
@@ -306,7 +305,9 @@ def _random_orders(key: int, start: int, size: int, k: int) -> IntArray:
     return np.argsort(numbers, axis=1, kind="stable")
 
 
-def greedy_items(spectrum: Spectrum, k: int, without: Any = (), least: float = 0.0) -> IntArray:
+def largest_determinant(
+    spectrum: Spectrum, k: int, without: Any = (), least: float = 0.0
+) -> IntArray:
     """Return k items, each with the largest det(L_Y) that one more item can give, in that order.
 
     without: items that are not taken.
@@ -322,8 +323,7 @@ def greedy_items(spectrum: Spectrum, k: int, without: Any = (), least: float = 0
     announce(float(spectrum.n) * spectrum.rank * k, spectrum.n, what, advice)
     progress, done = Progress(what), 0
     while done < k:  # start again from the conditional kernel when little is left of every item
-        with np.errstate(over="ignore"):  # of the estimate of its rounding, which is not used here
-            here = conditional(spectrum, chosen[:done])
+        here = conditional(spectrum, chosen[:done])
         roots = np.sqrt(here.values)
         left = here.eigenvectors.weighted_squares(here.values).copy()
         left[chosen[:done]] = left[np.asarray(without, dtype=int)] = 0.0

@@ -26,7 +26,7 @@ from dmsgd.inputs.arrays import FloatArray, as_quality
 from dmsgd.inputs.labels import as_classes
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import as_batch_size
-from dmsgd.kernels import RBF, Kernel, Linear, exact
+from dmsgd.kernels import RBF, Kernel, Linear
 from dmsgd.kernels.mixed import Mixed
 from dmsgd.kernels.quality import Quality
 from dmsgd.spectra.eigenvalues import Eigenvalues
@@ -117,13 +117,13 @@ class Recipe:
             if asked == "linear":
                 return Choice(options, kernel)
             try:
-                spectrum = exact(kernel)
+                spectrum = spectrum_for(options, kernel, k)
             except ValueError:
                 if kernel.diag().any():
                     raise  # else all items are zero, and alike as any equal ones are to RBF
             else:
                 directions = np.count_nonzero(spectrum.values > NO_DIRECTION * spectrum.values[0])
-                if directions >= enough or w == 1:
+                if directions >= min(enough, options.rank or enough) or w == 1:
                     return Choice(options, kernel, spectrum)
         options = replace(self.options, kernel="rbf")
         rows = prepared(options, F)

@@ -21,13 +21,12 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dmsgd.features.array import BLOCK, InMemory
+from dmsgd.features.array import InMemory
 from dmsgd.features.contract import Features, RowMap
-from dmsgd.features.map_types import ConcatLabels, Normalize, ScaleRows, row_lengths
+from dmsgd.features.map_types import ScaleRows
 from dmsgd.features.products import SparseGram, gram, stack
 from dmsgd.features.readers import Reader, even_bounds
 from dmsgd.inputs.arrays import (
-    TINY,
     FloatArray,
     IntArray,
     Matrix,
@@ -217,7 +216,7 @@ class Blocks(Features):
         return np.array([np.einsum("in,in->n", B, G @ B) for G in self._grams])
 
     def mapped(self, map: RowMap) -> Blocks:
-        access = None if self.row_access is None else _mapped_access(self.row_access, map)
+        access = None if self.row_access is None else map.single_rows(self.row_access)
         return type(self)(self.reader, (*self.maps, map), access)
 
     def computed_rows(self, B: FloatArray) -> ComputedRows | None:
@@ -309,21 +308,3 @@ def in_blocks(array: npt.NDArray[Any]) -> Blocks:
     plain = array.dtype in (np.float32, np.float64)
     access = DenseRows(array, np.ones(len(array))) if plain else None
     return Blocks(ArrayReader(array), (), access)
-
-
-def _mapped_access(rows: DenseRows, map: RowMap) -> DenseRows | None:
-    """Return what `map` makes of the rows, if compiled loops can compute it."""
-    if isinstance(map, ScaleRows):
-        return rows.scaled(map.factors)
-    if isinstance(map, ConcatLabels) and map.w < 1:
-        return rows.labelled(map.codes, map.w)
-    if isinstance(map, Normalize):
-        step = max(1, BLOCK // rows.X.shape[1])
-        parts = (rows.X[first : first + step] for first in range(0, rows.X.shape[0], step))
-        found = [row_lengths(part.astype(np.float64)) for part in parts]
-        lengths = np.concatenate([length / stretch for length, stretch in found])
-        lengths = np.hypot(rows.scale * lengths, 0.0 if rows.extra is None else rows.extra)
-        if ((lengths > 0) & (lengths < TINY)).any():
-            return None  # no number makes the shortest rows long at once
-        return rows.scaled(1 / np.where(lengths > 0, lengths, 1.0))
-    return None

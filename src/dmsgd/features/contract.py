@@ -18,7 +18,7 @@ from dmsgd.features import products
 from dmsgd.inputs.arrays import FloatArray, IntArray, Matrix, on_host
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.progress import EIGH, plan_work
-from dmsgd.samplers.factored_rows import ComputedRows
+from dmsgd.samplers.factored_rows import ComputedRows, DenseRows
 from dmsgd.spectra.decompose import like, right_singular_vectors
 from dmsgd.spectra.eigenpairs import Spectrum, truncate
 from dmsgd.spectra.eigenvectors import Projected
@@ -57,6 +57,13 @@ class RowMap(ABC):
         """Return the number of columns of the result."""
         return columns
 
+    def single_rows(self, rows: DenseRows) -> DenseRows | None:
+        """Return what it makes of rows that compiled loops compute one by one; None if it cannot.
+
+        By default it cannot, and rows are mapped where blocks of them are read.
+        """
+        return None
+
 
 class Features(ABC):
     """An (n, d) matrix F of finite float64 numbers, n and d at least 1; it never changes.
@@ -66,6 +73,7 @@ class Features(ABC):
     matrix:      the array or CSR array, of features in memory.
     bounds:      row numbers at which blocks begin and end, from 0 to n, of features in blocks.
     basis_order: memory layout of B in products F B that draws need: "C" by rows, "F" by columns.
+    on_gpu:      whether products are CUDA tensors.
     """
 
     n: int
@@ -75,6 +83,7 @@ class Features(ABC):
     matrix: Matrix
     bounds: IntArray
     basis_order: Any = "C"
+    on_gpu: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -185,6 +194,10 @@ class Features(ABC):
     def gram_masses(self, B: FloatArray) -> FloatArray | None:
         """Return the first of `column_masses` without a pass, if blocks' Grams are kept."""
         return None
+
+    def products(self, other: Features) -> Features:
+        """Return the features f_i ⊗ g_i, g_i being the rows of `other`: all products of two."""
+        return self.to_memory().products(other)
 
     def transposed(self) -> Any:
         """Return Fᵀ."""

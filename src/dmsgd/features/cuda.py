@@ -46,6 +46,8 @@ class Cuda(Features):
     origin: returns the fingerprint where a map has made the tensor from others.
     """
 
+    on_gpu = True
+
     def __init__(self, tensor: Tensor, origin: Callable[[], str] | None = None) -> None:
         self.tensor, self.origin = tensor, origin
         self.n, self.d = (int(size) for size in tensor.shape)
@@ -94,8 +96,9 @@ class Cuda(Features):
         parts = (map.part(start, start + len(part))(part) for start, part in self.slices())
         return Cuda(self._join(parts), lambda: digest(self.fingerprint(), map.fingerprint()))
 
-    def products(self, other: Cuda) -> Cuda:
-        """Return the features f_i ⊗ g_i."""
+    def products(self, other: Features) -> Features:
+        if not isinstance(other, Cuda):
+            return super().products(other)
         one, two = self.tensor.to(torch.float64), other.tensor.to(torch.float64)
         made = (one[:, :, None] * two[:, None, :]).reshape(self.n, self.d * other.d)
         return Cuda(made, lambda: digest("products", self.fingerprint(), other.fingerprint()))

@@ -33,11 +33,7 @@ def median_square(F: Features) -> float:
 def median_above_rounding(squares: FloatArray) -> float:
     """Return the median of the squared distances that are not rounding; 0 if there are none."""
     squares = squares[squares > ROUNDING * squares.max(initial=0.0)]
-    if not squares.size:
-        return 0.0
-    middle = (squares.size - 1) // 2, squares.size // 2
-    squares.partition(middle)  # np.median takes four times as long
-    return float(squares[middle[0]] + squares[middle[1]]) / 2
+    return float(np.median(squares)) if squares.size else 0.0
 
 
 @cache

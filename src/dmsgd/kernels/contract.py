@@ -72,7 +72,7 @@ class Kernel(ABC):
 
     def on_gpu(self) -> bool:
         """Return whether `columns` are CUDA tensors."""
-        return self.features is not None and hasattr(self.features.unwrap(), "is_cuda")
+        return self.features is not None and self.features.on_gpu
 
     def factor(self) -> Features | None:
         """Return features F with L = F Fᵀ, if the kernel is given by some."""

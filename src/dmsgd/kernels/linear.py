@@ -7,7 +7,6 @@ from typing import Any, final
 import numpy as np
 
 from dmsgd.features import Features, as_features
-from dmsgd.features.array import InMemory
 from dmsgd.features.convert import as_frozen_features
 from dmsgd.inputs.arrays import (
     FloatArray,
@@ -19,7 +18,6 @@ from dmsgd.inputs.arrays import (
 )
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.kernels.contract import Kernel, as_kernel, as_subset, recorded
-from dmsgd.runtime.memory import reserve
 from dmsgd.spectra import Spectrum
 
 
@@ -124,11 +122,7 @@ class Product(Kernel):
         one, two = (part.factor() for part in self.parts)
         if one is None or two is None or one.d * two.d >= self.n:
             return None
-        if self.on_gpu():
-            return one.products(two)  # type: ignore[attr-defined, no-any-return]
-        reserve(self.n * one.d * two.d, f"the features of {self!r}", "use fewer features")
-        rows = [as_array(features.to_memory().matrix) for features in (one, two)]
-        return InMemory(np.einsum("ij,ik->ijk", *rows).reshape(self.n, one.d * two.d))
+        return one.products(two)
 
     def on_gpu(self) -> bool:
         return all(part.on_gpu() for part in self.parts)

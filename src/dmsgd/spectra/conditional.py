@@ -9,10 +9,12 @@ pairs of items is formed; N keeps the rows of G at zero, however small an eigenv
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
-from dmsgd.inputs.arrays import IntArray
+from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.runtime.progress import EIGH, plan_work
@@ -36,36 +38,51 @@ def conditional(spectrum: Spectrum, items: IntArray) -> Spectrum:
     what = f"the eigenvectors of {spectrum.n:,} items given {given:,} of them"
     plan_work(2 * EIGH * rank**3 + spectrum.n * float(rank) ** 2, size, what, advice)
     V, roots = spectrum.eigenvectors.rows(items), np.sqrt(spectrum.values)
-    Q, R = linalg.qr((V * roots).T, check_finite=False)  # a basis whose first vectors span the rows
-    left = np.abs(R.diagonal())  # of each row, by the rows before it
-    lengths = np.linalg.norm(V * roots, axis=1)
-    for j in np.flatnonzero(left <= DEPENDENT * lengths)[:1]:
+    A = V * roots
+    Q, R = linalg.qr(A.T, check_finite=False)  # a basis whose first vectors span the rows of A
+    basis, R_of_V = linalg.qr(V.T, check_finite=False)
+    left, lengths = np.abs(R.diagonal()), np.linalg.norm(A, axis=1)
+    # Eigenvalues that are exact may differ by any factor: then rows of V tell what is dependent.
+    seen, whole = left, lengths
+    if not spectrum.rounding.power:
+        seen, whole = np.abs(R_of_V.diagonal()), np.linalg.norm(V, axis=1)
+    for j in np.flatnonzero(seen <= DEPENDENT * whole)[:1]:
         why = "is never drawn (all its features are zero, or it is excluded)"
         if lengths[j] > 0:
             why = "is a duplicate or a combination of the others, so that the determinant is zero"
         raise ValueError(f"no batch contains all given items: item {items[j]} {why}; leave it out")
     if given == rank:
         return spectrum.replaced(values=np.empty(0), vectors=np.empty((spectrum.n, 0)))
-    P, N = Q[:, given:], linalg.qr(V.T, check_finite=False)[0][:, given:]
+    P, N = Q[:, given:], basis[:, given:]
     W, S, _ = linalg.svd(N.T @ (roots[:, None] * P), check_finite=False)
     values, turn = S**2, N @ W
     settle(values, turn, Rounding(0.5, 4 * rank))  # a square has twice the relative error
-    # Where earlier items leave little of an item, rounding of its direction counts that much more;
-    # that of rounded entries has the size of other items' entries, however small its own are.
-    before = values[0] + np.cumsum((spectrum.values @ Q[:, :given] ** 2)[::-1])[::-1]
-    rounding, shrunk = spectrum.rounding, float(spectrum.values[0] / values[0])
-    rounded = np.maximum(lengths**2, (rounding.power == 1) * spectrum.values.sum() / spectrum.n)
-    largest = max(spectrum.values[0], float(np.max(rounded / left**2 * before)))
     return spectrum.replaced(
         values=values,
         vectors=spectrum.eigenvectors.rotate(turn, items),
         route=f"{spectrum.route}, given {given}",
-        rounding=Rounding(
-            max(rounding.power, 0.5),
-            rounding.size,
-            rounding.scale * float(largest / values[0]),
-            rounding.hidden * shrunk,
-        ),
+        rounding=_rounding(spectrum, values, lengths, left, Q[:, :given]),
         kernel=f"{spectrum.kernel} given {counted(given, 'item')}" if spectrum.kernel else "",
         method=f"{spectrum.method} given {digest(np.sort(items))}" if spectrum.data else "",
     )
+
+
+def _rounding(
+    spectrum: Spectrum, values: FloatArray, lengths: FloatArray, left: FloatArray, spanned: Any
+) -> Rounding:
+    """Return the rounding of the eigenvalues `values` of L'.
+
+    Where earlier items leave little of an item, rounding of its direction counts that much more;
+    that of rounded entries has the size of other items' entries, however small its own are.
+
+    lengths, left: of the rows of A at G, and of what the rows before leave of each.
+    spanned:       the orthonormal basis of these rows, in their order.
+    """
+    old = spectrum.rounding
+    rounded = np.maximum(lengths**2, (old.power == 1) * spectrum.values.sum() / spectrum.n)
+    with np.errstate(over="ignore"):  # beyond all numbers: nothing is known of L'
+        before = values[0] + np.cumsum((spectrum.values @ spanned**2)[::-1])[::-1]
+        largest = max(spectrum.values[0], float(np.max(rounded / left**2 * before)))
+        grown, shrunk = float(largest / values[0]), float(spectrum.values[0] / values[0])
+    hidden = old.hidden * shrunk if old.hidden else 0.0
+    return Rounding(max(old.power, 0.5), old.size, old.scale * grown, hidden)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dmsgd.inputs.arrays import FloatArray, on_host
-from dmsgd.runtime.progress import EIGH, is_short, run_interruptible
+from dmsgd.runtime.progress import EIGH, run_interruptible
 from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
 
 #: Eigenvalues above this fraction of the largest come out of the Gram matrix accurate to 1e-12.
@@ -27,18 +27,10 @@ SLICE = 2**22
 def eigh(symmetric: Any) -> tuple[FloatArray, Any]:
     """Return eigenvalues, largest first, as a NumPy array, and eigenvectors; overwrites the matrix.
 
-    By divide and conquer, in five times the memory of the matrix. The size alone decides between
-    the LAPACKs of SciPy and NumPy, whose results differ by rounding.
+    By divide and conquer, in five times the memory of the matrix.
     """
-    from scipy import linalg
-
     np.negative(symmetric, out=symmetric)  # so that vectors come in order, not reversed
-    if is_short(EIGH * len(symmetric) ** 3):  # faster by about 6 %
-        driver = "evd" if len(symmetric) > 1 else "ev"  # evd of one row fails in SciPy 1.12
-        options: Any = {"driver": driver, "overwrite_a": True, "check_finite": False}
-        values, vectors = linalg.eigh(symmetric.T, **options)
-    else:
-        values, vectors = _interruptible(np.linalg.eigh, symmetric)
+    values, vectors = _interruptible(np.linalg.eigh, symmetric)
     return -values, vectors
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -19,7 +19,7 @@ from dmsgd.inputs.arrays import (
 )
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.fingerprint import fingerprint as fingerprint_of
-from dmsgd.inputs.scalars import as_share
+from dmsgd.inputs.scalars import as_flag, as_share
 from dmsgd.spectra.decompose import eigh, settle
 from dmsgd.spectra.eigenvalues import Eigenvalues
 from dmsgd.spectra.eigenvectors import Eigenvectors, as_eigenvectors
@@ -46,6 +46,7 @@ class Spectrum(Eigenvalues):
     rounding: the error of 53-bit numbers; `dmsgd.KDPP` warns where it is visible.
     kernel, data: the kernel it stands for, as text and as a hash ("" if made by hand).
     method:  the function of that kernel and all its arguments ("" if made by hand).
+    check:   False leaves out the checks, for values and vectors of an eigendecomposition.
 
     Spectrum(values, vectors) makes one by hand; it raises ValueError unless values are positive and
     sorted and vectors orthonormal. See also `exact`, `nystrom`, `pivoted_cholesky`.
@@ -64,8 +65,11 @@ class Spectrum(Eigenvalues):
     kernel: str = ""
     data: str = ""
     method: str = ""
+    check: InitVar[bool] = True
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, check: bool) -> None:
+        if not as_flag(check, "check"):
+            return
         for name in ("route", "kernel", "data", "method"):
             if not isinstance(text := getattr(self, name), str):
                 raise TypeError(f"{name} must be text, got {text!r}")
@@ -78,13 +82,6 @@ class Spectrum(Eigenvalues):
             values=values,
             vectors=_checked_vectors(self.vectors, values.size),
         )
-
-    @classmethod
-    def unchecked(cls, values: FloatArray, vectors: Any, **parts: Any) -> Spectrum:
-        """Return the spectrum of an eigendecomposition, which needs no check."""
-        made = object.__new__(cls)
-        vars(made).update(values=values, vectors=vectors, **parts)
-        return made
 
     @cached_property
     def eigenvectors(self) -> Eigenvectors:
@@ -181,13 +178,14 @@ def truncate(
     kept = seen & (values > tol * largest)
     size = max(rounding.size, values.size) if rounding.power else values.size
     hidden = rounding.hidden + (size - int(np.count_nonzero(seen))) * (least / largest)
-    return Spectrum.unchecked(
+    return Spectrum(
         np.ascontiguousarray(values[kept]),
         as_eigenvectors(vectors).select(order[kept]),
         route=route,
         tol=tol,
         trace_error=float(values[seen & ~kept].sum() / values[seen].sum()),
         rounding=replace(rounding, hidden=hidden),
+        check=False,
     )
 
 

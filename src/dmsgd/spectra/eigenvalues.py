@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,9 +38,9 @@ class Eigenvalues:
 
     def replaced(self: Own, **parts: Any) -> Own:
         """Return these eigenvalues, or this spectrum, with other parts, which are not checked."""
-        made = object.__new__(type(self))
-        vars(made).update(vars(self), **parts)
+        made = copy(self)
         vars(made).pop("eigenvectors", None)  # those of the old vectors
+        vars(made).update(parts)
         return made
 
     @property

@@ -13,7 +13,8 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from dmsgd.inputs.scalars import as_count
-from dmsgd.torch.sampler import DiverseSampler, as_state
+from dmsgd.torch.epochs import as_state
+from dmsgd.torch.sampler import DiverseSampler
 
 
 class UpdateFeatures(Callback):

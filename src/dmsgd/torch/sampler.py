@@ -6,10 +6,9 @@ It is flat, and not a batch sampler, because that is what training frameworks wr
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import chain, islice
-from typing import Any, Literal, final
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from torch.utils.data import DistributedSampler
@@ -19,6 +18,7 @@ from dmsgd.errors import RankError, TargetError
 from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.scalars import Seed, as_count, seed_key
 from dmsgd.torch import distributed
+from dmsgd.torch.epochs import EpochIterator, Origin, Place, as_epoch, as_state
 from dmsgd.torch.prefetch import Prefetcher
 from dmsgd.torch.update import new_design, warn_features_kept
 
@@ -27,24 +27,6 @@ ANOTHER_PASS = (
     "a look at a batch and a second loader use up epochs too. Call set_epoch before each pass to "
     "say which epoch it is"
 )
-
-Origin = Literal["counted", "named", "loaded"]
-
-
-@final
-@dataclass(frozen=True)
-class Place:
-    """Where the next pass over a sampler begins.
-
-    epoch, position: its epoch, and how many indices of it this process has consumed.
-    origin: whether the epoch was counted up, named by `set_epoch`, or loaded with a state.
-    after:  the pass that was begun last, None once another epoch is named or a state is loaded.
-    """
-
-    epoch: int = 0
-    position: int = 0
-    origin: Origin = "counted"
-    after: EpochIterator | None = None
 
 
 class DiverseSampler(DistributedSampler[Any]):
@@ -291,69 +273,3 @@ class DiverseSampler(DistributedSampler[Any]):
     def __getstate__(self) -> dict[str, Any]:
         """Copy all but the pass under way: a copy begins the next one."""
         return {**vars(self), "place": replace(self.place, after=None), "_prefetcher": None}
-
-
-class EpochIterator(Iterator[int]):
-    """The indices of one pass for this process, and the state that resumes it.
-
-    The epoch is chosen when the first index is asked for: loaders make iterators that they never
-    use, and batches must not depend on it. torchdata saves and loads the state of the iterator.
-    `stream` is what the epoch is drawn from, whatever `update` brings for the next.
-    """
-
-    def __init__(self, sampler: DiverseSampler) -> None:
-        self._sampler, self.stream = sampler, sampler.stream
-        self._indices: Iterator[int] | None = None  # None: no epoch is chosen yet
-        self.epoch = self.position = 0  # of which epoch how many indices this process has taken
-
-    def __next__(self) -> int:
-        indices = self._indices or self._begin(self._sampler.begin())
-        index = next(indices)
-        self.position += 1
-        return index
-
-    def _begin(self, place: Place) -> Iterator[int]:
-        """Set and return the indices from this place on."""
-        sampler = self._sampler
-        self.stream, self.epoch, self.position = sampler.stream, place.epoch, place.position
-        part, parts = sampler.part()
-        width = self.stream.k // parts
-        step, skip = divmod(place.position, width)
-        first, last = place.epoch * sampler.steps + step, (place.epoch + 1) * sampler.steps
-        mine = slice(part * width, (part + 1) * width)
-        rows = sampler.draws(self.stream, first, last, width)
-        indices = chain.from_iterable(chunk[:, mine].ravel().tolist() for chunk in rows)
-        self._indices = islice(indices, skip, None) if skip else indices
-        sampler.began(self)
-        return self._indices
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return where this pass stands: epoch, consumed items, and of which design."""
-        if self._indices is None:
-            return self._sampler.next_state()
-        return self._sampler.state(self.epoch, self.position, self.stream)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Stand exactly where `state` says, also at the end of an epoch."""
-        self._begin(self._sampler.place_in(state))
-
-
-def as_state(value: Any, names: Iterable[str]) -> Mapping[str, Any]:
-    """Return `value`, a dict in which these names are."""
-    if not isinstance(value, Mapping):
-        raise TypeError(
-            f"the state must be a dict that state_dict() has returned, got a {type(value).__name__}"
-        )
-    missing = [name for name in names if name not in value]
-    if missing:
-        raise ValueError(
-            f"the state has no {', '.join(missing)}; pass what state_dict() has returned"
-        )
-    return value
-
-
-def as_epoch(value: Any, steps: int, name: str = "epoch") -> int:
-    """Return the number of an epoch whose draws, `steps` of them, have numbers below 2^63."""
-    epoch = as_count(value, name, least=0)
-    as_count((epoch + 1) * steps, f"(1 + {name}) x {steps} steps, the number of draws,")
-    return epoch
