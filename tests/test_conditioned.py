@@ -20,6 +20,7 @@ from contracts import (
 )
 from dmsgd.features import array
 from dmsgd.features.blocks import in_blocks
+from dmsgd.kernels.restricted import without
 from dmsgd.samplers import reference
 from dmsgd.spectra.conditional import conditional
 from test_kdpp import DUPLICATED, FEATURES, KERNELS, matrix
@@ -138,6 +139,13 @@ def test_what_is_excluded_is_part_of_the_identity():
     np.testing.assert_array_equal(
         again.sample(5, seed=0), design.given([3], exclude=[1]).sample(5, seed=0)
     )
+
+
+def test_a_spectrum_without_any_item_has_an_identity_of_its_own():
+    spectrum = dmsgd.kernels.exact(dmsgd.kernels.Linear(np.eye(3)))
+    nothing = without(spectrum, np.arange(3))
+    assert nothing.rank == 0
+    assert nothing.fingerprint() != spectrum.fingerprint()
 
 
 def test_conditions_can_follow_each_other():

@@ -126,13 +126,15 @@ def _reader(data: Any) -> tuple[int, Callable[[Any], Any]]:
         raise TypeError(f"data must be a tuple of tensors or a map-style dataset, got {kind}")
 
     def collate(items: Any) -> Any:
-        numbers, several = items.tolist(), getattr(data, "__getitems__", None)
-        rows = several(numbers) if several else [data[i] for i in numbers]
+        numbers, take_all = items.tolist(), getattr(data, "__getitems__", None)
+        rows = take_all(numbers) if take_all else [data[i] for i in numbers]
         fields = torch.utils.data.default_collate(rows)
-        tensors = isinstance(fields, list | tuple) and len(fields) > 1
-        if not (tensors and all(isinstance(field, torch.Tensor) for field in fields)):
+        if not isinstance(fields, list | tuple) or len(fields) < 2:
             kind = type(rows[0]).__name__
             raise TypeError(f"items of data must be tuples (inputs..., target), got {kind}")
+        if not all(isinstance(field, torch.Tensor) for field in fields):
+            kinds = [type(field).__name__ for field in rows[0]]
+            raise TypeError(f"items of data must hold tensors or numbers alone, got {kinds}")
         return fields
 
     return len(data), collate

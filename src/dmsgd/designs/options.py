@@ -65,15 +65,16 @@ class DesignOptions:
     def __post_init__(self) -> None:
         for each in fields(self):
             given = getattr(self, each.name)
+            # NumPy's scalars become plain numbers, which `code` prints.
             if given is not None or each.default is not None:
-                checked = CHECKS[each.name](given, each.name)  # plain numbers, as `code` writes
+                checked = CHECKS[each.name](given, each.name)
                 object.__setattr__(self, each.name, checked)
         if self.rank is not None and self.spectrum in ("auto", "exact"):
             raise ValueError("rank belongs to spectrum='nystrom' or spectrum='pivoted_cholesky'")
         if self.scale is not None and self.kernel != "rbf":
             raise InputError("scale is the length scale of an RBF kernel", kernel="rbf")
         if self.quality == "length" and self.normalize is False:
-            raise ValueError("quality='length' is of rows of length 1; leave normalize=False out")
+            raise ValueError("quality='length' needs rows of length 1; leave normalize=False out")
 
     @property
     def unit_rows(self) -> bool:

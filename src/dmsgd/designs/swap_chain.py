@@ -150,9 +150,12 @@ class SwapChain(Design):
     def diagnose(
         self, size: int = 200, seed: Seed = None, *, chains: int = 4, workers: int = 1
     ) -> Mixing:
-        """Return how well `chains` chains of `size` batches each mix, by log det(L_Y) alone."""
+        """Return how well `chains` chains of `size` batches each mix, by log det(L_Y) alone.
+
+        The burn-in does not count for the share of accepted swaps.
+        """
         size, chains = as_count(size, "size", least=4), as_count(chains, "chains", least=2)
-        key, steps = seed_key(seed), chains * (size - 1) * self.thin
+        key, swaps = seed_key(seed), chains * (size - 1) * self.thin
         # a state is two arrays of k and about 60 numbers besides
         reserve(chains * size * (2 * self.k + 60), f"{chains} x {size:,} states", "ask for fewer")
 
@@ -163,7 +166,7 @@ class SwapChain(Design):
         trace = np.array([[state.log_det for state in states] for states in runs])
         moves = sum(state.moves for states in runs for state in states[1:])
         time = autocorrelation_time(trace)
-        return Mixing(moves / steps, time, trace.size / time, r_hat(trace))
+        return Mixing(moves / swaps, time, trace.size / time, r_hat(trace))
 
     def fingerprint(self) -> str:
         lengths = self.burn_in, self.thin, self.chain_length
@@ -197,7 +200,10 @@ def autocorrelation_time(trace: FloatArray) -> float:
 
 
 def r_hat(trace: FloatArray) -> float:
-    """Return sqrt((within + between) / within) of the variances of half chains (split R-hat)."""
+    """Return split R-hat: sqrt((h - 1) / h + between / within) of the variances of half chains.
+
+    h is the length of a half chain.
+    """
     half = trace.shape[1] // 2
     halves = np.concatenate([trace[:, :half], trace[:, -half:]])
     within = halves.var(axis=1, ddof=1).mean()

@@ -115,10 +115,11 @@ def correlation(design: ClosedForm | DPP, i: Any, j: Any) -> FloatArray:
 def estimate_inclusion(
     design: Design, draws: int, seed: Seed = None, *, workers: int = 1
 ) -> FloatArray:
-    """Return how often each item is in a batch among `draws` batches, shape (n,); sums to k.
+    """Return the share of `draws` batches that contain each item, shape (n,); it sums to k.
 
-    For designs without closed forms, such as `SwapChain`. With independent draws the standard error
-    is sqrt(b (1 - b) / draws).
+    For designs without closed forms. With independent draws, such as those of `AcceptReject`, the
+    standard error is sqrt(b (1 - b) / draws); those of `SwapChain` depend on each other, and the
+    error is larger.
 
     >>> import dmsgd
     >>> estimate_inclusion(dmsgd.Uniform(4, 2), draws=1000, seed=0).round(1).tolist()

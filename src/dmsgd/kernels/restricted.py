@@ -13,8 +13,7 @@ from dmsgd.inputs.messages import counted
 from dmsgd.spectra.eigenpairs import Spectrum, truncate
 from dmsgd.spectra.rounding import Rounding
 
-#: Where a set avoids the excluded items with less than the square of this probability, rounding
-#: cannot tell it from zero.
+#: A probability of avoiding all excluded items that is below the square of this counts as zero.
 NEVER = 1e-7
 
 
@@ -26,16 +25,20 @@ def without(spectrum: Spectrum, items: IntArray) -> Spectrum:
     """
     if not items.size:
         return spectrum
-    A = spectrum.eigenvectors.factor(spectrum.values, spectrum.tol == 0)
+    A = spectrum.eigenvectors.factor(spectrum.values, complete=spectrum.tol == 0)
     kept = np.ones(spectrum.n)
     kept[items] = 0.0
     found = spectrum_or_empty(as_features(A, allow_tiny=True).mapped(ScaleRows(kept)))
+    method = f"{spectrum.method} without {digest(np.sort(items))}" if spectrum.data else ""
     if not found.rank:
-        return spectrum.replaced(values=found.values, vectors=found.vectors)
+        return spectrum.replaced(values=found.values, vectors=found.vectors, method=method)
+    # Errors relative to the largest eigenvalue of L are larger relative to the new one. The values
+    # found are the squares of singular values of A, whose own rounding has the power 0.5.
     old, shrunk = spectrum.rounding, float(spectrum.values[0] / found.values[0])
     power, size = max(old.power, 0.5), max(old.size, found.rounding.size)
     rounding = Rounding(power, size, old.scale * shrunk, old.hidden * shrunk)
     cut = truncate(found.values, found.vectors, found.route, rounding)
+    # trace_error is the part of trace(L) that the spectrum leaves out: lost / (lost + Σλ).
     lost = spectrum.values.sum() * spectrum.trace_error / (1 - spectrum.trace_error)
     fewer = f"without {counted(items.size, 'item')}"
     return cut.replaced(
@@ -44,7 +47,7 @@ def without(spectrum: Spectrum, items: IntArray) -> Spectrum:
         trace_error=float(lost / (lost + cut.values.sum())),
         kernel=f"{spectrum.kernel} {fewer}" if spectrum.kernel else "",
         data=spectrum.data,
-        method=f"{spectrum.method} without {digest(np.sort(items))}" if spectrum.data else "",
+        method=method,
     )
 
 

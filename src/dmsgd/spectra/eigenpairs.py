@@ -209,13 +209,13 @@ def _checked_vectors(given: Any, rank: int) -> FloatArray:
     V = np.array(as_array(as_matrix(given, "vectors", allow_tiny=True)), order="C")  # a copy
     if V.shape[1] != rank or V.shape[0] < rank:
         raise ValueError(
-            f"vectors must have one column for each of the {rank} values and at least as many "
-            f"rows, got shape {V.shape}"
+            f"vectors must have one column for each of the {rank} values and at least "
+            f"{rank} rows, got shape {V.shape}"
         )
     gap = float(np.abs(V.T @ V - np.eye(rank)).max())
-    if not gap <= ORTHONORMAL:
+    if not gap <= ORTHONORMAL:  # also if it is NaN
         raise ValueError(
             f"the columns of vectors must be orthonormal, but VᵀV is off by {gap:.2g}; take them "
-            f"from an eigendecomposition (exact does) or from np.linalg.qr"
+            f"from dmsgd.kernels.exact, np.linalg.eigh or np.linalg.qr"
         )
     return V

@@ -22,15 +22,19 @@ from dmsgd.spectra.eigenpairs import spectrum_of_matrix
 from dmsgd.targets.named import as_target
 from dmsgd.targets.solver import CoarseInclusion, ScaledInclusion, newton, solve
 
-#: Relative accuracy of the smallest b during the search, as a share of `tol`.
+#: The rounding error that is allowed in the smallest b during the search, as a share of `tol`.
 PRECISE = 0.01
 #: Numbers of steps after which feasibility is checked; the search ends after the last.
 STAGES = (20, 60, 200)
 #: Shares of the largest shortfall at which a set of items is cut out.
 LEVELS = (0.9, 0.5, 0.25, 0.1, 0.02)
-#: Of a kernel without features, one of COARSE items is a column of the coarse factor, and RANK are
-#: at most; twice as many if RANK leave out no more than this share. Relative accuracy of b by it.
-COARSE, RANK, LEFT_OUT, NEAR = 5, 500, 0.01, 1e-2
+#: A kernel without features has a coarse factor first, with one column for COARSE items, and RANK
+#: columns at most.
+COARSE, RANK = 5, 500
+#: It has twice as many columns if RANK of them leave out no more than this share of the trace.
+LEFT_OUT = 0.01
+#: Relative accuracy of b by the coarse factor.
+NEAR = 1e-2
 
 
 def prescribe(
@@ -173,20 +177,25 @@ def _initial_scale(n: int, start: Kernel | None) -> FloatArray:
     return np.log(squares)
 
 
-def _log_scale(F: Features, k: int, b: FloatArray, theta: FloatArray, tol: float) -> FloatArray:
-    """Return the log scale of F with inclusion probabilities b, or raise TargetError."""
-    inclusion, done = ScaledInclusion(F, k, PRECISE * min(tol, 1.0) * float(b.min())), 0
+def _log_scale(
+    F: Features, k: int, target: FloatArray, start: FloatArray, tol: float
+) -> FloatArray:
+    """Return the log scale of F with these inclusion probabilities, or raise TargetError.
+
+    Each stage begins where the last one ended, without its memory of earlier steps.
+    """
+    inclusion, done = ScaledInclusion(F, k, PRECISE * min(tol, 1.0) * float(target.min())), 0
     for stage in STAGES:
-        solution = solve(inclusion, b, theta, tol, stage - done)
+        solution = solve(inclusion, target, start, tol, stage - done)
         if solution.error <= tol:
             return solution.log_scale
-        _raise_if_infeasible(F, b, solution.b)
-        theta, done = solution.log_scale, stage
+        _raise_if_infeasible(F, target, solution.b)
+        start, done = solution.log_scale, stage
     raise TargetError(
         f"after {done} steps the inclusion probabilities are still off by up to "
         f"{solution.error:.2g} of their targets; the target is at the edge of what these features "
         f"allow: ask for less of the items that fall short, such as item "
-        f"{int(np.argmax(b / solution.b))}, or accept tol={2 * solution.error:.1g}"
+        f"{int(np.argmax(target / solution.b))}, or accept tol={2 * solution.error:.1g}"
     )
 
 

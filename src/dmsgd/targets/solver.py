@@ -53,6 +53,8 @@ from dmsgd.spectra.rounding import GRAM_LIMIT, Rounding
 
 #: Earlier steps that an extrapolation uses.
 MEMORY = 6
+#: A step that lowers the objective by more than this relative amount is taken back.
+FALLS = 1e-10
 #: Steps of Newton's method at most.
 NEWTON_STEPS = 8
 #: What a coarse factor leaves out counts as this many equal eigenvalues per item of a batch.
@@ -75,7 +77,7 @@ class Solution(NamedTuple):
 def solve(
     inclusion: InclusionOf, target: FloatArray, start: FloatArray, tol: float, max_steps: int
 ) -> Solution:
-    """Return the log scale with inclusion probabilities within `tol` of the target, or the last."""
+    """Return the first solution within `tol` of the target, or the last one that was accepted."""
     past: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=MEMORY + 1)
     reached, theta, guaranteed = -np.inf, start, start
     solution = Solution(theta, target, np.inf, 0)
@@ -88,9 +90,9 @@ def solve(
                 raise
             break  # the scale has left the floating point range: the target is infeasible
         if not b.all():
-            break  # the same
+            break  # some b underflowed: the target is infeasible, too
         phi = float(target @ theta) - log_z
-        if phi < reached - 1e-10 * (1 + abs(phi)):
+        if phi < reached - FALLS * (1 + abs(phi)):
             past.clear()
             theta = guaranteed
             continue
