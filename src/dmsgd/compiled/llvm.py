@@ -24,7 +24,6 @@ from numba.types import (
     int8,
     int64,
     uint32,
-    uint64,
     void,
 )
 
@@ -72,7 +71,7 @@ def _pointer_at(element: Any) -> Any:
 
 
 doubles_at, singles_at, bytes_at = map(_pointer_at, (float64, float32, int8))
-ints_at, uint64s_at, uint32s_at = map(_pointer_at, (int64, uint64, uint32))
+ints_at, uint32s_at = map(_pointer_at, (int64, uint32))
 
 
 @intrinsic
