@@ -109,17 +109,6 @@ def prefetch(typing, pointer):
     return void(pointer), code
 
 
-@intrinsic
-def outlined(typing):
-    """Keep the machine code of the function that calls this out of its callers."""
-
-    def code(context, builder, signature, arguments):
-        builder.function.attributes.add("noinline")
-        return context.get_dummy_value()
-
-    return void(), code
-
-
 def instructions(signature: Any) -> Callable[[Any], Any]:
     """Return the decorator of a function (code: Code, *arguments) that writes instructions.
 
