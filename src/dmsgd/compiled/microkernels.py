@@ -198,6 +198,22 @@ def gather_bytes(code: Code, numbers, places, offset, out):
         code.store(builder.sitofp(found, SINGLES), place)
 
 
+@instructions(float64(float64_ptr, int64))
+def largest_size(code: Code, row, count):
+    """Return the largest |row[j]| over j < count, which is at least LANES; NaN counts as 0."""
+    builder, (largest,) = code.builder, code.sums(1)
+    last = builder.sub(count, INDEX(LANES))
+    with cgutils.for_range_slice(builder, INDEX(0), count, INDEX(LANES)) as (index, _):
+        whole = builder.icmp_signed("<", index, last)  # the last vector overlaps the one before
+        values = code.load(code.element(row, builder.select(whole, index, last)))
+        sizes = code.call(f"llvm.fabs.v{LANES}f64", DOUBLES, [DOUBLES], values)
+        before = builder.load(largest, typ=DOUBLES)
+        larger = builder.fcmp_ordered(">", sizes, before)
+        builder.store(builder.select(larger, sizes, before), largest)
+    most = builder.load(largest, typ=DOUBLES)
+    return code.call(f"llvm.vector.reduce.fmax.v{LANES}f64", DOUBLES.element, [DOUBLES], most)
+
+
 @instructions(void(float64_ptr, int64, float64_ptr, float64_ptr, float64_ptr))
 def group_line(code: Code, V, r, before, after, table):
     """Fill the search table of GROUP rows of V, of r columns each, for the first LANES columns.

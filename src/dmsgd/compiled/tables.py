@@ -24,7 +24,14 @@ from dmsgd.compiled.jit import (
     uint32_ptr,
 )
 from dmsgd.compiled.llvm import BLOCK, LANES, doubles_at, prefetch, shift, uint32s_at
-from dmsgd.compiled.microkernels import FRACTIONS, GROUP, TABLE_LINE, fractions_below, group_line
+from dmsgd.compiled.microkernels import (
+    FRACTIONS,
+    GROUP,
+    TABLE_LINE,
+    fractions_below,
+    group_line,
+    largest_size,
+)
 
 #: Rows of V that are prefetched before they are read.
 AHEAD = 4
@@ -68,15 +75,13 @@ def fill_sums(V, groups, width, ends, sums):
     return 0
 
 
-@callback(int64(float64_ptr, int64, int64, int64, int8_ptr), fastmath={"nnan", "nsz"})
+@callback(int64(float64_ptr, int64, int64, int64, int8_ptr))
 def fill_int8(V, n, r, width, out):
     """Fill row i of `out`, which has this width, with V_i scaled to a largest entry of 127."""
     for i in range(n):
-        row, largest = shift(V, i * r), 1e-300
-        for j in range(r):
-            size = abs(row[j])
-            largest = size if size > largest else largest
-        scale, bytes_ = 127.0 / largest, shift(out, i * width)
+        row, bytes_ = shift(V, i * r), shift(out, i * width)
+        largest = largest_size(row, r)
+        scale = 127.0 / (largest if largest > 1e-300 else 1e-300)
         for j in range(r):
             bytes_[j] = np.int8((row[j] * scale + TO_EVEN) - TO_EVEN)
     return 0
