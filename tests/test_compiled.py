@@ -16,7 +16,7 @@ from dmsgd.compiled import projection
 from dmsgd.compiled.jit import address, callback, float64_ptr
 from dmsgd.compiled.llvm import BLOCK
 from dmsgd.compiled.philox import fill_uniform
-from dmsgd.compiled.tables import GROUP, ROW_BLOCK, TABLE_LINE, TABLES, locate
+from dmsgd.compiled.tables import FRACTIONS, GROUP, TABLES, locate
 from dmsgd.samplers.parallel import parallel_map
 from dmsgd.samplers.rejection_sampling import INT8_COLUMNS, DenseTables, kdpp_sampler
 
@@ -217,21 +217,29 @@ def columns_to_search(n):
 
 
 @pytest.mark.parametrize("columns", [slice(0, 7), slice(2, 3), np.arange(19) % 7])
-@pytest.mark.parametrize("n", [1, ROW_BLOCK, GROUP - 1, GROUP, GROUP + 1, 1000])
+@pytest.mark.parametrize("n", [1, 8, GROUP - 1, GROUP, GROUP + 1, 1000])
 def test_tables_find_the_row_at_which_squares_reach_a_sum(n, columns):
     V = np.ascontiguousarray(columns_to_search(n)[:, columns])
     count, r = 20_000, V.shape[1]
     tables, sums = DenseTables(V), np.cumsum(V**2, axis=0)
     table, totals = tables.sums, tables.totals
     np.testing.assert_allclose(totals[:r], sums[-1], rtol=1e-12)
-    ends = np.minimum(np.arange(ROW_BLOCK, GROUP * table.shape[0] + 1, ROW_BLOCK), n) - 1
-    found = table[:, :r, : TABLE_LINE // 2].transpose(0, 2, 1).reshape(-1, r)
-    np.testing.assert_allclose(found, sums[ends], rtol=1e-12, atol=1e-15)
+    before, squares = table[:, :r, 0], np.zeros((GROUP * table.shape[0], r))
+    squares[:n] = V**2
+    np.testing.assert_array_equal(before[0], 0.0)
+    np.testing.assert_allclose(before[1:], sums[GROUP - 1 : n - 1 : GROUP], rtol=1e-12, atol=1e-15)
+    parts = np.cumsum(squares.reshape(-1, GROUP, r), axis=1)
+    with np.errstate(invalid="ignore"):  # where a group has only zeros
+        shares = parts[:, :-1] / parts[:, -1:] * FRACTIONS
+    fractions = table.view(np.uint16)[:, :r, 8:].transpose(0, 2, 1)
+    some = np.isfinite(shares)
+    assert (fractions[some] < shares[some] + 1e-6).all()
+    assert (fractions[some] > np.minimum(shares[some], FRACTIONS - 1) - 1 - 1e-6).all()
 
     chosen, shares = RNG.integers(0, r, count), RNG.uniform(size=count)
     shares[:2] = 2.0**-53, 1 - 2.0**-53
     targets, items = shares * totals[chosen], np.full(count, -1)
-    bounds = table[RNG.integers(0, table.shape[0], count), chosen, ROW_BLOCK - 1]
+    bounds = table[RNG.integers(0, table.shape[0], count), chosen, 0]
     exactly = (bounds > 0) & (bounds < totals[chosen]) & (np.arange(count) % 2 == 1)
     targets[exactly] = bounds[exactly]  # where one group ends and the next begins
     locate(tables.arguments(1).record, chosen, targets, items, count)

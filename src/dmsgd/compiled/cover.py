@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmsgd.compiled.jit import entry, helper, inlined
+from dmsgd.compiled.jit import entry, inlined
 
 #: 2^f = 1 + Σ_p c_p f^p for -1/2 <= f <= 1/2, with the smallest relative error, 9e-8.
 _C = tuple(np.float32(c) for c in (0.693147, 0.24022242, 0.05550734, 0.009671513, 0.0013264727))
@@ -41,32 +41,13 @@ def similarities(G, left, right):
 
 
 @entry(fastmath=_FAST)
-def add_gains_of_rows(A, left, B, right, low, lo, hi, weights, tile, G, out):
-    """Do what `add_gains` does with G = A Bᵀ, of which one tile of this shape is made at a time."""
-    tall, wide = tile
-    for first in range(0, left.size, tall):
-        mine = slice(first, min(first + tall, left.size))
-        for start in range(0, right.size, wide):
-            some = slice(start, min(start + wide, right.size))
-            rows, columns = mine.stop - mine.start, some.stop - some.start
-            products = G[: rows * columns].reshape(rows, columns)
-            np.dot(A[mine], B[some].T, products)
-            _add(products, left[mine], right[some], low[some], lo[some], hi[some], weights[some],
-                 out[mine])  # fmt: skip
-
-
-@entry(fastmath=_FAST)
 def add_gains(G, left, right, low, lo, hi, weights, out):
     """Add np.maximum(np.minimum(S, hi) - lo, 0) @ weights to `out`, S as in `similarities`.
 
+    Where no S_ij exceeds lo_j, which is most often, it is skipped.
+
     low: np.log2(lo) + right.
     """
-    _add(G, left, right, low, lo, hi, weights, out)
-
-
-@helper
-def _add(G, left, right, low, lo, hi, weights, out):
-    """Do the work of `add_gains`; where no S_ij exceeds lo_j, which is most often, skip it."""
     n, m = G.shape
     whole = m - m % LANES
     sums = np.empty(LANES, np.float32)
@@ -89,6 +70,21 @@ def _add(G, left, right, low, lo, hi, weights, out):
                 s = min(_exp2(row[j] - size - right[j]), hi[j])
                 total += weights[j] * max(s - lo[j], _ZERO)
         out[i] += total
+
+
+@entry(fastmath=_FAST)
+def add_gains_of_rows(A, left, B, right, low, lo, hi, weights, tile, G, out):
+    """Do what `add_gains` does with G = A Bᵀ, of which one tile of this shape is made at a time."""
+    tall, wide = tile
+    for first in range(0, left.size, tall):
+        mine = slice(first, min(first + tall, left.size))
+        for start in range(0, right.size, wide):
+            some = slice(start, min(start + wide, right.size))
+            rows, columns = mine.stop - mine.start, some.stop - some.start
+            products = G[: rows * columns].reshape(rows, columns)
+            np.dot(A[mine], B[some].T, products)
+            add_gains(products, left[mine], right[some], low[some], lo[some], hi[some],
+                      weights[some], out[mine])  # fmt: skip
 
 
 @entry(fastmath=_FAST)

@@ -15,7 +15,7 @@ from numba.types import int64
 
 from dmsgd.compiled import microkernels as kernels
 from dmsgd.compiled.jit import callback, float64_ptr, helper, inlined
-from dmsgd.compiled.llvm import BLOCK, LANES, outlined, shift
+from dmsgd.compiled.llvm import BLOCK, LANES, shift
 
 #: Columns of a panel.
 PANEL = 16
@@ -85,7 +85,6 @@ def reflect(Z, rows, first, last, v, tau, y, squares):
 
     In the columns first to last at least; the half of Z that has none of them is left out.
     """
-    outlined()
     half = BLOCK // 2
     if first < half < last:
         kernels.row_tile(v, 0, 1, Z, BLOCK, y, 0, rows, False)

@@ -24,7 +24,6 @@ from numba.types import (
     int8,
     int64,
     uint32,
-    uint64,
     void,
 )
 
@@ -72,7 +71,7 @@ def _pointer_at(element: Any) -> Any:
 
 
 doubles_at, singles_at, bytes_at = map(_pointer_at, (float64, float32, int8))
-ints_at, uint64s_at, uint32s_at = map(_pointer_at, (int64, uint64, uint32))
+ints_at, uint32s_at = map(_pointer_at, (int64, uint32))
 
 
 @intrinsic
@@ -108,17 +107,6 @@ def prefetch(typing, pointer):
         return context.get_dummy_value()
 
     return void(pointer), code
-
-
-@intrinsic
-def outlined(typing):
-    """Keep the machine code of the function that calls this out of its callers."""
-
-    def code(context, builder, signature, arguments):
-        builder.function.attributes.add("noinline")
-        return context.get_dummy_value()
-
-    return void(), code
 
 
 def instructions(signature: Any) -> Callable[[Any], Any]:

@@ -30,12 +30,12 @@ SINGLE_COLUMNS = 2 * TILE_COLUMNS
 #: Numbers that `dot` takes in a step: four vectors, so that none waits for the one before.
 DOT_STEP = 4 * LANES
 
-#: Rows of V in a row block of a search table.
-ROW_BLOCK = 8
-#: Rows of V in a group of row blocks.
-GROUP = 64
-#: Numbers in a search table for each group and column of V.
-TABLE_LINE = 16
+#: Rows of V in a group of a search table: 24 fractions tell them apart.
+GROUP = 25
+#: Numbers in a search table for each group and column of V, one cache line.
+TABLE_LINE = 8
+#: Parts of the sum of a group that fractions count.
+FRACTIONS = 2.0**16
 
 
 def _tile(rows: int, columns: int, vector: Any = DOUBLES) -> Any:
@@ -198,38 +198,69 @@ def gather_bytes(code: Code, numbers, places, offset, out):
         code.store(builder.sitofp(found, SINGLES), place)
 
 
+@instructions(float64(float64_ptr, int64))
+def largest_size(code: Code, row, count):
+    """Return the largest |row[j]| over j < count, which is at least LANES; NaN counts as 0."""
+    builder, (largest,) = code.builder, code.sums(1)
+    last = builder.sub(count, INDEX(LANES))
+    with cgutils.for_range_slice(builder, INDEX(0), count, INDEX(LANES)) as (index, _):
+        whole = builder.icmp_signed("<", index, last)  # the last vector overlaps the one before
+        values = code.load(code.element(row, builder.select(whole, index, last)))
+        sizes = code.call(f"llvm.fabs.v{LANES}f64", DOUBLES, [DOUBLES], values)
+        before = builder.load(largest, typ=DOUBLES)
+        larger = builder.fcmp_ordered(">", sizes, before)
+        builder.store(builder.select(larger, sizes, before), largest)
+    most = builder.load(largest, typ=DOUBLES)
+    return code.call(f"llvm.vector.reduce.fmax.v{LANES}f64", DOUBLES.element, [DOUBLES], most)
+
+
 @instructions(void(float64_ptr, int64, float64_ptr, float64_ptr, float64_ptr))
 def group_line(code: Code, V, r, before, after, table):
     """Fill the search table of GROUP rows of V, of r columns each, for the first LANES columns.
 
-    after = before + (V**2).sum(axis=0). The table has TABLE_LINE numbers for each column: the
-    running sums at the end of each row block, and for each row block a word, whose byte s is the
-    fraction of its first s + 1 rows in its sum, in 256ths rounded down and at most 255.
+    after = before + (V**2).sum(axis=0). The table has TABLE_LINE numbers for each column: `before`,
+    FRACTIONS over the sum of the group, and six words of four fractions each. Fraction s is the
+    share of the first s + 1 rows in that sum, in parts of FRACTIONS rounded down, at most
+    FRACTIONS - 2.
     """
     builder, words = code.builder, ir.VectorType(INDEX, LANES)
-    limit = code.constant(DOUBLES, 255.0)
-    running = cgutils.alloca_once_value(builder, code.load(before))
-    with code.loop(INDEX(GROUP // ROW_BLOCK)) as loop:
-        first = code.element(V, builder.mul(loop.index, INDEX(ROW_BLOCK)), r)
-        partial, parts = code.constant(DOUBLES, 0.0), []
-        for s in range(ROW_BLOCK):
-            row = code.load(code.element(first, s, r))
-            partial = code.fma(row, row, partial)
-            parts.append(partial)
-        total = builder.fadd(builder.load(running, typ=DOUBLES), partial)
-        builder.store(total, running)
-        scale = builder.fdiv(code.constant(DOUBLES, 256.0), partial)
+    limit = code.constant(DOUBLES, FRACTIONS - 2.0)
+    (total,) = code.sums(1)
+    parts = cgutils.alloca_once(builder, DOUBLES, size=INDEX(GROUP))
+    with code.loop(INDEX(GROUP)) as loop:
+        row = code.load(code.element(V, loop.index, r))
+        code.accumulate(row, row, total)
+        code.store(builder.load(total, typ=DOUBLES), code.element(parts, loop.index, kind=DOUBLES))
+
+    def store_lanes(vector: Any, place: Any) -> None:
+        for lane in range(LANES):
+            number = builder.extract_element(vector, INT32(lane))
+            builder.store(number, code.element(table, builder.add(place, INDEX(TABLE_LINE * lane))))
+
+    start, whole = code.load(before), builder.load(total, typ=DOUBLES)
+    scale = builder.fdiv(code.constant(DOUBLES, FRACTIONS), whole)
+    store_lanes(start, INDEX(0))
+    store_lanes(scale, INDEX(1))
+    with code.loop(INDEX(GROUP // 4)) as loop:
+        first = code.element(parts, loop.index, INDEX(4), DOUBLES)
         word = code.constant(words, 0)
-        for s, part in enumerate(parts[:-1]):
-            fraction = builder.fmul(part, scale)
+        for s, at in enumerate(code.vectors(first, 4)):
+            fraction = builder.fmul(code.load(at), scale)
             below = builder.fcmp_ordered("<", fraction, limit)  # false if all squares are 0
             fraction = builder.select(below, fraction, limit)
             number = builder.zext(builder.fptosi(fraction, ir.VectorType(INT32, LANES)), words)
-            word = builder.or_(word, builder.shl(number, code.constant(words, 8 * s)))
-        word = builder.bitcast(word, DOUBLES)
-        for lane in range(LANES):
-            for offset, vector in ((0, total), (LANES, word)):
-                place = builder.add(loop.index, INDEX(TABLE_LINE * lane + offset))
-                number = builder.extract_element(vector, INT32(lane))
-                builder.store(number, code.element(table, place))
-    code.store(builder.load(running, typ=DOUBLES), after)
+            word = builder.or_(word, builder.shl(number, code.constant(words, 16 * s)))
+        store_lanes(builder.bitcast(word, DOUBLES), builder.add(loop.index, INDEX(2)))
+    code.store(builder.fadd(start, whole), after)
+
+
+@instructions(int64(float64_ptr, int64))
+def fractions_below(code: Code, line, limit):
+    """Return how many of the fractions in a line of a search table are below a limit."""
+    builder, short = code.builder, ir.IntType(16)
+    words = ir.VectorType(short, 4 * TABLE_LINE)
+    values = code.load(line, words)
+    below = builder.icmp_unsigned("<", values, code.broadcast(builder.trunc(limit, short), words))
+    bits = builder.bitcast(below, INT32)
+    bits = builder.and_(bits, INT32(2**32 - 2**8))  # the first 16 bytes are two other numbers
+    return builder.zext(builder.ctpop(bits), INDEX)

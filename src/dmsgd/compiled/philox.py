@@ -12,7 +12,6 @@ import numpy as np
 from numba.types import int64, uint64
 
 from dmsgd.compiled.jit import callback, float64_ptr, helper
-from dmsgd.compiled.llvm import outlined
 
 _LOW, _32, _20, _12 = np.uint64(2**32 - 1), np.uint64(32), np.uint64(20), np.uint64(12)
 _MULTIPLIER_0, _MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
@@ -25,7 +24,6 @@ def fill_uniforms(key, draw, block, out, size):
 
     A block of four 32-bit words gives two uniforms strictly inside (0, 1): (52 bits + 1/2) / 2^52.
     """
-    outlined()
     for pair in range((size + 1) // 2):
         a, b = np.uint64(block + pair) & _LOW, np.uint64(0)
         c, d = draw & _LOW, draw >> _32

@@ -1,12 +1,11 @@
-"""Where in a column of V the running sum of its squares passes a target, in three look-ups.
+"""Where in a column of V the running sum of its squares passes a target, in two look-ups.
 
-Eight rows of V are a row block, and eight row blocks a group. For every group and column there is
-a line of sums, the running sums at the end of its row blocks, and beside it a line of fractions:
-where in a row block its rows end, in 256ths of its sum, one byte per row. Search hints have the
-group that each of a list of evenly spaced sums falls into, so that a search begins next to where it
-ends.
+GROUP rows of V are a group. For every group and column there is one cache line: the running sum
+before the group, and fractions, where in the sum of the group its rows end, in parts of 2^16.
+Search hints have the group that each of a list of evenly spaced sums falls into, so that a search
+begins next to where it ends.
 
-A target in the same 256th as the end of a row is looked up in V itself, so that the row found is
+A target in the same part as the end of a row is looked up in V itself, so that the row found is
 exact.
 """
 
@@ -24,14 +23,21 @@ from dmsgd.compiled.jit import (
     int64_ptr,
     uint32_ptr,
 )
-from dmsgd.compiled.llvm import BLOCK, LANES, doubles_at, prefetch, shift, uint32s_at, uint64s_at
-from dmsgd.compiled.microkernels import GROUP, ROW_BLOCK, TABLE_LINE, group_line
+from dmsgd.compiled.llvm import BLOCK, LANES, doubles_at, prefetch, shift, uint32s_at
+from dmsgd.compiled.microkernels import (
+    FRACTIONS,
+    GROUP,
+    TABLE_LINE,
+    fractions_below,
+    group_line,
+    largest_size,
+)
 
 #: Rows of V that are prefetched before they are read.
 AHEAD = 4
 #: Adding and subtracting it rounds to the nearest integer, ties to even.
 TO_EVEN = 1.5 * 2.0**52
-#: A fraction this close to the end of a 256th is looked up in V: far above rounding.
+#: A fraction this close to the end of a part is looked up in V: far above rounding.
 FRACTION_MARGIN = 2.0**-20
 #: Hints are read for a slightly smaller target, so that the group that they name never begins too
 #: late. The difference is far above rounding.
@@ -43,7 +49,7 @@ TABLES = Table(
     n=int64,
     r=int64,
     width=int64,  # r, or LANES if that is more
-    sums=float64_ptr,  # with fractions, which are read as words, (groups, width, TABLE_LINE)
+    sums=float64_ptr,  # with fractions, see `group_line`, (groups, width, TABLE_LINE)
     groups=int64,
     totals=float64_ptr,  # the last sums, (width,)
     hints=uint32_ptr,  # (width, last + 1)
@@ -69,15 +75,13 @@ def fill_sums(V, groups, width, ends, sums):
     return 0
 
 
-@callback(int64(float64_ptr, int64, int64, int64, int8_ptr), fastmath={"nnan", "nsz"})
+@callback(int64(float64_ptr, int64, int64, int64, int8_ptr))
 def fill_int8(V, n, r, width, out):
     """Fill row i of `out`, which has this width, with V_i scaled to a largest entry of 127."""
     for i in range(n):
-        row, largest = shift(V, i * r), 1e-300
-        for j in range(r):
-            size = abs(row[j])
-            largest = size if size > largest else largest
-        scale, bytes_ = 127.0 / largest, shift(out, i * width)
+        row, bytes_ = shift(V, i * r), shift(out, i * width)
+        largest = largest_size(row, r)
+        scale = 127.0 / (largest if largest > 1e-300 else 1e-300)
         for j in range(r):
             bytes_[j] = np.int8((row[j] * scale + TO_EVEN) - TO_EVEN)
     return 0
@@ -87,7 +91,7 @@ def fill_int8(V, n, r, width, out):
 def _row_within(V, n, r, column, row, rest):
     """Return the row at which the sum of V[:, column]² from `row` on passes `rest`."""
     total, passed = 0.0, 0
-    for s in range(ROW_BLOCK - 1):
+    for s in range(GROUP - 1):
         x = V[(row + s if row + s < n else n - 1) * r + column]
         total += x * x
         passed += total <= rest
@@ -102,7 +106,7 @@ def locate(source, columns, targets, items, count):
     """
     n, r, groups, width, last = source.n, source.r, source.groups, source.width, source.last
     totals, sums = doubles_at(source.totals), doubles_at(source.sums)
-    fractions, hints = uint64s_at(source.sums), uint32s_at(source.hints)
+    hints = uint32s_at(source.hints)
     for p in range(count):
         j = columns[p]
         hint = targets[p] / totals[j] * (last * HINT_MARGIN)
@@ -114,37 +118,24 @@ def locate(source, columns, targets, items, count):
         items[p] = group
         line = shift(sums, (group * width + columns[p]) * TABLE_LINE)
         prefetch(line)
-        prefetch(shift(line, ROW_BLOCK))
-        line = shift(line, width * TABLE_LINE if after > group else 0)  # it may be the next group
-        prefetch(line)
-        prefetch(shift(line, ROW_BLOCK))
+        prefetch(shift(line, width * TABLE_LINE if after > group else 0))  # it may be the next
     for p in range(count):
         j, group, target = columns[p], items[p], targets[p]
         line = shift(sums, (group * width + j) * TABLE_LINE)
-        while group < groups - 1 and line[7] <= target:
-            group, line = group + 1, shift(line, width * TABLE_LINE)
-        b = 0
-        for s in range(7):
-            b += line[s] <= target
-        if b > 0:
-            before = line[b - 1]
-        else:
-            before = shift(line, -width * TABLE_LINE)[7] if group > 0 else 0.0
-        rest, whole = target - before, line[b] - before
-        fraction = rest / whole * 256.0 if whole > 0.0 else 0.0
-        here = np.int64(fraction)
-        word = fractions[(group * width + j) * TABLE_LINE + ROW_BLOCK + b]
-        passed = 0
-        close = not (here + FRACTION_MARGIN < fraction < here + (1.0 - FRACTION_MARGIN))
-        for s in range(ROW_BLOCK - 1):
-            end = np.int64((word >> np.uint64(8 * s)) & np.uint64(255))
-            passed += 1 if end < here else 0
-            close = close or end == here
-        row = (group * ROW_BLOCK + b) * ROW_BLOCK
-        if close:
-            row = _row_within(doubles_at(source.V), n, r, j, row, rest)
-        else:
-            row += passed
+        rest = target - line[0]
+        fraction = rest * line[1]
+        while group < groups - 1 and not fraction < FRACTIONS - 1.0:  # also if all squares are 0
+            later = shift(line, width * TABLE_LINE)
+            if later[0] > target:
+                break
+            group, line, rest = group + 1, later, target - later[0]
+            fraction = rest * line[1]
+        fraction = fraction if fraction < FRACTIONS - 2.0 else FRACTIONS - 2.0
+        passed = fractions_below(line, np.int64(fraction - FRACTION_MARGIN))
+        most = fractions_below(line, np.int64(fraction + FRACTION_MARGIN) + 1)
+        row = group * GROUP + passed
+        if most > passed:
+            row = _row_within(doubles_at(source.V), n, r, j, group * GROUP, rest)
         items[p] = row if row < n else n - 1
     return 0
 
@@ -156,6 +147,10 @@ def gather(source, chosen, k, items, X, count):
     Row by row, while the rows AHEAD of it are on their way from memory.
     """
     values, r = doubles_at(source.V), source.r
+    for p in range(AHEAD if count > AHEAD else count):
+        row = shift(values, items[p] * r)
+        for c in range(k):
+            prefetch(shift(row, chosen[c]))
     for p in range(count):
         row, later = shift(values, items[p] * r), p + AHEAD if p + AHEAD < count else p
         ahead = shift(values, items[later] * r)

@@ -161,8 +161,9 @@ def _search_hints(ends: FloatArray) -> Any:
     totals, groups = ends[-1], len(ends) - 1
     last, hints = 2 * groups, np.zeros((totals.size, 2 * groups + 1), np.uint32)
     scale = np.divide(last, totals, out=np.zeros_like(totals), where=totals > 0)
-    for hint, places in zip(hints, (ends[1:] * scale).T.astype(np.int64), strict=True):
-        np.cumsum(np.bincount(places, minlength=last)[:last], out=hint[1:])
+    for j, hint in enumerate(hints):
+        places = (ends[1:, j] * scale[j]).astype(np.int64)
+        hint[1:] = np.bincount(places, minlength=last)[:last].cumsum()
     return np.minimum(hints, groups - 1, out=hints)
 
 
