@@ -1,6 +1,6 @@
 // Where in a column of V the running sum of its squares passes a target: in three look-ups.
 //
-// The tables are those of compiled/tables.py: a line of 16 entries for every group of 64
+// As in compiled/tables.py, in other sizes: a line of 16 entries for every group of 64
 // rows and column (running sums at the end of its 8 row blocks of 8 rows, and for each row block a
 // word, whose byte s is the fraction of its first s + 1 rows, in 256ths), and hints to groups.
 
