@@ -86,6 +86,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="generated data and small N only")
     parser.add_argument("--growth", metavar="FILE", type=Path, help="time per batch as n grows")
     options = parser.parse_args()
+    timing.load_loops()
     if options.growth:
         options.growth.write_text(f"# {timing.processor()}\n{growth_rows().write_csv()}")
         return

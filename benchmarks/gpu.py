@@ -71,7 +71,7 @@ def rates(n, rank, k, size):
         return rate, None
     here = dmsgd.diversify(on_host(X).astype(float), k=k, kernel="linear", normalize=False)
     few = max(16, min(20_000, 4 * 10**10 // k**3))
-    here.sample(16, seed=0, workers=-1)
+    here.sample(few, seed=0, workers=-1)  # the first batches of a process are drawn in NumPy
     began = time.perf_counter()
     here.sample(few, seed=1, workers=-1)
     return rate, few / (time.perf_counter() - began)

@@ -18,7 +18,16 @@ THREADS = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 for _name in THREADS:
     os.environ[_name] = "1"
 
-__all__ = ["cpu_seconds", "first_use", "human", "medians", "peak_bytes", "processor", "run_python"]
+__all__ = [
+    "cpu_seconds",
+    "first_use",
+    "human",
+    "load_loops",
+    "medians",
+    "peak_bytes",
+    "processor",
+    "run_python",
+]
 
 
 def cpu_seconds(work, rounds=3, least=0.05):
@@ -49,6 +58,15 @@ def medians(*works, rounds=7, least=0.1):
                 count += 1
             found.append((time.process_time() - start) / count)
     return [statistics.median(found) for found in times]
+
+
+def load_loops():
+    """Load the compiled loops of draws: until then, batches are drawn in NumPy."""
+    import numpy as np
+
+    import dmsgd
+
+    dmsgd.diversify(np.eye(64), k=32).sample(20_000, seed=0)
 
 
 def peak_bytes(work):
