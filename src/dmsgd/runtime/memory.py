@@ -47,8 +47,8 @@ def total_memory() -> int:
 def fits_in_memory(size: float) -> bool:
     """Return whether data of this size (bytes as float64) are read whole, and not in blocks.
 
-    They are up to a quarter of the memory, or 8 GB: eigenvectors take as much again, their tables up
-    to half of that, and a copy as much.
+    They are up to a quarter of the memory, or 8 GB: eigenvectors take as much again, their tables
+    up to half of that, and a copy as much.
     """
     return size <= min(total_memory() // 4, LARGE)
 
