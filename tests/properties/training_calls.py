@@ -15,7 +15,7 @@ from gensim.models import LdaModel
 from kinds import Kind
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.linear_model import SGDClassifier
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import IterableDataset, TensorDataset
 
 import dmsgd
 import dmsgd.sklearn
@@ -451,10 +451,7 @@ TRAINING = {
         plain(dmsgd.torch.embed),
         {
             "model": MODEL,
-            "data": Kind(
-                {**DATASET.good, "loader": lambda s: DataLoader(TensorDataset(*tensors(s)))},
-                DATASET.bad,
-            ).without("too short"),
+            "data": DATASET.without("too short"),
             "batch_size": kinds.COUNT,
         },
         results.is_finite,
