@@ -18,8 +18,8 @@ from dmsgd.inputs.scalars import as_count, as_flag
 Shard = bool | Literal["auto"]
 #: How to go on in the middle of an epoch under Accelerate, whose load_state calls no sampler.
 RESUME = (
-    "Accelerate's load_state does not restore them. To resume, call loader.set_epoch(epoch), and "
-    "go through accelerator.skip_first_batches(loader, batches) first"
+    "Accelerate's load_state restores neither epoch nor batches. To resume, call "
+    "loader.set_epoch(epoch), then go through accelerator.skip_first_batches(loader, batches)"
 )
 
 
@@ -87,7 +87,7 @@ def check_batch_size(
         return
     fix = f"choose batch_size = {k} / ({ranks} ranks x accumulation steps)"
     if split:
-        fix = f"leave out Accelerate's split_batches=True, or give a DataLoader {pass_size or k}"
+        fix = f"leave out Accelerate's split_batches=True, or pass batch_size={pass_size or k}"
     elif pass_size is not None:
         fix = "make the loader once all processes run (in Lightning, in train_dataloader)"
     problem = f"batch_size {batch_size} x {ranks} ranks do not add up to draws of k={k}"

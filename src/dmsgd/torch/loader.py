@@ -51,10 +51,6 @@ class Loader(DataLoader[Any]):
         self._pass = (sampler.place.epoch, sampler.place.position, sampler.stream)
         return super().__iter__(), *self._pass
 
-    def reached(self, now: tuple[int, int, Stream] | None) -> None:
-        """Note how far training has got, None at the end of a pass."""
-        self._pass = now
-
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands, as a plain dict: epoch, consumed items, design."""
         sampler, last = self.sampler, self.sampler.place.after
@@ -95,15 +91,14 @@ class _Pass(Iterator[Any]):
         try:
             batch = next(self._batches)
         except StopIteration:
-            self._batches = iter(())
-            loader.reached(None)
+            self._batches, loader._pass = iter(()), None
             raise
         except Exception:
             self._failed += 1
             raise
         self._consumed += (1 + self._failed) * loader.batch_size
         self._failed = 0
-        loader.reached((self._epoch, self._consumed, self._stream))
+        loader._pass = self._epoch, self._consumed, self._stream
         return batch
 
 
