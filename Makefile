@@ -3,7 +3,7 @@
 # make test-long        the rest: many more cases, kills, clusters, examples, browsers (some minutes)
 # make test-fast        the core alone: designs, samplers, spectra and what users pass (under a minute)
 # make test-frameworks  real training in every framework, every index compared, and examples of several processes (four minutes)
-# make test-outside     the checks that scikit-learn, imbalanced-learn and torchdata have for classes like ours
+# make test-outside     the checks that scikit-learn and torchdata have for classes like ours
 # make test-gpu         draws, loaders and training on a GPU, with commit and GPU in the first line (GPU_PYTHON=python3: a
 #                       Python that has torch for CUDA, cuda-bindings and pytest already; COMMIT= names that of a copy without git)
 # make test-processors  the numerical tests as on other processors (ten to fifteen minutes)
@@ -77,7 +77,7 @@ test-frameworks: $(VENV)/.installed-dev
 # From the installed packages, however long they take: `make test` runs the short ones. torchdata's has
 # none, so tests/test_torch.py does what its test_state_dict.py does, and says where ours differ on purpose.
 test-outside: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 2 -m outside tests/test_sklearn.py tests/test_imblearn.py tests/test_torch.py
+	$(BIN)/python -m pytest -n 2 -m outside tests/test_sklearn.py tests/test_torch.py
 
 # What runs is in FILES of tests/gpu.py; it fails where there is no GPU.
 test-gpu: $(if $(GPU_PYTHON),,$(VENV)/.installed-dev)

@@ -38,14 +38,13 @@ PURPOSE = {
     "lightning": "`dmsgd.torch` as a callback of Lightning",
     "transformers": "`dmsgd.torch` as a callback of the Trainer",
     "gensim": "LDA in gensim",
-    "imbalanced-learn": "`dmsgd.imblearn`",
     "scikit-activeml": "`dmsgd.activeml`",
 }
 
 #: Extras that users install; the others are for work on dmsgd itself.
 EXTRAS = (
     "sklearn", "parquet", "zarr", "dask", "torch", "cuda", "lightning", "transformers",
-    "gensim", "imblearn", "activeml",
+    "gensim", "activeml",
 )  # fmt: skip
 
 #: Licences whose names are too long, or say too little.

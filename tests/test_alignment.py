@@ -154,18 +154,6 @@ def test_a_selector_takes_labels_of_the_index_as_select_does():
         chosen(FRAME, *by_index, given=["nobody"])
 
 
-def test_imbalanced_learn_matches_by_position():
-    pytest.importorskip("imblearn")
-    import dmsgd.imblearn
-
-    sampler = dmsgd.imblearn.DiverseUnderSampler(random_state=0)
-    kept, y = sampler.fit_resample(FRAME, pd.Series(Y, index=NAMES))
-    assert kept.index.equals(y.index)
-    sampler.fit_resample(X, pd.Series(Y, index=SHUFFLED))
-    with pytest.raises(ValueError, match="y and X have different indexes"):
-        sampler.fit_resample(FRAME, pd.Series(Y, index=NAMES).iloc[SHUFFLED])
-
-
 def test_positions_are_kept_where_one_has_no_index():
     assert by_position(Y, FRAME, "y") is Y
     assert by_position(None, FRAME, "y") is None

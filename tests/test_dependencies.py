@@ -23,7 +23,6 @@ EXTRAS = PROJECT["optional-dependencies"]
 #: Packages whose modules have another name.
 PACKAGE = {
     "sklearn": "scikit-learn",
-    "imblearn": "imbalanced-learn",
     "skactiveml": "scikit-activeml",
     "distributed": "dask",
     "cuda": "cuda-bindings",
@@ -34,7 +33,6 @@ PACKAGE = {
 BELONGS = {
     "dmsgd.sklearn": ("sklearn",),
     "dmsgd.torch": ("torch", "lightning", "transformers"),
-    "dmsgd.imblearn": ("imblearn", "sklearn"),
     "dmsgd.activeml": ("activeml", "sklearn"),
     "dmsgd.features.cuda": ("torch",),
     "dmsgd.spectra.cuda": ("torch",),

@@ -149,14 +149,6 @@ def test_rare_topics_are_found(run, name):
 
 
 @pytest.mark.long
-def test_under_sampler(run):
-    output = run("imblearn_undersample.py")
-    found = dict(re.findall(r"^(\w+): balanced test accuracy (\d\.\d{3}) ±", output, flags=re.M))
-    assert 0.8 < float(found["uniform"]) < 0.95
-    assert float(found["diverse"]) > float(found["uniform"]) - 0.02
-
-
-@pytest.mark.long
 def test_select_for_labelling(run):
     output = run("select_for_labelling.py")
     pattern = r"^(.+): balanced test accuracy (\d\.\d{3}), ([\d.]+) of"

@@ -76,7 +76,7 @@ print(json.dumps({
     "zarr": told(lambda: dmsgd.diversify("x.zarr", 4)),
     **{name: told(lambda: importlib.import_module(name)) for name in (
         "dmsgd.torch", "dmsgd.torch.lightning", "dmsgd.torch.transformers", "dmsgd.sklearn",
-        "dmsgd.imblearn", "dmsgd.activeml")},
+        "dmsgd.activeml")},
     "cluster": command("sample x.npy -k 4 -n 9 -o b.npy --cluster local"),
     "demo": command("demo"),
 }))
@@ -97,7 +97,6 @@ EXPECTED = {
         ("dmsgd.torch.lightning", "dmsgd.torch", "torch", "torch"),
         ("dmsgd.torch.transformers", "dmsgd.torch", "torch", "torch"),
         ("dmsgd.sklearn", "dmsgd.sklearn", "scikit-learn", "sklearn"),
-        ("dmsgd.imblearn", "dmsgd.imblearn", "scikit-learn and imbalanced-learn", "imblearn"),
         ("dmsgd.activeml", "dmsgd.activeml", "scikit-learn and scikit-activeml", "activeml"),
         ("cluster", "error: a cluster", "Dask and distributed", "dask"),
         ("demo", "error: the demo", "scikit-learn", "sklearn"),

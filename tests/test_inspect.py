@@ -116,14 +116,12 @@ def test_the_effective_dimension_is_that_of_the_centred_covariance(kind):
 def test_a_shuffled_batch_misses_a_class_by_the_hypergeometric_distribution():
     from itertools import combinations
 
-    from dmsgd.diagnostics.advice import missed
-
     y = np.array(list("aaaabbbc"))
     found = inspect(np.random.default_rng(0).normal(size=(8, 3)), 3, y)
     batches = [set(y[list(batch)]) for batch in combinations(range(8), 3)]
     expected = {c: np.mean([c not in batch for batch in batches]) for c in "abc"}
-    assert missed(found.data, 3) == pytest.approx(expected)
-    assert missed(found.data, 5)["a"] == 0
+    assert found.data.missed(3) == pytest.approx(expected)
+    assert found.data.missed(5)["a"] == 0
 
 
 def test_near_duplicates_are_exact_or_say_what_was_searched(monkeypatch):

@@ -1,15 +1,11 @@
-"""Query strategies for scikit-activeml and modAL, with the real packages."""
+"""The query strategy for scikit-activeml, with the real package."""
 
-import inspect
 import warnings
-from functools import partial
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import check_X_y
 
 import dmsgd
 
@@ -28,15 +24,6 @@ def activeml():
     from dmsgd.activeml import DiverseQuery
 
     return DiverseQuery, SklearnClassifier(LogisticRegression(), classes=range(10))
-
-
-@pytest.fixture
-def learner():
-    """Return the learner of modAL."""
-    models = pytest.importorskip("modAL.models", reason="modAL is not installed")
-    if "force_all_finite" not in inspect.signature(check_X_y).parameters:
-        pytest.skip("modAL 0.4.2 learns with scikit-learn up to 1.7")
-    return partial(models.ActiveLearner, LogisticRegression(), query_strategy=dmsgd.modal.query)
 
 
 def labelled(count):
@@ -142,66 +129,3 @@ def test_activeml_leaves_the_classifier_alone_and_checks_it(activeml):
         Strategy(how="best").query(X, y, classifier)
     with pytest.raises(ValueError, match="metric"):
         Strategy(metric="precomputed").query(X, y, classifier)
-
-
-@pytest.mark.filterwarnings("ignore:'force_all_finite':FutureWarning")
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
-def test_modal_gets_what_select_chooses(learner, kind):
-    rows = kind(X)
-    own = learner(X_training=rows[:20], y_training=Y[:20])
-    for _ in range(3):
-        before = own.X_training
-        items, found = own.query(rows[20:], n_instances=8)
-        assert found.shape == (8, 64)
-        quality = dmsgd.uncertainty(own.predict_proba(rows[20:]))
-        stacked = (sparse.vstack if sparse.issparse(rows) else np.concatenate)([rows[20:], before])
-        size = before.shape[0]
-        expected = dmsgd.select(
-            stacked,
-            8,
-            quality=np.r_[quality, np.zeros(size)],
-            given=tuple(range(380, 380 + size)),
-            how="cover",
-        )
-        assert items.tolist() == expected.tolist()
-        pair = own.query(rows[20:], n_instances=2)[0]  # which modAL does not take for a pair
-        assert pair.tolist() == expected[:2].tolist()
-        own.teach(found, Y[20:][items])
-
-
-@pytest.mark.filterwarnings("ignore:'force_all_finite':FutureWarning")
-def test_modal_begins_without_labels(learner):
-    own = learner()
-    items, _ = own.query(X, n_instances=5)
-    assert items.tolist() == dmsgd.select(X, 5, how="cover").tolist()
-    own.teach(X[items], Y[items])
-    assert len(set(own.query(X, n_instances=5)[0].tolist())) == 5
-
-
-def test_modal_passes_options_to_select_and_the_rest_to_the_model():
-    class Learner:
-        """What `query` uses of modAL's learner, whose options `learner.query` hands over."""
-
-        X_training, on_transformed = X[:20], False
-
-        def predict_proba(self, rows, temperature):
-            P = LogisticRegression().fit(X[:20], Y[:20]).predict_proba(rows) ** temperature
-            return P / P.sum(1, keepdims=True)
-
-    quality = dmsgd.uncertainty(Learner().predict_proba(X[20:], 2.0), "entropy")
-    options = {"metric": "cosine", "diversity": 0.7, "duplicates": 0.95, "workers": 2}
-    items, worth = dmsgd.modal.query(
-        Learner(), X[20:], 8, method="entropy", temperature=2.0, **options
-    )
-    assert worth.tolist() == quality[items].tolist()
-    expected = dmsgd.select(
-        np.concatenate([X[20:], X[:20]]),
-        8,
-        quality=np.r_[quality, np.zeros(20)],
-        given=range(380, 400),
-        **options,
-    )
-    assert items.tolist() == expected.tolist()
-    assert items.tolist() != dmsgd.modal.query(Learner(), X[20:], 8, temperature=2.0)[0].tolist()
-    with pytest.raises(ValueError, match="metric"):
-        dmsgd.modal.query(Learner(), X[20:], 8, temperature=1.0, metric="precomputed")

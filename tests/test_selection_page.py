@@ -7,8 +7,7 @@ import pytest
 
 import dmsgd
 from dmsgd.features import as_features
-from dmsgd.report import selection
-from dmsgd.report.selection import figures_of, k_means_coverage, selection_page
+from dmsgd.report.selection import figures_of, selection_page
 from dmsgd.selection.result import selection_of
 from test_inspect_page import words
 from test_select import RNG, X, Y
@@ -111,26 +110,6 @@ def test_random_curves_are_what_random_sets_cover():
     assert chosen.random_curves[:, 0] == pytest.approx(chosen.coverage[0], abs=0.1)
     mean = chosen.random_curves.mean(axis=0)[chosen.like_random - 1]
     assert chosen.coverage[-1] - 1e-9 <= mean < chosen.coverage[-1] + 0.02
-
-
-def test_k_means_covers_as_the_items_nearest_to_its_centres():
-    centres = 100 * RNG.normal(size=(10, 5))
-    clusters = np.repeat(centres, 30, axis=0) + RNG.normal(size=(300, 5))
-    given, free = np.empty(0, dtype=np.int64), np.arange(300)
-    first = selection_of(as_features(clusters), np.arange(10), given, free)
-    best = dmsgd.select(clusters, 10, details=True).coverage[-1]
-    found = k_means_coverage(as_features(clusters), first, free)
-    assert found > best - 0.1
-    assert first.coverage[-1] < 0.5
-
-
-def test_no_k_means_where_it_would_take_long_or_there_are_too_few_items(monkeypatch):
-    found, chosen = covered(8)
-    assert "k-means" in page(found)
-    assert k_means_coverage(F, chosen, np.arange(12)) is None
-    monkeypatch.setattr(selection, "MEANS", 1)
-    assert k_means_coverage(F, chosen, np.arange(300)) is None
-    assert "k-means" not in page(found)
 
 
 def test_the_page_says_what_the_terminal_says():

@@ -317,9 +317,6 @@ def test_a_selector_selects_what_select_does(how):
     )
     np.testing.assert_array_equal(selector.selected_idx_, expected)
     assert np.flatnonzero(selector.support_).tolist() == sorted(expected)
-    assert selector.get_support().tolist() == selector.support_.tolist()
-    assert selector.get_support(indices=True).tolist() == sorted(expected)
-    assert selector.get_support(indices=True, ordered=True).tolist() == expected.tolist()
 
 
 def test_a_selector_takes_a_number_or_a_share():
@@ -329,8 +326,6 @@ def test_a_selector_takes_a_number_or_a_share():
     for bad in (0, 0.0, 1.5, 601, "all", True):
         with pytest.raises((TypeError, ValueError), match=r"n_to_select|k=601"):
             DiverseSelector(bad).fit(X)
-    with pytest.raises(NotFittedError):
-        DiverseSelector().get_support()
 
 
 def test_a_selector_of_a_covering_set_tells_what_items_add_and_stand_for():

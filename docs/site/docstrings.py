@@ -21,7 +21,7 @@ LINKED = re.compile(r"(?:See also|Raises|warns with)\s(?:[^.`]|`[^`]*`)*")
 #: The modules that users type, and thereby where each public name comes from; "" is dmsgd itself.
 MODULES = (
     "", "designs", "kernels", "spectra", "polynomials", "features", "targets", "torch", "sgd",
-    "lda", "sklearn", "imblearn", "modal", "diagnostics",
+    "lda", "sklearn", "diagnostics",
 )  # fmt: skip
 
 IMPORTS = {"np": "import numpy as np", "torch": "import torch", "dmsgd": "import dmsgd"}

@@ -1,4 +1,4 @@
-"""The same for what trains: torch, scikit-learn, LDA, imbalanced-learn."""
+"""The same for what trains: torch, scikit-learn, LDA."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from gensim.models import LdaModel
 from kinds import Kind
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.linear_model import SGDClassifier
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import IterableDataset, TensorDataset
 
 import dmsgd
-import dmsgd.imblearn
 import dmsgd.sklearn
 import dmsgd.torch
 from dmsgd import lda, sgd
@@ -170,10 +169,6 @@ def is_covering(selector, s, arguments):
     assert coverage[-1] <= 1 + 1e-9
 
 
-def resample(s, X, y, **options):
-    return dmsgd.imblearn.DiverseUnderSampler(**options).fit_resample(X, y)
-
-
 def classifier(s):
     return SGDClassifier(random_state=0)
 
@@ -254,7 +249,7 @@ EPOCH = Kind(
     {"0": lambda s: 0, "3": lambda s: 3},
     {**kinds.COUNT_OR_ZERO.bad, "past the end": lambda s: 4, "2^62": lambda s: 2**62},
 )
-FRAMEWORKS = ("sklearn", "imblearn")
+FRAMEWORKS = ("sklearn",)
 #: Weights that are negative or overflow are for the estimator to refuse.
 SAMPLE_WEIGHT = kinds.NUMBERS.optional().without("1e308")
 #: As in scikit-learn, which asks NumPy.
@@ -380,21 +375,6 @@ TRAINING = {
         is_covering,
         FRAMEWORKS,
     ),
-    "imblearn.DiverseUnderSampler": Call(
-        resample,
-        {
-            "X": TABLE.without("broken array"),
-            "y": TARGETS.without("broken array"),
-            "n_samples": kinds.COUNT,
-            "w": kinds.FRACTION.without("fraction"),  # scikit-learn asks NumPy about it
-            "kernel": kinds.KERNEL_NAME,
-            "standardize": kinds.FLAG,
-            "normalize": kinds.OPTIONAL_FLAG,
-            "random_state": RANDOM_STATE,
-        },
-        lambda kept, s, given: results.is_items(np.array([len(kept[1])]), s.n + 1),
-        FRAMEWORKS,
-    ),
     "torch.loader": Call(
         plain(dmsgd.torch.loader),
         {
@@ -471,10 +451,7 @@ TRAINING = {
         plain(dmsgd.torch.embed),
         {
             "model": MODEL,
-            "data": Kind(
-                {**DATASET.good, "loader": lambda s: DataLoader(TensorDataset(*tensors(s)))},
-                DATASET.bad,
-            ).without("too short"),
+            "data": DATASET.without("too short"),
             "batch_size": kinds.COUNT,
         },
         results.is_finite,

@@ -60,6 +60,12 @@ class DataFacts:
         sums = np.cumsum(self.variances)
         return int(np.searchsorted(sums, share * sums[-1]) + 1) if self.dimension else 0
 
+    def missed(self, k: int) -> dict[Any, float]:
+        """Return the share of shuffled batches of k that hold no item of a class, by class."""
+        left = self.n - np.arange(k)  # items to draw from, before each draw of a batch
+        sizes = self.classes.items()
+        return {each: float(np.prod(np.maximum(1 - size / left, 0.0))) for each, size in sizes}
+
 
 def find_facts(X: Features, labels: Any, standardize: bool, seed: Seed) -> DataFacts:
     """Return facts about X, of all items where they are in memory and not too many.

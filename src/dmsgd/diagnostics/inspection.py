@@ -8,18 +8,80 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
+from dmsgd.designs.build import make_design
+from dmsgd.designs.contract import ClosedForm, Design
 from dmsgd.designs.options import DesignOptions
-from dmsgd.diagnostics.advice import EVEN, Advice, BatchFigures
+from dmsgd.designs.partition import Partition
+from dmsgd.designs.stratified import Uniform
 from dmsgd.diagnostics.facts import DataFacts
+from dmsgd.diagnostics.gradients import GradientVariance
 from dmsgd.features import Features
 from dmsgd.files.chosen_rows import Column, write_rows
+from dmsgd.inputs.arrays import IntArray
 from dmsgd.inputs.labels import commonest_and_rarest
 from dmsgd.inputs.messages import counted, number, visible
 
-#: Classes in a table; of more, the commonest and the rarest.
-CLASSES = 24
+#: Classes in a table; of more, the commonest and the rarest. With this evenness they are even.
+CLASSES, EVEN = 24, 0.95
 #: Characters of names, of the five cells beside them at most, and of lines.
 NAME, CELL, WIDTH = 24, 11, 79
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BatchFigures:
+    """What batches of one kind hold and do, in closed form but for `noise` where it has an error.
+
+    Noise is the variance of a batch's mean over that of independent draws with the same
+    frequencies, and None where nothing varies.
+    """
+
+    name: str  # "shuffle", "Stratified" or "k-DPP"
+    design: ClosedForm = field(repr=False)  # of the items `rows`; of shuffled epochs `Uniform`
+    rows: IntArray = field(repr=False)
+    items: dict[Any, float] = field(repr=False)  # expected items in a batch by class
+    per_epoch: dict[Any, float] = field(repr=False)  # how often an item is seen, by class
+    seen: float  # expected share of the items that occur in an epoch
+    noise: float | None = 1.0
+    error: float = 0.0  # standard error of the noise
+    variance: GradientVariance | None = field(default=None, repr=False)  # what the noise is from
+
+    def texts(self) -> tuple[str, str, str]:
+        """Return what is seen, the noise, and which random batch is as steady, as text."""
+        if self.noise is None:
+            return f"{self.seen:.0%}", "-", "-"
+        error = f" ± {2 * self.error:.0%}" if self.error else ""
+        size = f"{self.design.k / self.noise:,.0f}" if self.noise > 0.001 else "-"
+        return f"{self.seen:.0%}", f"{self.noise:.0%}{error}", size
+
+
+@final
+@dataclass(frozen=True)
+class Advice:
+    """The batches to use, why, and the price, in sentences."""
+
+    options: DesignOptions  # batches="uniform" means shuffled epochs
+    k: int
+    reason: str
+    price: str
+
+    @property
+    def name(self) -> str:
+        """The kind of batches: "shuffled epochs", "Stratified" or "k-DPP"."""
+        names = {"uniform": "shuffled epochs", "stratified": "Stratified"}
+        return names.get(self.options.batches, self.options.batches)
+
+    @property
+    def code(self) -> str:
+        """The line of Python that makes these batches."""
+        if self.options.batches == "uniform":
+            return f"loader = torch.utils.data.DataLoader(data, batch_size={self.k}, shuffle=True)"
+        return f"design = {self.options.code(self.k)}"
+
+    def design(self, X: Any, labels: Any = None) -> Design:
+        """Return the recommended design of this data; shuffled epochs are a `Partition`."""
+        design = make_design(self.options, X, self.k, labels)
+        return Partition(design) if isinstance(design, Uniform) else design
 
 
 class Fact(NamedTuple):

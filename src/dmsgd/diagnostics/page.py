@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dmsgd.diagnostics.advice import missed
 from dmsgd.diagnostics.facts import take_rows
 from dmsgd.features.products import squared_distances
 from dmsgd.inputs.alignment import aligned
@@ -44,7 +43,7 @@ def page_of(found: Any, title: str, texts: Any, images: Any) -> str:
         "found": found,
         "facts": found.facts(),
         "cards": list(_cards(found, items)),
-        "missed": missed(data, found.k),
+        "missed": data.missed(found.k),
         "most": max([1e-9, *(count for each in found.batches for count in each.items.values())]),
         "number": number,
         "shown_name": lambda label: visible(label, NAME),

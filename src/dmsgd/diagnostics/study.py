@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -15,17 +15,16 @@ from dmsgd.designs.kdpp import KDPP
 from dmsgd.designs.options import DesignOptions, as_design_options
 from dmsgd.designs.stratified import Stratified, Uniform
 from dmsgd.designs.stream import fixed_seed
-from dmsgd.diagnostics.advice import BatchFigures, advise, kind_of_batches
 from dmsgd.diagnostics.facts import NUMBERS, DataFacts, find_facts, take_rows
 from dmsgd.diagnostics.frequency import class_shares, coverage
 from dmsgd.diagnostics.gradients import LARGEST, gradient_variance
-from dmsgd.diagnostics.inspection import Inspection
+from dmsgd.diagnostics.inspection import EVEN, Advice, BatchFigures, Inspection
 from dmsgd.errors import RankError
 from dmsgd.features import Features, as_features
 from dmsgd.features.convert import split_label_column
 from dmsgd.inputs.arrays import FloatArray, IntArray, as_array, random_rows
 from dmsgd.inputs.labels import as_labels
-from dmsgd.inputs.messages import counted
+from dmsgd.inputs.messages import counted, number, visible
 from dmsgd.inputs.scalars import OF_A_FRACTION, Seed, as_batch_size, as_function, seed_key
 from dmsgd.runtime.threads import one_blas_thread
 
@@ -37,6 +36,10 @@ EXACT, DRAWS = 1e10, 2000
 #: Warn if squared norms of the longest tenth are this many times those of the shortest, and if k is
 #: this many times the effective rank of the kernel.
 NORMS, CROWDED = 3.0, 5.0
+#: Repulsion that removes this share of the variance halves the batch size that is needed.
+STRONG = 0.5
+#: Shares below this are not worth a word; characters of a class's name in a sentence.
+FEW, NAME = 0.01, 30
 
 
 def inspect(
@@ -84,7 +87,7 @@ def inspect(
     progress(0.5)
     study = _Study(X, k, y, g, facts, seed)
     batches, sentences = [study.shuffled()], list(_warnings(facts, k, options))
-    if y is not None and kind_of_batches(facts, options).batches == "stratified":
+    if y is not None and _kind_of_batches(facts, options).batches == "stratified":
         batches.append(study.figures("Stratified", Stratified(y[facts.rows], k), facts.rows))
     progress(0.6)
     if options.changed() or g is not None:
@@ -98,7 +101,7 @@ def inspect(
             sentences += _kdpp_warnings(kdpp, facts, options)
     progress(1.0)
     what = "a batch's columns" if g is None else "these gradients"
-    advice = advise(facts, k, options, {each.name: each for each in batches}, what)
+    advice = _advise(facts, k, options, {each.name: each for each in batches}, what)
     return Inspection(
         k, facts, tuple(batches), advice, tuple(sentences), options, what, given, X, y
     )
@@ -188,3 +191,48 @@ def _kdpp_warnings(design: KDPP, facts: DataFacts, options: DesignOptions) -> It
         yield "items with only zeros are never drawn by a linear kernel"
     if k > 1 and design.spectrum.repulsion(k) < NEARLY_UNIFORM:
         yield "near-uniform kernel: no two items are similar, so batches are nearly uniform"
+
+
+def _kind_of_batches(facts: DataFacts, options: DesignOptions) -> DesignOptions:
+    """Return what to recommend: strata for uneven classes, or shuffled epochs; a target is kept."""
+    if options.target is not None:
+        return options
+    uneven = facts.classes and facts.evenness < EVEN
+    return DesignOptions(batches="stratified" if uneven else "uniform")
+
+
+def _advise(
+    facts: DataFacts, k: int, options: DesignOptions, batches: Mapping[str, BatchFigures], what: str
+) -> Advice:
+    """Return the recommendation, from figures of batches by name; what: has their variance."""
+    kind, drawn = _kind_of_batches(facts, options), batches.get("k-DPP")
+    if kind.batches == "stratified":
+        return Advice(kind, k, *_stratified(facts, k, batches["Stratified"]))
+    if kind.target is not None:
+        reason = f"target {kind.target} fixes how often items are drawn, as requested."
+        return Advice(kind, k, reason, "an eigendecomposition first, and more time per batch.")
+    why = "the classes are even" if facts.classes else "there are no labels"
+    reason = f"{why}, and nothing else was better when models were trained on real data."
+    if drawn is not None and drawn.noise is not None:
+        removed = 1 - drawn.noise
+        margin = f" (± {2 * drawn.error:.0%})" if drawn.error else ""
+        reason += f" A k-DPP would remove {max(removed, 0.0):.0%}{margin} of the variance of {what}"
+        X = "dmsgd.features.standardize(X)" if facts.different_units else "X"
+        cells = f": dmsgd.Partition(dmsgd.cells({X}, {k})) is worth a try early on."
+        reason += cells if removed - 2 * drawn.error >= STRONG else "."
+    return Advice(kind, k, reason, "none, every loader shuffles.")
+
+
+def _stratified(facts: DataFacts, k: int, drawn: BatchFigures) -> tuple[str, str]:
+    """Return why stratified batches are recommended, and what they cost."""
+    first, *_, last = sorted(facts.classes, key=lambda each: -facts.classes[each])
+    common, rare = (visible(each, NAME) for each in (first, last))
+    ratio, without = facts.classes[first] / facts.classes[last], facts.missed(k)[last]
+    reason = f"class {common} has {number(ratio, 3)} times the items of class {rare}"
+    if without >= FEW:
+        reason += f", and {without:.0%} of shuffled batches hold no {rare}"
+    price = f"in one epoch each item of class {rare} is seen {number(drawn.per_epoch[last])} times"
+    unseen = (1 - k * drawn.per_epoch[first] / facts.n) ** (facts.n / k)
+    if unseen >= FEW:
+        price += f", and {unseen:.0%} of class {common} not at all"
+    return f"{reason}.", f"{price}. Shuffle if all items are to count the same."

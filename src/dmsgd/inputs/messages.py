@@ -24,7 +24,6 @@ EXTRAS = {
     "cuda": {"torch": "torch", "cuda.bindings": "cuda-bindings"},
     "lightning": {"torch": "torch", "lightning": "lightning"},
     "transformers": {"torch": "torch", "transformers": "transformers"},
-    "imblearn": {"sklearn": "scikit-learn", "imblearn": "imbalanced-learn"},
     "activeml": {"sklearn": "scikit-learn", "skactiveml": "scikit-activeml"},
 }
 

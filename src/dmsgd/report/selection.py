@@ -1,29 +1,27 @@
-"""One chosen set beside random sets and k-means: figures, words, and a page."""
+"""One chosen set beside random sets: figures, words, and a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, final
 
 import numpy as np
 
-from dmsgd.features import Features, as_features
+from dmsgd.features import Features
 from dmsgd.features.products import squared_distances
 from dmsgd.inputs.arrays import FloatArray, IntArray, evenly_spaced, random_rows
 from dmsgd.inputs.labels import commonest_and_rarest
 from dmsgd.inputs.messages import counted, number, visible
-from dmsgd.kernels.landmarks import k_means
 from dmsgd.kernels.rbf import median_scale
 from dmsgd.report.page import NAME, Items, map_dots, render
-from dmsgd.selection.result import LONGEST, Selection, coverage_of
+from dmsgd.selection.result import LONGEST, Selection
 
 #: Random sets that the chosen one is compared with: it beats all of them by chance in 1 of 21.
 SETS = 20
-#: Limits: multiplications and items of distances, multiplications and items of k-means.
-PRODUCTS, MOST, MEANS, CLUSTERED = 5e9, 20_000, 5e9, 5000
+#: Limits of distances: multiplications, and items.
+PRODUCTS, MOST = 5e9, 20_000
 #: Items on the map and in lists, and classes.
 DOTS, LISTED, FARTHEST, CLASSES = 1500, 200, 12, 24
 #: Shares of the items that are drawn as near and as far.
@@ -110,18 +108,6 @@ def _apart(rows: FloatArray, own: IntArray) -> float:
     return float(np.sqrt(squares.min(axis=1)).mean())
 
 
-def k_means_coverage(F: Features, chosen: Selection, free: IntArray) -> float | None:
-    """Return what as many items cover that are nearest to centres of k-means; None if too many."""
-    candidates, k = free[evenly_spaced(free.size, CLUSTERED)], len(chosen)
-    work = float(candidates.size) * k * F.d
-    if not 0 < k <= candidates.size // 2 or work > MEANS or find_spec("sklearn") is None:
-        return None
-    rows = F.take(candidates)
-    means = k_means(as_features(rows, allow_tiny=True), k, 0)
-    nearest = squared_distances(rows, means.cluster_centers_).argmin(axis=0)
-    return coverage_of(chosen, candidates[np.unique(nearest)])
-
-
 def selection_page(
     F: Features, figures: SetFigures, about: Mapping[str, Any], facts: Mapping[str, str],
     title: str, images: Any = None,
@@ -143,16 +129,14 @@ def selection_page(
     covered = items if same else Items({}, None, 0)
     beside = f", beside {given.size:,} that were given" if given.size else ""
     kind = next((name for name in ("label", "group") if name in about), "")
-    means = k_means_coverage(F, chosen, free) if same and chosen.spent is None else None
     content = {
         "made_by": f"dmsgd select, {facts['chosen']}",
         "subtitle": f"{len(chosen):,} of {counted(F.n, 'item')}{beside}.",
         "heading": heading,
-        "sentences": [each for each in (more, *rest, _instead(chosen, means)) if each],
+        "sentences": [each for each in (more, *rest) if each],
         "figures": figures,
         "facts": {name: text for name, text in facts.items() if name != "chosen"},
-        "curve": _curve(chosen, means),
-        "means": means,
+        "curve": _curve(chosen),
         "dots": _dots(F, figures),
         "kind": "class" if kind == "label" else kind,
         "classes": _classes(chosen.items, free, about[kind]) if kind else [],
@@ -166,21 +150,13 @@ def selection_page(
     return render("selection.html", title, content)
 
 
-def _instead(chosen: Selection, means: float | None) -> str:
-    """Return how many random items cover as much as those of k-means, where that is known."""
-    enough = np.flatnonzero(chosen.random_curves.mean(axis=0) >= (means or np.inf))
-    if not enough.size:
-        return ""
-    return f"{len(chosen):,} by k-means would cover as well as {enough[0] + 1:,} random ones"
-
-
-def _curve(chosen: Selection, means: float | None) -> dict[str, Any]:
+def _curve(chosen: Selection) -> dict[str, Any]:
     """Return the coverage by number of new items as places of a picture, 960 by 320."""
     ours, like = chosen.coverage, chosen.like_random
     random = np.pad(chosen.random_curves, ((0, 0), (1, 0)), constant_values=ours[0])
     random = random[:, : int(1.1 * max(like, ours.size)) + 2]
     length, first = max(ours.size, random.shape[1]) - 1, int(not ours[0] and ours.size > 1)
-    values = np.concatenate([ours[first:], random[:, first:].ravel(), [means or ours[-1]]])
+    values = np.append(ours[first:], random[:, first:])
     low, high = float(values.min()), float(values.max())
 
     def place(x: float, y: float) -> tuple[float, float]:
@@ -197,7 +173,6 @@ def _curve(chosen: Selection, means: float | None) -> dict[str, Any]:
         "band": " ".join([*points(random.min(axis=0)), *reversed(points(random.max(axis=0)))]),
         "end": place(ours.size - 1, float(ours[-1])),
         "like": (like, place(like, float(ours[-1]))) if like else None,
-        "means": None if means is None else place(ours.size - 1, means),
         "levels": [(f"{each:.3g}", place(0, each)[1]) for each in _ticks(low, high)],
         "counts": [(f"{each:,.0f}", place(each, low)[0]) for each in _ticks(0, length, 1.0)],
     }

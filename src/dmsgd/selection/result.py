@@ -156,12 +156,6 @@ def _covered(
     return nearest, similar, demand @ np.maximum.accumulate(S, axis=1)
 
 
-def coverage_of(chosen: Selection, items: IntArray) -> float:
-    """Return what other items would cover in place of the chosen ones."""
-    known, free = chosen._known, chosen._free
-    return float(describe(chosen._pool, chosen._demand, known, items, free, None).coverage[-1])
-
-
 def selection_of(F: Features, items: IntArray, known: IntArray, free: IntArray) -> Selection:
     """Return what a set of items covers, however it was chosen."""
     pool = RowPool(in_memory(F), known=known)

@@ -109,15 +109,7 @@ class Diversified(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator_ = _seeded(clone(self.estimator), random)
         steps = math.ceil(epochs * self.design_.n / self.design_.k)
         for _ in train_sklearn(
-            self.estimator_,
-            X,
-            y,
-            self.design_,
-            steps,
-            seed=seed,
-            unbiased=unbiased,
-            start=0,
-            **params,
+            self.estimator_, X, y, self.design_, steps, seed=seed, unbiased=unbiased, **params
         ):
             pass
         if hasattr(self.estimator_, "labels_"):  # of clusters: `partial_fit` keeps the last batch's
@@ -191,9 +183,7 @@ def _fitting_design(options: DesignOptions, X: Any, k: int, y: Any) -> Design:
 
 def _seeded(estimator: Any, random: np.random.RandomState) -> Any:
     """Return the estimator; each random_state of it that is None becomes a number."""
-    unset = [
-        name
-        for name, value in sorted(estimator.get_params().items())
-        if name.split("__")[-1] == "random_state" and value is None
-    ]
-    return estimator.set_params(**{name: random.randint(2**31 - 1) for name in unset})
+    for name, value in sorted(estimator.get_params().items()):
+        if name.split("__")[-1] == "random_state" and value is None:
+            estimator.set_params(**{name: random.randint(2**31 - 1)})
+    return estimator

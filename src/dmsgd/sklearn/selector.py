@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from dmsgd.inputs.alignment import aligned
 from dmsgd.inputs.scalars import as_count, as_fraction, as_positive
@@ -115,13 +114,6 @@ class DiverseSelector(BaseEstimator):  # type: ignore[misc]
         if isinstance(size, float | np.floating):
             return max(int(n * as_positive(as_fraction(size, "n_to_select"), "n_to_select")), 1)
         return as_count(size, "n_to_select")
-
-    def get_support(self, indices: bool = False, ordered: bool = False) -> Any:
-        """Return True for chosen rows; with `indices` their numbers, `ordered` as chosen."""
-        check_is_fitted(self)
-        if not indices:
-            return self.support_
-        return self.selected_idx_ if ordered else np.sort(self.selected_idx_)
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn asks of estimators: sparse matrices, or similarities."""

@@ -18,10 +18,8 @@ from dmsgd.inputs.scalars import as_count, as_flag
 Shard = bool | Literal["auto"]
 #: How to go on in the middle of an epoch under Accelerate, whose load_state calls no sampler.
 RESUME = (
-    "Accelerate's load_state restores neither the epoch nor the batches done. To resume, call\n"
-    "    loader.set_epoch(epoch)\n"
-    "    rest = accelerator.skip_first_batches(loader, batches)\n"
-    "and go through `rest` first"
+    "Accelerate's load_state restores neither epoch nor batches. To resume, call "
+    "loader.set_epoch(epoch), then go through accelerator.skip_first_batches(loader, batches)"
 )
 
 
@@ -70,9 +68,9 @@ def check_initialized(shard: Shard, num_replicas: int | None) -> None:
     alone = not _initialized() and _accelerate() is None
     if alone and shard is not False and num_replicas is None and world not in ("", "0", "1"):
         raise RuntimeError(
-            f"WORLD_SIZE says {world} processes, but torch.distributed does not run, so that each "
-            f"would train on the same draws; call torch.distributed.init_process_group first, or "
-            f"say shard=False if the processes have nothing to do with each other"
+            f"WORLD_SIZE says {world} processes, but torch.distributed does not run; call "
+            f"torch.distributed.init_process_group first, or pass shard=False if each process "
+            f"trains a model of its own"
         )
 
 
@@ -89,13 +87,11 @@ def check_batch_size(
         return
     fix = f"choose batch_size = {k} / ({ranks} ranks x accumulation steps)"
     if split:
-        fix = f"leave out Accelerate's split_batches=True, or give a DataLoader {pass_size or k}"
+        fix = f"leave out Accelerate's split_batches=True, or pass batch_size={pass_size or k}"
     elif pass_size is not None:
         fix = "make the loader once all processes run (in Lightning, in train_dataloader)"
-    raise ValueError(
-        f"batch_size {batch_size} x {ranks} ranks = {together} items per pass do not add up to "
-        f"draws of k={k}; {fix}"
-    )
+    problem = f"batch_size {batch_size} x {ranks} ranks do not add up to draws of k={k}"
+    raise ValueError(f"{problem}; {fix}")
 
 
 def check_accelerate(sampler: Any) -> int | None:
@@ -114,22 +110,20 @@ def check_accelerate(sampler: Any) -> int | None:
     batches = chain[-1]
     if any(each.sampler is sampler for each in getattr(batches, "batch_samplers", ())):
         raise ValueError(
-            "batches of several datasets are mixed here, so that steps would not be draws; join "
-            "them (datasets.concatenate_datasets), and build the design from all items"
+            "batches of several datasets are mixed here; join the datasets "
+            "(datasets.concatenate_datasets), and build the design from all items"
         )
     if getattr(batches, "sampler", None) is not sampler:
         return None
     if loader.use_stateful_dataloader:
         raise ValueError(
-            "Accelerate's use_stateful_dataloader=True saves no epoch, so that training would go "
-            "on with batches of epoch 0; leave it out, and resume with loader.set_epoch(epoch) and "
-            "accelerator.skip_first_batches(loader, batches)"
+            "Accelerate's use_stateful_dataloader=True saves no epoch; leave it out, and resume "
+            "with loader.set_epoch(epoch) and accelerator.skip_first_batches(loader, batches)"
         )
     if len(loader.dataset) != design.n:
         raise ValueError(
-            f"the dataset has {len(loader.dataset)} items, the design {design.n}; build the design "
-            f"from the very items that are trained on: TRL's packing joins texts, so leave it out, "
-            f"and a loader for evaluation needs a sampler of its own"
+            f"the dataset has {len(loader.dataset)} items, the design {design.n}; leave out TRL's "
+            f"packing, which joins texts, and give evaluation a sampler of its own"
         )
     dispatcher = sys.modules["accelerate.data_loader"].DataLoaderDispatcher
     processes = process_count()
@@ -137,9 +131,8 @@ def check_accelerate(sampler: Any) -> int | None:
     skipped = any(getattr(part, "skip_batches", 0) for part in chain)
     if isinstance(loader, dispatcher) and processes > 1 and skipped and not split:
         raise ValueError(
-            "under dispatch_batches=True Accelerate's skip_first_batches counts the batches before "
-            "they are put together, so that draws would be cut; leave out dispatch_batches: the "
-            "batches are the same without"
+            "under dispatch_batches=True Accelerate's skip_first_batches would cut draws; leave "
+            "out dispatch_batches: the batches are the same without"
         )
     check_batch_size(design.k, batches.batch_size, 1 if split else processes, pass_size, split)
     return int(loader.iteration)
@@ -160,8 +153,8 @@ def check_same_design(fingerprint: str) -> None:
         torch.distributed.all_gather_object(found, fingerprint)
     if len(set(found)) > 1:
         raise ValueError(
-            "the ranks hold different designs, so that no step would be a draw; build the design "
-            "from the same features on every rank, or pass update() features: rank 0's count"
+            "the ranks hold different designs; build the design from the same features on every "
+            "rank, or pass update() features: those of rank 0 count"
         )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Literal, final
 
+from dmsgd.inputs.messages import kind_of
 from dmsgd.inputs.scalars import as_count
 
 Origin = Literal["counted", "named", "loaded"]
@@ -79,14 +80,10 @@ class EpochIterator(Iterator[int]):
 def as_state(value: Any, names: Iterable[str]) -> Mapping[str, Any]:
     """Return `value`, a dict in which these names are."""
     if not isinstance(value, Mapping):
-        raise TypeError(
-            f"the state must be a dict that state_dict() has returned, got a {type(value).__name__}"
-        )
-    missing = [name for name in names if name not in value]
+        raise TypeError(f"the state must be what state_dict() returned, got {kind_of(value)}")
+    missing = ", ".join(name for name in names if name not in value)
     if missing:
-        raise ValueError(
-            f"the state has no {', '.join(missing)}; pass what state_dict() has returned"
-        )
+        raise ValueError(f"the state has no {missing}; pass what state_dict() returned")
     return value
 
 

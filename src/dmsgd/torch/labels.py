@@ -76,7 +76,6 @@ def _stored(dataset: Any, field: str | int | None) -> Any:
 
 
 def _label(item: Any, field: str | int | None) -> Any:
-    """Return the label of one item."""
     if isinstance(item, str | bytes) or not isinstance(item, Mapping | Sequence):
         raise TypeError(f"items of the dataset are {type(item).__name__} and have no label in them")
     keys = list(item) if isinstance(item, Mapping) else range(len(item))
@@ -84,7 +83,6 @@ def _label(item: Any, field: str | int | None) -> Any:
 
 
 def _key(keys: Sequence[Any], field: str | int | None) -> Any:
-    """Return the name or number of the field that is the label."""
     wanted = USUAL if field is None else (field,)
     for key in wanted:
         if key in keys:

@@ -103,20 +103,8 @@ def _matrices(A: Any, items: Any, dense: bool) -> tuple[Any, Any]:
         index = n * rows[..., :, None] + items[..., None, :]
         return L, L.flatten().index_select(0, index.flatten()).reshape(index.shape)
     B = A.flatten(0, -2).index_select(0, rows.flatten()).reshape(*rows.shape, A.shape[-1])
-    return gram(A.mT if n > A.shape[-1] else A), gram(B)
-
-
-class _Gram(torch.autograd.Function):
-    """X Xᵀ for the functions below: their gradients are symmetric, so one product is enough."""
-
-    @staticmethod
-    def forward(ctx: Any, X: Any) -> Any:
-        ctx.save_for_backward(X)
-        return X @ X.mT
-
-    @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
-        return 2 * grad @ ctx.saved_tensors[0]
+    A = A.mT if n > A.shape[-1] else A
+    return A @ A.mT, B @ B.mT
 
 
 class _LogNormaliser(torch.autograd.Function):
@@ -128,10 +116,8 @@ class _LogNormaliser(torch.autograd.Function):
         values = rising.flip(-1).cpu().numpy()
         largest = np.maximum(values[..., :1], 0.0)
         if (values[..., -1:] < -ROUNDED * largest).any():
-            raise ValueError(
-                "L is not positive semi-definite (it has a negative eigenvalue), so its "
-                "determinants are no probabilities; learn features B with L = B Bᵀ"
-            )
+            problem = "L is not positive semi-definite: it has a negative eigenvalue"
+            raise ValueError(f"{problem}; learn features B with L = B Bᵀ")
         values = np.where(values > Rounding(1.0, V.shape[-1]).cutoff * largest, values, 0.0)
         if k is None:
             logs, w = np.log1p(values).sum(axis=-1), 1 / (1 + values)
@@ -176,17 +162,14 @@ class _LogDet(torch.autograd.Function):
         C, possible = ctx.saved_tensors
         for index in (~possible & (grad != 0)).nonzero()[:1].tolist():
             raise ValueError(
-                f"set {index[0] if len(index) == 1 else tuple(index)} has probability zero, so its "
-                f"log-probability has no gradient: its items are dependent (one is there twice, or "
-                f"they outnumber the features); leave out sets where log_prob is -inf"
+                f"set {index[0] if len(index) == 1 else tuple(index)} has probability zero, as "
+                f"its items are dependent; leave out sets where log_prob is -inf"
             )
-        grad = grad.masked_fill(
-            ~possible, 0.0
-        )  # where the loss does not depend on it, it may be NaN
+        # Where the loss does not depend on a set, its gradient may be NaN.
+        grad = grad.masked_fill(~possible, 0.0)
         return grad[..., None, None] * torch.cholesky_inverse(C), None
 
 
-gram: Any = _Gram.apply
 log_det: Any = _LogDet.apply
 log_normaliser: Any = _LogNormaliser.apply
 
@@ -201,7 +184,6 @@ def _refuse_second_derivatives() -> None:
 
 
 def _as_tensor(given: Any, name: str) -> Any:
-    """Return features or a kernel as a float64 tensor of two or three dimensions, checked."""
     wanted = "(n, d), or (q, n, d)" if name == "features" else "(n, n), or (q, n, n)"
     if not isinstance(given, torch.Tensor):
         given = torch.tensor(as_floats(to_numpy(given, name), name))
@@ -213,9 +195,7 @@ def _as_tensor(given: Any, name: str) -> Any:
     A = given.detach().double()
     squares = float(A.square().sum())
     if not squares <= OVERFLOWING:
-        what = (
-            "smaller: squares of its values overflow" if A.isfinite().all() else "finite, not NaN"
-        )
+        what = "smaller: its squares overflow" if A.isfinite().all() else "finite, not NaN"
         raise ValueError(f"{name} must be {what}; in training, lower the learning rate")
     if squares < VANISHING:
         check_nonzero(bool(A.any()))
@@ -243,8 +223,6 @@ def _as_rows(sets: Any, k: int | None, n: int, groups: tuple[int, ...]) -> IntAr
     if items.shape[: len(groups)] != groups or items.ndim - len(groups) not in (1, 2):
         raise ValueError(f"sets must have shape ({q}k) or ({q}m, k), got {items.shape}")
     if k is not None and items.shape[-1] != k:
-        raise ValueError(
-            f"sets must have k={k} items each, got shape {items.shape}; for sets of any size leave "
-            f"out k"
-        )
+        problem = f"sets must have k={k} items each, got shape {items.shape}"
+        raise ValueError(f"{problem}; for sets of any size leave out k")
     return items

@@ -34,8 +34,8 @@ class Loader(DataLoader[Any]):
         super().__init__(dataset, **options)
         if not isinstance(self.sampler, DiverseSampler):
             raise TypeError(
-                f"a {type(self.sampler).__name__} was put in the place of the design's draws, as "
-                f"Lightning's overfit_batches does; to overfit on m draws, give it a plain "
+                f"a {type(self.sampler).__name__} replaced the sampler, as Lightning's "
+                f"overfit_batches does; to overfit on m draws, give it a plain "
                 f"DataLoader(Subset(dataset, design.sample(m, seed).ravel()), batch_size=k)"
             )
 
@@ -51,10 +51,6 @@ class Loader(DataLoader[Any]):
         self._pass = (sampler.place.epoch, sampler.place.position, sampler.stream)
         return super().__iter__(), *self._pass
 
-    def reached(self, now: tuple[int, int, Stream] | None) -> None:
-        """Note how far training has got, None at the end of a pass."""
-        self._pass = now
-
     def state_dict(self) -> dict[str, Any]:
         """Return where training stands, as a plain dict: epoch, consumed items, design."""
         sampler, last = self.sampler, self.sampler.place.after
@@ -63,9 +59,8 @@ class Loader(DataLoader[Any]):
         prepared = distributed.check_accelerate(sampler) is not None  # workers may be done before
         if last is not None and (prepared or last.position < len(sampler)):
             raise ValueError(
-                f"another loader, such as one that Accelerate has prepared, is in epoch "
-                f"{last.epoch} of this loader's sampler, and only it knows how many batches are "
-                f"done: save the epoch and that number yourself. {distributed.RESUME}"
+                f"another loader is in epoch {last.epoch}, and only it knows how many batches are "
+                f"done: save both numbers yourself. {distributed.RESUME}"
             )
         return sampler.next_state()  # of an epoch that was named
 
@@ -75,8 +70,7 @@ class Loader(DataLoader[Any]):
         if position % self.batch_size:
             raise ValueError(
                 f"the state is {position} items into an epoch, and batches of {self.batch_size} "
-                f"from there would mix two draws; load it with the accumulation steps that it was "
-                f"saved with, or save between draws"
+                f"would mix two draws; load it with as many accumulation steps as before"
             )
         self.sampler.resume(state)
         self._pass = None
@@ -97,15 +91,14 @@ class _Pass(Iterator[Any]):
         try:
             batch = next(self._batches)
         except StopIteration:
-            self._batches = iter(())
-            loader.reached(None)
+            self._batches, loader._pass = iter(()), None
             raise
         except Exception:
             self._failed += 1
             raise
         self._consumed += (1 + self._failed) * loader.batch_size
         self._failed = 0
-        loader.reached((self._epoch, self._consumed, self._stream))
+        loader._pass = self._epoch, self._consumed, self._stream
         return batch
 
 
@@ -152,20 +145,17 @@ def loader(
         if name in options:
             raise TypeError(f"{name} is decided by the design; leave it out")
     if not as_flag(options.get("in_order", True), "in_order"):
-        raise ValueError(
-            "in_order=False hands out batches as workers finish them, so that ranks and "
-            "accumulation steps would mix draws, and a state would skip some; leave it out"
-        )
+        raise ValueError("in_order=False would mix draws, as workers finish them; leave it out")
     k, accumulation = sampler.design.k, as_count(accumulation, "accumulation")
     ranks = sampler.replica[1] if sampler.shard is not False else None
     ranks = process_count() if ranks is None else ranks
     local, rest = divmod(k, ranks * accumulation)
     if rest or (batch_size is not None and as_count(batch_size, "batch_size") != local):
         given = f"batch_size {batch_size} x " if batch_size is not None else ""
+        fix = "choose another k" if rest else f"the batch_size is {local}"
         raise ValueError(
             f"{given}{ranks} ranks x {accumulation} accumulation steps does not multiply out to "
-            f"k={k}; every global step must be exactly one draw"
-            + ("" if rest else f", so batch_size is {local}")
+            f"k={k}; {fix}"
         )
     data = WithLossWeights(dataset, sampler.design) if loss_weights else dataset
     sampler.pass_size = k // accumulation
@@ -180,10 +170,8 @@ def _check_same(sampler: DiverseSampler, steps: int | None, seed: Seed, shard: S
     for name, (given, default) in defaults.items():
         own = getattr(sampler, name)
         if given not in (default, own):
-            raise ValueError(
-                f"this sampler has its own {name}, {own}; leave {name} out, or pass the design "
-                f"instead of the sampler"
-            )
+            problem = f"this sampler has its own {name}, {own}"
+            raise ValueError(f"{problem}; leave {name} out, or pass the design")
 
 
 def _check_fits(dataset: Any, design: Source) -> None:
@@ -215,10 +203,8 @@ class WithLossWeights(Dataset[Any]):
     def check_design(self, fingerprint: str) -> None:
         """Raise if batches of another design are drawn, as after an update of the sampler."""
         if fingerprint != self._fingerprint:
-            raise ValueError(
-                "the loss weights are of another design than the batches, which the sampler's "
-                "update() has changed; make the loader again, with loss_weights=True"
-            )
+            problem = "the loss weights are of another design, before the sampler's update()"
+            raise ValueError(f"{problem}; make the loader again")
 
     def __len__(self) -> int:
         return len(self.dataset)  # type: ignore[arg-type]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch.func import functional_call, grad, vmap
-from torch.utils.data import DataLoader, IterableDataset, SequentialSampler, default_collate
+from torch.utils.data import DataLoader, IterableDataset
 
 from dmsgd.designs.stream import is_numbered
 from dmsgd.inputs.arrays import FloatArray
@@ -19,35 +18,39 @@ from dmsgd.inputs.scalars import as_count, as_function
 
 
 def embed(
-    model: torch.nn.Module, data: Any, *, batch_size: int = 256, output: str | int | None = None
+    model: torch.nn.Module,
+    data: Any,
+    *,
+    batch_size: int = 256,
+    num_workers: int = 0,
+    collate_fn: Callable[[list[Any]], Any] | None = None,
+    output: str | int | None = None,
 ) -> npt.NDArray[np.float32]:
     """Return model(x) for every item in the order of the dataset, shape (n, d), float32.
 
     model:      for example model.features, the part of a network whose output you want. It runs in
                 evaluation mode without gradients; its parts get back the modes they had.
-    data:       a map-style dataset, or a DataLoader that goes through one in order. The first field
-                of a batch is the model's input.
+    data:       a map-style dataset. The first field of a batch is the model's input.
     batch_size: items per forward pass.
+    num_workers, collate_fn: as in DataLoader.
     output:     which field, if the model returns a mapping or a tuple.
 
     A dataset that augments its items at random gives other features in every call, so pass one
     without augmentation; `embed` warns if the first items differ when they are read twice.
-    Raises ValueError for a DataLoader that shuffles or drops items. See also `diversify`.
+    See also `diversify`.
 
     >>> from torch.utils.data import TensorDataset
     >>> embed(torch.nn.Linear(5, 3), TensorDataset(torch.randn(10, 5))).shape
     (10, 3)
     """
     _check_model(model)
-    batch_size = as_count(batch_size, "batch_size")
-    if not isinstance(data, DataLoader):
-        check_numbered(data, "data")
-    batches = data if isinstance(data, DataLoader) else DataLoader(data, batch_size=batch_size)
-    if not _goes_in_order(batches):
-        raise ValueError(
-            "the features must be in the order of the dataset; pass the dataset itself, or a "
-            "DataLoader with shuffle=False and drop_last=False, of batches in order"
-        )
+    check_numbered(data, "data")
+    batches: DataLoader[Any] = DataLoader(
+        data,
+        batch_size=as_count(batch_size, "batch_size"),
+        num_workers=num_workers,
+        collate_fn=collate_fn,
+    )
     _warn_augmented(batches)
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     modes = {module: module.training for module in model.modules()}
@@ -72,12 +75,9 @@ def embed(
 
 
 def _warn_augmented(batches: DataLoader[Any]) -> None:
-    """Warn if the first items are others when they are read again."""
-    if batches.batch_sampler is None or batches.collate_fn is not default_collate:
-        return
     data = batches.dataset
     for number in range(min(len(data), 4)):  # type: ignore[arg-type]
-        one, two = (_inputs(default_collate([data[number]])) for _ in range(2))
+        one, two = (_inputs(batches.collate_fn([data[number]])) for _ in range(2))
         if one.shape != two.shape or not bool(((one == two) | (one != one)).all()):
             warnings.warn(
                 "items of this dataset differ each time that they are read, as with random "
@@ -87,33 +87,20 @@ def _warn_augmented(batches: DataLoader[Any]) -> None:
             return
 
 
-def _goes_in_order(batches: DataLoader[Any]) -> bool:
-    """Return whether each item comes once, in the order of the dataset."""
-    if not isinstance(batches.sampler, SequentialSampler) or not getattr(batches, "in_order", True):
-        return False
-    if batches.batch_sampler is None:
-        return True
-    taken = chain.from_iterable(batches.batch_sampler)  # `sampler` says nothing of one's own
-    return all(i == j for i, j in zip_longest(taken, range(len(batches.dataset))))  # type: ignore[arg-type]
-
-
 def check_numbered(data: Any, name: str) -> None:
     """Raise unless items of `data` can be read by number."""
     if isinstance(data, IterableDataset) or not is_numbered(data):
         raise TypeError(
-            f"{name} is a {type(data).__name__}, whose items loaders do not read by number; use a "
-            f"map-style dataset, or wrap it in one"
+            f"{name} is a {type(data).__name__}, whose items have no numbers; pass a map-style "
+            f"dataset"
         )
 
 
 def _inputs(batch: Any) -> torch.Tensor:
-    """Return the first field of a batch."""
     while not isinstance(batch, torch.Tensor):
         if isinstance(batch, str | bytes) or not isinstance(batch, Mapping | Sequence):
-            raise TypeError(
-                f"the first field of the data is a {type(batch).__name__}; the model's inputs must "
-                f"be tensors, arrays or numbers"
-            )
+            kind = type(batch).__name__
+            raise TypeError(f"the first field of the data is a {kind}; models take tensors")
         batch = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
     return batch
 
@@ -122,14 +109,13 @@ def _field(result: Any, output: str | int | None) -> torch.Tensor:
     """Return the one tensor of a model's result, or the one that `output` names."""
     if isinstance(result, torch.Tensor):
         return result
-    fields = dict(result) if isinstance(result, Mapping) else dict(enumerate(result))
-    tensors = {name: value for name, value in fields.items() if isinstance(value, torch.Tensor)}
+    fields = result.items() if isinstance(result, Mapping) else enumerate(result)
+    tensors = {name: value for name, value in fields if isinstance(value, torch.Tensor)}
     if output is None and len(tensors) == 1:
-        return next(iter(tensors.values()))
+        (output,) = tensors
     if output not in tensors:
-        raise ValueError(
-            f"the model returns several things; pass output= one of {', '.join(map(repr, tensors))}"
-        )
+        names = ", ".join(map(repr, tensors))
+        raise ValueError(f"the model returns several things; pass output= one of {names}")
     return tensors[output]
 
 

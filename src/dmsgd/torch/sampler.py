@@ -22,12 +22,6 @@ from dmsgd.torch.epochs import EpochIterator, Origin, Place, as_epoch, as_state
 from dmsgd.torch.prefetch import Prefetcher
 from dmsgd.torch.update import new_design, warn_features_kept
 
-#: Why an epoch may have been left early, and what to do.
-ANOTHER_PASS = (
-    "a look at a batch and a second loader use up epochs too. Call set_epoch before each pass to "
-    "say which epoch it is"
-)
-
 
 class DiverseSampler(DistributedSampler[Any]):
     """A sampler of item numbers: each training step, over all ranks, gets one batch of a design.
@@ -71,10 +65,7 @@ class DiverseSampler(DistributedSampler[Any]):
         own = self.stream.seed
         given = isinstance(seed, int | np.integer) and seed in (0, own)
         if self.stream.steps is not None and not given:
-            raise ValueError(
-                f"this schedule is already drawn, with seed {own}; leave the seed out, or "
-                f"presample another schedule"
-            )
+            raise ValueError(f"this schedule is already drawn, with seed {own}; leave it out")
         self._key = seed_key(own)  # tells samplers apart, whatever kind the seed is
         self.seed = self._key if isinstance(own, np.random.SeedSequence) else int(own)
         self.dataset: Any = range(design.n)
@@ -100,10 +91,8 @@ class DiverseSampler(DistributedSampler[Any]):
         """Return (part, parts): this process takes part number `part` of each draw."""
         part, parts = distributed.part_of_draw(self.shard, *self.replica)
         if self.design.k % parts:
-            raise ValueError(
-                f"k={self.design.k} cannot be cut into {parts} equal parts, one per rank; "
-                f"choose k as a multiple of {parts}"
-            )
+            problem = f"k={self.design.k} cannot be cut into one part for each of {parts} ranks"
+            raise ValueError(f"{problem}; choose a multiple of {parts}")
         return part, parts
 
     def __len__(self) -> int:
@@ -145,9 +134,8 @@ class DiverseSampler(DistributedSampler[Any]):
         if place.origin == "loaded" and epoch < place.epoch:
             raise ValueError(
                 f"the loaded state stands in epoch {place.epoch}, and now epoch {epoch} is named; "
-                f"go on with set_epoch({place.epoch}), in Accelerate that of the prepared loader. "
-                f"Fabric counts from 0 in every run: there, go through the loader itself, without "
-                f"setup_dataloaders"
+                f"go on with set_epoch({place.epoch}), in Accelerate that of the prepared loader, "
+                f"and in Fabric without setup_dataloaders"
             )
         self._check_end(epoch)
         position = place.position if epoch == place.epoch else 0
@@ -217,16 +205,14 @@ class DiverseSampler(DistributedSampler[Any]):
             if name not in ("epoch", "consumed") and state[name] != own:
                 raise ValueError(
                     f"the state is of another sampler or design: {name} is {state[name]}, not "
-                    f"{own}; build the design from the same data, and after an update() of its "
-                    f"features or weights, update() with those of that time before loading"
+                    f"{own}; build the design from the same data, and repeat its last update()"
                 )
         epoch = as_epoch(state["epoch"], self.steps, "epoch of the state")
         parts, consumed = self.part()[1], state["consumed"]
         if not 0 <= consumed <= self.total_size or consumed % parts:
             raise ValueError(
                 f"the state's consumed is {consumed} items into an epoch, which {parts} ranks do "
-                f"not divide, or which is not in 0..{self.total_size}; go on with as many ranks "
-                f"as it was saved with, or save between draws"
+                f"not divide, or not 0..{self.total_size}; go on with as many ranks as before"
             )
         self._check_end(epoch if consumed else epoch - 1)  # what follows a schedule's last epoch
         return Place(epoch, consumed // parts, "loaded")
@@ -242,10 +228,10 @@ class DiverseSampler(DistributedSampler[Any]):
         # Accelerate repeats an epoch that was left early, so its naming one means nothing.
         unnamed = epoch is not None or place.origin == "counted"
         if last and last.position < len(self) and unnamed:
+            why = "a look at a batch and a second loader use up epochs too; call set_epoch first"
             warnings.warn(
                 f"epoch {last.epoch} was left after {last.position} of {len(self)} indices, and "
-                f"this pass is epoch {place.epoch}: "
-                + (distributed.RESUME if epoch is not None else ANOTHER_PASS),
+                f"this pass is epoch {place.epoch}: {why if epoch is None else distributed.RESUME}",
                 stacklevel=4,
             )
         return place

@@ -66,9 +66,8 @@ class UpdateFeatures(TrainerCallback):
             return
         if state.epoch > over + 1e-6:  # resumed in mid-epoch
             raise OSError(
-                f"{self._checkpoint(args, state)} has no {FILE} with the features of epoch {over}, "
-                f"so that its batches cannot be drawn; resume from a checkpoint in the output "
-                f"folder of the run that made it, or from one at the end of an epoch"
+                f"{self._checkpoint(args, state)} has no {FILE} with the features of epoch {over}; "
+                f"resume from the output folder of the run that made it, or at the end of an epoch"
             )
         self._use(self.features() if state.is_world_process_zero else None, epochs)
 

@@ -26,15 +26,12 @@ def new_design(design: Any, X: Any, weights: Any) -> Any:
             raise TypeError("update needs features, a design or weights=, and one of them only")
         new = _with_features(design, X) if weights is None else _with_weights(design, weights)
     if (new.n, new.k) != (design.n, design.k):
-        raise ValueError(
-            f"the new design has n={new.n}, k={new.k}; this sampler needs n={design.n}, "
-            f"k={design.k}"
-        )
+        found, needed = (f"n={each.n}, k={each.k}" for each in (new, design))
+        raise ValueError(f"the new design has {found}; this sampler needs {needed}")
     return new
 
 
 def _with_features(design: Any, X: Any) -> Any:
-    """Return what the recipe of `design` makes of X."""
     if (recipe := getattr(design, "recipe", None)) is None:
         raise TypeError("this design was not made by dmsgd.diversify; pass a design, not features")
     F = as_features(X)
@@ -50,10 +47,8 @@ def _with_features(design: Any, X: Any) -> Any:
 
 def _with_weights(design: Any, weights: Any) -> Any:
     if not hasattr(design, "with_weights"):
-        raise TypeError(
-            f"a {type(design).__name__} design has no weights of items; to draw by weight from now "
-            f"on, pass a design: update(dmsgd.Weighted(weights=weights, k={design.k}))"
-        )
+        problem = f"a {type(design).__name__} design has no weights of items"
+        raise TypeError(f"{problem}; pass update(dmsgd.Weighted(weights=weights, k={design.k}))")
     return design.with_weights(weights)
 
 
@@ -67,7 +62,6 @@ def warn_features_kept(design: Any, error: Exception) -> None:
     elif design.options.scale is not None:
         other = ", or leave out scale, so that diversify fits it to the features"
     warn_kernel(
-        f"update: {problem}. Training goes on with the last features, and later updates like this "
-        f"one do not warn. Embed with a layer of at least {columns} columns, before its "
-        f"ReLU{other}"
+        f"update: {problem}. Training goes on with the last features; this is said once. Embed "
+        f"with a layer of at least {columns} columns, before its ReLU{other}"
     )
