@@ -72,7 +72,7 @@ class SwapChain(Design):
     O(n k²). KDPP(L, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is affordable.
     There is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`.
 
-    Raises `RankError` if fewer than k items are independent. See also `KDPP`, `AcceptReject`,
+    Raises `RankError` if fewer than k items are independent. See also `KDPP`,
     `dmsgd.kernels.nystrom`.
 
     >>> SwapChain(Linear(np.eye(9)), k=2).sample(100, seed=0).shape
