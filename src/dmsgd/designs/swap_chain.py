@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -21,12 +20,11 @@ from dmsgd.inputs.arrays import FloatArray, IntArray
 from dmsgd.inputs.fingerprint import digest
 from dmsgd.inputs.messages import counted
 from dmsgd.inputs.scalars import Seed, as_batch_size, as_count, seed_key
-from dmsgd.kernels import RBF, Linear, Precomputed
 from dmsgd.kernels.precomputed import kernel_of
 from dmsgd.runtime.memory import reserve
 from dmsgd.runtime.threads import thread_count
 from dmsgd.samplers.parallel import parallel_map
-from dmsgd.samplers.swap import Advance, block_steps, compiled_steps, pivots
+from dmsgd.samplers.swap import advance, pivots
 
 
 @final
@@ -68,13 +66,14 @@ class SwapChain(Design):
     chain_length: The batches made by one chain. Batch t belongs to chain t // chain_length, which
              has its own first set and its own random numbers: chains run on threads.
 
-    A step takes k kernel entries and O(k²) operations, and the start of a chain n k entries and
-    O(n k²). KDPP(L, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is affordable.
-    There is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`.
+    A step takes about 4k kernel entries and O(k²) operations, and the start of a chain n k entries
+    and O(n k²). KDPP(L, k) is exact and faster wherever its set-up, O(n³) or O(n d²), is
+    affordable. There is no `inclusion`; use `dmsgd.diagnostics.estimate_inclusion`.
 
     Raises `RankError` if fewer than k items are independent. See also `KDPP`,
     `dmsgd.kernels.nystrom`.
 
+    >>> from dmsgd.kernels import Linear
     >>> SwapChain(Linear(np.eye(9)), k=2).sample(100, seed=0).shape
     (100, 2)
     """
@@ -100,18 +99,6 @@ class SwapChain(Design):
         if self._greedy.size < self.k:
             found = f"the kernel has {counted(self._greedy.size, 'independent item')}"
             raise RankError(self.k, self._greedy.size, found)
-
-    @cached_property
-    def _advance(self) -> Advance:
-        kernel = self.kernel
-        X = None if kernel.features is None else kernel.features.unwrap()
-        if isinstance(kernel, Precomputed):
-            return compiled_steps("MATRIX", kernel.matrix, 0.0, kernel.diag())
-        if isinstance(kernel, Linear) and isinstance(X, np.ndarray):
-            return compiled_steps("LINEAR", X, 0.0, kernel.diag())
-        if isinstance(kernel, RBF) and isinstance(X, np.ndarray):
-            return compiled_steps("GAUSSIAN", X, 0.5 / kernel.scale**2, kernel.diag())
-        return block_steps(kernel)
 
     def _draw(self, key: int, start: int, size: int, workers: int) -> IntArray:
         out, stop = np.empty((size, self.k), dtype=np.int64), start + size
@@ -144,7 +131,7 @@ class SwapChain(Design):
                 drawn = pivots(self.kernel, self.k, uniforms[self.k :])
                 Y = drawn if drawn.size == self.k else self._greedy.copy()
             steps = self.burn_in if t == begin else self.thin
-            _, moves, log_det = self._advance(Y, key, t, block, steps)
+            moves, log_det = advance(self.kernel, Y, key, t, block, steps)
             yield State(t, Y.copy(), Y[np.argsort(uniforms[: self.k])], moves, log_det)
 
     def diagnose(
