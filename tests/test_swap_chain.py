@@ -11,8 +11,14 @@ import dmsgd
 from contracts import ERROR_RATE, check_determinism, check_draws, check_exchangeable, kdpp_law
 from dmsgd.compiled import swap
 from dmsgd.designs import swap_chain
-from dmsgd.designs.swap_chain import SwapChain, autocorrelation_time, r_hat
-from dmsgd.samplers.swap import LEAST_STEPS, advance, pivots
+from dmsgd.designs.swap_chain import (
+    LEAST_STEPS,
+    SwapChain,
+    advance,
+    autocorrelation_time,
+    pivots,
+    r_hat,
+)
 
 RNG = np.random.default_rng(7)
 FEATURES = RNG.normal(size=(8, 4))
@@ -356,6 +362,6 @@ def test_pickling_and_provenance():
 def test_steps_in_pieces_are_the_same(monkeypatch):
     design = SwapChain(dmsgd.kernels.Linear(CLOUD), 6, burn_in=50 * LEAST_STEPS + 3)
     whole = design.sample(3, seed=0)
-    monkeypatch.setattr("dmsgd.samplers.swap.LEAST_STEPS", 10)
+    monkeypatch.setattr("dmsgd.designs.swap_chain.LEAST_STEPS", 10)
     again = SwapChain(dmsgd.kernels.Linear(CLOUD), 6, burn_in=50 * LEAST_STEPS + 3)
     np.testing.assert_array_equal(again.sample(3, seed=0), whole)
