@@ -8,6 +8,7 @@ from typing import Any
 import llvmlite.binding
 from llvmlite import ir
 from numba import config
+from numba.core import cgutils
 from numba.types import boolean, float64, int64, void
 
 from dmsgd.compiled.jit import float32_ptr, float64_ptr, int8_ptr, int64_ptr, uint32_ptr
@@ -195,6 +196,62 @@ def gather_bytes(code: Code, numbers, places, offset, out):
         found = builder.ashr(builder.shl(found, byte), byte)
         place = code.element(out, first, kind=SINGLES.element)
         code.store(builder.sitofp(found, SINGLES), place)
+
+
+@instructions(float64(float64_ptr, int64))
+def largest_size(code: Code, row, count):
+    """Return the largest |row[j]| over j < count, which is at least LANES; NaN counts as 0."""
+    builder, (largest,) = code.builder, code.sums(1)
+    last = builder.sub(count, INDEX(LANES))
+    with cgutils.for_range_slice(builder, INDEX(0), count, INDEX(LANES)) as (index, _):
+        whole = builder.icmp_signed("<", index, last)  # the last vector overlaps the one before
+        values = code.load(code.element(row, builder.select(whole, index, last)))
+        sizes = code.call(f"llvm.fabs.v{LANES}f64", DOUBLES, [DOUBLES], values)
+        before = builder.load(largest, typ=DOUBLES)
+        larger = builder.fcmp_ordered(">", sizes, before)
+        builder.store(builder.select(larger, sizes, before), largest)
+    most = builder.load(largest, typ=DOUBLES)
+    return code.call(f"llvm.vector.reduce.fmax.v{LANES}f64", DOUBLES.element, [DOUBLES], most)
+
+
+@instructions(void(float64_ptr, int64, float64_ptr, float64_ptr, float64_ptr))
+def group_line(code: Code, V, r, before, after, table):
+    """Fill the search table of GROUP rows of V, of r columns each, for the first LANES columns.
+
+    after = before + (V**2).sum(axis=0). The table has TABLE_LINE numbers for each column: `before`,
+    FRACTIONS over the sum of the group, and six words of four fractions each. Fraction s is the
+    share of the first s + 1 rows in that sum, in parts of FRACTIONS rounded down, at most
+    FRACTIONS - 2.
+    """
+    builder, words = code.builder, ir.VectorType(INDEX, LANES)
+    limit = code.constant(DOUBLES, FRACTIONS - 2.0)
+    (total,) = code.sums(1)
+    parts = cgutils.alloca_once(builder, DOUBLES, size=INDEX(GROUP))
+    with code.loop(INDEX(GROUP)) as loop:
+        row = code.load(code.element(V, loop.index, r))
+        code.accumulate(row, row, total)
+        code.store(builder.load(total, typ=DOUBLES), code.element(parts, loop.index, kind=DOUBLES))
+
+    def store_lanes(vector: Any, place: Any) -> None:
+        for lane in range(LANES):
+            number = builder.extract_element(vector, INT32(lane))
+            builder.store(number, code.element(table, builder.add(place, INDEX(TABLE_LINE * lane))))
+
+    start, whole = code.load(before), builder.load(total, typ=DOUBLES)
+    scale = builder.fdiv(code.constant(DOUBLES, FRACTIONS), whole)
+    store_lanes(start, INDEX(0))
+    store_lanes(scale, INDEX(1))
+    with code.loop(INDEX(GROUP // 4)) as loop:
+        first = code.element(parts, loop.index, INDEX(4), DOUBLES)
+        word = code.constant(words, 0)
+        for s, at in enumerate(code.vectors(first, 4)):
+            fraction = builder.fmul(code.load(at), scale)
+            below = builder.fcmp_ordered("<", fraction, limit)  # false if all squares are 0
+            fraction = builder.select(below, fraction, limit)
+            number = builder.zext(builder.fptosi(fraction, ir.VectorType(INT32, LANES)), words)
+            word = builder.or_(word, builder.shl(number, code.constant(words, 16 * s)))
+        store_lanes(builder.bitcast(word, DOUBLES), builder.add(loop.index, INDEX(2)))
+    code.store(builder.fadd(start, whole), after)
 
 
 @instructions(int64(float64_ptr, int64))

@@ -23,8 +23,15 @@ from dmsgd.compiled.jit import (
     int64_ptr,
     uint32_ptr,
 )
-from dmsgd.compiled.llvm import BLOCK, doubles_at, prefetch, shift, uint32s_at
-from dmsgd.compiled.microkernels import FRACTIONS, GROUP, TABLE_LINE, fractions_below
+from dmsgd.compiled.llvm import BLOCK, LANES, doubles_at, prefetch, shift, uint32s_at
+from dmsgd.compiled.microkernels import (
+    FRACTIONS,
+    GROUP,
+    TABLE_LINE,
+    fractions_below,
+    group_line,
+    largest_size,
+)
 
 #: Rows of V that are prefetched before they are read.
 AHEAD = 4
@@ -41,52 +48,40 @@ TABLES = Table(
     V=float64_ptr,  # (n, r)
     n=int64,
     r=int64,
-    sums=float64_ptr,  # with fractions, see `fill_sums`, (groups, r, TABLE_LINE)
+    width=int64,  # r, or LANES if that is more
+    sums=float64_ptr,  # with fractions, see `group_line`, (groups, width, TABLE_LINE)
     groups=int64,
-    totals=float64_ptr,  # the last sums, (r,)
-    hints=uint32_ptr,  # (r, last + 1)
+    totals=float64_ptr,  # the last sums, (width,)
+    hints=uint32_ptr,  # (width, last + 1)
     last=int64,
     int8_rows=int8_ptr,  # rows of V as bytes, each in its own units, (n, int8_width); or 0
     int8_width=int64,  # whole cache lines
 )
 
 
-@callback(int64(float64_ptr, int64, int64, float64_ptr, float64_ptr, int64_ptr))
-def fill_sums(V, n, r, ends, sums, words):
-    """Fill the running sums and fractions of the groups of V; `words` are `sums` as integers.
+@callback(int64(float64_ptr, int64, int64, float64_ptr, float64_ptr))
+def fill_sums(V, groups, width, ends, sums):
+    """Fill the sums and fractions of whole groups of rows of V, which has this width.
 
-    A line has TABLE_LINE numbers: the sum before the group, FRACTIONS over the sum of the group,
-    and six words of four fractions each. Fraction s is the share of the first s + 1 rows in that
-    sum, in parts of FRACTIONS rounded down, at most FRACTIONS - 2. ends[g + 1] gets the running
-    sums after group g; ends[0] is 0.
+    ends[0], (width,), has the running sums before them, and ends[g + 1] gets those after group g.
     """
-    for group in range((n + GROUP - 1) // GROUP):
-        first, last = group * GROUP, min(n, (group + 1) * GROUP)
-        for j in range(r):
-            total = 0.0
-            for i in range(first, last):
-                total += V[i * r + j] * V[i * r + j]
-            line, part = (group * r + j) * TABLE_LINE, 0.0
-            sums[line], sums[line + 1] = ends[group * r + j], FRACTIONS / total
-            ends[(group + 1) * r + j] = ends[group * r + j] + total
-            for s in range(GROUP - 1):
-                x = V[min(first + s, n - 1) * r + j]
-                part += x * x
-                share = part * sums[line + 1]
-                share = share if share < FRACTIONS - 2.0 else FRACTIONS - 2.0  # also for NaN
-                word = line + 2 + s // 4
-                words[word] = (words[word] if s % 4 else 0) | np.int64(share) << (16 * (s % 4))
+    for group in range(groups):
+        rows, lines = shift(V, group * GROUP * width), shift(sums, group * width * TABLE_LINE)
+        before, after = shift(ends, group * width), shift(ends, (group + 1) * width)
+        for j in range(0, width, LANES):
+            c = j if j < width - LANES else width - LANES
+            ends_here = shift(before, c), shift(after, c)
+            group_line(shift(rows, c), width, *ends_here, shift(lines, c * TABLE_LINE))
     return 0
 
 
-@callback(int64(float64_ptr, int64, int64, int64, int8_ptr), fastmath={"nnan"})
+@callback(int64(float64_ptr, int64, int64, int64, int8_ptr))
 def fill_int8(V, n, r, width, out):
     """Fill row i of `out`, which has this width, with V_i scaled to a largest entry of 127."""
     for i in range(n):
-        row, bytes_, largest = shift(V, i * r), shift(out, i * width), 1e-300
-        for j in range(r):
-            largest = max(largest, abs(row[j]))
-        scale = 127.0 / largest
+        row, bytes_ = shift(V, i * r), shift(out, i * width)
+        largest = largest_size(row, r)
+        scale = 127.0 / (largest if largest > 1e-300 else 1e-300)
         for j in range(r):
             bytes_[j] = np.int8((row[j] * scale + TO_EVEN) - TO_EVEN)
     return 0
@@ -109,7 +104,7 @@ def locate(source, columns, targets, items, count):
 
     Each step is made for all p before the next, so that all wait for memory together.
     """
-    n, r, groups, last = source.n, source.r, source.groups, source.last
+    n, r, groups, width, last = source.n, source.r, source.groups, source.width, source.last
     totals, sums = doubles_at(source.totals), doubles_at(source.sums)
     hints = uint32s_at(source.hints)
     for p in range(count):
@@ -121,16 +116,16 @@ def locate(source, columns, targets, items, count):
     for p in range(count):
         group, after = hints[items[p]], hints[items[p] + 1]
         items[p] = group
-        line = shift(sums, (group * r + columns[p]) * TABLE_LINE)
+        line = shift(sums, (group * width + columns[p]) * TABLE_LINE)
         prefetch(line)
-        prefetch(shift(line, r * TABLE_LINE if after > group else 0))  # it may be the next
+        prefetch(shift(line, width * TABLE_LINE if after > group else 0))  # it may be the next
     for p in range(count):
         j, group, target = columns[p], items[p], targets[p]
-        line = shift(sums, (group * r + j) * TABLE_LINE)
+        line = shift(sums, (group * width + j) * TABLE_LINE)
         rest = target - line[0]
         fraction = rest * line[1]
         while group < groups - 1 and not fraction < FRACTIONS - 1.0:  # also if all squares are 0
-            later = shift(line, r * TABLE_LINE)
+            later = shift(line, width * TABLE_LINE)
             if later[0] > target:
                 break
             group, line, rest = group + 1, later, target - later[0]

@@ -111,15 +111,20 @@ class DenseTables:
     """V, contiguous, with its search tables (`compiled/tables.py`), 3/8 or 1/2 of V in size."""
 
     def __init__(self, V: FloatArray) -> None:
-        from dmsgd.compiled.llvm import LINE_BYTES
+        from dmsgd.compiled.llvm import LANES, LINE_BYTES
         from dmsgd.compiled.microkernels import GROUP, TABLE_LINE
         from dmsgd.compiled.tables import fill_int8, fill_sums
 
-        (n, r), self.V = V.shape, V
-        groups = -(-n // GROUP)
-        self.sums, ends = _aligned((groups, r, TABLE_LINE), float), np.zeros((groups + 1, r))
-        fill_sums(V, n, r, ends, self.sums, self.sums.view(np.int64))
-        self.totals, self.hints = ends[-1].copy(), _search_hints(ends)
+        n, r = V.shape
+        F = V if r >= LANES else np.pad(V, ((0, 0), (0, LANES - r)))
+        width, whole, groups = F.shape[1], n // GROUP, -(-n // GROUP)
+        sums, ends = _aligned((groups, width, TABLE_LINE), float), np.zeros((groups + 1, width))
+        fill_sums(F, whole, width, ends, sums)
+        if whole < groups:
+            rest = np.zeros((GROUP, width))
+            rest[: n - whole * GROUP] = F[whole * GROUP :]
+            fill_sums(rest, 1, width, ends[whole:], sums[whole:])
+        self.V, self.sums, self.totals, self.hints = V, sums, ends[-1].copy(), _search_hints(ends)
         self.int8_rows: Any = None
         self.int8_width = -(-r // LINE_BYTES) * LINE_BYTES
         if r >= INT8_COLUMNS:
@@ -135,9 +140,9 @@ class DenseTables:
         from dmsgd.compiled.prefilter import prefilter
         from dmsgd.compiled.tables import TABLES, gather, locate
 
-        n, r = self.V.shape
+        (n, r), (groups, width, _) = self.V.shape, self.sums.shape
         record = TABLES.new(
-            V=self.V, n=n, r=r, sums=self.sums, groups=len(self.sums), totals=self.totals,
+            V=self.V, n=n, r=r, width=width, sums=self.sums, groups=groups, totals=self.totals,
             hints=self.hints, last=self.hints.shape[1] - 1, int8_rows=self.int8_rows,
             int8_width=self.int8_width,
         )  # fmt: skip
